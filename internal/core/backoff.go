@@ -1,0 +1,101 @@
+package core
+
+import "time"
+
+// Backoff paces the repairs of targets whose replacements fail too. The first repair of a pool is
+// never delayed; the n-th replacement in a row that fails waits Base × 2^(n-1), at most Limit.
+type Backoff struct {
+	Base, Limit time.Duration
+}
+
+// DefaultBackoff applies where a policy sets none (seed 000, risks; seed 003, backoff limit).
+func DefaultBackoff() Backoff {
+	return Backoff{Base: 10 * time.Second, Limit: 10 * time.Minute}
+}
+
+// Delay is the pause before the retry-th repair in a row; none before the first, retry 0.
+func (b Backoff) Delay(retry int) time.Duration {
+	if retry <= 0 {
+		return 0
+	}
+	return doubled(b.Base, retry-1, b.Limit)
+}
+
+// unrelatedAfter is how long after the last repair of its pool a failure is taken for a new one
+// rather than for a failed replacement (as minHealthyPeriod in seed 002).
+const unrelatedAfter = time.Hour
+
+// The pauses after a remedy's call was refused: they double from the first to the longest.
+const (
+	firstAttemptPause   = time.Second
+	longestAttemptPause = 5 * time.Minute
+)
+
+// nextAttempt is when the remedy of a repair may be called again.
+func (r *Repair) nextAttempt() time.Time {
+	if r.Attempts == 0 {
+		return time.Time{}
+	}
+	return r.LastAttempt.Add(doubled(firstAttemptPause, r.Attempts-1, longestAttemptPause))
+}
+
+// doubled is base × 2^times, at most limit, without overflow.
+func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
+	d := base
+	for range times {
+		if d >= limit || d <= 0 {
+			break
+		}
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+// pool is what the ledger and the fleet tell of the targets of one owner.
+type pool struct {
+	repairs []int
+	// lastStart is when the youngest repair of the pool started, this pass included.
+	lastStart time.Time
+	// proven is when the youngest healthy target was created: a replacement that works shows that
+	// the pool can make working ones.
+	proven time.Time
+}
+
+// retryOf tells how many replacements in a row have failed before t, t included.
+func (d *deliberation) retryOf(t *Target, since time.Time) int {
+	p := d.pools[t.Owner.UID]
+	if p == nil || t.Owner.UID == "" {
+		return 0
+	}
+	var last *Repair
+	for _, i := range p.repairs {
+		r := &d.fleet.Repairs[i]
+		if r.precedes(t) && (last == nil || r.Started.After(last.Started)) {
+			last = r
+		}
+	}
+	if last == nil || (!p.proven.IsZero() && !p.proven.Before(last.Started)) {
+		return 0
+	}
+	if since.IsZero() {
+		since = d.now
+	}
+	if since.Sub(last.Started) >= unrelatedAfter {
+		return 0
+	}
+	return last.Retry + 1
+}
+
+// precedes tells whether t may be a replacement that the repair brought about. Creation times are
+// whole seconds, so one in the same second counts unless the target is known to be older.
+func (r *Repair) precedes(t *Target) bool {
+	if r.Target.UID == t.ID.UID || t.Created.Before(r.Started.Truncate(time.Second)) {
+		return false
+	}
+	for _, uid := range r.Contemporaries {
+		if uid == t.ID.UID {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,147 @@
+package core
+
+import "time"
+
+// A criterion looks at one target. It returns no finding when it has nothing to say.
+type criterion func(c *Criteria, t *Target, now time.Time) (finding, bool)
+
+type finding struct {
+	health    Health
+	reason    Reason
+	since     time.Time
+	until     time.Time
+	limit     time.Duration
+	criterion ConditionCriterion
+}
+
+// The criteria in the order of reference openshift 2.3. The first that finds a target unhealthy or
+// undetermined decides; otherwise the suspicion that ends soonest does.
+var criteria = [...]criterion{
+	failed,
+	nodeInTime,
+	nodeExists,
+	nodeConditions,
+	claimedElsewhere,
+}
+
+// judge gives the verdict of one policy on one target.
+func judge(p *Policy, t *Target, now time.Time) Verdict {
+	best := finding{health: Healthy, reason: NoCriterionMet}
+	for _, ask := range criteria {
+		f, found := ask(&p.Criteria, t, now)
+		if !found {
+			continue
+		}
+		if f.health != Suspect {
+			best = f
+			break
+		}
+		if best.health != Suspect || sooner(f.until, best.until) {
+			best = f
+		}
+	}
+	v := Verdict{
+		Health: best.health, Reason: best.reason, Since: best.since, Until: best.until,
+		Limit: best.limit, Criterion: best.criterion,
+	}
+	if t.Deleting {
+		v.Health, v.Until, v.Unsound = Gone, time.Time{}, best.health != Healthy
+	}
+	return v
+}
+
+// failed: a machine that says it can't recover is unhealthy at once.
+func failed(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	if !t.Failed {
+		return finding{}, false
+	}
+	return finding{health: Unhealthy, reason: TargetFailed, since: t.FailedSince}, true
+}
+
+// nodeInTime: a target that has no node yet has the startup time to get one.
+func nodeInTime(c *Criteria, t *Target, now time.Time) (finding, bool) {
+	if t.Node.State != NodeAwaited {
+		return finding{}, false
+	}
+	f := finding{health: Suspect, reason: NodeStartupTimeout, since: t.StartupFrom, limit: c.NodeStartup}
+	if c.NodeStartup > 0 && !t.StartupFrom.IsZero() {
+		f.health, f.until = deadline(t.StartupFrom, c.NodeStartup, now)
+	}
+	return f, true
+}
+
+// nodeExists: a node that was there and is gone makes its target unhealthy, once a live read has
+// confirmed it: a cache that lags must not condemn a machine which has just joined.
+func nodeExists(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	switch t.Node.State {
+	case NodeGone:
+		return finding{health: Unhealthy, reason: NodeNotFound}, true
+	case NodeUnseen:
+		return finding{health: Undetermined, reason: NodeUnconfirmed}, true
+	case NodeAwaited, NodePresent:
+	}
+	return finding{}, false
+}
+
+// nodeConditions: each condition has a clock of its own, which is its last transition.
+func nodeConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
+	var soonest finding
+	found := false
+	for i := range c.Conditions {
+		f, matches := conditionHeld(&c.Conditions[i], t.Node.Conditions, now)
+		switch {
+		case !matches:
+		case f.health == Unhealthy:
+			return f, true
+		case !found || worse(f, soonest):
+			soonest, found = f, true
+		}
+	}
+	return soonest, found
+}
+
+func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (finding, bool) {
+	for i := range have {
+		if have[i].Type != want.Type || have[i].Status != want.Status {
+			continue
+		}
+		f := finding{reason: ConditionMet, since: have[i].Since, limit: want.For, criterion: *want}
+		if f.since.IsZero() && want.For > 0 {
+			f.health, f.reason = Undetermined, ConditionUntimed
+			return f, true
+		}
+		f.health, f.until = deadline(f.since, want.For, now)
+		return f, true
+	}
+	return finding{}, false
+}
+
+// claimedElsewhere: a target in the hands of an outside remediator is not healthy yet.
+func claimedElsewhere(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	return finding{health: Suspect, reason: ClaimedElsewhere}, t.Claimed
+}
+
+// deadline tells whether since plus limit has come. It acts at the deadline, not after it.
+func deadline(since time.Time, limit time.Duration, now time.Time) (Health, time.Time) {
+	at := since.Add(limit)
+	if now.Before(at) {
+		return Suspect, at
+	}
+	return Unhealthy, time.Time{}
+}
+
+// worse prefers an undetermined finding to a suspicion, and the suspicion that ends sooner.
+func worse(a, b finding) bool {
+	if a.health != b.health {
+		return a.health == Undetermined
+	}
+	return sooner(a.until, b.until)
+}
+
+// sooner orders instants, with the zero instant meaning never.
+func sooner(a, b time.Time) bool {
+	if a.IsZero() || b.IsZero() {
+		return !a.IsZero()
+	}
+	return a.Before(b)
+}

@@ -1,0 +1,220 @@
+package core
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// confirmedFor is how long a live read of a node can justify a destructive step.
+const confirmedFor = 10 * time.Second
+
+// recheckUnseen is how soon a node that a live read found, and the cache still lacks, is looked
+// for again.
+const recheckUnseen = 10 * time.Second
+
+// none is the index of nothing.
+const none = -1
+
+// Decide says what follows from the facts at an instant. It is total and deterministic, and the
+// order of its input changes nothing (I7, I8).
+func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
+	d := &deliberation{policies: policies, fleet: &fleet, now: now}
+	d.judgeMembers()
+	d.readLedger()
+	d.tally()
+	d.carryOn()
+	d.startRepairs()
+	d.rehearse()
+	return d.decision
+}
+
+// deliberation is the working state of one decision.
+type deliberation struct {
+	policies []Policy
+	fleet    *Fleet
+	now      time.Time
+	decision Decision
+
+	// precedence lists the policies, the oldest first.
+	precedence []int
+	// running is the running repair of each target's UID, and repairOf that of each target.
+	running  map[string]int
+	repairOf []int
+	// lastNumber is the highest number among the earlier repairs of each target's UID.
+	lastNumber map[string]int
+	// young are the targets created in this very second; nil until somebody asks.
+	young []int
+	// judgements are the verdicts on the targets that are unhealthy or under repair.
+	judgements map[int][]int
+	pools      map[string]*pool
+	// controlPlaneOut counts the members of the control plane that are under repair or leaving.
+	controlPlaneOut int
+	confirming      map[int]bool
+}
+
+func (d *deliberation) judgeMembers() {
+	members := 0
+	for i := range d.policies {
+		members += len(d.policies[i].Members)
+	}
+	d.decision.Verdicts = make([]Verdict, 0, members)
+	for i := range d.policies {
+		for _, m := range d.policies[i].Members {
+			d.judgeMember(i, m)
+		}
+	}
+	d.precedence = make([]int, len(d.policies))
+	for i := range d.precedence {
+		d.precedence[i] = i
+	}
+	slices.SortFunc(d.precedence, d.olderPolicy)
+}
+
+func (d *deliberation) judgeMember(policy, target int) {
+	t := &d.fleet.Targets[target]
+	v := Verdict{Health: Undetermined, Reason: FleetUnobserved}
+	if d.fleet.Observed == Yes {
+		v = judge(&d.policies[policy], t, d.now)
+	}
+	v.Policy, v.Target = policy, target
+	d.decision.Verdicts = append(d.decision.Verdicts, v)
+	d.wakeAt(v.Until)
+	if v.Reason == NodeUnconfirmed && !t.Deleting {
+		d.confirm(target)
+		d.wakeAt(d.now.Add(recheckUnseen))
+	}
+}
+
+// readLedger relates repairs to targets and to pools, and collects the verdicts that matter.
+func (d *deliberation) readLedger() {
+	d.pools, d.lastNumber, d.running = map[string]*pool{}, map[string]int{}, map[string]int{}
+	for i := range d.fleet.Repairs {
+		r := &d.fleet.Repairs[i]
+		d.lastNumber[r.Target.UID] = max(d.lastNumber[r.Target.UID], r.number())
+		d.remember(i, r)
+		if first, taken := d.running[r.Target.UID]; r.Running() && (!taken || d.olderRepair(i, first) < 0) {
+			d.running[r.Target.UID] = i
+		}
+	}
+	d.repairOf = make([]int, len(d.fleet.Targets))
+	for i := range d.fleet.Targets {
+		t := &d.fleet.Targets[i]
+		d.repairOf[i] = none
+		if at, under := d.running[t.ID.UID]; under {
+			d.repairOf[i] = at
+		}
+		if t.ControlPlane && (t.Deleting || d.repairOf[i] != none) {
+			d.controlPlaneOut++
+		}
+	}
+	d.judgements = map[int][]int{}
+	for i := range d.decision.Verdicts {
+		v := &d.decision.Verdicts[i]
+		if v.Health == Unhealthy || d.repairOf[v.Target] != none {
+			d.judgements[v.Target] = nil
+		}
+	}
+	d.collectJudgements()
+}
+
+// olderRepair orders repairs by their start, then by name.
+func (d *deliberation) olderRepair(a, b int) int {
+	p, q := &d.fleet.Repairs[a], &d.fleet.Repairs[b]
+	return cmp.Or(p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
+}
+
+func (d *deliberation) remember(index int, r *Repair) {
+	if r.Owner.UID == "" {
+		return
+	}
+	p := d.pools[r.Owner.UID]
+	if p == nil {
+		p = &pool{}
+		d.pools[r.Owner.UID] = p
+	}
+	p.repairs = append(p.repairs, index)
+	if r.Started.After(p.lastStart) {
+		p.lastStart = r.Started
+	}
+}
+
+func (d *deliberation) collectJudgements() {
+	for i := range d.decision.Verdicts {
+		v := &d.decision.Verdicts[i]
+		if of, matters := d.judgements[v.Target]; matters {
+			d.judgements[v.Target] = append(of, i)
+		}
+		t := &d.fleet.Targets[v.Target]
+		if v.Health != Healthy || len(d.pools) == 0 {
+			continue
+		}
+		if p := d.pools[t.Owner.UID]; p != nil && t.Created.After(p.proven) {
+			p.proven = t.Created
+		}
+	}
+}
+
+// tally counts each policy's members. Whatever is not known to be healthy counts against the
+// limit, as in today's controllers (reference openshift 2.4).
+func (d *deliberation) tally() {
+	d.decision.Tallies = make([]Tally, len(d.policies))
+	for i := range d.decision.Verdicts {
+		v := &d.decision.Verdicts[i]
+		t := &d.decision.Tallies[v.Policy]
+		t.Total++
+		if v.Health == Healthy {
+			t.Healthy++
+		}
+		if d.inFlight(v) {
+			t.InFlight++
+		}
+	}
+	for i := range d.policies {
+		p, t := &d.policies[i], &d.decision.Tallies[i]
+		t.MostUnhealthy = p.ShortCircuit.Most(t.Total)
+		t.Permitted = p.ShortCircuit.Permits(t.Unhealthy(), t.Total)
+		t.MostInFlight = mostInFlight(p.MaxInFlight, t.Total)
+	}
+}
+
+// inFlight: under repair, or leaving while not healthy. The latter needs no memory, so a lost
+// ledger can't make room for another repair (I6).
+func (d *deliberation) inFlight(v *Verdict) bool {
+	return d.repairOf[v.Target] != none || (v.Health == Gone && v.Unsound)
+}
+
+// mostInFlight lets a share that is not zero repair at least one, or it would repair none for ever.
+func mostInFlight(a Amount, total int) int {
+	switch {
+	case a.Unlimited:
+		return math.MaxInt
+	case a.Percent && a.Number > 0:
+		return max(1, a.FloorOf(total))
+	}
+	return a.FloorOf(total)
+}
+
+// olderPolicy orders policies by age, then ID: the first of those that find a target unhealthy
+// leads its repair.
+func (d *deliberation) olderPolicy(a, b int) int {
+	p, q := &d.policies[a], &d.policies[b]
+	return cmp.Or(p.Created.Compare(q.Created), p.ID.Compare(q.ID))
+}
+
+func (d *deliberation) wakeAt(at time.Time) {
+	if at.After(d.now) && sooner(at, d.decision.NextAt) {
+		d.decision.NextAt = at
+	}
+}
+
+func (d *deliberation) confirm(target int) {
+	if d.confirming == nil {
+		d.confirming = map[int]bool{}
+	}
+	if !d.confirming[target] {
+		d.confirming[target] = true
+		d.decision.Confirm = append(d.decision.Confirm, target)
+	}
+}

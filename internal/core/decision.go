@@ -1,0 +1,158 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Decision is what follows from the facts. Indices refer to the policies and the fleet that it was
+// made from.
+type Decision struct {
+	// Verdicts has one for each policy and each of its members.
+	Verdicts []Verdict
+	// Tallies has one for each policy, in their order.
+	Tallies []Tally
+	// Starts are the repairs to record and then to begin, the oldest unhealthy target first.
+	Starts []Start
+	// Rehearsals are what dry-run policies would start.
+	Rehearsals []Start
+	// Acts are running repairs whose remedy is to be called, or called again.
+	Acts []Act
+	// Finishes are running repairs that have come to their end.
+	Finishes []Finish
+	// Refusals say which gate holds back which unhealthy target.
+	Refusals []Refusal
+	// Confirm are targets whose node must be read live before anything can happen to them.
+	Confirm []int
+	// NextAt is when time alone will change the decision; zero for never.
+	NextAt time.Time
+}
+
+// Tally is how a policy's members stand against its limits.
+type Tally struct {
+	Total, Healthy int
+	// MostUnhealthy is the number of unhealthy members up to which repairs go on.
+	MostUnhealthy int
+	// Permitted tells whether the short circuit lets repairs start.
+	Permitted bool
+	// InFlight members are under repair, out of MostInFlight.
+	InFlight, MostInFlight int
+}
+
+// Unhealthy counts the members that are not known to be healthy.
+func (t Tally) Unhealthy() int { return t.Total - t.Healthy }
+
+// RepairsAllowed is how many more members may become unhealthy before the short circuit trips.
+func (t Tally) RepairsAllowed() int {
+	if !t.Permitted {
+		return 0
+	}
+	return max(0, t.MostUnhealthy-t.Unhealthy())
+}
+
+// Start is a repair to begin. Policy leads it, and its verdict says why.
+type Start struct {
+	Target, Policy int
+	Name           string
+	Retry          int
+	Verdict        Verdict
+	Contemporaries []string
+}
+
+// Act is a running repair whose remedy has not begun yet.
+type Act struct {
+	Repair, Target, Policy int
+	Verdict                Verdict
+}
+
+// Finish is a running repair that ends.
+type Finish struct {
+	Repair  int
+	Outcome Outcome
+	Text    string
+}
+
+// Gate is a limit that may refuse.
+type Gate int
+
+// The gates, in the order in which they are asked.
+const (
+	PolicyInvalid Gate = iota + 1
+	PolicyPaused
+	TooManyUnhealthy
+	NoRemedy
+	NoOwner
+	QuorumUnknown
+	ControlPlaneBusy
+	InFlightLimit
+	BackingOff
+	AttemptPause
+	Unconfirmed
+)
+
+var gateNames = [...]string{
+	PolicyInvalid:    "InvalidSpec",
+	PolicyPaused:     "Paused",
+	TooManyUnhealthy: "TooManyUnhealthy",
+	NoRemedy:         "NoRemedy",
+	NoOwner:          "NoOwner",
+	QuorumUnknown:    "QuorumUnknown",
+	ControlPlaneBusy: "ControlPlaneBusy",
+	InFlightLimit:    "InFlightLimit",
+	BackingOff:       "BackingOff",
+	AttemptPause:     "AttemptPause",
+	Unconfirmed:      "Unconfirmed",
+}
+
+// String names the gate as conditions, events and metrics do.
+func (g Gate) String() string {
+	if g > 0 && int(g) < len(gateNames) {
+		return gateNames[g]
+	}
+	return "Unnamed"
+}
+
+// Refusal is one gate that holds back one target. Policy is the one whose gate it is, which need
+// not be the one that leads the repair.
+type Refusal struct {
+	Target, Policy int
+	Gate           Gate
+	// Until is when the gate may open by time alone; zero when something else must happen first.
+	Until time.Time
+	// Have and Most are the number that the gate counts and its limit; Total what a share is of.
+	Have, Most, Total int
+	// Detail names what the gate is about, for gates that have such a thing.
+	Detail string
+	// Rehearsed is set when it holds back only what a dry run would do.
+	Rehearsed bool
+}
+
+// Text says in one sentence why the target is held back and what would open the gate.
+func (r Refusal) Text() string {
+	switch r.Gate {
+	case PolicyInvalid:
+		return "the health check can't be followed: " + r.Detail
+	case PolicyPaused:
+		return "the health check is paused; remove its pause annotation to go on"
+	case TooManyUnhealthy:
+		return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
+	case NoRemedy:
+		return strings.Join([]string{"the health check names no remedy that can be used", r.Detail}, ": ")
+	case NoOwner:
+		return "no controller owns it, so nothing would replace it after a deletion; repair it by hand, or let a machine set own it"
+	case QuorumUnknown:
+		return "it belongs to the control plane, and it is not known that the cluster's quorum survives its loss; repair it by hand"
+	case ControlPlaneBusy:
+		return "another member of the control plane is out; one at a time is repaired"
+	case InFlightLimit:
+		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended (annotation fettle.io/max-in-flight changes the limit)", r.Have, r.Most)
+	case BackingOff:
+		return fmt.Sprintf("%d replacements in a row have failed, so the next repair in this pool waits; look at why they fail", r.Have)
+	case AttemptPause:
+		return fmt.Sprintf("the last %d calls of the remedy were refused; it is tried again after a pause", r.Have)
+	case Unconfirmed:
+		return "its node is read once more from the API server before anything is done"
+	}
+	return "refused"
+}

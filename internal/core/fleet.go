@@ -1,0 +1,132 @@
+package core
+
+import (
+	"cmp"
+	"time"
+)
+
+// Tri is a fact that may be unreadable. Its zero value is Unknown on purpose: a fact that nobody
+// supplied must never permit anything (I1).
+type Tri int
+
+// The values of a Tri.
+const (
+	Unknown Tri = iota
+	No
+	Yes
+)
+
+// String gives the fact as a word.
+func (f Tri) String() string {
+	switch f {
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	case Unknown:
+	}
+	return "unknown"
+}
+
+// ID names one object for ever: a namesake that is created later has another UID.
+type ID struct {
+	Kind, Namespace, Name, UID string
+}
+
+// String gives the ID as a person would write it.
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
+// Compare orders IDs by kind, namespace, name, UID.
+func (id ID) Compare(other ID) int {
+	return cmp.Or(
+		cmp.Compare(id.Kind, other.Kind),
+		cmp.Compare(id.Namespace, other.Namespace),
+		cmp.Compare(id.Name, other.Name),
+		cmp.Compare(id.UID, other.UID),
+	)
+}
+
+// Fleet is all targets of one cluster with their repairs, as one snapshot that nobody changes.
+type Fleet struct {
+	// Observed is Yes when every target and repair below was read from a source that is in step
+	// with the cluster. Anything else makes every verdict unknown.
+	Observed Tri
+	// QuorumSurvives tells whether the control plane keeps its quorum when one member more is lost.
+	QuorumSurvives Tri
+	Targets        []Target
+	Repairs        []Repair
+}
+
+// Target is one thing that can be repaired: a machine with its node, a machine whose node never
+// came, or a node alone.
+type Target struct {
+	ID      ID
+	Created time.Time
+	// Owner replaces the target when it is deleted. The zero ID means that nobody would.
+	Owner        ID
+	ControlPlane bool
+	// Deleting is set when the target's deletion has been requested, by whomever.
+	Deleting bool
+	// Failed is set when the target says of itself that it can't recover.
+	Failed bool
+	// FailedSince is when Failed was last reported; zero when it is not known.
+	FailedSince time.Time
+	// Claimed is set when an outside remediator has been asked to repair the target.
+	Claimed bool
+	// StartupFrom is the instant from which the target has its node startup time to get a node.
+	StartupFrom time.Time
+	Node        Node
+	// NodeReadAt is when Node was last read from the API server itself rather than from a cache.
+	NodeReadAt time.Time
+	// Revision is the version of the target's own object that these facts were read from. The core
+	// doesn't interpret it: it is there so that a destructive call can insist on it.
+	Revision string
+}
+
+// NodeState tells what is known of a target's node.
+type NodeState int
+
+// The zero NodeState is NodeUnseen, the one which never acts.
+const (
+	// NodeUnseen is a node that the target names and the cache lacks: deleted, or not yet seen.
+	NodeUnseen NodeState = iota
+	// NodeAwaited is the state of a target that has not named a node yet.
+	NodeAwaited
+	// NodePresent is a node that was seen.
+	NodePresent
+	// NodeGone is a node that the target names and that a live read did not find.
+	NodeGone
+)
+
+// String names the state.
+func (s NodeState) String() string {
+	switch s {
+	case NodeAwaited:
+		return "awaited"
+	case NodePresent:
+		return "present"
+	case NodeGone:
+		return "gone"
+	case NodeUnseen:
+	}
+	return "unseen"
+}
+
+// Node is what decisions read of a node.
+type Node struct {
+	State      NodeState
+	Name       string
+	UID        string
+	Conditions []Condition
+}
+
+// Condition is one condition of a node. Since is its last transition; zero when it carries none.
+type Condition struct {
+	Type, Status string
+	Since        time.Time
+}

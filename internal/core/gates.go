@@ -1,0 +1,161 @@
+package core
+
+import "time"
+
+// proposal is a repair that somebody asks for and that the gates may refuse.
+type proposal struct {
+	target, leader int
+	verdict        *Verdict
+	// repair is the running repair whose remedy is to begin, none for a new one.
+	repair int
+	// rehearsal is set for what a dry run would do.
+	rehearsal bool
+	retry     int
+}
+
+// A policyGate belongs to one policy that selects the target. All policies that select it are
+// asked, so that no limit of any of them is exceeded (I3).
+type policyGate func(d *deliberation, policy int, p *proposal) *Refusal
+
+// A targetGate is asked once.
+type targetGate func(d *deliberation, p *proposal) *Refusal
+
+var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, inFlightGate}
+
+var targetGates = [...]targetGate{remedyGate, ownerGate, quorumGate, controlPlaneGate, backoffGate}
+
+// gatesOpen asks every gate and records every refusal. When all are open but the facts about the
+// node are not fresh from the API server, it asks for those instead.
+func (d *deliberation) gatesOpen(p *proposal) bool {
+	open := true
+	hold := func(r *Refusal) {
+		if r != nil {
+			open = false
+			r.Target, r.Rehearsed = p.target, p.rehearsal
+			d.refuse(*r)
+		}
+	}
+	for _, i := range d.judgements[p.target] {
+		policy := d.decision.Verdicts[i].Policy
+		if d.policies[policy].DryRun && policy != p.leader {
+			continue
+		}
+		for _, gate := range policyGates {
+			hold(gate(d, policy, p))
+		}
+	}
+	for _, gate := range targetGates {
+		hold(gate(d, p))
+	}
+	if open && !p.rehearsal {
+		hold(confirmationGate(d, p))
+	}
+	return open
+}
+
+func (d *deliberation) refuse(r Refusal) {
+	d.decision.Refusals = append(d.decision.Refusals, r)
+	d.wakeAt(r.Until)
+}
+
+func validGate(d *deliberation, policy int, _ *proposal) *Refusal {
+	if problem := d.policies[policy].Problem; problem != "" {
+		return &Refusal{Policy: policy, Gate: PolicyInvalid, Detail: problem}
+	}
+	return nil
+}
+
+func pauseGate(d *deliberation, policy int, _ *proposal) *Refusal {
+	if d.policies[policy].Paused {
+		return &Refusal{Policy: policy, Gate: PolicyPaused}
+	}
+	return nil
+}
+
+func shortCircuitGate(d *deliberation, policy int, _ *proposal) *Refusal {
+	t := &d.decision.Tallies[policy]
+	if t.Permitted {
+		return nil
+	}
+	return &Refusal{Policy: policy, Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Total}
+}
+
+// inFlightGate: a repair that is in the ledger already has its place.
+func inFlightGate(d *deliberation, policy int, p *proposal) *Refusal {
+	t := &d.decision.Tallies[policy]
+	others := t.InFlight
+	if p.repair != none {
+		others--
+	}
+	if others < t.MostInFlight {
+		return nil
+	}
+	return &Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total}
+}
+
+func remedyGate(d *deliberation, p *proposal) *Refusal {
+	if len(d.policies[p.leader].Ladder) > 0 {
+		return nil
+	}
+	return &Refusal{Policy: p.leader, Gate: NoRemedy, Detail: "this version of Fettle deletes machines and knows no other remedy yet, so nothing is done"}
+}
+
+func ownerGate(d *deliberation, p *proposal) *Refusal {
+	ladder := d.policies[p.leader].Ladder
+	if len(ladder) == 0 || !ladder[0].NeedsOwner || d.fleet.Targets[p.target].Owner.UID != "" {
+		return nil
+	}
+	return &Refusal{Policy: p.leader, Gate: NoOwner}
+}
+
+// quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
+// known that quorum survives (I4).
+func quorumGate(d *deliberation, p *proposal) *Refusal {
+	if !d.fleet.Targets[p.target].ControlPlane || d.fleet.QuorumSurvives == Yes {
+		return nil
+	}
+	return &Refusal{Policy: p.leader, Gate: QuorumUnknown}
+}
+
+func controlPlaneGate(d *deliberation, p *proposal) *Refusal {
+	if !d.fleet.Targets[p.target].ControlPlane {
+		return nil
+	}
+	others := d.controlPlaneOut
+	if p.repair != none {
+		others--
+	}
+	if others == 0 {
+		return nil
+	}
+	return &Refusal{Policy: p.leader, Gate: ControlPlaneBusy, Have: others}
+}
+
+// backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
+// targets have failed.
+func backoffGate(d *deliberation, p *proposal) *Refusal {
+	if p.repair != none || p.retry == 0 {
+		return nil
+	}
+	pool := d.pools[d.fleet.Targets[p.target].Owner.UID]
+	until := pool.lastStart.Add(d.policies[p.leader].Backoff.Delay(p.retry))
+	if !d.now.Before(until) {
+		return nil
+	}
+	return &Refusal{Policy: p.leader, Gate: BackingOff, Until: until, Have: p.retry}
+}
+
+// confirmationGate: nothing is destroyed on a cached word about its node. Facts about the machine
+// itself need no second reading, since the destructive call insists on their revision (I11).
+func confirmationGate(d *deliberation, p *proposal) *Refusal {
+	t := &d.fleet.Targets[p.target]
+	if t.Node.State == NodeAwaited || freshAt(t.NodeReadAt, d.now) {
+		return nil
+	}
+	d.confirm(p.target)
+	return &Refusal{Policy: p.leader, Gate: Unconfirmed}
+}
+
+func freshAt(read, now time.Time) bool {
+	return !read.IsZero() && now.Sub(read) < confirmedFor
+}

@@ -1,0 +1,56 @@
+package core
+
+// Happening is something that a person may want to know, told once when it begins.
+type Happening struct {
+	Kind   HappeningKind
+	Policy ID
+	// Target is the zero ID for what happens to a policy as a whole.
+	Target ID
+	Node   string
+	// Gate is set for Held.
+	Gate Gate
+	// Text says in a sentence what happened and why.
+	Text string
+}
+
+// HappeningKind tells the happenings apart.
+type HappeningKind int
+
+// The happenings.
+const (
+	// Suspected: a target matches a criterion whose duration is not over.
+	Suspected HappeningKind = iota + 1
+	// Restricted: a policy's short circuit holds.
+	Restricted
+	// Misconfigured: a policy can't be followed.
+	Misconfigured
+	// Held: a gate holds back a target for a reason of its own.
+	Held
+	// Begun: a repair has begun.
+	Begun
+	// Refused: the call of a remedy was refused by the API server.
+	Refused
+	// Rehearsed: a dry run would have started a repair.
+	Rehearsed
+)
+
+// String names the happening.
+func (k HappeningKind) String() string {
+	switch k {
+	case Suspected:
+		return "suspected"
+	case Restricted:
+		return "restricted"
+	case Misconfigured:
+		return "misconfigured"
+	case Held:
+		return "held"
+	case Begun:
+		return "begun"
+	case Refused:
+		return "refused"
+	case Rehearsed:
+		return "rehearsed"
+	}
+	return "unnamed"
+}

@@ -1,0 +1,94 @@
+package core
+
+// Journal remembers what has been told, so that a state is announced when it begins and not again
+// while it lasts. Losing it repeats an announcement.
+type Journal struct {
+	told map[line]bool
+}
+
+type line struct {
+	kind           HappeningKind
+	gate           Gate
+	policy, target string
+	text           string
+}
+
+// News gives the states that have begun since the last pass.
+func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening {
+	page := page{policies: policies, targets: fleet.Targets, before: j.told, now: map[line]bool{}}
+	for i := range policies {
+		page.policy(i, d.Tallies[i])
+	}
+	for i := range d.Verdicts {
+		if v := &d.Verdicts[i]; v.Health == Suspect {
+			page.target(Suspected, v.Policy, v.Target, v.Text())
+		}
+	}
+	for i := range d.Refusals {
+		if r := &d.Refusals[i]; lasting(r.Gate) {
+			page.held(r)
+		}
+	}
+	for i := range d.Rehearsals {
+		s := &d.Rehearsals[i]
+		page.target(Rehearsed, s.Policy, s.Target, s.Verdict.Text())
+	}
+	j.told = page.now
+	return page.news
+}
+
+// lasting gates hold back one target until somebody does something about it. The others are told
+// for the policy as a whole, or open by themselves.
+func lasting(g Gate) bool {
+	switch g {
+	case NoOwner, NoRemedy, QuorumUnknown, BackingOff:
+		return true
+	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, ControlPlaneBusy,
+		InFlightLimit, AttemptPause, Unconfirmed:
+	}
+	return false
+}
+
+type page struct {
+	policies    []Policy
+	targets     []Target
+	before, now map[line]bool
+	news        []Happening
+}
+
+func (p *page) policy(i int, t Tally) {
+	policy := &p.policies[i]
+	h := Happening{Policy: policy.ID}
+	if policy.Problem != "" {
+		h.Kind, h.Text = Misconfigured, policy.Problem
+		p.write(line{kind: h.Kind, policy: policy.ID.UID, text: h.Text}, h)
+		return
+	}
+	if !t.Permitted && t.Total > 0 && !policy.Paused {
+		r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Total}
+		h.Kind, h.Text = Restricted, r.Text()
+		p.write(line{kind: h.Kind, policy: policy.ID.UID}, h)
+	}
+}
+
+func (p *page) target(kind HappeningKind, policy, target int, text string) {
+	t := &p.targets[target]
+	h := Happening{Kind: kind, Policy: p.policies[policy].ID, Target: t.ID, Node: t.Node.Name, Text: text}
+	p.write(line{kind: kind, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+func (p *page) held(r *Refusal) {
+	t := &p.targets[r.Target]
+	h := Happening{
+		Kind: Held, Policy: p.policies[r.Policy].ID, Target: t.ID, Node: t.Node.Name, Gate: r.Gate, Text: r.Text(),
+	}
+	p.write(line{kind: Held, gate: r.Gate, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+// write keeps a state on the page, and makes it news when it was not on the one before.
+func (p *page) write(l line, h Happening) {
+	if !p.before[l] && !p.now[l] {
+		p.news = append(p.news, h)
+	}
+	p.now[l] = true
+}

@@ -1,0 +1,139 @@
+package core
+
+import (
+	"cmp"
+	"time"
+)
+
+// unseenFor bounds how long an entry that the ledger's cache never showed is believed in: somebody
+// may have deleted it at once. Its name, which the API server has or has not, keeps that safe (I2).
+const unseenFor = time.Minute
+
+// Memory is what Fettle did, or read live, and its caches may not show yet. Laid over a snapshot
+// it keeps a pass from doing again what an earlier one did. Losing it may delay a repair, never
+// hasten it (I6). The zero Memory is empty and ready; it is not safe for concurrent use.
+type Memory struct {
+	// deleting are the UIDs of targets whose deletion was accepted and has not been seen.
+	deleting map[string]bool
+	// gone are the nodes, by target UID, that a live read did not find.
+	gone map[string]string
+	// repairs are the entries of the ledger as last written or seen.
+	repairs map[ledgerKey]*entry
+}
+
+type ledgerKey struct{ namespace, name string }
+
+type entry struct {
+	repair Repair
+	// seen is set once the ledger's cache has shown the entry.
+	seen bool
+	// recorded is when it was written or seen last.
+	recorded time.Time
+}
+
+// Deleted remembers that the deletion of a target was accepted.
+func (m *Memory) Deleted(target ID) {
+	if m.deleting == nil {
+		m.deleting = map[string]bool{}
+	}
+	m.deleting[target.UID] = true
+}
+
+// NodeGone remembers that a live read did not find the node that a target names.
+func (m *Memory) NodeGone(target ID, node string) {
+	if m.gone == nil {
+		m.gone = map[string]string{}
+	}
+	m.gone[target.UID] = node
+}
+
+// Recorded remembers a repair as it was written to the ledger.
+func (m *Memory) Recorded(r Repair, now time.Time) {
+	m.keep(r, false, now)
+}
+
+// Dropped forgets a repair that was deleted from the ledger because its time was over.
+func (m *Memory) Dropped(r Repair) {
+	delete(m.repairs, ledgerKey{r.Namespace, r.Name})
+}
+
+func (m *Memory) keep(r Repair, seen bool, now time.Time) {
+	if m.repairs == nil {
+		m.repairs = map[ledgerKey]*entry{}
+	}
+	key := ledgerKey{r.Namespace, r.Name}
+	if old := m.repairs[key]; old != nil {
+		seen = seen || old.seen
+		if r.Contemporaries == nil {
+			r.Contemporaries = old.repair.Contemporaries
+		}
+	}
+	m.repairs[key] = &entry{repair: r, seen: seen, recorded: now}
+}
+
+// Lay puts what is remembered over a fresh snapshot, and forgets what the snapshot shows by now.
+// It changes the snapshot's slices, which nobody else may hold yet.
+func (m *Memory) Lay(f *Fleet, now time.Time) {
+	if f.Observed != Yes {
+		return
+	}
+	m.layTargets(f.Targets)
+	f.Repairs = m.layRepairs(f.Repairs, now)
+}
+
+func (m *Memory) layTargets(targets []Target) {
+	if len(m.deleting) == 0 && len(m.gone) == 0 {
+		return
+	}
+	deleting, gone := map[string]bool{}, map[string]string{}
+	for i := range targets {
+		t := &targets[i]
+		if m.deleting[t.ID.UID] && !t.Deleting {
+			t.Deleting = true
+			deleting[t.ID.UID] = true
+		}
+		if node, known := m.gone[t.ID.UID]; known && t.Node.State == NodeUnseen && t.Node.Name == node {
+			t.Node.State = NodeGone
+			gone[t.ID.UID] = node
+		}
+	}
+	m.deleting, m.gone = deleting, gone
+}
+
+// layRepairs returns the ledger with what is remembered: entries that the cache does not show yet,
+// newer versions of those that it does, and finished ones that somebody deleted before their time,
+// whose back-off still counts. A running one that was seen and then deleted is dropped.
+func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
+	shown := make(map[ledgerKey]bool, len(cached))
+	for i := range cached {
+		key := ledgerKey{cached[i].Namespace, cached[i].Name}
+		shown[key] = true
+		if e := m.repairs[key]; e != nil && newer(&e.repair, &cached[i]) && sameTarget(&e.repair, &cached[i]) {
+			e.seen = true
+			cached[i] = e.repair
+			continue
+		}
+		m.keep(cached[i], true, now)
+		cached[i].Contemporaries = m.repairs[key].repair.Contemporaries
+	}
+	for key, e := range m.repairs {
+		switch {
+		case shown[key]:
+		case e.repair.Running() && (e.seen || now.Sub(e.recorded) >= unseenFor):
+			delete(m.repairs, key)
+		default:
+			cached = append(cached, e.repair)
+		}
+	}
+	return cached
+}
+
+func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }
+
+// newer tells whether a has gone further than b: ended, or more attempts.
+func newer(a, b *Repair) bool {
+	if a.Running() != b.Running() {
+		return !a.Running()
+	}
+	return cmp.Compare(a.Attempts, b.Attempts) > 0
+}

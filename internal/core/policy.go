@@ -1,0 +1,117 @@
+package core
+
+import (
+	"strconv"
+	"time"
+)
+
+// Policy is one health check, translated. Its zero value selects nothing, finds nothing and
+// permits nothing.
+type Policy struct {
+	ID      ID
+	Created time.Time
+	// Problem says in a sentence why the policy can't be followed, and is empty when it can. A
+	// policy with a problem still judges the members that it has, and permits no repair of them.
+	Problem string
+	Paused  bool
+	// DryRun policies are decided as if, and have no effect on anything, other policies included.
+	DryRun bool
+	// Members are the indices, in Fleet.Targets, of the targets that the policy selects.
+	Members []int
+
+	Criteria     Criteria
+	ShortCircuit ShortCircuit
+	// MaxInFlight is how many members may be under repair at the same time.
+	MaxInFlight Amount
+	Backoff     Backoff
+	// Ladder are the steps of a repair, in order. A policy without steps repairs nothing.
+	Ladder []Step
+}
+
+// Criteria are the rules by which a target is unhealthy; any one suffices.
+type Criteria struct {
+	// NodeStartup is how long a target may be without a node; 0 means for ever.
+	NodeStartup time.Duration
+	Conditions  []ConditionCriterion
+}
+
+// ConditionCriterion holds when a node's condition has had Status for the whole of For.
+type ConditionCriterion struct {
+	Type, Status string
+	For          time.Duration
+}
+
+// Step is one rung of a ladder.
+type Step struct {
+	// Remedy names the remedy that takes this step.
+	Remedy string
+	// NeedsOwner is set for remedies that destroy the target and count on its owner to replace it.
+	NeedsOwner bool
+}
+
+// Amount is a number of targets, given as such or as a share of a total.
+type Amount struct {
+	Number    int
+	Percent   bool
+	Unlimited bool
+}
+
+// Unlimited is the Amount that is never exceeded.
+func Unlimited() Amount { return Amount{Unlimited: true} }
+
+// Count is an Amount given as a number.
+func Count(n int) Amount { return Amount{Number: n} }
+
+// Percent is an Amount given as a share of a hundred.
+func Percent(n int) Amount { return Amount{Number: n, Percent: true} }
+
+// FloorOf is the amount as a number of total, rounded down and never below zero.
+func (a Amount) FloorOf(total int) int {
+	switch {
+	case a.Unlimited:
+		return total
+	case a.Percent:
+		return max(0, int(int64(a.Number)*int64(total)/100))
+	}
+	return max(0, a.Number)
+}
+
+// String gives the amount as an administrator would write it.
+func (a Amount) String() string {
+	switch {
+	case a.Unlimited:
+		return "unlimited"
+	case a.Percent:
+		return strconv.Itoa(a.Number) + "%"
+	}
+	return strconv.Itoa(a.Number)
+}
+
+// ShortCircuit stops all repairs of a policy while the number of its members that are not healthy
+// is outside of what the administrator expects. The zero value permits nothing while any is.
+type ShortCircuit struct {
+	MaxUnhealthy Amount
+	// Range, when set, replaces MaxUnhealthy.
+	Range *Range
+}
+
+// Range is an inclusive range of numbers of targets.
+type Range struct {
+	From, To int
+}
+
+// Most is the largest number of unhealthy members, out of total, at which repairs go on.
+func (s ShortCircuit) Most(total int) int {
+	if s.Range != nil {
+		return s.Range.To
+	}
+	return s.MaxUnhealthy.FloorOf(total)
+}
+
+// Permits tells whether repairs go on at this number of unhealthy members out of total.
+func (s ShortCircuit) Permits(unhealthy, total int) bool {
+	if s.Range != nil && unhealthy < s.Range.From {
+		return false
+	}
+	return unhealthy <= s.Most(total)
+}

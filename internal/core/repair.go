@@ -1,0 +1,120 @@
+package core
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Repair is one entry of the ledger: a target that is, or was, being repaired.
+type Repair struct {
+	Namespace, Name string
+	Target          ID
+	// Policy leads the repair.
+	Policy ID
+	// Owner was the owner of the target. Targets of one owner back off together.
+	Owner ID
+	// Retry counts the replacements that failed in a row before this one; 0 for a first repair.
+	Retry   int
+	Started time.Time
+	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
+	Attempts    int
+	LastAttempt time.Time
+	// Ended is zero while the repair runs.
+	Ended   time.Time
+	Outcome Outcome
+	// Contemporaries are the UIDs of the targets that were made in the second in which the repair
+	// started, but before it. Creation times are whole seconds and don't tell them from its
+	// replacement. Losing them may delay a repair, never hasten it.
+	Contemporaries []string
+}
+
+// Running tells whether the repair has not ended.
+func (r *Repair) Running() bool { return r.Ended.IsZero() }
+
+// Outcome is how a repair ended.
+type Outcome int
+
+// The outcomes.
+const (
+	// Succeeded: the remedy did its work.
+	Succeeded Outcome = iota + 1
+	// Recovered: the target became healthy before its remedy had begun.
+	Recovered
+	// Withdrawn: nothing asks for the repair any more, and its remedy had not begun.
+	Withdrawn
+)
+
+// String names the outcome.
+func (o Outcome) String() string {
+	switch o {
+	case Succeeded:
+		return "Succeeded"
+	case Recovered:
+		return "Recovered"
+	case Withdrawn:
+		return "Withdrawn"
+	}
+	return "Running"
+}
+
+// maxNameStem leaves room for the two suffixes within the 253 characters of an object's name.
+const maxNameStem = 253 - 1 - 8 - 1 - 10
+
+// RepairName is the name of the number-th repair of a target. Whoever means to start the same
+// repair computes the same name, so that the API server lets only one of them create it (I2).
+func RepairName(target ID, number int) string {
+	sum := sha256.Sum256([]byte(target.Kind + "\x00" + target.Namespace + "\x00" + target.Name + "\x00" + target.UID))
+	stem := target.Name
+	if len(stem) > maxNameStem {
+		stem = strings.TrimRight(stem[:maxNameStem], "-.")
+	}
+	return stem + "-" + hex.EncodeToString(sum[:4]) + "-" + strconv.Itoa(number)
+}
+
+// number is the number in a repair's name, and 0 when the name is not one of ours.
+func (r *Repair) number() int {
+	n, err := strconv.Atoi(r.Name[strings.LastIndexByte(r.Name, '-')+1:])
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// Retention bounds how long finished repairs are kept: by age, and by number in one namespace.
+type Retention struct {
+	For  time.Duration
+	Most int
+}
+
+// Expired returns the finished repairs that the retention no longer keeps, as indices, the oldest
+// first, and the next instant at which another will have expired by age. Running ones are kept.
+func (k Retention) Expired(repairs []Repair, now time.Time) (expired []int, next time.Time) {
+	finished := make([]int, 0, len(repairs))
+	perNamespace := map[string]int{}
+	for i := range repairs {
+		if !repairs[i].Running() {
+			finished = append(finished, i)
+			perNamespace[repairs[i].Namespace]++
+		}
+	}
+	slices.SortFunc(finished, func(a, b int) int {
+		return cmp.Or(repairs[a].Ended.Compare(repairs[b].Ended), cmp.Compare(repairs[a].Name, repairs[b].Name))
+	})
+	for _, i := range finished {
+		r := &repairs[i]
+		ends := r.Ended.Add(k.For)
+		switch {
+		case !now.Before(ends) || perNamespace[r.Namespace] > k.Most:
+			expired = append(expired, i)
+			perNamespace[r.Namespace]--
+		case sooner(ends, next):
+			next = ends
+		}
+	}
+	return expired, next
+}

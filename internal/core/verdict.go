@@ -1,0 +1,144 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// Health is how a policy finds a target.
+type Health int
+
+// The verdicts. Only Healthy counts as healthy against a policy's limits.
+const (
+	// Healthy targets match no criterion.
+	Healthy Health = iota + 1
+	// Suspect targets match a criterion whose duration is not over, or wait for something.
+	Suspect
+	// Unhealthy targets have matched a criterion for its whole duration.
+	Unhealthy
+	// Undetermined targets can't be judged, since a fact is missing; nothing is done to them.
+	Undetermined
+	// Gone targets are being deleted already.
+	Gone
+)
+
+// String names the verdict.
+func (h Health) String() string {
+	switch h {
+	case Healthy:
+		return "healthy"
+	case Suspect:
+		return "suspect"
+	case Unhealthy:
+		return "unhealthy"
+	case Undetermined:
+		return "unknown"
+	case Gone:
+		return "gone"
+	}
+	return "unjudged"
+}
+
+// Reason is why a target is judged as it is.
+type Reason int
+
+// The reasons, in the order in which the criteria are asked.
+const (
+	NoCriterionMet Reason = iota + 1
+	FleetUnobserved
+	TargetFailed
+	NodeStartupTimeout
+	NodeNotFound
+	NodeUnconfirmed
+	ConditionMet
+	ConditionUntimed
+	ClaimedElsewhere
+)
+
+var reasonNames = [...]string{
+	NoCriterionMet:     "Healthy",
+	FleetUnobserved:    "FleetUnobserved",
+	TargetFailed:       "Failed",
+	NodeStartupTimeout: "NodeStartupTimeout",
+	NodeNotFound:       "NodeNotFound",
+	NodeUnconfirmed:    "NodeUnconfirmed",
+	ConditionMet:       "UnhealthyCondition",
+	ConditionUntimed:   "ConditionUntimed",
+	ClaimedElsewhere:   "ExternalRemediation",
+}
+
+// String names the reason as conditions, events and metrics do.
+func (r Reason) String() string {
+	if r > 0 && int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "Unjudged"
+}
+
+// Verdict is one target judged by one policy at one instant.
+type Verdict struct {
+	// Target is the index in Fleet.Targets, Policy the index in the policies.
+	Target, Policy int
+	Health         Health
+	Reason         Reason
+	// Since is when the reason began; zero when that is not known.
+	Since time.Time
+	// Until is when a suspect target becomes unhealthy; zero when time alone won't make it so.
+	Until time.Time
+	// Criterion is the condition that matched, for the reasons that have one.
+	Criterion ConditionCriterion
+	// Limit is the duration that the reason must hold before the target is unhealthy.
+	Limit time.Duration
+	// Unsound is set for a Gone target that was not healthy when its deletion was seen.
+	Unsound bool
+}
+
+// Text says in one sentence how the target was judged and why.
+func (v Verdict) Text() string {
+	switch v.Reason {
+	case NoCriterionMet:
+		return "no criterion is met"
+	case FleetUnobserved:
+		return "the cluster could not be observed completely, so nothing is judged until it can"
+	case TargetFailed:
+		return "the machine's phase is Failed, from which it does not recover"
+	case NodeStartupTimeout:
+		return v.startupText()
+	case NodeNotFound:
+		return "the node that the machine refers to no longer exists"
+	case NodeUnconfirmed:
+		return "the node that the machine refers to has not been seen, and its absence is not confirmed yet"
+	case ConditionMet:
+		return v.conditionText()
+	case ConditionUntimed:
+		return fmt.Sprintf("node condition %s is %s but carries no lastTransitionTime, so it is not known for how long", v.Criterion.Type, v.Criterion.Status)
+	case ClaimedElsewhere:
+		return "an external remediator has been asked to repair it and has not finished"
+	}
+	return "not judged"
+}
+
+func (v Verdict) startupText() string {
+	if v.Limit == 0 {
+		return "no node has joined yet; the node startup timeout is disabled, so it may take any time"
+	}
+	if v.Health == Suspect {
+		return fmt.Sprintf("no node has joined since %s; it has %s for that", stamp(v.Since), v.Limit)
+	}
+	return fmt.Sprintf("no node has joined since %s, which is longer than the node startup timeout of %s", stamp(v.Since), v.Limit)
+}
+
+func (v Verdict) conditionText() string {
+	c := v.Criterion
+	if v.Health == Suspect {
+		return fmt.Sprintf("node condition %s has been %s since %s; it is unhealthy after %s", c.Type, c.Status, stamp(v.Since), c.For)
+	}
+	return fmt.Sprintf("node condition %s has been %s since %s, which is not less than the limit of %s", c.Type, c.Status, stamp(v.Since), c.For)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
