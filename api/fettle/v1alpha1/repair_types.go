@@ -1,0 +1,152 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TargetUIDLabel is on every Repair and carries the UID of what it repairs.
+const TargetUIDLabel = "fettle.io/target-uid"
+
+// Phases of a Repair.
+const (
+	// RepairRunning: the repair has been recorded and has not ended.
+	RepairRunning RepairPhase = "Running"
+	// RepairSucceeded: the remedy did its work.
+	RepairSucceeded RepairPhase = "Succeeded"
+	// RepairRecovered: the target became healthy before its remedy had begun; nothing was done.
+	RepairRecovered RepairPhase = "Recovered"
+	// RepairWithdrawn: nothing asks for the repair any more; nothing was done.
+	RepairWithdrawn RepairPhase = "Withdrawn"
+)
+
+// RepairPhase is where a repair stands.
+// +kubebuilder:validation:Enum=Running;Succeeded;Recovered;Withdrawn
+type RepairPhase string
+
+// Repair is one target being repaired, from the decision to the outcome. Fettle creates it before
+// it touches the target, and its name is made from the target, so that two of them can't be started
+// for the same fault. People read it; only Fettle writes it. Finished ones are removed in time.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=fettle,shortName=rep
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.target.kind`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target.name`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.target.node`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Health Check",type=string,JSONPath=`.spec.policy.name`
+// +kubebuilder:printcolumn:name="Remedy",type=string,JSONPath=`.spec.ladder[*].remedy`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
+type Repair struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is repaired, why and how. It never changes.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Repair's spec can't be changed: it records what was decided"
+	// +required
+	Spec RepairSpec `json:"spec"`
+	// status is how far the repair has come.
+	// +kubebuilder:default={phase: Running}
+	// +optional
+	Status RepairStatus `json:"status,omitempty"`
+}
+
+// RepairSpec is what is repaired, why and how.
+type RepairSpec struct {
+	// target is what is repaired.
+	// +required
+	Target RepairTarget `json:"target"`
+	// policy is the health check that leads the repair.
+	// +required
+	Policy ObjectReference `json:"policy"`
+	// owner is what replaces the target when it is deleted. Targets of one owner back off together.
+	// +optional
+	Owner *ObjectReference `json:"owner,omitempty"`
+	// reason is why the target is unhealthy, in one word.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Reason string `json:"reason"`
+	// message is why the target is unhealthy, in a sentence.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// unhealthySince is when the reason began, where that is known.
+	// +optional
+	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
+	// ladder are the steps of the repair, in order.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=atomic
+	// +required
+	Ladder []RepairStep `json:"ladder"`
+	// retry counts the replacements in the same pool that failed in a row before this repair.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Retry int32 `json:"retry,omitempty"`
+}
+
+// RepairTarget names one target for ever, by its UID.
+type RepairTarget struct {
+	ObjectReference `json:",inline"`
+	// node is the name of the target's node, if it has one.
+	// +optional
+	Node string `json:"node,omitempty"`
+}
+
+// ObjectReference names one object for ever, by its UID.
+type ObjectReference struct {
+	// kind of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Kind string `json:"kind"`
+	// namespace of the object, if it has one.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+	// uid of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	UID string `json:"uid"`
+}
+
+// RepairStep is one rung of the ladder.
+type RepairStep struct {
+	// remedy names how the step repairs.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Remedy string `json:"remedy"`
+}
+
+// RepairStatus is how far a repair has come.
+type RepairStatus struct {
+	// phase is Running until the repair has ended.
+	// +kubebuilder:default=Running
+	// +optional
+	Phase RepairPhase `json:"phase,omitempty"`
+	// message says in a sentence what happened last.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// attempts counts the calls of the remedy that were refused.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// lastAttempt is the last call that was refused, and lastError what it was refused with.
+	// +optional
+	LastAttempt *metav1.MicroTime `json:"lastAttempt,omitempty"`
+	// lastError is what the last refused call was refused with.
+	// +optional
+	LastError string `json:"lastError,omitempty"`
+	// finishedAt is when the repair ended.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// RepairList is a list of repairs.
+// +kubebuilder:object:root=true
+type RepairList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Repair `json:"items"`
+}

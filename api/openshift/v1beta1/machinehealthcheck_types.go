@@ -1,0 +1,177 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Annotations on a MachineHealthCheck.
+const (
+	// PausedAnnotation, with any value, stops all repairs of the health check.
+	PausedAnnotation = "cluster.x-k8s.io/paused"
+	// RemediationStrategyAnnotation selects a way to repair other than deletion.
+	RemediationStrategyAnnotation = "machine.openshift.io/remediation-strategy"
+	// DryRunAnnotation, with the value "true", shows what would be done and does nothing.
+	DryRunAnnotation = "fettle.io/dry-run"
+	// MaxInFlightAnnotation is how many machines may be deleted at a time: a number, a percentage
+	// of the selected machines, or "unlimited". The default is 1.
+	MaxInFlightAnnotation = "fettle.io/max-in-flight"
+	// BackoffBaseAnnotation is the pause before the first replacement that failed is deleted too;
+	// it doubles with each that fails after it. A duration; the default is 10s.
+	BackoffBaseAnnotation = "fettle.io/backoff-base"
+	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 10m.
+	BackoffLimitAnnotation = "fettle.io/backoff-limit"
+)
+
+// Condition types, reasons and severities of a MachineHealthCheck.
+const (
+	// RemediationAllowedCondition tells whether the health check may start repairs.
+	RemediationAllowedCondition = "RemediationAllowed"
+	// TooManyUnhealthyReason: the short circuit holds.
+	TooManyUnhealthyReason = "TooManyUnhealthy"
+	// PausedReason: the pause annotation is set.
+	PausedReason = "Paused"
+	// InvalidSpecReason: the health check can't be followed as it is written.
+	InvalidSpecReason = "InvalidSpec"
+
+	// SeverityError, SeverityWarning and SeverityInfo grade a condition that is False.
+	SeverityError   = "Error"
+	SeverityWarning = "Warning"
+	SeverityInfo    = "Info"
+)
+
+// Duration is a Go duration string such as 300s or 1h30m. It is kept as written, so that one that
+// can't be parsed is told to its author instead of breaking the watch for all others.
+type Duration string
+
+// MachineHealthCheck has the unhealthy machines among those that it selects repaired.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=mhc;mhcs
+// +kubebuilder:printcolumn:name="MaxUnhealthy",type=string,JSONPath=`.spec.maxUnhealthy`,description="Maximum number of unhealthy machines allowed"
+// +kubebuilder:printcolumn:name="ExpectedMachines",type=integer,JSONPath=`.status.expectedMachines`,description="Number of machines selected"
+// +kubebuilder:printcolumn:name="CurrentHealthy",type=integer,JSONPath=`.status.currentHealthy`,description="Number of machines known to be healthy"
+type MachineHealthCheck struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is which machines are checked, and when they count as unhealthy.
+	// +optional
+	Spec MachineHealthCheckSpec `json:"spec,omitempty"`
+	// status is what was found.
+	// +optional
+	Status MachineHealthCheckStatus `json:"status,omitempty"`
+}
+
+// MachineHealthCheckSpec is which machines are checked, and when they count as unhealthy.
+type MachineHealthCheckSpec struct {
+	// selector selects machines in the health check's namespace by their labels. An empty or absent
+	// selector selects all of them.
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="selector.matchExpressions: operator must be In, NotIn, Exists or DoesNotExist"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !(e.operator in ['In', 'NotIn']) || (has(e.values) && e.values.size() > 0))",message="selector.matchExpressions: operators In and NotIn need at least one value"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !(e.operator in ['Exists', 'DoesNotExist']) || !has(e.values) || e.values.size() == 0)",message="selector.matchExpressions: operators Exists and DoesNotExist take no values"
+	// +optional
+	Selector metav1.LabelSelector `json:"selector,omitempty"`
+	// unhealthyConditions are conditions of the node that make its machine unhealthy. Any one
+	// suffices.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	UnhealthyConditions []UnhealthyCondition `json:"unhealthyConditions,omitempty"`
+	// maxUnhealthy is the number, or the percentage rounded down, of selected machines that may be
+	// unhealthy while repairs go on. When more are, none is repaired. The default is 100%, which
+	// never stops repairs.
+	// +kubebuilder:default="100%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]{1,9})$"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 0 && self <= 999999999)",message="maxUnhealthy must not be negative: give a number such as 2 or a percentage such as 40%"
+	// +optional
+	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
+	// nodeStartupTimeout is how long a machine may take until its node joins. "0" means for ever.
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '0' || duration(self) >= duration('0s')",message="nodeStartupTimeout must be a duration such as 10m or 1h30m, or 0 for no timeout"
+	// +optional
+	NodeStartupTimeout *Duration `json:"nodeStartupTimeout,omitempty"`
+	// remediationTemplate refers to a template of an object that asks an outside remediator to
+	// repair the machine.
+	// +optional
+	RemediationTemplate *corev1.ObjectReference `json:"remediationTemplate,omitempty"`
+}
+
+// UnhealthyCondition makes a machine unhealthy when its node's condition of this type has had this
+// status for the timeout.
+type UnhealthyCondition struct {
+	// type of the node's condition, for example Ready.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +required
+	Type string `json:"type"`
+	// status that the condition must have: True, False or Unknown.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +required
+	Status string `json:"status"`
+	// timeout is how long the condition must have had the status; 0 when absent.
+	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '0' || duration(self) >= duration('0s')",message="timeout must be a duration such as 300s or 5m"
+	// +optional
+	Timeout Duration `json:"timeout,omitempty"`
+}
+
+// MachineHealthCheckStatus is what was found.
+type MachineHealthCheckStatus struct {
+	// expectedMachines is the number of machines selected.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ExpectedMachines *int `json:"expectedMachines,omitempty"`
+	// currentHealthy is the number of machines known to be healthy.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	CurrentHealthy *int `json:"currentHealthy,omitempty"`
+	// remediationsAllowed is how many more machines may become unhealthy before repairs stop.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:default=0
+	// +optional
+	RemediationsAllowed int32 `json:"remediationsAllowed"`
+	// conditions are sorted by their type.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is a condition as the Machine API has them: with a severity while False.
+type Condition struct {
+	// type of the condition.
+	// +required
+	Type string `json:"type"`
+	// status of the condition: True, False or Unknown.
+	// +required
+	Status string `json:"status"`
+	// severity of a condition that is False: Error, Warning or Info.
+	// +optional
+	Severity string `json:"severity,omitempty"`
+	// lastTransitionTime is when the condition last changed.
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// reason is the cause in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is the cause in a sentence, and what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// MachineHealthCheckList is a list of health checks.
+// +kubebuilder:object:root=true
+type MachineHealthCheckList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MachineHealthCheck `json:"items"`
+}

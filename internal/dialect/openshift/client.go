@@ -1,0 +1,235 @@
+package openshift
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// Kinds are the resources without which this dialect sleeps, by the name of their definitions.
+var Kinds = []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Informers give what is watched.
+	Informers cache.Informers
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Writer writes statuses.
+	Writer client.StatusClient
+	Events events.EventRecorder
+	Now    func() time.Time
+	// Wake is called when something that decisions read has changed.
+	Wake func()
+}
+
+// Client is the dialect's thin side. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	fleet fleet
+	nodes *node.Store
+	mu    sync.Mutex
+	// synced tell whether what is watched has been taken in; nil until watching began.
+	synced []toolscache.InformerSynced
+}
+
+// NewClient makes a client that watches nothing yet.
+func NewClient(c Config) *Client {
+	return &Client{Config: c, fleet: newFleet(), nodes: node.NewStore()}
+}
+
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks,verbs=list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+
+// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
+// called again then. Once it has succeeded, calling it again does nothing.
+func (c *Client) Watch(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.synced != nil {
+		return nil
+	}
+	mhc := &unstructured.Unstructured{}
+	mhc.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
+	checks, err := c.Informers.GetInformer(ctx, mhc, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching health checks: %w", err)
+	}
+	machines, err := c.Informers.GetInformer(ctx, &Machine{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching machines: %w", err)
+	}
+	nodes, err := c.Informers.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	return c.subscribe(map[cache.Informer]toolscache.ResourceEventHandler{
+		checks:   c.handler(c.fleet.putCheck, c.fleet.dropCheck),
+		machines: c.handler(c.fleet.putMachine, c.fleet.dropMachine),
+		nodes:    c.handler(c.putNode, c.nodes.Remove),
+	})
+}
+
+func (c *Client) subscribe(handlers map[cache.Informer]toolscache.ResourceEventHandler) error {
+	var synced []toolscache.InformerSynced
+	for informer, handler := range handlers {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("subscribing to what is watched: %w", err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	c.synced = synced
+	return nil
+}
+
+// handler takes in what comes, and wakes the engine only for what can change a decision.
+func (c *Client) handler(put func(any) bool, drop func(key string)) toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if put(obj) {
+			c.Wake()
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    take,
+		UpdateFunc: func(_, obj any) { take(obj) },
+		DeleteFunc: func(obj any) {
+			if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				drop(key)
+				c.Wake()
+			}
+		},
+	}
+}
+
+func (c *Client) putNode(obj any) bool {
+	changed, err := c.nodes.Put(obj)
+	return changed && err == nil
+}
+
+// Observe gives the machines of the cluster and the health checks, from what has been watched.
+func (c *Client) Observe() (core.Observation, error) {
+	if !c.InStep() {
+		return core.Observation{}, nil
+	}
+	o := core.Observation{Kind: machineKind, Observed: core.Yes}
+	c.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
+		o.Policies, o.Targets = c.fleet.snapshot(find)
+	})
+	return o, nil
+}
+
+// InStep tells whether what is watched has been taken in.
+func (c *Client) InStep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, done := range c.synced {
+		if !done() {
+			return false
+		}
+	}
+	return c.synced != nil
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
+
+// ReadNode reads the node that a machine refers to from the API server itself.
+func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
+	var n corev1.Node
+	err := c.Live.Get(ctx, types.NamespacedName{Name: t.Node.Name}, &n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return core.Node{State: core.NodeGone, Name: t.Node.Name}, nil
+	case err != nil:
+		return core.Node{}, fmt.Errorf("getting node %s: %w", t.Node.Name, err)
+	}
+	return node.FactsOf(&n).Node, nil
+}
+
+// parallelStatuses bounds how many statuses are written at a time.
+const parallelStatuses = 8
+
+// Record writes the statuses that have changed.
+func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	var (
+		mu     sync.Mutex
+		failed = map[core.ID]error{}
+		group  errgroup.Group
+	)
+	group.SetLimit(parallelStatuses)
+	for _, r := range reports {
+		old, revision, known := c.fleet.statusOf(r.Policy.ID)
+		fresh, changed := statusOf(old, r, c.Now())
+		if !known || !changed {
+			continue
+		}
+		group.Go(func() error {
+			if err := c.writeStatus(ctx, r.Policy.ID, revision, fresh); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[r.Policy.ID] = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return failed
+}
+
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks/status,verbs=patch
+
+// writeStatus insists on the revision that the status was made from, since the list of conditions
+// is replaced as a whole and may hold those of others.
+func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, status v1beta1.MachineHealthCheckStatus) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": revision},
+		"status":   status,
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, body))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("patching the status: %w", err)
+	}
+	c.fleet.putCheck(u)
+	return nil
+}
+
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Announce emits the events of what happened. They are written in the background.
+func (c *Client) Announce(happenings []core.Happening) {
+	for _, h := range happenings {
+		e := eventFor(h)
+		c.Events.Eventf(&corev1.ObjectReference{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: e.regarding.Kind,
+			Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
+		}, nil, e.kind(), e.reason, e.action, "%s", e.noteWithin())
+	}
+}

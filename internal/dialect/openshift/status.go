@@ -1,0 +1,71 @@
+package openshift
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// statusOf gives the status that a health check should have, and whether that differs from the one
+// that it has.
+func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now time.Time) (v1beta1.MachineHealthCheckStatus, bool) {
+	allowed := remediationAllowed(r)
+	fresh := v1beta1.MachineHealthCheckStatus{
+		ExpectedMachines: &r.Tally.Total,
+		CurrentHealthy:   &r.Tally.Healthy,
+		Conditions:       withCondition(old.Conditions, allowed, now),
+	}
+	if allowed.Status == string(corev1.ConditionTrue) {
+		fresh.RemediationsAllowed = int32(min(r.Tally.RepairsAllowed(), 1<<30)) //nolint:gosec // bounded on the same line
+	}
+	return fresh, !reflect.DeepEqual(old, fresh)
+}
+
+// remediationAllowed is the condition as reference openshift 1.2 has it, and False too while the
+// health check is paused or can't be followed, so that nobody waits for a repair in vain.
+func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
+	c := v1beta1.Condition{Type: v1beta1.RemediationAllowedCondition, Status: string(corev1.ConditionFalse)}
+	switch {
+	case r.Policy.Problem != "":
+		c.Reason, c.Severity = v1beta1.InvalidSpecReason, v1beta1.SeverityError
+		c.Message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
+	case r.Policy.Paused:
+		c.Reason, c.Severity = v1beta1.PausedReason, v1beta1.SeverityInfo
+		c.Message = "Nothing is repaired while the annotation " + v1beta1.PausedAnnotation + " is set; remove it to go on"
+	case !r.Tally.Permitted:
+		c.Reason, c.Severity = v1beta1.TooManyUnhealthyReason, v1beta1.SeverityWarning
+		c.Message = fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
+			"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
+			r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
+	default:
+		c.Status = string(corev1.ConditionTrue)
+	}
+	return c
+}
+
+// withCondition replaces one condition, keeps those of others, and sorts them by type. The
+// transition time is renewed only when something about the condition differs.
+func withCondition(old []v1beta1.Condition, c v1beta1.Condition, now time.Time) []v1beta1.Condition {
+	c.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+	fresh := []v1beta1.Condition{}
+	for _, o := range old {
+		if o.Type != c.Type {
+			fresh = append(fresh, o)
+			continue
+		}
+		if o.Status == c.Status && o.Reason == c.Reason && o.Severity == c.Severity && o.Message == c.Message {
+			c.LastTransitionTime = o.LastTransitionTime
+		}
+	}
+	fresh = append(fresh, c)
+	slices.SortFunc(fresh, func(a, b v1beta1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return fresh
+}

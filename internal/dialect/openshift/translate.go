@@ -1,0 +1,257 @@
+package openshift
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+const (
+	machineKind     = "Machine"
+	healthCheckKind = "MachineHealthCheck"
+
+	// claimAnnotation on a machine asks an outside remediator to repair it.
+	claimAnnotation = "host.metal3.io/external-remediation"
+	roleLabel       = "machine.openshift.io/cluster-api-machine-role"
+	masterRole      = "master"
+	failedPhase     = "Failed"
+
+	// DeleteMachine is the name of the remedy that this dialect asks for.
+	DeleteMachine = "DeleteMachine"
+)
+
+// defaultNodeStartup applies where a health check sets none (reference openshift 1.1).
+const defaultNodeStartup = 10 * time.Minute
+
+// healthCheck is one MachineHealthCheck, translated.
+type healthCheck struct {
+	policy   core.Policy
+	selector labels.Selector
+	revision string
+	status   v1beta1.MachineHealthCheckStatus
+}
+
+// readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it
+// stays in the fleet, judges what it still can, and permits nothing.
+func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
+	h := &healthCheck{
+		revision: u.GetResourceVersion(),
+		selector: labels.Nothing(),
+		policy: core.Policy{
+			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
+			Created: u.GetCreationTimestamp().Time,
+		},
+	}
+	var mhc v1beta1.MachineHealthCheck
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &mhc); err != nil {
+		h.policy.Problem = fmt.Sprintf("it can't be read (%v); correct it", err)
+		return h
+	}
+	h.status = mhc.Status
+	h.policy.Problem = translate(&mhc, h)
+	return h
+}
+
+// translate fills in the policy and gives everything that is wrong with it, as a sentence.
+func translate(mhc *v1beta1.MachineHealthCheck, h *healthCheck) string {
+	p := &h.policy
+	var problems [7]error
+	h.selector, problems[0] = readSelector(&mhc.Spec.Selector)
+	p.Criteria.Conditions, problems[1] = readConditions(mhc.Spec.UnhealthyConditions)
+	p.Criteria.NodeStartup, problems[2] = readStartup(mhc.Spec.NodeStartupTimeout)
+	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(mhc.Spec.MaxUnhealthy)
+	p.MaxInFlight, problems[4] = readMaxInFlight(mhc.Annotations)
+	p.Backoff, problems[5] = readBackoff(mhc.Annotations)
+	p.DryRun, problems[6] = readDryRun(mhc.Annotations)
+	_, p.Paused = mhc.Annotations[v1beta1.PausedAnnotation]
+	p.Ladder = readLadder(mhc)
+	if err := errors.Join(problems[:]...); err != nil {
+		return strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return ""
+}
+
+func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return labels.Nothing(), fmt.Errorf("spec.selector is not a label selector (%w)", err)
+	}
+	return selector, nil
+}
+
+func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
+	criteria := make([]core.ConditionCriterion, 0, len(conditions))
+	var problems []error
+	for i, c := range conditions {
+		limit, err := readDuration(string(c.Timeout))
+		if err != nil {
+			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].timeout %w", i, err))
+			continue
+		}
+		criteria = append(criteria, core.ConditionCriterion{Type: string(c.Type), Status: string(c.Status), For: limit})
+	}
+	return criteria, errors.Join(problems...)
+}
+
+func readStartup(d *v1beta1.Duration) (time.Duration, error) {
+	if d == nil {
+		return defaultNodeStartup, nil
+	}
+	limit, err := readDuration(string(*d))
+	if err != nil {
+		return 0, fmt.Errorf("spec.nodeStartupTimeout %w", err)
+	}
+	return limit, nil
+}
+
+// readDuration reads a Go duration that is not negative; an empty one is 0.
+func readDuration(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("is %q; give a duration such as 300s, 10m or 1h30m", s)
+	}
+	return d, nil
+}
+
+// readMaxUnhealthy: the default never stops repairs, and a negative number is 0, as in today's
+// controller (reference openshift 2.5).
+func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
+	if v == nil {
+		return core.Percent(100), nil
+	}
+	if v.Type == intstr.Int {
+		return core.Count(max(0, v.IntValue())), nil
+	}
+	a, err := readAmount(v.StrVal)
+	if err != nil {
+		return core.Amount{}, fmt.Errorf("spec.maxUnhealthy %w", err)
+	}
+	return a, nil
+}
+
+// readMaxInFlight: one machine is deleted at a time unless the annotation says otherwise (seed 001).
+func readMaxInFlight(annotations map[string]string) (core.Amount, error) {
+	v, set := annotations[v1beta1.MaxInFlightAnnotation]
+	switch {
+	case !set:
+		return core.Count(1), nil
+	case v == "unlimited":
+		return core.Unlimited(), nil
+	}
+	a, err := readAmount(v)
+	if err != nil {
+		return core.Amount{}, fmt.Errorf("annotation %s %w, or unlimited", v1beta1.MaxInFlightAnnotation, err)
+	}
+	return a, nil
+}
+
+var amountPattern = regexp.MustCompile(`^[0-9]{1,9}%?$`)
+
+// readAmount reads a number, or a percentage from 0% to 100%.
+func readAmount(s string) (core.Amount, error) {
+	digits, percent := strings.CutSuffix(s, "%")
+	n, err := strconv.Atoi(digits)
+	if err != nil || !amountPattern.MatchString(s) || (percent && n > 100) {
+		return core.Amount{}, fmt.Errorf("is %q; give a number such as 2 or a percentage such as 40%%", s)
+	}
+	return core.Amount{Number: n, Percent: percent}, nil
+}
+
+func readBackoff(annotations map[string]string) (core.Backoff, error) {
+	b := core.DefaultBackoff()
+	base, err := readBackoffPart(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
+	if err != nil {
+		return b, err
+	}
+	limit, err := readBackoffPart(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
+	if err != nil {
+		return b, err
+	}
+	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
+}
+
+func readBackoffPart(annotations map[string]string, key string, fallback time.Duration) (time.Duration, error) {
+	v, set := annotations[key]
+	if !set {
+		return fallback, nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("annotation %s is %q; give a duration above zero, such as 10s or 10m", key, v)
+	}
+	return d, nil
+}
+
+func readDryRun(annotations map[string]string) (bool, error) {
+	switch v, set := annotations[v1beta1.DryRunAnnotation]; {
+	case !set || v == "false":
+		return false, nil
+	case v == "true":
+		return true, nil
+	default:
+		return true, fmt.Errorf("annotation %s is %q; give \"true\" or \"false\"", v1beta1.DryRunAnnotation, v)
+	}
+}
+
+// readLadder: a health check that asks for another way to repair must never delete its machines.
+func readLadder(mhc *v1beta1.MachineHealthCheck) []core.Step {
+	strategy := mhc.Annotations[v1beta1.RemediationStrategyAnnotation]
+	if mhc.Spec.RemediationTemplate != nil || strategy == "external-baremetal" {
+		return nil
+	}
+	return []core.Step{{Remedy: DeleteMachine, NeedsOwner: true}}
+}
+
+// machine is one Machine, translated: a target without its node, and what relates it to others.
+type machine struct {
+	target core.Target
+	labels labels.Set
+	// node is the name of the node that the machine refers to, if it does.
+	node string
+}
+
+func readMachine(m *Machine) *machine {
+	t := core.Target{
+		ID:       core.ID{Kind: machineKind, Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)},
+		Created:  m.CreationTimestamp.Time,
+		Deleting: m.DeletionTimestamp != nil,
+		Failed:   m.Status.Phase != nil && *m.Status.Phase == failedPhase,
+		// The startup clock is the machine's last update, as in today's controller; a machine that
+		// was never updated has its creation instead.
+		StartupFrom:  m.CreationTimestamp.Time,
+		ControlPlane: m.Labels[roleLabel] == masterRole,
+		Node:         core.Node{State: core.NodeAwaited},
+		Revision:     m.ResourceVersion,
+	}
+	if m.Status.LastUpdated != nil {
+		t.StartupFrom = m.Status.LastUpdated.Time
+	}
+	if t.Failed {
+		t.FailedSince = t.StartupFrom
+	}
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: string(owner.UID)}
+	}
+	_, t.Claimed = m.Annotations[claimAnnotation]
+	read := &machine{target: t, labels: labels.Set(m.Labels)}
+	if ref := m.Status.NodeRef; ref != nil {
+		read.node = ref.Name
+		read.target.Node = core.Node{State: core.NodeUnseen, Name: ref.Name}
+	}
+	return read
+}

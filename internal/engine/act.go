@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// The bounds on calls that one pass makes: how many at a time, and how long each may take.
+const (
+	parallelCalls = 32
+	callTimeout   = 30 * time.Second
+)
+
+// inParallel runs n calls, some at a time, each within its time limit, and gives their errors.
+func inParallel(ctx context.Context, n int, call func(context.Context, int) error) []error {
+	errs := make([]error, n)
+	var group errgroup.Group
+	group.SetLimit(parallelCalls)
+	for i := range n {
+		group.Go(func() error {
+			limited, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			errs[i] = call(limited, i)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errs
+}
+
+// finish closes the repairs that have come to their end.
+func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
+	ended := make([]core.Repair, len(d.Finishes))
+	errs := inParallel(ctx, len(d.Finishes), func(ctx context.Context, i int) error {
+		f := d.Finishes[i]
+		r := w.fleet.Repairs[f.Repair]
+		r.Ended, r.Outcome = w.now, f.Outcome
+		if err := e.Ledger.Amend(ctx, r, f.Text); err != nil {
+			return fmt.Errorf("recording the end of repair %s: %w", r.Name, err)
+		}
+		ended[i] = r
+		return nil
+	})
+	for i := range ended {
+		if errs[i] == nil {
+			e.memory.Recorded(ended[i], w.now)
+			e.Log.Info("repair ended", "repair", ended[i].Name, "target", ended[i].Target.String(), "outcome", ended[i].Outcome.String())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deed is one repair to record, unless it is recorded already, and to begin.
+type deed struct {
+	target, policy int
+	verdict        core.Verdict
+	repair         core.Repair
+	// entry is nil for a repair that the ledger has already.
+	entry          *core.Entry
+	contemporaries []string
+
+	recorded  bool
+	beginning core.Beginning
+	refused   error
+}
+
+// act starts repairs. Each is recorded before its remedy begins; one that can't be recorded is not
+// begun. It tells whether the fleet should be looked at again soon.
+func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map[int]bool) (bool, error) {
+	deeds := deedsOf(w, d, blocked)
+	errs := inParallel(ctx, len(deeds), func(ctx context.Context, i int) error {
+		return e.perform(ctx, w, &deeds[i])
+	})
+	repeat := false
+	var happenings []core.Happening
+	for i := range deeds {
+		h, soon := e.remember(w, &deeds[i])
+		repeat = repeat || soon
+		happenings = append(happenings, h...)
+	}
+	e.announce(w, happenings)
+	return repeat, errors.Join(errs...)
+}
+
+func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
+	deeds := make([]deed, 0, len(d.Acts)+len(d.Starts))
+	for _, a := range d.Acts {
+		if !blocked[a.Target] {
+			deeds = append(deeds, deed{target: a.Target, policy: a.Policy, verdict: a.Verdict, repair: w.fleet.Repairs[a.Repair], recorded: true})
+		}
+	}
+	for _, s := range d.Starts {
+		if !blocked[s.Target] {
+			deeds = append(deeds, deed{
+				target: s.Target, policy: s.Policy, verdict: s.Verdict, contemporaries: s.Contemporaries,
+				entry: &core.Entry{
+					Name: s.Name, Target: w.fleet.Targets[s.Target], Policy: w.policies[s.Policy],
+					Verdict: s.Verdict, Retry: s.Retry,
+				},
+			})
+		}
+	}
+	return deeds
+}
+
+// perform records one repair and begins its remedy.
+func (e *Engine) perform(ctx context.Context, w *world, do *deed) error {
+	target := w.fleet.Targets[do.target]
+	if do.entry != nil {
+		repair, created, err := e.Ledger.Open(ctx, *do.entry)
+		if err != nil {
+			return fmt.Errorf("recording the repair of %s: %w", target.ID, err)
+		}
+		if !created {
+			return nil
+		}
+		repair.Contemporaries = do.contemporaries
+		do.repair, do.recorded = repair, true
+	}
+	return e.begin(ctx, w, do)
+}
+
+func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
+	target := w.fleet.Targets[do.target]
+	name := w.policies[do.policy].Ladder[0].Remedy
+	remedy := e.Remedies[name]
+	if remedy == nil {
+		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, name)
+	}
+	answer, err := remedy.Begin(ctx, target)
+	do.beginning, do.refused = answer, err
+	if err == nil {
+		return nil
+	}
+	do.repair.Attempts++
+	do.repair.LastAttempt = e.Now()
+	if err := e.Ledger.Amend(ctx, do.repair, err.Error()); err != nil {
+		return fmt.Errorf("recording an attempt of repair %s: %w", do.repair.Name, err)
+	}
+	return nil
+}
+
+// remember keeps what was done until the caches show it, and says what happened.
+func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
+	if !do.recorded {
+		return nil, true
+	}
+	e.memory.Recorded(do.repair, w.now)
+	target := w.fleet.Targets[do.target]
+	h := core.Happening{
+		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
+	}
+	switch {
+	case do.refused != nil:
+		h.Kind, h.Text = core.Refused, do.refused.Error()
+		e.Log.Error(do.refused, "remedy was refused", "repair", do.repair.Name, "target", target.ID.String(), "attempts", do.repair.Attempts)
+		return []core.Happening{h}, true
+	case do.beginning == core.Accepted:
+		e.memory.Deleted(target.ID)
+		h.Kind = core.Begun
+		e.Log.Info("repair begun", "repair", do.repair.Name, "target", target.ID.String(), "policy", h.Policy.String())
+		return []core.Happening{h}, false
+	}
+	e.Log.Info("target changed before its repair began; looking again", "repair", do.repair.Name, "target", target.ID.String(), "answer", do.beginning.String())
+	return nil, true
+}
+
+// prune deletes finished repairs whose time is over, and tells when the next one's will be.
+func (e *Engine) prune(ctx context.Context, w *world) (error, time.Time) {
+	expired, next := e.Retention.Expired(w.fleet.Repairs, w.now)
+	errs := inParallel(ctx, len(expired), func(ctx context.Context, i int) error {
+		r := w.fleet.Repairs[expired[i]]
+		if err := e.Pruner.Drop(ctx, r); err != nil {
+			return fmt.Errorf("deleting finished repair %s: %w", r.Name, err)
+		}
+		return nil
+	})
+	for i, r := range expired {
+		if errs[i] == nil {
+			e.memory.Dropped(w.fleet.Repairs[r])
+		}
+	}
+	return errors.Join(errs...), next
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Config is what an engine needs. Every field is required.
+type Config struct {
+	Dialects []Dialect
+	Ledger   Ledger
+	Pruner   Pruner
+	// Remedies by the name that a ladder calls them.
+	Remedies map[string]Remedy
+	// Retention bounds how long finished repairs are kept.
+	Retention core.Retention
+	// Now is the clock.
+	Now func() time.Time
+	Log logr.Logger
+}
+
+// Engine keeps one fleet. Its methods must not be called concurrently.
+type Engine struct {
+	Config
+
+	memory  core.Memory
+	journal core.Journal
+}
+
+// New makes an engine that remembers nothing yet.
+func New(c Config) *Engine {
+	return &Engine{Config: c}
+}
+
+// again is how soon a pass is repeated after something it could not see through: a target that
+// changed under its hands, or an entry of the ledger that somebody else made.
+const again = time.Second
+
+// Pass looks at the fleet once and does what follows. It returns when the next pass is due without
+// any event, the zero time for never. After an error the pass is to be repeated with a back-off;
+// what it did before stays done and is not done again.
+func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
+	w, err := e.observe()
+	if err != nil || w.fleet.Observed != core.Yes {
+		return time.Time{}, err
+	}
+	decision, unread := e.decide(ctx, w)
+	blocked, unrecorded := e.record(ctx, w, decision)
+	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
+	finished := e.finish(ctx, w, decision)
+	repeat, acted := e.act(ctx, w, decision, blocked)
+	dropped, nextDrop := e.prune(ctx, w)
+
+	next := earliest(decision.NextAt, nextDrop)
+	if repeat {
+		next = earliest(next, w.now.Add(again))
+	}
+	return next, errors.Join(unread, unrecorded, finished, acted, dropped)
+}
+
+// world is what one pass sees.
+type world struct {
+	now      time.Time
+	policies []core.Policy
+	fleet    core.Fleet
+	// dialectOf gives the dialect of each policy, targetsFrom that of each target.
+	dialectOf   map[core.ID]Dialect
+	targetsFrom []Dialect
+}
+
+// observe takes the snapshot that the pass decides on.
+func (e *Engine) observe() (*world, error) {
+	w := &world{now: e.Now(), dialectOf: map[core.ID]Dialect{}}
+	kinds := map[string]bool{}
+	for _, dialect := range e.Dialects {
+		o, err := dialect.Observe()
+		if err != nil {
+			return nil, fmt.Errorf("observing the fleet: %w", err)
+		}
+		if o.Observed != core.Yes {
+			continue
+		}
+		kinds[o.Kind] = true
+		w.add(dialect, o)
+	}
+	entries, inStep := e.Ledger.Entries()
+	if len(kinds) == 0 || inStep != core.Yes {
+		return w, nil
+	}
+	for i := range entries {
+		if kinds[entries[i].Target.Kind] {
+			w.fleet.Repairs = append(w.fleet.Repairs, entries[i])
+		}
+	}
+	w.fleet.Observed = core.Yes
+	e.memory.Lay(&w.fleet, w.now)
+	return w, nil
+}
+
+func (w *world) add(dialect Dialect, o core.Observation) {
+	first := len(w.fleet.Targets)
+	for i := range o.Policies {
+		p := o.Policies[i]
+		if first > 0 {
+			members := make([]int, len(p.Members))
+			for j, m := range p.Members {
+				members[j] = m + first
+			}
+			p.Members = members
+		}
+		w.policies = append(w.policies, p)
+		w.dialectOf[p.ID] = dialect
+	}
+	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
+	for range o.Targets {
+		w.targetsFrom = append(w.targetsFrom, dialect)
+	}
+}
+
+// decide decides, and decides anew when the decision hangs on facts that must be read live first.
+func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, error) {
+	decision := core.Decide(w.policies, w.fleet, w.now)
+	read := map[int]bool{}
+	var failed error
+	for range 3 {
+		unread := unreadOf(decision.Confirm, read)
+		if len(unread) == 0 {
+			break
+		}
+		failed = errors.Join(failed, e.readLive(ctx, w, unread))
+		w.now = e.Now()
+		decision = core.Decide(w.policies, w.fleet, w.now)
+	}
+	return decision, failed
+}
+
+func unreadOf(targets []int, read map[int]bool) []int {
+	var unread []int
+	for _, t := range targets {
+		if !read[t] {
+			read[t] = true
+			unread = append(unread, t)
+		}
+	}
+	return unread
+}
+
+// readLive replaces what the cache says of these targets' nodes by what the API server says now.
+func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
+	at := e.Now()
+	nodes := make([]core.Node, len(targets))
+	errs := inParallel(ctx, len(targets), func(ctx context.Context, i int) error {
+		t := targets[i]
+		node, err := w.targetsFrom[t].ReadNode(ctx, w.fleet.Targets[t])
+		if err != nil {
+			return fmt.Errorf("reading the node of %s: %w", w.fleet.Targets[t].ID, err)
+		}
+		nodes[i] = node
+		return nil
+	})
+	for i, t := range targets {
+		if errs[i] != nil {
+			continue
+		}
+		target := &w.fleet.Targets[t]
+		target.Node, target.NodeReadAt = nodes[i], at
+		if nodes[i].State == core.NodeGone {
+			e.memory.NodeGone(target.ID, nodes[i].Name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// record writes what was found. It returns the targets for which nothing may start, since the
+// status of a policy that selects them could not be written.
+func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int]bool, error) {
+	reports := map[Dialect][]core.PolicyReport{}
+	for i := range w.policies {
+		of := w.dialectOf[w.policies[i].ID]
+		reports[of] = append(reports[of], core.PolicyReport{Policy: w.policies[i], Tally: d.Tallies[i]})
+	}
+	blocked := map[int]bool{}
+	var errs []error
+	for _, dialect := range e.Dialects {
+		for id, err := range dialect.Record(ctx, reports[dialect]) {
+			errs = append(errs, fmt.Errorf("recording the status of %s: %w", id, err))
+			for i := range w.policies {
+				if w.policies[i].ID == id {
+					blockMembers(blocked, w.policies[i].Members)
+				}
+			}
+		}
+	}
+	return blocked, errors.Join(errs...)
+}
+
+func blockMembers(blocked map[int]bool, members []int) {
+	for _, m := range members {
+		blocked[m] = true
+	}
+}
+
+func (e *Engine) announce(w *world, happenings []core.Happening) {
+	told := map[Dialect][]core.Happening{}
+	for _, h := range happenings {
+		told[w.dialectOf[h.Policy]] = append(told[w.dialectOf[h.Policy]], h)
+	}
+	for dialect, hs := range told {
+		dialect.Announce(hs)
+	}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// render makes the Repair that records an entry, in the namespace of its target.
+func render(e core.Entry) *v1alpha1.Repair {
+	r := &v1alpha1.Repair{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Target.ID.Namespace, Name: e.Name,
+			Labels: map[string]string{v1alpha1.TargetUIDLabel: e.Target.ID.UID},
+		},
+		Spec: v1alpha1.RepairSpec{
+			Target:  v1alpha1.RepairTarget{ObjectReference: reference(e.Target.ID), Node: e.Target.Node.Name},
+			Policy:  reference(e.Policy.ID),
+			Reason:  e.Verdict.Reason.String(),
+			Message: e.Verdict.Text(),
+			Retry:   int32(min(e.Retry, 1<<30)), //nolint:gosec // bounded on the same line
+		},
+	}
+	if e.Target.Owner != (core.ID{}) {
+		owner := reference(e.Target.Owner)
+		r.Spec.Owner = &owner
+	}
+	if !e.Verdict.Since.IsZero() {
+		r.Spec.UnhealthySince = &metav1.Time{Time: e.Verdict.Since}
+	}
+	for _, step := range e.Policy.Ladder {
+		r.Spec.Ladder = append(r.Spec.Ladder, v1alpha1.RepairStep{Remedy: step.Remedy})
+	}
+	return r
+}
+
+func reference(id core.ID) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: id.UID}
+}
+
+// read gives what the core reads of a Repair.
+func read(r *v1alpha1.Repair) core.Repair {
+	out := core.Repair{
+		Namespace: r.Namespace, Name: r.Name,
+		Target:   identity(r.Spec.Target.ObjectReference),
+		Policy:   identity(r.Spec.Policy),
+		Retry:    int(r.Spec.Retry),
+		Started:  r.CreationTimestamp.Time,
+		Attempts: int(r.Status.Attempts),
+	}
+	if r.Spec.Owner != nil {
+		out.Owner = identity(*r.Spec.Owner)
+	}
+	if r.Status.LastAttempt != nil {
+		out.LastAttempt = r.Status.LastAttempt.Time
+	}
+	out.Outcome = outcomes[r.Status.Phase]
+	if out.Outcome != 0 {
+		out.Ended = r.CreationTimestamp.Time
+	}
+	if r.Status.FinishedAt != nil {
+		out.Ended = r.Status.FinishedAt.Time
+	}
+	return out
+}
+
+func identity(r v1alpha1.ObjectReference) core.ID {
+	return core.ID{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+}
+
+var outcomes = map[v1alpha1.RepairPhase]core.Outcome{ //nolint:gochecknoglobals // a constant table
+	v1alpha1.RepairSucceeded: core.Succeeded,
+	v1alpha1.RepairRecovered: core.Recovered,
+	v1alpha1.RepairWithdrawn: core.Withdrawn,
+}
+
+// progress makes the status that says how far a repair has come. The text is why it ended, or with
+// what its last attempt was refused.
+func progress(r core.Repair, text string) v1alpha1.RepairStatus {
+	s := v1alpha1.RepairStatus{
+		Phase:    v1alpha1.RepairRunning,
+		Attempts: int32(min(r.Attempts, 1<<30)), //nolint:gosec // bounded on the same line
+	}
+	if !r.LastAttempt.IsZero() {
+		s.LastAttempt = &metav1.MicroTime{Time: r.LastAttempt}
+	}
+	if r.Running() {
+		s.LastError = text
+		s.Message = "the remedy was refused and is tried again after a pause"
+		return s
+	}
+	s.Phase = v1alpha1.RepairPhase(r.Outcome.String())
+	s.Message = text
+	s.FinishedAt = &metav1.Time{Time: r.Ended}
+	return s
+}

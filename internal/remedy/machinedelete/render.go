@@ -1,0 +1,22 @@
+package machinedelete
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// render makes the machine to delete and the conditions under which it may be. The UID keeps a
+// namesake from being hit (I11); the revision keeps a machine from being deleted that has changed
+// since it was judged.
+func render(gvk schema.GroupVersionKind, t core.Target) (*metav1.PartialObjectMetadata, client.DeleteOption) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(gvk)
+	m.SetNamespace(t.ID.Namespace)
+	m.SetName(t.ID.Name)
+	uid := types.UID(t.ID.UID)
+	return m, client.Preconditions{UID: &uid, ResourceVersion: &t.Revision}
+}

@@ -1,0 +1,175 @@
+// Package served wakes the parts of Fettle whose API the cluster does not serve yet, when it begins
+// to, without a restart. It watches the names of custom resource definitions and nothing else.
+package served
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// Part is something that needs certain kinds to be served.
+type Part struct {
+	// Name is what people call the part.
+	Name string
+	// Kinds are the names of the definitions that it needs.
+	Kinds []string
+	// Watch begins to watch those kinds. It may be called again after it failed.
+	Watch func(context.Context) error
+	// InStep tells whether what is watched has been taken in.
+	InStep func() bool
+}
+
+// The pauses between looks at a definition that exists but is not served yet, and at caches that
+// are filling.
+const (
+	lookAgain = time.Second
+	fillCheck = 20 * time.Millisecond
+)
+
+// Waker starts parts when their kinds are served.
+type Waker struct {
+	Informers cache.Informers
+	Log       logr.Logger
+	Parts     []Part
+	// Awake is called when a part has begun to watch and is in step.
+	Awake func()
+}
+
+// Start wakes parts until the context ends.
+func (w *Waker) Start(ctx context.Context) error {
+	definitions, err := w.watchDefinitions(ctx)
+	if err != nil {
+		return err
+	}
+	var parts sync.WaitGroup
+	for _, part := range w.Parts {
+		parts.Go(func() { w.wake(ctx, part, definitions) })
+	}
+	parts.Wait()
+	return nil
+}
+
+// NeedLeaderElection lets replicas that don't lead fill their caches too, so that the next leader
+// can act at once.
+func (*Waker) NeedLeaderElection() bool { return false }
+
+// wake waits until the kinds of a part are defined and served, and starts it.
+func (w *Waker) wake(ctx context.Context, part Part, definitions *definitions) {
+	told := false
+	for ctx.Err() == nil {
+		changed := definitions.changed()
+		if !definitions.have(part.Kinds) {
+			if !told {
+				w.Log.Info("asleep until the cluster serves what this needs", "part", part.Name, "needs", part.Kinds)
+				told = true
+			}
+			await(ctx, changed, 0)
+			continue
+		}
+		err := part.Watch(ctx)
+		if err == nil {
+			w.awaitInStep(ctx, part)
+			return
+		}
+		if !meta.IsNoMatchError(err) {
+			w.Log.Error(err, "could not begin to watch; it is tried again", "part", part.Name)
+		}
+		await(ctx, changed, lookAgain)
+	}
+}
+
+func (w *Waker) awaitInStep(ctx context.Context, part Part) {
+	tick := time.NewTicker(fillCheck)
+	defer tick.Stop()
+	for !part.InStep() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	w.Log.Info("awake", "part", part.Name)
+	w.Awake()
+}
+
+// await waits for a change, for the context, and for the pause unless it is 0.
+func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) {
+	var timeout <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-timeout:
+	}
+}
+
+// definitions are the names of the definitions in the cluster.
+type definitions struct {
+	mu     sync.Mutex
+	names  map[string]bool
+	notify chan struct{}
+}
+
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
+
+func (w *Waker) watchDefinitions(ctx context.Context) (*definitions, error) {
+	d := &definitions{names: map[string]bool{}, notify: make(chan struct{})}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	informer, err := w.Informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { d.set(obj, true) },
+		DeleteFunc: func(obj any) { d.set(obj, false) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribing to custom resource definitions: %w", err)
+	}
+	toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
+	return d, nil
+}
+
+func (d *definitions) set(obj any, exists bool) {
+	name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names[name] = exists
+	close(d.notify)
+	d.notify = make(chan struct{})
+}
+
+func (d *definitions) have(names []string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range names {
+		if !d.names[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// changed is closed at the next change.
+func (d *definitions) changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.notify
+}
