@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// fettleStopsWithin is the longest that Fettle may take to stop.
+const fettleStopsWithin = 30 * time.Second
+
+// raceBuild is Fettle built with the race detector, once for all tests of a package.
+var raceBuild = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // built once
+	dir, err := os.MkdirTemp("", "fettle-race-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "fettle")
+	cmd := exec.Command("go", "build", "-race", "-o", path, "./cmd/fettle")
+	cmd.Dir = Root()
+	cmd.Stderr = os.Stderr
+	return path, cmd.Run()
+})
+
+// Fettle is a running fettle controller.
+type Fettle struct {
+	process *process
+	ended   bool
+}
+
+// InstallFettle applies what config/ has: definitions, service account and its rights; and the
+// definitions of the simulated world, where the sandbox has not brought them itself.
+func (c *Cluster) InstallFettle(t testing.TB) {
+	t.Helper()
+	c.ApplyDir(t, "config/rbac")
+	c.ApplyDir(t, "config/crd")
+	c.ApplyDir(t, "sandbox/crd")
+	for _, kind := range []schema.GroupKind{
+		{Group: "fettle.io", Kind: "Repair"}, {Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
+		{Group: "machine.openshift.io", Kind: "MachineSet"}, {Group: "machine.openshift.io", Kind: "Machine"},
+	} {
+		c.Eventually(t, "serving "+kind.String(), func(context.Context) error {
+			_, err := c.RESTMapper().RESTMapping(kind)
+			return err
+		})
+	}
+}
+
+// StartFettle runs a fettle controller, race detector on, as its own service account. It ends with
+// the test, if it was not ended before, and fails the test if it did not end well.
+func (c *Cluster) StartFettle(t testing.TB, args ...string) *Fettle {
+	t.Helper()
+	binary, err := raceBuild()
+	if err != nil {
+		t.Fatalf("building fettle: %v", err)
+	}
+	kubeconfig := c.Dir + ".fettle.kubeconfig"
+	//nolint:gosec // the arguments are the test's own
+	grant := exec.Command(Binary(t, "fettle-sandbox"), "kubeconfig", "--dir", c.Dir,
+		"--service-account", "fettle-system/fettle", "--out", kubeconfig)
+	if out, err := grant.CombinedOutput(); err != nil {
+		t.Fatalf("making Fettle's kubeconfig: %v\n%s", err, out)
+	}
+	if !contains(args, "--leader-elect") {
+		args = append(args, "--leader-elect=false")
+	}
+	cmd := exec.Command(binary, append([]string{"controller", "--kubeconfig", kubeconfig}, args...)...) //nolint:gosec // the test's own
+	f := &Fettle{process: run(t, cmd, c.Dir+".fettle.log")}
+	t.Cleanup(func() { f.Stop(t) })
+	return f
+}
+
+func contains(args []string, prefix string) bool {
+	for _, a := range args {
+		if strings.HasPrefix(a, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Stop asks Fettle to end, and fails the test when it does not, or when it found a data race.
+func (f *Fettle) Stop(t testing.TB) {
+	t.Helper()
+	if f.ended {
+		return
+	}
+	f.ended = true
+	if err := f.process.end(syscall.SIGTERM, fettleStopsWithin); err != nil {
+		t.Errorf("fettle did not end well: %v\n%s", err, f.process.tail())
+	}
+	if t.Failed() {
+		t.Logf("what fettle logged last:\n%s", f.process.tail())
+	}
+}
+
+// Kill ends Fettle without a chance to tidy up.
+func (f *Fettle) Kill(t testing.TB) {
+	t.Helper()
+	f.ended = true
+	_ = f.process.end(syscall.SIGKILL, fettleStopsWithin)
+}
+
+// Log is the end of what Fettle has logged.
+func (f *Fettle) Log() string { return f.process.tail() }

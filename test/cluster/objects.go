@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+)
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	utilruntime.Must(v1beta1.AddToScheme(s))
+	return s
+}
+
+// Decode gives the objects of a YAML document stream.
+func Decode(t testing.TB, text []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("decoding YAML: %v", err)
+		}
+		if len(u.Object) > 0 {
+			objects = append(objects, u)
+		}
+	}
+}
+
+// ApplyDir creates the objects of all YAML files in a directory of the repository, namespaces
+// first. What exists already is left alone.
+func (c *Cluster) ApplyDir(t testing.TB, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(Root(), dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifests in %s (%v)", dir, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
+		if err != nil {
+			t.Fatalf("reading a manifest: %v", err)
+		}
+		objects = append(objects, Decode(t, text)...)
+	}
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return rank(a) - rank(b)
+	})
+	for _, u := range objects {
+		if err := c.Create(Context(t), u); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+	}
+}
+
+func rank(u *unstructured.Unstructured) int {
+	if u.GetKind() == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// Apply creates the objects of a YAML text.
+func (c *Cluster) Apply(t testing.TB, text string) {
+	t.Helper()
+	for _, u := range Decode(t, []byte(text)) {
+		c.Eventually(t, "creating "+u.GetKind()+" "+u.GetName(), func(ctx context.Context) error {
+			if err := c.Create(ctx, u); !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			return nil
+		})
+	}
+}
+
+// patience is how long Eventually waits: long, since machines that run tests may be busy.
+const patience = 60 * time.Second
+
+// Eventually waits until check gives no error, and fails the test when it never does.
+func (c *Cluster) Eventually(t testing.TB, what string, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(Context(t), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: not within %s: %v", what, patience, last)
+	}
+}
+
+// Never fails the test when check gives an error within the time.
+func (c *Cluster) Never(t testing.TB, what string, within time.Duration, check func(context.Context) error) {
+	t.Helper()
+	var found error
+	_ = wait.PollUntilContextTimeout(Context(t), 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if ctx.Err() == nil {
+			found = err
+		}
+		return found != nil, nil
+	})
+	if found != nil {
+		t.Fatalf("%s: %v", what, found)
+	}
+}
+
+// Namespace makes a namespace for one test.
+func (c *Cluster) Namespace(t testing.TB, name string) {
+	t.Helper()
+	ns := &corev1.Namespace{}
+	ns.Name = name
+	if err := c.Create(Context(t), ns); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatalf("creating namespace %s: %v", name, err)
+	}
+}
+
+// EventReasons gives the reasons of the events about an object, each once.
+func (c *Cluster) EventReasons(t testing.TB, namespace, name string) []string {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := c.List(Context(t), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatalf("listing events: %v", err)
+	}
+	var reasons []string
+	for i := range list.Items {
+		if list.Items[i].Regarding.Name == name {
+			reasons = append(reasons, list.Items[i].Reason)
+		}
+	}
+	slices.Sort(reasons)
+	return slices.Compact(reasons)
+}

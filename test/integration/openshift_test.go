@@ -1,0 +1,323 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// noNodeController keeps the sandbox's own node controller from judging nodes that no kubelet keeps.
+const noNodeController = "--controllers=*,-node-lifecycle-controller"
+
+// TestMachineHealthCheck runs the cases beside each other on one cluster, a namespace for each.
+func TestMachineHealthCheck(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.StartFettle(t)
+	cases := map[string]func(*fleet){
+		"condition":      nodeConditionHeldForItsTimeout,
+		"own-clocks":     eachConditionHasItsOwnClock,
+		"max-number":     maxUnhealthyAsANumber,
+		"max-percent":    maxUnhealthyAsAPercentage,
+		"never-joined":   nodeThatNeverJoined,
+		"no-timeout":     startupTimeoutOfZero,
+		"failed":         machineInPhaseFailed,
+		"node-removed":   nodeRemoved,
+		"no-owner":       machineWithoutOwner,
+		"control-plane":  controlPlaneMachine,
+		"control-node":   machineOfAControlPlaneNode,
+		"paused":         pausedHealthCheck,
+		"dry-run":        dryRun,
+		"one-at-a-time":  oneDeletionAtATime,
+		"unlimited":      unlimitedDeletions,
+		"everything":     emptySelector,
+		"expressions":    selectorExpressions,
+		"overlap":        overlappingHealthChecks,
+		"bare-metal":     externalBaremetalIsNotDeleted,
+		"template":       remediationTemplateIsNotDeleted,
+		"removed-check":  deletedHealthCheckEndsTheCheck,
+		"recovered":      recoveryBeforeTheTimeout,
+		"bad-annotation": badAnnotation,
+	}
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(newFleet(t, c, name))
+		})
+	}
+}
+
+func nodeConditionHeldForItsTimeout(f *fleet) {
+	f.healthCheck("example", nil, readyCheck("maxUnhealthy: 50%"))
+	f.machine("a", machineOptions{})
+	f.machine("b", machineOptions{})
+	f.wantStatus("example", 2, 2, 1, "")
+	broken := time.Now()
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantMachines("b")
+	f.wantStatus("example", 1, 1, 0, "")
+	f.wantRepairs("a Succeeded")
+	f.wantEvent("a", "DetectedUnhealthy")
+	f.wantEvent("a", "MachineDeleted")
+	for _, r := range f.Requests(f.t) {
+		if r.Verb == "delete" && r.Namespace == f.namespace && r.At.Before(broken.Truncate(time.Second).Add(2*time.Second)) {
+			f.t.Errorf("deleted at %s, before the condition of %s had held for %s", r.At, broken, short)
+		}
+	}
+	repairs, err := f.repairs(cluster.Context(f.t))
+	if err != nil || len(repairs) != 1 {
+		f.t.Fatalf("want one repair, have %v (%v)", repairs, err)
+	}
+	spec := repairs[0].Spec
+	if spec.Reason != "UnhealthyCondition" || !strings.Contains(spec.Message, "Ready has been False since") || !strings.Contains(spec.Message, "limit of 2s") {
+		f.t.Errorf("the repair does not say which condition, since when, and the limit: %q %q", spec.Reason, spec.Message)
+	}
+	if spec.Target.Node != f.nodeName("a") || spec.Policy.Name != "example" || spec.Owner == nil || spec.Ladder[0].Remedy != "DeleteMachine" {
+		f.t.Errorf("the repair does not say what was repaired, for whom and how: %+v", spec)
+	}
+}
+
+func eachConditionHasItsOwnClock(f *fleet) {
+	f.healthCheck("example", nil, `
+unhealthyConditions:
+- {type: Ready, status: "False", timeout: 1h}
+- {type: DiskPressure, status: "True", timeout: 0s}`)
+	f.machine("a", machineOptions{})
+	f.machine("b", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantStatus("example", 1, 2, 1, "")
+	f.setCondition("b", "DiskPressure", corev1.ConditionTrue, time.Now())
+	f.wantMachines("a")
+	f.keepsMachines("a")
+}
+
+func maxUnhealthyAsANumber(f *fleet) {
+	f.machine("a", machineOptions{})
+	f.machine("b", machineOptions{})
+	f.machine("c", machineOptions{})
+	f.setReady("a", corev1.ConditionUnknown)
+	f.setReady("b", corev1.ConditionUnknown)
+	f.healthCheck("example", nil, readyCheck("maxUnhealthy: 1"))
+	held := f.wantStatus("example", 1, 3, 0, v1beta1.TooManyUnhealthyReason)
+	if held.Status != string(corev1.ConditionFalse) || held.Severity != v1beta1.SeverityWarning || !strings.Contains(held.Message, "(total: 3, unhealthy: 2, maxUnhealthy: 1)") {
+		f.t.Errorf("the condition does not explain the short circuit: %+v", held)
+	}
+	f.wantEvent("example", "RemediationRestricted")
+	f.keepsMachines("a", "b", "c")
+	f.setReady("b", corev1.ConditionTrue)
+	f.wantMachines("b", "c")
+	f.wantStatus("example", 2, 2, 1, "")
+}
+
+func maxUnhealthyAsAPercentage(f *fleet) {
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		f.machine(name, machineOptions{})
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		f.setReady(name, corev1.ConditionUnknown)
+	}
+	f.healthCheck("example", map[string]string{v1beta1.MaxInFlightAnnotation: "100%"}, readyCheck("maxUnhealthy: 40%"))
+	f.wantStatus("example", 3, 6, 0, v1beta1.TooManyUnhealthyReason)
+	f.keepsMachines("a", "b", "c", "d", "e", "f")
+	f.setReady("c", corev1.ConditionTrue)
+	f.wantMachines("c", "d", "e", "f")
+}
+
+func nodeThatNeverJoined(f *fleet) {
+	f.healthCheck("example", nil, readyCheck("nodeStartupTimeout: "+short))
+	f.machine("a", machineOptions{noNode: true, noNodeRef: true, phase: "Provisioned"})
+	f.wantEvent("a", "DetectedUnhealthy")
+	f.wantMachines()
+	f.wantRepairs("a Succeeded")
+}
+
+func startupTimeoutOfZero(f *fleet) {
+	f.healthCheck("example", nil, readyCheck(`nodeStartupTimeout: "0"`))
+	f.machine("a", machineOptions{noNode: true, noNodeRef: true, phase: "Provisioned"})
+	f.wantStatus("example", 0, 1, 0, "")
+	f.keepsMachines("a")
+}
+
+func machineInPhaseFailed(f *fleet) {
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	f.wantEvent("a", "MachineDeleted")
+}
+
+func nodeRemoved(f *fleet) {
+	f.healthCheck("example", nil, readyCheck(`nodeStartupTimeout: "0"`))
+	f.machine("a", machineOptions{})
+	f.wantStatus("example", 1, 1, 1, "")
+	node := object("v1", "Node", "", f.nodeName("a"))
+	if err := f.Delete(cluster.Context(f.t), node); err != nil {
+		f.t.Fatalf("deleting the node: %v", err)
+	}
+	f.wantMachines()
+	for _, r := range f.Requests(f.t) {
+		if r.Verb == "get" && r.Resource == "nodes" && r.Name == f.nodeName("a") && r.Code == 404 {
+			return
+		}
+	}
+	f.t.Error("the machine was deleted without a live read which confirmed that its node is gone")
+}
+
+func machineWithoutOwner(f *fleet) {
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{noOwner: true})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantEvent("a", "SkippedNoController")
+	f.keepsMachines("a")
+	f.wantRepairs()
+}
+
+func controlPlaneMachine(f *fleet) {
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{labels: map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"}, phase: "Failed"})
+	f.wantEvent("a", "RemediationHeldQuorumUnknown")
+	f.keepsMachines("a")
+}
+
+func machineOfAControlPlaneNode(f *fleet) {
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{controlNode: true})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantEvent("a", "RemediationHeldQuorumUnknown")
+	f.keepsMachines("a")
+}
+
+func pausedHealthCheck(f *fleet) {
+	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck())
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantStatus("example", 0, 1, 0, v1beta1.PausedReason)
+	f.keepsMachines("a")
+	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
+	f.wantMachines()
+}
+
+func dryRun(f *fleet) {
+	f.healthCheck("example", map[string]string{v1beta1.DryRunAnnotation: "true"}, readyCheck())
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantEvent("a", "DryRun")
+	f.wantStatus("example", 0, 1, 0, "")
+	f.keepsMachines("a")
+	f.wantRepairs()
+	f.annotate(f.check("example"), v1beta1.DryRunAnnotation, nil)
+	f.wantMachines()
+}
+
+func oneDeletionAtATime(f *fleet) {
+	for _, name := range []string{"a", "b", "c"} {
+		f.machine(name, machineOptions{finalizer: true})
+	}
+	f.setCondition("b", "Ready", corev1.ConditionUnknown, time.Now().Add(-time.Hour))
+	f.setReady("a", corev1.ConditionUnknown)
+	f.setReady("c", corev1.ConditionUnknown)
+	f.healthCheck("example", nil, readyCheck())
+	f.wantMachines("-b", "a", "c") // the one that has been unhealthy longest
+	f.keepsMachines("-b", "a", "c")
+	f.wantRepairs("b Running")
+	f.release("b")
+	f.wantMachines("-a", "c")
+	f.wantRepairs("b Succeeded", "a Running")
+	f.release("a")
+	f.wantMachines("-c")
+	f.release("c")
+	f.wantMachines()
+	f.wantRepairs("a Succeeded", "b Succeeded", "c Succeeded")
+}
+
+// release lets a machine that is being deleted go.
+func (f *fleet) release(machine string) {
+	f.t.Helper()
+	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	if err := f.Patch(cluster.Context(f.t), m, patch); err != nil {
+		f.t.Fatalf("releasing machine %s: %v", machine, err)
+	}
+}
+
+func unlimitedDeletions(f *fleet) {
+	for _, name := range []string{"a", "b", "c"} {
+		f.machine(name, machineOptions{finalizer: true})
+		f.setReady(name, corev1.ConditionUnknown)
+	}
+	f.healthCheck("example", map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}, readyCheck())
+	f.wantMachines("-a", "-b", "-c")
+}
+
+func emptySelector(f *fleet) {
+	f.machine("a", machineOptions{labels: map[string]string{"role": "other"}, phase: "Failed"})
+	f.healthCheck("example", nil, "selector: {}")
+	f.wantMachines()
+}
+
+func selectorExpressions(f *fleet) {
+	f.machine("a", machineOptions{labels: map[string]string{"pool": "spot"}, phase: "Failed"})
+	f.machine("b", machineOptions{labels: map[string]string{"pool": "pets"}, phase: "Failed"})
+	f.machine("c", machineOptions{phase: "Failed"})
+	f.healthCheck("example", nil, "selector: {matchExpressions: [{key: pool, operator: Exists}, {key: pool, operator: NotIn, values: [pets]}]}")
+	f.wantMachines("b", "c")
+	f.wantStatus("example", 0, 0, 0, "")
+	f.keepsMachines("b", "c")
+}
+
+// overlappingHealthChecks: every health check that selects a machine must allow its repair.
+func overlappingHealthChecks(f *fleet) {
+	f.healthCheck("strict", nil, "maxUnhealthy: 0")
+	f.healthCheck("lenient", nil, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantStatus("lenient", 0, 1, 0, "")
+	f.wantStatus("strict", 0, 1, 0, v1beta1.TooManyUnhealthyReason)
+	f.keepsMachines("a")
+	if err := f.Delete(cluster.Context(f.t), f.check("strict")); err != nil {
+		f.t.Fatalf("deleting the strict health check: %v", err)
+	}
+	f.wantMachines()
+	f.wantRepairs("a Succeeded")
+}
+
+func externalBaremetalIsNotDeleted(f *fleet) {
+	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantEvent("a", "RemediationHeldNoRemedy")
+	f.keepsMachines("a")
+}
+
+func remediationTemplateIsNotDeleted(f *fleet) {
+	f.healthCheck("example", nil, readyCheck("remediationTemplate: {apiVersion: example.com/v1, kind: RebootTemplate, name: reboot}"))
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantEvent("a", "RemediationHeldNoRemedy")
+	f.keepsMachines("a")
+}
+
+func deletedHealthCheckEndsTheCheck(f *fleet) {
+	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: "yes"}, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantStatus("example", 0, 1, 0, v1beta1.PausedReason)
+	if err := f.Delete(cluster.Context(f.t), f.check("example")); err != nil {
+		f.t.Fatalf("deleting the health check: %v", err)
+	}
+	f.keepsMachines("a")
+}
+
+func recoveryBeforeTheTimeout(f *fleet) {
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{})
+	f.wantStatus("example", 1, 1, 1, "")
+	f.setReady("a", corev1.ConditionFalse)
+	f.setReady("a", corev1.ConditionTrue)
+	f.keepsMachines("a")
+	f.wantRepairs()
+}
