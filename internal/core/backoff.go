@@ -43,7 +43,10 @@ func (r *Repair) nextAttempt() time.Time {
 func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
 	d := base
 	for range times {
-		if d >= limit || d <= 0 {
+		if d > limit/2 {
+			return limit
+		}
+		if d <= 0 {
 			break
 		}
 		d *= 2

@@ -51,7 +51,11 @@ type deliberation struct {
 	pools      map[string]*pool
 	// controlPlaneOut counts the members of the control plane that are under repair or leaving.
 	controlPlaneOut int
-	confirming      map[int]bool
+	// later counts, by policy, the running repairs that have not begun and have not had their turn
+	// yet; laterControlPlane those of the control plane.
+	later             []int
+	laterControlPlane int
+	confirming        map[int]bool
 }
 
 func (d *deliberation) judgeMembers() {
@@ -146,11 +150,29 @@ func (d *deliberation) collectJudgements() {
 		if of, matters := d.judgements[v.Target]; matters {
 			d.judgements[v.Target] = append(of, i)
 		}
-		t := &d.fleet.Targets[v.Target]
-		if v.Health != Healthy || len(d.pools) == 0 {
-			continue
+	}
+	if len(d.pools) > 0 {
+		d.findProof()
+	}
+}
+
+// findProof finds the youngest target of each pool that every policy which acts finds healthy. One
+// policy's word is not enough: it would end the back-off of another that finds the target unhealthy.
+func (d *deliberation) findProof() {
+	sound := make([]Tri, len(d.fleet.Targets))
+	for i := range d.decision.Verdicts {
+		v := &d.decision.Verdicts[i]
+		switch {
+		case d.policies[v.Policy].DryRun:
+		case v.Health != Healthy:
+			sound[v.Target] = No
+		case sound[v.Target] == Unknown:
+			sound[v.Target] = Yes
 		}
-		if p := d.pools[t.Owner.UID]; p != nil && t.Created.After(p.proven) {
+	}
+	for i := range sound {
+		t := &d.fleet.Targets[i]
+		if p := d.pools[t.Owner.UID]; p != nil && sound[i] == Yes && t.Created.After(p.proven) {
 			p.proven = t.Created
 		}
 	}

@@ -120,8 +120,8 @@ type Refusal struct {
 	Gate           Gate
 	// Until is when the gate may open by time alone; zero when something else must happen first.
 	Until time.Time
-	// Have and Most are the number that the gate counts and its limit; Total what a share is of.
-	Have, Most, Total int
+	// Have is the number that the gate counts, Least and Most are its limits; Total what a share is of.
+	Have, Least, Most, Total int
 	// Detail names what the gate is about, for gates that have such a thing.
 	Detail string
 	// Rehearsed is set when it holds back only what a dry run would do.
@@ -136,6 +136,9 @@ func (r Refusal) Text() string {
 	case PolicyPaused:
 		return "the health check is paused; remove its pause annotation to go on"
 	case TooManyUnhealthy:
+		if r.Have < r.Least {
+			return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Least, r.Most)
+		}
 		return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
 	case NoRemedy:
 		return strings.Join([]string{"the health check names no remedy that can be used", r.Detail}, ": ")

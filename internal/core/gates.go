@@ -20,9 +20,9 @@ type policyGate func(d *deliberation, policy int, p *proposal) *Refusal
 // A targetGate is asked once.
 type targetGate func(d *deliberation, p *proposal) *Refusal
 
-var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, inFlightGate}
+var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, inFlightGate, backoffGate}
 
-var targetGates = [...]targetGate{remedyGate, ownerGate, quorumGate, controlPlaneGate, backoffGate}
+var targetGates = [...]targetGate{remedyGate, ownerGate, quorumGate, controlPlaneGate}
 
 // gatesOpen asks every gate and records every refusal. When all are open but the facts about the
 // node are not fresh from the API server, it asks for those instead.
@@ -77,15 +77,26 @@ func shortCircuitGate(d *deliberation, policy int, _ *proposal) *Refusal {
 	if t.Permitted {
 		return nil
 	}
-	return &Refusal{Policy: policy, Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Total}
+	r := restriction(&d.policies[policy], *t)
+	r.Policy = policy
+	return &r
 }
 
-// inFlightGate: a repair that is in the ledger already has its place.
+// restriction says how a policy's short circuit holds.
+func restriction(p *Policy, t Tally) Refusal {
+	r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Total}
+	if p.ShortCircuit.Range != nil {
+		r.Least = p.ShortCircuit.Range.From
+	}
+	return r
+}
+
+// inFlightGate: a repair that is in the ledger already has its place, before all younger ones.
 func inFlightGate(d *deliberation, policy int, p *proposal) *Refusal {
 	t := &d.decision.Tallies[policy]
 	others := t.InFlight
 	if p.repair != none {
-		others--
+		others -= d.later[policy]
 	}
 	if others < t.MostInFlight {
 		return nil
@@ -123,7 +134,7 @@ func controlPlaneGate(d *deliberation, p *proposal) *Refusal {
 	}
 	others := d.controlPlaneOut
 	if p.repair != none {
-		others--
+		others -= d.laterControlPlane
 	}
 	if others == 0 {
 		return nil
@@ -132,17 +143,17 @@ func controlPlaneGate(d *deliberation, p *proposal) *Refusal {
 }
 
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
-// targets have failed.
-func backoffGate(d *deliberation, p *proposal) *Refusal {
+// targets have failed. The longest pause among the policies that select the target holds.
+func backoffGate(d *deliberation, policy int, p *proposal) *Refusal {
 	if p.repair != none || p.retry == 0 {
 		return nil
 	}
 	pool := d.pools[d.fleet.Targets[p.target].Owner.UID]
-	until := pool.lastStart.Add(d.policies[p.leader].Backoff.Delay(p.retry))
+	until := pool.lastStart.Add(d.policies[policy].Backoff.Delay(p.retry))
 	if !d.now.Before(until) {
 		return nil
 	}
-	return &Refusal{Policy: p.leader, Gate: BackingOff, Until: until, Have: p.retry}
+	return &Refusal{Policy: policy, Gate: BackingOff, Until: until, Have: p.retry}
 }
 
 // confirmationGate: nothing is destroyed on a cached word about its node. Facts about the machine

@@ -65,8 +65,7 @@ func (p *page) policy(i int, t Tally) {
 		return
 	}
 	if !t.Permitted && t.Total > 0 && !policy.Paused {
-		r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Total}
-		h.Kind, h.Text = Restricted, r.Text()
+		h.Kind, h.Text = Restricted, restriction(policy, t).Text()
 		p.write(line{kind: h.Kind, policy: policy.ID.UID}, h)
 	}
 }

@@ -13,16 +13,36 @@ func (d *deliberation) carryOn() {
 			targetOf[r] = t
 		}
 	}
+	d.later = make([]int, len(d.policies))
+	for _, t := range targetOf {
+		d.queue(t, 1)
+	}
 	for _, r := range d.runningRepairs() {
 		t, exists := targetOf[r]
 		switch {
 		case exists:
 			d.carryOnOne(r, t)
+			d.queue(t, -1)
 		case d.running[d.fleet.Repairs[r].Target.UID] != r:
 			d.finish(r, Withdrawn, "an older repair of the same target is running")
 		default:
 			d.finish(r, Succeeded, "the target is gone; its owner replaces it")
 		}
+	}
+}
+
+// queue puts the repair of a target, which has not begun, among those whose turn comes later, or
+// takes it out. Of several the oldest goes first; they don't wait for each other.
+func (d *deliberation) queue(target, by int) {
+	t := &d.fleet.Targets[target]
+	if t.Deleting {
+		return
+	}
+	for _, i := range d.judgements[target] {
+		d.later[d.decision.Verdicts[i].Policy] += by
+	}
+	if t.ControlPlane {
+		d.laterControlPlane += by
 	}
 }
 

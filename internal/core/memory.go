@@ -27,6 +27,8 @@ type entry struct {
 	repair Repair
 	// seen is set once the ledger's cache has shown the entry.
 	seen bool
+	// lost is set when somebody has deleted it from the ledger while it ran.
+	lost bool
 	// recorded is when it was written or seen last.
 	recorded time.Time
 }
@@ -101,14 +103,14 @@ func (m *Memory) layTargets(targets []Target) {
 }
 
 // layRepairs returns the ledger with what is remembered: entries that the cache does not show yet,
-// newer versions of those that it does, and finished ones that somebody deleted before their time,
-// whose back-off still counts. A running one that was seen and then deleted is dropped.
+// newer versions of those that it does, and those that somebody deleted before their time, whose
+// back-off still counts. One that was deleted while it ran has been withdrawn by whoever did that.
 func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	shown := make(map[ledgerKey]bool, len(cached))
 	for i := range cached {
 		key := ledgerKey{cached[i].Namespace, cached[i].Name}
 		shown[key] = true
-		if e := m.repairs[key]; e != nil && newer(&e.repair, &cached[i]) && sameTarget(&e.repair, &cached[i]) {
+		if e := m.repairs[key]; e != nil && !e.lost && newer(&e.repair, &cached[i]) && sameTarget(&e.repair, &cached[i]) {
 			e.seen = true
 			cached[i] = e.repair
 			continue
@@ -119,13 +121,21 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	for key, e := range m.repairs {
 		switch {
 		case shown[key]:
-		case e.repair.Running() && (e.seen || now.Sub(e.recorded) >= unseenFor):
+		case e.repair.Running() && !e.seen && now.Sub(e.recorded) >= unseenFor:
 			delete(m.repairs, key)
 		default:
+			e.loseAt(now)
 			cached = append(cached, e.repair)
 		}
 	}
 	return cached
+}
+
+// loseAt ends a running repair that the ledger has shown and shows no more.
+func (e *entry) loseAt(now time.Time) {
+	if e.seen && e.repair.Running() {
+		e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn
+	}
 }
 
 func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }

@@ -39,7 +39,7 @@ func TestBadHealthCheckIsRefused(t *testing.T) {
 		"a condition with an empty status":    {`unhealthyConditions: [{type: Ready, status: "", timeout: 5m}]`, "status"},
 		"no conditions in the list":           {`unhealthyConditions: []`, "unhealthyConditions"},
 		"an unknown operator":                 {`selector: {matchExpressions: [{key: a, operator: exists}]}`, "operator"},
-		"In without values":                   {`selector: {matchExpressions: [{key: a, operator: In}]}`, "values"},
+		"In without values":                   {`selector: {matchExpressions: [{key: a, operator: In}]}`, "at least one value"},
 		"Exists with values":                  {`selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}`, "values"},
 		"a selector that is a list":           {`selector: [a]`, "selector"},
 	}
