@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // Observation is what one source of policies and targets sees of a fleet.
 type Observation struct {
 	// Kind is the kind of its targets. Repairs of targets of a kind that nobody observes are
@@ -25,6 +27,7 @@ type Entry struct {
 	Policy  Policy
 	Verdict Verdict
 	Retry   int
+	Started time.Time
 }
 
 // Beginning is how a remedy answered.

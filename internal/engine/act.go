@@ -101,7 +101,7 @@ func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
 				target: s.Target, policy: s.Policy, verdict: s.Verdict, contemporaries: s.Contemporaries,
 				entry: &core.Entry{
 					Name: s.Name, Target: w.fleet.Targets[s.Target], Policy: w.policies[s.Policy],
-					Verdict: s.Verdict, Retry: s.Retry,
+					Verdict: s.Verdict, Retry: s.Retry, Started: w.now,
 				},
 			})
 		}

@@ -20,6 +20,8 @@ func render(e core.Entry) *v1alpha1.Repair {
 			Reason:  e.Verdict.Reason.String(),
 			Message: e.Verdict.Text(),
 			Retry:   int32(min(e.Retry, 1<<30)), //nolint:gosec // bounded on the same line
+			// Creation times are whole seconds, too coarse for back-off.
+			StartedAt: metav1.MicroTime{Time: e.Started},
 		},
 	}
 	if e.Target.Owner != (core.ID{}) {
@@ -46,7 +48,7 @@ func read(r *v1alpha1.Repair) core.Repair {
 		Target:   identity(r.Spec.Target.ObjectReference),
 		Policy:   identity(r.Spec.Policy),
 		Retry:    int(r.Spec.Retry),
-		Started:  r.CreationTimestamp.Time,
+		Started:  r.Spec.StartedAt.Time,
 		Attempts: int(r.Status.Attempts),
 	}
 	if r.Spec.Owner != nil {
@@ -57,7 +59,7 @@ func read(r *v1alpha1.Repair) core.Repair {
 	}
 	out.Outcome = outcomes[r.Status.Phase]
 	if out.Outcome != 0 {
-		out.Ended = r.CreationTimestamp.Time
+		out.Ended = r.Spec.StartedAt.Time
 	}
 	if r.Status.FinishedAt != nil {
 		out.Ended = r.Status.FinishedAt.Time

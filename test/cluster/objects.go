@@ -142,7 +142,7 @@ func (c *Cluster) Namespace(t testing.TB, name string) {
 	}
 }
 
-// EventReasons gives the reasons of the events about an object, each once.
+// EventReasons gives the reasons of the events about an object, or about any for "", each once.
 func (c *Cluster) EventReasons(t testing.TB, namespace, name string) []string {
 	t.Helper()
 	var list eventsv1.EventList
@@ -151,7 +151,7 @@ func (c *Cluster) EventReasons(t testing.TB, namespace, name string) []string {
 	}
 	var reasons []string
 	for i := range list.Items {
-		if list.Items[i].Regarding.Name == name {
+		if name == "" || list.Items[i].Regarding.Name == name {
 			reasons = append(reasons, list.Items[i].Reason)
 		}
 	}

@@ -79,6 +79,9 @@ type RepairSpec struct {
 	// +listType=atomic
 	// +required
 	Ladder []RepairStep `json:"ladder"`
+	// startedAt is when the repair was decided.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
 	// retry counts the replacements in the same pool that failed in a row before this repair.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

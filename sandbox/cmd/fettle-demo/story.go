@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+//go:embed machinesets.yaml
+var machineSets []byte
+
+//go:embed machinehealthcheck.yaml
+var healthCheck []byte
+
+// The fleet of the demo.
+const (
+	machinesInAll = 9
+	deadZone      = "zone-b"
+)
+
+// play tells the story. It fails when a part of it does not come true.
+func play(ctx context.Context, s *stage) error {
+	title("A cluster of three zones")
+	if err := s.raise(ctx); err != nil {
+		return err
+	}
+	t := &timeline{stage: s}
+	for _, act := range []func(context.Context, *timeline) error{fillZones, applyHealthCheck, nodeDies, zoneDies, zoneReturns} {
+		if err := act(ctx, t); err != nil {
+			return err
+		}
+	}
+	fmt.Print("\nAll of it came true: the dead node was replaced, the dead zone was left alone and said why, and the gate opened when it returned.\n")
+	return nil
+}
+
+func fillZones(ctx context.Context, t *timeline) error {
+	objects, err := decode(machineSets)
+	if err != nil {
+		return err
+	}
+	say("three machine sets make %d machines, whose nodes join", machinesInAll)
+	if err := t.stage.apply(ctx, objects...); err != nil {
+		return err
+	}
+	return t.until(ctx, "waiting for all machines to run", time.Minute, func(s snapshot) (bool, error) {
+		return s.wellOff(machinesInAll), nil
+	})
+}
+
+func applyHealthCheck(ctx context.Context, t *timeline) error {
+	title("An administrator applies a health check")
+	fmt.Println(indented(string(healthCheck)))
+	objects, err := decode(healthCheck)
+	if err != nil {
+		return err
+	}
+	if err := t.stage.apply(ctx, objects...); err != nil {
+		return err
+	}
+	return t.until(ctx, "waiting for the health check's status", 30*time.Second, func(s snapshot) (bool, error) {
+		return s.check.healthy == machinesInAll && s.check.allowed == "True", nil
+	})
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
+}
+
+// nodeDies: one machine of a healthy fleet is deleted, and its machine set replaces it.
+func nodeDies(ctx context.Context, t *timeline) error {
+	title("A node dies")
+	victim := t.last.inZone("zone-a")[0]
+	say("pulling the plug of %s: its kubelet falls silent", victim.name)
+	if err := t.stage.setFault(ctx, victim.name, "Unresponsive"); err != nil {
+		return err
+	}
+	err := t.until(ctx, "waiting for the dead node's machine to be replaced", time.Minute, func(s snapshot) (bool, error) {
+		_, there := s.machines[victim.name]
+		return !there && s.wellOff(machinesInAll) && s.check.healthy == machinesInAll, onlyDeleting(s, victim.uid)
+	})
+	if err == nil {
+		say("%s was replaced, and nothing else was touched", victim.name)
+	}
+	return err
+}
+
+// zoneDies: too many are unhealthy at once, so nothing is deleted, and the health check says why.
+func zoneDies(ctx context.Context, t *timeline) error {
+	title("A zone dies")
+	dead := t.last.inZone(deadZone)
+	say("the network of %s fails: %d nodes fall silent at once", deadZone, len(dead))
+	for _, m := range dead {
+		if err := t.stage.setFault(ctx, m.name, "Unresponsive"); err != nil {
+			return err
+		}
+	}
+	unready := time.Time{}
+	err := t.until(ctx, "waiting for the short circuit to hold", time.Minute, func(s snapshot) (bool, error) {
+		if s.check.reason == "TooManyUnhealthy" && s.check.healthy == int64(machinesInAll-len(dead)) && unready.IsZero() {
+			unready = time.Now()
+			say("every time-out runs out now; watching that nothing is deleted")
+		}
+		// Twice the health check's time-out: long enough for every one of them to be over.
+		return !unready.IsZero() && time.Since(unready) > 10*time.Second, onlyDeleting(s)
+	})
+	if err != nil {
+		return err
+	}
+	say("nothing was deleted, and the health check explains itself:")
+	fmt.Println(indented(t.last.check.message))
+	return nil
+}
+
+// zoneReturns: the machines of the zone are the same as before, and repairs are possible again.
+func zoneReturns(ctx context.Context, t *timeline) error {
+	title("The zone returns")
+	back := t.last.inZone(deadZone)
+	say("the network of %s works again", deadZone)
+	for _, m := range back {
+		if err := t.stage.setFault(ctx, m.name, ""); err != nil {
+			return err
+		}
+	}
+	err := t.until(ctx, "waiting for the gate to open", time.Minute, func(s snapshot) (bool, error) {
+		for _, m := range back {
+			if s.machines[m.name].uid != m.uid {
+				return false, fmt.Errorf("machine %s was replaced although its zone only had to return", m.name)
+			}
+		}
+		return s.check.allowed == "True" && s.check.healthy == machinesInAll, onlyDeleting(s)
+	})
+	if err == nil {
+		say("the gate is open again, and the zone's machines are the same as before")
+	}
+	return err
+}
+
+// onlyDeleting fails when a machine is being deleted that is not one of these.
+func onlyDeleting(s snapshot, expected ...types.UID) error {
+	for _, m := range s.inZone("") {
+		if !m.deleting {
+			continue
+		}
+		isExpected := false
+		for _, uid := range expected {
+			isExpected = isExpected || m.uid == uid
+		}
+		if !isExpected {
+			return fmt.Errorf("machine %s is being deleted and should not be", m.name)
+		}
+	}
+	return nil
+}

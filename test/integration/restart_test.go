@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestRestartWhileAMachineIsBeingDeleted: the next process finds the repair under way, does nothing
+// twice (I2), stays within the limit (I3), and forgets nothing.
+func TestRestartWhileAMachineIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	first := c.StartFettle(t)
+	f := newFleet(t, c, "restart")
+	f.machine("a", machineOptions{finalizer: true})
+	f.machine("b", machineOptions{finalizer: true})
+	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
+	f.setReady("b", corev1.ConditionFalse)
+	f.healthCheck("example", nil, readyCheck())
+	f.wantMachines("-a", "b")
+	first.Kill(t)
+
+	c.StartFettle(t)
+	f.keepsMachines("-a", "b")
+	f.wantRepairs("a Running")
+	f.release("a")
+	f.wantMachines("-b")
+	f.wantRepairs("a Succeeded", "b Running")
+	f.release("b")
+	f.wantRepairs("a Succeeded", "b Succeeded")
+	f.wantRequests(2, "create", "repairs")
+	f.wantRequests(2, "delete", "machines")
+}
+
+// TestRestartBetweenRecordAndDeed: a repair that was recorded, and whose machine could not be deleted
+// yet, is carried on by the next process instead of being started anew.
+func TestRestartBetweenRecordAndDeed(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.Apply(t, noMachineMayBeDeleted)
+	first := c.StartFettle(t)
+	f := newFleet(t, c, "between")
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.healthCheck("example", nil, readyCheck())
+	f.wantEvent("a", "MachineDeletionFailed")
+	f.wantRepairs("a Running")
+	f.Eventually(t, "the repair says what was refused", func(ctx context.Context) error {
+		repairs, err := f.repairs(ctx)
+		if err == nil && repairs[0].Status.Attempts < 2 {
+			err = fmt.Errorf("status is %+v", repairs[0].Status)
+		}
+		return err
+	})
+	first.Kill(t)
+	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
+		if err := c.Delete(cluster.Context(t), object("admissionregistration.k8s.io/v1", kind, "", "no-machine-may-be-deleted")); err != nil {
+			t.Fatalf("deleting the %s: %v", kind, err)
+		}
+	}
+
+	c.StartFettle(t)
+	f.wantMachines()
+	f.wantRepairs("a Succeeded")
+	f.wantRequests(1, "create", "repairs")
+}
+
+// TestRefusedDeletionOfARecoveredMachine: what has not begun is dropped when nothing asks for it.
+func TestRefusedDeletionOfARecoveredMachine(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.Apply(t, noMachineMayBeDeleted)
+	c.StartFettle(t)
+	f := newFleet(t, c, "refused")
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.healthCheck("example", nil, readyCheck())
+	f.wantEvent("a", "MachineDeletionFailed")
+	f.setReady("a", corev1.ConditionTrue)
+	f.wantRepairs("a Recovered")
+	f.keepsMachines("a")
+}
+
+func (f *fleet) wantRequests(want int, verb, resource string) {
+	f.t.Helper()
+	if have := cluster.Count(f.Requests(f.t), verb, resource, f.namespace); have != want {
+		f.t.Errorf("the API server answered %d requests to %s %s, want %d", have, verb, resource, want)
+	}
+}
+
+const noMachineMayBeDeleted = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-machine-may-be-deleted}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [machine.openshift.io], apiVersions: ["*"], operations: [DELETE], resources: [machines]}
+  validations:
+  - {expression: "false", message: "no machine may be deleted during this test"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-machine-may-be-deleted}
+spec:
+  policyName: no-machine-may-be-deleted
+  validationActions: [Deny]
+`
