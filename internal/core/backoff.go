@@ -64,29 +64,24 @@ type pool struct {
 	proven time.Time
 }
 
-// retryOf tells how many replacements in a row have failed before t, t included.
+// retryOf tells how many replacements in a row have failed before t, t included. It is the longest
+// streak that t may continue: the repair of an old target in between does not end it.
 func (d *deliberation) retryOf(t *Target, since time.Time) int {
 	p := d.pools[t.Owner.UID]
 	if p == nil || t.Owner.UID == "" {
 		return 0
 	}
-	var last *Repair
-	for _, i := range p.repairs {
-		r := &d.fleet.Repairs[i]
-		if r.precedes(t) && (last == nil || r.Started.After(last.Started)) {
-			last = r
-		}
-	}
-	if last == nil || (!p.proven.IsZero() && !p.proven.Before(last.Started)) {
-		return 0
-	}
 	if since.IsZero() {
 		since = d.now
 	}
-	if since.Sub(last.Started) >= unrelatedAfter {
-		return 0
+	retry := 0
+	for _, i := range p.repairs {
+		r := &d.fleet.Repairs[i]
+		if r.precedes(t) && r.Started.After(p.proven) && since.Sub(r.Started) < unrelatedAfter {
+			retry = max(retry, r.Retry+1)
+		}
 	}
-	return last.Retry + 1
+	return retry
 }
 
 // precedes tells whether t may be a replacement that the repair brought about. Creation times are

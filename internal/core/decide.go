@@ -37,8 +37,6 @@ type deliberation struct {
 	now      time.Time
 	decision Decision
 
-	// precedence lists the policies, the oldest first.
-	precedence []int
 	// running is the running repair of each target's UID, and repairOf that of each target.
 	running  map[string]int
 	repairOf []int
@@ -58,25 +56,30 @@ type deliberation struct {
 	confirming        map[int]bool
 }
 
+// judgeMembers asks the policies in the order of their age, so that refusals come in that order.
 func (d *deliberation) judgeMembers() {
 	members := 0
 	for i := range d.policies {
 		members += len(d.policies[i].Members)
 	}
+	precedence := make([]int, len(d.policies))
+	for i := range precedence {
+		precedence[i] = i
+	}
+	slices.SortFunc(precedence, d.olderPolicy)
 	d.decision.Verdicts = make([]Verdict, 0, members)
-	for i := range d.policies {
+	for _, i := range precedence {
 		for _, m := range d.policies[i].Members {
 			d.judgeMember(i, m)
 		}
 	}
-	d.precedence = make([]int, len(d.policies))
-	for i := range d.precedence {
-		d.precedence[i] = i
-	}
-	slices.SortFunc(d.precedence, d.olderPolicy)
 }
 
+// judgeMember gives the verdict on one member. One that is not in the fleet gets none.
 func (d *deliberation) judgeMember(policy, target int) {
+	if target < 0 || target >= len(d.fleet.Targets) {
+		return
+	}
 	t := &d.fleet.Targets[target]
 	v := Verdict{Health: Undetermined, Reason: FleetUnobserved}
 	if d.fleet.Observed == Yes {
@@ -198,6 +201,11 @@ func (d *deliberation) tally() {
 		t.MostUnhealthy = p.ShortCircuit.Most(t.Total)
 		t.Permitted = p.ShortCircuit.Permits(t.Unhealthy(), t.Total)
 		t.MostInFlight = mostInFlight(p.MaxInFlight, t.Total)
+		if t.Permitted && p.Held && t.Unhealthy() > 0 {
+			t.Opening, t.ResumeAt = p.Opening.coolDown(p.StormCooldown, t.Unhealthy(), d.now)
+			t.CoolingDown = d.now.Before(t.ResumeAt)
+			d.wakeAt(t.ResumeAt)
+		}
 	}
 }
 

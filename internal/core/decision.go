@@ -36,6 +36,11 @@ type Tally struct {
 	MostUnhealthy int
 	// Permitted tells whether the short circuit lets repairs start.
 	Permitted bool
+	// Opening is to be remembered while the cooldown after a short circuit lasts, until ResumeAt.
+	Opening  Opening
+	ResumeAt time.Time
+	// CoolingDown tells whether that cooldown holds repairs back.
+	CoolingDown bool
 	// InFlight members are under repair, out of MostInFlight.
 	InFlight, MostInFlight int
 }
@@ -45,7 +50,7 @@ func (t Tally) Unhealthy() int { return t.Total - t.Healthy }
 
 // RepairsAllowed is how many more members may become unhealthy before the short circuit trips.
 func (t Tally) RepairsAllowed() int {
-	if !t.Permitted {
+	if !t.Permitted || t.CoolingDown {
 		return 0
 	}
 	return max(0, t.MostUnhealthy-t.Unhealthy())
@@ -81,6 +86,7 @@ const (
 	PolicyInvalid Gate = iota + 1
 	PolicyPaused
 	TooManyUnhealthy
+	StormCooldown
 	NoRemedy
 	NoOwner
 	QuorumUnknown
@@ -95,6 +101,7 @@ var gateNames = [...]string{
 	PolicyInvalid:    "InvalidSpec",
 	PolicyPaused:     "Paused",
 	TooManyUnhealthy: "TooManyUnhealthy",
+	StormCooldown:    "StormCooldown",
 	NoRemedy:         "NoRemedy",
 	NoOwner:          "NoOwner",
 	QuorumUnknown:    "QuorumUnknown",
@@ -140,6 +147,8 @@ func (r Refusal) Text() string {
 			return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Least, r.Most)
 		}
 		return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
+	case StormCooldown:
+		return "too many were unhealthy until just now, and those that recover are given time to do so"
 	case NoRemedy:
 		return strings.Join([]string{"the health check names no remedy that can be used", r.Detail}, ": ")
 	case NoOwner:

@@ -20,7 +20,7 @@ type policyGate func(d *deliberation, policy int, p *proposal) *Refusal
 // A targetGate is asked once.
 type targetGate func(d *deliberation, p *proposal) *Refusal
 
-var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, inFlightGate, backoffGate}
+var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
 
 var targetGates = [...]targetGate{remedyGate, ownerGate, quorumGate, controlPlaneGate}
 
@@ -89,6 +89,14 @@ func restriction(p *Policy, t Tally) Refusal {
 		r.Least = p.ShortCircuit.Range.From
 	}
 	return r
+}
+
+func cooldownGate(d *deliberation, policy int, _ *proposal) *Refusal {
+	t := &d.decision.Tallies[policy]
+	if !t.CoolingDown {
+		return nil
+	}
+	return &Refusal{Policy: policy, Gate: StormCooldown, Until: t.ResumeAt}
 }
 
 // inFlightGate: a repair that is in the ledger already has its place, before all younger ones.
@@ -160,7 +168,7 @@ func backoffGate(d *deliberation, policy int, p *proposal) *Refusal {
 // itself need no second reading, since the destructive call insists on their revision (I11).
 func confirmationGate(d *deliberation, p *proposal) *Refusal {
 	t := &d.fleet.Targets[p.target]
-	if t.Node.State == NodeAwaited || freshAt(t.NodeReadAt, d.now) {
+	if t.Node.State == NodeAwaited || (t.Node.State != NodeUnseen && freshAt(t.NodeReadAt, d.now)) {
 		return nil
 	}
 	d.confirm(p.target)

@@ -43,7 +43,7 @@ func lasting(g Gate) bool {
 	switch g {
 	case NoOwner, NoRemedy, QuorumUnknown, BackingOff:
 		return true
-	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, ControlPlaneBusy,
+	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, ControlPlaneBusy,
 		InFlightLimit, AttemptPause, Unconfirmed:
 	}
 	return false

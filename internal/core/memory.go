@@ -17,6 +17,8 @@ type Memory struct {
 	deleting map[string]bool
 	// gone are the nodes, by target UID, that a live read did not find.
 	gone map[string]string
+	// openings are the short circuits that have opened, by the UID of their policy.
+	openings map[string]Opening
 	// repairs are the entries of the ledger as last written or seen.
 	repairs map[ledgerKey]*entry
 }
@@ -57,6 +59,24 @@ func (m *Memory) Recorded(r Repair, now time.Time) {
 // Dropped forgets a repair that was deleted from the ledger because its time was over.
 func (m *Memory) Dropped(r Repair) {
 	delete(m.repairs, ledgerKey{r.Namespace, r.Name})
+}
+
+// Tallied remembers the short circuits whose cooldown is not over.
+func (m *Memory) Tallied(policies []Policy, tallies []Tally) {
+	openings := map[string]Opening{}
+	for i := range policies {
+		if o := tallies[i].Opening; o != (Opening{}) {
+			openings[policies[i].ID.UID] = o
+		}
+	}
+	m.openings = openings
+}
+
+// LayPolicies puts what is remembered over policies as just observed.
+func (m *Memory) LayPolicies(policies []Policy) {
+	for i := range policies {
+		policies[i].Opening = m.openings[policies[i].ID.UID]
+	}
 }
 
 func (m *Memory) keep(r Repair, seen bool, now time.Time) {

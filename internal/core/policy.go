@@ -21,6 +21,13 @@ type Policy struct {
 
 	Criteria     Criteria
 	ShortCircuit ShortCircuit
+	// StormCooldown is how long repairs wait after the short circuit has opened again, since what
+	// returns does not return in one instant; 0 is no wait.
+	StormCooldown time.Duration
+	// Held tells that, when last recorded, the short circuit held or its cooldown was not over.
+	Held bool
+	// Opening is what is remembered of the short circuit's opening; zero when nothing is.
+	Opening Opening
 	// MaxInFlight is how many members may be under repair at the same time.
 	MaxInFlight Amount
 	Backoff     Backoff

@@ -51,6 +51,7 @@ func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	decision, unread := e.decide(ctx, w)
+	e.memory.Tallied(w.policies, decision.Tallies)
 	blocked, unrecorded := e.record(ctx, w, decision)
 	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
 	finished := e.finish(ctx, w, decision)
@@ -100,6 +101,7 @@ func (e *Engine) observe() (*world, error) {
 	}
 	w.fleet.Observed = core.Yes
 	e.memory.Lay(&w.fleet, w.now)
+	e.memory.LayPolicies(w.policies)
 	return w, nil
 }
 

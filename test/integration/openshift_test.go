@@ -26,6 +26,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		"own-clocks":     eachConditionHasItsOwnClock,
 		"max-number":     maxUnhealthyAsANumber,
 		"max-percent":    maxUnhealthyAsAPercentage,
+		"zone-returns":   zoneThatReturnsBitByBit,
 		"never-joined":   nodeThatNeverJoined,
 		"no-timeout":     startupTimeoutOfZero,
 		"failed":         machineInPhaseFailed,
@@ -128,6 +129,26 @@ func maxUnhealthyAsAPercentage(f *fleet) {
 	f.keepsMachines("a", "b", "c", "d", "e", "f")
 	f.setReady("c", corev1.ConditionTrue)
 	f.wantMachines("c", "d", "e", "f")
+}
+
+// zoneThatReturnsBitByBit: the short circuit opens while the last node has yet to report itself, and
+// that node is not deleted for being the last.
+func zoneThatReturnsBitByBit(f *fleet) {
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.machine(name, machineOptions{})
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		f.setCondition(name, "Ready", corev1.ConditionUnknown, time.Now().Add(-time.Hour))
+	}
+	f.healthCheck("example", map[string]string{v1beta1.StormCooldownAnnotation: "3s"}, readyCheck("maxUnhealthy: 1"))
+	f.wantStatus("example", 1, 4, 0, v1beta1.TooManyUnhealthyReason)
+	f.setReady("a", corev1.ConditionTrue)
+	f.setReady("b", corev1.ConditionTrue)
+	f.wantStatus("example", 3, 4, 0, v1beta1.StormCooldownReason)
+	f.keepsMachines("a", "b", "c", "d")
+	f.setReady("c", corev1.ConditionTrue)
+	f.wantStatus("example", 4, 4, 1, "")
+	f.wantRepairs()
 }
 
 func nodeThatNeverJoined(f *fleet) {

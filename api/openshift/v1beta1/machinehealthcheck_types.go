@@ -17,6 +17,9 @@ const (
 	// MaxInFlightAnnotation is how many machines may be deleted at a time: a number, a percentage
 	// of the selected machines, or "unlimited". The default is 1.
 	MaxInFlightAnnotation = "fettle.io/max-in-flight"
+	// StormCooldownAnnotation is how long repairs wait after too many machines were unhealthy and
+	// enough have recovered. A duration, 0s for no wait; the default is 5s.
+	StormCooldownAnnotation = "fettle.io/storm-cooldown"
 	// BackoffBaseAnnotation is the pause before the first replacement that failed is deleted too;
 	// it doubles with each that fails after it. A duration; the default is 10s.
 	BackoffBaseAnnotation = "fettle.io/backoff-base"
@@ -30,6 +33,8 @@ const (
 	RemediationAllowedCondition = "RemediationAllowed"
 	// TooManyUnhealthyReason: the short circuit holds.
 	TooManyUnhealthyReason = "TooManyUnhealthy"
+	// StormCooldownReason: the short circuit held until just now.
+	StormCooldownReason = "StormCooldown"
 	// PausedReason: the pause annotation is set.
 	PausedReason = "Paused"
 	// InvalidSpecReason: the health check can't be followed as it is written.

@@ -45,6 +45,10 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 		c.Message = fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
 			"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
 			r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
+	case r.Tally.CoolingDown:
+		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
+		c.Message = "Enough machines are healthy again; repairs resume when no more of them have recovered for a moment (annotation " +
+			v1beta1.StormCooldownAnnotation + ")"
 	default:
 		c.Status = string(corev1.ConditionTrue)
 	}

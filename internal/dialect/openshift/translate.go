@@ -1,6 +1,7 @@
 package openshift
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -56,7 +57,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	}
 	var mhc v1beta1.MachineHealthCheck
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &mhc); err != nil {
-		h.policy.Problem = fmt.Sprintf("it can't be read (%v); correct it", err)
+		h.policy.Problem = unreadable(u, err)
 		return h
 	}
 	h.status = mhc.Status
@@ -64,10 +65,23 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	return h
 }
 
+// unreadable says which field has a value of the wrong kind. The converter doesn't tell, so the
+// health check is decoded once more by means that do.
+func unreadable(u *unstructured.Unstructured, err error) string {
+	var wrong *json.UnmarshalTypeError
+	if body, encoding := json.Marshal(u.Object); encoding == nil {
+		errors.As(json.Unmarshal(body, &v1beta1.MachineHealthCheck{}), &wrong)
+	}
+	if wrong == nil || wrong.Field == "" {
+		return fmt.Sprintf("it can't be read (%v); correct it", err)
+	}
+	return fmt.Sprintf("%s can't be a %s; \"kubectl explain machinehealthcheck.%s\" says what it can be", wrong.Field, wrong.Value, wrong.Field)
+}
+
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
 func translate(mhc *v1beta1.MachineHealthCheck, h *healthCheck) string {
 	p := &h.policy
-	var problems [7]error
+	var problems [8]error
 	h.selector, problems[0] = readSelector(&mhc.Spec.Selector)
 	p.Criteria.Conditions, problems[1] = readConditions(mhc.Spec.UnhealthyConditions)
 	p.Criteria.NodeStartup, problems[2] = readStartup(mhc.Spec.NodeStartupTimeout)
@@ -75,6 +89,8 @@ func translate(mhc *v1beta1.MachineHealthCheck, h *healthCheck) string {
 	p.MaxInFlight, problems[4] = readMaxInFlight(mhc.Annotations)
 	p.Backoff, problems[5] = readBackoff(mhc.Annotations)
 	p.DryRun, problems[6] = readDryRun(mhc.Annotations)
+	p.StormCooldown, problems[7] = readStormCooldown(mhc.Annotations)
+	p.Held = wasHeld(mhc.Status.Conditions)
 	_, p.Paused = mhc.Annotations[v1beta1.PausedAnnotation]
 	p.Ladder = readLadder(mhc)
 	if err := errors.Join(problems[:]...); err != nil {
@@ -174,12 +190,9 @@ func readAmount(s string) (core.Amount, error) {
 
 func readBackoff(annotations map[string]string) (core.Backoff, error) {
 	b := core.DefaultBackoff()
-	base, err := readBackoffPart(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
-	if err != nil {
-		return b, err
-	}
-	limit, err := readBackoffPart(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
-	if err != nil {
+	base, badBase := readBackoffPart(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
+	limit, badLimit := readBackoffPart(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
+	if err := errors.Join(badBase, badLimit); err != nil {
 		return b, err
 	}
 	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
@@ -195,6 +208,29 @@ func readBackoffPart(annotations map[string]string, key string, fallback time.Du
 		return 0, fmt.Errorf("annotation %s is %q; give a duration above zero, such as 10s or 10m", key, v)
 	}
 	return d, nil
+}
+
+func readStormCooldown(annotations map[string]string) (time.Duration, error) {
+	v, set := annotations[v1beta1.StormCooldownAnnotation]
+	if !set {
+		return core.DefaultStormCooldown, nil
+	}
+	d, err := readDuration(v)
+	if err != nil || v == "" {
+		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %q; give a duration such as 30s, or 0s for no wait", v1beta1.StormCooldownAnnotation, v)
+	}
+	return d, nil
+}
+
+// wasHeld tells whether the status, as last written, says that the short circuit held or cooled
+// down. It is what a new process knows of that.
+func wasHeld(conditions []v1beta1.Condition) bool {
+	for i := range conditions {
+		if c := &conditions[i]; c.Type == v1beta1.RemediationAllowedCondition {
+			return c.Reason == v1beta1.TooManyUnhealthyReason || c.Reason == v1beta1.StormCooldownReason
+		}
+	}
+	return false
 }
 
 func readDryRun(annotations map[string]string) (bool, error) {

@@ -116,7 +116,7 @@ func rank(u *unstructured.Unstructured) int {
 	return 1
 }
 
-// apply creates objects, and waits for the kinds of those that are just being defined.
+// apply creates objects that don't exist, and waits for the kinds of those that are just being defined.
 func (s *stage) apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	for _, u := range objects {
 		var last error
@@ -124,7 +124,7 @@ func (s *stage) apply(ctx context.Context, objects ...*unstructured.Unstructured
 			last = s.client.Create(ctx, u)
 			return !meta.IsNoMatchError(last) && !apierrors.IsNotFound(last), nil
 		})
-		if err = errors.Join(err, last); err != nil {
+		if err = errors.Join(err, client.IgnoreAlreadyExists(last)); err != nil {
 			return fmt.Errorf("creating %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}

@@ -1,0 +1,42 @@
+package core
+
+import "time"
+
+// DefaultStormCooldown applies where a policy sets none. Nodes that return after a fault which they
+// shared report themselves within seconds of each other.
+const DefaultStormCooldown = 5 * time.Second
+
+// longestCooldown bounds a cooldown that recoveries prolong, in cooldowns.
+const longestCooldown = 12
+
+// Opening is a short circuit that has opened again after it held.
+//
+//	unhealthy   6 ──┐            limit 2
+//	            4   └──┐
+//	            2      └──┐ opens here: First
+//	            1         └──┐ still falling: Last
+//	            1            └────────── repairs resume one cooldown after Last
+//
+// Without the cooldown the last nodes of a zone to return would be repaired in the very instant in
+// which the zone has proved to be well.
+type Opening struct {
+	// First is when the short circuit opened, Last when members recovered since.
+	First, Last time.Time
+	// Unhealthy is how many members were not healthy at Last.
+	Unhealthy int
+}
+
+// coolDown gives the opening as of now, and when repairs resume.
+func (o Opening) coolDown(cooldown time.Duration, unhealthy int, now time.Time) (Opening, time.Time) {
+	switch {
+	case o.First.IsZero():
+		o = Opening{First: now, Last: now, Unhealthy: unhealthy}
+	case unhealthy < o.Unhealthy:
+		o.Last, o.Unhealthy = now, unhealthy
+	}
+	resume := o.Last.Add(cooldown)
+	if bound := o.First.Add(longestCooldown * cooldown); bound.Before(resume) {
+		resume = bound
+	}
+	return o, resume
+}

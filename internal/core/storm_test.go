@@ -1,0 +1,63 @@
+package core
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStormCooldown(t *testing.T) {
+	opened := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(s int) time.Time { return opened.Add(time.Duration(s) * time.Second) }
+	const cooldown = 5 * time.Second
+	cases := map[string]struct {
+		reason    string
+		before    Opening
+		unhealthy int
+		now       time.Time
+		resume    time.Time
+	}{
+		"it begins when nothing is remembered": {
+			reason: "a new process must not resume at once (I6)", unhealthy: 2, now: at(0), resume: at(5),
+		},
+		"it runs on while nobody recovers": {
+			reason: "those who are still unhealthy have had their time", before: Opening{at(0), at(0), 2}, unhealthy: 2, now: at(3), resume: at(5),
+		},
+		"it begins anew when somebody recovers": {
+			reason: "the others may be about to", before: Opening{at(0), at(0), 2}, unhealthy: 1, now: at(3), resume: at(8),
+		},
+		"it does not begin anew when somebody fails": {
+			reason: "that is no sign of a recovery", before: Opening{at(0), at(1), 1}, unhealthy: 2, now: at(3), resume: at(6),
+		},
+		"recoveries can't prolong it for ever": {
+			reason: "a node that flaps must not keep repairs off", before: Opening{at(0), at(57), 2}, unhealthy: 1, now: at(58), resume: at(60),
+		},
+	}
+	for name, tc := range cases {
+		if _, resume := tc.before.coolDown(cooldown, tc.unhealthy, tc.now); !resume.Equal(tc.resume) {
+			t.Errorf("%s: resumes %s after the opening, want %s: %s", name, resume.Sub(opened), tc.resume.Sub(opened), tc.reason)
+		}
+	}
+}
+
+func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fleet := Fleet{Observed: Yes, Targets: []Target{{
+		ID: ID{Kind: "Machine", Name: "m", UID: "u"}, Failed: true, Node: Node{State: NodeAwaited}, Created: now.Add(-time.Hour),
+	}}}
+	policy := Policy{
+		Members: []int{0}, MaxInFlight: Unlimited(), StormCooldown: time.Second,
+		ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any"}},
+	}
+	if d := Decide([]Policy{policy}, fleet, now); len(d.Starts) != 1 {
+		t.Errorf("without a storm before it the repair must start at once: %+v", d.Refusals)
+	}
+	policy.Held = true
+	held := Decide([]Policy{policy}, fleet, now)
+	if len(held.Starts) != 0 || len(held.Refusals) != 1 || held.Refusals[0].Gate != StormCooldown || !held.NextAt.Equal(now.Add(time.Second)) {
+		t.Fatalf("after a storm the repair must wait for the cooldown: %+v", held)
+	}
+	policy.Opening = held.Tallies[0].Opening
+	if d := Decide([]Policy{policy}, fleet, now.Add(time.Second)); len(d.Starts) != 1 {
+		t.Errorf("after the cooldown the repair must start: %+v", d.Refusals)
+	}
+}
