@@ -58,16 +58,28 @@ func (c *Cluster) InstallFettle(t testing.TB) {
 // the test, if it was not ended before, and fails the test if it did not end well.
 func (c *Cluster) StartFettle(t testing.TB, args ...string) *Fettle {
 	t.Helper()
-	binary, err := raceBuild()
-	if err != nil {
-		t.Fatalf("building fettle: %v", err)
-	}
+	return c.StartFettleWith(t, c.FettleKubeconfig(t), args...)
+}
+
+// FettleKubeconfig makes a kubeconfig of Fettle's service account.
+func (c *Cluster) FettleKubeconfig(t testing.TB) string {
+	t.Helper()
 	kubeconfig := c.Dir + ".fettle.kubeconfig"
 	//nolint:gosec // the arguments are the test's own
 	grant := exec.Command(Binary(t, "fettle-sandbox"), "kubeconfig", "--dir", c.Dir,
 		"--service-account", "fettle-system/fettle", "--out", kubeconfig)
 	if out, err := grant.CombinedOutput(); err != nil {
 		t.Fatalf("making Fettle's kubeconfig: %v\n%s", err, out)
+	}
+	return kubeconfig
+}
+
+// StartFettleWith is StartFettle with another kubeconfig.
+func (c *Cluster) StartFettleWith(t testing.TB, kubeconfig string, args ...string) *Fettle {
+	t.Helper()
+	binary, err := raceBuild()
+	if err != nil {
+		t.Fatalf("building fettle: %v", err)
 	}
 	if !contains(args, "--leader-elect") {
 		args = append(args, "--leader-elect=false")

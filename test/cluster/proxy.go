@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Proxy stands between Fettle and the API server and notes what passes.
+type Proxy struct {
+	mu       sync.Mutex
+	requests []*http.Request
+}
+
+// StartProxy starts a proxy, which ends with the test.
+func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
+	t.Helper()
+	anonymous := rest.AnonymousClientConfig(c.Config)
+	transport, err := rest.TransportFor(anonymous)
+	if err != nil {
+		t.Fatalf("preparing a proxy: %v", err)
+	}
+	target, err := url.Parse(c.Config.Host)
+	if err != nil {
+		t.Fatalf("reading the API server's address: %v", err)
+	}
+	p := &Proxy{}
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // watches must not wait in a buffer
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.note(r)
+		forward.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS() // clients send no credentials without
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return p, server.URL
+}
+
+func (p *Proxy) note(r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = append(p.requests, r.Clone(r.Context()))
+}
+
+// Requests gives what has passed to one path.
+func (p *Proxy) Requests(path string) []*http.Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []*http.Request
+	for _, r := range p.requests {
+		if r.URL.Path == path {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Redirect points a kubeconfig at another address.
+func Redirect(t testing.TB, kubeconfig, address string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatalf("reading a kubeconfig: %v", err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority = address, nil, ""
+		cluster.InsecureSkipTLSVerify = true
+	}
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatalf("writing a kubeconfig: %v", err)
+	}
+	if err := os.Chmod(kubeconfig, 0o600); err != nil {
+		t.Fatalf("protecting a kubeconfig: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestWire: nodes travel as protobuf, initial lists stream, and nothing is listed in one piece.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	proxy, address := c.StartProxy(t)
+	kubeconfig := c.FettleKubeconfig(t)
+	cluster.Redirect(t, kubeconfig, address)
+	fettle := c.StartFettleWith(t, kubeconfig)
+	f := newFleet(t, c, "wire")
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.healthCheck("example", nil, readyCheck())
+	f.wantMachines()
+	fettle.Stop(t)
+
+	formats := map[string]string{
+		"/api/v1/nodes": "application/vnd.kubernetes.protobuf",
+		"/apis/machine.openshift.io/v1beta1/machines":            "application/json",
+		"/apis/machine.openshift.io/v1beta1/machinehealthchecks": "application/json",
+		"/apis/fettle.io/v1alpha1/repairs":                       "application/json",
+	}
+	for path, format := range formats {
+		requests := proxy.Requests(path)
+		if len(requests) == 0 {
+			t.Errorf("%s was never read", path)
+			continue
+		}
+		for _, r := range requests {
+			query := r.URL.Query()
+			if query.Get("watch") != "true" {
+				t.Errorf("%s was listed in one piece: %s", path, r.URL.RawQuery)
+			}
+			if accept := r.Header.Get("Accept"); !strings.HasPrefix(accept, format) {
+				t.Errorf("%s travels as %s, want %s", path, accept, format)
+			}
+		}
+		if first := requests[0].URL.Query(); first.Get("sendInitialEvents") != "true" {
+			t.Errorf("%s: the initial list does not stream: %v", path, first)
+		}
+	}
+}
+
+// TestLeaderElection: with the defaults a replica acts once it has the lease, under its own rights.
+func TestLeaderElection(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	first := c.StartFettle(t, "--leader-elect")
+	f := newFleet(t, c, "lease")
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	c.StartFettle(t, "--leader-elect")
+	first.Stop(t)
+	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
+	f.wantMachines()
+	f.wantRepairs("a Succeeded", "b Succeeded")
+}
+
+// TestAPIThatComesLater: Fettle sleeps while the cluster does not serve the kinds that it keeps, and
+// wakes when it does, without a restart.
+func TestAPIThatComesLater(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.ApplyDir(t, "config/rbac")
+	c.StartFettle(t)
+	c.InstallFettle(t)
+	f := newFleet(t, c, "later")
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	f.wantRepairs("a Succeeded")
+}
