@@ -10,7 +10,7 @@ import (
 )
 
 // version is set by the build.
-var version = "development" //nolint:gochecknoglobals // the linker sets it
+var version = "development"
 
 func main() {
 	root := &cobra.Command{

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Backoff paces the repairs of targets whose replacements fail too. The first repair of a pool is
 // never delayed; the n-th replacement in a row that fails waits Base × 2^(n-1), at most Limit.
@@ -90,10 +93,5 @@ func (r *Repair) precedes(t *Target) bool {
 	if r.Target.UID == t.ID.UID || t.Created.Before(r.Started.Truncate(time.Second)) {
 		return false
 	}
-	for _, uid := range r.Contemporaries {
-		if uid == t.ID.UID {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(r.Contemporaries, t.ID.UID)
 }

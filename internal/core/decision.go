@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -150,7 +149,7 @@ func (r Refusal) Text() string {
 	case StormCooldown:
 		return "too many were unhealthy until just now, and those that recover are given time to do so"
 	case NoRemedy:
-		return strings.Join([]string{"the health check names no remedy that can be used", r.Detail}, ": ")
+		return "the health check names no remedy that can be used: " + r.Detail
 	case NoOwner:
 		return "no controller owns it, so nothing would replace it after a deletion; repair it by hand, or let a machine set own it"
 	case QuorumUnknown:

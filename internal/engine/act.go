@@ -172,7 +172,7 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 }
 
 // prune deletes finished repairs whose time is over, and tells when the next one's will be.
-func (e *Engine) prune(ctx context.Context, w *world) (error, time.Time) {
+func (e *Engine) prune(ctx context.Context, w *world) (time.Time, error) {
 	expired, next := e.Retention.Expired(w.fleet.Repairs, w.now)
 	errs := inParallel(ctx, len(expired), func(ctx context.Context, i int) error {
 		r := w.fleet.Repairs[expired[i]]
@@ -186,5 +186,5 @@ func (e *Engine) prune(ctx context.Context, w *world) (error, time.Time) {
 			e.memory.Dropped(w.fleet.Repairs[r])
 		}
 	}
-	return errors.Join(errs...), next
+	return next, errors.Join(errs...)
 }

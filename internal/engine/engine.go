@@ -56,7 +56,7 @@ func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
 	finished := e.finish(ctx, w, decision)
 	repeat, acted := e.act(ctx, w, decision, blocked)
-	dropped, nextDrop := e.prune(ctx, w)
+	nextDrop, dropped := e.prune(ctx, w)
 
 	next := earliest(decision.NextAt, nextDrop)
 	if repeat {

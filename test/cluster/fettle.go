@@ -18,7 +18,7 @@ import (
 const fettleStopsWithin = 30 * time.Second
 
 // raceBuild is Fettle built with the race detector, once for all tests of a package.
-var raceBuild = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // built once
+var raceBuild = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fettle-race-")
 	if err != nil {
 		return "", err
@@ -65,7 +65,6 @@ func (c *Cluster) StartFettle(t testing.TB, args ...string) *Fettle {
 func (c *Cluster) FettleKubeconfig(t testing.TB) string {
 	t.Helper()
 	kubeconfig := c.Dir + ".fettle.kubeconfig"
-	//nolint:gosec // the arguments are the test's own
 	grant := exec.Command(Binary(t, "fettle-sandbox"), "kubeconfig", "--dir", c.Dir,
 		"--service-account", "fettle-system/fettle", "--out", kubeconfig)
 	if out, err := grant.CombinedOutput(); err != nil {
@@ -84,7 +83,7 @@ func (c *Cluster) StartFettleWith(t testing.TB, kubeconfig string, args ...strin
 	if !contains(args, "--leader-elect") {
 		args = append(args, "--leader-elect=false")
 	}
-	cmd := exec.Command(binary, append([]string{"controller", "--kubeconfig", kubeconfig}, args...)...) //nolint:gosec // the test's own
+	cmd := exec.Command(binary, append([]string{"controller", "--kubeconfig", kubeconfig}, args...)...)
 	f := &Fettle{process: run(t, cmd, c.Dir+".fettle.log")}
 	t.Cleanup(func() { f.Stop(t) })
 	return f

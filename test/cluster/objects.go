@@ -64,7 +64,7 @@ func (c *Cluster) ApplyDir(t testing.TB, dir string) {
 	}
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatalf("reading a manifest: %v", err)
 		}

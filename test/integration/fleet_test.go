@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -62,9 +63,7 @@ func (f *fleet) machine(name string, o machineOptions) {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, name)
 	labels := map[string]string{"role": "worker", "machine.openshift.io/cluster-api-cluster": "test"}
-	for k, v := range o.labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, o.labels)
 	m.SetLabels(labels)
 	if !o.noOwner {
 		m.SetOwnerReferences([]metav1.OwnerReference{f.owner})

@@ -6,14 +6,17 @@
 package v1beta1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 // GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "machine.openshift.io", Version: "v1beta1"}
 
-var builder = (&scheme.Builder{GroupVersion: GroupVersion}).Register(&MachineHealthCheck{}, &MachineHealthCheckList{})
-
 // AddToScheme adds the kinds of this package to a scheme.
-var AddToScheme = builder.AddToScheme
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &MachineHealthCheck{}, &MachineHealthCheckList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

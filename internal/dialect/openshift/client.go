@@ -217,7 +217,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 	case err != nil:
 		return fmt.Errorf("patching the status: %w", err)
 	}
-	c.fleet.putCheck(u)
+	c.fleet.wroteCheck(u)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package openshift
 
 import (
+	"unicode/utf8"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
@@ -69,11 +71,16 @@ func nodeText(h core.Happening) string {
 // longestNote is what the API server takes.
 const longestNote = 1024
 
+// noteWithin cuts the note to what the API server takes, at the end of a letter.
 func (e event) noteWithin() string {
-	if len(e.note) > longestNote {
-		return e.note[:longestNote-len("…")] + "…"
+	if len(e.note) <= longestNote {
+		return e.note
 	}
-	return e.note
+	end := longestNote - len("…")
+	for end > 0 && !utf8.RuneStart(e.note[end]) {
+		end--
+	}
+	return e.note[:end] + "…"
 }
 
 func (e event) kind() string {

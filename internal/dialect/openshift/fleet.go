@@ -44,6 +44,21 @@ func (f *fleet) putCheck(obj any) bool {
 	fresh := readHealthCheck(u)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.takeCheck(key, fresh)
+}
+
+// wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the
+// meantime, and would not tell that again.
+func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
+	key, fresh := u.GetNamespace()+"/"+u.GetName(), readHealthCheck(u)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old := f.checks[key]; old != nil && old.policy.ID == fresh.policy.ID {
+		f.takeCheck(key, fresh)
+	}
+}
+
+func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 	old := f.checks[key]
 	if old != nil && old.policy.ID == fresh.policy.ID && olderRevision(fresh.revision, old.revision) {
 		return false

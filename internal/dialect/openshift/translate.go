@@ -65,7 +65,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	return h
 }
 
-// unreadable says which field has a value of the wrong kind. The converter doesn't tell, so the
+// unreadable says which field has a value of the wrong type. The converter doesn't tell, so the
 // health check is decoded once more by means that do.
 func unreadable(u *unstructured.Unstructured, err error) string {
 	var wrong *json.UnmarshalTypeError
@@ -75,7 +75,7 @@ func unreadable(u *unstructured.Unstructured, err error) string {
 	if wrong == nil || wrong.Field == "" {
 		return fmt.Sprintf("it can't be read (%v); correct it", err)
 	}
-	return fmt.Sprintf("%s can't be a %s; \"kubectl explain machinehealthcheck.%s\" says what it can be", wrong.Field, wrong.Value, wrong.Field)
+	return fmt.Sprintf("%s is of the wrong type (%s); \"kubectl explain machinehealthcheck.%s\" says what to give", wrong.Field, wrong.Value, wrong.Field)
 }
 
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
@@ -116,7 +116,7 @@ func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCr
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].timeout %w", i, err))
 			continue
 		}
-		criteria = append(criteria, core.ConditionCriterion{Type: string(c.Type), Status: string(c.Status), For: limit})
+		criteria = append(criteria, core.ConditionCriterion{Type: c.Type, Status: c.Status, For: limit})
 	}
 	return criteria, errors.Join(problems...)
 }
@@ -285,7 +285,7 @@ func readMachine(m *Machine) *machine {
 	}
 	_, t.Claimed = m.Annotations[claimAnnotation]
 	read := &machine{target: t, labels: labels.Set(m.Labels)}
-	if ref := m.Status.NodeRef; ref != nil {
+	if ref := m.Status.NodeRef; ref != nil && ref.Name != "" {
 		read.node = ref.Name
 		read.target.Node = core.Node{State: core.NodeUnseen, Name: ref.Name}
 	}
