@@ -1,0 +1,93 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	cloudv1 "github.com/fettle-io/fettle/sandbox/api/cloud/v1alpha1"
+)
+
+const workers = 10
+
+// Controller lets instances live: it moves them from state to state and starts and stops their kubelets.
+type Controller struct {
+	client client.Client
+	now    func() time.Time
+}
+
+// NewController makes one. Nothing happens before Register.
+func NewController(c client.Client, now func() time.Time) *Controller {
+	return &Controller{client: c, now: now}
+}
+
+// Register makes the manager run it.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("instance").
+		For(&cloudv1.Instance{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(c)
+}
+
+// Reconcile brings one instance to where it is at this instant.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	instance := &cloudv1.Instance{}
+	if err := c.client.Get(ctx, req.NamespacedName, instance); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !instance.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, c.finish(ctx, instance)
+	}
+	now := c.now()
+	status, wake := advance(instance, now)
+	if status.Kubelet != instance.Status.Kubelet {
+		if err := c.setKubelet(ctx, instance, status); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if !equality.Semantic.DeepEqual(status, instance.Status) {
+		before := instance.DeepCopy()
+		instance.Status = status
+		if err := c.client.Status().Patch(ctx, instance, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("writing the status of instance %s: %w", instance.Name, err)
+		}
+	}
+	if wake.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: wake.Sub(now)}, nil
+}
+
+// setKubelet comes before the status is written: if that fails, it is done again, which is harmless.
+func (c *Controller) setKubelet(ctx context.Context, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
+	switch status.Kubelet {
+	case cloudv1.KubeletRunning:
+		return startKubelet(ctx, c.client, instance, status)
+	case cloudv1.KubeletStopped:
+		return stopKubelet(ctx, c.client, instance)
+	}
+	return nil
+}
+
+// finish lets a deleted instance go, once nothing is heard from its node any more. The node itself stays.
+func (c *Controller) finish(ctx context.Context, instance *cloudv1.Instance) error {
+	if !controllerutil.ContainsFinalizer(instance, cloudv1.InstanceFinalizer) {
+		return nil
+	}
+	if err := stopKubelet(ctx, c.client, instance); err != nil {
+		return err
+	}
+	before := instance.DeepCopy()
+	controllerutil.RemoveFinalizer(instance, cloudv1.InstanceFinalizer)
+	if err := c.client.Patch(ctx, instance, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of instance %s: %w", instance.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cloudv1 "github.com/fettle-io/fettle/sandbox/api/cloud/v1alpha1"
+	"github.com/fettle-io/fettle/sandbox/kubelets"
+)
+
+// startKubelet does what a kubelet does when it starts: it registers its node if there is none, and begins to be heard.
+func startKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
+	err := c.Create(ctx, newNode(instance, status))
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("registering node %s: %w", instance.Spec.NodeName, err)
+	}
+	return labelNode(ctx, c, instance, "null")
+}
+
+// stopKubelet makes the node fall silent. A node that doesn't exist is silent already.
+func stopKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance) error {
+	return labelNode(ctx, c, instance, `"`+kubelets.LabelStopped+`"`)
+}
+
+// labelNode writes without reading, since what the cache knows of the node may be old. The value is JSON.
+func labelNode(ctx context.Context, c client.Client, instance *cloudv1.Instance, value string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: instance.Spec.NodeName}}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, kubelets.Label, value)
+	err := c.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch)))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("labelling node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+func newNode(instance *cloudv1.Instance, status cloudv1.InstanceStatus) *corev1.Node {
+	labels := map[string]string{
+		corev1.LabelHostname:           instance.Spec.NodeName,
+		corev1.LabelOSStable:           "linux",
+		corev1.LabelArchStable:         "amd64",
+		corev1.LabelTopologyZone:       instance.Spec.Zone,
+		corev1.LabelInstanceTypeStable: instance.Spec.InstanceType,
+	}
+	maps.Copy(labels, instance.Spec.NodeLabels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        instance.Spec.NodeName,
+			Labels:      labels,
+			Annotations: map[string]string{kubelets.Annotation: kubelets.AnnotationValue},
+		},
+		Spec: corev1.NodeSpec{ProviderID: status.ProviderID},
+		Status: corev1.NodeStatus{
+			Addresses:   status.Addresses,
+			Capacity:    resources("4", "16Gi"),
+			Allocatable: resources("3500m", "15Gi"),
+		},
+	}
+}
+
+func resources(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse(cpu),
+		corev1.ResourceMemory:           resource.MustParse(memory),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
+		corev1.ResourcePods:             resource.MustParse("250"),
+	}
+}

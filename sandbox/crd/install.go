@@ -1,0 +1,97 @@
+package crd
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed *.yaml
+var manifests embed.FS
+
+const (
+	establishPoll    = 50 * time.Millisecond
+	establishTimeout = 30 * time.Second
+)
+
+// Install creates the definitions, or updates those of an older sandbox, and returns when the API server serves them.
+func Install(ctx context.Context, config *rest.Config) error {
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	definitions, err := read()
+	if err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if err := apply(ctx, client, definition); err != nil {
+			return fmt.Errorf("installing %s: %w", definition.Name, err)
+		}
+	}
+	for _, definition := range definitions {
+		if err := waitUntilServed(ctx, client, definition.Name); err != nil {
+			return fmt.Errorf("waiting for the API server to serve %s: %w", definition.Name, err)
+		}
+	}
+	return nil
+}
+
+func read() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	entries, err := manifests.ReadDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("listing the embedded definitions: %w", err)
+	}
+	definitions := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(entries))
+	for _, entry := range entries {
+		raw, err := manifests.ReadFile(entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading the embedded %s: %w", entry.Name(), err)
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(raw, definition); err != nil {
+			return nil, fmt.Errorf("parsing the embedded %s: %w", entry.Name(), err)
+		}
+		definitions = append(definitions, definition)
+	}
+	return definitions, nil
+}
+
+func apply(ctx context.Context, client clientset.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	_, err := definitions.Create(ctx, definition, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing, err := definitions.Get(ctx, definition.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	existing.Spec = definition.Spec
+	_, err = definitions.Update(ctx, existing, metav1.UpdateOptions{})
+	return err
+}
+
+func waitUntilServed(ctx context.Context, client clientset.Interface, name string) error {
+	return wait.PollUntilContextTimeout(ctx, establishPoll, establishTimeout, true, func(ctx context.Context) (bool, error) {
+		definition, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, c := range definition.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+}

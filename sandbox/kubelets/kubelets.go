@@ -1,0 +1,140 @@
+package kubelets
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// What makes a node's kubelet be played, and stops it.
+const (
+	Annotation      = "kwok.x-k8s.io/node"
+	AnnotationValue = "fake"
+	Label           = "sandbox.fettle.io/kubelet"
+	LabelStopped    = "stopped"
+)
+
+const (
+	stopTimeout      = 5 * time.Second
+	minLeaseDuration = 2 * time.Second
+	maxLeaseDuration = 40 * time.Second // a real kubelet's
+)
+
+//go:embed stages.yaml
+var stages []byte
+
+// Config says how to run the child. Every field is required.
+type Config struct {
+	Binary     string // of KWOK
+	Kubeconfig string
+	Dir        string // for its configuration; made if missing
+	Log        *os.File
+
+	// NodeMonitorGracePeriod is the controller manager's: leases are renewed often enough for it.
+	NodeMonitorGracePeriod time.Duration
+}
+
+// Kubelets is the running child.
+type Kubelets struct {
+	process *os.Process
+	ended   chan struct{}
+	died    chan error
+}
+
+// Find returns the path of KWOK's binary: the one given, else the one beside this program.
+func Find(given string) (string, error) {
+	path := given
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("finding this program's directory: %w", err)
+		}
+		path = filepath.Join(filepath.Dir(self), "kwok")
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		return "", fmt.Errorf("kubelets are played by KWOK, which is not at %s: build it with make build, or name it with --kwok PATH", path)
+	}
+	return filepath.Abs(path)
+}
+
+// Start starts the child. It ends with Stop, and also when this process ends without calling it.
+func Start(cfg Config) (*Kubelets, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating KWOK's directory: %w", err)
+	}
+	config := filepath.Join(cfg.Dir, "stages.yaml")
+	if err := os.WriteFile(config, stages, 0o600); err != nil {
+		return nil, fmt.Errorf("writing KWOK's configuration: %w", err)
+	}
+	cmd := exec.Command(cfg.Binary, args(cfg, config)...)
+	cmd.Env = append(os.Environ(), "HOME="+cfg.Dir, "KWOK_WORKDIR="+cfg.Dir) // it would read ~/.kwok too
+	cmd.Stdout, cmd.Stderr = cfg.Log, cfg.Log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+
+	k := &Kubelets{ended: make(chan struct{}), died: make(chan error, 1)}
+	started := make(chan error)
+	go k.run(cmd, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting KWOK: %w", err)
+	}
+	return k, nil
+}
+
+// Died gives an error if the child ends although nobody stopped it.
+func (k *Kubelets) Died() <-chan error { return k.died }
+
+// Stop ends the child and waits for it.
+func (k *Kubelets) Stop() {
+	_ = k.process.Signal(syscall.SIGTERM)
+	select {
+	case <-k.ended:
+	case <-time.After(stopTimeout):
+		_ = k.process.Kill()
+		<-k.ended
+	}
+}
+
+func (k *Kubelets) run(cmd *exec.Cmd, started chan<- error) {
+	// The kernel sends Pdeathsig when the thread that started the child ends, so this one must last as long as the child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(k.ended)
+	if err := cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	k.process = cmd.Process
+	started <- nil
+	err := cmd.Wait()
+	if err == nil {
+		err = errors.New("it ended by itself")
+	}
+	k.died <- fmt.Errorf("running KWOK, which plays the kubelets: %w", err)
+}
+
+func args(cfg Config, config string) []string {
+	return []string{
+		"--config=" + config,
+		"--v=WARN", // one line for each renewed lease otherwise
+		"--kubeconfig=" + cfg.Kubeconfig,
+		"--manage-all-nodes=false",
+		"--manage-nodes-with-annotation-selector=" + Annotation + "=" + AnnotationValue,
+		"--manage-nodes-with-label-selector=" + Label + "!=" + LabelStopped,
+		"--node-lease-duration-seconds=" + strconv.Itoa(int(leaseDuration(cfg.NodeMonitorGracePeriod).Seconds())),
+		// No server: nobody reads logs of, or runs commands in, pods that don't exist.
+		"--server-address=",
+		"--node-port=0",
+	}
+}
+
+// leaseDuration is a kubelet's own unless the grace period is shorter. KWOK renews a lease four times in its duration.
+func leaseDuration(gracePeriod time.Duration) time.Duration {
+	return min(max(gracePeriod*4/5, minLeaseDuration), maxLeaseDuration)
+}

@@ -1,0 +1,45 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// onlyChild returns the process id of the one child that a process has.
+func onlyChild(t *testing.T, parent int) int {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []string
+	for _, file := range threads {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		children = append(children, strings.Fields(string(raw))...)
+	}
+	if len(children) != 1 {
+		t.Fatalf("process %d has the children %v; one was expected", parent, children)
+	}
+	child, err := strconv.Atoi(children[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child
+}
+
+// isZombie tells whether the process has ended and only waits for its parent to notice.
+func isZombie(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true // gone meanwhile
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	return strings.HasPrefix(rest, "Z")
+}
