@@ -29,6 +29,8 @@ type entry struct {
 	repair Repair
 	// seen is set once the ledger's cache has shown the entry.
 	seen bool
+	// begun is set once the remedy has done its work on the target.
+	begun bool
 	// lost is set when somebody has deleted it from the ledger while it ran.
 	lost bool
 	// recorded is when it was written or seen last.
@@ -41,6 +43,9 @@ func (m *Memory) Deleted(target ID) {
 		m.deleting = map[string]bool{}
 	}
 	m.deleting[target.UID] = true
+	for _, e := range m.repairs {
+		e.begun = e.begun || e.repair.Target.UID == target.UID
+	}
 }
 
 // NodeGone remembers that a live read did not find the node that a target names.
@@ -84,13 +89,14 @@ func (m *Memory) keep(r Repair, seen bool, now time.Time) {
 		m.repairs = map[ledgerKey]*entry{}
 	}
 	key := ledgerKey{r.Namespace, r.Name}
+	fresh := &entry{repair: r, seen: seen, recorded: now}
 	if old := m.repairs[key]; old != nil {
-		seen = seen || old.seen
+		fresh.seen, fresh.begun = seen || old.seen, old.begun
 		if r.Contemporaries == nil {
-			r.Contemporaries = old.repair.Contemporaries
+			fresh.repair.Contemporaries = old.repair.Contemporaries
 		}
 	}
-	m.repairs[key] = &entry{repair: r, seen: seen, recorded: now}
+	m.repairs[key] = fresh
 }
 
 // Lay puts what is remembered over a fresh snapshot, and forgets what the snapshot shows by now.
@@ -141,6 +147,8 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	for key, e := range m.repairs {
 		switch {
 		case shown[key]:
+		case e.repair.Running() && e.begun:
+			cached = append(cached, e.repair) // it goes on to its end, whatever became of its entry
 		case e.repair.Running() && !e.seen && now.Sub(e.recorded) >= unseenFor:
 			delete(m.repairs, key)
 		default:

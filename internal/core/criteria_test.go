@@ -1,0 +1,265 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var (
+	notReady = core.ConditionCriterion{Type: "Ready", Status: "False", For: patience}
+	lost     = core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: patience}
+	pressure = core.ConditionCriterion{Type: "DiskPressure", Status: "True", For: time.Minute}
+	atOnce   = core.ConditionCriterion{Type: "Terminating", Status: "True"}
+)
+
+type verdictCase struct {
+	reason string
+	target core.Target
+	policy func(*core.Policy)
+	want   core.Verdict
+}
+
+func healthy() core.Verdict { return core.Verdict{Health: core.Healthy, Reason: core.NoCriterionMet} }
+
+// met is the verdict on a node that has matched a condition since an instant.
+func met(h core.Health, c core.ConditionCriterion, since time.Time) core.Verdict {
+	v := core.Verdict{Health: h, Reason: core.ConditionMet, Since: since, Limit: c.For, Criterion: c}
+	if h == core.Suspect {
+		v.Until = since.Add(c.For)
+	}
+	return v
+}
+
+func starting(h core.Health, from time.Time) core.Verdict {
+	v := core.Verdict{Health: h, Reason: core.NodeStartupTimeout, Since: from, Limit: 10 * time.Minute}
+	if h == core.Suspect && !from.IsZero() {
+		v.Until = from.Add(v.Limit)
+	}
+	return v
+}
+
+func TestCriteria(t *testing.T) {
+	for name, cases := range map[string]map[string]verdictCase{
+		"machine": machineCases(), "node": nodeCases(), "conditions": conditionCases(), "deleting": deletingCases(),
+	} {
+		for sentence, c := range cases {
+			t.Run(name+"/"+sentence, func(t *testing.T) {
+				p := policy("p", []int{0}, criteria(notReady, lost, pressure, atOnce))
+				if c.policy != nil {
+					c.policy(&p)
+				}
+				got := core.Decide([]core.Policy{p}, fleet([]core.Target{c.target}), noon).Verdicts
+				if diff := cmp.Diff([]core.Verdict{c.want}, got); diff != "" {
+					t.Errorf("%s\nverdict (-want +got):\n%s", c.reason, diff)
+				}
+			})
+		}
+	}
+}
+
+func noStartup(p *core.Policy) { p.Criteria.NodeStartup = 0 }
+
+func machineCases() map[string]verdictCase {
+	startup := 10 * time.Minute
+	return map[string]verdictCase{
+		"a machine with a Ready node is healthy": {
+			reason: "row 5: none matched", target: machine("m"), want: healthy(),
+		},
+		"a Failed machine is unhealthy at once": {
+			reason: "row 1: no grace", target: machine("m", failed(noon)),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed, Since: noon},
+		},
+		"Failed comes before everything else": {
+			reason: "row 1 is asked first, also of a machine that waits for its node",
+			target: machine("m", awaited(noon), failed(ago(time.Minute))),
+			want:   core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed, Since: ago(time.Minute)},
+		},
+		"Failed since an unknown time is unhealthy too": {
+			reason: "Failed has no duration to hold", target: machine("m", failed(time.Time{})),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed},
+		},
+		"a machine without a node may take its startup time": {
+			reason: "row 2d", target: machine("m", awaited(ago(startup-time.Nanosecond))),
+			want: starting(core.Suspect, ago(startup-time.Nanosecond)),
+		},
+		"at the startup deadline it is unhealthy": {
+			reason: "row 2c, but at the deadline and not a second after it",
+			target: machine("m", awaited(ago(startup))), want: starting(core.Unhealthy, ago(startup)),
+		},
+		"a startup clock in the future only waits longer": {
+			reason: "clocks differ", target: machine("m", awaited(noon.Add(time.Hour))),
+			want: starting(core.Suspect, noon.Add(time.Hour)),
+		},
+		"no startup clock means no deadline": {
+			reason: "row 2b: nobody knows when it began", target: machine("m", awaited(time.Time{})),
+			want: starting(core.Suspect, time.Time{}),
+		},
+		"startup timeout 0 waits for ever": {
+			reason: "row 2a: but a machine without a node is not healthy (2.4)", policy: noStartup,
+			target: machine("m", awaited(ago(48*time.Hour))),
+			want:   core.Verdict{Health: core.Suspect, Reason: core.NodeStartupTimeout, Since: ago(48 * time.Hour)},
+		},
+		"a claimed machine is not healthy and not unhealthy": {
+			reason: "2.4: it counts against the limit, and is somebody else's", target: machine("m", claimed),
+			want: core.Verdict{Health: core.Suspect, Reason: core.ClaimedElsewhere},
+		},
+		"a claim does not hide a criterion that is met": {
+			reason: "rows 1 to 4 know no claim", target: machine("m", dead, claimed),
+			want: met(core.Unhealthy, notReady, ago(time.Hour)),
+		},
+		"a claim does not hide when a suspicion ends": {
+			reason: "the suspicion that ends decides", target: machine("m", ready("False", noon), claimed),
+			want: met(core.Suspect, notReady, noon),
+		},
+	}
+}
+
+func nodeCases() map[string]verdictCase {
+	return map[string]verdictCase{
+		"a node confirmed gone makes its machine unhealthy at once": {
+			reason: "row 3", target: machine("m", nodeIs(core.NodeGone)),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.NodeNotFound},
+		},
+		"a node gone is not affected by startup timeout 0": {
+			reason: "row 3", policy: noStartup, target: machine("m", nodeIs(core.NodeGone)),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.NodeNotFound},
+		},
+		"a node that the cache lacks decides nothing": {
+			reason: "row 3 with a live read first: a lagging cache must not condemn a machine that just joined",
+			target: machine("m", nodeIs(core.NodeUnseen)),
+			want:   core.Verdict{Health: core.Undetermined, Reason: core.NodeUnconfirmed},
+		},
+		"the zero node decides nothing": {
+			reason: "nobody said anything about it", target: machine("m", func(t *core.Target) { t.Node = core.Node{} }),
+			want: core.Verdict{Health: core.Undetermined, Reason: core.NodeUnconfirmed},
+		},
+	}
+}
+
+func conditionCases() map[string]verdictCase {
+	return map[string]verdictCase{
+		"a missing condition never matches": {
+			reason: "row 4", want: healthy(),
+			target: machine("m", func(t *core.Target) { t.Node.Conditions = nil }),
+		},
+		"another status never matches": {
+			reason: "row 4", target: machine("m", condition("DiskPressure", "Unknown", ago(time.Hour))), want: healthy(),
+		},
+		"a condition just before its deadline is a suspicion": {
+			reason: "row 4b", target: machine("m", ready("False", ago(patience-1))),
+			want: met(core.Suspect, notReady, ago(patience-1)),
+		},
+		"a condition at its deadline is unhealthy": {
+			reason: "row 4a, at the deadline and not after it", target: machine("m", ready("False", ago(patience))),
+			want: met(core.Unhealthy, notReady, ago(patience)),
+		},
+		"each condition has a clock of its own": {
+			reason: "False for long and then Unknown for a moment is Unknown for a moment",
+			target: machine("m", ready("Unknown", ago(time.Second))), want: met(core.Suspect, lost, ago(time.Second)),
+		},
+		"the suspicion that ends soonest is told": {
+			reason: "row 5: the least of the candidates",
+			target: machine("m", ready("False", ago(time.Minute)), condition("DiskPressure", "True", ago(30*time.Second))),
+			want:   met(core.Suspect, pressure, ago(30*time.Second)),
+		},
+		"one that has expired is not hidden by one that has not": {
+			reason: "row 4a: keep looking", want: met(core.Unhealthy, pressure, ago(time.Minute)),
+			target: machine("m", ready("False", ago(time.Minute)), condition("DiskPressure", "True", ago(time.Minute))),
+		},
+		"limit 0 holds at once": {
+			reason: "a timeout left out is 0", target: machine("m", condition("Terminating", "True", noon)),
+			want: met(core.Unhealthy, atOnce, noon),
+		},
+		"limit 0 in the future waits": {
+			reason: "a transition that has not happened", want: met(core.Suspect, atOnce, noon.Add(time.Second)),
+			target: machine("m", condition("Terminating", "True", noon.Add(time.Second))),
+		},
+		"limit 0 needs no clock": {
+			reason: "there is nothing to measure", target: machine("m", condition("Terminating", "True", time.Time{})),
+			want: met(core.Unhealthy, atOnce, time.Time{}),
+		},
+		"a condition without a clock is not judged": {
+			reason: "I1: nobody knows for how long", target: machine("m", ready("False", time.Time{})),
+			want: core.Verdict{Health: core.Undetermined, Reason: core.ConditionUntimed, Limit: patience, Criterion: notReady},
+		},
+		"a condition without a clock does not hide one that has expired": {
+			reason: "another criterion is met on its own", want: met(core.Unhealthy, pressure, ago(time.Hour)),
+			target: machine("m", ready("False", time.Time{}), condition("DiskPressure", "True", ago(time.Hour))),
+		},
+		"a condition without a clock outweighs a suspicion": {
+			reason: "unknown is worse than soon",
+			target: machine("m", ready("False", time.Time{}), condition("DiskPressure", "True", noon)),
+			want:   core.Verdict{Health: core.Undetermined, Reason: core.ConditionUntimed, Limit: patience, Criterion: notReady},
+		},
+		"a transition in the future only waits longer": {
+			reason: "clocks differ", target: machine("m", ready("False", noon.Add(time.Minute))),
+			want: met(core.Suspect, notReady, noon.Add(time.Minute)),
+		},
+	}
+}
+
+func deletingCases() map[string]verdictCase {
+	return map[string]verdictCase{
+		"a healthy machine that is being deleted is gone": {
+			reason: "2.4: it counts as not healthy", target: machine("m", deleting),
+			want: core.Verdict{Health: core.Gone, Reason: core.NoCriterionMet},
+		},
+		"an unhealthy machine that is being deleted is gone and was unsound": {
+			reason: "it counts as a repair under way, whoever began it", target: machine("m", dead, deleting),
+			want: func() core.Verdict {
+				v := met(core.Gone, notReady, ago(time.Hour))
+				v.Unsound = true
+				return v
+			}(),
+		},
+		"a suspect machine that is being deleted has no deadline": {
+			reason: "it becomes unhealthy no more", target: machine("m", ready("False", noon), deleting),
+			want: func() core.Verdict {
+				v := met(core.Gone, notReady, noon)
+				v.Unsound = true
+				return v
+			}(),
+		},
+		"a deleted machine whose node nobody sees was unsound": {
+			reason: "not known to be healthy", target: machine("m", nodeIs(core.NodeUnseen), deleting),
+			want: core.Verdict{Health: core.Gone, Reason: core.NodeUnconfirmed, Unsound: true},
+		},
+	}
+}
+
+func TestUnobservedFleetIsNotJudged(t *testing.T) {
+	for _, observed := range []core.Tri{core.Unknown, core.No} {
+		f := fleet([]core.Target{machine("m", failed(noon))})
+		f.Observed = observed
+		d := core.Decide([]core.Policy{policy("p", []int{0})}, f, noon)
+		want := core.Decision{
+			Verdicts: []core.Verdict{{Health: core.Undetermined, Reason: core.FleetUnobserved}},
+			Tallies:  []core.Tally{{Total: 1, MostUnhealthy: 1, Permitted: true, MostInFlight: 1}},
+		}
+		if diff := cmp.Diff(want, d); diff != "" {
+			t.Errorf("observed %v: decision (-want +got):\n%s", observed, diff)
+		}
+	}
+}
+
+func TestNextAtIsTheSoonestDeadline(t *testing.T) {
+	targets := []core.Target{
+		machine("a", ready("False", ago(time.Minute))), machine("b", ready("False", ago(2*time.Minute))), machine("c"),
+		machine("d", awaited(ago(3*time.Minute))),
+	}
+	p := policy("p", all(4))
+	if got, want := core.Decide([]core.Policy{p}, fleet(targets), noon).NextAt, noon.Add(3*time.Minute); !got.Equal(want) {
+		t.Errorf("NextAt = %v, want %v, when b becomes unhealthy", got, want)
+	}
+	if got := core.Decide([]core.Policy{p}, fleet([]core.Target{targets[2], targets[2], targets[2], targets[2]}), noon).NextAt; !got.IsZero() {
+		t.Errorf("NextAt = %v for healthy machines, want never", got)
+	}
+	unseen := []core.Target{machine("u", nodeIs(core.NodeUnseen))}
+	if got, want := core.Decide([]core.Policy{policy("p", []int{0})}, fleet(unseen), noon).NextAt, noon.Add(10*time.Second); !got.Equal(want) {
+		t.Errorf("NextAt = %v, want %v, to look for the node again", got, want)
+	}
+}

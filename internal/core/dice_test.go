@@ -1,0 +1,185 @@
+package core_test
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// dice gives a number from 0 to n-1. What it is thrown by makes the world: a property test, or the
+// bytes of a fuzzer.
+type dice func(n int) int
+
+func rapidDice(t *rapid.T) dice {
+	return func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "die") }
+}
+
+func byteDice(data []byte) dice {
+	return func(n int) int {
+		if len(data) == 0 {
+			return 0
+		}
+		b := data[0]
+		data = data[1:]
+		return int(b) % n
+	}
+}
+
+func oneOf[T any](d dice, options ...T) T { return options[d(len(options))] }
+
+// world is an input of Decide.
+type world struct {
+	policies []core.Policy
+	fleet    core.Fleet
+	now      time.Time
+}
+
+func (w world) decide() core.Decision { return core.Decide(w.policies, w.fleet, w.now) }
+
+// instant is noon, before it, after it, at or beside a deadline, or unknown.
+func instant(d dice) time.Time {
+	return oneOf(d, ago(24*time.Hour), ago(time.Hour), ago(patience), ago(patience-time.Second), ago(10*time.Minute),
+		ago(time.Minute), ago(20*time.Second), ago(5*time.Second), noon, noon.Add(time.Minute), time.Time{})
+}
+
+// drawWorld makes a world as adapters could: IDs are unique, and members are targets.
+func drawWorld(d dice) world {
+	w := world{now: noon}
+	w.fleet.Observed = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
+	w.fleet.QuorumSurvives = oneOf(d, core.Unknown, core.No, core.Yes)
+	for i := range d(7) {
+		w.fleet.Targets = append(w.fleet.Targets, drawTarget(d, i))
+	}
+	for i := range d(4) {
+		w.policies = append(w.policies, drawPolicy(d, i, len(w.fleet.Targets)))
+	}
+	for i := range d(6) {
+		w.fleet.Repairs = append(w.fleet.Repairs, drawRepair(d, i, w))
+	}
+	return w
+}
+
+func drawOwner(d dice) core.ID {
+	return oneOf(d, pool, pool, pool, core.ID{Kind: "MachineSet", Name: "others", UID: "others-uid"}, core.ID{})
+}
+
+func drawTarget(d dice, i int) core.Target {
+	t := machine(fmt.Sprintf("m-%d", i), created(instant(d)), ownedBy(drawOwner(d)))
+	t.StartupFrom = instant(d)
+	t.NodeReadAt = oneOf(d, noon, noon, ago(time.Second), ago(time.Minute), time.Time{})
+	t.ControlPlane, t.Deleting, t.Claimed = d(5) == 4, d(6) == 5, d(9) == 8
+	if d(5) == 4 {
+		failed(instant(d))(&t)
+	}
+	switch d(8) {
+	case 4:
+		t.Node = core.Node{State: core.NodeAwaited}
+	case 5:
+		nodeIs(core.NodeUnseen)(&t)
+	case 6:
+		nodeIs(core.NodeGone)(&t)
+	case 0, 1, 2:
+		ready(oneOf(d, "False", "Unknown"), instant(d))(&t)
+	default:
+	}
+	if t.Node.State == core.NodePresent && d(4) == 3 {
+		condition("DiskPressure", oneOf(d, "True", "False"), instant(d))(&t)
+	}
+	return t
+}
+
+func drawAmount(d dice) core.Amount {
+	return oneOf(d, core.Percent(100), core.Unlimited(), core.Count(0), core.Count(1), core.Count(2), core.Count(3),
+		core.Percent(0), core.Percent(40), core.Percent(50), core.Percent(99), core.Amount{})
+}
+
+func drawPolicy(d dice, i, targets int) core.Policy {
+	p := policy(fmt.Sprintf("p-%d", i), nil, since(instant(d)))
+	for m := range targets {
+		if d(4) > 0 {
+			p.Members = append(p.Members, m)
+		}
+	}
+	p.Paused, p.DryRun = d(8) == 7, d(5) == 4
+	if d(10) == 9 {
+		p.Problem = "broken"
+	}
+	p.Criteria.NodeStartup = oneOf(d, 10*time.Minute, 10*time.Minute, 0, time.Minute)
+	p.Criteria.Conditions = oneOf(d, p.Criteria.Conditions, p.Criteria.Conditions,
+		[]core.ConditionCriterion{notReady, pressure}, []core.ConditionCriterion{{Type: "Ready", Status: "False"}}, nil)
+	p.ShortCircuit.MaxUnhealthy = oneOf(d, core.Percent(100), core.Unlimited(), drawAmount(d))
+	if d(10) == 9 {
+		p.ShortCircuit.Range = &core.Range{From: d(3), To: d(6)}
+	}
+	if d(4) == 3 {
+		p.Held, p.StormCooldown = true, oneOf(d, 0, time.Second, time.Minute)
+		p.Opening = oneOf(d, core.Opening{}, core.Opening{First: ago(time.Minute), Last: ago(time.Second), Unhealthy: 1 + d(3)},
+			core.Opening{First: ago(time.Second), Last: ago(time.Second), Unhealthy: 1 + d(3)})
+	}
+	p.MaxInFlight = drawAmount(d)
+	p.Backoff = oneOf(d, core.DefaultBackoff(), core.DefaultBackoff(), core.Backoff{Base: time.Minute, Limit: time.Hour}, core.Backoff{})
+	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, []core.Step{{Remedy: "Reboot"}}, nil)
+	return p
+}
+
+// drawRepair makes an entry of the ledger, of a target that is there, of one that is gone, or of a
+// gone one whose name another target has now.
+func drawRepair(d dice, i int, w world) core.Repair {
+	t := machine(fmt.Sprintf("old-%d", i), ownedBy(drawOwner(d)))
+	if n := len(w.fleet.Targets); n > 0 && d(3) > 0 {
+		t = w.fleet.Targets[d(n)]
+		if d(5) == 4 {
+			t.ID.UID = "former-" + t.ID.UID
+		}
+	}
+	lead := policy("unknown", nil)
+	if n := len(w.policies); n > 0 && d(6) < 5 {
+		lead = w.policies[d(n)]
+	}
+	r := repair(t, lead, number(i+1), started(oneOf(d, ago(time.Hour), ago(patience), ago(time.Minute), ago(5*time.Second), noon)), retry(d(4)))
+	if d(2) == 1 {
+		ended(r.Started.Add(time.Second))(&r)
+	}
+	if d(4) == 3 {
+		attempts(1+d(3), oneOf(d, ago(time.Minute), ago(time.Second), noon))(&r)
+	}
+	if d(4) == 3 && len(w.fleet.Targets) > 0 {
+		r.Contemporaries = []string{w.fleet.Targets[d(len(w.fleet.Targets))].ID.UID}
+	}
+	return r
+}
+
+// drawWildWorld makes a world that no adapter should make: members that are nowhere, IDs that
+// occur twice, numbers below zero. Decide has an answer to that too.
+func drawWildWorld(d dice) world {
+	w := drawWorld(d)
+	for i := range w.policies {
+		p := &w.policies[i]
+		for range d(3) {
+			p.Members = append(p.Members, d(12)-3)
+		}
+		if d(4) == 3 {
+			p.MaxInFlight = core.Amount{Number: d(300) - 100, Percent: d(2) == 1}
+			p.Criteria.NodeStartup = time.Duration(d(100)-50) * time.Minute
+			p.Backoff = core.Backoff{Base: time.Duration(d(100)-50) * time.Second, Limit: time.Duration(d(100)-50) * time.Second}
+		}
+		if d(6) == 5 {
+			p.ID = core.ID{}
+		}
+	}
+	for i := range w.fleet.Targets {
+		if d(5) == 4 {
+			w.fleet.Targets[i].ID = w.fleet.Targets[d(len(w.fleet.Targets))].ID
+		}
+	}
+	for i := range w.fleet.Repairs {
+		if d(5) == 4 {
+			w.fleet.Repairs[i].Name = oneOf(d, "", "-", "by-hand", "x--7", "x-99999999999999999999")
+		}
+	}
+	w.now = oneOf(d, noon, noon, noon, time.Time{}, noon.Add(1000000*time.Hour))
+	return w
+}

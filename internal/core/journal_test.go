@@ -1,0 +1,100 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// told gives the kinds of what a pass has to tell.
+func told(j *core.Journal, policies []core.Policy, f core.Fleet, now time.Time) []core.HappeningKind {
+	var kinds []core.HappeningKind
+	for _, h := range j.News(policies, &f, core.Decide(policies, f, now)) {
+		kinds = append(kinds, h.Kind)
+	}
+	return kinds
+}
+
+// TestJournal: a state is told when it begins, not again while it lasts, and again when it has
+// ended and begins anew.
+func TestJournal(t *testing.T) {
+	well := fleet([]core.Target{machine("m"), machine("n")})
+	with := func(t core.Target) core.Fleet { return fleet([]core.Target{t, machine("n")}) }
+	plain := []core.Policy{policy("p", all(2))}
+	policies := func(changes ...func(*core.Policy)) []core.Policy {
+		return []core.Policy{policy("p", all(2), changes...)}
+	}
+	orphan := with(machine("m", dead, ownedBy(core.ID{})))
+	cases := map[string]struct {
+		reason   string
+		policies []core.Policy
+		during   core.Fleet
+		after    []core.Policy
+		want     []core.HappeningKind
+	}{
+		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
+		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
+		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.HappeningKind{core.Misconfigured}},
+		"no owner":         {"somebody must do something", plain, orphan, plain, []core.HappeningKind{core.Held}},
+		"no remedy":        {"somebody must do something", policies(noLadder), with(machine("m", dead)), plain, []core.HappeningKind{core.Held}},
+		"quorum unknown":   {"somebody must do something", plain, with(machine("m", dead, controlPlane)), plain, []core.HappeningKind{core.Held}},
+		"a dry run":        {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.HappeningKind{core.Rehearsed}},
+		"paused":           {"whoever paused it knows", policies(paused), with(machine("m", dead)), plain, nil},
+		"paused and tight": {"whoever paused it knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"waiting its turn": {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var j core.Journal
+			for i, pass := range []struct {
+				policies []core.Policy
+				fleet    core.Fleet
+				want     []core.HappeningKind
+			}{{c.policies, c.during, c.want}, {c.policies, c.during, nil}, {c.after, well, nil}, {c.policies, c.during, c.want}} {
+				if diff := cmp.Diff(pass.want, told(&j, pass.policies, pass.fleet, noon)); diff != "" {
+					t.Errorf("%s: pass %d (-want +got):\n%s", c.reason, i, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestJournalNamesWhatItIsAbout(t *testing.T) {
+	var j core.Journal
+	p := policy("p", []int{0})
+	m := machine("m", dead, ownedBy(core.ID{}))
+	f := fleet([]core.Target{m})
+	got := j.News([]core.Policy{p}, &f, core.Decide([]core.Policy{p}, f, noon))
+	want := []core.Happening{{
+		Kind: core.Held, Policy: p.ID, Target: m.ID, Node: "m-node", Gate: core.NoOwner, Text: core.Refusal{Gate: core.NoOwner}.Text(),
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("news (-want +got):\n%s", diff)
+	}
+}
+
+// TestJournalTellsANewProblem: it is another one, though the policy is the same.
+func TestJournalTellsANewProblem(t *testing.T) {
+	var j core.Journal
+	f := fleet(nil)
+	for i, text := range []string{"first", "second"} {
+		if got := told(&j, []core.Policy{policy("p", nil, problem(text))}, f, noon); len(got) != 1 {
+			t.Errorf("problem %d: told %v, want one", i, got)
+		}
+	}
+}
+
+// TestJournalTellsOfEachTarget: two grace periods are two states.
+func TestJournalTellsOfEachTarget(t *testing.T) {
+	var j core.Journal
+	p := []core.Policy{policy("p", all(2))}
+	one := fleet([]core.Target{machine("a", ready("False", noon)), machine("b")})
+	two := fleet([]core.Target{machine("b", ready("False", noon)), machine("a", ready("False", noon))})
+	told(&j, p, one, noon)
+	if got := told(&j, p, two, noon); len(got) != 1 {
+		t.Errorf("told %v, want b alone: a was told, and its index means nothing", got)
+	}
+}

@@ -1,0 +1,238 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// laid is what a snapshot looks like with what is remembered laid over it.
+func laid(m *core.Memory, now time.Time, targets []core.Target, repairs ...core.Repair) core.Fleet {
+	f := fleet(append([]core.Target(nil), targets...), append([]core.Repair(nil), repairs...)...)
+	m.Lay(&f, now)
+	return f
+}
+
+func TestMemoryOfDeletions(t *testing.T) {
+	var m core.Memory
+	x, y := machine("x"), machine("y")
+	m.Deleted(x.ID)
+	if f := laid(&m, noon, []core.Target{x, y}); !f.Targets[0].Deleting || f.Targets[1].Deleting {
+		t.Errorf("deleting %v and %v, want x alone: its deletion was accepted", f.Targets[0].Deleting, f.Targets[1].Deleting)
+	}
+	namesake := machine("x", func(t *core.Target) { t.ID.UID = "another" })
+	if f := laid(&m, noon, []core.Target{x, namesake}); !f.Targets[0].Deleting || f.Targets[1].Deleting {
+		t.Error("a namesake of another UID is taken for the one that was deleted")
+	}
+	laid(&m, noon, []core.Target{machine("x", deleting)})
+	if f := laid(&m, noon, []core.Target{x}); f.Targets[0].Deleting {
+		t.Error("the deletion is remembered though the cache has shown it")
+	}
+	m.Deleted(x.ID)
+	laid(&m, noon, []core.Target{y})
+	if f := laid(&m, noon, []core.Target{x}); f.Targets[0].Deleting {
+		t.Error("the deletion is remembered though the target was gone")
+	}
+}
+
+func TestMemoryOfGoneNodes(t *testing.T) {
+	unseen := machine("x", nodeIs(core.NodeUnseen))
+	remembering := func() *core.Memory {
+		m := &core.Memory{}
+		m.NodeGone(unseen.ID, unseen.Node.Name)
+		return m
+	}
+	m := remembering()
+	for range 2 {
+		if f := laid(m, noon, []core.Target{unseen}); f.Targets[0].Node.State != core.NodeGone {
+			t.Errorf("the node is %v, want gone: a live read did not find it", f.Targets[0].Node.State)
+		}
+	}
+	if f := laid(m, noon, []core.Target{machine("x")}); f.Targets[0].Node.State != core.NodePresent {
+		t.Error("a node that the cache shows is taken for gone")
+	}
+	if f := laid(m, noon, []core.Target{unseen}); f.Targets[0].Node.State != core.NodeUnseen {
+		t.Error("the node is remembered to be gone though it was seen since")
+	}
+	other := unseen
+	other.Node.Name = "another"
+	if f := laid(remembering(), noon, []core.Target{other}); f.Targets[0].Node.State != core.NodeUnseen {
+		t.Error("a node of another name is taken for gone")
+	}
+}
+
+func TestMemoryOfRepairs(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	running := repair(x, p)
+	done := repair(x, p, ended(noon))
+	tried := repair(x, p, attempts(2, noon))
+	minute := noon.Add(time.Minute)
+	type pass struct {
+		now   time.Time
+		shown []core.Repair
+		want  []core.Repair
+	}
+	cases := map[string]struct {
+		reason   string
+		recorded []core.Repair
+		passes   []pass
+	}{
+		"not shown yet":        {"the cache lags", []core.Repair{running}, []pass{{noon, nil, []core.Repair{running}}, {noon.Add(59 * time.Second), nil, []core.Repair{running}}}},
+		"shown":                {"once, not twice", []core.Repair{running}, []pass{{noon, []core.Repair{running}, []core.Repair{running}}}},
+		"an older version":     {"the cache lags", []core.Repair{running, tried}, []pass{{noon, []core.Repair{running}, []core.Repair{tried}}, {noon, []core.Repair{tried}, []core.Repair{tried}}}},
+		"ended, shown running": {"the cache lags", []core.Repair{done}, []pass{{noon, []core.Repair{running}, []core.Repair{done}}}},
+		"a newer version":      {"another leader wrote it", []core.Repair{running}, []pass{{noon, []core.Repair{tried}, []core.Repair{tried}}}},
+		"finished and deleted": {"its back-off still counts", []core.Repair{done}, []pass{{noon, []core.Repair{done}, []core.Repair{done}}, {minute, nil, []core.Repair{done}}}},
+		"nobody's word":        {"what was never recorded is not remembered", nil, []pass{{noon, nil, nil}}},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var m core.Memory
+			for _, r := range c.recorded {
+				m.Recorded(r, noon)
+			}
+			for i, p := range c.passes {
+				got := laid(&m, p.now, []core.Target{x}, p.shown...).Repairs
+				if diff := cmp.Diff(p.want, got); diff != "" {
+					t.Errorf("%s: pass %d (-want +got):\n%s", c.reason, i, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestDeletedRunningRepairIsNotRunning: somebody has deleted the entry of a running repair. It
+// holds no place any more, but that its pool was repaired is not forgotten (I6).
+func TestDeletedRunningRepairIsNotRunning(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Memory
+	laid(&m, noon, []core.Target{x}, repair(x, p, retry(3)))
+	for _, later := range []time.Duration{time.Minute, 2 * time.Minute} {
+		got := laid(&m, noon.Add(later), []core.Target{x}).Repairs
+		want := []core.Repair{repair(x, p, retry(3), func(r *core.Repair) { r.Ended, r.Outcome = noon.Add(time.Minute), core.Withdrawn })}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("repairs (-want +got):\n%s", diff)
+		}
+	}
+	if got := laid(&m, noon.Add(time.Hour), []core.Target{x}, repair(x, p)).Repairs; len(got) != 1 || !got[0].Running() {
+		t.Errorf("repairs %v, want it running: the ledger shows it again", got)
+	}
+}
+
+// TestRepairThatHasBegunRuns, whatever becomes of its entry, until its target is gone: its node may
+// look well meanwhile, and then nothing else would tell that it has its place (I3).
+func TestRepairThatHasBegunRuns(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	for name, seen := range map[string]bool{"seen and deleted": true, "never seen": false} {
+		var m core.Memory
+		m.Recorded(repair(x, p), noon)
+		m.Deleted(x.ID)
+		if seen {
+			laid(&m, noon, []core.Target{x}, repair(x, p))
+		}
+		for _, later := range []time.Duration{time.Second, time.Minute, time.Hour} {
+			f := laid(&m, noon.Add(later), []core.Target{x})
+			if got := core.Decide([]core.Policy{p}, f, noon.Add(later)).Tallies[0].InFlight; got != 1 {
+				t.Errorf("%s: %d in flight after %v, want 1", name, got, later)
+			}
+		}
+		d := core.Decide([]core.Policy{p}, laid(&m, noon.Add(2*time.Hour), nil), noon.Add(2*time.Hour))
+		if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded {
+			t.Errorf("%s: ends %v, want one, since its target is gone", name, d.Finishes)
+		}
+	}
+}
+
+// TestRepairThatIsNeverShownIsForgotten, after a minute: if it does exist its name is taken, and
+// then nothing starts under that name (I2). A name of a higher number would not be refused.
+func TestRepairThatIsNeverShownIsForgotten(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Memory
+	m.Recorded(repair(x, p), noon)
+	if got := laid(&m, noon.Add(time.Minute), []core.Target{x}).Repairs; len(got) > 0 {
+		t.Errorf("repairs %v, want none", got)
+	}
+}
+
+func TestMemoryOfContemporaries(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Memory
+	r := repair(x, p)
+	r.Contemporaries = []string{"sibling"}
+	m.Recorded(r, noon)
+	for range 2 {
+		got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs
+		if diff := cmp.Diff([]core.Repair{r}, got); diff != "" {
+			t.Errorf("the ledger doesn't keep contemporaries, so memory does (-want +got):\n%s", diff)
+		}
+	}
+	m.Recorded(repair(x, p, ended(noon)), noon)
+	if got := laid(&m, noon, []core.Target{x}).Repairs; len(got) != 1 || len(got[0].Contemporaries) != 1 {
+		t.Errorf("repairs %v, want the ended one with its contemporaries", got)
+	}
+}
+
+// TestNamesakeInTheLedger: an entry of the same name for another target is another entry.
+func TestNamesakeInTheLedger(t *testing.T) {
+	p := policy("p", []int{0})
+	x, namesake := machine("x"), machine("x", func(t *core.Target) { t.ID.UID = "another" })
+	var m core.Memory
+	m.Recorded(repair(x, p, ended(noon)), noon)
+	shown := repair(namesake, p, func(r *core.Repair) { r.Name = core.RepairName(x.ID, 1) })
+	if diff := cmp.Diff([]core.Repair{shown}, laid(&m, noon, []core.Target{namesake}, shown).Repairs); diff != "" {
+		t.Errorf("repairs (-want +got):\n%s", diff)
+	}
+}
+
+func TestDroppedRepairsAreForgotten(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Memory
+	m.Recorded(repair(x, p, ended(noon)), noon)
+	m.Dropped(repair(x, p, ended(noon)))
+	if got := laid(&m, noon, []core.Target{x}).Repairs; len(got) > 0 {
+		t.Errorf("repairs %v, want none", got)
+	}
+}
+
+func TestNothingIsLaidOverAnUnobservedFleet(t *testing.T) {
+	var m core.Memory
+	x := machine("x")
+	m.Deleted(x.ID)
+	m.Recorded(repair(x, policy("p", nil)), noon)
+	f := core.Fleet{}
+	m.Lay(&f, noon)
+	if diff := cmp.Diff(core.Fleet{}, f); diff != "" {
+		t.Errorf("fleet (-want +got):\n%s", diff)
+	}
+	if f := laid(&m, noon, []core.Target{x}); !f.Targets[0].Deleting || len(f.Repairs) != 1 {
+		t.Error("a pass that could not observe the fleet has made it forget")
+	}
+}
+
+// TestMemoryOfOpenings: the cooldown after a storm runs from when the short circuit opened, and a
+// new process, which does not remember that, begins it anew (I6).
+func TestMemoryOfOpenings(t *testing.T) {
+	var m core.Memory
+	p := policy("p", []int{0}, func(p *core.Policy) { p.Held, p.StormCooldown = true, 5*time.Second })
+	look := func(m *core.Memory, after time.Duration) core.Tally {
+		policies := []core.Policy{p, policy("calm", nil)}
+		m.LayPolicies(policies)
+		d := core.Decide(policies, fleet([]core.Target{machine("m", dead)}), noon.Add(after))
+		m.Tallied(policies, d.Tallies)
+		return d.Tallies[0]
+	}
+	for _, c := range []struct {
+		after   time.Duration
+		cooling bool
+	}{{0, true}, {4 * time.Second, true}, {5 * time.Second, false}} {
+		if got := look(&m, c.after); got.CoolingDown != c.cooling || !got.ResumeAt.Equal(noon.Add(5*time.Second)) {
+			t.Errorf("after %v: cooling down %v until %v, want %v until 12:00:05", c.after, got.CoolingDown, got.ResumeAt, c.cooling)
+		}
+	}
+	if got := look(&core.Memory{}, 4*time.Second); !got.ResumeAt.Equal(noon.Add(9 * time.Second)) {
+		t.Errorf("without memory repairs resume at %v, want a cooldown from now", got.ResumeAt)
+	}
+}

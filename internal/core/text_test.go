@@ -1,0 +1,84 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func TestVerdictText(t *testing.T) {
+	c := core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: patience}
+	cases := map[string]core.Verdict{
+		"no criterion is met": {Health: core.Healthy, Reason: core.NoCriterionMet},
+		"the cluster could not be observed completely, so nothing is judged until it can":                            {Reason: core.FleetUnobserved},
+		"the machine's phase is Failed, from which it does not recover":                                              {Reason: core.TargetFailed},
+		"no node has joined since 2026-08-03T12:00:00Z; it has 10m0s for that":                                       starting(core.Suspect, noon),
+		"no node has joined since an unknown time; it has 10m0s for that":                                            starting(core.Suspect, time.Time{}),
+		"no node has joined since 2026-08-03T12:00:00Z, which is longer than the node startup timeout of 10m0s":      starting(core.Unhealthy, noon),
+		"no node has joined yet; the node startup timeout is disabled, so it may take any time":                      {Health: core.Suspect, Reason: core.NodeStartupTimeout},
+		"the node that the machine refers to no longer exists":                                                       {Reason: core.NodeNotFound},
+		"the node that the machine refers to has not been seen, and its absence is not confirmed yet":                {Reason: core.NodeUnconfirmed},
+		"node condition Ready has been Unknown since 2026-08-03T12:00:00Z; it is unhealthy after 5m0s":               met(core.Suspect, c, noon),
+		"node condition Ready has been Unknown since 2026-08-03T12:00:00Z, which is not less than the limit of 5m0s": met(core.Unhealthy, c, noon),
+		"node condition Ready has been Unknown since an unknown time, which is not less than the limit of 5m0s":      met(core.Unhealthy, c, time.Time{}),
+		"node condition Ready is Unknown but carries no lastTransitionTime, so it is not known for how long":         {Reason: core.ConditionUntimed, Criterion: c},
+		"an external remediator has been asked to repair it and has not finished":                                    {Reason: core.ClaimedElsewhere},
+		"not judged": {},
+	}
+	for want, v := range cases {
+		if diff := cmp.Diff(want, v.Text()); diff != "" {
+			t.Errorf("%v %v (-want +got):\n%s", v.Health, v.Reason, diff)
+		}
+	}
+}
+
+// TestEveryGateSpeaks: each refusal is a sentence that says more than the name of its gate.
+func TestEveryGateSpeaks(t *testing.T) {
+	seen := map[string]bool{}
+	for g := core.PolicyInvalid; g <= core.Unconfirmed; g++ {
+		text := core.Refusal{Gate: g, Detail: "detail"}.Text()
+		if len(strings.Fields(text)) < 6 || seen[text] || strings.Contains(text, "%!") {
+			t.Errorf("%v says %q", g, text)
+		}
+		if g.String() == "Unnamed" || g.String() == "" {
+			t.Errorf("gate %d has no name", g)
+		}
+		seen[text] = true
+	}
+}
+
+func TestNames(t *testing.T) {
+	names := map[string][]string{
+		"Health":        {core.Healthy.String(), core.Suspect.String(), core.Unhealthy.String(), core.Undetermined.String(), core.Gone.String(), core.Health(0).String()},
+		"Outcome":       {core.Succeeded.String(), core.Recovered.String(), core.Withdrawn.String(), core.Outcome(0).String()},
+		"Tri":           {core.Unknown.String(), core.No.String(), core.Yes.String()},
+		"NodeState":     {core.NodeUnseen.String(), core.NodeAwaited.String(), core.NodePresent.String(), core.NodeGone.String()},
+		"Beginning":     {core.Accepted.String(), core.Vanished.String(), core.Stale.String(), core.Beginning(0).String()},
+		"Gate":          {core.Gate(0).String(), core.Gate(-1).String(), core.Gate(99).String(), core.NoOwner.String()},
+		"Reason":        {core.Reason(0).String(), core.Reason(-1).String(), core.Reason(99).String(), core.TargetFailed.String()},
+		"HappeningKind": {core.HappeningKind(0).String(), core.Suspected.String(), core.Restricted.String(), core.Misconfigured.String(), core.Held.String(), core.Begun.String(), core.Refused.String(), core.Rehearsed.String()},
+		"Amount":        {core.Count(3).String(), core.Percent(40).String(), core.Unlimited().String()},
+		"ID":            {core.ID{Kind: "Machine", Namespace: "n", Name: "m", UID: "u"}.String(), core.ID{Kind: "Node", Name: "m"}.String()},
+		"texts":         {core.Refusal{}.Text(), core.Refusal{Gate: 99}.Text()},
+	}
+	want := map[string][]string{
+		"Health":        {"healthy", "suspect", "unhealthy", "unknown", "gone", "unjudged"},
+		"Outcome":       {"Succeeded", "Recovered", "Withdrawn", "Running"},
+		"Tri":           {"unknown", "no", "yes"},
+		"NodeState":     {"unseen", "awaited", "present", "gone"},
+		"Beginning":     {"accepted", "vanished", "stale", "failed"},
+		"Gate":          {"Unnamed", "Unnamed", "Unnamed", "NoOwner"},
+		"Reason":        {"Unjudged", "Unjudged", "Unjudged", "Failed"},
+		"HappeningKind": {"unnamed", "suspected", "restricted", "misconfigured", "held", "begun", "refused", "rehearsed"},
+		"Amount":        {"3", "40%", "unlimited"},
+		"ID":            {"Machine n/m", "Node m"},
+		"texts":         {"refused", "refused"},
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}

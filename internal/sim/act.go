@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// do is the second half of a pass: finish, record, act, remember. After a number of writes the
+// process crashes; a negative number means that it doesn't. It returns how many writes there were.
+func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
+	w := &writer{universe: u, plan: p, left: crashAfter, refused: refused}
+	e, now := p.engine, at(u.truth.now)
+	e.repeat, e.nextAt = false, p.decision.NextAt
+	for _, f := range p.decision.Finishes {
+		r := p.fleet.Repairs[f.Repair]
+		r.Ended, r.Outcome = now, f.Outcome
+		w.amend(r)
+		if !u.setup.Faults.NoSecondLook {
+			e.repeat = true
+		}
+	}
+	for _, a := range p.decision.Acts {
+		w.begin(a.Target, p.fleet.Repairs[a.Repair])
+	}
+	for _, s := range p.decision.Starts {
+		t := &p.fleet.Targets[s.Target]
+		r := core.Repair{
+			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Policy: u.setup.Policies[s.Policy].ID, Owner: t.Owner,
+			Retry: s.Retry, Started: now, Contemporaries: s.Contemporaries,
+		}
+		if u.setup.Faults.OwnNames {
+			r.Name = e.name + "-" + r.Name
+		}
+		if w.create(r) {
+			w.begin(s.Target, r)
+		}
+	}
+	if w.crashed {
+		e.forget()
+	}
+	return w.writes
+}
+
+// writer makes the writes of one pass, until the process crashes.
+type writer struct {
+	universe *Universe
+	plan     *plan
+	left     int
+	refused  bool
+	writes   int
+	crashed  bool
+}
+
+// may tells whether one more write is made.
+func (w *writer) may() bool {
+	if w.left == 0 {
+		w.crashed = true
+	}
+	if w.crashed {
+		return false
+	}
+	w.left--
+	w.writes++
+	w.universe.interpose()
+	return true
+}
+
+func (w *writer) amend(r core.Repair) {
+	if w.may() {
+		w.universe.truth.amend(r)
+		w.recorded(r)
+	}
+}
+
+func (w *writer) recorded(r core.Repair) {
+	now := at(w.universe.truth.now)
+	w.plan.engine.remember(func(m *core.Memory) { m.Recorded(r, now) })
+}
+
+func (w *writer) create(r core.Repair) bool {
+	if !w.may() {
+		return false
+	}
+	if !w.universe.truth.create(r) {
+		w.plan.engine.repeat = true
+		return false
+	}
+	w.recorded(r)
+	return true
+}
+
+// begin asks for the deletion of a machine.
+func (w *writer) begin(target int, r core.Repair) {
+	if !w.may() {
+		return
+	}
+	t := w.plan.fleet.Targets[target]
+	if w.refused {
+		r.Attempts++
+		r.LastAttempt = at(w.universe.truth.now)
+		w.plan.engine.repeat = true
+		w.amend(r)
+		return
+	}
+	uid, revision := t.ID.UID, t.Revision
+	if w.universe.setup.Faults.BlindDelete {
+		uid, revision = "", ""
+	}
+	before := w.universe.truth.clone()
+	if w.universe.truth.remove(target, uid, revision) != core.Accepted {
+		w.plan.engine.repeat = true
+		return
+	}
+	w.universe.watchDeletion(w.plan, before, target)
+	w.plan.engine.remember(func(m *core.Memory) { m.Deleted(t.ID) })
+}
+
+// due tells whether the engine passes by itself, and at which tick.
+func (e *engine) due(now int) (int, bool) {
+	if e.repeat {
+		return now, true
+	}
+	if e.nextAt.IsZero() {
+		return 0, false
+	}
+	ticks := int((e.nextAt.Sub(at(0)) + tick - time.Nanosecond) / tick)
+	return max(ticks, now), true
+}

@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// tick is the unit of time. Criteria hold for whole ticks.
+const tick = time.Minute
+
+// patience is how long a node may be not Ready.
+const patience = 2 * tick
+
+// machine is one machine with its node, as the API server has it.
+type machine struct {
+	// slot names it; a replacement has the same name and the next generation, which is its UID.
+	slot, generation int
+	revision         int
+	created          int
+	failed, deleting bool
+	// byFettle is set when the deletion was asked for by an engine.
+	byFettle bool
+	node     node
+}
+
+type node struct {
+	exists, ready bool
+	since         int
+}
+
+func (m machine) id() core.ID {
+	return core.ID{Kind: "Machine", Namespace: "sim", Name: fmt.Sprintf("m%d", m.slot), UID: fmt.Sprintf("m%d.%d", m.slot, m.generation)}
+}
+
+// cluster is the API server: the truth.
+type cluster struct {
+	now      int
+	machines []machine
+	ledger   []core.Repair
+}
+
+func (c *cluster) clone() *cluster {
+	return &cluster{now: c.now, machines: slices.Clone(c.machines), ledger: slices.Clone(c.ledger)}
+}
+
+// at is the instant of a tick.
+func at(t int) time.Time {
+	return time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC).Add(time.Duration(t) * tick)
+}
+
+// create makes an entry of the ledger unless there is one of that name.
+func (c *cluster) create(r core.Repair) bool {
+	if c.entry(r.Name) >= 0 {
+		return false
+	}
+	r.Contemporaries = nil
+	c.ledger = append(c.ledger, r)
+	return true
+}
+
+func (c *cluster) amend(r core.Repair) {
+	if i := c.entry(r.Name); i >= 0 {
+		r.Contemporaries = nil
+		c.ledger[i] = r
+	}
+}
+
+func (c *cluster) erase(name string) {
+	c.ledger = slices.DeleteFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
+}
+
+func (c *cluster) entry(name string) int {
+	return slices.IndexFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
+}
+
+// remove asks for a machine's deletion as the API server would: a UID or revision that is given must
+// match. An empty one matches whatever has the name.
+func (c *cluster) remove(slot int, uid, revision string) core.Beginning {
+	m := &c.machines[slot]
+	if uid != "" && m.id().UID != uid || revision != "" && fmt.Sprint(m.revision) != revision {
+		return core.Stale
+	}
+	if !m.deleting {
+		m.deleting, m.byFettle = true, true
+		m.revision++
+	}
+	return core.Accepted
+}
+
+// readNode is a live read.
+func (c *cluster) readNode(slot int) core.Node { return facts(c.machines[slot]) }
+
+// facts are what decisions read of a machine's node.
+func facts(m machine) core.Node {
+	name := fmt.Sprintf("node-%d", m.slot)
+	if !m.node.exists {
+		return core.Node{State: core.NodeGone, Name: name}
+	}
+	status := "False"
+	if m.node.ready {
+		status = "True"
+	}
+	return core.Node{
+		State: core.NodePresent, Name: name,
+		Conditions: []core.Condition{{Type: "Ready", Status: status, Since: at(m.node.since)}},
+	}
+}
+
+// sick tells whether the truth justifies a repair now.
+func (m machine) sick(now int) bool {
+	return m.failed || !m.node.exists || (!m.node.ready && time.Duration(now-m.node.since)*tick >= patience)
+}
+
+// replaced is the machine that the machine set makes of a deleted one.
+func (m machine) replaced(now int) machine {
+	return machine{
+		slot: m.slot, generation: m.generation + 1, revision: m.revision + 1, created: now,
+		node: node{exists: true, ready: true, since: now},
+	}
+}

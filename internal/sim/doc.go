@@ -1,0 +1,15 @@
+// Package sim is a toy cluster in memory, in which the core's promises are checked over time.
+//
+// It has what makes promises hard to keep: an API server with the truth, caches that lag behind it
+// object by object, a machine set, deletions that take their time, nodes that flap and vanish,
+// engines that crash between two calls or forget everything, people who delete entries of the
+// ledger, and two leaders at once. Its engine follows internal/engine in the order of what it does,
+// and uses the real core.Decide and core.Memory.
+//
+//	u := sim.New(sim.Setup{Machines: 3, Ticks: 3, Flaps: 2})
+//	result := sim.Explore(u, sim.Bounds{Depth: 10})
+//
+// Explore walks through every interleaving of what can happen, up to a bound, and asks the watcher
+// after each step. Time is counted in ticks; nothing sleeps. The package must not be imported but by
+// tests, and must not know Kubernetes.
+package sim

@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Kind is one kind of thing that can happen.
+type Kind int
+
+// What can happen. Passes are atomic here but for crashes; Interpose breaks them up.
+const (
+	Pass Kind = iota + 1
+	CrashingPass
+	RefusedPass
+	Tick
+	Flap
+	Vanish
+	Fail
+	Deleted
+	SeeMachine
+	SeeNode
+	SeeLedger
+	Restart
+	Resync
+	Erase
+	// Rest is the end of a story: what has been begun ends, and nothing more befalls anybody.
+	Rest
+	kinds
+)
+
+// Step is one thing that happens. Which is a machine, a place in the ledger, or a number of writes.
+type Step struct {
+	Kind          Kind
+	Engine, Which int
+}
+
+// sentences say what happens, with the engine and the number, which some leave out.
+var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
+	Pass:         "engine %[1]s passes",
+	CrashingPass: "engine %[1]s passes and crashes after %[2]d writes",
+	RefusedPass:  "engine %[1]s passes, and deletions are refused",
+	Tick:         "a tick of time",
+	Flap:         "node of m%[2]d turns from Ready to not, or back",
+	Vanish:       "node of m%[2]d is deleted, or registers again",
+	Fail:         "machine m%[2]d fails",
+	Deleted:      "deletion of m%[2]d is over; a new machine has its name",
+	SeeMachine:   "engine %[1]s sees machine m%[2]d as it is",
+	SeeNode:      "engine %[1]s sees node of m%[2]d as it is",
+	SeeLedger:    "engine %[1]s sees the ledger as it is",
+	Restart:      "engine %[1]s restarts",
+	Resync:       "engine %[1]s has its caches in step",
+	Erase:        "somebody deletes entry %[2]d of the ledger",
+	Rest:         "everything comes to rest",
+}
+
+// String says what happens, for a trace.
+func (s Step) String() string {
+	if s.Kind <= 0 || int(s.Kind) >= len(sentences) {
+		return "nothing"
+	}
+	return fmt.Sprintf(sentences[s.Kind]+"%.0[3]s", leaderName(s.Engine), s.Which, "")
+}
+
+// leaderName is A for the first engine.
+func leaderName(i int) string { return "ABCDEFGH"[i%8 : i%8+1] }
+
+// Steps are what can happen now, in a fixed order.
+func (u *Universe) Steps() []Step {
+	var steps []Step
+	for i := range u.engines {
+		steps = u.engineSteps(steps, i)
+	}
+	for m := range u.truth.machines {
+		steps = u.machineSteps(steps, m)
+	}
+	if u.left[Tick] > 0 {
+		steps = append(steps, Step{Kind: Tick})
+	}
+	for i := range u.truth.ledger {
+		if u.left[Erase] > 0 {
+			steps = append(steps, Step{Kind: Erase, Which: i})
+		}
+	}
+	return steps
+}
+
+func (u *Universe) engineSteps(steps []Step, i int) []Step {
+	e := u.engines[i]
+	if !e.inStep {
+		steps = append(steps, Step{Kind: Resync, Engine: i})
+		if !u.setup.Faults.Hasty {
+			return steps
+		}
+	}
+	steps = append(steps, Step{Kind: Pass, Engine: i})
+	if u.left[CrashingPass] > 0 {
+		for writes := range 4 {
+			steps = append(steps, Step{Kind: CrashingPass, Engine: i, Which: writes})
+		}
+	}
+	if u.left[RefusedPass] > 0 {
+		steps = append(steps, Step{Kind: RefusedPass, Engine: i})
+	}
+	if u.left[Restart] > 0 && len(e.history) > 0 {
+		steps = append(steps, Step{Kind: Restart, Engine: i})
+	}
+	for m := range u.truth.machines {
+		if e.staleMachine(u.truth, m) {
+			steps = append(steps, Step{Kind: SeeMachine, Engine: i, Which: m})
+		}
+		if e.nodes[m] != u.truth.machines[m].node {
+			steps = append(steps, Step{Kind: SeeNode, Engine: i, Which: m})
+		}
+	}
+	if e.staleLedger(u.truth) {
+		steps = append(steps, Step{Kind: SeeLedger, Engine: i})
+	}
+	return steps
+}
+
+func (u *Universe) machineSteps(steps []Step, m int) []Step {
+	now := u.truth.machines[m]
+	if u.left[Flap] > 0 && now.node.exists {
+		steps = append(steps, Step{Kind: Flap, Which: m})
+	}
+	if u.left[Vanish] > 0 {
+		steps = append(steps, Step{Kind: Vanish, Which: m})
+	}
+	if u.left[Fail] > 0 && !now.failed && !now.deleting {
+		steps = append(steps, Step{Kind: Fail, Which: m})
+	}
+	if now.deleting {
+		steps = append(steps, Step{Kind: Deleted, Which: m})
+	}
+	return steps
+}
+
+func (e *engine) staleMachine(c *cluster, m int) bool {
+	a, b := e.machines[m], c.machines[m]
+	return a.generation != b.generation || a.revision != b.revision
+}
+
+func (e *engine) staleLedger(c *cluster) bool {
+	if len(e.ledger) != len(c.ledger) {
+		return true
+	}
+	for i := range c.ledger {
+		if a, b := &e.ledger[i], &c.ledger[i]; a.Name != b.Name || a.Attempts != b.Attempts || !a.Ended.Equal(b.Ended) {
+			return true
+		}
+	}
+	return false
+}
+
+// After is the universe in which the step has happened.
+func (u *Universe) After(s Step) *Universe {
+	next := u.clone()
+	if s.Kind < kinds && next.left[s.Kind] > 0 {
+		next.left[s.Kind]--
+	}
+	e := next.engines[s.Engine]
+	switch s.Kind {
+	case Pass:
+		next.pass(e, -1, false)
+	case CrashingPass:
+		next.left[Restart]--
+		next.pass(e, s.Which, false)
+	case RefusedPass:
+		next.pass(e, -1, true)
+	case Tick:
+		next.truth.now++
+	case Restart:
+		next.left[CrashingPass]--
+		e.forget()
+	case Resync:
+		e.resync(next.truth)
+	case SeeMachine:
+		e.machines[s.Which] = next.truth.machines[s.Which]
+		e.machines[s.Which].node = node{}
+	case SeeNode:
+		e.nodes[s.Which] = next.truth.machines[s.Which].node
+	case SeeLedger:
+		e.ledger = slices.Clone(next.truth.ledger)
+	case Erase:
+		next.truth.erase(next.truth.ledger[s.Which].Name)
+	case Flap, Vanish, Fail, Deleted:
+		next.happen(s)
+	case Rest, kinds:
+	}
+	next.watch()
+	return next
+}
+
+// happen is what befalls a machine.
+func (u *Universe) happen(s Step) {
+	m := &u.truth.machines[s.Which]
+	if s.Kind == Deleted {
+		*m = m.replaced(u.truth.now)
+		return
+	}
+	if s.Kind == Fail {
+		m.failed = true
+		m.revision++
+		return
+	}
+	if s.Kind == Flap {
+		m.node.ready = !m.node.ready
+	}
+	if s.Kind == Vanish {
+		m.node.exists, m.node.ready = !m.node.exists, true
+	}
+	m.node.since = u.truth.now
+}
+
+func (u *Universe) pass(e *engine, crashAfter int, refused bool) {
+	p := e.look(u)
+	writes := p.do(u, crashAfter, refused)
+	u.watchPass(p, writes, crashAfter >= 0 && !e.inStep, refused)
+}

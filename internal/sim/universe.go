@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Setup says what a universe begins with, and how much may happen in it.
+type Setup struct {
+	// Policies over the machines m0, m1, ...; their members are machine numbers.
+	Policies []core.Policy
+	Machines int
+	// NotReady nodes are so from the beginning, at tick 0; the first of them.
+	NotReady int
+	// Leaders is how many engines act at once; 0 means one.
+	Leaders int
+	// ControlPlane is how many of the first machines belong to it.
+	ControlPlane   int
+	QuorumSurvives core.Tri
+
+	// How often each of these may happen.
+	Ticks, Flaps, Vanishings, Failures, Crashes, Erasures, Refusals int
+
+	Faults Faults
+	// Unwatched are promises that the watcher overlooks, so that a fault which breaks several is
+	// followed to the one that a test is about.
+	Unwatched []string
+	// Interpose, if set, is called before each write of a pass, to let something happen in between.
+	Interpose func(*Universe)
+}
+
+// Universe is one state of everything.
+type Universe struct {
+	setup   *Setup
+	truth   *cluster
+	engines []*engine
+	left    [kinds]int
+	// deletions counts those that the API server accepted.
+	deletions int
+	// complaint is the first broken promise, in words.
+	complaint string
+}
+
+// New makes a universe in which every cache is in step.
+func New(s Setup) *Universe {
+	c := &cluster{}
+	for i := range s.Machines {
+		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
+		if i >= s.NotReady {
+			c.machines[i].node.since = -1000
+		}
+	}
+	u := &Universe{setup: &s, truth: c}
+	for i := range max(1, s.Leaders) {
+		u.engines = append(u.engines, newEngine(leaderName(i), c))
+	}
+	u.left = [kinds]int{
+		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
+		Erase: s.Erasures, RefusedPass: s.Refusals,
+	}
+	return u
+}
+
+func (u *Universe) clone() *Universe {
+	twin := *u
+	twin.truth = u.truth.clone()
+	twin.engines = make([]*engine, len(u.engines))
+	for i, e := range u.engines {
+		twin.engines[i] = e.clone()
+	}
+	return &twin
+}
+
+// Complaint is the first promise that was broken on the way here, or "".
+func (u *Universe) Complaint() string { return u.complaint }
+
+func (u *Universe) complain(format string, args ...any) {
+	complaint := fmt.Sprintf(format, args...)
+	overlooked := slices.ContainsFunc(u.setup.Unwatched, func(promise string) bool { return strings.HasPrefix(complaint, promise) })
+	if u.complaint == "" && !overlooked {
+		u.complaint = complaint
+	}
+}
+
+func (u *Universe) interpose() {
+	if u.setup.Interpose != nil {
+		u.setup.Interpose(u)
+	}
+}
+
+func selects(p *core.Policy, slot int) bool { return slices.Contains(p.Members, slot) }
