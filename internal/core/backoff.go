@@ -13,7 +13,7 @@ type Backoff struct {
 
 // DefaultBackoff applies where a policy sets none (seed 000, risks; seed 003, backoff limit).
 func DefaultBackoff() Backoff {
-	return Backoff{Base: 10 * time.Second, Limit: 10 * time.Minute}
+	return Backoff{Base: 5 * time.Second, Limit: 10 * time.Minute}
 }
 
 // Delay is the pause before the retry-th repair in a row; none before the first, retry 0.

@@ -12,7 +12,7 @@ import (
 func TestDelay(t *testing.T) {
 	b := core.DefaultBackoff()
 	want := []time.Duration{
-		0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second,
+		0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second,
 		10 * time.Minute, 10 * time.Minute,
 	}
 	for retry, d := range want {
@@ -151,7 +151,7 @@ func TestOneRepairPerPauseAndPool(t *testing.T) {
 			t.Errorf("target %d (-want +got):\n%s", i, diff)
 		}
 	}
-	if want := noon.Add(40 * time.Second); !d.NextAt.Equal(want) {
+	if want := noon.Add(20 * time.Second); !d.NextAt.Equal(want) {
 		t.Errorf("NextAt = %v, want %v, when the pause is over", d.NextAt, want)
 	}
 }

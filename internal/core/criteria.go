@@ -14,7 +14,7 @@ type finding struct {
 	criterion ConditionCriterion
 }
 
-// The criteria in the order of reference openshift 2.3. The first that finds a target unhealthy or
+// The criteria in the order in which today's controllers ask them. The first that finds a target unhealthy or
 // undetermined decides; otherwise the suspicion that ends soonest does.
 var criteria = [...]criterion{
 	failed,

@@ -54,6 +54,8 @@ type deliberation struct {
 	later             []int
 	laterControlPlane int
 	confirming        map[int]bool
+	// reserved counts, for each policy, the targets whose nodes are read so that they may be repaired.
+	reserved []int
 }
 
 // judgeMembers asks the policies in the order of their age, so that refusals come in that order.
@@ -182,7 +184,7 @@ func (d *deliberation) findProof() {
 }
 
 // tally counts each policy's members. Whatever is not known to be healthy counts against the
-// limit, as in today's controllers (reference openshift 2.4).
+// limit, as in today's controllers.
 func (d *deliberation) tally() {
 	d.decision.Tallies = make([]Tally, len(d.policies))
 	for i := range d.decision.Verdicts {

@@ -83,6 +83,8 @@ type Target struct {
 	Node        Node
 	// NodeReadAt is when Node was last read from the API server itself rather than from a cache.
 	NodeReadAt time.Time
+	// NodeUnreadable is set when such a read has just failed.
+	NodeUnreadable bool
 	// Revision is the version of the target's own object that these facts were read from. The core
 	// doesn't interpret it: it is there so that a destructive call can insist on it.
 	Revision string

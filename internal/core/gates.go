@@ -171,8 +171,32 @@ func confirmationGate(d *deliberation, p *proposal) *Refusal {
 	if t.Node.State == NodeAwaited || (t.Node.State != NodeUnseen && freshAt(t.NodeReadAt, d.now)) {
 		return nil
 	}
-	d.confirm(p.target)
+	if !t.NodeUnreadable && d.reserve(p) {
+		d.confirm(p.target)
+	}
 	return &Refusal{Policy: p.leader, Gate: Unconfirmed}
+}
+
+// reserve keeps the reads to as many as may be repaired: it takes room for one among the targets
+// whose nodes are to be read. A repair in the ledger has its place already.
+func (d *deliberation) reserve(p *proposal) bool {
+	if p.repair != none {
+		return true
+	}
+	if d.reserved == nil {
+		d.reserved = make([]int, len(d.policies))
+	}
+	for _, i := range d.judgements[p.target] {
+		policy := d.decision.Verdicts[i].Policy
+		t := &d.decision.Tallies[policy]
+		if !d.policies[policy].DryRun && t.MostInFlight-t.InFlight <= d.reserved[policy] {
+			return false
+		}
+	}
+	for _, i := range d.judgements[p.target] {
+		d.reserved[d.decision.Verdicts[i].Policy]++
+	}
+	return true
 }
 
 func freshAt(read, now time.Time) bool {

@@ -61,3 +61,25 @@ func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 		t.Errorf("after the cooldown the repair must start: %+v", d.Refusals)
 	}
 }
+
+// TestLiveReadsAreAsManyAsMayBeRepaired: a thousand unhealthy targets with room for one cost one read.
+func TestLiveReadsAreAsManyAsMayBeRepaired(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fleet := Fleet{Observed: Yes}
+	policy := Policy{MaxInFlight: Count(1), ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any"}}}
+	for _, uid := range []string{"a", "b", "c"} {
+		policy.Members = append(policy.Members, len(fleet.Targets))
+		fleet.Targets = append(fleet.Targets, Target{ID: ID{Name: uid, UID: uid}, Failed: true, Node: Node{State: NodePresent}})
+	}
+	if d := Decide([]Policy{policy}, fleet, now); len(d.Confirm) != 1 || d.Confirm[0] != 0 {
+		t.Errorf("want the first read alone, have %v", d.Confirm)
+	}
+	fleet.Targets[0].NodeUnreadable = true
+	if d := Decide([]Policy{policy}, fleet, now); len(d.Confirm) != 1 || d.Confirm[0] != 1 {
+		t.Errorf("one that can't be read must not keep the others waiting, have %v", d.Confirm)
+	}
+	policy.MaxInFlight = Unlimited()
+	if d := Decide([]Policy{policy}, fleet, now); len(d.Confirm) != 2 {
+		t.Errorf("want both that can be read, have %v", d.Confirm)
+	}
+}

@@ -125,7 +125,7 @@ func (v Verdict) startupText() string {
 	if v.Health == Suspect {
 		return fmt.Sprintf("no node has joined since %s; it has %s for that", stamp(v.Since), v.Limit)
 	}
-	return fmt.Sprintf("no node has joined since %s, which is longer than the node startup timeout of %s", stamp(v.Since), v.Limit)
+	return fmt.Sprintf("no node has joined since %s, which is not less than the node startup timeout of %s", stamp(v.Since), v.Limit)
 }
 
 func (v Verdict) conditionText() string {

@@ -50,7 +50,7 @@ func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 	if err != nil || w.fleet.Observed != core.Yes {
 		return time.Time{}, err
 	}
-	decision, unread := e.decide(ctx, w)
+	decision, unsure, unread := e.decide(ctx, w)
 	e.memory.Tallied(w.policies, decision.Tallies)
 	blocked, unrecorded := e.record(ctx, w, decision)
 	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
@@ -59,7 +59,8 @@ func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 	nextDrop, dropped := e.prune(ctx, w)
 
 	next := earliest(decision.NextAt, nextDrop)
-	if repeat {
+	// What has ended made room that this decision could not count on.
+	if repeat || unsure || len(decision.Finishes) > 0 {
 		next = earliest(next, w.now.Add(again))
 	}
 	return next, errors.Join(unread, unrecorded, finished, acted, dropped)
@@ -125,21 +126,25 @@ func (w *world) add(dialect Dialect, o core.Observation) {
 	}
 }
 
-// decide decides, and decides anew when the decision hangs on facts that must be read live first.
-func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, error) {
+// readRounds bounds how often one pass reads live and decides anew.
+const readRounds = 3
+
+// decide decides, and decides anew when the decision hangs on facts that must be read live first. It
+// tells whether it still does after some rounds.
+func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, bool, error) {
 	decision := core.Decide(w.policies, w.fleet, w.now)
 	read := map[int]bool{}
 	var failed error
-	for range 3 {
+	for range readRounds {
 		unread := unreadOf(decision.Confirm, read)
 		if len(unread) == 0 {
-			break
+			return decision, false, failed
 		}
 		failed = errors.Join(failed, e.readLive(ctx, w, unread))
 		w.now = e.Now()
 		decision = core.Decide(w.policies, w.fleet, w.now)
 	}
-	return decision, failed
+	return decision, len(unreadOf(decision.Confirm, read)) > 0, failed
 }
 
 func unreadOf(targets []int, read map[int]bool) []int {
@@ -167,10 +172,11 @@ func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
 		return nil
 	})
 	for i, t := range targets {
+		target := &w.fleet.Targets[t]
 		if errs[i] != nil {
+			target.NodeUnreadable = true
 			continue
 		}
-		target := &w.fleet.Targets[t]
 		target.Node, target.NodeReadAt = nodes[i], at
 		if nodes[i].State == core.NodeGone {
 			e.memory.NodeGone(target.ID, nodes[i].Name)

@@ -3,6 +3,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,31 @@ func TestBadHealthCheckIsRefused(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), tc.field) {
 			t.Errorf("%s: the message does not name %s: %v", reason, tc.field, err)
+		}
+	}
+}
+
+// TestSeedManifestsAreAccepted: the examples of the proposal and of the product guide apply as they are
+// printed, with names in place of their placeholders.
+func TestSeedManifestsAreAccepted(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.Namespace(t, "openshift-machine-api")
+	examples, err := filepath.Glob(filepath.Join(cluster.Root(), "internal/dialect/openshift/testdata/*.yaml"))
+	if err != nil || len(examples) != 3 {
+		t.Fatalf("want the three examples of the seeds, have %v (%v)", examples, err)
+	}
+	for _, example := range examples {
+		text, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatalf("reading an example: %v", err)
+		}
+		for _, u := range cluster.Decode(t, text) {
+			u.SetName(strings.TrimSuffix(filepath.Base(example), ".yaml"))
+			if err := c.Create(cluster.Context(t), u); err != nil {
+				t.Errorf("%s: %v", example, err)
+			}
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	// enough have recovered. A duration, 0s for no wait; the default is 5s.
 	StormCooldownAnnotation = "fettle.io/storm-cooldown"
 	// BackoffBaseAnnotation is the pause before the first replacement that failed is deleted too;
-	// it doubles with each that fails after it. A duration; the default is 10s.
+	// it doubles with each that fails after it. A duration; the default is 5s.
 	BackoffBaseAnnotation = "fettle.io/backoff-base"
 	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 10m.
 	BackoffLimitAnnotation = "fettle.io/backoff-limit"
