@@ -1,0 +1,105 @@
+# Everything a contributor runs, and nothing else. Longer recipes are scripts in hack/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 60s
+
+# Modules of their own, so that what a tool or the sandbox needs does not bend what Fettle needs.
+MODULES := . sandbox sandbox/kwok hack/tools/gen hack/tools/lint
+
+# A tool is built once for each set of its sources and each Go version, since building one takes minutes.
+key = $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; go env GOVERSION; } | cksum | cut -d' ' -f1)
+CONTROLLER_GEN := bin/tools/controller-gen-$(call key,gen)
+GOLANGCI_LINT := bin/tools/golangci-lint-$(call key,lint)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+##@ Build and try
+
+.PHONY: build
+build: bin/fettle bin/fettle-sandbox bin/kwok bin/fettle-demo ## Build Fettle and the sandbox into bin/
+
+.PHONY: bin/fettle
+bin/fettle:
+	@hack/progress $@ "" go build -v -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/fettle
+
+# Kubernetes takes its version from the linker.
+KUBERNETES_VERSION := -s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+.PHONY: bin/fettle-sandbox
+bin/fettle-sandbox:
+	@hack/progress $@ "the first build compiles Kubernetes, about 6 minutes on two cores; later ones take seconds" \
+		go -C sandbox build -v -buildvcs=false -ldflags "$(KUBERNETES_VERSION)" -o ../$@ ./cmd/fettle-sandbox
+
+.PHONY: bin/fettle-demo
+bin/fettle-demo:
+	@hack/progress $@ "" go -C sandbox build -v -buildvcs=false -o ../$@ ./cmd/fettle-demo
+
+bin/kwok: sandbox/kwok/go.mod sandbox/kwok/go.sum
+	@hack/progress $@ "" go -C sandbox/kwok build -v -buildvcs=false -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@touch $@
+
+.PHONY: demo
+demo: build ## Watch Fettle repair a simulated fleet (KEEP=1 leaves it running)
+	@bin/fettle-demo $(if $(KEEP),--keep)
+
+##@ Test
+
+.PHONY: test
+test: build ## Run all tests with the race detector: unit, simulation, integration, sandbox
+	@echo "testing Fettle (the first run compiles everything once more, for the race detector)"
+	@go test -race -shuffle=on ./...
+	@hack/test-sandbox
+
+.PHONY: test-unit
+test-unit: ## Run only the fast tests
+	@go test ./api/... ./internal/... ./cmd/...
+
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a promise of the core, for FUZZTIME (60s)
+	@go test ./internal/core -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME)
+
+##@ Write and check
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Generate deepcopy methods, CRDs and the RBAC role
+	@hack/generate $(abspath $<)
+
+.PHONY: format
+format: $(GOLANGCI_LINT) ## Lay out all Go files
+	@echo "laying out Go files"
+	@$< fmt
+
+.PHONY: tidy
+tidy: ## Tidy the go.mod of every module
+	@for m in $(MODULES); do echo "tidying $$m/go.mod"; go -C $$m mod tidy; done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Check the rules of the house and run the linters
+	@hack/lint $(abspath $<)
+
+.PHONY: verify
+verify: ## Fail if generate, format or tidy changes a file, or lint complains
+	@hack/verify
+
+.PHONY: clean
+clean: ## Remove bin/; Go's own caches stay
+	@rm -rf bin
+
+$(CONTROLLER_GEN):
+	@rm -f bin/tools/controller-gen-*
+	@hack/progress controller-gen "" go -C hack/tools/gen build -v -buildvcs=false -o ../../../$@ \
+		sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(GOLANGCI_LINT):
+	@rm -f bin/tools/golangci-lint-*
+	@hack/progress golangci-lint "the first build takes about 4 minutes on two cores" \
+		go -C hack/tools/lint build -v -buildvcs=false -o ../../../$@ \
+		github.com/golangci/golangci-lint/v2/cmd/golangci-lint
