@@ -64,7 +64,7 @@ func TestSeedManifestsAreAccepted(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	c.Namespace(t, "openshift-machine-api")
-	examples, err := filepath.Glob(filepath.Join(cluster.Root(), "internal/dialect/openshift/testdata/*.yaml"))
+	examples, err := filepath.Glob(filepath.Join(cluster.Root(), "internal", "dialect", "openshift", "testdata", "*.yaml"))
 	if err != nil || len(examples) != 3 {
 		t.Fatalf("want the three examples of the seeds, have %v (%v)", examples, err)
 	}

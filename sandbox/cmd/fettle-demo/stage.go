@@ -176,7 +176,7 @@ Everything is still running. In another terminal:
   kubectl get machines,machinehealthchecks,repairs -n %s
   kubectl get nodes,instances
   kubectl describe machinehealthcheck example -n %s
-  kubectl get events -n %s --sort-by=.lastTimestamp
+  kubectl events -n %s
 
 Break something, and watch what happens:
 

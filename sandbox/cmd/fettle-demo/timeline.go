@@ -12,7 +12,7 @@ import (
 // lookEvery is how often the timeline looks at the fleet.
 const lookEvery = 200 * time.Millisecond
 
-var began = time.Now()
+var began = time.Now() //nolint:gochecknoglobals // the demo has one clock
 
 // say prints what the demo itself does.
 func say(format string, args ...any) {
