@@ -116,3 +116,20 @@ spec:
   policyName: no-machine-may-be-deleted
   validationActions: [Deny]
 `
+
+// TestFinishedRepairsAreDropped: the oldest go when there are more than the flag allows.
+func TestFinishedRepairsAreDropped(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.StartFettle(t, "--repair-retention-count=1")
+	f := newFleet(t, c, "retention")
+	f.machine("a", machineOptions{})
+	f.machine("b", machineOptions{})
+	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
+	f.setReady("b", corev1.ConditionFalse)
+	f.healthCheck("example", nil, readyCheck())
+	f.wantMachines()
+	f.wantRepairs("b Succeeded")
+	f.wantRequests(1, "delete", "repairs")
+}
