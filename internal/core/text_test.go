@@ -18,7 +18,7 @@ func TestVerdictText(t *testing.T) {
 		"the machine's phase is Failed, from which it does not recover":                                              {Reason: core.TargetFailed},
 		"no node has joined since 2026-08-03T12:00:00Z; it has 10m0s for that":                                       starting(core.Suspect, noon),
 		"no node has joined since an unknown time; it has 10m0s for that":                                            starting(core.Suspect, time.Time{}),
-		"no node has joined since 2026-08-03T12:00:00Z, which is not less than the node startup timeout of 10m0s":      starting(core.Unhealthy, noon),
+		"no node has joined since 2026-08-03T12:00:00Z, which is not less than the node startup timeout of 10m0s":    starting(core.Unhealthy, noon),
 		"no node has joined yet; the node startup timeout is disabled, so it may take any time":                      {Health: core.Suspect, Reason: core.NodeStartupTimeout},
 		"the node that the machine refers to no longer exists":                                                       {Reason: core.NodeNotFound},
 		"the node that the machine refers to has not been seen, and its absence is not confirmed yet":                {Reason: core.NodeUnconfirmed},

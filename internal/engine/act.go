@@ -133,7 +133,10 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 	if remedy == nil {
 		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, name)
 	}
-	answer, err := remedy.Begin(ctx, target)
+	// A call that hangs leaves time to record that it was not granted.
+	limited, cancel := context.WithTimeout(ctx, callTimeout/2)
+	answer, err := remedy.Begin(limited, target)
+	cancel()
 	do.beginning, do.refused = answer, err
 	if err == nil {
 		return nil

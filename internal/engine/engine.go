@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -95,13 +96,10 @@ func (e *Engine) observe() (*world, error) {
 	if len(kinds) == 0 || inStep != core.Yes {
 		return w, nil
 	}
-	for i := range entries {
-		if kinds[entries[i].Target.Kind] {
-			w.fleet.Repairs = append(w.fleet.Repairs, entries[i])
-		}
-	}
-	w.fleet.Observed = core.Yes
+	w.fleet.Observed, w.fleet.Repairs = core.Yes, entries
 	e.memory.Lay(&w.fleet, w.now)
+	// What is remembered may be of a kind that nobody observes any more, so this comes last.
+	w.fleet.Repairs = slices.DeleteFunc(w.fleet.Repairs, func(r core.Repair) bool { return !kinds[r.Target.Kind] })
 	e.memory.LayPolicies(w.policies)
 	return w, nil
 }
@@ -196,7 +194,10 @@ func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int
 	blocked := map[int]bool{}
 	var errs []error
 	for _, dialect := range e.Dialects {
-		for id, err := range dialect.Record(ctx, reports[dialect]) {
+		limited, cancel := context.WithTimeout(ctx, callTimeout)
+		failed := dialect.Record(limited, reports[dialect])
+		cancel()
+		for id, err := range failed {
 			errs = append(errs, fmt.Errorf("recording the status of %s: %w", id, err))
 			for i := range w.policies {
 				if w.policies[i].ID == id {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,14 +57,6 @@ func FactsOf(n *corev1.Node) Facts {
 	}
 }
 
-// Same tells whether two readings of a node can't lead to different decisions.
-func (f Facts) Same(g Facts) bool {
-	return f.ControlPlane == g.ControlPlane && f.Node.UID == g.Node.UID && f.Node.State == g.Node.State &&
-		slices.EqualFunc(f.Node.Conditions, g.Node.Conditions, func(a, b core.Condition) bool {
-			return a.Type == b.Type && a.Status == b.Status && a.Since.Equal(b.Since)
-		})
-}
-
 // Store holds the facts of all nodes of a cluster. It is safe for concurrent use.
 type Store struct {
 	mu    sync.RWMutex
@@ -91,7 +82,8 @@ func (s *Store) Put(obj any) (bool, error) {
 	return true, nil
 }
 
-// unchanged is Same without building the facts of n, since nearly every event is a heartbeat.
+// unchanged tells whether a node can't lead to a different decision than what was read of it before.
+// It builds nothing, since nearly every event is a heartbeat.
 func unchanged(old Facts, n *corev1.Node) bool {
 	if old.Node.UID != string(n.UID) || len(old.Node.Conditions) != len(n.Status.Conditions) {
 		return false

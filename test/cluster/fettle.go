@@ -119,6 +119,3 @@ func (f *Fettle) Kill(t testing.TB) {
 	f.ended = true
 	_ = f.process.end(syscall.SIGKILL, fettleStopsWithin)
 }
-
-// Log is the end of what Fettle has logged.
-func (f *Fettle) Log() string { return f.process.tail() }

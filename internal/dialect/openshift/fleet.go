@@ -97,6 +97,9 @@ func (f *fleet) putMachine(obj any) bool {
 	defer f.mu.Unlock()
 	old := f.machines[key]
 	f.machines[key] = fresh
+	if old != nil && old.target.ID == fresh.target.ID {
+		fresh.target.ControlPlane = fresh.target.ControlPlane || old.target.ControlPlane
+	}
 	if old == nil || !maps.Equal(old.labels, fresh.labels) {
 		f.members = nil
 		return true
@@ -126,7 +129,9 @@ func (f *fleet) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, [
 		targets[i] = m.target
 		if facts, seen := find(m.node); m.node != "" && seen {
 			targets[i].Node = facts.Node
-			targets[i].ControlPlane = m.target.ControlPlane || facts.ControlPlane
+			// A machine stays one of the control plane when its node is gone, and tells it no more.
+			m.target.ControlPlane = m.target.ControlPlane || facts.ControlPlane
+			targets[i].ControlPlane = m.target.ControlPlane
 		}
 	}
 	policies := make([]core.Policy, 0, len(f.checks))

@@ -1,0 +1,396 @@
+package openshift
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var (
+	errDown     = errors.New("the API server is down")
+	nobody      = schema.GroupResource{Resource: "any"}
+	errNotFound = apierrors.NewNotFound(nobody, "it")
+	errConflict = apierrors.NewConflict(nobody, "it", errors.New("it has changed"))
+)
+
+// informers are caches that are filled by hand, one for each kind that is watched.
+type informers struct {
+	cache.Informers
+
+	refuse   map[string]error
+	informer map[string]*informer
+}
+
+type informer struct {
+	cache.Informer
+
+	refuse  error
+	synced  bool
+	handler toolscache.ResourceEventHandler
+	asked   int
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+
+	of *informer
+}
+
+func (r registration) HasSynced() bool { return r.of.synced }
+
+func newInformers() *informers {
+	return &informers{refuse: map[string]error{}, informer: map[string]*informer{"check": {}, "machine": {}, "node": {}}}
+}
+
+func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	kind := map[string]string{"*unstructured.Unstructured": "check", "*openshift.Machine": "machine", "*v1.Node": "node"}[fmt.Sprintf("%T", obj)]
+	i.informer[kind].asked++
+	if err := i.refuse[kind]; err != nil {
+		return nil, err
+	}
+	return i.informer[kind], nil
+}
+
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.handler = h
+	return registration{of: i}, i.refuse
+}
+
+// getter answers a live read.
+type getter func(name string, into client.Object) error
+
+func (g getter) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	return g(key.Name, obj)
+}
+
+func (getter) List(context.Context, client.ObjectList, ...client.ListOption) error { return errDown }
+
+// patcher answers the write of a status.
+type patcher func(u *unstructured.Unstructured, body map[string]any) error
+
+func (p patcher) Status() client.SubResourceWriter { return statusPatcher{patch: p} }
+
+type statusPatcher struct {
+	client.SubResourceWriter
+
+	patch patcher
+}
+
+func (p statusPatcher) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	var body map[string]any
+	if err := json.Unmarshal(data, &body); err != nil {
+		return err
+	}
+	return p.patch(obj.(*unstructured.Unstructured), body)
+}
+
+// recorder keeps events as lines.
+type recorder func(line string)
+
+func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	ref := regarding.(*corev1.ObjectReference)
+	r(strings.Join([]string{kind, reason, action, ref.APIVersion, ref.Kind, ref.Namespace + "/" + ref.Name, string(ref.UID), fmt.Sprintf(note, args...)}, "|"))
+}
+
+func TestWatching(t *testing.T) {
+	woken := 0
+	in := newInformers()
+	c := NewClient(Config{Informers: in, Wake: func() { woken++ }})
+	o, err := c.Observe()
+	if err != nil || o.Observed != core.Unknown || c.InStep() {
+		t.Fatalf("nothing is watched, yet it observes %+v, %v", o, err)
+	}
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	for _, kind := range []string{"check", "machine", "node"} {
+		if o, _ := c.Observe(); o.Observed == core.Yes || c.InStep() {
+			t.Errorf("it is in step before every %s has been taken in", kind)
+		}
+		in.informer[kind].synced = true
+	}
+	checks, machines, nodes := in.informer["check"].handler, in.informer["machine"].handler, in.informer["node"].handler
+	wakes := func(sentence string, want int, events ...func()) {
+		t.Helper()
+		woken = 0
+		for _, event := range events {
+			event()
+		}
+		if woken != want {
+			t.Errorf("%s woke the engine %d times, want %d", sentence, woken, want)
+		}
+	}
+	n := &corev1.Node{}
+	n.Name, n.UID = "m-node", "n"
+	wakes("three that are new", 3,
+		func() { checks.OnAdd(check(t, "check", "1", workers, nil), true) },
+		func() { machines.OnAdd(aMachine("m"), true) },
+		func() { nodes.OnAdd(n, true) })
+	wakes("what changes nothing", 0,
+		func() { checks.OnUpdate(nil, check(t, "check", "2", workers, nil)) },
+		func() { machines.OnUpdate(nil, aMachine("m")) },
+		func() { nodes.OnUpdate(nil, n) })
+	o, err = c.Observe()
+	if err != nil || o.Observed != core.Yes || o.Kind != "Machine" || len(o.Policies) != 1 || len(o.Targets) != 1 || o.Targets[0].Node.UID != "n" {
+		t.Errorf("it observes %+v, %v", o, err)
+	}
+	wakes("what leaves, also what was seen leave late", 3,
+		func() {
+			checks.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "machines/check", Obj: check(t, "check", "2", workers, nil)})
+		},
+		func() { machines.OnDelete(aMachine("m")) },
+		func() { nodes.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "m-node", Obj: n}) })
+	wakes("what no watch delivers", 0,
+		func() { checks.OnAdd("a word", false) }, func() { machines.OnAdd("a word", false) },
+		func() { nodes.OnAdd("a word", false) }, func() { nodes.OnDelete("a word") })
+	if o, _ := c.Observe(); len(o.Policies)+len(o.Targets) > 0 {
+		t.Errorf("what has left is still there: %+v", o)
+	}
+}
+
+func TestWatchingIsTriedAgain(t *testing.T) {
+	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}}
+	for _, kind := range []string{"check", "machine", "node"} {
+		t.Run(kind, func(t *testing.T) {
+			in := newInformers()
+			in.refuse[kind] = unserved
+			c := NewClient(Config{Informers: in, Wake: func() {}})
+			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.InStep() {
+				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.InStep())
+			}
+			delete(in.refuse, kind)
+			in.informer[kind].refuse = errDown
+			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
+				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.InStep())
+			}
+			in.informer[kind].refuse = nil
+			if err := c.Watch(t.Context()); err != nil {
+				t.Fatalf("watching: %v", err)
+			}
+			asked := in.informer["node"].asked
+			if err := c.Watch(t.Context()); err != nil || in.informer["node"].asked != asked {
+				t.Errorf("watching once more begins anew: %v", err)
+			}
+		})
+	}
+}
+
+func TestLiveReadOfANode(t *testing.T) {
+	present := func(name string, into client.Object) error {
+		n := into.(*corev1.Node)
+		n.Name, n.UID = name, "live-uid"
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}
+		return nil
+	}
+	cases := map[string]struct {
+		reason string
+		live   getter
+		want   core.Node
+		fails  bool
+	}{
+		"a node that is there": {"", present, core.Node{
+			State: core.NodePresent, Name: "m-node", UID: "live-uid", Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}},
+		}, false},
+		"a node that is not": {"an ordinary answer", func(string, client.Object) error { return errNotFound }, core.Node{State: core.NodeGone, Name: "m-node"}, false},
+		"no answer":          {"nothing is known", func(string, client.Object) error { return errDown }, core.Node{}, true},
+		"a forbidden read": {"nothing is known", func(string, client.Object) error {
+			return apierrors.NewForbidden(nobody, "m-node", errors.New("no"))
+		}, core.Node{}, true},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			c := NewClient(Config{Live: tc.live})
+			got, err := c.ReadNode(t.Context(), target())
+			if (err != nil) != tc.fails {
+				t.Errorf("the error is %v, want one: %t. %s", err, tc.fails, tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("node (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// desk is a client that knows some health checks, with the statuses that it writes.
+type desk struct {
+	*Client
+
+	mu      sync.Mutex
+	written map[string]map[string]any
+}
+
+func newDesk(t *testing.T, answer func(d *desk, u *unstructured.Unstructured) error, names ...string) *desk {
+	t.Helper()
+	d := &desk{written: map[string]map[string]any{}}
+	d.Client = NewClient(Config{Now: func() time.Time { return noon }, Wake: func() { t.Error("a status write woke the engine") }, Writer: patcher(
+		func(u *unstructured.Unstructured, body map[string]any) error {
+			d.mu.Lock()
+			d.written[u.GetNamespace()+"/"+u.GetName()] = body
+			d.mu.Unlock()
+			return answer(d, u)
+		})})
+	for _, name := range names {
+		d.fleet.putCheck(check(t, name, "5", workers, nil))
+	}
+	return d
+}
+
+// store answers a write as an API server does that stores it.
+func (d *desk) store(u *unstructured.Unstructured) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name := u.GetName()
+	u.Object = map[string]any{
+		"metadata": map[string]any{"namespace": u.GetNamespace(), "name": name, "uid": name + "-uid", "resourceVersion": "6"},
+		"status":   d.written[u.GetNamespace()+"/"+name]["status"],
+	}
+	return nil
+}
+
+func (d *desk) reports(changes ...func(*core.Tally)) []core.PolicyReport {
+	policies, _ := d.fleet.snapshot(none)
+	reports := make([]core.PolicyReport, 0, len(policies))
+	for _, p := range policies {
+		r := core.PolicyReport{Policy: p, Tally: core.Tally{Total: 3, Healthy: 3, MostUnhealthy: 3, Permitted: true}}
+		for _, change := range changes {
+			change(&r.Tally)
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+func TestRecordWritesWhatHasChanged(t *testing.T) {
+	d := newDesk(t, (*desk).store, "a", "b")
+	if failed := d.Record(t.Context(), d.reports()); len(failed) > 0 {
+		t.Fatalf("recording failed: %v", failed)
+	}
+	body := map[string]any{
+		"metadata": map[string]any{"resourceVersion": "5"},
+		"status": map[string]any{
+			"expectedMachines": 3.0, "currentHealthy": 3.0, "remediationsAllowed": 3.0,
+			"conditions": []any{map[string]any{"type": "RemediationAllowed", "status": "True", "lastTransitionTime": "2026-08-03T12:00:00Z"}},
+		},
+	}
+	want := map[string]map[string]any{"machines/a": body, "machines/b": body}
+	if diff := cmp.Diff(want, d.written); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+	clear(d.written)
+	if failed := d.Record(t.Context(), d.reports()); len(failed)+len(d.written) > 0 {
+		t.Errorf("nothing has changed, yet %v was written; failed: %v", d.written, failed)
+	}
+	d.Record(t.Context(), d.reports(func(t *core.Tally) { t.Healthy = 2 }))
+	if len(d.written) != 2 {
+		t.Errorf("one machine fewer is healthy, yet %v was written", d.written)
+	}
+}
+
+func TestRecordTellsWhatFailed(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		answer error
+		fails  bool
+	}{
+		"the API server is down":        {"nothing may start for its members", errDown, true},
+		"somebody has changed it":       {"the conditions of others would be lost", errConflict, true},
+		"it is there no more":           {"nobody waits for its status", errNotFound, false},
+		"somebody else's status is due": {"the other one was written", nil, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+				if u.GetName() == "a" && tc.answer != nil {
+					return tc.answer
+				}
+				return d.store(u)
+			}, "a", "b")
+			failed := d.Record(t.Context(), d.reports())
+			a := core.ID{Kind: healthCheckKind, Namespace: "machines", Name: "a", UID: "a-uid"}
+			if err := failed[a]; (err != nil) != tc.fails || (tc.fails && (len(failed) != 1 || !errors.Is(err, tc.answer))) {
+				t.Errorf("%s, yet it tells %v", tc.reason, failed)
+			}
+			if len(d.written) != 2 {
+				t.Errorf("one failure kept the other from being written: %v", d.written)
+			}
+		})
+	}
+}
+
+func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
+	d := newDesk(t, (*desk).store, "a")
+	reports := d.reports()
+	reports[0].Policy.ID.UID = "another-uid"
+	if failed := d.Record(t.Context(), reports); len(failed)+len(d.written) > 0 {
+		t.Errorf("the status of a health check that is gone was written: %v, %v", d.written, failed)
+	}
+}
+
+// TestAnswerToAWriteBringsNothingBack: when the watch has told of a health check's end before the
+// answer to the last write of its status is read, that answer must not bring it back for ever.
+func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
+	endings := map[string]func(d *desk){
+		"it was deleted": func(d *desk) { d.fleet.dropCheck("machines/a") },
+		"a namesake came": func(d *desk) {
+			u := check(t, "a", "7", masters, nil)
+			u.SetUID("another-uid")
+			d.fleet.putCheck(u)
+		},
+	}
+	for sentence, end := range endings {
+		t.Run(sentence, func(t *testing.T) {
+			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+				end(d)
+				return d.store(u)
+			}, "a")
+			d.Record(t.Context(), d.reports())
+			policies, _ := d.fleet.snapshot(none)
+			for i := range policies {
+				if policies[i].ID.UID == "a-uid" {
+					t.Errorf("the health check is back: %+v", policies[i].ID)
+				}
+			}
+		})
+	}
+}
+
+func TestAnnounceEmitsEvents(t *testing.T) {
+	var lines []string
+	c := NewClient(Config{Events: recorder(func(line string) { lines = append(lines, line) })})
+	c.Announce([]core.Happening{happening(core.Begun, "100% sure"), {Kind: core.Restricted, Policy: aCheck, Text: "why"}})
+	want := []string{
+		"Normal|MachineDeleted|Remediate|machine.openshift.io/v1beta1|Machine|machines/m|m-uid|" +
+			"MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, and its owner replaces it: 100% sure",
+		"Warning|RemediationRestricted|Remediate|machine.openshift.io/v1beta1|MachineHealthCheck|machines/workers|check-uid|Repairs are stopped: why",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if v1beta1.GroupVersion.String() != "machine.openshift.io/v1beta1" {
+		t.Errorf("the API is %s", v1beta1.GroupVersion)
+	}
+}

@@ -1,0 +1,143 @@
+package openshift
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var (
+	aCheck  = core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "workers", UID: "check-uid"}
+	aTarget = core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
+)
+
+func happening(kind core.HappeningKind, text string) core.Happening {
+	return core.Happening{Kind: kind, Policy: aCheck, Target: aTarget, Node: "m-node", Text: text}
+}
+
+func held(gate core.Gate) core.Happening {
+	h := happening(core.Held, "why")
+	h.Gate = gate
+	return h
+}
+
+func TestHappeningBecomesEvent(t *testing.T) {
+	of := func(kind core.HappeningKind) core.Happening {
+		return core.Happening{Kind: kind, Policy: aCheck, Text: "why"}
+	}
+	cases := map[string]struct {
+		happening core.Happening
+		kind      string
+		want      event
+	}{
+		"a suspicion": {
+			happening(core.Suspected, "why"), "Normal",
+			event{regarding: aTarget, reason: "DetectedUnhealthy", action: "HealthCheck", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not healthy: why"},
+		},
+		"a short circuit": {
+			of(core.Restricted), "Warning",
+			event{regarding: aCheck, warning: true, reason: "RemediationRestricted", action: "Remediate", note: "Repairs are stopped: why"},
+		},
+		"a health check that can't be followed": {
+			of(core.Misconfigured), "Warning",
+			event{regarding: aCheck, warning: true, reason: "InvalidSpec", action: "Remediate", note: "Nothing is repaired, since this health check can't be followed: why"},
+		},
+		"a machine that nobody owns": {
+			held(core.NoOwner), "Normal",
+			event{regarding: aTarget, reason: "SkippedNoController", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and is not repaired: why"},
+		},
+		"a machine that a gate holds": {
+			held(core.QuorumUnknown), "Normal",
+			event{regarding: aTarget, reason: "RemediationHeldQuorumUnknown", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and is not repaired: why"},
+		},
+		"a machine for which there is no remedy": {
+			held(core.NoRemedy), "Normal",
+			event{regarding: aTarget, reason: "RemediationHeldNoRemedy", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and is not repaired: why"},
+		},
+		"a repair that begins": {
+			happening(core.Begun, "why"), "Normal",
+			event{regarding: aTarget, reason: "MachineDeleted", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, and its owner replaces it: why"},
+		},
+		"a deletion that is refused": {
+			happening(core.Refused, "why"), "Warning",
+			event{regarding: aTarget, warning: true, reason: "MachineDeletionFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: deleting machine m (node m-node) was refused and is tried again after a pause: why"},
+		},
+		"a rehearsal": {
+			happening(core.Rehearsed, "why"), "Normal",
+			event{regarding: aTarget, reason: "DryRun", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) would be deleted, were it not for the annotation fettle.io/dry-run: why"},
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := eventFor(tc.happening)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(event{})); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+			if got.kind() != tc.kind {
+				t.Errorf("its type is %s, want %s", got.kind(), tc.kind)
+			}
+		})
+	}
+}
+
+// TestEveryHappeningHasAnEvent, also those that are added later.
+func TestEveryHappeningHasAnEvent(t *testing.T) {
+	known := 0
+	for kind := core.HappeningKind(1); kind.String() != "unnamed"; kind++ {
+		known++
+		if e := eventFor(happening(kind, "why")); e.reason == "" || e.action == "" || e.regarding == (core.ID{}) || !strings.HasSuffix(e.note, "why") {
+			t.Errorf("%s has the event %+v", kind, e)
+		}
+	}
+	if known < 7 {
+		t.Errorf("only %d happenings are known", known)
+	}
+}
+
+func TestMachineWithoutNodeIsToldWithoutNode(t *testing.T) {
+	h := happening(core.Suspected, "why")
+	h.Node = ""
+	want := "MachineHealthCheck machines/workers: machine m is not healthy: why"
+	if got := eventFor(h).note; got != want {
+		t.Errorf("the note is %q, want %q", got, want)
+	}
+}
+
+// TestNoteFitsTheAPI: the API server takes 1024 bytes, and a note is text to its end.
+func TestNoteFitsTheAPI(t *testing.T) {
+	cases := map[string]struct{ note, want string }{
+		"a short note":              {"short", "short"},
+		"a note that just fits":     {strings.Repeat("x", 1024), strings.Repeat("x", 1024)},
+		"a note that is too long":   {strings.Repeat("x", 1025), strings.Repeat("x", 1021) + "…"},
+		"a cut within a letter":     {strings.Repeat("x", 1020) + strings.Repeat("ü", 10), strings.Repeat("x", 1020) + "…"},
+		"a cut within a pictograph": {strings.Repeat("x", 1018) + strings.Repeat("🔧", 10), strings.Repeat("x", 1018) + "…"},
+		"a cut between letters":     {strings.Repeat("x", 1019) + strings.Repeat("ü", 10), strings.Repeat("x", 1019) + "ü…"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if got := (event{note: tc.note}).noteWithin(); got != tc.want {
+				t.Errorf("got %d bytes ending in %q, want %d ending in %q", len(got), ending(got), len(tc.want), ending(tc.want))
+			}
+		})
+	}
+}
+
+func ending(s string) string { return s[max(0, len(s)-8):] }
+
+func TestAnyNoteFitsTheAPI(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		note := strings.Repeat("é", rapid.IntRange(490, 515).Draw(t, "filler")) + rapid.StringN(0, 60, -1).Draw(t, "text")
+		got := event{note: note}.noteWithin()
+		if len(got) > 1024 || !utf8.ValidString(got) {
+			t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
+		}
+		if kept := strings.TrimSuffix(got, "…"); !strings.HasPrefix(note, kept) {
+			t.Errorf("the note was changed, not shortened: %q", ending(kept))
+		}
+	})
+}

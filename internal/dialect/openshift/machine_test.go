@@ -1,0 +1,296 @@
+package openshift
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// target is what becomes of aMachine("m"), with changes.
+func target(changes ...func(*core.Target)) core.Target {
+	t := core.Target{
+		ID:          core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"},
+		Created:     ago(24 * time.Hour),
+		Owner:       core.ID{Kind: "MachineSet", Namespace: "machines", Name: "workers", UID: "workers-uid"},
+		StartupFrom: ago(23 * time.Hour),
+		Node:        core.Node{State: core.NodeUnseen, Name: "m-node"},
+		Revision:    "7",
+	}
+	for _, change := range changes {
+		change(&t)
+	}
+	return t
+}
+
+func owned(changes ...func(*metav1.OwnerReference)) func(*Machine) {
+	return func(m *Machine) {
+		for _, change := range changes {
+			change(&m.OwnerReferences[0])
+		}
+	}
+}
+
+func ownerless(m *Machine) { m.OwnerReferences = nil }
+
+type machineCase struct {
+	reason  string
+	machine *Machine
+	want    core.Target
+}
+
+func TestMachineBecomesTarget(t *testing.T) {
+	for _, cases := range []map[string]machineCase{phaseCases(), relationCases()} {
+		for sentence, tc := range cases {
+			t.Run(sentence, func(t *testing.T) {
+				if diff := cmp.Diff(tc.want, readMachine(tc.machine).target); diff != "" {
+					t.Errorf("%s\ntarget (-want +got):\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
+}
+
+func phaseCases() map[string]machineCase {
+	awaited := func(t *core.Target) { t.Node = core.Node{State: core.NodeAwaited} }
+	failed := func(since time.Time) func(*core.Target) {
+		return func(t *core.Target) { t.Failed, t.FailedSince = true, since }
+	}
+	fromCreation := func(t *core.Target) { t.StartupFrom = ago(24 * time.Hour) }
+	return map[string]machineCase{
+		"a machine that runs": {
+			reason: "its node is not known here, so it is unseen", machine: aMachine("m"), want: target(),
+		},
+		"a machine without a node": {
+			reason: "the startup clock runs from its last update", machine: aMachine("m", withoutNode), want: target(awaited),
+		},
+		"a machine that was never updated": {
+			reason: "the startup clock runs from its creation", machine: aMachine("m", withoutNode, neverUpdated),
+			want: target(awaited, fromCreation),
+		},
+		"a machine that refers to a node of no name": {
+			reason: "it names no node yet", machine: aMachine("m", refer("")), want: target(awaited),
+		},
+		"a failed machine": {
+			reason: "phase Failed, since its last update", machine: aMachine("m", inPhase("Failed")), want: target(failed(ago(23 * time.Hour))),
+		},
+		"a failed machine that was never updated": {
+			reason: "since its creation", machine: aMachine("m", inPhase("Failed"), neverUpdated),
+			want: target(fromCreation, failed(ago(24*time.Hour))),
+		},
+		"a phase in lower case": {reason: "is another phase", machine: aMachine("m", inPhase("failed")), want: target()},
+		"no phase": {
+			reason: "a machine whose controller has not seen it yet", machine: aMachine("m", func(m *Machine) { m.Status.Phase = nil }), want: target(),
+		},
+		"a machine being deleted": {
+			reason: "by whomever", machine: aMachine("m", deleting), want: target(func(t *core.Target) { t.Deleting = true }),
+		},
+	}
+}
+
+func relationCases() map[string]machineCase {
+	nobody := func(t *core.Target) { t.Owner = core.ID{} }
+	claimed := func(t *core.Target) { t.Claimed = true }
+	controlPlane := func(t *core.Target) { t.ControlPlane = true }
+	no := false
+	return map[string]machineCase{
+		"nobody owns it": {reason: "and nobody replaces it", machine: aMachine("m", ownerless), want: target(nobody)},
+		"an owner that does not control it": {
+			reason:  "controller=false replaces nothing",
+			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Controller = &no })), want: target(nobody),
+		},
+		"an owner that says nothing of control": {
+			reason:  "the same",
+			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Controller = nil })), want: target(nobody),
+		},
+		"a controller of another kind": {
+			reason:  "any kind will do, as in today's controller",
+			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Kind, o.Name, o.UID = "ControlPlaneMachineSet", "cluster", "c-uid" })),
+			want: target(func(t *core.Target) {
+				t.Owner = core.ID{Kind: "ControlPlaneMachineSet", Namespace: "machines", Name: "cluster", UID: "c-uid"}
+			}),
+		},
+		"a request for outside repair": {
+			reason: "presence is all that counts", machine: aMachine("m", annotated("host.metal3.io/external-remediation", "")), want: target(claimed),
+		},
+		"another annotation": {reason: "is not read", machine: aMachine("m", annotated("host.metal3.io/other", "x")), want: target()},
+		"a master": {
+			reason: "by its role label", machine: aMachine("m", labelled("machine.openshift.io/cluster-api-machine-role", "master")), want: target(controlPlane),
+		},
+		"a worker": {
+			reason: "by its role label", machine: aMachine("m", labelled("machine.openshift.io/cluster-api-machine-role", "worker")), want: target(),
+		},
+	}
+}
+
+// TestMachineIsDecodedFromTheAPI reads a machine as the API server delivers it, with much that
+// nobody reads.
+func TestMachineIsDecodedFromTheAPI(t *testing.T) {
+	body, err := utilyaml.ToJSON([]byte(`
+apiVersion: machine.openshift.io/v1beta1
+kind: Machine
+metadata:
+  name: m
+  namespace: machines
+  uid: m-uid
+  resourceVersion: "7"
+  creationTimestamp: "2026-08-02T12:00:00Z"
+  labels: {role: worker}
+  finalizers: [machine.machine.openshift.io]
+  ownerReferences:
+  - {apiVersion: machine.openshift.io/v1beta1, kind: MachineSet, name: workers, uid: workers-uid, controller: true, blockOwnerDeletion: true}
+spec:
+  providerID: aws:///us-east-1a/i-0
+  providerSpec: {value: {kind: AWSMachineProviderConfig, ami: {id: ami-0}}}
+status:
+  phase: Failed
+  errorMessage: can't find created instance
+  lastUpdated: "2026-08-02T13:00:00Z"
+  nodeRef: {kind: Node, name: m-node, uid: 0a}
+  addresses: [{type: InternalIP, address: 10.0.0.1}]
+`))
+	if err != nil {
+		t.Fatalf("reading the machine: %v", err)
+	}
+	m := &Machine{}
+	if err := json.Unmarshal(body, m); err != nil {
+		t.Fatalf("decoding the machine: %v", err)
+	}
+	want := target(func(t *core.Target) { t.Failed, t.FailedSince = true, ago(23*time.Hour) })
+	if diff := cmp.Diff(want, readMachine(m).target); diff != "" {
+		t.Errorf("target (-want +got):\n%s", diff)
+	}
+}
+
+// someMachine draws machines with everything that decisions read, and more.
+func someMachine() *rapid.Generator[*Machine] {
+	return rapid.Custom(func(t *rapid.T) *Machine {
+		m := &Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "machines", Name: rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "name"), UID: "uid",
+			ResourceVersion:   rapid.StringMatching(`[1-9][0-9]{0,3}`).Draw(t, "revision"),
+			CreationTimestamp: metav1.NewTime(someInstant().Draw(t, "created")),
+			Labels:            someStrings(roleLabel, "role", "zone").Draw(t, "labels"),
+			Annotations:       someStrings(claimAnnotation, "a", "b").Draw(t, "annotations"),
+			Finalizers:        rapid.SliceOfN(rapid.Just("f"), 0, 2).Draw(t, "finalizers"),
+			OwnerReferences:   rapid.SliceOfN(someOwner(), 0, 2).Draw(t, "owners"),
+			ManagedFields:     rapid.SliceOfN(rapid.Just(metav1.ManagedFieldsEntry{Manager: "x"}), 0, 2).Draw(t, "managed"),
+		}}
+		m.DeletionTimestamp = rapid.Ptr(rapid.Just(metav1.NewTime(noon)), true).Draw(t, "deleted")
+		m.Status.Phase = rapid.Ptr(rapid.SampledFrom([]string{"Running", "Failed", "Provisioned", ""}), true).Draw(t, "phase")
+		if rapid.Bool().Draw(t, "updated") {
+			at := metav1.NewTime(someInstant().Draw(t, "update"))
+			m.Status.LastUpdated = &at
+		}
+		if rapid.Bool().Draw(t, "joined") {
+			refer(rapid.SampledFrom([]string{"", "node-a", "node-b"}).Draw(t, "node"))(m)
+		}
+		return m
+	})
+}
+
+func someInstant() *rapid.Generator[time.Time] {
+	return rapid.Map(rapid.IntRange(-100, 100), func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) })
+}
+
+func someStrings(keys ...string) *rapid.Generator[map[string]string] {
+	return rapid.MapOfN(rapid.SampledFrom(keys), rapid.SampledFrom([]string{"", "master", "x"}), 0, len(keys))
+}
+
+func someOwner() *rapid.Generator[metav1.OwnerReference] {
+	return rapid.Custom(func(t *rapid.T) metav1.OwnerReference {
+		return metav1.OwnerReference{
+			Kind: "MachineSet", Name: rapid.SampledFrom([]string{"workers", "infra"}).Draw(t, "owner"), UID: "owner-uid",
+			Controller: rapid.Ptr(rapid.Bool(), true).Draw(t, "controls"),
+		}
+	})
+}
+
+// TestTrimmingLosesNothingThatIsRead: a machine reads the same before and after it is trimmed.
+func TestTrimmingLosesNothingThatIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := someMachine().Draw(t, "machine")
+		before := readMachine(m)
+		out, err := TrimMachine(m.DeepCopyObject())
+		if err != nil {
+			t.Fatalf("trimming: %v", err)
+		}
+		trimmed, ok := out.(*Machine)
+		if !ok {
+			t.Fatalf("a trimmed machine is a %T", out)
+		}
+		after := readMachine(trimmed)
+		if diff := cmp.Diff(before.target, after.target); diff != "" {
+			t.Errorf("target (-before +after):\n%s", diff)
+		}
+		if before.node != after.node || !labels.Equals(before.labels, after.labels) {
+			t.Errorf("node %q and labels %v became %q and %v", before.node, before.labels, after.node, after.labels)
+		}
+		if len(trimmed.ManagedFields)+len(trimmed.Finalizers) > 0 || len(trimmed.Annotations) > 1 {
+			t.Errorf("what nobody reads was kept: %+v", trimmed.ObjectMeta)
+		}
+	})
+}
+
+func TestTrimmingLeavesOtherObjectsAlone(t *testing.T) {
+	for _, obj := range []any{nil, "a word", &MachineList{}} {
+		got, err := TrimMachine(obj)
+		if err != nil || !cmp.Equal(got, obj) {
+			t.Errorf("trimming %T gives %v, %v", obj, got, err)
+		}
+	}
+}
+
+// TestCopiesAreEqualAndApart: a copy has all of a machine and shares none of it.
+func TestCopiesAreEqualAndApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := someMachine().Draw(t, "machine")
+		m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Machine"))
+		list := &MachineList{Items: []Machine{*m}}
+		list.ResourceVersion = "9"
+		if diff := cmp.Diff(list, list.DeepCopyObject()); diff != "" {
+			t.Fatalf("a copy of a list differs (-original +copy):\n%s", diff)
+		}
+		c := list.DeepCopyObject().(*MachineList)
+		meddle(&c.Items[0])
+		if diff := cmp.Diff(m.DeepCopyObject(), runtime.Object(&list.Items[0])); diff != "" {
+			t.Errorf("changing the copy changed the original (-was +is):\n%s", diff)
+		}
+	})
+}
+
+// meddle changes whatever a machine points to.
+func meddle(m *Machine) {
+	for key := range m.Labels {
+		m.Labels[key] = "changed"
+	}
+	if m.Status.Phase != nil {
+		*m.Status.Phase = "Changed"
+	}
+	if m.Status.LastUpdated != nil {
+		*m.Status.LastUpdated = metav1.NewTime(noon.Add(time.Hour))
+	}
+	if m.Status.NodeRef != nil {
+		m.Status.NodeRef.Name = "changed"
+	}
+}
+
+func TestSchemeKnowsMachines(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		t.Fatalf("adding to the scheme: %v", err)
+	}
+	for _, kind := range []string{"Machine", "MachineList"} {
+		if !scheme.Recognizes(v1beta1.GroupVersion.WithKind(kind)) {
+			t.Errorf("the scheme does not know %s", kind)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package openshift
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// deletion is the ladder of every health check that asks for no other way to repair.
+func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", NeedsOwner: true}} }
+
+// plain is the policy of a health check that says nothing.
+func plain(changes ...func(*core.Policy)) core.Policy {
+	p := core.Policy{
+		ID:            core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check", UID: "check-uid"},
+		Created:       ago(24 * time.Hour),
+		Criteria:      core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{}},
+		ShortCircuit:  core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
+		StormCooldown: core.DefaultStormCooldown,
+		MaxInFlight:   core.Count(1),
+		Backoff:       core.Backoff{Base: 5 * time.Second, Limit: 10 * time.Minute},
+		Ladder:        deletion(),
+	}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func startup(d time.Duration) func(*core.Policy) {
+	return func(p *core.Policy) { p.Criteria.NodeStartup = d }
+}
+
+func conditions(c ...core.ConditionCriterion) func(*core.Policy) {
+	return func(p *core.Policy) { p.Criteria.Conditions = c }
+}
+
+func maxUnhealthy(a core.Amount) func(*core.Policy) {
+	return func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = a }
+}
+
+func maxInFlight(a core.Amount) func(*core.Policy) {
+	return func(p *core.Policy) { p.MaxInFlight = a }
+}
+
+func backoff(base, limit time.Duration) func(*core.Policy) {
+	return func(p *core.Policy) { p.Backoff = core.Backoff{Base: base, Limit: limit} }
+}
+
+func stormCooldown(d time.Duration) func(*core.Policy) {
+	return func(p *core.Policy) { p.StormCooldown = d }
+}
+
+func noRemedy(p *core.Policy) { p.Ladder = nil }
+func paused(p *core.Policy)   { p.Paused = true }
+func dryRun(p *core.Policy)   { p.DryRun = true }
+
+type translation struct {
+	reason      string
+	spec        string
+	annotations map[string]string
+	want        core.Policy
+}
+
+func TestHealthCheckBecomesPolicy(t *testing.T) {
+	for _, cases := range []map[string]translation{specCases(), annotationCases(), ladderCases()} {
+		for sentence, tc := range cases {
+			t.Run(sentence, func(t *testing.T) {
+				got := readHealthCheck(check(t, "check", "12", tc.spec, tc.annotations))
+				if diff := cmp.Diff(tc.want, got.policy); diff != "" {
+					t.Errorf("%s\npolicy (-want +got):\n%s", tc.reason, diff)
+				}
+				if got.revision != "12" {
+					t.Errorf("the revision is %q, want 12: a status is written against it", got.revision)
+				}
+			})
+		}
+	}
+}
+
+func specCases() map[string]translation {
+	ready := core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: 5 * time.Minute}
+	return map[string]translation{
+		"an empty specification": {
+			reason: "the defaults of today's controller, one machine at a time, and back-off from 5s to 10m",
+			spec:   `{}`, want: plain(),
+		},
+		"null is the same as nothing": {
+			reason: "an explicit null is an absent field",
+			spec:   `{selector: null, unhealthyConditions: null, maxUnhealthy: null, nodeStartupTimeout: null, remediationTemplate: null}`,
+			want:   plain(),
+		},
+		"one condition": {
+			reason: "type, status and timeout", spec: `{unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]}`,
+			want: plain(conditions(ready)),
+		},
+		"several conditions in their order": {
+			reason: "all of them, in the order in which they are written",
+			spec:   `{unhealthyConditions: [{type: Disk, status: "True", timeout: 1h30m}, {type: Ready, status: Unknown, timeout: 300s}]}`,
+			want:   plain(conditions(core.ConditionCriterion{Type: "Disk", Status: "True", For: 90 * time.Minute}, ready)),
+		},
+		"a condition without timeout": {
+			reason: "an omitted timeout is 0", spec: `{unhealthyConditions: [{type: Terminating, status: "True"}]}`,
+			want: plain(conditions(core.ConditionCriterion{Type: "Terminating", Status: "True"})),
+		},
+		"a condition with a timeout of 0s": {
+			reason: "as the stock health check of spot machines has it", spec: `{unhealthyConditions: [{type: Terminating, status: "True", timeout: 0s}]}`,
+			want: plain(conditions(core.ConditionCriterion{Type: "Terminating", Status: "True"})),
+		},
+		"fractions of a unit": {
+			reason: "the pattern of the schema allows decimals", spec: `{unhealthyConditions: [{type: Ready, status: Unknown, timeout: 1.5h}], nodeStartupTimeout: 0.5m}`,
+			want: plain(startup(30*time.Second), conditions(core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: 90 * time.Minute})),
+		},
+		"a startup timeout":          {reason: "as written", spec: `{nodeStartupTimeout: 25m}`, want: plain(startup(25 * time.Minute))},
+		"a startup timeout of 0":     {reason: "0 disables it", spec: `{nodeStartupTimeout: "0"}`, want: plain(startup(0))},
+		"an empty startup timeout":   {reason: "an empty duration is 0", spec: `{nodeStartupTimeout: ""}`, want: plain(startup(0))},
+		"maxUnhealthy as integer":    {reason: "an absolute number", spec: `{maxUnhealthy: 2}`, want: plain(maxUnhealthy(core.Count(2)))},
+		"maxUnhealthy as digits":     {reason: "a string of digits is a number", spec: `{maxUnhealthy: "2"}`, want: plain(maxUnhealthy(core.Count(2)))},
+		"maxUnhealthy as percentage": {reason: "a share", spec: `{maxUnhealthy: 40%}`, want: plain(maxUnhealthy(core.Percent(40)))},
+		"maxUnhealthy of 0":          {reason: "0 stops all repairs", spec: `{maxUnhealthy: 0}`, want: plain(maxUnhealthy(core.Count(0)))},
+		"maxUnhealthy of 0%":         {reason: "so does 0%", spec: `{maxUnhealthy: 0%}`, want: plain(maxUnhealthy(core.Percent(0)))},
+		"maxUnhealthy of 100%":       {reason: "never stops repairs", spec: `{maxUnhealthy: 100%}`, want: plain()},
+		"a negative integer":         {reason: "is 0, as in today's controller", spec: `{maxUnhealthy: -3}`, want: plain(maxUnhealthy(core.Count(0)))},
+		"fields nobody knows":        {reason: "are passed over", spec: `{somethingNew: {a: 1}}`, want: plain()},
+	}
+}
+
+func annotationCases() map[string]translation {
+	with := func(reason, key, value string, want core.Policy) translation {
+		return translation{reason: reason, spec: `{}`, annotations: map[string]string{key: value}, want: want}
+	}
+	return map[string]translation{
+		"paused with a value":       with("any value pauses", v1beta1.PausedAnnotation, "true", plain(paused)),
+		"paused with an empty one":  with("any value pauses", v1beta1.PausedAnnotation, "", plain(paused)),
+		"paused said to be false":   with("any value pauses, this one too", v1beta1.PausedAnnotation, "false", plain(paused)),
+		"a dry run":                 with("asked for", v1beta1.DryRunAnnotation, "true", plain(dryRun)),
+		"no dry run":                with("declined", v1beta1.DryRunAnnotation, "false", plain()),
+		"two in flight":             with("a number", v1beta1.MaxInFlightAnnotation, "2", plain(maxInFlight(core.Count(2)))),
+		"none in flight":            with("0 holds back everything", v1beta1.MaxInFlightAnnotation, "0", plain(maxInFlight(core.Count(0)))),
+		"a share in flight":         with("a percentage", v1beta1.MaxInFlightAnnotation, "25%", plain(maxInFlight(core.Percent(25)))),
+		"any number in flight":      with("unlimited", v1beta1.MaxInFlightAnnotation, "unlimited", plain(maxInFlight(core.Unlimited()))),
+		"a base of back-off":        with("base", v1beta1.BackoffBaseAnnotation, "1m", plain(backoff(time.Minute, 10*time.Minute))),
+		"a limit of back-off":       with("limit", v1beta1.BackoffLimitAnnotation, "1h", plain(backoff(5*time.Second, time.Hour))),
+		"a limit below the default": with("the limit holds", v1beta1.BackoffLimitAnnotation, "3s", plain(backoff(3*time.Second, 3*time.Second))),
+		"a storm cooldown":          with("as written", v1beta1.StormCooldownAnnotation, "30s", plain(stormCooldown(30*time.Second))),
+		"no storm cooldown":         with("0s is no wait", v1beta1.StormCooldownAnnotation, "0s", plain(stormCooldown(0))),
+		"both parts of back-off": {
+			reason: "base and limit", spec: `{}`, want: plain(backoff(time.Minute, 2*time.Minute)),
+			annotations: map[string]string{v1beta1.BackoffBaseAnnotation: "1m", v1beta1.BackoffLimitAnnotation: "2m"},
+		},
+		"annotations of others": with("are passed over", "fettle.io/unheard-of", "x", plain()),
+	}
+}
+
+func ladderCases() map[string]translation {
+	strategy := func(v string) map[string]string {
+		return map[string]string{v1beta1.RemediationStrategyAnnotation: v}
+	}
+	template := `{remediationTemplate: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}}`
+	return map[string]translation{
+		"a remediation template": {
+			reason: "whoever asks for another way to repair must not lose machines", spec: template, want: plain(noRemedy),
+		},
+		"a template and a strategy": {
+			reason: "the same", spec: template, annotations: strategy("external-baremetal"), want: plain(noRemedy),
+		},
+		"power-based repair": {
+			reason: "hosts are to be rebooted and not deleted", spec: `{}`, annotations: strategy("external-baremetal"), want: plain(noRemedy),
+		},
+		"another strategy": {reason: "other values are ignored, as in today's controller", spec: `{}`, annotations: strategy("other"), want: plain()},
+		"no strategy":      {reason: "so is an empty one", spec: `{}`, annotations: strategy(""), want: plain()},
+	}
+}
+
+func TestPublishedExamples(t *testing.T) {
+	unknown := core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: 5 * time.Minute}
+	down := core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute}
+	okd := map[string]string{
+		"machine.openshift.io/cluster-api-machine-role": "worker",
+		"machine.openshift.io/cluster-api-machine-type": "worker",
+		"machine.openshift.io/cluster-api-machineset":   "prod-node-us-east-1a",
+	}
+	cases := map[string]struct {
+		reason, file string
+		want         core.Policy
+		selects      map[string]string
+		healthy      int
+	}{
+		"the proposal's": {
+			reason: "no startup timeout is the default of 10m, and a status in the manifest is a status", file: "proposal.yaml",
+			want: plain(conditions(unknown, down), maxUnhealthy(core.Percent(40))), selects: map[string]string{"role": "worker"}, healthy: 5,
+		},
+		"the guide's for clouds": {
+			reason: "deletes machines", file: "cloud.yaml",
+			want: plain(conditions(down, unknown), maxUnhealthy(core.Percent(40))), selects: okd,
+		},
+		"the guide's for bare metal": {
+			reason: "deletes no machine", file: "baremetal.yaml",
+			want: plain(conditions(down, unknown), maxUnhealthy(core.Percent(40)), noRemedy), selects: okd,
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := readHealthCheck(manifestFile(t, tc.file))
+			tc.want.ID = core.ID{Kind: "MachineHealthCheck", Namespace: "openshift-machine-api", Name: "example"}
+			tc.want.Created = time.Time{}
+			if diff := cmp.Diff(tc.want, got.policy); diff != "" {
+				t.Errorf("%s\npolicy (-want +got):\n%s", tc.reason, diff)
+			}
+			if !got.selector.Matches(labels.Set(tc.selects)) || got.selector.Matches(labels.Set{"role": "other"}) {
+				t.Errorf("the selector is %q; it must select %v and not others", got.selector, tc.selects)
+			}
+			if healthy := got.status.CurrentHealthy; tc.healthy > 0 && (healthy == nil || *healthy != tc.healthy) {
+				t.Errorf("the status has %v healthy machines, want %d", healthy, tc.healthy)
+			}
+		})
+	}
+}
+
+func TestSelector(t *testing.T) {
+	worker := labels.Set{"role": "worker", "zone": "a"}
+	cases := map[string]struct {
+		reason, selector string
+		want             bool
+	}{
+		"an empty selector":       {"selects every machine, as in today's controller", `{}`, true},
+		"a label that matches":    {"", `{matchLabels: {role: worker}}`, true},
+		"a label that differs":    {"", `{matchLabels: {role: master}}`, false},
+		"one of two labels":       {"all of them must match", `{matchLabels: {role: worker, zone: b}}`, false},
+		"in a set":                {"", `{matchExpressions: [{key: zone, operator: In, values: [a, b]}]}`, true},
+		"not in a set":            {"", `{matchExpressions: [{key: role, operator: NotIn, values: [master]}]}`, true},
+		"a label that exists":     {"", `{matchExpressions: [{key: role, operator: Exists}]}`, true},
+		"a label that must not":   {"", `{matchExpressions: [{key: role, operator: DoesNotExist}]}`, false},
+		"labels and expressions":  {"both must match", `{matchLabels: {role: worker}, matchExpressions: [{key: zone, operator: In, values: [b]}]}`, false},
+		"an operator nobody has":  {"what can't be read selects nothing", `{matchExpressions: [{key: role, operator: Near}]}`, false},
+		"an expression of no key": {"what can't be read selects nothing", `{matchExpressions: [{operator: Exists}]}`, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			h := readHealthCheck(check(t, "check", "1", `{selector: `+tc.selector+`}`, nil))
+			if got := h.selector.Matches(worker); got != tc.want {
+				t.Errorf("%s selects a worker: %t, want %t. %s", tc.selector, got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// nonsense is a health check that can't be followed, and words that its problem must have: the
+// field, and what to write instead.
+type nonsense struct {
+	spec        string
+	annotations map[string]string
+	says        []string
+}
+
+func TestNonsenseBecomesProblem(t *testing.T) {
+	for _, cases := range []map[string]nonsense{unfollowable(), wronglyTyped()} {
+		for sentence, tc := range cases {
+			t.Run(sentence, func(t *testing.T) {
+				got := readHealthCheck(check(t, "check", "1", tc.spec, tc.annotations)).policy
+				if got.Problem == "" {
+					t.Fatalf("no problem was found")
+				}
+				for _, words := range tc.says {
+					if !strings.Contains(got.Problem, words) {
+						t.Errorf("the problem does not say %q:\n%s", words, got.Problem)
+					}
+				}
+				if strings.Contains(got.Problem, "\n") {
+					t.Errorf("the problem is not one line:\n%s", got.Problem)
+				}
+				if want := plain().ID; got.ID != want {
+					t.Errorf("the policy is %v, want %v", got.ID, want)
+				}
+			})
+		}
+	}
+}
+
+func unfollowable() map[string]nonsense {
+	duration := func(field string) []string { return []string{field, "300s, 10m or 1h30m"} }
+	amount := []string{"spec.maxUnhealthy", "a number such as 2", "a percentage such as 40%"}
+	with := func(key, value string, says ...string) nonsense {
+		return nonsense{spec: `{}`, annotations: map[string]string{key: value}, says: append(says, key, `"`+value+`"`)}
+	}
+	first := "spec.unhealthyConditions[0].timeout"
+	return map[string]nonsense{
+		"a word for a timeout":         {spec: `{unhealthyConditions: [{type: Ready, status: "False", timeout: soon}]}`, says: append(duration(first), `"soon"`)},
+		"a timeout without unit":       {spec: `{unhealthyConditions: [{type: Ready, status: "False", timeout: "300"}]}`, says: duration(first)},
+		"a negative timeout":           {spec: `{unhealthyConditions: [{type: Ready, status: "False", timeout: "-5m"}]}`, says: duration(first)},
+		"the second timeout":           {spec: `{unhealthyConditions: [{type: Ready, status: "False", timeout: 5m}, {type: Ready, status: Unknown, timeout: x}]}`, says: duration("spec.unhealthyConditions[1].timeout")},
+		"a timeout beyond all time":    {spec: `{unhealthyConditions: [{type: Ready, status: "False", timeout: 99999999999h}]}`, says: duration(first)},
+		"a startup timeout in words":   {spec: `{nodeStartupTimeout: 0 whatever}`, says: duration("spec.nodeStartupTimeout")},
+		"a negative startup timeout":   {spec: `{nodeStartupTimeout: "-10m"}`, says: duration("spec.nodeStartupTimeout")},
+		"a word for a number":          {spec: `{maxUnhealthy: many}`, says: append(amount, `"many"`)},
+		"a word for a percentage":      {spec: `{maxUnhealthy: a%}`, says: amount},
+		"a digit after the percentage": {spec: `{maxUnhealthy: 1%0}`, says: amount},
+		"a percentage above 100":       {spec: `{maxUnhealthy: 101%}`, says: amount},
+		"a negative percentage":        {spec: `{maxUnhealthy: "-1%"}`, says: amount},
+		"a negative number in quotes":  {spec: `{maxUnhealthy: "-1"}`, says: amount},
+		"a plus sign":                  {spec: `{maxUnhealthy: "+1"}`, says: amount},
+		"a fraction in quotes":         {spec: `{maxUnhealthy: "1.5"}`, says: amount},
+		"nothing in quotes":            {spec: `{maxUnhealthy: ""}`, says: amount},
+		"nothing but a percent sign":   {spec: `{maxUnhealthy: "%"}`, says: amount},
+		"a number beyond all fleets":   {spec: `{maxUnhealthy: "99999999999"}`, says: amount},
+		"an operator nobody has":       {spec: `{selector: {matchExpressions: [{key: role, operator: Near}]}}`, says: []string{"spec.selector", "Near"}},
+		"In without values":            {spec: `{selector: {matchExpressions: [{key: role, operator: In}]}}`, says: []string{"spec.selector"}},
+		"Exists with values":           {spec: `{selector: {matchExpressions: [{key: role, operator: Exists, values: [a]}]}}`, says: []string{"spec.selector"}},
+		"a label that can't exist":     {spec: `{selector: {matchLabels: {"a b": c}}}`, says: []string{"spec.selector"}},
+		"a word in flight":             with(v1beta1.MaxInFlightAnnotation, "lots", "a number such as 2", "40%", "unlimited"),
+		"an empty number in flight":    with(v1beta1.MaxInFlightAnnotation, "", "a number such as 2", "unlimited"),
+		"a negative number in flight":  with(v1beta1.MaxInFlightAnnotation, "-1", "unlimited"),
+		"an odd word for a dry run":    with(v1beta1.DryRunAnnotation, "yes", `"true" or "false"`),
+		"a base without unit":          with(v1beta1.BackoffBaseAnnotation, "10", "above zero", "10s or 10m"),
+		"a base of zero":               with(v1beta1.BackoffBaseAnnotation, "0s", "above zero"),
+		"an empty storm cooldown":      with(v1beta1.StormCooldownAnnotation, "", "a duration such as 30s", "0s for no wait"),
+		"a negative storm cooldown":    with(v1beta1.StormCooldownAnnotation, "-30s", "a duration such as 30s"),
+		"a storm cooldown in words":    with(v1beta1.StormCooldownAnnotation, "a while", "a duration such as 30s"),
+		"a negative limit":             with(v1beta1.BackoffLimitAnnotation, "-1m", "above zero"),
+	}
+}
+
+// wronglyTyped are health checks whose fields have the wrong type, which a schema may let through.
+func wronglyTyped() map[string]nonsense {
+	return map[string]nonsense{
+		"a number for a list":            {spec: `{unhealthyConditions: 7}`, says: []string{"unhealthyConditions", "kubectl explain machinehealthcheck.spec"}},
+		"a list for a selector":          {spec: `{selector: [a]}`, says: []string{"selector", "kubectl explain machinehealthcheck.spec"}},
+		"a word for a selector":          {spec: `{selector: all}`, says: []string{"selector", "kubectl explain machinehealthcheck.spec"}},
+		"a number for a timeout":         {spec: `{nodeStartupTimeout: 10}`, says: []string{"nodeStartupTimeout", "kubectl explain machinehealthcheck.spec"}},
+		"a number for a condition":       {spec: `{unhealthyConditions: [{type: Ready, status: "False", timeout: 300}]}`, says: []string{"timeout", "kubectl explain machinehealthcheck.spec"}},
+		"a truth value for a status":     {spec: `{unhealthyConditions: [{type: Ready, status: true}]}`, says: []string{"status", "kubectl explain machinehealthcheck.spec"}},
+		"a list for a number":            {spec: `{maxUnhealthy: [1]}`, says: []string{"maxUnhealthy", "kubectl explain machinehealthcheck.spec"}},
+		"a fraction":                     {spec: `{maxUnhealthy: 1.5}`, says: []string{"maxUnhealthy", "kubectl explain machinehealthcheck.spec"}},
+		"an integer beyond all fleets":   {spec: `{maxUnhealthy: 99999999999}`, says: []string{"maxUnhealthy", "kubectl explain machinehealthcheck.spec"}},
+		"a word for a template":          {spec: `{remediationTemplate: reboot}`, says: []string{"remediationTemplate", "kubectl explain machinehealthcheck.spec"}},
+		"a word for the specification":   {spec: `many`, says: []string{"spec", "kubectl explain machinehealthcheck.spec"}},
+		"a number for a label's value":   {spec: `{selector: {matchLabels: {role: 1}}}`, says: []string{"matchLabels", "kubectl explain machinehealthcheck.spec"}},
+		"a word for an expression":       {spec: `{selector: {matchExpressions: [role]}}`, says: []string{"matchExpressions", "kubectl explain machinehealthcheck.spec"}},
+		"a map for a list of conditions": {spec: `{unhealthyConditions: {type: Ready}}`, says: []string{"unhealthyConditions", "kubectl explain machinehealthcheck.spec"}},
+	}
+}
+
+// TestSeveralProblemsAreAllTold: whoever corrects one must not find the next one by applying again.
+func TestSeveralProblemsAreAllTold(t *testing.T) {
+	u := check(t, "check", "1", `{
+		selector: {matchExpressions: [{key: role, operator: Near}]},
+		unhealthyConditions: [{type: Ready, status: "False", timeout: soon}, {type: Ready, status: Unknown, timeout: later}],
+		maxUnhealthy: many, nodeStartupTimeout: sometime}`,
+		map[string]string{
+			v1beta1.MaxInFlightAnnotation: "lots", v1beta1.DryRunAnnotation: "perhaps",
+			v1beta1.BackoffBaseAnnotation: "short", v1beta1.BackoffLimitAnnotation: "long",
+			v1beta1.StormCooldownAnnotation: "a while",
+		})
+	got := readHealthCheck(u).policy
+	for _, words := range []string{"Near", "soon", "later", "many", "sometime", "lots", "perhaps", "short", "long", "a while"} {
+		if !strings.Contains(got.Problem, words) {
+			t.Errorf("the problem leaves out %q:\n%s", words, got.Problem)
+		}
+	}
+	if !got.DryRun {
+		t.Error("a dry run that can't be read must not act")
+	}
+}
+
+// TestProblemKeepsTheRest: what can still be judged is judged, so that the tally stays honest.
+func TestProblemKeepsTheRest(t *testing.T) {
+	h := readHealthCheck(check(t, "check", "1", `{selector: {matchLabels: {role: worker}}, maxUnhealthy: many,
+		unhealthyConditions: [{type: Ready, status: "False", timeout: soon}, {type: Ready, status: Unknown, timeout: 5m}]}`, nil))
+	want := []core.ConditionCriterion{{Type: "Ready", Status: "Unknown", For: 5 * time.Minute}}
+	if diff := cmp.Diff(want, h.policy.Criteria.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if !h.selector.Matches(labels.Set{"role": "worker"}) {
+		t.Error("the selector is fine and must still select")
+	}
+	if h.policy.ShortCircuit.MaxUnhealthy != (core.Amount{}) {
+		t.Errorf("maxUnhealthy is %v; one that can't be read must permit nothing", h.policy.ShortCircuit.MaxUnhealthy)
+	}
+}
+
+// TestHeldIsReadFromStatus: what a new process knows of a short circuit is what was recorded.
+func TestHeldIsReadFromStatus(t *testing.T) {
+	cases := map[string]struct {
+		conditions string
+		want       bool
+	}{
+		"no condition yet":           {`[]`, false},
+		"repairs allowed":            {`[{type: RemediationAllowed, status: "True"}]`, false},
+		"too many unhealthy":         {`[{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy}]`, true},
+		"cooling down":               {`[{type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
+		"paused":                     {`[{type: RemediationAllowed, status: "False", reason: Paused}]`, false},
+		"somebody else's condition":  {`[{type: Other, status: "False", reason: TooManyUnhealthy}]`, false},
+		"ours after somebody else's": {`[{type: Other, status: "True"}, {type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
+		"an older one of no reason":  {`[{type: RemediationAllowed, status: "False"}]`, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			u := manifest(t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nstatus: {conditions: "+tc.conditions+"}")
+			if got := readHealthCheck(u).policy.Held; got != tc.want {
+				t.Errorf("held is %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

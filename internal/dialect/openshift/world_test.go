@@ -1,0 +1,137 @@
+package openshift
+
+import (
+	"maps"
+	"os"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// noon is when these tests take place. It is a local time, as decoding gives it.
+var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC).Local()
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+// manifest reads an object as a watch delivers it.
+func manifest(t *testing.T, yaml string) *unstructured.Unstructured {
+	t.Helper()
+	body, err := utilyaml.ToJSON([]byte(yaml))
+	if err != nil {
+		t.Fatalf("reading a manifest: %v", err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(body); err != nil {
+		t.Fatalf("reading a manifest: %v", err)
+	}
+	return u
+}
+
+func manifestFile(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	yaml, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatalf("reading a manifest: %v", err)
+	}
+	return manifest(t, string(yaml))
+}
+
+// check is a health check of the namespace machines with this specification, as YAML in one line.
+func check(t *testing.T, name, revision, spec string, annotations map[string]string) *unstructured.Unstructured {
+	t.Helper()
+	u := manifest(t, `
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineHealthCheck
+metadata: {creationTimestamp: "2026-08-02T12:00:00Z"}
+spec: `+spec)
+	u.SetNamespace("machines")
+	u.SetName(name)
+	u.SetUID(types.UID(name + "-uid"))
+	u.SetResourceVersion(revision)
+	u.SetAnnotations(annotations)
+	return u
+}
+
+// aMachine is a machine of the namespace machines that a machine set owns and whose node has joined.
+func aMachine(name string, changes ...func(*Machine)) *Machine {
+	yes := true
+	m := &Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "machines", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "7",
+		CreationTimestamp: metav1.NewTime(ago(24 * time.Hour)),
+		Labels:            map[string]string{"role": "worker"},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "machine.openshift.io/v1beta1", Kind: "MachineSet", Name: "workers", UID: "workers-uid", Controller: &yes},
+		},
+	}}
+	phase, updated := "Running", metav1.NewTime(ago(23*time.Hour))
+	m.Status.Phase, m.Status.LastUpdated = &phase, &updated
+	refer(name + "-node")(m)
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func refer(node string) func(*Machine) {
+	return func(m *Machine) {
+		m.Status.NodeRef = &struct {
+			Name string `json:"name,omitempty"`
+		}{Name: node}
+	}
+}
+
+func labelled(key, value string) func(*Machine) {
+	return func(m *Machine) {
+		m.Labels = maps.Clone(m.Labels)
+		m.Labels[key] = value
+	}
+}
+
+func annotated(key, value string) func(*Machine) {
+	return func(m *Machine) { m.Annotations = map[string]string{key: value} }
+}
+
+func inNamespace(namespace string) func(*Machine) {
+	return func(m *Machine) { m.Namespace = namespace }
+}
+
+func inPhase(phase string) func(*Machine) { return func(m *Machine) { m.Status.Phase = &phase } }
+
+func withoutNode(m *Machine)  { m.Status.NodeRef = nil }
+func neverUpdated(m *Machine) { m.Status.LastUpdated = nil }
+
+func deleting(m *Machine) {
+	at := metav1.NewTime(noon)
+	m.DeletionTimestamp = &at
+}
+
+// none finds no node.
+func none(string) (node.Facts, bool) { return node.Facts{}, false }
+
+// these finds nodes among given facts.
+func these(facts map[string]node.Facts) func(string) (node.Facts, bool) {
+	return func(name string) (node.Facts, bool) {
+		f, ok := facts[name]
+		return f, ok
+	}
+}
+
+// membersOf gives the names of the targets that each policy selects.
+func membersOf(policies []core.Policy, targets []core.Target) map[string][]string {
+	members := map[string][]string{}
+	for i := range policies {
+		names := []string{}
+		for _, m := range policies[i].Members {
+			names = append(names, targets[m].ID.Name)
+		}
+		members[policies[i].ID.Name] = names
+	}
+	return members
+}

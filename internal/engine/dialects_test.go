@@ -1,0 +1,125 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// two gives a stage with a second dialect, whose targets are nodes.
+func two(t *testing.T) (*stage, *dialect) {
+	t.Helper()
+	s := newStage(t)
+	nodes := s.dialect("Node")
+	s.restart()
+	return s, nodes
+}
+
+// TestDialectsSideBySide: each sees its own policies and targets, whatever their places in the whole.
+func TestDialectsSideBySide(t *testing.T) {
+	s, nodes := two(t)
+	s.machines.observes(machine("a"), machine("b", dead), machine("c"))
+	nodes.observation.Targets = []core.Target{target("Node", "x", dead), target("Node", "y"), target("Node", "z", dead)}
+	nodes.observation.Policies = []core.Policy{policy("odd", []int{0, 1}), policy("even", []int{2}, func(p *core.Policy) { p.Paused = true })}
+	did, _ := s.passes()
+	slices.Sort(did)
+	s.wantDid("b and x are repaired, and z is paused", did,
+		"begin b", "begin x", "open b", "open x", "read b", "read x", "record even", "record odd", "record workers", "tell begun b", "tell begun x")
+	if diff := cmp.Diff([][]string{{"b"}, {"x"}}, [][]string{s.machines.deleted, nodes.deleted}); diff != "" {
+		t.Errorf("deleted by dialect (-want +got):\n%s", diff)
+	}
+}
+
+// publisher keeps apart what each dialect is asked and told.
+type publisher struct {
+	*dialect
+
+	reported, told, read []string
+}
+
+func (p *publisher) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	for _, r := range reports {
+		p.reported = append(p.reported, r.Policy.ID.Name)
+		for _, m := range r.Policy.Members {
+			p.reported = append(p.reported, r.Policy.ID.Name+" has member "+string(rune('0'+m)))
+		}
+	}
+	return p.dialect.Record(ctx, reports)
+}
+
+func (p *publisher) Announce(happenings []core.Happening) {
+	for _, h := range happenings {
+		p.told = append(p.told, h.Target.Name)
+	}
+}
+
+func (p *publisher) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
+	p.read = append(p.read, t.ID.Name)
+	return p.dialect.ReadNode(ctx, t)
+}
+
+func TestEachDialectHearsOfItsOwn(t *testing.T) {
+	s, nodes := two(t)
+	first, second := &publisher{dialect: s.machines}, &publisher{dialect: nodes}
+	s.machines.observes(machine("m", dead))
+	nodes.observes(target("Node", "n", dead))
+	nodes.observation.Policies[0].ID.Name, nodes.observation.Policies[0].ID.UID = "nodes", "nodes-uid"
+	s.dialects[0], s.dialects[1] = first, second
+	s.Dialects = s.dialects
+	if _, err := s.Pass(t.Context()); err != nil {
+		t.Fatalf("the pass failed: %v", err)
+	}
+	want := [][]string{{"workers", "workers has member 0"}, {"m"}, {"m"}, {"nodes", "nodes has member 1"}, {"n"}, {"n"}}
+	got := [][]string{first.reported, first.told, first.read, second.reported, second.told, second.read}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reported, told and read by dialect (-want +got):\n%s", diff)
+	}
+}
+
+// TestDialectOutOfStepKeepsNobodyElse: its API may not be served at all.
+func TestDialectOutOfStepKeepsNobodyElse(t *testing.T) {
+	s, nodes := two(t)
+	s.machines.observation = core.Observation{Kind: "Machine"}
+	nodes.observes(target("Node", "n", dead))
+	s.ledger.has(running(machine("gone")))
+	did, _ := s.passes()
+	s.wantDid("nodes are repaired, and repairs of machines are left alone", did, "read n", "record workers", "open n", "begin n", "tell begun n")
+}
+
+// TestRepairsOfKindsThatNobodyObservesAreLeftAlone: they are neither ended, nor begun, nor pruned.
+func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("m"))
+	s.ledger.has(
+		running(target("Other", "a")),
+		running(target("Other", "b"), endedAt(ago(48*time.Hour))),
+	)
+	for range 2 {
+		did, next := s.passes()
+		s.wantDid("nothing is wrong with m", did, "record workers")
+		s.wantNext(next, time.Time{})
+	}
+}
+
+// TestDialectThatFallsOutOfStep: what Fettle itself remembers of its repairs is no ground to end them.
+func TestDialectThatFallsOutOfStep(t *testing.T) {
+	s, nodes := two(t)
+	s.machines.observes(machine("m"))
+	nodes.observes(target("Node", "n", dead))
+	nodes.observation.Policies[0].ID.UID = "nodes-uid"
+	s.passes()
+	nodes.observation.Observed = core.Unknown
+	did, _ := s.passes()
+	s.wantDid("nobody knows how n fares", did, "record workers")
+	s.settle()
+	did, _ = s.passes()
+	s.wantDid("the same when the ledger shows the repair", did, "record workers")
+	nodes.observation.Observed = core.Yes
+	did, _ = s.passes()
+	s.wantDid("it is being deleted", did, "record workers", "record workers")
+}

@@ -1,0 +1,268 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/engine"
+)
+
+// coalesced is how long a loop gathers events before it passes.
+const coalesced = 10 * time.Millisecond
+
+// track runs a loop over fleets in a bubble of time, and notes when each pass began.
+type track struct {
+	*testing.T
+	*engine.Loop
+
+	mu     sync.Mutex
+	start  time.Time
+	passes map[string][]time.Duration
+	stop   func()
+}
+
+// pass is what one pass of a fleet does, the n-th from 0.
+type pass func(ctx context.Context, n int) (time.Time, error)
+
+// runs starts a loop. The test ends only when the loop and its passes have.
+func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *track {
+	t.Helper()
+	k := &track{T: t, start: clock(), passes: map[string][]time.Duration{}}
+	passes := map[string]func(context.Context) (time.Time, error){}
+	for name, p := range fleets {
+		passes[name] = func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(name)) }
+	}
+	k.Loop = engine.NewLoop(log, clock, passes)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- k.Start(ctx) }()
+	k.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the loop ended with %v", err)
+		}
+	}
+	return k
+}
+
+func (k *track) note(fleet string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.passes[fleet] = append(k.passes[fleet], clock().Sub(k.start))
+	return len(k.passes[fleet]) - 1
+}
+
+// after lets time pass, and all that comes of it.
+func (k *track) after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// wantPasses checks when a fleet was passed over, counted from the start.
+func (k *track) wantPasses(sentence, fleet string, want ...time.Duration) {
+	k.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if diff := cmp.Diff(want, k.passes[fleet]); diff != "" {
+		k.Errorf("%s; passes over %s (-want +got):\n%s", sentence, fleet, diff)
+	}
+}
+
+func idle(context.Context, int) (time.Time, error) { return time.Time{}, nil }
+
+func TestLoopPassesAtTheStartAndWhenWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := runs(t, logr.Discard(), map[string]pass{"a": idle})
+		defer k.stop()
+		k.after(time.Hour)
+		k.wantPasses("one look at the start, and none while nothing happens", "a", coalesced)
+		for range 50 {
+			k.Wake("a")
+		}
+		k.after(time.Hour)
+		k.wantPasses("many events at a time are one pass", "a", coalesced, time.Hour+coalesced)
+	})
+}
+
+// TestLoopGathersEventsWithoutEnd: events that never cease don't put a pass off.
+func TestLoopGathersEventsWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := runs(t, logr.Discard(), map[string]pass{"a": idle})
+		defer k.stop()
+		k.after(time.Second)
+		for range 30 {
+			k.Wake("a")
+			k.after(time.Millisecond)
+		}
+		k.after(time.Second)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if got := len(k.passes["a"]); got < 3 || got > 5 {
+			t.Errorf("30 events in 30ms were %d passes, at %v", got-1, k.passes["a"])
+		}
+	})
+}
+
+func TestLoopHonoursNextAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		due := []time.Duration{time.Minute, time.Hour, 0, -time.Minute}
+		start := clock()
+		k := runs(t, logr.Discard(), map[string]pass{"a": func(_ context.Context, n int) (time.Time, error) {
+			if n >= len(due) || due[n] == 0 {
+				return time.Time{}, nil
+			}
+			return start.Add(due[n]), nil
+		}})
+		defer k.stop()
+		k.after(24 * time.Hour)
+		k.wantPasses("each at its instant, and none when none is due", "a", coalesced, time.Minute, time.Hour)
+		k.Wake("a")
+		k.after(time.Hour)
+		woken := 24*time.Hour + coalesced
+		k.wantPasses("an instant that is past is now", "a", coalesced, time.Minute, time.Hour, woken, woken)
+	})
+}
+
+// TestLoopAsksAnewWhatIsDue: the pass that an event causes says when the next one is due.
+func TestLoopAsksAnewWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		minute := clock().Add(time.Minute)
+		k := runs(t, logr.Discard(), map[string]pass{"a": func(context.Context, int) (time.Time, error) {
+			if clock().Before(minute) {
+				return minute, nil
+			}
+			return time.Time{}, nil
+		}})
+		defer k.stop()
+		k.after(30 * time.Second)
+		k.Wake("a")
+		k.after(time.Hour)
+		k.wantPasses("the event came first, and the minute is kept", "a", coalesced, 30*time.Second+coalesced, time.Minute)
+	})
+}
+
+func TestLoopRepeatsWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		log := funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})
+		k := runs(t, log, map[string]pass{"a": func(_ context.Context, n int) (time.Time, error) {
+			if n < 12 {
+				return time.Time{}, errDown
+			}
+			return time.Time{}, nil
+		}})
+		defer k.stop()
+		k.after(time.Hour)
+		want, at, pause := []time.Duration{coalesced}, coalesced, 100*time.Millisecond
+		for range 12 {
+			at += pause
+			want = append(want, at)
+			pause = min(2*pause, 30*time.Second)
+		}
+		k.wantPasses("the pauses double up to half a minute", "a", want...)
+		if len(told) != 12 {
+			t.Errorf("12 failures are %d lines in the log", len(told))
+		}
+		k.passes["a"] = nil
+		k.Wake("a")
+		k.after(time.Second)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if len(k.passes["a"]) != 4 {
+			t.Errorf("after a pass that went well, pauses begin anew; passes at %v", k.passes["a"])
+		}
+	})
+}
+
+// TestLoopKeepsNextAtOfAFailedPass: what is due does not wait for the pause after a failure.
+func TestLoopKeepsNextAtOfAFailedPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := runs(t, logr.Discard(), map[string]pass{"a": func(_ context.Context, n int) (time.Time, error) {
+			if n == 0 {
+				return clock().Add(50 * time.Millisecond), errDown
+			}
+			return time.Time{}, nil
+		}})
+		defer k.stop()
+		k.after(time.Hour)
+		k.wantPasses("the instant was sooner", "a", coalesced, coalesced+50*time.Millisecond)
+	})
+}
+
+func TestOnePassAtATimeForEachFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under := map[string]int{}
+		var mu sync.Mutex
+		together := 0
+		slow := func(fleet string) pass {
+			return func(context.Context, int) (time.Time, error) {
+				mu.Lock()
+				under[fleet]++
+				if under[fleet] > 1 {
+					t.Errorf("%d passes over %s run at a time", under[fleet], fleet)
+				}
+				together = max(together, under["a"]+under["b"])
+				mu.Unlock()
+				<-time.After(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				under[fleet]--
+				return time.Time{}, nil
+			}
+		}
+		k := runs(t, logr.Discard(), map[string]pass{"a": slow("a"), "b": slow("b")})
+		defer k.stop()
+		k.after(500 * time.Millisecond)
+		for range 10 {
+			k.Wake("a")
+			k.after(10 * time.Millisecond)
+		}
+		k.after(time.Minute)
+		k.wantPasses("what came during a pass is one pass after it", "a", coalesced, time.Second+coalesced)
+		k.wantPasses("nobody woke it", "b", coalesced)
+		if together != 2 {
+			t.Error("fleets did not run beside each other")
+		}
+	})
+}
+
+// TestLoopStops with its context: it waits for the pass under way and begins none.
+func TestLoopStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended time.Duration
+		lines := 0
+		log := funcr.New(func(string, string) { lines++ }, funcr.Options{})
+		start := clock()
+		k := runs(t, log, map[string]pass{"a": func(ctx context.Context, _ int) (time.Time, error) {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			ended = clock().Sub(start)
+			return clock(), ctx.Err()
+		}})
+		k.after(time.Minute)
+		k.Wake("a")
+		k.stop()
+		if ended != time.Minute+time.Second {
+			t.Errorf("the loop ended before its pass did, which was after %s", ended)
+		}
+		if lines > 0 {
+			t.Errorf("a pass that was cut short is told %d times", lines)
+		}
+		k.Wake("a")
+		k.after(time.Minute)
+		k.wantPasses("none is begun when it is over", "a", coalesced)
+	})
+}
+
+func TestOnlyTheLeaderPasses(t *testing.T) {
+	if !(&engine.Loop{}).NeedLeaderElection() {
+		t.Error("replicas that don't lead would pass too")
+	}
+}

@@ -1,0 +1,339 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/engine"
+)
+
+var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+var errDown = errors.New("the API server is down")
+
+// stage is the world around an engine: what is true in it, what its caches show of that, and a
+// diary of every call.
+type stage struct {
+	*testing.T
+	*engine.Engine
+
+	mu    sync.Mutex
+	now   time.Time
+	diary []string
+	// refuse answers calls with an error, by their line in the diary. Wait is called in them.
+	refuse map[string]error
+	wait   map[string]func(context.Context) error
+	// answer is what a remedy answers, by the name of its target; accepted when it is not there.
+	answer map[string]core.Beginning
+
+	machines *dialect
+	actors   []*dialect
+	dialects []engine.Dialect
+	ledger   *ledger
+	remedies map[string]engine.Remedy
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{
+		T: t, now: noon, refuse: map[string]error{}, wait: map[string]func(context.Context) error{}, answer: map[string]core.Beginning{},
+	}
+	s.ledger = &ledger{stage: s, stored: map[string]core.Repair{}, inStep: core.Yes}
+	s.remedies = map[string]engine.Remedy{"Delete": remedy{s}}
+	s.machines = s.dialect("Machine")
+	s.restart()
+	return s
+}
+
+// dialect adds a dialect to the stage, with targets of a kind.
+func (s *stage) dialect(kind string) *dialect {
+	d := &dialect{stage: s, observation: core.Observation{Kind: kind, Observed: core.Yes}, live: map[string]core.Node{}}
+	s.actors, s.dialects = append(s.actors, d), append(s.dialects, d)
+	return d
+}
+
+// restart has a new process take over, which remembers nothing.
+func (s *stage) restart() {
+	s.Engine = engine.New(engine.Config{
+		Dialects: s.dialects, Ledger: s.ledger, Pruner: s.ledger, Remedies: s.remedies,
+		Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Now: func() time.Time { return s.now }, Log: logr.Discard(),
+	})
+}
+
+// do writes a call in the diary and gives its error. Every call must have a time limit.
+func (s *stage) do(ctx context.Context, line string) error {
+	s.mu.Lock()
+	s.diary = append(s.diary, line)
+	refuse, wait := s.refuse[line], s.wait[line]
+	s.mu.Unlock()
+	if _, limited := ctx.Deadline(); !limited {
+		s.Errorf("%s may take for ever", line)
+	}
+	if wait != nil {
+		return wait(ctx)
+	}
+	return refuse
+}
+
+// passes has the engine pass once. It gives the calls since the last time, and when the next pass
+// is due.
+func (s *stage) passes() (did []string, next time.Time) {
+	s.Helper()
+	did, next, err := s.tries()
+	if err != nil {
+		s.Fatalf("the pass failed: %v", err)
+	}
+	return did, next
+}
+
+func (s *stage) tries() (did []string, next time.Time, err error) {
+	s.Helper()
+	next, err = s.Pass(s.Context())
+	did, s.diary = s.diary, nil
+	return did, next, err
+}
+
+// settle has the caches catch up with what is true.
+func (s *stage) settle() {
+	s.ledger.cached = s.ledger.cached[:0]
+	for _, r := range s.ledger.stored {
+		r.Contemporaries = nil
+		s.ledger.cached = append(s.ledger.cached, r)
+	}
+	for _, d := range s.actors {
+		for i := range d.observation.Targets {
+			t := &d.observation.Targets[i]
+			t.Deleting = t.Deleting || slices.Contains(d.deleted, t.ID.Name)
+		}
+	}
+}
+
+// dialect observes what it is given, and publishes into the diary.
+type dialect struct {
+	stage       *stage
+	observation core.Observation
+	err         error
+	// live are the nodes as the API server has them, by name; others are as observed.
+	live    map[string]core.Node
+	deleted []string
+}
+
+func (d *dialect) Observe() (core.Observation, error) {
+	o := d.observation
+	o.Targets = slices.Clone(o.Targets)
+	return o, d.err
+}
+
+func (d *dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
+	if err := d.stage.do(ctx, "read "+t.ID.Name); err != nil {
+		return core.Node{}, err
+	}
+	if n, known := d.live[t.Node.Name]; known {
+		return n, nil
+	}
+	return t.Node, nil
+}
+
+// Record keeps in a policy what its status would say of its short circuit.
+func (d *dialect) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	failed := map[core.ID]error{}
+	for _, r := range reports {
+		if err := d.stage.do(ctx, "record "+r.Policy.ID.Name); err != nil {
+			failed[r.Policy.ID] = err
+			continue
+		}
+		for i := range d.observation.Policies {
+			if p := &d.observation.Policies[i]; p.ID == r.Policy.ID {
+				p.Held = !r.Tally.Permitted || r.Tally.CoolingDown
+			}
+		}
+	}
+	return failed
+}
+
+func (d *dialect) Announce(happenings []core.Happening) {
+	for _, h := range happenings {
+		d.stage.mu.Lock()
+		d.stage.diary = append(d.stage.diary, strings.TrimSpace("tell "+h.Kind.String()+" "+h.Target.Name))
+		d.stage.mu.Unlock()
+	}
+}
+
+// ledger is an API server with repairs and a cache before it.
+type ledger struct {
+	stage  *stage
+	stored map[string]core.Repair
+	cached []core.Repair
+	inStep core.Tri
+}
+
+func (l *ledger) Entries() ([]core.Repair, core.Tri) { return slices.Clone(l.cached), l.inStep }
+
+func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, error) {
+	if err := l.stage.do(ctx, "open "+e.Target.ID.Name); err != nil {
+		return core.Repair{}, false, err
+	}
+	l.stage.mu.Lock()
+	defer l.stage.mu.Unlock()
+	if _, exists := l.stored[e.Name]; exists {
+		return core.Repair{}, false, nil
+	}
+	r := core.Repair{
+		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
+		Retry: e.Retry, Started: e.Started,
+	}
+	l.stored[e.Name] = r
+	return r, true, nil
+}
+
+func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string) error {
+	line := "amend " + r.Target.Name + ": attempts"
+	if !r.Running() {
+		line = "amend " + r.Target.Name + ": " + r.Outcome.String()
+	}
+	if err := l.stage.do(ctx, line); err != nil {
+		return err
+	}
+	l.stage.mu.Lock()
+	defer l.stage.mu.Unlock()
+	l.stored[r.Name] = r
+	return ctx.Err()
+}
+
+func (l *ledger) Drop(ctx context.Context, r core.Repair) error {
+	if err := l.stage.do(ctx, "drop "+r.Target.Name); err != nil {
+		return err
+	}
+	l.stage.mu.Lock()
+	defer l.stage.mu.Unlock()
+	delete(l.stored, r.Name)
+	return nil
+}
+
+// of gives the repairs of a target as they are stored.
+func (l *ledger) of(target string) []core.Repair {
+	var found []core.Repair
+	for _, r := range l.stored {
+		if r.Target.Name == target {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// remedy deletes targets.
+type remedy struct{ stage *stage }
+
+func (r remedy) Begin(ctx context.Context, t core.Target) (core.Beginning, error) {
+	if err := r.stage.do(ctx, "begin "+t.ID.Name); err != nil {
+		return 0, err
+	}
+	r.stage.mu.Lock()
+	defer r.stage.mu.Unlock()
+	if answer := r.stage.answer[t.ID.Name]; answer != 0 {
+		return answer, nil
+	}
+	for _, d := range r.stage.actors {
+		if d.observation.Kind == t.ID.Kind {
+			d.deleted = append(d.deleted, t.ID.Name)
+		}
+	}
+	return core.Accepted, nil
+}
+
+// target is a target of a kind that is a day old, in a pool of its own, and whose node is Ready.
+func target(kind, name string, changes ...func(*core.Target)) core.Target {
+	t := core.Target{
+		ID:          core.ID{Kind: kind, Namespace: "machines", Name: name, UID: name + "-uid"},
+		Created:     ago(24 * time.Hour),
+		Owner:       core.ID{Kind: "MachineSet", Namespace: "machines", Name: name + "-set", UID: name + "-set-uid"},
+		StartupFrom: ago(24 * time.Hour),
+		Node:        node(name, "True", 24*time.Hour),
+		Revision:    "7",
+	}
+	for _, change := range changes {
+		change(&t)
+	}
+	return t
+}
+
+func machine(name string, changes ...func(*core.Target)) core.Target {
+	return target("Machine", name, changes...)
+}
+
+// node is the node of a target, whose Ready condition has had a status for a while.
+func node(target, ready string, since time.Duration) core.Node {
+	return core.Node{
+		State: core.NodePresent, Name: target + "-node", UID: target + "-node-uid",
+		Conditions: []core.Condition{{Type: "Ready", Status: ready, Since: ago(since)}},
+	}
+}
+
+// dead has had a node that is not Ready for longer than any policy here allows.
+func dead(t *core.Target) { t.Node = node(t.ID.Name, "False", time.Hour) }
+
+// unseen names a node that the cache does not have.
+func unseen(t *core.Target) { t.Node = core.Node{State: core.NodeUnseen, Name: t.Node.Name} }
+
+// policy selects these targets of its dialect and repairs as many at a time as it must.
+func policy(name string, members []int, changes ...func(*core.Policy)) core.Policy {
+	p := core.Policy{
+		ID:      core.ID{Kind: "HealthCheck", Namespace: "machines", Name: name, UID: name + "-uid"},
+		Created: ago(24 * time.Hour),
+		Members: members,
+		Criteria: core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{
+			{Type: "Ready", Status: "False", For: 5 * time.Minute},
+		}},
+		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
+		MaxInFlight:  core.Unlimited(),
+		Backoff:      core.DefaultBackoff(),
+		Ladder:       []core.Step{{Remedy: "Delete", NeedsOwner: true}},
+	}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+// observes gives a dialect targets, and one policy for all of them.
+func (d *dialect) observes(targets ...core.Target) {
+	members := make([]int, len(targets))
+	for i := range members {
+		members[i] = i
+	}
+	d.observation.Targets = targets
+	d.observation.Policies = []core.Policy{policy("workers", members)}
+}
+
+// running is a repair of a target that an earlier process has recorded.
+func running(t core.Target, changes ...func(*core.Repair)) core.Repair {
+	r := core.Repair{
+		Namespace: "machines", Name: core.RepairName(t.ID, 1), Target: t.ID, Owner: t.Owner, Started: ago(time.Minute),
+		Policy: policy("workers", nil).ID,
+	}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func endedAt(at time.Time) func(*core.Repair) {
+	return func(r *core.Repair) { r.Started, r.Ended, r.Outcome = at, at, core.Succeeded }
+}
+
+func (l *ledger) has(repairs ...core.Repair) {
+	for _, r := range repairs {
+		l.stored[r.Name] = r
+	}
+	l.stage.settle()
+}

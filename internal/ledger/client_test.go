@@ -1,0 +1,283 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var (
+	errDown   = errors.New("the API server is down")
+	repairs   = schema.GroupResource{Group: "fettle.io", Resource: "repairs"}
+	errGone   = apierrors.NewNotFound(repairs, "r")
+	errExists = apierrors.NewAlreadyExists(repairs, "r")
+)
+
+// informers are one cache that is filled by hand.
+type informers struct {
+	cache.Informers
+
+	informer *informer
+	refuse   error
+}
+
+func (i informers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return i.informer, i.refuse
+}
+
+type informer struct {
+	cache.Informer
+
+	refuse  error
+	synced  bool
+	handler toolscache.ResourceEventHandler
+}
+
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.handler = h
+	return registration{of: i}, i.refuse
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+
+	of *informer
+}
+
+func (r registration) HasSynced() bool { return r.of.synced }
+
+// writer answers every write of an object the same, and keeps what was written as lines.
+type writer struct {
+	client.Client
+
+	answer error
+	lines  []string
+}
+
+func (w *writer) write(verb string, obj client.Object, body string) error {
+	w.lines = append(w.lines, strings.TrimSpace(verb+" "+obj.GetNamespace()+"/"+obj.GetName()+" "+body))
+	return w.answer
+}
+
+func (w *writer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	return w.write("create", obj, "")
+}
+
+func (w *writer) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	return w.write("delete", obj, "")
+}
+
+func (w *writer) Status() client.SubResourceWriter { return statusWriter{writer: w} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+
+	writer *writer
+}
+
+func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	body, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	return s.writer.write("patch", obj, string(body))
+}
+
+func TestWatching(t *testing.T) {
+	woken := 0
+	in := &informer{}
+	c := NewClient(Config{Informers: informers{informer: in}, Wake: func() { woken++ }})
+	if _, inStep := c.Entries(); inStep != core.Unknown || c.InStep() {
+		t.Errorf("nothing is watched, yet it is in step: %s", inStep)
+	}
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	if entries, inStep := c.Entries(); inStep != core.Unknown || c.InStep() || len(entries) > 0 {
+		t.Errorf("the cache is not filled, yet it is in step: %s", inStep)
+	}
+	in.synced = true
+	wakes := func(sentence string, want int, event func()) {
+		t.Helper()
+		woken = 0
+		event()
+		if woken != want {
+			t.Errorf("%s woke the engine %d times, want %d", sentence, woken, want)
+		}
+	}
+	r := render(anEntry())
+	wakes("a repair that Fettle has just recorded", 0, func() { in.handler.OnAdd(r, false) })
+	tried := r.DeepCopy()
+	tried.Status.Attempts = 1
+	wakes("how far it has come", 1, func() { in.handler.OnUpdate(r, tried) })
+	entries, inStep := c.Entries()
+	if diff := cmp.Diff([]core.Repair{read(tried)}, entries); diff != "" || inStep != core.Yes {
+		t.Errorf("in step: %s; entries (-want +got):\n%s", inStep, diff)
+	}
+	wakes("a deletion that was seen late", 1, func() {
+		in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: r.Namespace + "/" + r.Name, Obj: r})
+	})
+	wakes("what no watch delivers", 0, func() { in.handler.OnAdd("a word", false); in.handler.OnDelete("a word") })
+	if entries, _ := c.Entries(); len(entries) > 0 {
+		t.Errorf("what was deleted is still there: %+v", entries)
+	}
+}
+
+// TestEntriesAreTheTakers: a pass writes over them.
+func TestEntriesAreTheTakers(t *testing.T) {
+	in := &informer{synced: true}
+	c := NewClient(Config{Informers: informers{informer: in}, Wake: func() {}})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	in.handler.OnAdd(render(anEntry()), true)
+	first, _ := c.Entries()
+	first[0].Attempts = 9
+	if second, _ := c.Entries(); second[0].Attempts != 0 {
+		t.Error("a change of what one pass was given shows in the next")
+	}
+}
+
+func TestWatchingIsTriedAgain(t *testing.T) {
+	in := &informer{}
+	c := NewClient(Config{Informers: informers{informer: in, refuse: errDown}, Wake: func() {}})
+	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
+		t.Fatalf("a watch that fails gives %v", err)
+	}
+	c.Informers = informers{informer: in}
+	in.refuse = errDown
+	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
+		t.Fatalf("a subscription that fails gives %v", err)
+	}
+	in.refuse, in.synced = nil, true
+	if err := c.Watch(t.Context()); err != nil || !c.InStep() {
+		t.Fatalf("watching gives %v", err)
+	}
+	in.handler = nil
+	if err := c.Watch(t.Context()); err != nil || in.handler != nil {
+		t.Errorf("watching once more begins anew: %v", err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	name := "machines/" + anEntry().Name
+	cases := map[string]struct {
+		reason  string
+		answer  error
+		created bool
+		fails   bool
+	}{
+		"recorded":             {"", nil, true, false},
+		"somebody was first":   {"an ordinary answer: the API server lets one of two create it (I2)", errExists, false, false},
+		"it can't be recorded": {"and so nothing is begun", errDown, false, true},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			w := &writer{answer: tc.answer}
+			got, created, err := NewClient(Config{Writer: w}).Open(t.Context(), anEntry())
+			if created != tc.created || (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
+				t.Errorf("created: %t, error: %v. %s", created, err, tc.reason)
+			}
+			want := core.Repair{}
+			if tc.created {
+				want = read(render(anEntry()))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("repair (-want +got):\n%s", diff)
+			}
+			if !slices.Equal(w.lines, []string{"create " + name}) {
+				t.Errorf("it did %q", w.lines)
+			}
+		})
+	}
+}
+
+func TestAmendAndDrop(t *testing.T) {
+	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{
+		"phase": "Succeeded", "message": "it is gone", "finishedAt": noon.UTC().Format(time.RFC3339),
+	}})
+	if err != nil {
+		t.Fatalf("encoding: %v", err)
+	}
+	cases := map[string]struct {
+		reason string
+		answer error
+		fails  bool
+	}{
+		"it is written":         {"", nil, false},
+		"somebody deleted it":   {"there is nothing to amend or to drop", errGone, false},
+		"it can't be written":   {"", errDown, true},
+		"somebody forbids that": {"", apierrors.NewForbidden(repairs, "r", errors.New("no")), true},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			w := &writer{answer: tc.answer}
+			c := NewClient(Config{Writer: w})
+			amended, dropped := c.Amend(t.Context(), r, "it is gone"), c.Drop(t.Context(), r)
+			for verb, err := range map[string]error{"amending": amended, "dropping": dropped} {
+				if (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
+					t.Errorf("%s gives %v, want an error: %t. %s", verb, err, tc.fails, tc.reason)
+				}
+			}
+			if want := []string{"patch machines/r " + sorted(t, string(body)), "delete machines/r"}; !slices.Equal(want, resorted(t, w.lines)) {
+				t.Errorf("it did %q, want %q", w.lines, want)
+			}
+		})
+	}
+}
+
+// sorted writes JSON with its keys in order.
+func sorted(t *testing.T, body string) string {
+	t.Helper()
+	var tree any
+	if err := json.Unmarshal([]byte(body), &tree); err != nil {
+		t.Fatalf("decoding %s: %v", body, err)
+	}
+	out, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatalf("encoding: %v", err)
+	}
+	return string(out)
+}
+
+func resorted(t *testing.T, lines []string) []string {
+	t.Helper()
+	out := slices.Clone(lines)
+	for i, line := range out {
+		if at := strings.IndexByte(line, '{'); at >= 0 {
+			out[i] = line[:at] + sorted(t, line[at:])
+		}
+	}
+	return out
+}
+
+func TestTrim(t *testing.T) {
+	r := render(anEntry())
+	r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "fettle"}}
+	out, err := Trim(r)
+	if diff := cmp.Diff(render(anEntry()), out); err != nil || diff != "" {
+		t.Errorf("%v; trimmed (-want +got):\n%s", err, diff)
+	}
+	if got, err := Trim("a word"); got != "a word" || err != nil {
+		t.Errorf("trimming something else gives %v, %v", got, err)
+	}
+	if _, ok := out.(*v1alpha1.Repair); !ok {
+		t.Errorf("a trimmed Repair is a %T", out)
+	}
+}

@@ -1,0 +1,281 @@
+package ledger
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// noon is a local time with fractions, as a clock gives it.
+var noon = time.Date(2026, time.August, 3, 12, 0, 0, 123456789, time.UTC).Local()
+
+var (
+	aTarget = core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "0a1b2c3d-0000-4000-8000-000000000001"}
+	aPolicy = core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "workers", UID: "check-uid"}
+	anOwner = core.ID{Kind: "MachineSet", Namespace: "machines", Name: "pool", UID: "pool-uid"}
+)
+
+func anEntry(changes ...func(*core.Entry)) core.Entry {
+	e := core.Entry{
+		Name:   core.RepairName(aTarget, 3),
+		Target: core.Target{ID: aTarget, Owner: anOwner, Node: core.Node{Name: "m-node"}},
+		Policy: core.Policy{ID: aPolicy, Ladder: []core.Step{{Remedy: "DeleteMachine", NeedsOwner: true}}},
+		Verdict: core.Verdict{
+			Health: core.Unhealthy, Reason: core.ConditionMet, Since: noon.Add(-5 * time.Minute),
+			Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute},
+		},
+		Retry: 2, Started: noon,
+	}
+	for _, change := range changes {
+		change(&e)
+	}
+	return e
+}
+
+// fataler is a test, or a check of a property.
+type fataler interface {
+	Fatalf(format string, args ...any)
+}
+
+// sent is what somebody else has of an object that was sent.
+func sent[T any](t fataler, object T) T {
+	body, err := json.Marshal(object)
+	if err != nil {
+		t.Fatalf("encoding: %v", err)
+	}
+	var got T
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatalf("decoding: %v", err)
+	}
+	return got
+}
+
+func TestEntryBecomesRepair(t *testing.T) {
+	since := metav1.NewTime(noon.Add(-5 * time.Minute))
+	want := &v1alpha1.Repair{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "machines", Name: anEntry().Name,
+			Labels: map[string]string{"fettle.io/target-uid": "0a1b2c3d-0000-4000-8000-000000000001"},
+		},
+		Spec: v1alpha1.RepairSpec{
+			Target: v1alpha1.RepairTarget{
+				ObjectReference: v1alpha1.ObjectReference{Kind: "Machine", Namespace: "machines", Name: "m", UID: aTarget.UID}, Node: "m-node",
+			},
+			Policy:         v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: "machines", Name: "workers", UID: "check-uid"},
+			Owner:          &v1alpha1.ObjectReference{Kind: "MachineSet", Namespace: "machines", Name: "pool", UID: "pool-uid"},
+			Reason:         "UnhealthyCondition",
+			Message:        anEntry().Verdict.Text(),
+			UnhealthySince: &since,
+			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine"}},
+			StartedAt:      metav1.NewMicroTime(noon),
+			Retry:          2,
+		},
+	}
+	if diff := cmp.Diff(want, render(anEntry())); diff != "" {
+		t.Errorf("Repair (-want +got):\n%s", diff)
+	}
+}
+
+func TestRepairLeavesOutWhatIsNotKnown(t *testing.T) {
+	r := render(anEntry(func(e *core.Entry) {
+		e.Target.Owner, e.Target.Node, e.Verdict.Since = core.ID{}, core.Node{}, time.Time{}
+	}))
+	if r.Spec.Owner != nil || r.Spec.UnhealthySince != nil || r.Spec.Target.Node != "" {
+		t.Errorf("owner %v, since %v, node %q; want none of them", r.Spec.Owner, r.Spec.UnhealthySince, r.Spec.Target.Node)
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.Fatalf("encoding: %v", err)
+	}
+	for _, field := range []string{"owner", "unhealthySince", `"node"`, "lastAttempt", "finishedAt"} {
+		if strings.Contains(string(body), field) {
+			t.Errorf("%s is sent: %s", field, body)
+		}
+	}
+}
+
+func aName() *rapid.Generator[string] {
+	return rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?`).Filter(func(s string) bool {
+		return len(validation.IsDNS1123Subdomain(s)) == 0
+	})
+}
+
+func anID(kind string) *rapid.Generator[core.ID] {
+	return rapid.Custom(func(t *rapid.T) core.ID {
+		return core.ID{
+			Kind: kind, Namespace: rapid.StringMatching(`[a-z]{1,63}`).Draw(t, "namespace"), Name: aName().Draw(t, "name"),
+			UID: rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`).Draw(t, "uid"),
+		}
+	})
+}
+
+func someEntry() *rapid.Generator[core.Entry] {
+	return rapid.Custom(func(t *rapid.T) core.Entry {
+		return anEntry(func(e *core.Entry) {
+			e.Target.ID, e.Policy.ID = anID("Machine").Draw(t, "target"), anID("MachineHealthCheck").Draw(t, "policy")
+			e.Name = core.RepairName(e.Target.ID, rapid.IntRange(0, 1<<31-1).Draw(t, "number"))
+			if rapid.Bool().Draw(t, "orphan") {
+				e.Target.Owner = core.ID{}
+			}
+			e.Retry = rapid.IntRange(0, 1<<30).Draw(t, "retry")
+			e.Started = time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
+		})
+	})
+}
+
+// TestReadGivesBackWhatWasRendered: what the core reads of a repair survives being stored, to the
+// microsecond.
+func TestReadGivesBackWhatWasRendered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := someEntry().Draw(t, "entry")
+		got := read(sent(t, render(e)))
+		want := core.Repair{
+			Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
+			Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("repair (-want +got):\n%s", diff)
+		}
+		if !got.Running() {
+			t.Error("a new repair is not running")
+		}
+	})
+}
+
+// TestRepairIsAcceptable: names and labels are what the API server takes, whatever the target is called.
+func TestRepairIsAcceptable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := render(someEntry().Draw(t, "entry"))
+		if problems := validation.IsDNS1123Subdomain(r.Name); len(problems) > 0 {
+			t.Errorf("the name %q: %v", r.Name, problems)
+		}
+		for key, value := range r.Labels {
+			if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
+				t.Errorf("the label %s=%s: %v", key, value, problems)
+			}
+		}
+	})
+}
+
+func TestHugeCountsFit(t *testing.T) {
+	if got := render(anEntry(func(e *core.Entry) { e.Retry = 1 << 40 })).Spec.Retry; got != 1<<30 {
+		t.Errorf("retry is %d, want %d: the field has 32 bits and its sign must not turn", got, 1<<30)
+	}
+	if got := progress(core.Repair{Attempts: 1 << 40}, "").Attempts; got != 1<<30 {
+		t.Errorf("attempts are %d, want %d", got, 1<<30)
+	}
+}
+
+// someProgress draws how far a repair can have come.
+func someProgress() *rapid.Generator[core.Repair] {
+	return rapid.Custom(func(t *rapid.T) core.Repair {
+		r := read(render(anEntry()))
+		if r.Attempts = rapid.IntRange(0, 1<<30).Draw(t, "attempts"); r.Attempts > 0 {
+			r.LastAttempt = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "attempt")))
+		}
+		if rapid.Bool().Draw(t, "ended") {
+			r.Ended = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "end")))
+			r.Outcome = rapid.SampledFrom([]core.Outcome{core.Succeeded, core.Recovered, core.Withdrawn}).Draw(t, "outcome")
+		}
+		return r
+	})
+}
+
+// TestProgressIsReadBack: attempts to the microsecond, since the next one waits for the last; the
+// end to the second.
+func TestProgressIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := someProgress().Draw(t, "repair")
+		object := render(anEntry())
+		object.Status = progress(want, "why")
+		got := read(sent(t, object))
+		want.Started = want.Started.Truncate(time.Microsecond)
+		want.LastAttempt = want.LastAttempt.Truncate(time.Microsecond)
+		want.Ended = want.Ended.Truncate(time.Second)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("repair (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestProgressSaysWhatHappened(t *testing.T) {
+	at, end := metav1.NewMicroTime(noon), metav1.NewTime(noon)
+	cases := map[string]struct {
+		reason string
+		repair core.Repair
+		text   string
+		want   v1alpha1.RepairStatus
+	}{
+		"a refused attempt": {
+			"what it was refused with is kept apart from what people read", core.Repair{Attempts: 2, LastAttempt: noon}, "forbidden",
+			v1alpha1.RepairStatus{
+				Phase: "Running", Attempts: 2, LastAttempt: &at, LastError: "forbidden", Message: "the remedy was refused and is tried again after a pause",
+			},
+		},
+		"a success": {
+			"its end, and why", core.Repair{Ended: noon, Outcome: core.Succeeded}, "the target is gone",
+			v1alpha1.RepairStatus{Phase: "Succeeded", Message: "the target is gone", FinishedAt: &end},
+		},
+		"a recovery after an attempt": {
+			"what was refused stays known", core.Repair{Ended: noon, Outcome: core.Recovered, Attempts: 1, LastAttempt: noon}, "it is well",
+			v1alpha1.RepairStatus{Phase: "Recovered", Attempts: 1, LastAttempt: &at, Message: "it is well", FinishedAt: &end},
+		},
+		"a withdrawal": {
+			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "nobody asks",
+			v1alpha1.RepairStatus{Phase: "Withdrawn", Message: "nobody asks", FinishedAt: &end},
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, progress(tc.repair, tc.text)); diff != "" {
+				t.Errorf("%s\nstatus (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestEveryOutcomeIsAPhase, or a repair that ended would be read as running.
+func TestEveryOutcomeIsAPhase(t *testing.T) {
+	for o := core.Outcome(1); o.String() != "Running"; o++ {
+		if got := outcomes[v1alpha1.RepairPhase(o.String())]; got != o {
+			t.Errorf("%s is read as %s", o, got)
+		}
+	}
+	if len(outcomes) != 3 {
+		t.Errorf("%d phases end a repair", len(outcomes))
+	}
+}
+
+// TestReadingWhatOthersWrote: a status may be missing or half written.
+func TestReadingWhatOthersWrote(t *testing.T) {
+	end := metav1.NewTime(noon)
+	cases := map[string]struct {
+		reason string
+		status v1alpha1.RepairStatus
+		ended  time.Time
+	}{
+		"no status":                   {"it runs", v1alpha1.RepairStatus{}, time.Time{}},
+		"running":                     {"it runs", v1alpha1.RepairStatus{Phase: "Running"}, time.Time{}},
+		"a phase from a later Fettle": {"it is not known to have ended", v1alpha1.RepairStatus{Phase: "Escalated"}, time.Time{}},
+		"an end without its time":     {"it ended; when it started is known", v1alpha1.RepairStatus{Phase: "Succeeded"}, noon},
+		"an end":                      {"", v1alpha1.RepairStatus{Phase: "Succeeded", FinishedAt: &end}, noon},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			object := render(anEntry())
+			object.Status = tc.status
+			if got := read(object).Ended; !got.Equal(tc.ended) {
+				t.Errorf("it ended at %s, want %s. %s", got, tc.ended, tc.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,314 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+// aNode is a node as a kubelet reports it, with as many images as large nodes list.
+func aNode(name string, changes ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "1",
+			Labels:        map[string]string{"kubernetes.io/hostname": name, "node-role.kubernetes.io/worker": ""},
+			Annotations:   map[string]string{"machine.openshift.io/machine": "machines/" + name},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat(" ", 2000))}},
+		},
+		Spec: corev1.NodeSpec{ProviderID: "cloud:///" + name},
+	}
+	for _, c := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		condition(c, corev1.ConditionFalse, noon)(n)
+	}
+	condition(corev1.NodeReady, corev1.ConditionTrue, noon)(n)
+	for i := range 40 {
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry/image-%d@sha256:%064d", i, i)}, SizeBytes: 1 << 28})
+	}
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+// condition sets a condition of a node.
+func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Time) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		c := corev1.NodeCondition{
+			Type: kind, Status: status, LastTransitionTime: metav1.NewTime(since), LastHeartbeatTime: metav1.NewTime(since),
+			Reason: "KubeletSaysSo", Message: "kubelet says so",
+		}
+		for i := range n.Status.Conditions {
+			if n.Status.Conditions[i].Type == kind {
+				n.Status.Conditions[i] = c
+				return
+			}
+		}
+		n.Status.Conditions = append(n.Status.Conditions, c)
+	}
+}
+
+func labelled(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Labels = maps.Clone(n.Labels)
+		n.Labels[key] = ""
+	}
+}
+
+func heartbeat(n *corev1.Node) {
+	n.ResourceVersion += "0"
+	for i := range n.Status.Conditions {
+		n.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(noon.Add(time.Hour))
+	}
+}
+
+func TestFacts(t *testing.T) {
+	conditions := []core.Condition{
+		{Type: "MemoryPressure", Status: "False", Since: noon}, {Type: "DiskPressure", Status: "False", Since: noon},
+		{Type: "PIDPressure", Status: "False", Since: noon}, {Type: "Ready", Status: "True", Since: noon},
+	}
+	facts := func(controlPlane bool, more ...core.Condition) Facts {
+		return Facts{ControlPlane: controlPlane, Node: core.Node{
+			State: core.NodePresent, Name: "n", UID: "n-uid", Conditions: append(conditions[:4:4], more...),
+		}}
+	}
+	cases := map[string]struct {
+		reason string
+		node   *corev1.Node
+		want   Facts
+	}{
+		"a worker":                {"conditions in their order", aNode("n"), facts(false)},
+		"a control-plane node":    {"by its label", aNode("n", labelled("node-role.kubernetes.io/control-plane")), facts(true)},
+		"a master":                {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), facts(true)},
+		"a node with both labels": {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), facts(true)},
+		"a condition of others": {
+			"any condition may be a criterion", aNode("n", condition("Terminating", "True", noon)),
+			facts(false, core.Condition{Type: "Terminating", Status: "True", Since: noon}),
+		},
+		"a condition without a time": {
+			"it is not known since when", aNode("n", condition("Odd", "True", time.Time{})), facts(false, core.Condition{Type: "Odd", Status: "True"}),
+		},
+		"a node of which nothing is known": {
+			"it is there", &corev1.Node{}, Facts{Node: core.Node{State: core.NodePresent, Conditions: []core.Condition{}}},
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, FactsOf(tc.node)); diff != "" {
+				t.Errorf("%s\nfacts (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestPutTellsWhetherAFactChanged(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		put    *corev1.Node
+		want   bool
+	}{
+		"the same again":          {"", aNode("n"), false},
+		"a heartbeat":             {"the kubelet lives, and nothing else", aNode("n", heartbeat), false},
+		"an image":                {"nobody reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
+		"a label":                 {"nobody reads this one", aNode("n", labelled("zone")), false},
+		"a taint":                 {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
+		"a reason of a condition": {"nobody reads reasons", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), false},
+		"the time in another zone": {
+			"an instant is an instant", aNode("n", condition(corev1.NodeReady, corev1.ConditionTrue, noon.In(time.FixedZone("east", 3600)))), false,
+		},
+		"a status":       {"it is not Ready", aNode("n", condition(corev1.NodeReady, corev1.ConditionFalse, noon)), true},
+		"a transition":   {"it went and came back", aNode("n", condition(corev1.NodeReady, corev1.ConditionTrue, noon.Add(time.Second))), true},
+		"a condition":    {"there is one more", aNode("n", condition("Terminating", "True", noon)), true},
+		"none":           {"there are none", aNode("n", func(n *corev1.Node) { n.Status.Conditions = nil }), true},
+		"another type":   {"", aNode("n", func(n *corev1.Node) { n.Status.Conditions[0].Type = "Other" }), true},
+		"control plane":  {"it belongs there now", aNode("n", labelled("node-role.kubernetes.io/control-plane")), true},
+		"master":         {"it belongs there now", aNode("n", labelled("node-role.kubernetes.io/master")), true},
+		"a namesake":     {"it is another node", aNode("n", func(n *corev1.Node) { n.UID = "other" }), true},
+		"another node":   {"it has never been seen", aNode("m"), true},
+		"in other order": {"an order is a fact too: the first match decides", aNode("n", swapConditions), true},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			s := NewStore()
+			if changed, err := s.Put(aNode("n")); !changed || err != nil {
+				t.Errorf("a node that is new gives %t, %v", changed, err)
+			}
+			if got, err := s.Put(tc.put); got != tc.want || err != nil {
+				t.Errorf("a fact changed: %t, want %t (%v). %s", got, tc.want, err, tc.reason)
+			}
+			wantFacts(t, s, tc.put.Name, FactsOf(tc.put))
+		})
+	}
+}
+
+func swapConditions(n *corev1.Node) {
+	c := n.Status.Conditions
+	c[0], c[1] = c[1], c[0]
+}
+
+// wantFacts checks what a store has of a node. An instant may be in whichever zone it came first.
+func wantFacts(t *testing.T, s *Store, name string, want Facts) {
+	t.Helper()
+	s.Lookup(func(find func(string) (Facts, bool)) {
+		got, found := find(name)
+		if diff := cmp.Diff(want, got); !found || diff != "" {
+			t.Errorf("found %t; facts (-want +got):\n%s", found, diff)
+		}
+	})
+}
+
+func TestStoreRefusesWhatIsNoNode(t *testing.T) {
+	for _, obj := range []any{nil, "a word", corev1.Node{}, &corev1.Pod{}} {
+		if changed, err := NewStore().Put(obj); changed || err == nil {
+			t.Errorf("taking in a %T gives %t, %v", obj, changed, err)
+		}
+	}
+}
+
+func TestStoreForgets(t *testing.T) {
+	s := NewStore()
+	_, _ = s.Put(aNode("n"))
+	s.Remove("n")
+	s.Remove("never-seen")
+	s.Lookup(func(find func(string) (Facts, bool)) {
+		if f, found := find("n"); found {
+			t.Errorf("a node that was removed is still there: %+v", f)
+		}
+	})
+	if changed, _ := s.Put(aNode("n")); !changed {
+		t.Error("a node that comes back changes nothing")
+	}
+}
+
+// someNode draws nodes that differ in what decisions read, and in more.
+func someNode() *rapid.Generator[*corev1.Node] {
+	kinds := rapid.SampledFrom([]corev1.NodeConditionType{"Ready", "DiskPressure", "Terminating"})
+	states := rapid.SampledFrom([]corev1.ConditionStatus{"True", "False", "Unknown", ""})
+	return rapid.Custom(func(t *rapid.T) *corev1.Node {
+		n := &corev1.Node{}
+		n.Name, n.UID = "n", types.UID(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "uid"))
+		n.ResourceVersion = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "revision")
+		n.Labels = rapid.MapOfN(rapid.SampledFrom([]string{controlPlaneLabel, masterLabel, "zone"}), rapid.Just(""), 0, 2).Draw(t, "labels")
+		n.Annotations = rapid.MapOfN(rapid.Just("a"), rapid.Just("b"), 0, 1).Draw(t, "annotations")
+		n.Status.Images = make([]corev1.ContainerImage, rapid.IntRange(0, 2).Draw(t, "images"))
+		for range rapid.IntRange(0, 3).Draw(t, "conditions") {
+			since := noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "since")) * time.Second)
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: kinds.Draw(t, "type"), Status: states.Draw(t, "status"), LastTransitionTime: metav1.NewTime(since),
+				LastHeartbeatTime: metav1.NewTime(noon), Message: "m",
+			})
+		}
+		return n
+	})
+}
+
+func TestTrimKeepsFacts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := someNode().Draw(t, "node")
+		out, err := Trim(n.DeepCopy())
+		if err != nil {
+			t.Fatalf("trimming: %v", err)
+		}
+		trimmed := out.(*corev1.Node)
+		if diff := cmp.Diff(FactsOf(n), FactsOf(trimmed)); diff != "" {
+			t.Errorf("facts (-before +after):\n%s", diff)
+		}
+		if trimmed.ResourceVersion != n.ResourceVersion || len(trimmed.Status.Images)+len(trimmed.Annotations)+len(trimmed.ManagedFields) > 0 {
+			t.Errorf("trimmed to %+v", trimmed)
+		}
+	})
+}
+
+func TestTrimLeavesOtherObjectsAlone(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
+	if got, err := Trim(pod); err != nil || got != any(pod) {
+		t.Errorf("trimming a pod gives %v, %v", got, err)
+	}
+}
+
+// TestPutAgreesWithSame: the fast comparison of an event finds what the plain one does.
+func TestPutAgreesWithSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := someNode().Draw(t, "first"), someNode().Draw(t, "second")
+		s := NewStore()
+		_, _ = s.Put(a)
+		changed, err := s.Put(b)
+		if err != nil {
+			t.Fatalf("taking in: %v", err)
+		}
+		if same := sameFacts(FactsOf(a), FactsOf(b)); changed == same {
+			t.Errorf("changed: %t, yet the facts are the same: %t", changed, same)
+		}
+	})
+}
+
+// TestStoreIsSafeForConcurrentUse has the race detector look at it.
+func TestStoreIsSafeForConcurrentUse(t *testing.T) {
+	s := NewStore()
+	var users sync.WaitGroup
+	for i := range 4 {
+		users.Go(func() {
+			name := fmt.Sprint(i % 2)
+			for range 50 {
+				_, _ = s.Put(aNode(name))
+				s.Lookup(func(find func(string) (Facts, bool)) { find(name) })
+				s.Remove(name)
+			}
+		})
+	}
+	users.Wait()
+}
+
+// TestHeartbeatCostsNoMemory: nearly every event is one.
+func TestHeartbeatCostsNoMemory(t *testing.T) {
+	s := NewStore()
+	n := aNode("n")
+	_, _ = s.Put(n)
+	heartbeat(n)
+	if got := testing.AllocsPerRun(100, func() { _, _ = s.Put(n) }); got > 0 {
+		t.Errorf("an unchanged heartbeat allocates %.0f times", got)
+	}
+}
+
+// BenchmarkHeartbeat is the event of which there are most, among 5,000 nodes.
+func BenchmarkHeartbeat(b *testing.B) {
+	s := NewStore()
+	for i := range 5000 {
+		_, _ = s.Put(aNode(fmt.Sprintf("n-%d", i)))
+	}
+	n := aNode("n-77", heartbeat)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = s.Put(n)
+	}
+}
+
+// BenchmarkTrim is what each event costs before that.
+func BenchmarkTrim(b *testing.B) {
+	n := aNode("n")
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = Trim(n)
+	}
+}
+
+// sameFacts is the naive twin of unchanged.
+func sameFacts(f, g Facts) bool {
+	return f.ControlPlane == g.ControlPlane && f.Node.UID == g.Node.UID && f.Node.State == g.Node.State &&
+		slices.EqualFunc(f.Node.Conditions, g.Node.Conditions, func(a, b core.Condition) bool {
+			return a.Type == b.Type && a.Status == b.Status && a.Since.Equal(b.Since)
+		})
+}

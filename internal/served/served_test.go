@@ -1,0 +1,266 @@
+package served
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	errDown   = errors.New("the API server is down")
+	errNoKind = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "example.org", Kind: "Thing"}}
+)
+
+// informers give one cache, of definitions, that is filled by hand.
+type informers struct {
+	cache.Informers
+
+	refuse, refuseHandler error
+	asked                 schema.GroupVersionKind
+	handler               toolscache.ResourceEventHandler
+}
+
+func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	i.asked = obj.GetObjectKind().GroupVersionKind()
+	return definitionsInformer{of: i}, i.refuse
+}
+
+// definitionsInformer is the informer that informers give.
+type definitionsInformer struct {
+	cache.Informer
+
+	of *informers
+}
+
+func (i definitionsInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.of.handler = h
+	return registration{}, i.of.refuseHandler
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registration) HasSynced() bool { return true }
+
+// defines has a definition come.
+func (i *informers) defines(name string) { i.handler.OnAdd(definition(name), false) }
+
+func definition(name string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// morning is a waker that runs in a bubble of time, and a diary of what it does.
+type morning struct {
+	*testing.T
+	*informers
+
+	mu    sync.Mutex
+	diary []string
+	// watch is the answer when a part begins to watch, and inStep whether it has filled.
+	watch  map[string]error
+	inStep map[string]bool
+	stop   func()
+}
+
+// begins starts a waker over parts, each of which needs the kinds.
+func begins(t *testing.T, parts map[string][]string) *morning {
+	t.Helper()
+	m := &morning{T: t, informers: &informers{}, watch: map[string]error{}, inStep: map[string]bool{}}
+	w := &Waker{Informers: m.informers, Awake: func() { m.note("awake") }, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
+	for name, kinds := range parts {
+		m.inStep[name] = true
+		w.Parts = append(w.Parts, Part{
+			Name: name, Kinds: kinds,
+			Watch: func(context.Context) error {
+				m.note("watch " + name)
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				return m.watch[name]
+			},
+			InStep: func() bool {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				return m.inStep[name]
+			},
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Start(ctx) }()
+	m.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the waker ended with %v", err)
+		}
+	}
+	synctest.Wait()
+	return m
+}
+
+func (m *morning) note(line string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.diary = append(m.diary, line)
+}
+
+func (m *morning) answers(part string, watch error, inStep bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watch[part], m.inStep[part] = watch, inStep
+}
+
+// wantDid checks what was done since the last time, a while later.
+func (m *morning) wantDid(sentence string, later time.Duration, want ...string) {
+	m.Helper()
+	if later > 0 {
+		<-time.After(later)
+	}
+	synctest.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if diff := cmp.Diff(want, m.diary); diff != "" {
+		m.Errorf("%s; done (-want +got):\n%s", sentence, diff)
+	}
+	m.diary = nil
+}
+
+const (
+	things = "things.example.org"
+	others = "others.example.org"
+	asleep = `log "level"=0 "msg"="asleep until the cluster serves what this needs" "part"="p" "needs"=["things.example.org" "others.example.org"]`
+	isUp   = `log "level"=0 "msg"="awake" "part"="p"`
+)
+
+func TestPartWakesWhenAllItsKindsAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things, others}})
+		m.wantDid("it sleeps, and says so once", time.Hour, asleep)
+		m.defines(things)
+		m.wantDid("one is not enough", time.Hour)
+		m.defines("unrelated.example.org")
+		m.wantDid("nor is another", time.Hour)
+		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: things, Obj: definition(things)})
+		m.defines(others)
+		m.wantDid("one that has left does not count", time.Hour)
+		m.defines(things)
+		m.wantDid("both are there, and it wakes at once", 0, "watch p", isUp, "awake")
+		m.handler.OnDelete(definition(things))
+		m.defines(things)
+		m.wantDid("once awake it stays so", time.Hour)
+		m.stop()
+		if want := (schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}); m.asked != want {
+			t.Errorf("it watches %s", m.asked)
+		}
+	})
+}
+
+func TestDefinitionThatIsNotServedYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		m.diary = nil
+		m.answers("p", errNoKind, true)
+		m.defines(things)
+		m.wantDid("defined, and not yet served", 0, "watch p")
+		m.wantDid("it looks again every second, and makes no fuss of it", 2500*time.Millisecond, "watch p", "watch p")
+		m.answers("p", nil, true)
+		m.wantDid("it is served", time.Second, "watch p", isUp, "awake")
+		m.stop()
+	})
+}
+
+func TestWatchThatFailsIsToldAndTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		m.diary = nil
+		m.answers("p", errDown, true)
+		m.defines(things)
+		told := `log "msg"="could not begin to watch; it is tried again" "error"="the API server is down" "part"="p"`
+		m.wantDid("it fails", 0, "watch p", told)
+		m.wantDid("it fails again", time.Second, "watch p", told)
+		m.answers("p", nil, true)
+		m.defines(others)
+		m.wantDid("a change is a reason to look at once", 0, "watch p", isUp, "awake")
+		m.stop()
+	})
+}
+
+func TestPartIsAwakeWhenItHasFilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		m.diary = nil
+		m.answers("p", nil, false)
+		m.defines(things)
+		m.wantDid("it watches, and its caches fill", time.Minute, "watch p")
+		m.answers("p", nil, true)
+		m.wantDid("they have filled", 100*time.Millisecond, isUp, "awake")
+		m.stop()
+	})
+}
+
+// TestPartsDontWaitForEachOther: a cluster may never serve what one of them needs.
+func TestPartsDontWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}, "q": {others}, "r": nil})
+		m.mu.Lock()
+		if !slices.Contains(m.diary, "watch r") {
+			t.Errorf("a part that needs nothing sleeps: %v", m.diary)
+		}
+		m.diary = nil
+		m.mu.Unlock()
+		m.defines(things)
+		m.wantDid("p has what it needs", time.Hour, "watch p", isUp, "awake")
+		m.stop()
+	})
+}
+
+// TestWakerStops with its context, wherever its parts are.
+func TestWakerStops(t *testing.T) {
+	for sentence, prepare := range map[string]func(m *morning){
+		"while a part sleeps":     func(*morning) {},
+		"while one is not served": func(m *morning) { m.answers("p", errNoKind, true); m.defines(things) },
+		"while one fills":         func(m *morning) { m.answers("p", nil, false); m.defines(things) },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := begins(t, map[string][]string{"p": {things}})
+				prepare(m)
+				synctest.Wait()
+				m.stop()
+				if slices.Contains(m.diary, "awake") {
+					t.Error("it woke although it was stopped")
+				}
+			})
+		})
+	}
+}
+
+func TestWakerTellsWhyItCantStart(t *testing.T) {
+	refused, unsubscribed := &informers{}, &informers{}
+	refused.refuse, unsubscribed.refuseHandler = errDown, errDown
+	for _, in := range []*informers{refused, unsubscribed} {
+		if err := (&Waker{Informers: in}).Start(t.Context()); !errors.Is(err, errDown) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// TestEveryReplicaFillsItsCaches, so that the next leader can act at once.
+func TestEveryReplicaFillsItsCaches(t *testing.T) {
+	if (&Waker{}).NeedLeaderElection() {
+		t.Error("only the leader would watch")
+	}
+}
