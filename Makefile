@@ -54,9 +54,7 @@ demo: build ## Watch Fettle repair a simulated fleet (KEEP=1 leaves it running)
 
 .PHONY: test
 test: build ## Run all tests with the race detector: unit, simulation, integration, sandbox
-	@echo "testing Fettle (the first run compiles everything once more, for the race detector)"
-	@go test -race -shuffle=on ./...
-	@hack/test-sandbox
+	@hack/test
 
 .PHONY: test-unit
 test-unit: ## Run only the fast tests
