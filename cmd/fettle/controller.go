@@ -43,7 +43,7 @@ func controllerCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runController(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to keep (default: $KUBECONFIG, then the pod's service account, then ~/.kube/config)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to keep (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease, so that of several replicas one acts")
 	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "fettle-system", "namespace of the lease")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", "0", "address that /healthz and /readyz are served on, such as :8081; 0 serves none")
