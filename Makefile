@@ -19,7 +19,7 @@ GOLANGCI_LINT := bin/tools/golangci-lint-$(call key,lint)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## |##@ ' '/^##@/ { print "\n" $$2 } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 ##@ Build and try
 
