@@ -203,7 +203,7 @@ func (d *deliberation) tally() {
 		t.MostUnhealthy = p.ShortCircuit.Most(t.Total)
 		t.Permitted = p.ShortCircuit.Permits(t.Unhealthy(), t.Total)
 		t.MostInFlight = mostInFlight(p.MaxInFlight, t.Total)
-		if t.Permitted && p.Held && t.Unhealthy() > 0 {
+		if t.Permitted && p.Held && !p.Paused && p.Problem == "" && t.Unhealthy() > 0 {
 			t.Opening, t.ResumeAt = p.Opening.coolDown(p.StormCooldown, t.Unhealthy(), d.now)
 			t.CoolingDown = d.now.Before(t.ResumeAt)
 			d.wakeAt(t.ResumeAt)

@@ -147,7 +147,7 @@ func (r Refusal) Text() string {
 		}
 		return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
 	case StormCooldown:
-		return "too many were unhealthy until just now, and those that recover are given time to do so"
+		return "repairs were stopped until just now, and those that recover are given time to do so"
 	case NoRemedy:
 		return "the health check names no remedy that can be used: " + r.Detail
 	case NoOwner:

@@ -79,7 +79,7 @@ func gateCases() map[string]gateCase {
 			p.Opening = core.Opening{First: ago(3 * time.Second), Last: ago(3 * time.Second), Unhealthy: 1}
 		})},
 		want: core.Refusal{Gate: core.StormCooldown, Until: noon.Add(2 * time.Second)},
-		says: []string{"too many were unhealthy until just now", "given time"},
+		says: []string{"repairs were stopped until just now", "given time"},
 	})
 	add("another one in flight", gateCase{
 		reason: "one at a time", policies: []core.Policy{policy("p", all(2))},

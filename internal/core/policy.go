@@ -24,7 +24,8 @@ type Policy struct {
 	// StormCooldown is how long repairs wait after the short circuit has opened again, since what
 	// returns does not return in one instant; 0 is no wait.
 	StormCooldown time.Duration
-	// Held tells that, when last recorded, the short circuit held or its cooldown was not over.
+	// Held tells that, when last recorded, repairs were stopped: by the short circuit, its cooldown, or
+	// anything behind which that may have come and gone.
 	Held bool
 	// Opening is what is remembered of the short circuit's opening; zero when nothing is.
 	Opening Opening

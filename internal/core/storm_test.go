@@ -56,6 +56,11 @@ func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 	if len(held.Starts) != 0 || len(held.Refusals) != 1 || held.Refusals[0].Gate != StormCooldown || !held.NextAt.Equal(now.Add(time.Second)) {
 		t.Fatalf("after a storm the repair must wait for the cooldown: %+v", held)
 	}
+	paused := policy
+	paused.Paused = true
+	if d := Decide([]Policy{paused}, fleet, now); d.Tallies[0].Opening != (Opening{}) {
+		t.Error("the cooldown must not run out behind a pause")
+	}
 	policy.Opening = held.Tallies[0].Opening
 	if d := Decide([]Policy{policy}, fleet, now.Add(time.Second)); len(d.Starts) != 1 {
 		t.Errorf("after the cooldown the repair must start: %+v", d.Refusals)

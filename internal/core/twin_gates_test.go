@@ -48,7 +48,7 @@ func (w *twin) policyAllows(i, target, repair, retry int) {
 	hold(p.Problem != "", "InvalidSpec")
 	hold(p.Paused, "Paused")
 	hold(!naivePermits(p, unhealthy, len(p.Members)), "TooManyUnhealthy")
-	hold(unhealthy > 0 && naivePermits(p, unhealthy, len(p.Members)) && p.Held && w.now.Before(naiveResume(p, unhealthy, w.now)), "StormCooldown")
+	hold(unhealthy > 0 && naivePermits(p, unhealthy, len(p.Members)) && p.Held && !p.Paused && p.Problem == "" && w.now.Before(naiveResume(p, unhealthy, w.now)), "StormCooldown")
 	hold(!p.MaxInFlight.Unlimited && w.inFlight(i, repair) >= most, "InFlightLimit")
 	if repair != none || retry == 0 {
 		return

@@ -221,6 +221,7 @@ func pausedHealthCheck(f *fleet) {
 	f.wantStatus("example", 0, 1, 0, v1beta1.PausedReason)
 	f.keepsMachines("a")
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
+	f.wantStatus("example", 0, 1, 0, v1beta1.StormCooldownReason) // the fault may be over, and the node about to say so
 	f.wantMachines()
 }
 

@@ -17,8 +17,8 @@ const (
 	// MaxInFlightAnnotation is how many machines may be deleted at a time: a number, a percentage
 	// of the selected machines, or "unlimited". The default is 1.
 	MaxInFlightAnnotation = "fettle.io/max-in-flight"
-	// StormCooldownAnnotation is how long repairs wait after too many machines were unhealthy and
-	// enough have recovered. A duration, 0s for no wait; the default is 5s.
+	// StormCooldownAnnotation is how long repairs wait after they were stopped, since machines that
+	// return do so one after the other. A duration, 0s for no wait; the default is 5s.
 	StormCooldownAnnotation = "fettle.io/storm-cooldown"
 	// BackoffBaseAnnotation is the pause before the first replacement that failed is deleted too;
 	// it doubles with each that fails after it. A duration; the default is 5s.
@@ -33,7 +33,7 @@ const (
 	RemediationAllowedCondition = "RemediationAllowed"
 	// TooManyUnhealthyReason: the short circuit holds.
 	TooManyUnhealthyReason = "TooManyUnhealthy"
-	// StormCooldownReason: the short circuit held until just now.
+	// StormCooldownReason: repairs were stopped until just now.
 	StormCooldownReason = "StormCooldown"
 	// PausedReason: the pause annotation is set.
 	PausedReason = "Paused"

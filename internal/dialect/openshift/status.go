@@ -47,7 +47,7 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 			r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
 	case r.Tally.CoolingDown:
 		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
-		c.Message = "Enough machines are healthy again; repairs resume when no more of them have recovered for a moment (annotation " +
+		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " +
 			v1beta1.StormCooldownAnnotation + ")"
 	default:
 		c.Status = string(corev1.ConditionTrue)

@@ -63,7 +63,7 @@ func TestRemediationAllowed(t *testing.T) {
 			reason: "repairs wait for those that still recover", report: report(7, coolingDown),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "StormCooldown", Severity: "Info",
-				Message: "Enough machines are healthy again; repairs resume when no more of them have recovered for a moment (annotation fettle.io/storm-cooldown)",
+				Message: "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation fettle.io/storm-cooldown)",
 			},
 		},
 		"paused": {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -222,12 +223,13 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 	return d, nil
 }
 
-// wasHeld tells whether the status, as last written, says that the short circuit held or cooled
-// down. It is what a new process knows of that.
+// wasHeld tells whether the status, as last written, says that repairs were stopped: by the short
+// circuit or its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have
+// come and gone. It is what a new process knows of that.
 func wasHeld(conditions []v1beta1.Condition) bool {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == v1beta1.RemediationAllowedCondition {
-			return c.Reason == v1beta1.TooManyUnhealthyReason || c.Reason == v1beta1.StormCooldownReason
+			return c.Status == string(corev1.ConditionFalse)
 		}
 	}
 	return false

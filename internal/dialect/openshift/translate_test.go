@@ -384,7 +384,7 @@ func TestProblemKeepsTheRest(t *testing.T) {
 	}
 }
 
-// TestHeldIsReadFromStatus: what a new process knows of a short circuit is what was recorded.
+// TestHeldIsReadFromStatus: what a new process knows of repairs that were stopped is what was recorded.
 func TestHeldIsReadFromStatus(t *testing.T) {
 	cases := map[string]struct {
 		conditions string
@@ -394,10 +394,10 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		"repairs allowed":            {`[{type: RemediationAllowed, status: "True"}]`, false},
 		"too many unhealthy":         {`[{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy}]`, true},
 		"cooling down":               {`[{type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
-		"paused":                     {`[{type: RemediationAllowed, status: "False", reason: Paused}]`, false},
+		"paused":                     {`[{type: RemediationAllowed, status: "False", reason: Paused}]`, true},
 		"somebody else's condition":  {`[{type: Other, status: "False", reason: TooManyUnhealthy}]`, false},
 		"ours after somebody else's": {`[{type: Other, status: "True"}, {type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
-		"an older one of no reason":  {`[{type: RemediationAllowed, status: "False"}]`, false},
+		"an older one of no reason":  {`[{type: RemediationAllowed, status: "False"}]`, true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
