@@ -11,7 +11,7 @@ type finding struct {
 	since     time.Time
 	until     time.Time
 	limit     time.Duration
-	criterion ConditionCriterion
+	criterion *ConditionCriterion
 }
 
 // The criteria in the order in which today's controllers ask them. The first that finds a target unhealthy or
@@ -24,30 +24,42 @@ var criteria = [...]criterion{
 	claimedElsewhere,
 }
 
-// judge gives the verdict of one policy on one target.
+// judge gives the verdict of one policy on one target. Nearly every target is healthy, and decisions
+// judge all of them.
 func judge(p *Policy, t *Target, now time.Time) Verdict {
-	best := finding{health: Healthy, reason: NoCriterionMet}
-	for _, ask := range criteria {
-		f, found := ask(&p.Criteria, t, now)
-		if !found {
-			continue
+	best, remarkable := examine(p, t, now)
+	if !remarkable {
+		v := Verdict{Health: Healthy, Reason: NoCriterionMet}
+		if t.Deleting {
+			v.Health = Gone
 		}
-		if f.health != Suspect {
-			best = f
-			break
-		}
-		if best.health != Suspect || sooner(f.until, best.until) {
-			best = f
-		}
+		return v
 	}
-	v := Verdict{
-		Health: best.health, Reason: best.reason, Since: best.since, Until: best.until,
-		Limit: best.limit, Criterion: best.criterion,
+	v := Verdict{Health: best.health, Reason: best.reason, Since: best.since, Until: best.until, Limit: best.limit}
+	if best.criterion != nil {
+		v.Criterion = *best.criterion
 	}
 	if t.Deleting {
-		v.Health, v.Until, v.Unsound = Gone, time.Time{}, best.health != Healthy
+		v.Health, v.Until, v.Unsound = Gone, time.Time{}, true
 	}
 	return v
+}
+
+// examine asks the criteria, and tells whether any of them has something to say.
+func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
+	var best finding
+	remarkable := false
+	for _, ask := range criteria {
+		f, found := ask(&p.Criteria, t, now)
+		switch {
+		case !found:
+		case f.health != Suspect:
+			return f, true
+		case !remarkable || sooner(f.until, best.until):
+			best, remarkable = f, true
+		}
+	}
+	return best, remarkable
 }
 
 // failed: a machine that says it can't recover is unhealthy at once.
@@ -105,7 +117,7 @@ func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (f
 		if have[i].Type != want.Type || have[i].Status != want.Status {
 			continue
 		}
-		f := finding{reason: ConditionMet, since: have[i].Since, limit: want.For, criterion: *want}
+		f := finding{reason: ConditionMet, since: have[i].Since, limit: want.For, criterion: want}
 		if f.since.IsZero() && want.For > 0 {
 			f.health, f.reason = Undetermined, ConditionUntimed
 			return f, true

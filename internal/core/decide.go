@@ -37,6 +37,9 @@ type deliberation struct {
 	now      time.Time
 	decision Decision
 
+	// seniority is each policy's place in the order of their age, then ID: the first of those that
+	// find a target unhealthy leads its repair.
+	seniority []int
 	// running is the running repair of each target's UID, and repairOf that of each target.
 	running  map[string]int
 	repairOf []int
@@ -44,8 +47,10 @@ type deliberation struct {
 	lastNumber map[string]int
 	// young are the targets created in this very second; nil until somebody asks.
 	young []int
-	// judgements are the verdicts on the targets that are unhealthy or under repair.
-	judgements map[int][]int
+	// troubled are the targets that are unhealthy or under repair, each once, and judgements the
+	// verdicts on them.
+	troubled   []int
+	judgements judgements
 	pools      map[string]*pool
 	// controlPlaneOut counts the members of the control plane that are under repair or leaving.
 	controlPlaneOut int
@@ -64,11 +69,11 @@ func (d *deliberation) judgeMembers() {
 	for i := range d.policies {
 		members += len(d.policies[i].Members)
 	}
-	precedence := make([]int, len(d.policies))
-	for i := range precedence {
-		precedence[i] = i
+	d.seniority = make([]int, len(d.policies))
+	precedence := d.byAge()
+	for place, i := range precedence {
+		d.seniority[i] = place
 	}
-	slices.SortFunc(precedence, d.olderPolicy)
 	d.decision.Verdicts = make([]Verdict, 0, members)
 	for _, i := range precedence {
 		for _, m := range d.policies[i].Members {
@@ -118,13 +123,6 @@ func (d *deliberation) readLedger() {
 			d.controlPlaneOut++
 		}
 	}
-	d.judgements = map[int][]int{}
-	for i := range d.decision.Verdicts {
-		v := &d.decision.Verdicts[i]
-		if v.Health == Unhealthy || d.repairOf[v.Target] != none {
-			d.judgements[v.Target] = nil
-		}
-	}
 	d.collectJudgements()
 }
 
@@ -150,15 +148,51 @@ func (d *deliberation) remember(index int, r *Repair) {
 }
 
 func (d *deliberation) collectJudgements() {
+	troubled := make([]bool, len(d.fleet.Targets))
 	for i := range d.decision.Verdicts {
 		v := &d.decision.Verdicts[i]
-		if of, matters := d.judgements[v.Target]; matters {
-			d.judgements[v.Target] = append(of, i)
+		if t := v.Target; !troubled[t] && (v.Health == Unhealthy || d.repairOf[t] != none) {
+			troubled[t] = true
+			d.troubled = append(d.troubled, t)
 		}
+	}
+	if len(d.troubled) > 0 {
+		d.judgements = judgementsOn(troubled, d.decision.Verdicts)
 	}
 	if len(d.pools) > 0 {
 		d.findProof()
 	}
+}
+
+// judgements are the verdicts on some targets, by target: the indices of those on target t are
+// all[from[t]:from[t+1]]. It is two slices, since a storm has a great many of them.
+type judgements struct{ from, all []int32 }
+
+func judgementsOn(troubled []bool, verdicts []Verdict) judgements {
+	from := make([]int32, len(troubled)+2)
+	for i := range verdicts {
+		if t := verdicts[i].Target; troubled[t] {
+			from[t+2]++
+		}
+	}
+	for t := range len(troubled) + 1 {
+		from[t+1] += from[t]
+	}
+	all := make([]int32, from[len(troubled)+1])
+	for i := range verdicts {
+		if t := verdicts[i].Target; troubled[t] {
+			all[from[t+1]] = int32(i) //nolint:gosec // nobody has 2^31 verdicts
+			from[t+1]++
+		}
+	}
+	return judgements{from, all}
+}
+
+func (j *judgements) on(target int) []int32 {
+	if j.from == nil {
+		return nil
+	}
+	return j.all[j.from[target]:j.from[target+1]]
 }
 
 // findProof finds the youngest target of each pool that every policy which acts finds healthy. One
@@ -228,11 +262,16 @@ func mostInFlight(a Amount, total int) int {
 	return a.FloorOf(total)
 }
 
-// olderPolicy orders policies by age, then ID: the first of those that find a target unhealthy
-// leads its repair.
-func (d *deliberation) olderPolicy(a, b int) int {
-	p, q := &d.policies[a], &d.policies[b]
-	return cmp.Or(p.Created.Compare(q.Created), p.ID.Compare(q.ID))
+func (d *deliberation) byAge() []int {
+	order := make([]int, len(d.policies))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		p, q := &d.policies[a], &d.policies[b]
+		return cmp.Or(p.Created.Compare(q.Created), p.ID.Compare(q.ID))
+	})
+	return order
 }
 
 func (d *deliberation) wakeAt(at time.Time) {

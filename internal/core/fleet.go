@@ -1,13 +1,13 @@
 package core
 
 import (
-	"cmp"
+	"strings"
 	"time"
 )
 
 // Tri is a fact that may be unreadable. Its zero value is Unknown on purpose: a fact that nobody
 // supplied must never permit anything (I1).
-type Tri int
+type Tri int8
 
 // The values of a Tri.
 const (
@@ -43,12 +43,16 @@ func (id ID) String() string {
 
 // Compare orders IDs by kind, namespace, name, UID.
 func (id ID) Compare(other ID) int {
-	return cmp.Or(
-		cmp.Compare(id.Kind, other.Kind),
-		cmp.Compare(id.Namespace, other.Namespace),
-		cmp.Compare(id.Name, other.Name),
-		cmp.Compare(id.UID, other.UID),
-	)
+	if order := strings.Compare(id.Kind, other.Kind); order != 0 {
+		return order
+	}
+	if order := strings.Compare(id.Namespace, other.Namespace); order != 0 {
+		return order
+	}
+	if order := strings.Compare(id.Name, other.Name); order != 0 {
+		return order
+	}
+	return strings.Compare(id.UID, other.UID)
 }
 
 // Fleet is all targets of one cluster with their repairs, as one snapshot that nobody changes.
@@ -91,7 +95,7 @@ type Target struct {
 }
 
 // NodeState tells what is known of a target's node.
-type NodeState int
+type NodeState int8
 
 // The zero NodeState is NodeUnseen, the one which never acts.
 const (

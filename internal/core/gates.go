@@ -15,10 +15,10 @@ type proposal struct {
 
 // A policyGate belongs to one policy that selects the target. All policies that select it are
 // asked, so that no limit of any of them is exceeded (I3).
-type policyGate func(d *deliberation, policy int, p *proposal) *Refusal
+type policyGate func(d *deliberation, policy int, p *proposal) (refusal Refusal, refuses bool)
 
 // A targetGate is asked once.
-type targetGate func(d *deliberation, p *proposal) *Refusal
+type targetGate func(d *deliberation, p *proposal) (refusal Refusal, refuses bool)
 
 var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
 
@@ -28,14 +28,14 @@ var targetGates = [...]targetGate{remedyGate, ownerGate, quorumGate, controlPlan
 // node are not fresh from the API server, it asks for those instead.
 func (d *deliberation) gatesOpen(p *proposal) bool {
 	open := true
-	hold := func(r *Refusal) {
-		if r != nil {
+	hold := func(r Refusal, refuses bool) {
+		if refuses {
 			open = false
 			r.Target, r.Rehearsed = p.target, p.rehearsal
-			d.refuse(*r)
+			d.refuse(r)
 		}
 	}
-	for _, i := range d.judgements[p.target] {
+	for _, i := range d.judgements.on(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		if d.policies[policy].DryRun && policy != p.leader {
 			continue
@@ -58,28 +58,28 @@ func (d *deliberation) refuse(r Refusal) {
 	d.wakeAt(r.Until)
 }
 
-func validGate(d *deliberation, policy int, _ *proposal) *Refusal {
+func validGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	if problem := d.policies[policy].Problem; problem != "" {
-		return &Refusal{Policy: policy, Gate: PolicyInvalid, Detail: problem}
+		return Refusal{Policy: policy, Gate: PolicyInvalid, Detail: problem}, true
 	}
-	return nil
+	return Refusal{}, false
 }
 
-func pauseGate(d *deliberation, policy int, _ *proposal) *Refusal {
+func pauseGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	if d.policies[policy].Paused {
-		return &Refusal{Policy: policy, Gate: PolicyPaused}
+		return Refusal{Policy: policy, Gate: PolicyPaused}, true
 	}
-	return nil
+	return Refusal{}, false
 }
 
-func shortCircuitGate(d *deliberation, policy int, _ *proposal) *Refusal {
+func shortCircuitGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	if t.Permitted {
-		return nil
+		return Refusal{}, false
 	}
 	r := restriction(&d.policies[policy], *t)
 	r.Policy = policy
-	return &r
+	return r, true
 }
 
 // restriction says how a policy's short circuit holds.
@@ -91,90 +91,90 @@ func restriction(p *Policy, t Tally) Refusal {
 	return r
 }
 
-func cooldownGate(d *deliberation, policy int, _ *proposal) *Refusal {
+func cooldownGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	if !t.CoolingDown {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: policy, Gate: StormCooldown, Until: t.ResumeAt}
+	return Refusal{Policy: policy, Gate: StormCooldown, Until: t.ResumeAt}, true
 }
 
 // inFlightGate: a repair that is in the ledger already has its place, before all younger ones.
-func inFlightGate(d *deliberation, policy int, p *proposal) *Refusal {
+func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	others := t.InFlight
 	if p.repair != none {
 		others -= d.later[policy]
 	}
 	if others < t.MostInFlight {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total}
+	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total}, true
 }
 
-func remedyGate(d *deliberation, p *proposal) *Refusal {
+func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
 	if len(d.policies[p.leader].Ladder) > 0 {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: p.leader, Gate: NoRemedy, Detail: "this version of Fettle deletes machines and knows no other remedy yet, so nothing is done"}
+	return Refusal{Policy: p.leader, Gate: NoRemedy, Detail: "this version of Fettle deletes machines and knows no other remedy yet, so nothing is done"}, true
 }
 
-func ownerGate(d *deliberation, p *proposal) *Refusal {
+func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
 	ladder := d.policies[p.leader].Ladder
 	if len(ladder) == 0 || !ladder[0].NeedsOwner || d.fleet.Targets[p.target].Owner.UID != "" {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: p.leader, Gate: NoOwner}
+	return Refusal{Policy: p.leader, Gate: NoOwner}, true
 }
 
 // quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
 // known that quorum survives (I4).
-func quorumGate(d *deliberation, p *proposal) *Refusal {
+func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
 	if !d.fleet.Targets[p.target].ControlPlane || d.fleet.QuorumSurvives == Yes {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: p.leader, Gate: QuorumUnknown}
+	return Refusal{Policy: p.leader, Gate: QuorumUnknown}, true
 }
 
-func controlPlaneGate(d *deliberation, p *proposal) *Refusal {
+func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
 	if !d.fleet.Targets[p.target].ControlPlane {
-		return nil
+		return Refusal{}, false
 	}
 	others := d.controlPlaneOut
 	if p.repair != none {
 		others -= d.laterControlPlane
 	}
 	if others == 0 {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: p.leader, Gate: ControlPlaneBusy, Have: others}
+	return Refusal{Policy: p.leader, Gate: ControlPlaneBusy, Have: others}, true
 }
 
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
 // targets have failed. The longest pause among the policies that select the target holds.
-func backoffGate(d *deliberation, policy int, p *proposal) *Refusal {
+func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	if p.repair != none || p.retry == 0 {
-		return nil
+		return Refusal{}, false
 	}
 	pool := d.pools[d.fleet.Targets[p.target].Owner.UID]
 	until := pool.lastStart.Add(d.policies[policy].Backoff.Delay(p.retry))
 	if !d.now.Before(until) {
-		return nil
+		return Refusal{}, false
 	}
-	return &Refusal{Policy: policy, Gate: BackingOff, Until: until, Have: p.retry}
+	return Refusal{Policy: policy, Gate: BackingOff, Until: until, Have: p.retry}, true
 }
 
 // confirmationGate: nothing is destroyed on a cached word about its node. Facts about the machine
 // itself need no second reading, since the destructive call insists on their revision (I11).
-func confirmationGate(d *deliberation, p *proposal) *Refusal {
+func confirmationGate(d *deliberation, p *proposal) (Refusal, bool) {
 	t := &d.fleet.Targets[p.target]
 	if t.Node.State == NodeAwaited || (t.Node.State != NodeUnseen && freshAt(t.NodeReadAt, d.now)) {
-		return nil
+		return Refusal{}, false
 	}
 	if !t.NodeUnreadable && d.reserve(p) {
 		d.confirm(p.target)
 	}
-	return &Refusal{Policy: p.leader, Gate: Unconfirmed}
+	return Refusal{Policy: p.leader, Gate: Unconfirmed}, true
 }
 
 // reserve keeps the reads to as many as may be repaired: it takes room for one among the targets
@@ -186,14 +186,14 @@ func (d *deliberation) reserve(p *proposal) bool {
 	if d.reserved == nil {
 		d.reserved = make([]int, len(d.policies))
 	}
-	for _, i := range d.judgements[p.target] {
+	for _, i := range d.judgements.on(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		t := &d.decision.Tallies[policy]
 		if !d.policies[policy].DryRun && t.MostInFlight-t.InFlight <= d.reserved[policy] {
 			return false
 		}
 	}
-	for _, i := range d.judgements[p.target] {
+	for _, i := range d.judgements.on(p.target) {
 		d.reserved[d.decision.Verdicts[i].Policy]++
 	}
 	return true

@@ -38,7 +38,7 @@ func (d *deliberation) queue(target, by int) {
 	if t.Deleting {
 		return
 	}
-	for _, i := range d.judgements[target] {
+	for _, i := range d.judgements.on(target) {
 		d.later[d.decision.Verdicts[i].Policy] += by
 	}
 	if t.ControlPlane {
@@ -86,7 +86,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 
 // leaderOf finds the policy that leads a repair and its verdict on the target.
 func (d *deliberation) leaderOf(r *Repair, target int) (int, *Verdict) {
-	for _, i := range d.judgements[target] {
+	for _, i := range d.judgements.on(target) {
 		v := &d.decision.Verdicts[i]
 		if p := &d.policies[v.Policy]; p.ID == r.Policy && !p.DryRun {
 			return v.Policy, v

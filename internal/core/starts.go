@@ -30,19 +30,19 @@ type candidate struct {
 // policy that leads: the oldest that finds it unhealthy. Each dry-run policy leads its own.
 func (d *deliberation) candidates(dryRun bool) []candidate {
 	var found []candidate
-	for target, judgements := range d.judgements {
+	for _, target := range d.troubled {
 		if d.repairOf[target] != none {
 			continue
 		}
 		var lead *Verdict
-		for _, i := range judgements {
+		for _, i := range d.judgements.on(target) {
 			v := &d.decision.Verdicts[i]
 			if v.Health != Unhealthy || d.policies[v.Policy].DryRun != dryRun {
 				continue
 			}
 			if dryRun {
 				found = append(found, candidate{target, v})
-			} else if lead == nil || d.olderPolicy(v.Policy, lead.Policy) < 0 {
+			} else if lead == nil || d.seniority[v.Policy] < d.seniority[lead.Policy] {
 				lead = v
 			}
 		}
@@ -55,11 +55,13 @@ func (d *deliberation) candidates(dryRun bool) []candidate {
 }
 
 func (d *deliberation) oldestUnhealthyFirst(a, b candidate) int {
-	return cmp.Or(
-		a.verdict.Since.Compare(b.verdict.Since),
-		d.fleet.Targets[a.target].ID.Compare(d.fleet.Targets[b.target].ID),
-		d.olderPolicy(a.verdict.Policy, b.verdict.Policy),
-	)
+	if order := a.verdict.Since.Compare(b.verdict.Since); order != 0 {
+		return order
+	}
+	if order := d.fleet.Targets[a.target].ID.Compare(d.fleet.Targets[b.target].ID); order != 0 {
+		return order
+	}
+	return cmp.Compare(d.seniority[a.verdict.Policy], d.seniority[b.verdict.Policy])
 }
 
 func (d *deliberation) propose(c candidate, rehearsal bool) {
@@ -88,7 +90,7 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 // takeRoom counts a start against every limit that the next candidate is held to.
 func (d *deliberation) takeRoom(target int) {
 	t := &d.fleet.Targets[target]
-	for _, i := range d.judgements[target] {
+	for _, i := range d.judgements.on(target) {
 		d.decision.Tallies[d.decision.Verdicts[i].Policy].InFlight++
 	}
 	if t.ControlPlane {

@@ -6,7 +6,7 @@ import (
 )
 
 // Health is how a policy finds a target.
-type Health int
+type Health int8
 
 // The verdicts. Only Healthy counts as healthy against a policy's limits.
 const (
@@ -40,7 +40,7 @@ func (h Health) String() string {
 }
 
 // Reason is why a target is judged as it is.
-type Reason int
+type Reason int8
 
 // The reasons, in the order in which the criteria are asked.
 const (
