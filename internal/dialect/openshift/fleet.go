@@ -14,16 +14,19 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// fleet holds the health checks and machines of a cluster as translated, by namespace/name, and
-// knows which selects which. It is safe for concurrent use.
+// fleet holds the health checks and machines of a cluster as translated, and knows which selects
+// which. It is safe for concurrent use.
 type fleet struct {
-	mu       *sync.Mutex
+	mu *sync.Mutex
+	// checks and machines are by namespace/name. roster has the machines in the order of that.
 	checks   map[string]*healthCheck
 	machines map[string]*machine
-	// order and members say which machine has which index, and which are whose. They are kept until
-	// a machine comes, goes or changes its labels, or a health check does.
-	order   []string
-	members map[string][]int
+	roster   []*machine
+	// arranged is false when a machine has come or gone, or another health check selects it, and the
+	// members of the health checks are to be numbered anew.
+	arranged bool
+	// targets is the last snapshot's, to be filled again for the next.
+	targets []core.Target
 }
 
 func newFleet() fleet {
@@ -64,11 +67,13 @@ func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 		return false
 	}
 	f.checks[key] = fresh
-	if old != nil && reflect.DeepEqual(old.policy, fresh.policy) && old.selector.String() == fresh.selector.String() {
-		return false
+	if old == nil || old.selector.String() != fresh.selector.String() {
+		f.enrol(key, fresh)
+		return true
 	}
-	f.members = nil
-	return true
+	same := reflect.DeepEqual(old.policy, fresh.policy)
+	fresh.members = old.members
+	return !same
 }
 
 // olderRevision compares resource versions, which are numbers that grow; others are never older.
@@ -82,7 +87,7 @@ func (f *fleet) dropCheck(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.checks, key)
-	f.members = nil
+	f.dismiss(key)
 }
 
 // putMachine takes in a machine and tells whether that can change a decision.
@@ -100,10 +105,12 @@ func (f *fleet) putMachine(obj any) bool {
 	if old != nil && old.target.ID == fresh.target.ID {
 		fresh.target.ControlPlane = fresh.target.ControlPlane || old.target.ControlPlane
 	}
+	f.list(key, fresh)
 	if old == nil || !maps.Equal(old.labels, fresh.labels) {
-		f.members = nil
+		f.assign(fresh)
 		return true
 	}
+	fresh.selectedBy = old.selectedBy
 	before, after := old.target, fresh.target
 	before.Revision, after.Revision = "", ""
 	return old.node != fresh.node || !reflect.DeepEqual(before, after)
@@ -113,51 +120,38 @@ func (f *fleet) dropMachine(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.machines, key)
-	f.members = nil
+	if i, listed := f.place(key); listed {
+		f.roster = slices.Delete(f.roster, i, i+1)
+		f.arranged = false
+	}
 }
 
-// snapshot gives all health checks and all machines with their nodes.
+// snapshot gives all health checks and all machines with their nodes. The slice of targets is the
+// fleet's own: it is good until the next snapshot.
 func (f *fleet) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, []core.Target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.members == nil {
+	if !f.arranged {
 		f.arrange()
 	}
-	targets := make([]core.Target, len(f.order))
-	for i, key := range f.order {
-		m := f.machines[key]
-		targets[i] = m.target
+	f.targets = slices.Grow(f.targets[:0], len(f.roster))[:len(f.roster)]
+	for i, m := range f.roster {
+		t := &f.targets[i]
+		*t = m.target
 		if facts, seen := find(m.node); m.node != "" && seen {
-			targets[i].Node = facts.Node
+			t.Node = facts.Node
 			// A machine stays one of the control plane when its node is gone, and tells it no more.
 			m.target.ControlPlane = m.target.ControlPlane || facts.ControlPlane
-			targets[i].ControlPlane = m.target.ControlPlane
+			t.ControlPlane = m.target.ControlPlane
 		}
 	}
 	policies := make([]core.Policy, 0, len(f.checks))
 	for _, key := range slices.Sorted(maps.Keys(f.checks)) {
 		p := f.checks[key].policy
-		p.Members = f.members[key]
+		p.Members = f.checks[key].members
 		policies = append(policies, p)
 	}
-	return policies, targets
-}
-
-// arrange gives the machines their indices and the health checks their members: the machines of
-// their own namespace that their selector matches (reference openshift 1.1).
-func (f *fleet) arrange() {
-	f.order = slices.Sorted(maps.Keys(f.machines))
-	f.members = make(map[string][]int, len(f.checks))
-	for key, check := range f.checks {
-		members := []int{}
-		for i, name := range f.order {
-			m := f.machines[name]
-			if m.target.ID.Namespace == check.policy.ID.Namespace && check.selector.Matches(m.labels) {
-				members = append(members, i)
-			}
-		}
-		f.members[key] = members
-	}
+	return policies, f.targets
 }
 
 // statusOf gives the status of a health check as last seen or written.

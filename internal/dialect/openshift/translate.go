@@ -43,6 +43,8 @@ type healthCheck struct {
 	selector labels.Selector
 	revision string
 	status   v1beta1.MachineHealthCheckStatus
+	// members are the places of the machines that it selects, in the roster.
+	members []int
 }
 
 // readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it
@@ -261,6 +263,9 @@ type machine struct {
 	labels labels.Set
 	// node is the name of the node that the machine refers to, if it does.
 	node string
+	// key is its namespace/name; selectedBy are the keys of the health checks that select it.
+	key        string
+	selectedBy []string
 }
 
 func readMachine(m *Machine) *machine {
