@@ -14,8 +14,12 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// coalesced is how long a loop gathers events before it passes.
-const coalesced = 10 * time.Millisecond
+// coalesced is how long a loop gathers events before it passes, and rested how long it rests after
+// a pass before events make it pass again.
+const (
+	coalesced = 10 * time.Millisecond
+	rested    = 100 * time.Millisecond
+)
 
 // track runs a loop over fleets in a bubble of time, and notes when each pass began.
 type track struct {
@@ -91,22 +95,36 @@ func TestLoopPassesAtTheStartAndWhenWoken(t *testing.T) {
 	})
 }
 
-// TestLoopGathersEventsWithoutEnd: events that never cease don't put a pass off.
+// TestLoopGathersEventsWithoutEnd: events that never cease don't put a pass off, and don't make it
+// pass without rest.
 func TestLoopGathersEventsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := runs(t, logr.Discard(), map[string]pass{"a": idle})
 		defer k.stop()
-		k.after(time.Second)
-		for range 30 {
+		for range 305 {
 			k.Wake("a")
 			k.after(time.Millisecond)
 		}
 		k.after(time.Second)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if got := len(k.passes["a"]); got < 3 || got > 5 {
-			t.Errorf("30 events in 30ms were %d passes, at %v", got-1, k.passes["a"])
-		}
+		k.wantPasses("events for 305ms", "a", coalesced, coalesced+rested, coalesced+2*rested, coalesced+3*rested)
+	})
+}
+
+// TestLoopActsWhileItRests: an instant that is due is kept, whatever events came just before.
+func TestLoopActsWhileItRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		due := clock().Add(50 * time.Millisecond)
+		k := runs(t, logr.Discard(), map[string]pass{"a": func(_ context.Context, n int) (time.Time, error) {
+			if n == 0 {
+				return due, nil
+			}
+			return time.Time{}, nil
+		}})
+		defer k.stop()
+		k.after(20 * time.Millisecond)
+		k.Wake("a")
+		k.after(time.Second)
+		k.wantPasses("the event waits for the pass that is due", "a", coalesced, 50*time.Millisecond)
 	})
 }
 
@@ -225,7 +243,7 @@ func TestOnePassAtATimeForEachFleet(t *testing.T) {
 			k.after(10 * time.Millisecond)
 		}
 		k.after(time.Minute)
-		k.wantPasses("what came during a pass is one pass after it", "a", coalesced, time.Second+coalesced)
+		k.wantPasses("what came during a pass is one pass after it", "a", coalesced, time.Second+coalesced+rested)
 		k.wantPasses("nobody woke it", "b", coalesced)
 		if together != 2 {
 			t.Error("fleets did not run beside each other")
