@@ -38,7 +38,9 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	}
 	var loop *engine.Loop
 	wake := func() { loop.Wake(cluster) }
-	repairs := ledger.NewClient(ledger.Config{Informers: manager.GetCache(), Writer: manager.GetClient(), Wake: wake})
+	repairs := ledger.NewClient(ledger.Config{
+		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(), Wake: wake,
+	})
 	machines := openshift.NewClient(openshift.Config{
 		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
 		Events: manager.GetEventRecorder("fettle"), Now: time.Now, Wake: wake,
@@ -46,6 +48,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	fleet := engine.New(engine.Config{
 		Dialects: []engine.Dialect{machines},
 		Ledger:   repairs,
+		Witness:  repairs,
 		Pruner:   repairs,
 		Remedies: map[string]engine.Remedy{
 			openshift.DeleteMachine: machinedelete.NewClient(v1beta1.GroupVersion.WithKind("Machine"), manager.GetClient()),

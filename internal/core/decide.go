@@ -126,10 +126,10 @@ func (d *deliberation) readLedger() {
 	d.collectJudgements()
 }
 
-// olderRepair orders repairs by their start, then by name.
+// olderRepair orders repairs as the ledger took them, then by their start and name.
 func (d *deliberation) olderRepair(a, b int) int {
 	p, q := &d.fleet.Repairs[a], &d.fleet.Repairs[b]
-	return cmp.Or(p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
+	return cmp.Or(cmp.Compare(p.Sequence, q.Sequence), p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
 }
 
 func (d *deliberation) remember(index int, r *Repair) {

@@ -21,6 +21,9 @@ type Repair struct {
 	// Retry counts the replacements that failed in a row before this one; 0 for a first repair.
 	Retry   int
 	Started time.Time
+	// Sequence orders repairs as the ledger took them. It is 0, before all others, for one of which
+	// that is not known any more.
+	Sequence uint64
 	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
 	Attempts    int
 	LastAttempt time.Time

@@ -65,7 +65,9 @@ type deed struct {
 	entry          *core.Entry
 	contemporaries []string
 
-	recorded  bool
+	recorded bool
+	// admitted is set when no limit stands against it, whoever else records repairs meanwhile.
+	admitted  bool
 	beginning core.Beginning
 	refused   error
 }
@@ -75,8 +77,12 @@ type deed struct {
 func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map[int]bool) (bool, error) {
 	deeds := deedsOf(w, d, blocked)
 	errs := inParallel(ctx, len(deeds), func(ctx context.Context, i int) error {
-		return e.perform(ctx, w, &deeds[i])
+		return e.recordRepair(ctx, w, &deeds[i])
 	})
+	errs = append(errs, e.admit(ctx, w, d, deeds))
+	errs = append(errs, inParallel(ctx, len(deeds), func(ctx context.Context, i int) error {
+		return e.begin(ctx, w, &deeds[i])
+	})...)
 	repeat := false
 	var happenings []core.Happening
 	for i := range deeds {
@@ -109,24 +115,59 @@ func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
 	return deeds
 }
 
-// perform records one repair and begins its remedy.
-func (e *Engine) perform(ctx context.Context, w *world, do *deed) error {
-	target := w.fleet.Targets[do.target]
-	if do.entry != nil {
-		repair, created, err := e.Ledger.Open(ctx, *do.entry)
-		if err != nil {
-			return fmt.Errorf("recording the repair of %s: %w", target.ID, err)
-		}
-		if !created {
-			return nil
-		}
+// recordRepair records one repair, unless it is recorded already.
+func (e *Engine) recordRepair(ctx context.Context, w *world, do *deed) error {
+	if do.entry == nil {
+		return nil
+	}
+	repair, created, err := e.Ledger.Open(ctx, *do.entry)
+	if err != nil {
+		return fmt.Errorf("recording the repair of %s: %w", w.fleet.Targets[do.target].ID, err)
+	}
+	if created {
 		repair.Contemporaries = do.contemporaries
 		do.repair, do.recorded = repair, true
 	}
-	return e.begin(ctx, w, do)
+	return nil
 }
 
+// admit asks which of the repairs may begin, all things considered that are recorded by now.
+func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []deed) error {
+	var targets []int
+	for i := range deeds {
+		if deeds[i].recorded {
+			targets = append(targets, deeds[i].target)
+		}
+	}
+	if !core.Contested(w.policies, &w.fleet, d, targets) {
+		for i := range deeds {
+			deeds[i].admitted = deeds[i].recorded
+		}
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	running, err := e.Witness.Running(limited)
+	if err != nil {
+		return fmt.Errorf("reading which repairs run: %w", err)
+	}
+	policies, fleet := core.Fenced(w.policies, w.fleet, running)
+	for _, a := range core.Decide(policies, fleet, e.Now()).Acts {
+		r := &fleet.Repairs[a.Repair]
+		for i := range deeds {
+			if do := &deeds[i]; do.repair.Namespace == r.Namespace && do.repair.Name == r.Name {
+				do.admitted = do.recorded
+			}
+		}
+	}
+	return nil
+}
+
+// begin calls the remedy of one repair.
 func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
+	if !do.admitted {
+		return nil
+	}
 	target := w.fleet.Targets[do.target]
 	name := w.policies[do.policy].Ladder[0].Remedy
 	remedy := e.Remedies[name]
@@ -160,6 +201,9 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
 	}
 	switch {
+	case !do.admitted:
+		e.Log.Info("repair waits, since others that were recorded meanwhile leave no room for it", "repair", do.repair.Name, "target", target.ID.String())
+		return nil, true
 	case do.refused != nil:
 		h.Kind, h.Text = core.Refused, do.refused.Error()
 		e.Log.Error(do.refused, "remedy was refused", "repair", do.repair.Name, "target", target.ID.String(), "attempts", do.repair.Attempts)

@@ -16,6 +16,7 @@ import (
 type Config struct {
 	Dialects []Dialect
 	Ledger   Ledger
+	Witness  Witness
 	Pruner   Pruner
 	// Remedies by the name that a ladder calls them.
 	Remedies map[string]Remedy

@@ -181,7 +181,49 @@ func TestUnreadableTargetTakesNobodysRoom(t *testing.T) {
 	if !errors.Is(err, errDown) {
 		t.Errorf("the error is %v", err)
 	}
-	s.wantDid("a can't be read, and b follows it", did, "read a", "read b", "record workers", "open b", "begin b", "tell begun b")
+	s.wantDid("a can't be read, and b follows it", did, "read a", "read b", "record workers", "open b", "read running", "begin b", "tell begun b")
+}
+
+// TestI3LimitsHoldAgainstAnotherLeader: what somebody else has recorded meanwhile takes its room,
+// though no cache shows it, and though its target is not seen here.
+func TestI3LimitsHoldAgainstAnotherLeader(t *testing.T) {
+	theirs := map[string]core.Target{
+		"of a target that is seen here": machine("b"),
+		"of a stranger":                 machine("stranger"),
+	}
+	for sentence, theirTarget := range theirs {
+		t.Run(sentence, func(t *testing.T) {
+			s := newStage(t)
+			s.machines.observes(machine("a", dead), machine("b"), machine("c"))
+			s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
+			other := running(theirTarget)
+			s.ledger.stored[other.Name] = other
+			did, next := s.passes()
+			s.wantDid("the other repair was there first", did, "read a", "record workers", "open a", "read running")
+			if !next.Equal(noon.Add(time.Second)) {
+				t.Errorf("the next look is at %s", next)
+			}
+			delete(s.ledger.stored, other.Name)
+			did, _ = s.passes()
+			s.wantDid("there is room now", did, "read a", "record workers", "read running", "begin a", "tell begun a")
+		})
+	}
+}
+
+// TestNothingBeginsOnALedgerThatCannotBeRead from the API server itself, where there is a limit.
+func TestNothingBeginsOnALedgerThatCannotBeRead(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("a", dead))
+	s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
+	s.refuse["read running"] = errDown
+	did, _, err := s.tries()
+	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "which repairs run") {
+		t.Errorf("the error is %v", err)
+	}
+	s.wantDid("it is recorded and waits", did, "read a", "record workers", "open a", "read running")
+	delete(s.refuse, "read running")
+	did, _ = s.passes()
+	s.wantDid("it goes on", did, "read a", "record workers", "read running", "begin a", "tell begun a")
 }
 
 // TestNodeThatIsGoneIsNotLookedForAgain while nothing may be done about it.

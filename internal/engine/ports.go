@@ -40,6 +40,12 @@ type Ledger interface {
 	Amend(ctx context.Context, r core.Repair, text string) error
 }
 
+// Witness tells what the ledger has, from the API server itself.
+type Witness interface {
+	// Running gives the repairs that have not ended, with whatever was recorded before the call.
+	Running(ctx context.Context) ([]core.Repair, error)
+}
+
 // Pruner deletes entries whose time is over. Deleting a missing one is no error.
 type Pruner interface {
 	Drop(ctx context.Context, r core.Repair) error

@@ -65,7 +65,7 @@ func (s *stage) dialect(kind string) *dialect {
 // restart has a new process take over, which remembers nothing.
 func (s *stage) restart() {
 	s.Engine = engine.New(engine.Config{
-		Dialects: s.dialects, Ledger: s.ledger, Pruner: s.ledger, Remedies: s.remedies,
+		Dialects: s.dialects, Ledger: s.ledger, Witness: s.ledger, Pruner: s.ledger, Remedies: s.remedies,
 		Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Now: func() time.Time { return s.now }, Log: logr.Discard(),
 	})
 }
@@ -175,6 +175,8 @@ type ledger struct {
 	stored map[string]core.Repair
 	cached []core.Repair
 	inStep core.Tri
+	// taken counts the entries ever made.
+	taken uint64
 }
 
 func (l *ledger) Entries() ([]core.Repair, core.Tri) { return slices.Clone(l.cached), l.inStep }
@@ -192,6 +194,8 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
 		Retry: e.Retry, Started: e.Started,
 	}
+	l.taken++
+	r.Sequence = l.taken
 	l.stored[e.Name] = r
 	return r, true, nil
 }
@@ -218,6 +222,22 @@ func (l *ledger) Drop(ctx context.Context, r core.Repair) error {
 	defer l.stage.mu.Unlock()
 	delete(l.stored, r.Name)
 	return nil
+}
+
+// Running reads what is stored, whatever the cache shows.
+func (l *ledger) Running(ctx context.Context) ([]core.Repair, error) {
+	if err := l.stage.do(ctx, "read running"); err != nil {
+		return nil, err
+	}
+	l.stage.mu.Lock()
+	defer l.stage.mu.Unlock()
+	var running []core.Repair
+	for _, r := range l.stored {
+		if r.Running() {
+			running = append(running, r)
+		}
+	}
+	return running, nil
 }
 
 // of gives the repairs of a target as they are stored.

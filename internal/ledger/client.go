@@ -24,7 +24,9 @@ const Kind = "repairs.fettle.io"
 // Config is what a Client needs. Every field is required.
 type Config struct {
 	Informers cache.Informers
-	Writer    client.Client
+	// Live reads from the API server itself.
+	Live   client.Reader
+	Writer client.Client
 	// Wake is called when somebody has deleted an entry or changed how far it has come.
 	Wake func()
 }
@@ -121,6 +123,28 @@ func (c *Client) Entries() ([]core.Repair, core.Tri) {
 		entries = append(entries, r)
 	}
 	return entries, core.Yes
+}
+
+// chunk is how many Repairs are read in one call.
+const chunk = 500
+
+// Running gives the repairs that have not ended, as the API server itself has them.
+func (c *Client) Running(ctx context.Context) ([]core.Repair, error) {
+	var running []core.Repair
+	list := &v1alpha1.RepairList{}
+	for {
+		if err := c.Live.List(ctx, list, client.Limit(chunk), client.Continue(list.Continue)); err != nil {
+			return nil, fmt.Errorf("listing Repairs: %w", err)
+		}
+		for i := range list.Items {
+			if r := read(&list.Items[i]); r.Running() {
+				running = append(running, r)
+			}
+		}
+		if list.Continue == "" {
+			return running, nil
+		}
+	}
 }
 
 // Open creates an entry, or returns false when there is one of that name.

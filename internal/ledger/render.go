@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"strconv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -50,6 +52,7 @@ func read(r *v1alpha1.Repair) core.Repair {
 		Retry:    int(r.Spec.Retry),
 		Started:  r.Spec.StartedAt.Time,
 		Attempts: int(r.Status.Attempts),
+		Sequence: sequence(r),
 	}
 	if r.Spec.Owner != nil {
 		out.Owner = identity(*r.Spec.Owner)
@@ -65,6 +68,19 @@ func read(r *v1alpha1.Repair) core.Repair {
 		out.Ended = r.Status.FinishedAt.Time
 	}
 	return out
+}
+
+// sequence is the revision at which a Repair was created. It is lost with the first change, which is
+// that of an attempt or an end.
+func sequence(r *v1alpha1.Repair) uint64 {
+	if r.Status.Attempts > 0 || r.Status.FinishedAt != nil {
+		return 0
+	}
+	revision, err := strconv.ParseUint(r.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
 }
 
 func identity(r v1alpha1.ObjectReference) core.ID {

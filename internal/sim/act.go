@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -20,8 +21,9 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 			e.repeat = true
 		}
 	}
+	var begin []beginning
 	for _, a := range p.decision.Acts {
-		w.begin(a.Target, p.fleet.Repairs[a.Repair])
+		begin = append(begin, beginning{a.Target, p.fleet.Repairs[a.Repair]})
 	}
 	for _, s := range p.decision.Starts {
 		t := &p.fleet.Targets[s.Target]
@@ -33,13 +35,49 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 			r.Name = e.name + "-" + r.Name
 		}
 		if w.create(r) {
-			w.begin(s.Target, r)
+			begin = append(begin, beginning{s.Target, r})
 		}
+	}
+	for _, b := range w.admitted(begin) {
+		w.begin(b.target, b.repair)
 	}
 	if w.crashed {
 		e.forget()
 	}
 	return w.writes
+}
+
+// beginning is a remedy that may begin.
+type beginning struct {
+	target int
+	repair core.Repair
+}
+
+// admitted are those that the fence lets through, now that all are recorded.
+func (w *writer) admitted(begin []beginning) []beginning {
+	u := w.universe
+	if w.crashed || u.setup.Faults.NoFence {
+		return begin
+	}
+	var targets []int
+	for _, b := range begin {
+		targets = append(targets, b.target)
+	}
+	if !core.Contested(u.setup.Policies, &w.plan.fleet, w.plan.decision, targets) {
+		return begin
+	}
+	running := slices.DeleteFunc(slices.Clone(u.truth.ledger), func(r core.Repair) bool { return !r.Running() })
+	admitted := map[string]bool{}
+	policies, fleet := core.Fenced(u.setup.Policies, w.plan.fleet, running)
+	for _, a := range u.setup.Faults.decide(policies, fleet, at(u.truth.now)).Acts {
+		admitted[fleet.Repairs[a.Repair].Name] = true
+	}
+	return slices.DeleteFunc(begin, func(b beginning) bool {
+		if !admitted[b.repair.Name] {
+			w.plan.engine.repeat = true
+		}
+		return !admitted[b.repair.Name]
+	})
 }
 
 // writer makes the writes of one pass, until the process crashes.

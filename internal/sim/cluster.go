@@ -40,10 +40,12 @@ type cluster struct {
 	now      int
 	machines []machine
 	ledger   []core.Repair
+	// taken counts the entries that the ledger ever had.
+	taken uint64
 }
 
 func (c *cluster) clone() *cluster {
-	return &cluster{now: c.now, machines: slices.Clone(c.machines), ledger: slices.Clone(c.ledger)}
+	return &cluster{now: c.now, machines: slices.Clone(c.machines), ledger: slices.Clone(c.ledger), taken: c.taken}
 }
 
 // at is the instant of a tick.
@@ -56,7 +58,8 @@ func (c *cluster) create(r core.Repair) bool {
 	if c.entry(r.Name) >= 0 {
 		return false
 	}
-	r.Contemporaries = nil
+	c.taken++
+	r.Contemporaries, r.Sequence = nil, c.taken
 	c.ledger = append(c.ledger, r)
 	return true
 }

@@ -20,10 +20,19 @@ type Faults struct {
 	BlindDelete bool
 	// OwnNames gives repairs names that no other leader would choose.
 	OwnNames bool
+	// NoFence begins what it has recorded without a look at what others have.
+	NoFence bool
 	// Hasty passes before its caches are in step.
 	Hasty bool
 	// NoSecondLook doesn't pass again after it has ended a repair.
 	NoSecondLook bool
+}
+
+func (f *Faults) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
+	if f.Decide != nil {
+		return f.Decide(policies, fleet, now)
+	}
+	return core.Decide(policies, fleet, now)
 }
 
 // engine is one leader with its caches, each of which may lag on its own.
@@ -140,10 +149,7 @@ func (e *engine) look(u *Universe) *plan {
 }
 
 func (p *plan) decide(u *Universe, now time.Time) {
-	decide := u.setup.Faults.Decide
-	if decide == nil {
-		decide = core.Decide
-	}
+	decide := u.setup.Faults.decide
 	for _, m := range u.truth.machines {
 		p.sick = append(p.sick, m.sick(u.truth.now))
 	}

@@ -59,6 +59,7 @@ func smallWorlds() map[string]world {
 		"a ledger that loses things": {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 2, Erasures: 1, Crashes: 1}, 13},
 		"refused deletions":          {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 3, Refusals: 1, Flaps: 1}, 10},
 		"a control plane":            {sim.Setup{Policies: policies, Machines: 3, NotReady: 3, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1}, 13},
+		"two leaders":                {sim.Setup{Policies: policies, Machines: 3, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
 		"an unknown quorum":          {sim.Setup{Policies: policies, Machines: 3, NotReady: 3, Ticks: 3, ControlPlane: 2, Flaps: 1}, 11},
 	}
 }
@@ -92,7 +93,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		but   []string
 	}{
 		"no memory of what was done": {
-			sim.Setup{Policies: one, NotReady: 2, Ticks: 3, Flaps: 1}, sim.Faults{NoMemory: true}, "I3", []string{"I8", "convergence"},
+			sim.Setup{Policies: one, NotReady: 2, Ticks: 3, Flaps: 1}, sim.Faults{NoMemory: true, NoFence: true}, "I3", []string{"I8", "convergence"},
 		},
 		"no memory, seen otherwise":     {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{NoMemory: true}, "I8", nil},
 		"no gate for what is in flight": {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{Decide: heedless}, "I3", nil},
@@ -103,6 +104,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"no live read":          {sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Flaps: 1}, sim.Faults{NoLiveRead: true}, "I5", nil},
 		"no live read of nodes": {sim.Setup{Policies: one, Vanishings: 2}, sim.Faults{NoLiveRead: true}, "I5", nil},
 		"names of one's own":    {sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Leaders: 2}, sim.Faults{OwnNames: true}, "I2", nil},
+		"two leaders, no fence": {sim.Setup{Policies: one, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, sim.Faults{NoFence: true}, "I3", nil},
 		"caches out of step":    {sim.Setup{Policies: one, NotReady: 1, Ticks: 2, Crashes: 1}, sim.Faults{Hasty: true}, "I1", nil},
 		"too early":             {sim.Setup{Policies: one, NotReady: 1, Ticks: 2}, sim.Faults{Decide: early}, "I5", nil},
 		"no second look": {

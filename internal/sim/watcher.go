@@ -44,7 +44,7 @@ func (u *Universe) watchControlPlane(before *cluster, slot int) {
 	}
 }
 
-// watchLimits: I3. With several leaders at once only the names of repairs are left to keep order.
+// watchLimits: I3, also with several leaders at once.
 func (u *Universe) watchLimits(p *plan, before *cluster, policy *core.Policy, slot int) {
 	if policy.Paused || policy.Problem != "" {
 		u.complain("I3: m%d was deleted though policy %s permits nothing", slot, policy.ID.Name)
@@ -57,9 +57,6 @@ func (u *Universe) watchLimits(p *plan, before *cluster, policy *core.Policy, sl
 	}
 	if most := policy.ShortCircuit.MaxUnhealthy.FloorOf(len(policy.Members)); unhealthy > most {
 		u.complain("I3: m%d was deleted for policy %s while its engine knew of %d unhealthy, more than %d", slot, policy.ID.Name, unhealthy, most)
-	}
-	if len(u.engines) > 1 {
-		return
 	}
 	out := 0
 	for _, i := range policy.Members {

@@ -1,0 +1,121 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestI3FencedLimits: of what two leaders have recorded, as much begins as the limits allow, and
+// both of them say which.
+func TestI3FencedLimits(t *testing.T) {
+	sick := func(name string) core.Target { return machine(name, dead) }
+	recorded := func(of core.Target, sequence uint64, changes ...func(*core.Repair)) core.Repair {
+		r := core.Repair{
+			Namespace: of.ID.Namespace, Name: core.RepairName(of.ID, 1), Target: of.ID, Policy: policy("workers", nil).ID, Owner: of.Owner,
+			Started: noon, Sequence: sequence,
+		}
+		for _, change := range changes {
+			change(&r)
+		}
+		return r
+	}
+	earlier := func(r *core.Repair) { r.Started = ago(time.Second) }
+	a, b, c := sick("a"), sick("b"), sick("c")
+	leaving := sick("leaving")
+	leaving.Deleting = true
+	well := machine("well")
+	cases := map[string]struct {
+		reason  string
+		most    int
+		targets []core.Target
+		running []core.Repair
+		want    []string
+	}{
+		"alone": {
+			"nobody else has recorded anything", 1, []core.Target{a, b}, []core.Repair{recorded(a, 7)}, []string{"a"},
+		},
+		"the ledger's order": {
+			"clocks of two leaders differ, and the ledger has one order", 1,
+			[]core.Target{a, b}, []core.Repair{recorded(a, 8, earlier), recorded(b, 7)}, []string{"b"},
+		},
+		"an old one": {
+			"of one that has changed since, it is not known when it came, so it came first", 1,
+			[]core.Target{a, b}, []core.Repair{recorded(a, 7), recorded(b, 0)}, []string{"b"},
+		},
+		"room for two": {
+			"the third waits", 2,
+			[]core.Target{a, b, c}, []core.Repair{recorded(c, 7), recorded(a, 8), recorded(b, 9)}, []string{"c", "a"},
+		},
+		"one is leaving": {
+			"what has begun takes its room", 1, []core.Target{a, leaving}, []core.Repair{recorded(leaving, 7), recorded(a, 8)}, nil,
+		},
+		"a target that is not seen here": {
+			"it takes its room all the same", 1, []core.Target{a}, []core.Repair{recorded(c, 7), recorded(a, 8)}, nil,
+		},
+		"two repairs of strangers": {
+			"each takes its room", 3, []core.Target{a, well},
+			[]core.Repair{recorded(b, 6), recorded(c, 7), recorded(a, 8)}, []string{"a"},
+		},
+		"recovered meanwhile": {
+			"nothing asks for it any more", 1, []core.Target{well}, []core.Repair{recorded(well, 7)}, nil,
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			members := make([]int, len(tc.targets))
+			for i := range members {
+				members[i] = i
+			}
+			p := policy("workers", members, maxInFlight(core.Count(tc.most)))
+			fleet := core.Fleet{Observed: core.Yes, Targets: tc.targets}
+			policies, fenced := core.Fenced([]core.Policy{p}, fleet, tc.running)
+			var begin []string
+			for _, act := range core.Decide(policies, fenced, noon).Acts {
+				begin = append(begin, fenced.Repairs[act.Repair].Target.Name)
+			}
+			if diff := cmp.Diff(tc.want, begin); diff != "" {
+				t.Errorf("%s; what may begin (-want +got):\n%s", tc.reason, diff)
+			}
+			if len(p.Members) != len(tc.targets) || len(fleet.Targets) != len(tc.targets) || fleet.Repairs != nil {
+				t.Error("the world that it was made from has changed")
+			}
+		})
+	}
+}
+
+// TestContested: the ledger is read live only where somebody else could take the room.
+func TestContested(t *testing.T) {
+	sick := machine("a", dead)
+	member := sick
+	member.ControlPlane = true
+	both := []int{0, 1}
+	limited := policy("limited", both, maxInFlight(core.Percent(50)))
+	unlimited := policy("unlimited", both, maxInFlight(core.Unlimited()))
+	cases := map[string]struct {
+		target   core.Target
+		policies []core.Policy
+		want     bool
+	}{
+		"a limit":                         {sick, []core.Policy{limited}, true},
+		"no limit":                        {sick, []core.Policy{unlimited}, false},
+		"no limit, and the control plane": {member, []core.Policy{unlimited}, true},
+		"a limit of others":               {sick, []core.Policy{unlimited, policy("second", []int{1})}, false},
+		"a limit of a dry run":            {sick, []core.Policy{unlimited, policy("dry", both, dryRun)}, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			fleet := core.Fleet{Observed: core.Yes, Targets: []core.Target{tc.target, machine("other")}}
+			d := core.Decide(tc.policies, fleet, noon)
+			if got := core.Contested(tc.policies, &fleet, d, []int{0}); got != tc.want {
+				t.Errorf("contested: %t", got)
+			}
+			if core.Contested(tc.policies, &fleet, d, nil) {
+				t.Error("nothing is to begin, and it is contested")
+			}
+		})
+	}
+}
