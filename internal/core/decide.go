@@ -181,7 +181,7 @@ func judgementsOn(troubled []bool, verdicts []Verdict) judgements {
 	all := make([]int32, from[len(troubled)+1])
 	for i := range verdicts {
 		if t := verdicts[i].Target; troubled[t] {
-			all[from[t+1]] = int32(i) //nolint:gosec // nobody has 2^31 verdicts
+			all[from[t+1]] = int32(i)
 			from[t+1]++
 		}
 	}

@@ -4,9 +4,11 @@ package core
 type Happening struct {
 	Kind   HappeningKind
 	Policy ID
-	// Target is the zero ID for what happens to a policy as a whole.
+	// Target is the zero ID for what happens to a policy as a whole, or to several Targets.
 	Target ID
 	Node   string
+	// Targets are set instead of Target when as many are told together; Text is then about the first.
+	Targets []ID
 	// Gate is set for Held.
 	Gate Gate
 	// Text says in a sentence what happened and why.

@@ -33,6 +33,7 @@ type Engine struct {
 
 	memory  core.Memory
 	journal core.Journal
+	digest  core.Digest
 }
 
 // New makes an engine that remembers nothing yet.
@@ -60,7 +61,7 @@ func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 	repeat, acted := e.act(ctx, w, decision, blocked)
 	nextDrop, dropped := e.prune(ctx, w)
 
-	next := earliest(decision.NextAt, nextDrop)
+	next := earliest(earliest(decision.NextAt, nextDrop), e.digest.NextAt())
 	// What has ended made room that this decision could not count on.
 	if repeat || unsure || len(decision.Finishes) > 0 {
 		next = earliest(next, w.now.Add(again))
@@ -216,10 +217,14 @@ func blockMembers(blocked map[int]bool, members []int) {
 	}
 }
 
+// announce tells people, by the dialect of each policy. What was gathered about one that is gone by
+// now is of no use to anybody.
 func (e *Engine) announce(w *world, happenings []core.Happening) {
 	told := map[Dialect][]core.Happening{}
-	for _, h := range happenings {
-		told[w.dialectOf[h.Policy]] = append(told[w.dialectOf[h.Policy]], h)
+	for _, h := range e.digest.Take(happenings, w.now) {
+		if of := w.dialectOf[h.Policy]; of != nil {
+			told[of] = append(told[of], h)
+		}
 	}
 	for dialect, hs := range told {
 		dialect.Announce(hs)

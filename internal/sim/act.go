@@ -47,6 +47,16 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	return w.writes
 }
 
+// writer makes the writes of one pass, until the process crashes.
+type writer struct {
+	universe *Universe
+	plan     *plan
+	left     int
+	refused  bool
+	writes   int
+	crashed  bool
+}
+
 // beginning is a remedy that may begin.
 type beginning struct {
 	target int
@@ -78,16 +88,6 @@ func (w *writer) admitted(begin []beginning) []beginning {
 		}
 		return !admitted[b.repair.Name]
 	})
-}
-
-// writer makes the writes of one pass, until the process crashes.
-type writer struct {
-	universe *Universe
-	plan     *plan
-	left     int
-	refused  bool
-	writes   int
-	crashed  bool
 }
 
 // may tells whether one more write is made.

@@ -384,7 +384,7 @@ func TestAnnounceEmitsEvents(t *testing.T) {
 	c.Announce([]core.Happening{happening(core.Begun, "100% sure"), {Kind: core.Restricted, Policy: aCheck, Text: "why"}})
 	want := []string{
 		"Normal|MachineDeleted|Remediate|machine.openshift.io/v1beta1|Machine|machines/m|m-uid|" +
-			"MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, and its owner replaces it: 100% sure",
+			"MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: 100% sure",
 		"Warning|RemediationRestricted|Remediate|machine.openshift.io/v1beta1|MachineHealthCheck|machines/workers|check-uid|Repairs are stopped: why",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {

@@ -1,6 +1,8 @@
 package openshift
 
 import (
+	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +30,13 @@ const (
 func eventFor(h core.Happening) event {
 	of := "MachineHealthCheck " + h.Policy.Namespace + "/" + h.Policy.Name
 	e := event{regarding: h.Target, action: remediateAction}
+	if len(h.Targets) > 0 {
+		e.regarding = h.Policy
+	}
 	switch h.Kind {
 	case core.Suspected:
 		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
-		e.note = of + ": machine " + h.Target.Name + nodeText(h) + " is not healthy: " + h.Text
+		e.note = of + ": " + subject(h) + " not healthy" + because(h)
 	case core.Restricted:
 		e.regarding, e.warning, e.reason = h.Policy, true, "RemediationRestricted"
 		e.note = "Repairs are stopped: " + h.Text
@@ -40,16 +45,16 @@ func eventFor(h core.Happening) event {
 		e.note = "Nothing is repaired, since this health check can't be followed: " + h.Text
 	case core.Held:
 		e.reason = heldReason(h.Gate)
-		e.note = of + ": machine " + h.Target.Name + nodeText(h) + " is unhealthy and is not repaired: " + h.Text
+		e.note = of + ": " + subject(h) + " unhealthy and not repaired" + because(h)
 	case core.Begun:
 		e.reason = "MachineDeleted"
-		e.note = of + ": machine " + h.Target.Name + nodeText(h) + " is being deleted, and its owner replaces it: " + h.Text
+		e.note = of + ": " + subject(h) + " being deleted, for the owner to replace" + because(h)
 	case core.Refused:
 		e.warning, e.reason = true, "MachineDeletionFailed"
-		e.note = of + ": deleting machine " + h.Target.Name + nodeText(h) + " was refused and is tried again after a pause: " + h.Text
+		e.note = of + ": " + subject(h) + " not deleted yet, since that was refused; it is tried again after a pause" + because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
-		e.note = of + ": machine " + h.Target.Name + nodeText(h) + " would be deleted, were it not for the annotation " + v1beta1.DryRunAnnotation + ": " + h.Text
+		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a deletion would begin now: " + subject(h) + " unhealthy" + because(h)
 	}
 	return e
 }
@@ -61,11 +66,38 @@ func heldReason(g core.Gate) string {
 	return "RemediationHeld" + g.String()
 }
 
-func nodeText(h core.Happening) string {
-	if h.Node == "" {
-		return ""
+// subject names who it is about, up to the verb.
+func subject(h core.Happening) string {
+	if n := len(h.Targets); n > 0 {
+		return fmt.Sprintf("%d machines (%s) are", n, namesOf(h.Targets))
 	}
-	return " (node " + h.Node + ")"
+	if h.Node == "" {
+		return "machine " + h.Target.Name + " is"
+	}
+	return "machine " + h.Target.Name + " (node " + h.Node + ") is"
+}
+
+// because gives the reason, which for several machines is that of the first.
+func because(h core.Happening) string {
+	if len(h.Targets) > 0 {
+		return "; of the first, " + h.Text
+	}
+	return ": " + h.Text
+}
+
+// mostNames are as many as a person reads.
+const mostNames = 10
+
+func namesOf(targets []core.ID) string {
+	var names []string
+	for _, t := range targets[:min(len(targets), mostNames)] {
+		names = append(names, t.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(targets) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // longestNote is what the API server takes.

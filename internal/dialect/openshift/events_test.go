@@ -1,6 +1,7 @@
 package openshift
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -49,29 +50,41 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		},
 		"a machine that nobody owns": {
 			held(core.NoOwner), "Normal",
-			event{regarding: aTarget, reason: "SkippedNoController", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and is not repaired: why"},
+			event{regarding: aTarget, reason: "SkippedNoController", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a machine that a gate holds": {
 			held(core.QuorumUnknown), "Normal",
-			event{regarding: aTarget, reason: "RemediationHeldQuorumUnknown", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and is not repaired: why"},
+			event{regarding: aTarget, reason: "RemediationHeldQuorumUnknown", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a machine for which there is no remedy": {
 			held(core.NoRemedy), "Normal",
-			event{regarding: aTarget, reason: "RemediationHeldNoRemedy", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and is not repaired: why"},
+			event{regarding: aTarget, reason: "RemediationHeldNoRemedy", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a repair that begins": {
 			happening(core.Begun, "why"), "Normal",
-			event{regarding: aTarget, reason: "MachineDeleted", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, and its owner replaces it: why"},
+			event{regarding: aTarget, reason: "MachineDeleted", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
 		},
 		"a deletion that is refused": {
 			happening(core.Refused, "why"), "Warning",
-			event{regarding: aTarget, warning: true, reason: "MachineDeletionFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: deleting machine m (node m-node) was refused and is tried again after a pause: why"},
+			event{regarding: aTarget, warning: true, reason: "MachineDeletionFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not deleted yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a rehearsal": {
 			happening(core.Rehearsed, "why"), "Normal",
-			event{regarding: aTarget, reason: "DryRun", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) would be deleted, were it not for the annotation fettle.io/dry-run: why"},
+			event{regarding: aTarget, reason: "DryRun", action: "Remediate", note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a deletion would begin now: machine m (node m-node) is unhealthy: why"},
 		},
 	}
+	several := core.Happening{Kind: core.Begun, Policy: aCheck, Text: "why"}
+	for i := range 12 {
+		several.Targets = append(several.Targets, core.ID{Kind: "Machine", Namespace: "machines", Name: fmt.Sprint("m", i)})
+	}
+	cases["several that begin together"] = struct {
+		happening core.Happening
+		kind      string
+		want      event
+	}{several, "Normal", event{
+		regarding: aCheck, reason: "MachineDeleted", action: "Remediate",
+		note: "MachineHealthCheck machines/workers: 12 machines (m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more) are being deleted, for the owner to replace; of the first, why",
+	}}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			got := eventFor(tc.happening)

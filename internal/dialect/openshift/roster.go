@@ -3,8 +3,6 @@ package openshift
 import (
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Matching a selector costs more than everything else that a change of the fleet does. So each
@@ -63,7 +61,7 @@ func (f *fleet) dismiss(key string) {
 }
 
 func (h *healthCheck) selects(m *machine) bool {
-	return h.policy.ID.Namespace == m.target.ID.Namespace && h.selector.Matches(labels.Set(m.labels))
+	return h.policy.ID.Namespace == m.target.ID.Namespace && h.selector.Matches(m.labels)
 }
 
 // arrange numbers the members of each health check by their place in the roster.
