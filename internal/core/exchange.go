@@ -18,6 +18,15 @@ type Observation struct {
 type PolicyReport struct {
 	Policy Policy
 	Tally  Tally
+	// Concerns are some of the members that are not healthy, those first that need a repair.
+	Concerns []Concern
+}
+
+// Concern is one member of a policy that is not healthy. Text says how it stands, without its name,
+// in the same words as long as that lasts.
+type Concern struct {
+	Target ID
+	Text   string
 }
 
 // Entry is a repair to be recorded.

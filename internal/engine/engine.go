@@ -189,9 +189,9 @@ func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
 // status of a policy that selects them could not be written.
 func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int]bool, error) {
 	reports := map[Dialect][]core.PolicyReport{}
-	for i := range w.policies {
-		of := w.dialectOf[w.policies[i].ID]
-		reports[of] = append(reports[of], core.PolicyReport{Policy: w.policies[i], Tally: d.Tallies[i]})
+	for _, r := range d.Reports(w.policies, &w.fleet) {
+		of := w.dialectOf[r.Policy.ID]
+		reports[of] = append(reports[of], r)
 	}
 	blocked := map[int]bool{}
 	var errs []error

@@ -51,8 +51,27 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 			v1beta1.StormCooldownAnnotation + ")"
 	default:
 		c.Status = string(corev1.ConditionTrue)
+		c.Message = concerns(r)
 	}
 	return c
+}
+
+// concerns says who is not healthy and what becomes of them; it is empty when all is well.
+func concerns(r core.PolicyReport) string {
+	if len(r.Concerns) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d machines are not healthy: ", r.Tally.Unhealthy(), r.Tally.Total)
+	for i, c := range r.Concerns {
+		if i > 0 {
+			text += "; "
+		}
+		text += c.Target.Name + " " + c.Text
+	}
+	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // withCondition replaces one condition, keeps those of others, and sorts them by type. The

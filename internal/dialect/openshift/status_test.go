@@ -25,6 +25,14 @@ func report(healthy int, tally func(*core.Tally), changes ...func(*core.Policy))
 	return r
 }
 
+// concerned adds concerns: a name and how it stands, and so on.
+func concerned(r core.PolicyReport, texts ...string) core.PolicyReport {
+	for i := 0; i < len(texts); i += 2 {
+		r.Concerns = append(r.Concerns, core.Concern{Target: core.ID{Name: texts[i]}, Text: texts[i+1]})
+	}
+	return r
+}
+
 func coolingDown(t *core.Tally) { t.CoolingDown, t.ResumeAt = true, noon.Add(5*time.Second) }
 
 func broken(problem string) func(*core.Policy) {
@@ -46,6 +54,15 @@ func TestRemediationAllowed(t *testing.T) {
 		},
 		"some unhealthy": {
 			reason: "the number shows how many more may fail", report: report(7, nil), want: v1beta1.Condition{Status: "True"}, allowed: 1,
+		},
+		"who is unhealthy": {
+			reason: "a description of the health check says what goes on",
+			report: concerned(report(7, nil), "a", "is being repaired", "b", "may become unhealthy (UnhealthyCondition)"),
+			want: v1beta1.Condition{
+				Status:  "True",
+				Message: "3 of 10 machines are not healthy: a is being repaired; b may become unhealthy (UnhealthyCondition); and 1 more",
+			},
+			allowed: 1,
 		},
 		"as many unhealthy as may be": {
 			reason: "repairs go on at the limit, though no more may fail, as in today's controller", report: report(6, nil),

@@ -1,0 +1,73 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestReports: a policy's report names some of those who are not healthy, and how they stand.
+func TestReports(t *testing.T) {
+	deleting := func(t *core.Target) { t.Deleting = true }
+	orphan := func(t *core.Target) { t.Owner = core.ID{} }
+	unseen := func(t *core.Target) { t.Node.State = core.NodeUnseen }
+	suspect := ready("False", ago(time.Minute))
+	begun := machine("begun", dead, deleting)
+	repair := core.Repair{Namespace: "machines", Name: core.RepairName(begun.ID, 1), Target: begun.ID, Policy: policy("workers", nil).ID, Owner: pool, Started: noon}
+	cases := map[string]struct {
+		targets []core.Target
+		most    int
+		want    []string
+	}{
+		"all well":          {[]core.Target{machine("a"), machine("b")}, 1, nil},
+		"one is repaired":   {[]core.Target{machine("a"), machine("b", dead)}, 1, []string{"b is being repaired"}},
+		"one is already":    {[]core.Target{begun, machine("b")}, 1, []string{"begun is being repaired"}},
+		"somebody's doing":  {[]core.Target{machine("a", dead, deleting)}, 1, []string{"a is being deleted"}},
+		"one has its turn":  {[]core.Target{machine("a", dead), machine("b", dead)}, 1, []string{"a is being repaired", "b is unhealthy (UnhealthyCondition) and held back by InFlightLimit"}},
+		"nobody owns one":   {[]core.Target{machine("a", dead, orphan)}, 1, []string{"a is unhealthy (UnhealthyCondition) and held back by NoOwner"}},
+		"one may recover":   {[]core.Target{machine("a", suspect)}, 1, []string{"a may become unhealthy (UnhealthyCondition)"}},
+		"one is unseen":     {[]core.Target{machine("a", unseen)}, 1, []string{"a can't be judged (NodeUnconfirmed)"}},
+		"the sick go first": {[]core.Target{machine("a", suspect), machine("b", dead)}, 1, []string{"b is being repaired", "a may become unhealthy (UnhealthyCondition)"}},
+	}
+	var many []core.Target
+	for i := range 9 {
+		many = append(many, machine(fmt.Sprint("m", i), suspect))
+	}
+	cases["some of many"] = struct {
+		targets []core.Target
+		most    int
+		want    []string
+	}{many, 1, []string{
+		"m0 may become unhealthy (UnhealthyCondition)", "m1 may become unhealthy (UnhealthyCondition)", "m2 may become unhealthy (UnhealthyCondition)",
+		"m3 may become unhealthy (UnhealthyCondition)", "m4 may become unhealthy (UnhealthyCondition)",
+	}}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			members := make([]int, len(tc.targets))
+			for i := range members {
+				members[i] = i
+			}
+			policies := []core.Policy{policy("idle", nil), policy("workers", members, maxInFlight(core.Count(tc.most)))}
+			fleet := core.Fleet{Observed: core.Yes, Targets: tc.targets, Repairs: []core.Repair{repair}}
+			if tc.targets[0].ID != begun.ID {
+				fleet.Repairs = nil
+			}
+			d := core.Decide(policies, fleet, noon)
+			reports := d.Reports(policies, &fleet)
+			var got []string
+			for _, c := range reports[1].Concerns {
+				got = append(got, c.Target.Name+" "+c.Text)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("concerns (-want +got):\n%s", diff)
+			}
+			if reports[0].Concerns != nil || reports[1].Policy.ID.Name != "workers" || reports[1].Tally != d.Tallies[1] {
+				t.Errorf("the reports are not those of the policies: %+v", reports)
+			}
+		})
+	}
+}
