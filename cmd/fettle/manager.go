@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,8 +19,8 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
-	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
 	"github.com/fettle-io/fettle/internal/served"
 )
@@ -101,23 +99,23 @@ func managerOptions(o controllerOptions, log logr.Logger) ctrl.Options {
 	}
 }
 
-// trim reduces what is watched to what is read, before a cache keeps it.
+// trim reduces what is watched to what is read, before a cache keeps it. What decodes lean comes so.
 func trim(obj any) (any, error) {
 	switch obj.(type) {
-	case *corev1.Node:
-		return node.Trim(obj)
-	case *openshift.Machine:
-		return openshift.TrimMachine(obj)
+	case *lean.Node, *openshift.Machine:
+		return obj, nil
 	case *v1alpha1.Repair:
 		return ledger.Trim(obj)
 	}
 	return cache.TransformStripManagedFields()(obj)
 }
 
+// newScheme has the kinds that are read and written as Go types. Of core/v1 it has the lean ones alone:
+// leader election and events bring clients of their own.
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	utilruntime.Must(metav1.AddMetaToScheme(s))
+	utilruntime.Must(lean.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
 	utilruntime.Must(openshift.AddToScheme(s))
 	return s

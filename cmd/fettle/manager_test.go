@@ -1,30 +1,32 @@
 package main
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 var managed = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
 
-// TestEverythingWatchedIsTrimmed: each kind by those who know what is read of it, and all others of
-// their managed fields.
+// TestEverythingWatchedIsTrimmed: nodes and machines are decoded lean, repairs are trimmed by those who
+// know what is read of them, and all others lose their managed fields.
 func TestEverythingWatchedIsTrimmed(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"a": "b"}, ManagedFields: managed}}
-	n.Status.Images = make([]corev1.ContainerImage, 40)
 	check := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxUnhealthy": "40%"}}}
 	check.SetManagedFields(managed)
 	for sentence, obj := range map[string]client.Object{
-		"a node":         n,
-		"a machine":      &openshift.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{"a": "b"}, ManagedFields: managed}},
+		"a node":         &lean.Node{Meta: lean.Meta{Name: "n"}},
+		"a machine":      &openshift.Machine{Meta: lean.Meta{Name: "m"}},
 		"a repair":       &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Name: "r", ManagedFields: managed}},
 		"a health check": check,
 		"a definition":   &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "d", ManagedFields: managed}},
@@ -38,21 +40,26 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 		if len(trimmed.GetManagedFields()) > 0 || len(trimmed.GetAnnotations()) > 0 || trimmed.GetName() != obj.GetName() {
 			t.Errorf("%s was trimmed to %+v", sentence, trimmed)
 		}
-		if node, ok := trimmed.(*corev1.Node); ok && len(node.Status.Images) > 0 {
-			t.Error("the images of a node were kept")
-		}
 	}
 	if spec := check.Object["spec"].(map[string]any); spec["maxUnhealthy"] != "40%" {
 		t.Errorf("the specification of a health check was trimmed: %v", spec)
 	}
 }
 
-func TestSchemeKnowsWhatIsReadAndWritten(t *testing.T) {
+// TestSchemeDecodesLean: the scheme has the lean kinds under the names of the stock ones.
+func TestSchemeDecodesLean(t *testing.T) {
 	s := newScheme()
-	for _, obj := range []client.Object{&corev1.Node{}, &openshift.Machine{}, &v1alpha1.Repair{}, &corev1.Event{}} {
-		if _, _, err := s.ObjectKinds(obj); err != nil {
-			t.Errorf("%T is not known: %v", obj, err)
+	for want, gvk := range map[client.Object]schema.GroupVersionKind{
+		&lean.Node{}:         corev1.SchemeGroupVersion.WithKind("Node"),
+		&openshift.Machine{}: v1beta1.GroupVersion.WithKind("Machine"),
+		&v1alpha1.Repair{}:   v1alpha1.GroupVersion.WithKind("Repair"),
+	} {
+		if got, err := s.New(gvk); err != nil || reflect.TypeOf(got) != reflect.TypeOf(want) {
+			t.Errorf("a %s is decoded as %T (%v), want %T", gvk, got, err, want)
 		}
+	}
+	if s.Recognizes(corev1.SchemeGroupVersion.WithKind("Pod")) {
+		t.Error("the scheme has the stock kinds of core/v1 too")
 	}
 }
 

@@ -2,12 +2,11 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 // The labels by which a node says that it belongs to the control plane.
@@ -22,38 +21,11 @@ type Facts struct {
 	ControlPlane bool
 }
 
-// Trim reduces a Node to what decisions read, before a cache keeps it. It is an informer transform.
-func Trim(obj any) (any, error) {
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return obj, nil
-	}
-	conditions := make([]corev1.NodeCondition, len(n.Status.Conditions))
-	for i := range n.Status.Conditions {
-		c := &n.Status.Conditions[i]
-		conditions[i] = corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
-	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
-			CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp,
-		},
-		Status: corev1.NodeStatus{Conditions: conditions},
-	}, nil
-}
-
-// FactsOf reads the facts of a node.
-func FactsOf(n *corev1.Node) Facts {
-	conditions := make([]core.Condition, len(n.Status.Conditions))
-	for i := range n.Status.Conditions {
-		c := &n.Status.Conditions[i]
-		conditions[i] = core.Condition{Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time}
-	}
-	_, controlPlane := n.Labels[controlPlaneLabel]
-	_, master := n.Labels[masterLabel]
+// FactsOf reads the facts of a node. They share its conditions.
+func FactsOf(n *lean.Node) Facts {
 	return Facts{
-		Node:         core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: conditions},
-		ControlPlane: controlPlane || master,
+		Node:         core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: n.Conditions},
+		ControlPlane: n.Labels.Has(controlPlaneLabel) || n.Labels.Has(masterLabel),
 	}
 }
 
@@ -68,35 +40,27 @@ func NewStore() *Store { return &Store{nodes: map[string]Facts{}} }
 
 // Put takes in a node and tells whether that changed a fact.
 func (s *Store) Put(obj any) (bool, error) {
-	n, ok := obj.(*corev1.Node)
+	n, ok := obj.(*lean.Node)
 	if !ok {
 		return false, fmt.Errorf("taking in a node: got %T", obj)
 	}
+	fresh := FactsOf(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, known := s.nodes[n.Name]
-	if known && unchanged(old, n) {
-		return false, nil
-	}
-	s.nodes[n.Name] = FactsOf(n)
-	return true, nil
+	// The fresh facts are kept even when they are the same, since the old ones hold on to the memory of
+	// a node that the cache has dropped.
+	s.nodes[n.Name] = fresh
+	return !known || !same(&old, &fresh), nil
 }
 
-// unchanged tells whether a node can't lead to a different decision than what was read of it before.
-// It builds nothing, since nearly every event is a heartbeat.
-func unchanged(old Facts, n *corev1.Node) bool {
-	if old.Node.UID != string(n.UID) || len(old.Node.Conditions) != len(n.Status.Conditions) {
-		return false
-	}
-	for i := range n.Status.Conditions {
-		c, o := &n.Status.Conditions[i], &old.Node.Conditions[i]
-		if o.Type != string(c.Type) || o.Status != string(c.Status) || !o.Since.Equal(c.LastTransitionTime.Time) {
-			return false
-		}
-	}
-	_, controlPlane := n.Labels[controlPlaneLabel]
-	_, master := n.Labels[masterLabel]
-	return old.ControlPlane == (controlPlane || master)
+// same tells whether facts can't lead to different decisions. It builds nothing, since nearly every
+// event is a heartbeat.
+func same(a, b *Facts) bool {
+	return a.ControlPlane == b.ControlPlane && a.Node.UID == b.Node.UID &&
+		slices.EqualFunc(a.Node.Conditions, b.Node.Conditions, func(c, d core.Condition) bool {
+			return c.Type == d.Type && c.Status == d.Status && c.Since.Equal(d.Since)
+		})
 }
 
 // Remove forgets a node.

@@ -1,9 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +16,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+// decoded is what a cache gets of a node.
+func decoded(n *corev1.Node) *lean.Node {
+	body, err := n.Marshal()
+	d := &lean.Node{}
+	if err := errors.Join(err, d.Unmarshal(body)); err != nil {
+		panic(err)
+	}
+	return d
+}
 
 // aNode is a node as a kubelet reports it, with as many images as large nodes list.
 func aNode(name string, changes ...func(*corev1.Node)) *corev1.Node {
@@ -102,12 +113,12 @@ func TestFacts(t *testing.T) {
 			"it is not known since when", aNode("n", condition("Odd", "True", time.Time{})), facts(false, core.Condition{Type: "Odd", Status: "True"}),
 		},
 		"a node of which nothing is known": {
-			"it is there", &corev1.Node{}, Facts{Node: core.Node{State: core.NodePresent, Conditions: []core.Condition{}}},
+			"it is there", &corev1.Node{}, Facts{Node: core.Node{State: core.NodePresent}},
 		},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, FactsOf(tc.node)); diff != "" {
+			if diff := cmp.Diff(tc.want, FactsOf(decoded(tc.node))); diff != "" {
 				t.Errorf("%s\nfacts (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -143,13 +154,13 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			s := NewStore()
-			if changed, err := s.Put(aNode("n")); !changed || err != nil {
+			if changed, err := s.Put(decoded(aNode("n"))); !changed || err != nil {
 				t.Errorf("a node that is new gives %t, %v", changed, err)
 			}
-			if got, err := s.Put(tc.put); got != tc.want || err != nil {
+			if got, err := s.Put(decoded(tc.put)); got != tc.want || err != nil {
 				t.Errorf("a fact changed: %t, want %t (%v). %s", got, tc.want, err, tc.reason)
 			}
-			wantFacts(t, s, tc.put.Name, FactsOf(tc.put))
+			wantFacts(t, s, tc.put.Name, FactsOf(decoded(tc.put)))
 		})
 	}
 }
@@ -171,7 +182,7 @@ func wantFacts(t *testing.T, s *Store, name string, want Facts) {
 }
 
 func TestStoreRefusesWhatIsNoNode(t *testing.T) {
-	for _, obj := range []any{nil, "a word", corev1.Node{}, &corev1.Pod{}} {
+	for _, obj := range []any{nil, "a word", lean.Node{}, &corev1.Node{}} {
 		if changed, err := NewStore().Put(obj); changed || err == nil {
 			t.Errorf("taking in a %T gives %t, %v", obj, changed, err)
 		}
@@ -180,7 +191,7 @@ func TestStoreRefusesWhatIsNoNode(t *testing.T) {
 
 func TestStoreForgets(t *testing.T) {
 	s := NewStore()
-	_, _ = s.Put(aNode("n"))
+	_, _ = s.Put(decoded(aNode("n")))
 	s.Remove("n")
 	s.Remove("never-seen")
 	s.Lookup(func(find func(string) (Facts, bool)) {
@@ -188,7 +199,7 @@ func TestStoreForgets(t *testing.T) {
 			t.Errorf("a node that was removed is still there: %+v", f)
 		}
 	})
-	if changed, _ := s.Put(aNode("n")); !changed {
+	if changed, _ := s.Put(decoded(aNode("n"))); !changed {
 		t.Error("a node that comes back changes nothing")
 	}
 }
@@ -215,28 +226,27 @@ func someNode() *rapid.Generator[*corev1.Node] {
 	})
 }
 
-func TestTrimKeepsFacts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := someNode().Draw(t, "node")
-		out, err := Trim(n.DeepCopy())
-		if err != nil {
-			t.Fatalf("trimming: %v", err)
-		}
-		trimmed := out.(*corev1.Node)
-		if diff := cmp.Diff(FactsOf(n), FactsOf(trimmed)); diff != "" {
-			t.Errorf("facts (-before +after):\n%s", diff)
-		}
-		if trimmed.ResourceVersion != n.ResourceVersion || len(trimmed.Status.Images)+len(trimmed.Annotations)+len(trimmed.ManagedFields) > 0 {
-			t.Errorf("trimmed to %+v", trimmed)
-		}
-	})
+// readStock is the naive twin of FactsOf: it reads a whole node.
+func readStock(n *corev1.Node) Facts {
+	f := Facts{Node: core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)}}
+	for _, c := range n.Status.Conditions {
+		f.Node.Conditions = append(f.Node.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
+	}
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+		_, has := n.Labels[label]
+		f.ControlPlane = f.ControlPlane || has
+	}
+	return f
 }
 
-func TestTrimLeavesOtherObjectsAlone(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
-	if got, err := Trim(pod); err != nil || got != any(pod) {
-		t.Errorf("trimming a pod gives %v, %v", got, err)
-	}
+// TestDecodingLosesNoFact: the facts of a lean node are those of the whole one.
+func TestDecodingLosesNoFact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := someNode().Draw(t, "node")
+		if diff := cmp.Diff(readStock(n), FactsOf(decoded(n))); diff != "" {
+			t.Errorf("facts (-of the whole node +of the lean one):\n%s", diff)
+		}
+	})
 }
 
 // TestPutAgreesWithSame: the fast comparison of an event finds what the plain one does.
@@ -244,13 +254,29 @@ func TestPutAgreesWithSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := someNode().Draw(t, "first"), someNode().Draw(t, "second")
 		s := NewStore()
-		_, _ = s.Put(a)
-		changed, err := s.Put(b)
+		_, _ = s.Put(decoded(a))
+		changed, err := s.Put(decoded(b))
 		if err != nil {
 			t.Fatalf("taking in: %v", err)
 		}
-		if same := sameFacts(FactsOf(a), FactsOf(b)); changed == same {
+		if same := cmp.Equal(readStock(a), readStock(b)); changed == same {
 			t.Errorf("changed: %t, yet the facts are the same: %t", changed, same)
+		}
+	})
+}
+
+// TestFactsLiveInTheNewestNode: a store that went on pointing into the first of a thousand heartbeats would
+// keep a second copy of every node alive.
+func TestFactsLiveInTheNewestNode(t *testing.T) {
+	s := NewStore()
+	_, _ = s.Put(decoded(aNode("n")))
+	newest := decoded(aNode("n", heartbeat))
+	if changed, err := s.Put(newest); changed || err != nil {
+		t.Fatalf("a heartbeat gives %t, %v", changed, err)
+	}
+	s.Lookup(func(find func(string) (Facts, bool)) {
+		if f, _ := find("n"); &f.Node.Conditions[0] != &newest.Conditions[0] {
+			t.Error("the facts are those of a node that is no longer cached")
 		}
 	})
 }
@@ -263,7 +289,7 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 		users.Go(func() {
 			name := fmt.Sprint(i % 2)
 			for range 50 {
-				_, _ = s.Put(aNode(name))
+				_, _ = s.Put(decoded(aNode(name)))
 				s.Lookup(func(find func(string) (Facts, bool)) { find(name) })
 				s.Remove(name)
 			}
@@ -275,9 +301,8 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 // TestHeartbeatCostsNoMemory: nearly every event is one.
 func TestHeartbeatCostsNoMemory(t *testing.T) {
 	s := NewStore()
-	n := aNode("n")
-	_, _ = s.Put(n)
-	heartbeat(n)
+	_, _ = s.Put(decoded(aNode("n")))
+	n := decoded(aNode("n", heartbeat))
 	if got := testing.AllocsPerRun(100, func() { _, _ = s.Put(n) }); got > 0 {
 		t.Errorf("an unchanged heartbeat allocates %.0f times", got)
 	}
@@ -287,28 +312,11 @@ func TestHeartbeatCostsNoMemory(t *testing.T) {
 func BenchmarkHeartbeat(b *testing.B) {
 	s := NewStore()
 	for i := range 5000 {
-		_, _ = s.Put(aNode(fmt.Sprintf("n-%d", i)))
+		_, _ = s.Put(decoded(aNode(fmt.Sprintf("n-%d", i))))
 	}
-	n := aNode("n-77", heartbeat)
+	n := decoded(aNode("n-77", heartbeat))
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = s.Put(n)
 	}
-}
-
-// BenchmarkTrim is what each event costs before that.
-func BenchmarkTrim(b *testing.B) {
-	n := aNode("n")
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = Trim(n)
-	}
-}
-
-// sameFacts is the naive twin of unchanged.
-func sameFacts(f, g Facts) bool {
-	return f.ControlPlane == g.ControlPlane && f.Node.UID == g.Node.UID && f.Node.State == g.Node.State &&
-		slices.EqualFunc(f.Node.Conditions, g.Node.Conditions, func(a, b core.Condition) bool {
-			return a.Type == b.Type && a.Status == b.Status && a.Since.Equal(b.Since)
-		})
 }

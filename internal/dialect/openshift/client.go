@@ -19,6 +19,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
 )
 
@@ -77,7 +78,7 @@ func (c *Client) Watch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching machines: %w", err)
 	}
-	nodes, err := c.Informers.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	nodes, err := c.Informers.GetInformer(ctx, &lean.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
@@ -153,7 +154,7 @@ func (c *Client) InStep() bool {
 
 // ReadNode reads the node that a machine refers to from the API server itself.
 func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
-	var n corev1.Node
+	var n lean.Node
 	err := c.Live.Get(ctx, types.NamespacedName{Name: t.Node.Name}, &n)
 	switch {
 	case apierrors.IsNotFound(err):

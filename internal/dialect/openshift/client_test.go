@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 var (
@@ -63,7 +63,7 @@ func newInformers() *informers {
 }
 
 func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "check", "*openshift.Machine": "machine", "*v1.Node": "node"}[fmt.Sprintf("%T", obj)]
+	kind := map[string]string{"*unstructured.Unstructured": "check", "*openshift.Machine": "machine", "*lean.Node": "node"}[fmt.Sprintf("%T", obj)]
 	i.informer[kind].asked++
 	if err := i.refuse[kind]; err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func TestWatching(t *testing.T) {
 			t.Errorf("%s woke the engine %d times, want %d", sentence, woken, want)
 		}
 	}
-	n := &corev1.Node{}
+	n := &lean.Node{}
 	n.Name, n.UID = "m-node", "n"
 	wakes("three that are new", 3,
 		func() { checks.OnAdd(check(t, "check", "1", workers, nil), true) },
@@ -201,9 +201,9 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 
 func TestLiveReadOfANode(t *testing.T) {
 	present := func(name string, into client.Object) error {
-		n := into.(*corev1.Node)
+		n := into.(*lean.Node)
 		n.Name, n.UID = name, "live-uid"
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}
+		n.Conditions = []core.Condition{{Type: "Ready", Status: "True", Since: noon}}
 		return nil
 	}
 	cases := map[string]struct {

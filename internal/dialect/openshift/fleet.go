@@ -106,7 +106,7 @@ func (f *fleet) putMachine(obj any) bool {
 		fresh.target.ControlPlane = fresh.target.ControlPlane || old.target.ControlPlane
 	}
 	f.list(key, fresh)
-	if old == nil || !maps.Equal(old.labels, fresh.labels) {
+	if old == nil || !old.labels.Equal(fresh.labels) {
 		f.assign(fresh)
 		return true
 	}

@@ -159,7 +159,7 @@ func TestNamesakeReplacesWhateverItsRevision(t *testing.T) {
 }
 
 func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
-	revised := func(m *Machine) { m.ResourceVersion = "8" }
+	revised := func(m *stock) { m.ResourceVersion = "8" }
 	cases := map[string]struct {
 		reason string
 		put    any
@@ -169,7 +169,7 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 		"a revision more":       {"something that nobody reads", aMachine("m", revised), false},
 		"another running phase": {"only Failed is read", aMachine("m", inPhase("Provisioned")), false},
 		"an annotation":         {"nobody reads it", aMachine("m", annotated("x", "y")), false},
-		"a finalizer":           {"nobody reads it", aMachine("m", func(m *Machine) { m.Finalizers = []string{"f"} }), false},
+		"a finalizer":           {"nobody reads it", aMachine("m", func(m *stock) { m.Finalizers = []string{"f"} }), false},
 		"a claim":               {"an outside remediator is at it", aMachine("m", annotated(claimAnnotation, "")), true},
 		"a failure":             {"it is unhealthy", aMachine("m", inPhase("Failed")), true},
 		"its deletion":          {"it leaves", aMachine("m", deleting), true},
@@ -179,7 +179,7 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 		"a label":               {"it may be selected by others", aMachine("m", labelled("zone", "a")), true},
 		"its role":              {"it belongs to the control plane", aMachine("m", labelled(roleLabel, masterRole)), true},
 		"its owner":             {"nobody would replace it", aMachine("m", ownerless), true},
-		"a namesake":            {"it is another machine", aMachine("m", func(m *Machine) { m.UID = "another" }), true},
+		"a namesake":            {"it is another machine", aMachine("m", func(m *stock) { m.UID = "another" }), true},
 		"another machine":       {"it has never been seen", aMachine("n"), true},
 		"something else":        {"", &unstructured.Unstructured{}, false},
 	}
@@ -201,7 +201,7 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 func TestRevisionIsTheNewest(t *testing.T) {
 	f := newFleet()
 	f.putMachine(aMachine("m"))
-	f.putMachine(aMachine("m", func(m *Machine) { m.ResourceVersion = "8" }))
+	f.putMachine(aMachine("m", func(m *stock) { m.ResourceVersion = "8" }))
 	if _, targets := f.snapshot(none); targets[0].Revision != "8" {
 		t.Errorf("the revision is %s, want 8", targets[0].Revision)
 	}

@@ -1,77 +1,85 @@
 package openshift
 
 import (
+	"fmt"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 // Machine is the part of a machine.openshift.io Machine that decisions read. The rest is never
 // decoded, and never written: Fettle deletes machines and changes none.
 type Machine struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	lean.Meta
 
-	Status struct {
-		Phase       *string      `json:"phase,omitempty"`
-		LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
-		NodeRef     *struct {
-			Name string `json:"name,omitempty"`
-		} `json:"nodeRef,omitempty"`
-	} `json:"status,omitempty"`
+	// Phase is empty for a machine that its controller has not seen yet.
+	Phase string
+	// LastUpdated is zero for a machine that was never updated.
+	LastUpdated time.Time
+	// Node is the name of the node that the machine refers to, if it does.
+	Node string
 }
 
 // MachineList is a list of machines.
 type MachineList struct {
-	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
-	Items           []Machine `json:"items"`
+
+	Items []Machine `json:"items"`
+}
+
+// UnmarshalJSON decodes what is read.
+func (m *Machine) UnmarshalJSON(body []byte) error {
+	var wire struct {
+		Metadata lean.Metadata `json:"metadata"`
+		Status   struct {
+			Phase       string      `json:"phase"`
+			LastUpdated metav1.Time `json:"lastUpdated"`
+			NodeRef     struct {
+				Name string `json:"name"`
+			} `json:"nodeRef"`
+		} `json:"status"`
+	}
+	if err := utiljson.Unmarshal(body, &wire); err != nil {
+		return fmt.Errorf("decoding a machine: %w", err)
+	}
+	*m = Machine{
+		Meta:        wire.Metadata.Keep(claimAnnotation),
+		Phase:       lean.Word(wire.Status.Phase),
+		LastUpdated: wire.Status.LastUpdated.Time,
+		Node:        wire.Status.NodeRef.Name,
+	}
+	return nil
 }
 
 // DeepCopyObject copies the machine.
 func (m *Machine) DeepCopyObject() runtime.Object {
-	c := &Machine{TypeMeta: m.TypeMeta, ObjectMeta: *m.ObjectMeta.DeepCopy()}
-	if m.Status.Phase != nil {
-		phase := *m.Status.Phase
-		c.Status.Phase = &phase
-	}
-	c.Status.LastUpdated = m.Status.LastUpdated.DeepCopy()
-	if m.Status.NodeRef != nil {
-		ref := *m.Status.NodeRef
-		c.Status.NodeRef = &ref
-	}
-	return c
+	c := *m
+	c.Meta = m.CloneMeta()
+	return &c
 }
 
 // DeepCopyObject copies the list.
 func (l *MachineList) DeepCopyObject() runtime.Object {
-	c := &MachineList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]Machine, len(l.Items))}
+	c := &MachineList{ListMeta: *l.ListMeta.DeepCopy(), Items: make([]Machine, len(l.Items))}
 	for i := range l.Items {
-		if m, ok := l.Items[i].DeepCopyObject().(*Machine); ok {
-			c.Items[i] = *m
-		}
+		c.Items[i] = l.Items[i]
+		c.Items[i].Meta = l.Items[i].CloneMeta()
 	}
 	return c
 }
 
-// AddToScheme adds the trimmed Machine kind to a scheme.
+// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+func (*MachineList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// AddToScheme adds the lean Machine kind to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(v1beta1.GroupVersion, &Machine{}, &MachineList{})
 	metav1.AddToGroupVersion(s, v1beta1.GroupVersion)
 	return nil
-}
-
-// TrimMachine reduces a Machine to what decisions read, before a cache keeps it. It is an informer
-// transform.
-func TrimMachine(obj any) (any, error) {
-	if m, ok := obj.(*Machine); ok {
-		m.ManagedFields, m.Finalizers = nil, nil
-		claimed, isClaimed := m.Annotations[claimAnnotation]
-		m.Annotations = nil
-		if isClaimed {
-			m.Annotations = map[string]string{claimAnnotation: claimed}
-		}
-	}
-	return obj, nil
 }

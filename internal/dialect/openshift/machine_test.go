@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,15 +33,15 @@ func target(changes ...func(*core.Target)) core.Target {
 	return t
 }
 
-func owned(changes ...func(*metav1.OwnerReference)) func(*Machine) {
-	return func(m *Machine) {
+func owned(changes ...func(*metav1.OwnerReference)) func(*stock) {
+	return func(m *stock) {
 		for _, change := range changes {
 			change(&m.OwnerReferences[0])
 		}
 	}
 }
 
-func ownerless(m *Machine) { m.OwnerReferences = nil }
+func ownerless(m *stock) { m.OwnerReferences = nil }
 
 type machineCase struct {
 	reason  string
@@ -89,7 +90,7 @@ func phaseCases() map[string]machineCase {
 		},
 		"a phase in lower case": {reason: "is another phase", machine: aMachine("m", inPhase("failed")), want: target()},
 		"no phase": {
-			reason: "a machine whose controller has not seen it yet", machine: aMachine("m", func(m *Machine) { m.Status.Phase = nil }), want: target(),
+			reason: "a machine whose controller has not seen it yet", machine: aMachine("m", func(m *stock) { m.Status.Phase = nil }), want: target(),
 		},
 		"a machine being deleted": {
 			reason: "by whomever", machine: aMachine("m", deleting), want: target(func(t *core.Target) { t.Deleting = true }),
@@ -172,9 +173,9 @@ status:
 }
 
 // someMachine draws machines with everything that decisions read, and more.
-func someMachine() *rapid.Generator[*Machine] {
-	return rapid.Custom(func(t *rapid.T) *Machine {
-		m := &Machine{ObjectMeta: metav1.ObjectMeta{
+func someMachine() *rapid.Generator[*stock] {
+	return rapid.Custom(func(t *rapid.T) *stock {
+		m := &stock{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "machines", Name: rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "name"), UID: "uid",
 			ResourceVersion:   rapid.StringMatching(`[1-9][0-9]{0,3}`).Draw(t, "revision"),
 			CreationTimestamp: metav1.NewTime(someInstant().Draw(t, "created")),
@@ -186,6 +187,9 @@ func someMachine() *rapid.Generator[*Machine] {
 		}}
 		m.DeletionTimestamp = rapid.Ptr(rapid.Just(metav1.NewTime(noon)), true).Draw(t, "deleted")
 		m.Status.Phase = rapid.Ptr(rapid.SampledFrom([]string{"Running", "Failed", "Provisioned", ""}), true).Draw(t, "phase")
+		if rapid.Bool().Draw(t, "specified") {
+			m.Spec = map[string]any{"providerID": "cloud:///m", "status": map[string]any{"phase": "Failed"}, "metadata": map[string]any{"name": "other"}}
+		}
 		if rapid.Bool().Draw(t, "updated") {
 			at := metav1.NewTime(someInstant().Draw(t, "update"))
 			m.Status.LastUpdated = &at
@@ -214,54 +218,73 @@ func someOwner() *rapid.Generator[metav1.OwnerReference] {
 	})
 }
 
-// TestTrimmingLosesNothingThatIsRead: a machine reads the same before and after it is trimmed.
-func TestTrimmingLosesNothingThatIsRead(t *testing.T) {
+// readStock is the naive twin of readMachine: it reads a whole machine.
+func readStock(s *stock) core.Target {
+	t := core.Target{
+		ID: core.ID{Kind: "Machine", Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}, Revision: s.ResourceVersion,
+		Created: s.CreationTimestamp.Time, StartupFrom: s.CreationTimestamp.Time, Deleting: s.DeletionTimestamp != nil,
+		ControlPlane: s.Labels["machine.openshift.io/cluster-api-machine-role"] == "master", Node: core.Node{State: core.NodeAwaited},
+	}
+	if s.Status.LastUpdated != nil {
+		t.StartupFrom = s.Status.LastUpdated.Time
+	}
+	if s.Status.Phase != nil && *s.Status.Phase == "Failed" {
+		t.Failed, t.FailedSince = true, t.StartupFrom
+	}
+	if owner := metav1.GetControllerOf(s); owner != nil {
+		t.Owner = core.ID{Kind: owner.Kind, Namespace: s.Namespace, Name: owner.Name, UID: string(owner.UID)}
+	}
+	if s.Status.NodeRef != nil && s.Status.NodeRef.Name != "" {
+		t.Node = core.Node{State: core.NodeUnseen, Name: s.Status.NodeRef.Name}
+	}
+	_, t.Claimed = s.Annotations["host.metal3.io/external-remediation"]
+	return t
+}
+
+// TestDecodingLosesNothingThatIsRead: what is read of a lean machine is what is read of a whole one.
+func TestDecodingLosesNothingThatIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := someMachine().Draw(t, "machine")
-		before := readMachine(m)
-		out, err := TrimMachine(m.DeepCopyObject())
-		if err != nil {
-			t.Fatalf("trimming: %v", err)
+		s := someMachine().Draw(t, "machine")
+		got := readMachine(s.decoded())
+		if diff := cmp.Diff(readStock(s), got.target); diff != "" {
+			t.Errorf("target (-of the whole machine +of the lean one):\n%s", diff)
 		}
-		trimmed, ok := out.(*Machine)
-		if !ok {
-			t.Fatalf("a trimmed machine is a %T", out)
-		}
-		after := readMachine(trimmed)
-		if diff := cmp.Diff(before.target, after.target); diff != "" {
-			t.Errorf("target (-before +after):\n%s", diff)
-		}
-		if before.node != after.node || !labels.Equals(before.labels, after.labels) {
-			t.Errorf("node %q and labels %v became %q and %v", before.node, before.labels, after.node, after.labels)
-		}
-		if len(trimmed.ManagedFields)+len(trimmed.Finalizers) > 0 || len(trimmed.Annotations) > 1 {
-			t.Errorf("what nobody reads was kept: %+v", trimmed.ObjectMeta)
+		if diff := cmp.Diff(labels.Set(s.Labels), labels.Set(got.labels.Map()), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("labels (-of the whole machine +of the lean one):\n%s", diff)
 		}
 	})
 }
 
-func TestTrimmingLeavesOtherObjectsAlone(t *testing.T) {
-	for _, obj := range []any{nil, "a word", &MachineList{}} {
-		got, err := TrimMachine(obj)
-		if err != nil || !cmp.Equal(got, obj) {
-			t.Errorf("trimming %T gives %v, %v", obj, got, err)
+func TestWhatIsNoMachineIsNotDecoded(t *testing.T) {
+	for _, body := range []string{``, `7`, `[]`, `{"metadata": 7}`, `{"metadata": {"labels": {"a": 1}}}`, `{"status": {"phase": {}}}`, `{"status": {"lastUpdated": "soon"}}`} {
+		if err := json.Unmarshal([]byte(body), &Machine{}); err == nil {
+			t.Errorf("%s was decoded as a machine", body)
 		}
 	}
 }
 
-// TestCopiesAreEqualAndApart: a copy has all of a machine and shares none of it.
+// TestMachinesAreNotEncoded: they lack most of what a machine has.
+func TestMachinesAreNotEncoded(t *testing.T) {
+	for _, obj := range []any{aMachine("m"), *aMachine("m"), MachineList{Items: []Machine{*aMachine("m")}}} {
+		if body, err := json.Marshal(obj); err == nil {
+			t.Errorf("a %T was encoded as %s", obj, body)
+		}
+	}
+}
+
+// TestCopiesAreEqualAndApart: a copy has all of a machine, and changing it does not change the machine.
 func TestCopiesAreEqualAndApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := someMachine().Draw(t, "machine")
-		m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Machine"))
+		m := someMachine().Draw(t, "machine").decoded()
+		was := m.DeepCopyObject()
 		list := &MachineList{Items: []Machine{*m}}
 		list.ResourceVersion = "9"
 		if diff := cmp.Diff(list, list.DeepCopyObject()); diff != "" {
 			t.Fatalf("a copy of a list differs (-original +copy):\n%s", diff)
 		}
-		c := list.DeepCopyObject().(*MachineList)
-		meddle(&c.Items[0])
-		if diff := cmp.Diff(m.DeepCopyObject(), runtime.Object(&list.Items[0])); diff != "" {
+		meddle(&list.DeepCopyObject().(*MachineList).Items[0])
+		meddle(m.DeepCopyObject().(*Machine))
+		if diff := cmp.Diff(was, runtime.Object(&list.Items[0])); diff != "" {
 			t.Errorf("changing the copy changed the original (-was +is):\n%s", diff)
 		}
 	})
@@ -269,17 +292,15 @@ func TestCopiesAreEqualAndApart(t *testing.T) {
 
 // meddle changes whatever a machine points to.
 func meddle(m *Machine) {
-	for key := range m.Labels {
-		m.Labels[key] = "changed"
+	m.SetLabels(map[string]string{"role": "changed"})
+	for key := range m.Annotations {
+		m.Annotations[key] = "changed"
 	}
-	if m.Status.Phase != nil {
-		*m.Status.Phase = "Changed"
+	if m.DeletionTimestamp != nil {
+		*m.DeletionTimestamp = metav1.NewTime(noon.Add(time.Hour))
 	}
-	if m.Status.LastUpdated != nil {
-		*m.Status.LastUpdated = metav1.NewTime(noon.Add(time.Hour))
-	}
-	if m.Status.NodeRef != nil {
-		m.Status.NodeRef.Name = "changed"
+	if m.Owner != nil {
+		m.Owner.Name = "changed"
 	}
 }
 

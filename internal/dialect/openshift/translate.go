@@ -18,6 +18,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 const (
@@ -260,7 +261,7 @@ func readLadder(mhc *v1beta1.MachineHealthCheck) []core.Step {
 // machine is one Machine, translated: a target without its node, and what relates it to others.
 type machine struct {
 	target core.Target
-	labels labels.Set
+	labels lean.Labels
 	// node is the name of the node that the machine refers to, if it does.
 	node string
 	// key is its namespace/name; selectedBy are the keys of the health checks that select it.
@@ -273,28 +274,26 @@ func readMachine(m *Machine) *machine {
 		ID:       core.ID{Kind: machineKind, Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)},
 		Created:  m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil,
-		Failed:   m.Status.Phase != nil && *m.Status.Phase == failedPhase,
+		Failed:   m.Phase == failedPhase,
 		// The startup clock is the machine's last update, as in today's controller; a machine that
 		// was never updated has its creation instead.
 		StartupFrom:  m.CreationTimestamp.Time,
-		ControlPlane: m.Labels[roleLabel] == masterRole,
+		ControlPlane: m.Labels.Get(roleLabel) == masterRole,
 		Node:         core.Node{State: core.NodeAwaited},
 		Revision:     m.ResourceVersion,
 	}
-	if m.Status.LastUpdated != nil {
-		t.StartupFrom = m.Status.LastUpdated.Time
+	if !m.LastUpdated.IsZero() {
+		t.StartupFrom = m.LastUpdated
 	}
 	if t.Failed {
 		t.FailedSince = t.StartupFrom
 	}
-	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
-		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: string(owner.UID)}
+	if owner := m.Owner; owner != nil {
+		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
 	_, t.Claimed = m.Annotations[claimAnnotation]
-	read := &machine{target: t, labels: labels.Set(m.Labels)}
-	if ref := m.Status.NodeRef; ref != nil && ref.Name != "" {
-		read.node = ref.Name
-		read.target.Node = core.Node{State: core.NodeUnseen, Name: ref.Name}
+	if m.Node != "" {
+		t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	}
-	return read
+	return &machine{target: t, labels: m.Labels, node: m.Node}
 }

@@ -1,6 +1,8 @@
 package openshift
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"testing"
@@ -59,10 +61,39 @@ spec: `+spec)
 	return u
 }
 
-// aMachine is a machine of the namespace machines that a machine set owns and whose node has joined.
-func aMachine(name string, changes ...func(*Machine)) *Machine {
+// stock is a Machine as the API has it, and as any typed client would decode it.
+type stock struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec   map[string]any `json:"spec,omitempty"`
+	Status struct {
+		Phase        *string      `json:"phase,omitempty"`
+		LastUpdated  *metav1.Time `json:"lastUpdated,omitempty"`
+		ErrorMessage *string      `json:"errorMessage,omitempty"`
+		NodeRef      *reference   `json:"nodeRef,omitempty"`
+	} `json:"status,omitzero"`
+}
+
+type reference struct {
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// decoded is what a client of this dialect gets of a machine.
+func (s *stock) decoded() *Machine {
+	body, err := json.Marshal(s)
+	m := &Machine{}
+	if err := errors.Join(err, json.Unmarshal(body, m)); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// aStock is a machine of the namespace machines that a machine set owns and whose node has joined.
+func aStock(name string, changes ...func(*stock)) *stock {
 	yes := true
-	m := &Machine{ObjectMeta: metav1.ObjectMeta{
+	m := &stock{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "machines", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "7",
 		CreationTimestamp: metav1.NewTime(ago(24 * time.Hour)),
 		Labels:            map[string]string{"role": "worker"},
@@ -79,35 +110,36 @@ func aMachine(name string, changes ...func(*Machine)) *Machine {
 	return m
 }
 
-func refer(node string) func(*Machine) {
-	return func(m *Machine) {
-		m.Status.NodeRef = &struct {
-			Name string `json:"name,omitempty"`
-		}{Name: node}
-	}
+// aMachine is the same as decoded.
+func aMachine(name string, changes ...func(*stock)) *Machine {
+	return aStock(name, changes...).decoded()
 }
 
-func labelled(key, value string) func(*Machine) {
-	return func(m *Machine) {
+func refer(node string) func(*stock) {
+	return func(m *stock) { m.Status.NodeRef = &reference{Kind: "Node", Name: node} }
+}
+
+func labelled(key, value string) func(*stock) {
+	return func(m *stock) {
 		m.Labels = maps.Clone(m.Labels)
 		m.Labels[key] = value
 	}
 }
 
-func annotated(key, value string) func(*Machine) {
-	return func(m *Machine) { m.Annotations = map[string]string{key: value} }
+func annotated(key, value string) func(*stock) {
+	return func(m *stock) { m.Annotations = map[string]string{key: value} }
 }
 
-func inNamespace(namespace string) func(*Machine) {
-	return func(m *Machine) { m.Namespace = namespace }
+func inNamespace(namespace string) func(*stock) {
+	return func(m *stock) { m.Namespace = namespace }
 }
 
-func inPhase(phase string) func(*Machine) { return func(m *Machine) { m.Status.Phase = &phase } }
+func inPhase(phase string) func(*stock) { return func(m *stock) { m.Status.Phase = &phase } }
 
-func withoutNode(m *Machine)  { m.Status.NodeRef = nil }
-func neverUpdated(m *Machine) { m.Status.LastUpdated = nil }
+func withoutNode(m *stock)  { m.Status.NodeRef = nil }
+func neverUpdated(m *stock) { m.Status.LastUpdated = nil }
 
-func deleting(m *Machine) {
+func deleting(m *stock) {
 	at := metav1.NewTime(noon)
 	m.DeletionTimestamp = &at
 }

@@ -1,0 +1,298 @@
+package lean
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// The numbers of the fields that are read, as k8s.io/api/core/v1 and meta/v1 define them.
+const (
+	listMetadata, listItems                             protowire.Number = 1, 2
+	listVersion, listContinue, listRemaining            protowire.Number = 2, 3, 4
+	nodeMetadata, nodeStatus                            protowire.Number = 1, 3
+	statusConditions                                    protowire.Number = 4
+	conditionType, conditionStatus, conditionTransition protowire.Number = 1, 2, 4
+	metaName, metaNamespace, metaUID, metaVersion       protowire.Number = 1, 3, 5, 6
+	metaCreation, metaDeletion                          protowire.Number = 8, 9
+	metaLabels, metaAnnotations                         protowire.Number = 11, 12
+	entryKey, entryValue                                protowire.Number = 1, 2
+	timestampSeconds                                    protowire.Number = 1
+)
+
+// commonConditions is for how many there is room on the stack; more is no mistake, and costs an allocation.
+const commonConditions = 12
+
+// field is one field of a message, as it stands on the wire.
+type field struct {
+	number protowire.Number
+	form   protowire.Type
+	// bytes is the content of a string or message, and varint that of a number.
+	bytes  []byte
+	varint uint64
+}
+
+// each visits the fields of a message in their order.
+func each(message []byte, visit func(field) error) error {
+	var f field
+	for len(message) > 0 {
+		n := f.take(message)
+		if n < 0 {
+			return fmt.Errorf("the message is broken: %w", protowire.ParseError(n))
+		}
+		message = message[n:]
+		if err := visit(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take reads the first field of a message and gives its length, which is negative when it is broken.
+func (f *field) take(message []byte) int {
+	number, form, tag := protowire.ConsumeTag(message)
+	if tag < 0 {
+		return tag
+	}
+	*f = field{number: number, form: form}
+	n := 0
+	switch form {
+	case protowire.BytesType:
+		f.bytes, n = protowire.ConsumeBytes(message[tag:])
+	case protowire.VarintType:
+		f.varint, n = protowire.ConsumeVarint(message[tag:])
+	default:
+		n = protowire.ConsumeFieldValue(number, form, message[tag:])
+	}
+	if n < 0 {
+		return n
+	}
+	return tag + n
+}
+
+// text gives the content of a string, which is not the caller's to keep.
+func (f field) text(into *[]byte) error {
+	if f.form != protowire.BytesType {
+		return f.misfit(protowire.BytesType)
+	}
+	*into = f.bytes
+	return nil
+}
+
+// message visits the fields of a message within the message.
+func (f field) message(visit func(field) error) error {
+	if f.form != protowire.BytesType {
+		return f.misfit(protowire.BytesType)
+	}
+	return each(f.bytes, visit)
+}
+
+func (f field) number64(into *int64) error {
+	if f.form != protowire.VarintType {
+		return f.misfit(protowire.VarintType)
+	}
+	*into = int64(f.varint) //nolint:gosec // two's complement is how negative numbers travel
+	return nil
+}
+
+func (f field) misfit(want protowire.Type) error {
+	return fmt.Errorf("field %d has wire type %d where %d is defined", f.number, f.form, want)
+}
+
+// time reads a timestamp as metav1.Time does: an empty one is no time, and nanoseconds don't count.
+func (f field) time(into *time.Time) error {
+	var seconds int64
+	err := f.message(func(f field) error {
+		if f.number == timestampSeconds {
+			return f.number64(&seconds)
+		}
+		return nil
+	})
+	*into = time.Time{}
+	if err == nil && len(f.bytes) > 0 {
+		*into = time.Unix(seconds, 0)
+	}
+	return err
+}
+
+func (l *NodeList) decode(message []byte) error {
+	return each(message, func(f field) error {
+		switch f.number {
+		case listMetadata:
+			return f.message(l.decodeMetadata)
+		case listItems:
+			l.Items = append(l.Items, Node{})
+			return f.message(l.Items[len(l.Items)-1].decodeField)
+		}
+		return nil
+	})
+}
+
+func (l *NodeList) decodeMetadata(f field) error {
+	var text []byte
+	switch f.number {
+	case listVersion:
+		err := f.text(&text)
+		l.ResourceVersion = string(text)
+		return err
+	case listContinue:
+		err := f.text(&text)
+		l.Continue = string(text)
+		return err
+	case listRemaining:
+		l.RemainingItemCount = new(int64)
+		return f.number64(l.RemainingItemCount)
+	}
+	return nil
+}
+
+func (n *Node) decodeField(f field) error {
+	switch f.number {
+	case nodeMetadata:
+		return n.decodeMetadata(f)
+	case nodeStatus:
+		return n.decodeStatus(f)
+	}
+	return nil
+}
+
+func (n *Node) decodeStatus(status field) error {
+	var room [commonConditions]core.Condition
+	found := room[:0]
+	err := status.message(func(f field) error {
+		if f.number != statusConditions {
+			return nil
+		}
+		found = append(found, core.Condition{})
+		return decodeCondition(f, &found[len(found)-1])
+	})
+	n.Conditions = append(n.Conditions, found...)
+	return err
+}
+
+func decodeCondition(condition field, into *core.Condition) error {
+	var kind, status []byte
+	err := condition.message(func(f field) error {
+		switch f.number {
+		case conditionType:
+			return f.text(&kind)
+		case conditionStatus:
+			return f.text(&status)
+		case conditionTransition:
+			return f.time(&into.Since)
+		}
+		return nil
+	})
+	into.Type, into.Status = shared.word(kind), shared.word(status)
+	return err
+}
+
+// rawMeta is metadata whose strings are not the caller's to keep. A string that did not come is nil.
+type rawMeta struct {
+	name, namespace, uid, version []byte
+	labels                        []rawEntry
+}
+
+// rawEntry is an entry of a map.
+type rawEntry struct{ key, value []byte }
+
+func (n *Node) decodeMetadata(metadata field) error {
+	raw := rawMeta{labels: shared.room[:0]}
+	err := metadata.message(func(f field) error { return n.Meta.decodeField(f, &raw) })
+	n.identify(&raw)
+	n.label(raw.labels)
+	clear(raw.labels)
+	shared.room = raw.labels
+	return err
+}
+
+func (m *Meta) decodeField(f field, raw *rawMeta) error {
+	switch f.number {
+	case metaName:
+		return f.text(&raw.name)
+	case metaNamespace:
+		return f.text(&raw.namespace)
+	case metaUID:
+		return f.text(&raw.uid)
+	case metaVersion:
+		return f.text(&raw.version)
+	case metaCreation:
+		return f.time(&m.CreationTimestamp.Time)
+	case metaDeletion:
+		m.DeletionTimestamp = &metav1.Time{}
+		return f.time(&m.DeletionTimestamp.Time)
+	case metaLabels:
+		var label rawEntry
+		err := f.message(label.decodeField)
+		raw.labels = append(raw.labels, label)
+		return err
+	case metaAnnotations:
+		return m.decodeAnnotation(f)
+	}
+	return nil
+}
+
+func (e *rawEntry) decodeField(f field) error {
+	switch f.number {
+	case entryKey:
+		return f.text(&e.key)
+	case entryValue:
+		return f.text(&e.value)
+	}
+	return nil
+}
+
+// decodeAnnotation keeps the one annotation that informers read: it ends a streaming list.
+func (m *Meta) decodeAnnotation(f field) error {
+	var annotation rawEntry
+	err := f.message(annotation.decodeField)
+	if string(annotation.key) == metav1.InitialEventsAnnotationKey {
+		m.setAnnotation(metav1.InitialEventsAnnotationKey, string(annotation.value))
+	}
+	return err
+}
+
+// identify keeps the strings that are an object's own in one piece of memory.
+func (m *Meta) identify(raw *rawMeta) {
+	var b strings.Builder
+	parts := [...][]byte{raw.name, raw.namespace, raw.uid, raw.version}
+	b.Grow(len(raw.name) + len(raw.namespace) + len(raw.uid) + len(raw.version))
+	for _, part := range parts {
+		b.Write(part)
+	}
+	all := b.String()
+	uid := string(m.UID)
+	for i, own := range [...]*string{&m.Name, &m.Namespace, &uid, &m.ResourceVersion} {
+		if parts[i] != nil {
+			*own, all = all[:len(parts[i])], all[len(parts[i]):]
+		}
+	}
+	m.UID = types.UID(uid)
+}
+
+// label adds labels to those that the object has.
+func (m *Meta) label(raw []rawEntry) {
+	if len(raw) == 0 {
+		return
+	}
+	l := make(Labels, len(m.Labels), len(m.Labels)+len(raw))
+	copy(l, m.Labels)
+	for _, each := range raw {
+		l = append(l, m.labelOf(each))
+	}
+	m.Labels = l.arranged()
+}
+
+// labelOf shares a label, unless its value is the object's name, which no other object has.
+func (m *Meta) labelOf(raw rawEntry) *label {
+	if m.Name != "" && string(raw.value) == m.Name {
+		return &label{shared.word(raw.key), m.Name}
+	}
+	return shared.rawLabel(raw.key, raw.value)
+}
