@@ -2,42 +2,16 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// The bounds on calls that one pass makes: how many at a time, and how long each may take.
-const (
-	parallelCalls = 32
-	callTimeout   = 30 * time.Second
-)
-
-// inParallel runs n calls, some at a time, each within its time limit, and gives their errors.
-func inParallel(ctx context.Context, n int, call func(context.Context, int) error) []error {
-	errs := make([]error, n)
-	var group errgroup.Group
-	group.SetLimit(parallelCalls)
-	for i := range n {
-		group.Go(func() error {
-			limited, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			errs[i] = call(limited, i)
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return errs
-}
-
 // finish closes the repairs that have come to their end.
 func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
 	ended := make([]core.Repair, len(d.Finishes))
-	errs := inParallel(ctx, len(d.Finishes), func(ctx context.Context, i int) error {
+	errs := inParallel(ctx, len(d.Finishes), callTimeout, func(ctx context.Context, i int) error {
 		f := d.Finishes[i]
 		r := w.fleet.Repairs[f.Repair]
 		r.Ended, r.Outcome = w.now, f.Outcome
@@ -50,10 +24,11 @@ func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
 	for i := range ended {
 		if errs[i] == nil {
 			e.memory.Recorded(ended[i], w.now)
+			e.Metrics.hasEnded(w.policies, ended[i])
 			e.Log.Info("repair ended", "repair", ended[i].Name, "target", ended[i].Target.String(), "outcome", ended[i].Outcome.String())
 		}
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 // deed is one repair to record, unless it is recorded already, and to begin.
@@ -70,17 +45,19 @@ type deed struct {
 	admitted  bool
 	beginning core.Beginning
 	refused   error
+	// answered is when the remedy did.
+	answered time.Time
 }
 
 // act starts repairs. Each is recorded before its remedy begins; one that can't be recorded is not
 // begun. It tells whether the fleet should be looked at again soon.
 func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map[int]bool) (bool, error) {
 	deeds := deedsOf(w, d, blocked)
-	errs := inParallel(ctx, len(deeds), func(ctx context.Context, i int) error {
+	errs := inParallel(ctx, len(deeds), callTimeout, func(ctx context.Context, i int) error {
 		return e.recordRepair(ctx, w, &deeds[i])
 	})
 	errs = append(errs, e.admit(ctx, w, d, deeds))
-	errs = append(errs, inParallel(ctx, len(deeds), func(ctx context.Context, i int) error {
+	errs = append(errs, inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
 		return e.begin(ctx, w, &deeds[i])
 	})...)
 	repeat := false
@@ -91,7 +68,7 @@ func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map
 		happenings = append(happenings, h...)
 	}
 	e.announce(w, happenings)
-	return repeat, errors.Join(errs...)
+	return repeat, joined(errs)
 }
 
 func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
@@ -145,7 +122,7 @@ func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []d
 		}
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	limited, cancel := within(ctx, callTimeout)
 	defer cancel()
 	running, err := e.Witness.Running(limited)
 	if err != nil {
@@ -158,6 +135,12 @@ func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []d
 			if do := &deeds[i]; do.repair.Namespace == r.Namespace && do.repair.Name == r.Name {
 				do.admitted = do.recorded
 			}
+		}
+	}
+	for i := range deeds {
+		if do := &deeds[i]; do.recorded && !do.admitted {
+			e.Log.Info("repair waits, since what others have recorded meanwhile leaves no room for it",
+				"repair", do.repair.Name, "target", w.fleet.Targets[do.target].ID.String())
 		}
 	}
 	return nil
@@ -174,11 +157,13 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 	if remedy == nil {
 		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, name)
 	}
-	// A call that hangs leaves time to record that it was not granted.
-	limited, cancel := context.WithTimeout(ctx, callTimeout/2)
+	limited, cancel := context.WithTimeout(ctx, remedyTimeout)
 	answer, err := remedy.Begin(limited, target)
 	cancel()
-	do.beginning, do.refused = answer, err
+	if err != nil && cutOff(ctx) {
+		return fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", target.ID, err)
+	}
+	do.beginning, do.refused, do.answered = answer, err, e.Now()
 	if err == nil {
 		return nil
 	}
@@ -196,13 +181,13 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 		return nil, true
 	}
 	e.memory.Recorded(do.repair, w.now)
+	e.measureDeed(w, do)
 	target := w.fleet.Targets[do.target]
 	h := core.Happening{
 		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
 	}
 	switch {
-	case !do.admitted:
-		e.Log.Info("repair waits, since others that were recorded meanwhile leave no room for it", "repair", do.repair.Name, "target", target.ID.String())
+	case do.beginning == 0 && do.refused == nil: // the call was cut off, or not made
 		return nil, true
 	case do.refused != nil:
 		h.Kind, h.Text = core.Refused, do.refused.Error()
@@ -221,7 +206,7 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 // prune deletes finished repairs whose time is over, and tells when the next one's will be.
 func (e *Engine) prune(ctx context.Context, w *world) (time.Time, error) {
 	expired, next := e.Retention.Expired(w.fleet.Repairs, w.now)
-	errs := inParallel(ctx, len(expired), func(ctx context.Context, i int) error {
+	errs := inParallel(ctx, len(expired), callTimeout, func(ctx context.Context, i int) error {
 		r := w.fleet.Repairs[expired[i]]
 		if err := e.Pruner.Drop(ctx, r); err != nil {
 			return fmt.Errorf("deleting finished repair %s: %w", r.Name, err)
@@ -233,5 +218,5 @@ func (e *Engine) prune(ctx context.Context, w *world) (time.Time, error) {
 			e.memory.Dropped(w.fleet.Repairs[r])
 		}
 	}
-	return next, errors.Join(errs...)
+	return next, joined(errs)
 }

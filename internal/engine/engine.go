@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what an engine needs. Every field is required.
+// Config is what an engine needs. Every field is required but Metrics.
 type Config struct {
 	Dialects []Dialect
 	Ledger   Ledger
@@ -25,6 +25,8 @@ type Config struct {
 	// Now is the clock.
 	Now func() time.Time
 	Log logr.Logger
+	// Metrics may be nil, and then nothing is counted.
+	Metrics *Metrics
 }
 
 // Engine keeps one fleet. Its methods must not be called concurrently.
@@ -34,6 +36,8 @@ type Engine struct {
 	memory  core.Memory
 	journal core.Journal
 	digest  core.Digest
+
+	stopwatch core.Stopwatch
 }
 
 // New makes an engine that remembers nothing yet.
@@ -45,15 +49,17 @@ func New(c Config) *Engine {
 // changed under its hands, or an entry of the ledger that somebody else made.
 const again = time.Second
 
-// Pass looks at the fleet once and does what follows. It returns when the next pass is due without
-// any event, the zero time for never. After an error the pass is to be repeated with a back-off;
-// what it did before stays done and is not done again.
-func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
+// pass is Pass without its measures.
+func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	w, err := e.observe()
 	if err != nil || w.fleet.Observed != core.Yes {
 		return time.Time{}, err
 	}
 	decision, unsure, unread := e.decide(ctx, w)
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
+	}
+	e.measure(w, decision)
 	e.memory.Tallied(w.policies, decision.Tallies)
 	blocked, unrecorded := e.record(ctx, w, decision)
 	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
@@ -132,7 +138,7 @@ const readRounds = 3
 // decide decides, and decides anew when the decision hangs on facts that must be read live first. It
 // tells whether it still does after some rounds.
 func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, bool, error) {
-	decision := core.Decide(w.policies, w.fleet, w.now)
+	decision := e.deliberate(w)
 	read := map[int]bool{}
 	var failed error
 	for range readRounds {
@@ -142,7 +148,7 @@ func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, bool, err
 		}
 		failed = errors.Join(failed, e.readLive(ctx, w, unread))
 		w.now = e.Now()
-		decision = core.Decide(w.policies, w.fleet, w.now)
+		decision = e.deliberate(w)
 	}
 	return decision, len(unreadOf(decision.Confirm, read)) > 0, failed
 }
@@ -162,7 +168,7 @@ func unreadOf(targets []int, read map[int]bool) []int {
 func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
 	at := e.Now()
 	nodes := make([]core.Node, len(targets))
-	errs := inParallel(ctx, len(targets), func(ctx context.Context, i int) error {
+	errs := inParallel(ctx, len(targets), callTimeout, func(ctx context.Context, i int) error {
 		t := targets[i]
 		node, err := w.targetsFrom[t].ReadNode(ctx, w.fleet.Targets[t])
 		if err != nil {
@@ -182,7 +188,7 @@ func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
 			e.memory.NodeGone(target.ID, nodes[i].Name)
 		}
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 // record writes what was found. It returns the targets for which nothing may start, since the
@@ -196,7 +202,7 @@ func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int
 	blocked := map[int]bool{}
 	var errs []error
 	for _, dialect := range e.Dialects {
-		limited, cancel := context.WithTimeout(ctx, callTimeout)
+		limited, cancel := within(ctx, recordTimeout)
 		failed := dialect.Record(limited, reports[dialect])
 		cancel()
 		for id, err := range failed {
@@ -220,6 +226,7 @@ func blockMembers(blocked map[int]bool, members []int) {
 // announce tells people, by the dialect of each policy. What was gathered about one that is gone by
 // now is of no use to anybody.
 func (e *Engine) announce(w *world, happenings []core.Happening) {
+	e.tell(happenings)
 	told := map[Dialect][]core.Happening{}
 	for _, h := range e.digest.Take(happenings, w.now) {
 		if of := w.dialectOf[h.Policy]; of != nil {

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// The bounds on calls that one pass makes. All stages of a pass together end within five minutes,
+// even when the API server answers nothing at all; Watchdog counts on it.
+const (
+	// parallelCalls is how many calls are made at a time.
+	parallelCalls = 32
+	// callTimeout is how long one read or write may take, and recordTimeout the statuses of one dialect:
+	// one that hangs holds up the others.
+	callTimeout   = 10 * time.Second
+	recordTimeout = 5 * time.Second
+	// remedyTimeout is how long the call of a remedy may take. Admission webhooks have up to ten seconds.
+	remedyTimeout = 15 * time.Second
+	// deedTimeout is how long it may take to call a remedy and to record that the call was not granted.
+	deedTimeout = 30 * time.Second
+	// stageTimeout is how long a stage of a pass begins new calls; the rest is left to the next pass.
+	stageTimeout = 30 * time.Second
+	// grace is how long calls under way may go on once the pass is asked to end. A call that is cut off
+	// may have been granted all the same, and nobody would know.
+	grace = 5 * time.Second
+)
+
+// errLate is why a call was not begun.
+var errLate = errors.New("not begun, since other calls took too long; it is left to the next pass")
+
+// inParallel runs n calls, some at a time, each within its time limit, and gives their errors. Once the
+// context has ended no further call begins; those under way have a grace.
+func inParallel(ctx context.Context, n int, limit time.Duration, call func(context.Context, int) error) []error {
+	errs := make([]error, n)
+	stage, end := context.WithTimeoutCause(ctx, stageTimeout, errLate)
+	defer end()
+	var group errgroup.Group
+	group.SetLimit(parallelCalls)
+	for i := range n {
+		group.Go(func() error {
+			if stage.Err() != nil {
+				errs[i] = context.Cause(stage)
+				return nil
+			}
+			limited, cancel := within(ctx, limit)
+			defer cancel()
+			errs[i] = call(limited, i)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errs
+}
+
+// within gives one call a context that ends with its time limit, or a grace after the pass is asked to
+// end.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	stop := context.AfterFunc(ctx, func() {
+		mercy := time.NewTimer(grace)
+		defer mercy.Stop()
+		select {
+		case <-mercy.C:
+			cancel()
+		case <-limited.Done():
+		}
+	})
+	return limited, func() {
+		stop()
+		cancel()
+	}
+}
+
+// cutOff tells whether a call within this context failed because the pass was asked to end.
+func cutOff(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+// mostErrors is how many errors of one stage are worth reading.
+const mostErrors = 5
+
+// joined joins the errors of one stage, of which there may be thousands that are alike.
+func joined(errs []error) error {
+	var some []error
+	n := 0
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if n++; n <= mostErrors {
+			some = append(some, err)
+		}
+	}
+	if n > mostErrors {
+		some = append(some, fmt.Errorf("and %d more", n-mostErrors))
+	}
+	return errors.Join(some...)
+}

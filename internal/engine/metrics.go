@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Metrics are the series that don't depend on a dialect; docs/metrics.md describes them. They come from
+// passes alone, so an event that asks for no pass costs nothing here, and a replica that doesn't
+// lead has none but that it doesn't. A nil *Metrics counts nothing.
+type Metrics struct {
+	leader                             prometheus.Gauge
+	detect, decide, queue, act         prometheus.Histogram
+	recover                            *prometheus.HistogramVec
+	decision, pass                     prometheus.Histogram
+	passes, started, ended, notGranted *prometheus.CounterVec
+	verdicts, refusals, running        *prometheus.Desc
+	permitted, invalid, paused         *prometheus.Desc
+	counters                           []*prometheus.CounterVec
+	collectors                         []prometheus.Collector
+
+	mu sync.Mutex
+	// passed is set once there was a pass to tell of.
+	passed bool
+	// standing is how things stood in the last pass.
+	standing []prometheus.Metric
+	policies map[account]bool
+}
+
+// account is how a policy's series are labelled.
+type account struct{ namespace, policy string }
+
+func accountOf(id core.ID) account { return account{id.Namespace, id.Name} }
+
+// The bounds of the buckets, in seconds.
+//
+//nolint:gochecknoglobals // constant lists
+var (
+	quick  = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	prompt = []float64{.01, .05, .1, .25, .5, 1, 2, 3, 5, 10, 30, 60, 300, 900}
+	long   = []float64{1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200}
+	queues = []float64{.01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400, 43200}
+	tiny   = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
+)
+
+// NewMetrics makes metrics that count nothing yet.
+func NewMetrics() *Metrics {
+	ofPolicy := []string{"namespace", "policy"}
+	m := &Metrics{
+		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "fettle_leader", Help: "1 while this replica leads, and so acts; 0 otherwise."}),
+		detect:   histogram("fettle_detect_seconds", "From the instant at which a fault began until a pass first judged it.", prompt),
+		decide:   histogram("fettle_decide_seconds", "From the deadline of a criterion until a pass judged the target unhealthy.", prompt),
+		queue:    histogram("fettle_queue_seconds", "From the pass that first judged a target unhealthy until its repair was started.", queues),
+		act:      histogram("fettle_act_seconds", "From the start of a repair until its remedy was accepted.", quick),
+		recover:  prometheus.NewHistogramVec(histogramOf("fettle_recover_seconds", "From the start of a repair until its end.", long), []string{"outcome"}),
+		decision: histogram("fettle_decision_duration_seconds", "How long one decision over the whole fleet took.", tiny),
+		pass:     histogram("fettle_pass_duration_seconds", "How long one pass took: observing, deciding, recording and acting.", quick),
+
+		passes:     counter("fettle_passes_total", "Passes over the fleet, by how they ended.", "result"),
+		started:    counter("fettle_repairs_started_total", "Repairs that were started.", "namespace", "policy", "remedy"),
+		ended:      counter("fettle_repairs_total", "Repairs that have ended, by outcome.", "namespace", "policy", "remedy", "outcome"),
+		notGranted: counter("fettle_remedy_refusals_total", "Calls of a remedy that were refused or failed.", "namespace", "policy", "remedy"),
+
+		verdicts:  prometheus.NewDesc("fettle_verdicts", "Targets of a policy, by how it judges them and why.", []string{"namespace", "policy", "kind", "health", "reason"}, nil),
+		refusals:  prometheus.NewDesc("fettle_refusals", "Unhealthy targets of a policy that a gate holds back.", []string{"namespace", "policy", "gate"}, nil),
+		running:   prometheus.NewDesc("fettle_repairs_running", "Repairs under way that a policy leads.", ofPolicy, nil),
+		permitted: prometheus.NewDesc("fettle_policy_permitted", "1 while a policy's short circuit lets repairs start; 0 while it holds them.", ofPolicy, nil),
+		invalid:   prometheus.NewDesc("fettle_policy_invalid", "1 while a policy can't be followed, so that nothing is repaired; 0 otherwise.", ofPolicy, nil),
+		paused:    prometheus.NewDesc("fettle_policy_paused", "1 while a policy is paused; 0 otherwise.", ofPolicy, nil),
+		policies:  map[account]bool{},
+	}
+	m.counters = []*prometheus.CounterVec{m.started, m.ended, m.notGranted}
+	m.collectors = []prometheus.Collector{
+		m.detect, m.decide, m.queue, m.act, m.recover, m.decision, m.pass, m.passes, m.started, m.ended, m.notGranted,
+	}
+	return m
+}
+
+// histogramOf has the classic buckets, and the native ones for servers that ask for them.
+func histogramOf(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(histogramOf(name, help, buckets))
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	m.leader.Describe(out)
+	for _, c := range m.collectors {
+		c.Describe(out)
+	}
+	for _, d := range []*prometheus.Desc{m.verdicts, m.refusals, m.running, m.permitted, m.invalid, m.paused} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.leader.Collect(out)
+	m.mu.Lock()
+	passed, standing := m.passed, m.standing
+	m.mu.Unlock()
+	if !passed {
+		return
+	}
+	for _, c := range m.collectors {
+		c.Collect(out)
+	}
+	for _, s := range standing {
+		out <- s
+	}
+}
+
+// Leads takes in whether this replica leads.
+func (m *Metrics) Leads(leads bool) { m.leader.Set(number(leads)) }
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// hasPassed takes in how a pass ended.
+func (m *Metrics) hasPassed(took time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.passes.WithLabelValues(result).Inc()
+	m.pass.Observe(took.Seconds())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passed = true
+}
+
+func (m *Metrics) hasDecided(took time.Duration) {
+	if m != nil {
+		m.decision.Observe(took.Seconds())
+	}
+}
+
+func (m *Metrics) hasMeasured(samples ...core.Sample) {
+	if m == nil {
+		return
+	}
+	for _, s := range samples {
+		switch s.Stage {
+		case core.Detecting:
+			m.detect.Observe(s.Took.Seconds())
+		case core.Deciding:
+			m.decide.Observe(s.Took.Seconds())
+		case core.Queueing:
+			m.queue.Observe(s.Took.Seconds())
+		}
+	}
+}
+
+// hasStarted takes in that a repair was recorded.
+func (m *Metrics) hasStarted(p *core.Policy) {
+	if m != nil {
+		m.started.WithLabelValues(p.ID.Namespace, p.ID.Name, remedyOf(p)).Inc()
+	}
+}
+
+// hasBegun takes in that a remedy was accepted so long after the start of its repair.
+func (m *Metrics) hasBegun(took time.Duration) {
+	if m != nil {
+		m.act.Observe(max(0, took.Seconds()))
+	}
+}
+
+func (m *Metrics) hasRefused(p *core.Policy) {
+	if m != nil {
+		m.notGranted.WithLabelValues(p.ID.Namespace, p.ID.Name, remedyOf(p)).Inc()
+	}
+}
+
+// hasEnded takes in the end of a repair. A policy that is gone has no series any more.
+func (m *Metrics) hasEnded(policies []core.Policy, r core.Repair) {
+	if m == nil {
+		return
+	}
+	m.recover.WithLabelValues(r.Outcome.String()).Observe(max(0, r.Ended.Sub(r.Started).Seconds()))
+	for i := range policies {
+		if p := &policies[i]; p.ID == r.Policy {
+			m.ended.WithLabelValues(p.ID.Namespace, p.ID.Name, remedyOf(p), r.Outcome.String()).Inc()
+		}
+	}
+}
+
+// remedyOf is the remedy that a policy repairs by; empty when it has none.
+func remedyOf(p *core.Policy) string {
+	if len(p.Ladder) == 0 {
+		return ""
+	}
+	return p.Ladder[0].Remedy
+}
+
+// nowStands takes in how things stand. What does not stand so any more has no series, and neither
+// has a policy that is gone.
+func (m *Metrics) nowStands(w *world, d core.Decision) {
+	if m == nil {
+		return
+	}
+	policies := map[account]bool{}
+	for i := range w.policies {
+		p := &w.policies[i]
+		of := accountOf(p.ID)
+		policies[of] = true
+		if !m.policies[of] && len(p.Ladder) > 0 {
+			m.zero(p)
+		}
+	}
+	for of := range m.policies {
+		if !policies[of] {
+			for _, c := range m.counters {
+				c.DeletePartialMatch(prometheus.Labels{"namespace": of.namespace, "policy": of.policy})
+			}
+		}
+	}
+	standing := m.standingOf(w, d)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.policies, m.standing = policies, standing
+}
+
+// zero makes the counters of a new policy, since the first step of one that wasn't there can't be seen.
+func (m *Metrics) zero(p *core.Policy) {
+	namespace, name, remedy := p.ID.Namespace, p.ID.Name, remedyOf(p)
+	m.started.WithLabelValues(namespace, name, remedy)
+	m.notGranted.WithLabelValues(namespace, name, remedy)
+	for _, o := range []core.Outcome{core.Succeeded, core.Recovered, core.Withdrawn} {
+		m.ended.WithLabelValues(namespace, name, remedy, o.String())
+	}
+}

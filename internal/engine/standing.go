@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// count is one series of a census: what is counted, and by which labels.
+type count struct {
+	what   *prometheus.Desc
+	of     account
+	labels [3]string
+}
+
+// census counts. Policies of two dialects may share a name, and then share their series too: their
+// numbers add up, and of their states the one that somebody should look at is shown.
+type census map[count]float64
+
+// standingOf gives the series of how things stand in one pass.
+func (m *Metrics) standingOf(w *world, d core.Decision) []prometheus.Metric {
+	c := census{}
+	m.countPolicies(c, w, d)
+	m.countVerdicts(c, w, d)
+	for i := range d.Refusals {
+		if r := &d.Refusals[i]; !r.Rehearsed {
+			c[count{what: m.refusals, of: accountOf(w.policies[r.Policy].ID), labels: [3]string{r.Gate.String()}}]++
+		}
+	}
+	series := make([]prometheus.Metric, 0, len(c))
+	for key, n := range c {
+		labels := []string{key.of.namespace, key.of.policy}
+		for _, l := range key.labels {
+			if l != "" {
+				labels = append(labels, l)
+			}
+		}
+		series = append(series, prometheus.MustNewConstMetric(key.what, prometheus.GaugeValue, n, labels...))
+	}
+	return series
+}
+
+func (m *Metrics) countPolicies(c census, w *world, d core.Decision) {
+	for i := range w.policies {
+		p := &w.policies[i]
+		of := accountOf(p.ID)
+		permitted := count{what: m.permitted, of: of}
+		if before, shared := c[permitted]; !shared || before == 1 {
+			c[permitted] = number(d.Tallies[i].Permitted)
+		}
+		c[count{what: m.invalid, of: of}] = max(c[count{what: m.invalid, of: of}], number(p.Problem != ""))
+		c[count{what: m.paused, of: of}] = max(c[count{what: m.paused, of: of}], number(p.Paused))
+		c[count{what: m.running, of: of}] += 0
+	}
+	for i := range w.fleet.Repairs {
+		r := &w.fleet.Repairs[i]
+		running := count{what: m.running, of: accountOf(r.Policy)}
+		if _, exists := c[running]; exists && r.Running() {
+			c[running]++
+		}
+	}
+}
+
+// countVerdicts counts runs of verdicts that are alike, since nearly all are.
+func (m *Metrics) countVerdicts(c census, w *world, d core.Decision) {
+	for i := 0; i < len(d.Verdicts); {
+		v := &d.Verdicts[i]
+		n := 1
+		for i+n < len(d.Verdicts) && alike(v, &d.Verdicts[i+n]) {
+			n++
+		}
+		id := w.policies[v.Policy].ID
+		c[count{what: m.verdicts, of: accountOf(id), labels: [3]string{id.Kind, v.Health.String(), v.Reason.String()}}] += float64(n)
+		i += n
+	}
+}
+
+func alike(a, b *core.Verdict) bool {
+	return a.Policy == b.Policy && a.Health == b.Health && a.Reason == b.Reason
+}
