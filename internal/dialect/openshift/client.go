@@ -26,7 +26,7 @@ import (
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
 var Kinds = []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required.
+// Config is what a Client needs. Every field is required but Metrics.
 type Config struct {
 	// Informers give what is watched.
 	Informers cache.Informers
@@ -38,6 +38,8 @@ type Config struct {
 	Now    func() time.Time
 	// Wake is called when something that decisions read has changed.
 	Wake func()
+	// Metrics may be nil, and then nothing is counted.
+	Metrics *Metrics
 }
 
 // Client is the dialect's thin side. It is safe for concurrent use.
@@ -175,6 +177,7 @@ func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[co
 		failed = map[core.ID]error{}
 		group  errgroup.Group
 	)
+	c.Metrics.found(reports)
 	group.SetLimit(parallelStatuses)
 	for _, r := range reports {
 		old, revision, known := c.fleet.statusOf(r.Policy.ID)
@@ -226,6 +229,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 
 // Announce emits the events of what happened. They are written in the background.
 func (c *Client) Announce(happenings []core.Happening) {
+	c.Metrics.happened(happenings)
 	for _, h := range happenings {
 		e := eventFor(h)
 		c.Events.Eventf(&corev1.ObjectReference{

@@ -1,0 +1,106 @@
+package openshift
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Metrics are the series of today's health check controller (reference openshift 1.5), so that dashboards
+// and alerts go on working. A nil *Metrics counts nothing.
+type Metrics struct {
+	covered, short, deleted *prometheus.Desc
+
+	mu     sync.Mutex
+	checks map[checkName]*checkSeries
+}
+
+// checkName is how series are labelled.
+type checkName struct{ namespace, name string }
+
+// checkSeries are the numbers of one health check. Those that are not known yet have no series.
+type checkSeries struct {
+	deleted        float64
+	covered, short *float64
+}
+
+// NewMetrics makes metrics that count nothing yet.
+func NewMetrics() *Metrics {
+	labels := []string{"name", "namespace"}
+	return &Metrics{
+		covered: prometheus.NewDesc("mapi_machinehealthcheck_nodes_covered", "Number of machines that a MachineHealthCheck selects.", labels, nil),
+		short:   prometheus.NewDesc("mapi_machinehealthcheck_short_circuit", "1 while a MachineHealthCheck's short circuit holds repairs back; 0 otherwise.", labels, nil),
+		deleted: prometheus.NewDesc("mapi_machinehealthcheck_remediation_success_total", "Deletions of machines that were accepted.", labels, nil),
+		checks:  map[checkName]*checkSeries{},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	out <- m.covered
+	out <- m.short
+	out <- m.deleted
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for of, s := range m.checks {
+		out <- prometheus.MustNewConstMetric(m.deleted, prometheus.CounterValue, s.deleted, of.name, of.namespace)
+		if s.covered != nil {
+			out <- prometheus.MustNewConstMetric(m.covered, prometheus.GaugeValue, *s.covered, of.name, of.namespace)
+		}
+		if s.short != nil {
+			out <- prometheus.MustNewConstMetric(m.short, prometheus.GaugeValue, *s.short, of.name, of.namespace)
+		}
+	}
+}
+
+// found takes in what one pass found for all health checks. The series of one that is gone end; those
+// of one that is paused stay as they were, and so does the short circuit of one that can't be followed.
+func (m *Metrics) found(reports []core.PolicyReport) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	checks := make(map[checkName]*checkSeries, len(reports))
+	for _, r := range reports {
+		of := checkName{r.Policy.ID.Namespace, r.Policy.ID.Name}
+		s := m.checks[of]
+		if s == nil {
+			s = &checkSeries{}
+		}
+		checks[of] = s
+		if r.Policy.Paused {
+			continue
+		}
+		covered := float64(r.Tally.Total)
+		s.covered = &covered
+		if r.Policy.Problem == "" {
+			short := 0.0
+			if !r.Tally.Permitted {
+				short = 1
+			}
+			s.short = &short
+		}
+	}
+	m.checks = checks
+}
+
+// happened takes in the deletions that were accepted.
+func (m *Metrics) happened(happenings []core.Happening) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range happenings {
+		if s := m.checks[checkName{h.Policy.Namespace, h.Policy.Name}]; s != nil && h.Kind == core.Begun {
+			s.deleted++
+		}
+	}
+}
