@@ -357,3 +357,15 @@ func (l *ledger) has(repairs ...core.Repair) {
 	}
 	l.stage.settle()
 }
+
+// told gives what was told since the last time, in the order of the letters.
+func (s *stage) told() string {
+	var lines []string
+	for _, line := range s.diary {
+		if strings.HasPrefix(line, "tell ") {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}

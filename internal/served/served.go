@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -42,6 +43,9 @@ type Waker struct {
 	Parts     []Part
 	// Awake is called when a part has begun to watch and is in step.
 	Awake func()
+
+	// definitions are nil until they have been read.
+	definitions atomic.Pointer[definitions]
 }
 
 // Start wakes parts until the context ends.
@@ -140,7 +144,9 @@ func (w *Waker) watchDefinitions(ctx context.Context) (*definitions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to custom resource definitions: %w", err)
 	}
-	toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
+	if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		w.definitions.Store(d)
+	}
 	return d, nil
 }
 

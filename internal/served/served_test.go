@@ -73,6 +73,7 @@ type morning struct {
 	// watch is the answer when a part begins to watch, and inStep whether it has filled.
 	watch  map[string]error
 	inStep map[string]bool
+	waker  *Waker
 	stop   func()
 }
 
@@ -98,6 +99,7 @@ func begins(t *testing.T, parts map[string][]string) *morning {
 			},
 		})
 	}
+	m.waker = w
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- w.Start(ctx) }()

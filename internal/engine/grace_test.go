@@ -1,0 +1,136 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// mercy is how long calls under way may go on once a pass is asked to end.
+const mercy = 5 * time.Second
+
+// hangs answers a call after a while, or with the end of its context.
+func hangs(d time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error { return within(ctx, d) }
+}
+
+// stopsAfter runs a pass that is asked to end after a while, and gives how long it took.
+func (s *stage) stopsAfter(d time.Duration) (time.Duration, error) {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.Context())
+	time.AfterFunc(d, stop)
+	began := clock()
+	_, err := s.Pass(ctx)
+	return clock().Sub(began), err
+}
+
+// TestCallsUnderWayHaveAGrace: whoever is asked to end lets a call that is under way end, and records
+// how it did.
+func TestCallsUnderWayHaveAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", dead), machine("b", dead))
+		s.wait["begin a"] = hangs(3 * time.Second)
+		s.wait["begin b"] = func(ctx context.Context) error {
+			_ = hangs(3 * time.Second)(ctx)
+			return errDown
+		}
+		took, err := s.stopsAfter(time.Second)
+		if took != 3*time.Second || err != nil {
+			t.Errorf("it took %s to end, with %v", took, err)
+		}
+		if a, b := s.ledger.of("a")[0], s.ledger.of("b")[0]; a.Attempts != 0 || b.Attempts != 1 {
+			t.Errorf("attempts: %d of the one that was granted, %d of the one that was refused", a.Attempts, b.Attempts)
+		}
+		if got := s.told(); got != "tell begun a, tell refused b" {
+			t.Errorf("told: %s", got)
+		}
+	})
+}
+
+// TestCutOffCallIsNotRefused: nobody knows how it ended, so nobody says that it was refused.
+func TestCutOffCallIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", dead))
+		s.wait["begin a"] = hangs(time.Hour)
+		took, err := s.stopsAfter(time.Second)
+		if took != time.Second+mercy || !errors.Is(err, context.Canceled) {
+			t.Errorf("it took %s to end, with %v", took, err)
+		}
+		if r := s.ledger.of("a")[0]; r.Attempts != 0 || !r.Running() {
+			t.Errorf("the repair says %+v", r)
+		}
+		if got := s.told(); got != "" {
+			t.Errorf("told: %s", got)
+		}
+		delete(s.wait, "begin a")
+		s.diary = nil
+		s.restart()
+		s.settle()
+		did, _ := s.passes()
+		s.wantDid("the next leader goes on with it", did, "read a", "record workers", "begin a", "tell begun a")
+	})
+}
+
+// TestCallThatHangsIsRefused: at its time limit, while nobody asks for an end.
+func TestCallThatHangsIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", dead))
+		s.wait["begin a"] = hangs(time.Hour)
+		s.passes()
+		if r := s.ledger.of("a")[0]; r.Attempts != 1 {
+			t.Errorf("the repair says %+v", r)
+		}
+	})
+}
+
+// TestNothingBeginsOnceAskedToEnd: at whatever stage of the pass that is.
+func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
+	cases := map[string]struct {
+		hangs string
+		want  []string
+	}{
+		"before the status": {"read a", []string{"read a"}},
+		"before the repair": {"record workers", []string{"read a", "record workers"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.machines.observes(machine("a", dead))
+				s.wait[tc.hangs] = hangs(2 * time.Second)
+				if _, err := s.stopsAfter(time.Second); !errors.Is(err, context.Canceled) {
+					t.Errorf("it ended with %v", err)
+				}
+				s.wantDid("nothing more", s.diary, tc.want...)
+			})
+		})
+	}
+}
+
+// TestStageThatHangsEnds: however many calls there are to make, and though none is answered.
+func TestStageThatHangsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		targets := make([]core.Target, 500)
+		for i := range targets {
+			name := "m" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+			targets[i] = machine(name, dead)
+			s.wait["read "+name] = hangs(time.Hour)
+		}
+		s.machines.observes(targets...)
+		began := clock()
+		if _, err := s.Pass(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ended with %v", err)
+		}
+		if took := clock().Sub(began); took > 5*time.Minute {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
