@@ -1,0 +1,234 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/engine"
+)
+
+// counted is a stage whose engine is measured.
+type counted struct {
+	*stage
+
+	metrics  *engine.Metrics
+	registry *prometheus.Registry
+}
+
+func newCounted(t *testing.T) *counted {
+	t.Helper()
+	c := &counted{stage: newStage(t)}
+	c.begins()
+	return c
+}
+
+// begins has a process begin, which has counted nothing yet.
+func (c *counted) begins() {
+	c.restart()
+	c.metrics, c.registry = engine.NewMetrics(), prometheus.NewPedanticRegistry()
+	c.Engine.Metrics = c.metrics
+	if err := c.registry.Register(c.metrics); err != nil {
+		c.Fatalf("registering: %v", err)
+	}
+}
+
+// series gives the series whose name begins so, as "name label label: value". A histogram has the
+// number and the sum of its samples for a value.
+func (c *counted) series(prefixes ...string) []string {
+	c.Helper()
+	families, err := c.registry.Gather()
+	if err != nil {
+		c.Fatalf("gathering: %v", err)
+	}
+	var lines []string
+	for _, f := range families {
+		name := strings.TrimPrefix(f.GetName(), "fettle_")
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			line := name
+			for _, l := range m.GetLabel() {
+				if l.GetName() != "namespace" {
+					line += " " + l.GetValue()
+				}
+			}
+			if h := m.GetHistogram(); h != nil {
+				lines = append(lines, fmt.Sprintf("%s: %d in %gs", line, h.GetSampleCount(), h.GetSampleSum()))
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("%s: %g", line, m.GetGauge().GetValue()+m.GetCounter().GetValue()))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (c *counted) wants(sentence string, prefixes []string, want ...string) {
+	c.Helper()
+	if diff := cmp.Diff(want, c.series(prefixes...)); diff != "" {
+		c.Errorf("%s (-want +got):\n%s", sentence, diff)
+	}
+}
+
+// TestOneRepairIsMeasured from its fault to its end, once in each histogram.
+func TestOneRepairIsMeasured(t *testing.T) {
+	c := newCounted(t)
+	delays := []string{"detect", "decide", "queue", "act", "recover", "repairs", "remedy"}
+	c.machines.observes(machine("a"), machine("b"))
+	c.passes()
+	c.now = noon.Add(2 * time.Second)
+	c.machines.observation.Targets[0] = machine("a", func(t *core.Target) { t.Node = node("a", "False", 0) })
+	c.passes()
+	c.now = noon.Add(5*time.Minute + time.Second)
+	c.machines.observation.Policies[0].Paused = true
+	c.passes()
+	c.now = noon.Add(8 * time.Minute)
+	c.machines.observation.Policies[0].Paused = false
+	c.passes()
+	c.settle()
+	c.now = noon.Add(9 * time.Minute)
+	c.passes()
+	zeros := []string{
+		"repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 0", "repairs_total Withdrawn workers Delete: 0",
+	}
+	c.wants("it is under way", delays, slices.Concat([]string{
+		"act_seconds: 1 in 0s", "decide_seconds: 1 in 1s", "detect_seconds: 1 in 2s", "queue_seconds: 1 in 179s",
+		"remedy_refusals_total workers Delete: 0", "repairs_running workers: 1", "repairs_started_total workers Delete: 1",
+	}, zeros)...)
+	c.machines.observation.Targets = c.machines.observation.Targets[1:]
+	c.machines.observation.Policies[0].Members = []int{0}
+	c.now = noon.Add(10 * time.Minute)
+	c.passes()
+	c.settle()
+	c.passes()
+	c.wants("it has ended", delays,
+		"act_seconds: 1 in 0s", "decide_seconds: 1 in 1s", "detect_seconds: 1 in 2s", "queue_seconds: 1 in 179s", "recover_seconds Succeeded: 1 in 120s",
+		"remedy_refusals_total workers Delete: 0", "repairs_running workers: 0", "repairs_started_total workers Delete: 1",
+		"repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 1", "repairs_total Withdrawn workers Delete: 0",
+	)
+}
+
+// TestRefusedRemedyIsMeasured: each call counts, and the delay is that of the one which was granted.
+func TestRefusedRemedyIsMeasured(t *testing.T) {
+	c := newCounted(t)
+	c.machines.observes(machine("a"))
+	c.passes()
+	c.machines.observes(machine("a", dead))
+	c.refuse["begin a"] = errDown
+	c.passes()
+	c.settle()
+	delete(c.refuse, "begin a")
+	c.now = noon.Add(time.Hour)
+	c.passes()
+	c.wants("refused once", []string{"act", "repairs_started", "remedy", "queue"},
+		"act_seconds: 1 in 3600s", "queue_seconds: 1 in 0s", "remedy_refusals_total workers Delete: 1", "repairs_started_total workers Delete: 1")
+}
+
+// TestRestartMeasuresNothingItDidNotSee: but what the ledger knows, it knows.
+func TestRestartMeasuresNothingItDidNotSee(t *testing.T) {
+	c := newCounted(t)
+	m := machine("a", dead)
+	c.machines.observes(m)
+	c.passes()
+	c.wants("a fault from before the start", []string{"detect", "decide", "queue", "act"},
+		"act_seconds: 1 in 0s", "decide_seconds: 0 in 0s", "detect_seconds: 0 in 0s", "queue_seconds: 0 in 0s")
+	c.settle()
+	c.begins()
+	c.machines.observation.Targets, c.machines.observation.Policies[0].Members = nil, nil
+	c.now = noon.Add(time.Minute)
+	c.passes()
+	c.wants("a repair from before the start", []string{"recover", "repairs_started", "repairs_total"}, "recover_seconds Succeeded: 1 in 60s",
+		"repairs_started_total workers Delete: 0", "repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 1", "repairs_total Withdrawn workers Delete: 0")
+}
+
+// TestStandingIsThatOfTheLastPass: what does not stand so any more has no series.
+func TestStandingIsThatOfTheLastPass(t *testing.T) {
+	c := newCounted(t)
+	standing := []string{"verdicts", "refusals", "policy", "repairs"}
+	rehearsing := policy("rehearsing", []int{1}, func(p *core.Policy) { p.DryRun, p.Paused = true, true })
+	idle := policy("idle", nil, func(p *core.Policy) { p.Problem, p.Ladder = "it names no remedy", nil })
+	c.machines.observes(machine("a", dead, func(t *core.Target) { t.Owner = core.ID{} }), machine("b", dead), machine("c"))
+	tight := &c.machines.observation.Policies[0]
+	tight.ShortCircuit.MaxUnhealthy = core.Count(1)
+	c.machines.observation.Policies = append(c.machines.observation.Policies, rehearsing, idle)
+	zeros := func(policy string) []string {
+		return []string{
+			"repairs_running " + policy + ": 0", "repairs_started_total " + policy + " Delete: 0",
+			"repairs_total Recovered " + policy + " Delete: 0", "repairs_total Succeeded " + policy + " Delete: 0", "repairs_total Withdrawn " + policy + " Delete: 0",
+		}
+	}
+	wants := func(sentence string, lines ...[]string) {
+		t.Helper()
+		want := slices.Concat(lines...)
+		slices.Sort(want)
+		c.wants(sentence, standing, want...)
+	}
+	states := func(policy string, invalid, paused, permitted int) []string {
+		return []string{
+			fmt.Sprintf("policy_invalid %s: %d", policy, invalid), fmt.Sprintf("policy_paused %s: %d", policy, paused),
+			fmt.Sprintf("policy_permitted %s: %d", policy, permitted),
+		}
+	}
+	c.passes()
+	wants("an outage",
+		zeros("workers"), states("workers", 0, 0, 0), zeros("rehearsing"), states("rehearsing", 0, 1, 1),
+		[]string{"repairs_running idle: 0"}, states("idle", 1, 0, 1),
+		[]string{
+			"refusals TooManyUnhealthy workers: 2", "refusals NoOwner workers: 1",
+			"verdicts healthy HealthCheck workers Healthy: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 2",
+			"verdicts unhealthy HealthCheck rehearsing UnhealthyCondition: 1",
+		})
+	c.machines.observes(machine("a"), machine("b"), machine("c"))
+	c.passes()
+	wants("it is over, and two health checks are gone", zeros("workers"), states("workers", 0, 0, 1), []string{
+		"verdicts healthy HealthCheck workers Healthy: 3",
+	})
+	c.machines.observation.Policies = nil
+	c.passes()
+	wants("the last one is gone")
+}
+
+// TestPoliciesOfOneName share their series, whatever kinds they are of: a scrape must not fail of it.
+func TestPoliciesOfOneName(t *testing.T) {
+	c := newCounted(t)
+	other := c.dialect("Node")
+	c.begins()
+	c.machines.observes(machine("a"))
+	other.observes(target("Node", "n", dead))
+	namesake := &other.observation.Policies[0]
+	namesake.ID.UID, namesake.Paused, namesake.ShortCircuit.MaxUnhealthy = "another-uid", true, core.Count(0)
+	c.passes()
+	c.wants("the state that somebody should look at is shown", []string{"policy", "refusals", "verdicts"},
+		"policy_invalid workers: 0", "policy_paused workers: 1", "policy_permitted workers: 0",
+		"refusals Paused workers: 1", "refusals TooManyUnhealthy workers: 1",
+		"verdicts healthy HealthCheck workers Healthy: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1")
+}
+
+// TestOnlyTheLeaderHasSeriesOfDecisions: another replica says that it doesn't lead.
+func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
+	c := newCounted(t)
+	c.wants("before it leads", []string{""}, "leader: 0")
+	c.metrics.Leads(true)
+	c.machines.observes(machine("a"))
+	c.passes()
+	if got := c.series("leader", "passes", "pass_duration", "decision"); !slices.Equal(got, []string{
+		"decision_duration_seconds: 1 in 0s", "leader: 1", "pass_duration_seconds: 1 in 0s", "passes_total ok: 1",
+	}) {
+		t.Errorf("it leads: %q", got)
+	}
+	c.machines.err = errDown
+	if _, _, err := c.tries(); err == nil {
+		t.Fatal("the pass did not fail")
+	}
+	c.wants("a pass that fails", []string{"passes"}, "passes_total error: 1", "passes_total ok: 1")
+	c.metrics.Leads(false)
+	c.wants("it leads no more", []string{"leader"}, "leader: 0")
+}
