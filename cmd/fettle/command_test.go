@@ -47,7 +47,9 @@ func TestHelpTellsEveryFlag(t *testing.T) {
 		"--leader-elect ", "(default true)", "--leader-election-namespace string", `(default "fettle-system")`,
 		"--health-probe-bind-address string", "--metrics-bind-address string", "0 serves none",
 		"--repair-retention duration", "(default 24h0m0s)", "--repair-retention-count int", "(default 1000)",
-		"--log-level string", `(default "info")`,
+		"--log-level string", `(default "info")`, "--log-format string", "--metrics-cert-dir string", "over TLS",
+		"--leader-elect-lease-duration duration", "(default 15s)", "--leader-elect-renew-deadline duration", "(default 10s)",
+		"--leader-elect-retry-period duration", "(default 2s)",
 	} {
 		if !strings.Contains(out, words) {
 			t.Errorf("the help does not say %q:\n%s", words, out)
@@ -69,6 +71,19 @@ func TestNonsenseOnTheCommandLine(t *testing.T) {
 	}{
 		"a log level nobody has":      {[]string{"--log-level=loud"}, []string{"--log-level", `"loud"`, "debug, info, warn or error"}},
 		"an empty log level":          {[]string{"--log-level="}, []string{"--log-level", "debug, info, warn or error"}},
+		"a log format nobody has":     {[]string{"--log-format=xml"}, []string{"--log-format", `"xml"`, "json or text"}},
+		"a probe address in words":    {[]string{"--health-probe-bind-address=here"}, []string{"--health-probe-bind-address", `"here"`, ":8081"}},
+		"a metrics port alone":        {[]string{"--metrics-bind-address=8443"}, []string{"--metrics-bind-address", `"8443"`, "0 to serve nothing"}},
+		"a port beyond all ports":     {[]string{"--metrics-bind-address=:65536"}, []string{"--metrics-bind-address"}},
+		"a port below zero":           {[]string{"--metrics-bind-address=:-1"}, []string{"--metrics-bind-address"}},
+		"no address at all":           {[]string{"--metrics-bind-address="}, []string{"--metrics-bind-address"}},
+		"a directory that is not":     {[]string{"--metrics-cert-dir=/nowhere"}, []string{"--metrics-cert-dir", "/nowhere", "tls.crt"}},
+		"a certificate that is none":  {[]string{"--metrics-cert-dir=" + filepath.Dir(file(t, "nonsense"))}, []string{"--metrics-cert-dir", "tls.key"}},
+		"a lease of no length":        {[]string{"--leader-elect-lease-duration=0s"}, []string{"--leader-elect-lease-duration is 0s", "--leader-elect-renew-deadline"}},
+		"a lease shorter than itself": {[]string{"--leader-elect-renew-deadline=20s"}, []string{"--leader-elect-lease-duration is 15s", "20s"}},
+		"a retry that never is":       {[]string{"--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period is 0s"}},
+		"a retry that is too late":    {[]string{"--leader-elect-retry-period=9s"}, []string{"--leader-elect-retry-period is 9s", "10s"}},
+		"a lease in no namespace":     {[]string{"--leader-election-namespace="}, []string{"--leader-election-namespace"}},
 		"no retention":                {[]string{"--repair-retention=0s"}, []string{"--repair-retention is 0s", "above zero", "back-off"}},
 		"a negative retention":        {[]string{"--repair-retention=-1h"}, []string{"--repair-retention is -1h0m0s", "above zero"}},
 		"no repairs kept":             {[]string{"--repair-retention-count=0"}, []string{"--repair-retention-count is 0", "at least 1", "back-off"}},
@@ -107,8 +122,13 @@ func file(t *testing.T, content string) string {
 
 func TestOptionsThatMakeSense(t *testing.T) {
 	for _, retention := range []core.Retention{{For: 24 * time.Hour, Most: 1000}, {For: 1, Most: 1}} {
-		if err := (&controllerOptions{retention: retention}).validate(); err != nil {
+		if err := (&controllerOptions{retention: retention, healthAddress: off, metricsAddress: off}).validate(); err != nil {
 			t.Errorf("%+v is refused: %v", retention, err)
+		}
+	}
+	for _, address := range []string{off, ":8081", ":0", "127.0.0.1:8081", "[::1]:8081", "localhost:8081"} {
+		if err := checkAddress("flag", address); err != nil {
+			t.Errorf("%s is refused: %v", address, err)
 		}
 	}
 }
@@ -116,7 +136,7 @@ func TestOptionsThatMakeSense(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError, "INFO": slog.LevelInfo}
 	for name, level := range levels {
-		log, err := newLogger(name)
+		log, err := newLogger(name, "json")
 		if err != nil {
 			t.Errorf("%s is refused: %v", name, err)
 			continue

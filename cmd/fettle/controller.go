@@ -24,11 +24,17 @@ type controllerOptions struct {
 
 	leaderElect             bool
 	leaderElectionNamespace string
-	healthAddress           string
-	metricsAddress          string
+	leaseDuration           time.Duration
+	renewDeadline           time.Duration
+	retryPeriod             time.Duration
+
+	healthAddress  string
+	metricsAddress string
+	metricsCertDir string
 
 	retention core.Retention
 	logLevel  string
+	logFormat string
 }
 
 func controllerCommand() *cobra.Command {
@@ -46,11 +52,16 @@ func controllerCommand() *cobra.Command {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to keep (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease, so that of several replicas one acts")
 	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "fettle-system", "namespace of the lease")
-	f.StringVar(&o.healthAddress, "health-probe-bind-address", "0", "address that /healthz and /readyz are served on, such as :8081; 0 serves none")
-	f.StringVar(&o.metricsAddress, "metrics-bind-address", "0", "address that /metrics is served on, such as :8080; 0 serves none")
+	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a leader that has fallen silent")
+	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader that can't renew its lease goes on before it ends")
+	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "how often the lease is renewed, and looked at by the others")
+	f.StringVar(&o.healthAddress, "health-probe-bind-address", off, "address that /healthz and /readyz are served on, such as :8081; 0 serves none")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", off, "address that /metrics is served on over TLS, such as :8443, to whom the cluster allows it; 0 serves none")
+	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "directory of tls.crt and tls.key for /metrics, read anew when they change (default: a certificate made at the start)")
 	f.DurationVar(&o.retention.For, "repair-retention", 24*time.Hour, "how long a finished Repair is kept")
 	f.IntVar(&o.retention.Most, "repair-retention-count", 1000, "how many finished Repairs are kept in one namespace; the oldest go first")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
 	return cmd
 }
 
@@ -62,11 +73,12 @@ func (o *controllerOptions) validate() error {
 	if o.retention.Most < 1 {
 		problems = append(problems, fmt.Errorf("--repair-retention-count is %d; it must be at least 1, since back-off reads finished repairs", o.retention.Most))
 	}
+	problems = append(problems, o.checkElection(), o.checkServing())
 	return errors.Join(problems...)
 }
 
 func runController(ctx context.Context, o controllerOptions) error {
-	log, err := newLogger(o.logLevel)
+	log, err := newLogger(o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
@@ -88,12 +100,18 @@ func runController(ctx context.Context, o controllerOptions) error {
 	return nil
 }
 
-func newLogger(level string) (logr.Logger, error) {
+func newLogger(level, format string) (logr.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", level)
 	}
-	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: l}))
+	options := &slog.HandlerOptions{Level: l}
+	handlers := map[string]slog.Handler{"json": slog.NewJSONHandler(os.Stderr, options), "text": slog.NewTextHandler(os.Stderr, options)}
+	handler := handlers[format]
+	if handler == nil {
+		return logr.Logger{}, fmt.Errorf("--log-format is %q; it must be json or text", format)
+	}
+	log := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	return log, nil

@@ -2,18 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
@@ -28,11 +29,26 @@ import (
 // cluster is the name of the one fleet that this process keeps.
 const cluster = "cluster"
 
+// endsWithin is how long parts may take to end: calls under way have a few seconds, and the kubelet has
+// half a minute.
+const endsWithin = 15 * time.Second
+
 // newManager wires every room to its neighbours.
 func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Manager, error) {
-	manager, err := ctrl.NewManager(config, managerOptions(o, log))
+	watched := newWatches(log.WithName("watch"))
+	config.Wrap(watched.wrap)
+	options, held, err := managerOptions(config, o, log)
+	if err != nil {
+		return nil, err
+	}
+	options.Cache.DefaultWatchErrorHandler = watched.failed
+	manager, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
+	}
+	measures, err := newMeasures(o)
+	if err != nil {
+		return nil, err
 	}
 	var loop *engine.Loop
 	wake := func() { loop.Wake(cluster) }
@@ -41,7 +57,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	})
 	machines := openshift.NewClient(openshift.Config{
 		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
-		Events: manager.GetEventRecorder("fettle"), Now: time.Now, Wake: wake,
+		Events: manager.GetEventRecorder("fettle"), Now: time.Now, Wake: wake, Metrics: measures.openshift,
 	})
 	fleet := engine.New(engine.Config{
 		Dialects: []engine.Dialect{machines},
@@ -54,8 +70,12 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 		Retention: o.retention,
 		Now:       time.Now,
 		Log:       log.WithName("engine"),
+		Metrics:   measures.engine,
 	})
-	loop = engine.NewLoop(log.WithName("engine"), time.Now, map[string]func(context.Context) (time.Time, error){cluster: fleet.Pass})
+	watchdog := engine.NewWatchdog(time.Now)
+	loop = engine.NewLoop(log.WithName("engine"), time.Now, map[string]func(context.Context) (time.Time, error){
+		cluster: watchdog.Over(cluster, fleet.Pass),
+	})
 	waker := &served.Waker{
 		Informers: manager.GetCache(), Log: log.WithName("served"), Awake: wake,
 		Parts: []served.Part{
@@ -63,40 +83,82 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 			{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: repairs.Watch, InStep: repairs.InStep},
 		},
 	}
-	return manager, addAll(manager, loop, waker)
+	acting := &leader{loop: loop, metrics: measures.engine, log: log.WithName("leader"), lease: held}
+	return manager, errors.Join(add(manager, acting), add(manager, waker), addChecks(manager, watchdog, waker))
 }
 
-func addAll(manager ctrl.Manager, loop *engine.Loop, waker *served.Waker) error {
-	for _, runnable := range []interface{ Start(context.Context) error }{loop, waker} {
-		if err := manager.Add(runnable); err != nil {
-			return fmt.Errorf("preparing the controller: %w", err)
-		}
-	}
-	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("preparing the health endpoint: %w", err)
-	}
-	if err := manager.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("preparing the readiness endpoint: %w", err)
+func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {
+	if err := manager.Add(part); err != nil {
+		return fmt.Errorf("preparing the controller: %w", err)
 	}
 	return nil
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=get;create;update
-// +kubebuilder:rbac:groups="",resources=events,namespace=fettle-system,verbs=create;patch
+// addChecks has Fettle say that it is alive unless a pass hangs, and that it is ready when what it
+// watches has been taken in, whether it leads or not.
+func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *served.Waker) error {
+	if err := manager.AddHealthzCheck("passes", watchdog.Alive); err != nil {
+		return fmt.Errorf("preparing the health endpoint: %w", err)
+	}
+	for name, check := range waker.Checks() {
+		if err := manager.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("preparing the readiness endpoint: %w", err)
+		}
+	}
+	return nil
+}
 
-func managerOptions(o controllerOptions, log logr.Logger) ctrl.Options {
-	return ctrl.Options{
+// measures are what is counted; nothing is where nothing is served.
+type measures struct {
+	engine    *engine.Metrics
+	openshift *openshift.Metrics
+}
+
+func newMeasures(o controllerOptions) (measures, error) {
+	if o.metricsAddress == off {
+		return measures{}, nil
+	}
+	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics()}
+	for _, c := range []prometheus.Collector{m.engine, m.openshift} {
+		if err := metrics.Registry.Register(c); err != nil {
+			return measures{}, fmt.Errorf("preparing metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=get;create;update
+
+// managerOptions also give the lease, which is nil when there is no election.
+func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Options, *lease, error) {
+	ending := endsWithin
+	serving, err := metricsOptions(o)
+	if err != nil {
+		return ctrl.Options{}, nil, err
+	}
+	options := ctrl.Options{
 		Scheme: newScheme(),
 		Logger: log,
 		// Options by kind would need the kinds to be served already, so one transform serves all.
 		Cache:                         cache.Options{DefaultTransform: trim},
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       serving,
 		HealthProbeBindAddress:        o.healthAddress,
+		GracefulShutdownTimeout:       &ending,
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "fettle",
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.leaseDuration,
+		RenewDeadline:                 &o.renewDeadline,
+		RetryPeriod:                   &o.retryPeriod,
 	}
+	if !o.leaderElect {
+		return options, nil, nil
+	}
+	held, err := newLease(config, o)
+	if err != nil {
+		return options, nil, err
+	}
+	options.LeaderElectionID, options.LeaderElectionResourceLockInterface = leaseName, held
+	return options, held, nil
 }
 
 // trim reduces what is watched to what is read, before a cache keeps it. What decodes lean comes so.

@@ -2,13 +2,17 @@ package main
 
 import (
 	"reflect"
+	"crypto/tls"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -64,13 +68,49 @@ func TestSchemeDecodesLean(t *testing.T) {
 }
 
 func TestFlagsReachTheManager(t *testing.T) {
-	o := controllerOptions{leaderElect: true, leaderElectionNamespace: "somewhere", healthAddress: ":1", metricsAddress: ":2"}
-	got := managerOptions(o, logr.Discard())
-	if !got.LeaderElection || got.LeaderElectionID != "fettle" || got.LeaderElectionNamespace != "somewhere" || !got.LeaderElectionReleaseOnCancel {
-		t.Errorf("leader election: %t, %q in %q, released: %t",
-			got.LeaderElection, got.LeaderElectionID, got.LeaderElectionNamespace, got.LeaderElectionReleaseOnCancel)
+	o := controllerOptions{
+		leaderElect: true, leaderElectionNamespace: "somewhere", healthAddress: ":1", metricsAddress: ":2",
+		leaseDuration: 9 * time.Second, renewDeadline: 6 * time.Second, retryPeriod: 3 * time.Second,
+	}
+	got, held, err := managerOptions(&rest.Config{}, o, logr.Discard())
+	if err != nil {
+		t.Fatalf("preparing: %v", err)
+	}
+	if !got.LeaderElection || !got.LeaderElectionReleaseOnCancel || got.LeaderElectionResourceLockInterface != held || held.Describe() != "somewhere/fettle" {
+		t.Errorf("leader election: %t, of %s, released: %t", got.LeaderElection, held.Describe(), got.LeaderElectionReleaseOnCancel)
+	}
+	if *got.LeaseDuration != o.leaseDuration || *got.RenewDeadline != o.renewDeadline || *got.RetryPeriod != o.retryPeriod || held.deadline != o.renewDeadline {
+		t.Errorf("a lease of %s, given up after %s, renewed every %s", *got.LeaseDuration, *got.RenewDeadline, *got.RetryPeriod)
 	}
 	if got.HealthProbeBindAddress != ":1" || got.Metrics.BindAddress != ":2" || got.Cache.DefaultTransform == nil || got.Scheme == nil {
 		t.Errorf("health %q, metrics %q, transform set: %t", got.HealthProbeBindAddress, got.Metrics.BindAddress, got.Cache.DefaultTransform != nil)
+	}
+	if *got.GracefulShutdownTimeout <= 5*time.Second || *got.GracefulShutdownTimeout >= 30*time.Second {
+		t.Errorf("it ends within %s: longer than calls under way may take, and less than the kubelet waits", *got.GracefulShutdownTimeout)
+	}
+	if got, held, err := managerOptions(&rest.Config{}, controllerOptions{metricsAddress: off}, logr.Discard()); err != nil || held != nil || got.LeaderElection {
+		t.Errorf("without election: %t, lease %v (%v)", got.LeaderElection, held, err)
+	}
+}
+
+// TestMetricsAreServedSecurely: over TLS, to whom the cluster allows it, and without HTTP/2.
+func TestMetricsAreServedSecurely(t *testing.T) {
+	got, err := metricsOptions(controllerOptions{metricsAddress: ":2"})
+	if err != nil || !got.SecureServing || got.FilterProvider == nil {
+		t.Fatalf("TLS %t, filter %t (%v)", got.SecureServing, got.FilterProvider != nil, err)
+	}
+	c := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
+	for _, change := range got.TLSOpts {
+		change(c)
+	}
+	if diff := cmp.Diff([]string{"http/1.1"}, c.NextProtos); diff != "" {
+		t.Errorf("protocols (-want +got):\n%s", diff)
+	}
+	if pair, err := c.GetCertificate(nil); err != nil || len(pair.Certificate) == 0 {
+		t.Errorf("no certificate of its own: %v", err)
+	}
+	given, err := metricsOptions(controllerOptions{metricsAddress: ":2", metricsCertDir: "/certs"})
+	if err != nil || given.CertDir != "/certs" || len(given.TLSOpts) != 1 {
+		t.Errorf("certificates of %q, %d changes (%v)", given.CertDir, len(given.TLSOpts), err)
 	}
 }

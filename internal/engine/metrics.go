@@ -125,7 +125,11 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // Leads takes in whether this replica leads.
-func (m *Metrics) Leads(leads bool) { m.leader.Set(number(leads)) }
+func (m *Metrics) Leads(leads bool) {
+	if m != nil {
+		m.leader.Set(number(leads))
+	}
+}
 
 func number(yes bool) float64 {
 	if yes {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fettle-io/fettle/internal/engine"
+)
+
+// leaseName is the name of the lease that replicas compete for.
+const leaseName = "fettle"
+
+// errLeaseLost ends a process that may no longer be the only one to act.
+var errLeaseLost = errors.New("the lease was not renewed in time, so another replica may lead by now; this one ends")
+
+// lease notes when it was last renewed. The elector stops a leader only after it has tried to release
+// the lease that it could not renew, which with an API server that does not answer takes until others
+// may have it.
+type lease struct {
+	resourcelock.Interface
+
+	now      func() time.Time
+	deadline time.Duration
+
+	mu      sync.Mutex
+	renewed time.Time
+}
+
+func newLease(config *rest.Config, o controllerOptions) (*lease, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("finding a name for this replica: %w", err)
+	}
+	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.leaderElectionNamespace, leaseName, identity, config, o.renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the lease: %w", err)
+	}
+	return &lease{Interface: lock, now: time.Now, deadline: o.renewDeadline}, nil
+}
+
+// Create makes the lease.
+func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.note(r, func() error { return l.Interface.Create(ctx, r) })
+}
+
+// Update takes, renews or releases the lease.
+func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.note(r, func() error { return l.Interface.Update(ctx, r) })
+}
+
+// note takes the time before the write, since others count from when they see it.
+func (l *lease) note(r resourcelock.LeaderElectionRecord, write func() error) error {
+	at := l.now()
+	err := write()
+	if err == nil && r.HolderIdentity == l.Identity() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.renewed = at
+	}
+	return err
+}
+
+// left is how long the lease may be counted on.
+func (l *lease) left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed.Add(l.deadline).Sub(l.now())
+}
+
+// whileHeld gives a context that ends, with errLeaseLost for its cause, when the lease can't be counted on
+// any more.
+func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	held, lose := context.WithCancelCause(ctx)
+	go func() {
+		for left := l.left(); left > 0; left = l.left() {
+			timer := time.NewTimer(left)
+			select {
+			case <-held.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+		}
+		lose(errLeaseLost)
+	}()
+	return held, func() { lose(nil) }
+}
+
+// leader runs the loop while this replica leads.
+type leader struct {
+	loop    *engine.Loop
+	metrics *engine.Metrics
+	log     logr.Logger
+	// lease is nil when there is no election.
+	lease *lease
+}
+
+// Start runs the loop until the context ends or the lease is lost, which is an error.
+func (l *leader) Start(ctx context.Context) error {
+	if l.lease != nil {
+		var end context.CancelFunc
+		ctx, end = l.lease.whileHeld(ctx)
+		defer end()
+	}
+	l.log.Info("this replica leads; it acts from now on")
+	l.metrics.Leads(true)
+	err := l.loop.Start(ctx)
+	l.metrics.Leads(false)
+	l.log.Info("this replica acts no more")
+	if cause := context.Cause(ctx); errors.Is(cause, errLeaseLost) {
+		return cause
+	}
+	return err
+}
+
+// NeedLeaderElection keeps replicas that don't lead from acting.
+func (*leader) NeedLeaderElection() bool { return true }
+
+func (o *controllerOptions) checkElection() error {
+	if !o.leaderElect {
+		return nil
+	}
+	var problems []error
+	if o.leaseDuration <= o.renewDeadline {
+		problems = append(problems, fmt.Errorf("--leader-elect-lease-duration is %s; it must be longer than --leader-elect-renew-deadline, %s, or two replicas would act at a time", o.leaseDuration, o.renewDeadline))
+	}
+	// The elector waits up to 1.2 times its period.
+	if o.retryPeriod <= 0 || o.renewDeadline <= o.retryPeriod*12/10 {
+		problems = append(problems, fmt.Errorf("--leader-elect-retry-period is %s; it must be above zero, and 1.2 times as much less than --leader-elect-renew-deadline, %s", o.retryPeriod, o.renewDeadline))
+	}
+	if o.leaderElectionNamespace == "" {
+		problems = append(problems, errors.New("--leader-election-namespace is empty; it must name the namespace of the lease"))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fettle-io/fettle/internal/engine"
+)
+
+// lock is a lease in an API server that may refuse.
+type lock struct {
+	resourcelock.Interface
+
+	refuse error
+	took   time.Duration
+}
+
+func (*lock) Identity() string { return "me" }
+
+func (l *lock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.write() }
+
+func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.write() }
+
+func (l *lock) write() error {
+	<-time.After(l.took)
+	return l.refuse
+}
+
+var errAway = errors.New("the API server is away")
+
+// TestLeaderActsWhileItsLeaseIsRenewed, and not a moment longer, whatever the elector does.
+func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	cases := map[string]struct {
+		reason string
+		lock   lock
+		writes resourcelock.LeaderElectionRecord
+		want   time.Duration // from the first renewal
+	}{
+		"no renewal":              {"it is not counted on for longer", lock{}, resourcelock.LeaderElectionRecord{HolderIdentity: "another"}, 10 * time.Second},
+		"a renewal":               {"it counts from there", lock{}, mine, 14 * time.Second},
+		"a renewal that was slow": {"others may have seen it at its beginning", lock{took: time.Second}, mine, 14 * time.Second},
+		"a renewal refused":       {"it was not renewed", lock{refuse: errAway}, mine, 10 * time.Second},
+		"a release":               {"it is renewed for nobody", lock{}, resourcelock.LeaderElectionRecord{}, 10 * time.Second},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				l := &lease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}
+				if err := l.Create(t.Context(), mine); err != nil {
+					t.Fatalf("creating: %v", err)
+				}
+				held, end := l.whileHeld(t.Context())
+				defer end()
+				<-time.After(4 * time.Second)
+				l.Interface = &tc.lock
+				if err := l.Update(t.Context(), tc.writes); !errors.Is(err, tc.lock.refuse) {
+					t.Errorf("updating: %v", err)
+				}
+				<-held.Done()
+				if got := time.Since(began); got != tc.want || !errors.Is(context.Cause(held), errLeaseLost) {
+					t.Errorf("%s: held for %s, want %s (%v)", tc.reason, got, tc.want, context.Cause(held))
+				}
+			})
+		})
+	}
+}
+
+// TestLeaderThatLosesItsLeaseEnds with an error, so that the process does. A signal is none.
+func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leads := func(ctx context.Context, held *lease) error {
+			passes := map[string]func(context.Context) (time.Time, error){
+				"fleet": func(context.Context) (time.Time, error) { return time.Time{}, nil },
+			}
+			loop := engine.NewLoop(logr.Discard(), time.Now, passes)
+			return (&leader{loop: loop, log: logr.Discard(), lease: held}).Start(ctx)
+		}
+		held := &lease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second, renewed: time.Now()}
+		if err := leads(t.Context(), held); !errors.Is(err, errLeaseLost) {
+			t.Errorf("the lease is lost: %v", err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		held.renewed = time.Now()
+		if err := leads(ctx, held); err != nil {
+			t.Errorf("a signal: %v", err)
+		}
+		if err := leads(ctx, nil); err != nil {
+			t.Errorf("without election: %v", err)
+		}
+	})
+}
