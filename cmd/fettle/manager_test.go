@@ -1,8 +1,8 @@
 package main
 
 import (
-	"reflect"
 	"crypto/tls"
+	"reflect"
 	"testing"
 	"time"
 

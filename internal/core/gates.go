@@ -168,7 +168,7 @@ func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 // itself need no second reading, since the destructive call insists on their revision (I11).
 func confirmationGate(d *deliberation, p *proposal) (Refusal, bool) {
 	t := &d.fleet.Targets[p.target]
-	if t.Node.State == NodeAwaited || (t.Node.State != NodeUnseen && freshAt(t.NodeReadAt, d.now)) {
+	if t.Confirmed(d.now) {
 		return Refusal{}, false
 	}
 	if !t.NodeUnreadable && d.reserve(p) {
@@ -199,6 +199,11 @@ func (d *deliberation) reserve(p *proposal) bool {
 	return true
 }
 
-func freshAt(read, now time.Time) bool {
-	return !read.IsZero() && now.Sub(read) < confirmedFor
+// Confirmed tells whether what is known of the target's node justifies a destructive step at an
+// instant: it was read live a moment ago, or there is no node yet.
+func (t *Target) Confirmed(now time.Time) bool {
+	if t.Node.State == NodeAwaited {
+		return true
+	}
+	return t.Node.State != NodeUnseen && !t.NodeReadAt.IsZero() && now.Sub(t.NodeReadAt) < confirmedFor
 }

@@ -152,6 +152,10 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 		return nil
 	}
 	target := w.fleet.Targets[do.target]
+	// Since the node was read, calls may have hung, or the whole process may have been stopped.
+	if !target.Confirmed(e.Now()) {
+		return nil
+	}
 	name := w.policies[do.policy].Ladder[0].Remedy
 	remedy := e.Remedies[name]
 	if remedy == nil {

@@ -210,6 +210,27 @@ func TestI3LimitsHoldAgainstAnotherLeader(t *testing.T) {
 	}
 }
 
+// TestI1NothingBeginsLongAfterTheLiveRead: a process that was stopped in between must not go on with
+// what was true before.
+func TestI1NothingBeginsLongAfterTheLiveRead(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("a", dead))
+	s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
+	s.wait["read running"] = func(context.Context) error {
+		s.now = noon.Add(time.Minute)
+		return nil
+	}
+	did, next := s.passes()
+	s.wantDid("its node was read a minute ago", did, "read a", "record workers", "open a", "read running")
+	if !next.Equal(noon.Add(time.Second)) {
+		t.Errorf("the next look is at %s", next)
+	}
+	delete(s.wait, "read running")
+	s.settle()
+	did, _ = s.passes()
+	s.wantDid("it is read again", did, "read a", "record workers", "read running", "begin a", "tell begun a")
+}
+
 // TestNothingBeginsOnALedgerThatCannotBeRead from the API server itself, where there is a limit.
 func TestNothingBeginsOnALedgerThatCannotBeRead(t *testing.T) {
 	s := newStage(t)
