@@ -37,10 +37,10 @@ type check struct {
 }
 
 // look reads the fleet.
-func (s *stage) look(ctx context.Context) (snapshot, error) {
+func (s *demo) look(ctx context.Context) (snapshot, error) {
 	shot := snapshot{machines: map[string]machine{}, repairs: map[string]string{}}
 	var nodes corev1.NodeList
-	if err := s.client.List(ctx, &nodes); err != nil {
+	if err := s.Client.List(ctx, &nodes); err != nil {
 		return shot, fmt.Errorf("listing nodes: %w", err)
 	}
 	ready := map[string]string{}
@@ -66,11 +66,11 @@ func (s *stage) look(ctx context.Context) (snapshot, error) {
 	return shot, err
 }
 
-func (s *stage) list(ctx context.Context, apiVersion, kind string) ([]unstructured.Unstructured, error) {
+func (s *demo) list(ctx context.Context, apiVersion, kind string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(apiVersion)
 	list.SetKind(kind)
-	if err := s.client.List(ctx, list); err != nil {
+	if err := s.Client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", strings.TrimSuffix(kind, "List"), err)
 	}
 	return list.Items, nil
@@ -100,11 +100,11 @@ func repairText(u *unstructured.Unstructured) string {
 	return phase + ": " + reason + ", " + message
 }
 
-func (s *stage) readCheck(ctx context.Context) (check, error) {
+func (s *demo) readCheck(ctx context.Context) (check, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("machine.openshift.io/v1beta1")
 	u.SetKind("MachineHealthCheck")
-	err := s.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "example"}, u)
+	err := s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "example"}, u)
 	if client.IgnoreNotFound(err) != nil {
 		return check{}, fmt.Errorf("reading the health check: %w", err)
 	}
@@ -145,13 +145,13 @@ func (s snapshot) wellOff(want int) bool {
 }
 
 // setFault makes an instance of the simulated cloud fail, or heals it.
-func (s *stage) setFault(ctx context.Context, instance, fault string) error {
+func (s *demo) setFault(ctx context.Context, instance, fault string) error {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("sandbox.fettle.io/v1alpha1")
 	u.SetKind("Instance")
 	u.SetName(instance)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"fault":"`+fault+`"}}`))
-	if err := s.client.Patch(ctx, u, patch); err != nil {
+	if err := s.Client.Patch(ctx, u, patch); err != nil {
 		return fmt.Errorf("setting the fault of instance %s: %w", instance, err)
 	}
 	return nil

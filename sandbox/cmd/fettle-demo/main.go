@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
 // limit ends a demo that hangs.
@@ -29,15 +30,11 @@ func main() {
 func run(keep bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	self, err := os.Executable()
+	raised, err := stage.New("fettle-demo-")
 	if err != nil {
-		return fmt.Errorf("finding the other binaries: %w", err)
+		return err
 	}
-	dir, err := os.MkdirTemp("", "fettle-demo-")
-	if err != nil {
-		return fmt.Errorf("making a directory for the sandbox: %w", err)
-	}
-	stage := &stage{bin: filepath.Dir(self), config: filepath.Join(filepath.Dir(self), "..", "config"), dir: dir}
+	stage := &demo{raised}
 	defer stage.strike(keep)
 
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -47,7 +44,7 @@ func run(keep bool) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return errors.New("interrupted")
 	case err != nil:
-		return fmt.Errorf("%w\nthe logs are in %s", err, stage.keepLogs())
+		return fmt.Errorf("%w\nthe logs are in %s", err, stage.Keep())
 	}
 	if keep {
 		stage.sayHowToLookAround()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
 //go:embed machinesets.yaml
@@ -23,7 +25,7 @@ const (
 )
 
 // play tells the story. It fails when a part of it does not come true.
-func play(ctx context.Context, s *stage) error {
+func play(ctx context.Context, s *demo) error {
 	title("A cluster of three zones")
 	if err := s.raise(ctx); err != nil {
 		return err
@@ -39,12 +41,12 @@ func play(ctx context.Context, s *stage) error {
 }
 
 func fillZones(ctx context.Context, t *timeline) error {
-	objects, err := decode(machineSets)
+	objects, err := stage.Decode(machineSets)
 	if err != nil {
 		return err
 	}
 	say("three machine sets make %d machines, whose nodes join", machinesInAll)
-	if err := t.stage.apply(ctx, objects...); err != nil {
+	if err := t.stage.Apply(ctx, objects...); err != nil {
 		return err
 	}
 	return t.until(ctx, "waiting for all machines to run", time.Minute, func(s snapshot) (bool, error) {
@@ -55,11 +57,11 @@ func fillZones(ctx context.Context, t *timeline) error {
 func applyHealthCheck(ctx context.Context, t *timeline) error {
 	title("An administrator applies a health check")
 	fmt.Println(indented(string(healthCheck)))
-	objects, err := decode(healthCheck)
+	objects, err := stage.Decode(healthCheck)
 	if err != nil {
 		return err
 	}
-	if err := t.stage.apply(ctx, objects...); err != nil {
+	if err := t.stage.Apply(ctx, objects...); err != nil {
 		return err
 	}
 	return t.until(ctx, "waiting for the health check's status", 30*time.Second, func(s snapshot) (bool, error) {

@@ -28,7 +28,7 @@ func title(text string) { fmt.Printf("\n── %s\n\n", text) }
 
 // timeline prints what changes in the fleet.
 type timeline struct {
-	stage *stage
+	stage *demo
 	last  snapshot
 }
 

@@ -1,0 +1,9 @@
+// Package stage is what a demo or a benchmark plays on: a sandbox and Fettle, run from the binaries that make build
+// makes, and an administrator's client. Everything that it starts ends with it, the last started first.
+//
+//	s, err := stage.New("fettle-demo-")
+//	defer s.Strike()
+//	err = s.StartSandbox(ctx, "--kubelets", "--machine-api")
+//	err = s.InstallFettle(ctx)
+//	fettle, err := s.StartFettle(ctx, "--leader-elect=false")
+package stage

@@ -1,0 +1,85 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// upWithin is the longest that a process may take to be up, on a machine that is busy.
+const upWithin = 2 * time.Minute
+
+// Process is a child whose output goes to a file.
+type Process struct {
+	Name string
+	// Log is the file of its output.
+	Log string
+	// Started is when it was started.
+	Started time.Time
+
+	cmd *exec.Cmd
+	// ended is closed when the process is over, with how it ended in err.
+	ended chan struct{}
+	err   error
+}
+
+// Launch runs a binary until the stage is struck, and doesn't wait for it to be up.
+func (s *Stage) Launch(name, binary string, args ...string) (*Process, error) {
+	log, err := os.Create(filepath.Join(s.Dir, name+".log"))
+	if err != nil {
+		return nil, fmt.Errorf("making a log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	p := &Process{Name: name, Log: log.Name(), cmd: exec.Command(filepath.Join(s.Bin, binary), args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	// An interrupt at the terminal must reach the parent alone, which then ends its children in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	p.Started = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s (run make build first): %w", binary, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	s.processes = append(s.processes, p)
+	return p, nil
+}
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Died is an error once the process is over, which nobody asked of it.
+func (p *Process) Died() error {
+	select {
+	case <-p.ended:
+		return errors.Join(fmt.Errorf("%s has ended by itself; its log is %s", p.Name, p.Log), p.err)
+	default:
+		return nil
+	}
+}
+
+// AwaitText waits until the process prints what shows that it is up.
+func (p *Process) AwaitText(ctx context.Context, up string) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, upWithin, true, func(context.Context) (bool, error) {
+		text, err := os.ReadFile(p.Log)
+		return strings.Contains(string(text), up), errors.Join(err, p.Died())
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be up: %w", p.Name, err)
+	}
+	return nil
+}
+
+func (p *Process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.ended
+}
