@@ -46,9 +46,28 @@ bin/kwok: sandbox/kwok/go.mod sandbox/kwok/go.sum
 	@hack/progress $@ "" go -C sandbox/kwok build -v -buildvcs=false -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 	@touch $@
 
+.PHONY: bin/fettle-bench
+bin/fettle-bench:
+	@hack/progress $@ "" go -C sandbox build -v -buildvcs=false -o ../$@ ./cmd/fettle-bench
+
 .PHONY: demo
 demo: build ## Watch Fettle repair a simulated fleet (KEEP=1 leaves it running)
 	@bin/fettle-demo $(if $(KEEP),--keep)
+
+# The load of a benchmark; docs/performance.md says what each is.
+DIALECT ?= openshift
+NODES ?= 5000
+MACHINES ?= 5000
+RATE ?= 100
+BROKEN ?= 200
+IDLE ?= 60s
+HEARTBEATS ?= 60s
+ROUNDS ?= 1
+
+.PHONY: bench
+bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, ...): a few minutes
+	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
+		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) -o bin/bench.json
 
 ##@ Test
 

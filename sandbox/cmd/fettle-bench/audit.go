@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// request is one request that the API server has answered, or for a watch, begun to answer.
+type request struct {
+	verb, resource, name string
+	code                 int
+	received             time.Time
+}
+
+// isWrite tells whether it changes something, or meant to.
+func (r request) isWrite() bool {
+	switch r.verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// isLease tells whether it is about the lease of leader election, which is renewed whatever happens.
+func (r request) isLease() bool { return r.resource == "leases" }
+
+// auditLog reads the requests of one user from the API server's log as it grows.
+type auditLog struct {
+	path, user string
+	offset     int64
+	requests   []request
+}
+
+// catchUp reads the lines that have been completed since the last time.
+func (a *auditLog) catchUp() error {
+	file, err := os.Open(a.path)
+	if err != nil {
+		return fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("reading the audit log: %w", err)
+	}
+	lines := bufio.NewReaderSize(file, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the audit log: %w", err)
+		}
+		a.offset += int64(len(line))
+		r, ok, err := readRequest(line, a.user)
+		if err != nil {
+			return err
+		}
+		if ok {
+			a.requests = append(a.requests, r)
+		}
+	}
+}
+
+// readRequest reads a line of the log. It is false for those that are not the user's, or have nothing new to say.
+func readRequest(line []byte, user string) (request, bool, error) {
+	// Most lines are not the user's, and decoding them would take long.
+	if !bytes.Contains(line, []byte(user)) {
+		return request{}, false, nil
+	}
+	var e struct {
+		Stage, Verb              string
+		RequestReceivedTimestamp time.Time
+		User                     struct{ Username string }
+		ObjectRef                struct{ Resource, Subresource, Name string }
+		ResponseStatus           struct{ Code int }
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return request{}, false, fmt.Errorf("reading a line of the audit log: %w", err)
+	}
+	// A watch is logged when it begins and when it ends.
+	if e.User.Username != user || (e.Verb == "watch") != (e.Stage == "ResponseStarted") {
+		return request{}, false, nil
+	}
+	r := request{verb: e.Verb, resource: e.ObjectRef.Resource, name: e.ObjectRef.Name, code: e.ResponseStatus.Code, received: e.RequestReceivedTimestamp}
+	if e.ObjectRef.Subresource != "" {
+		r.resource += "/" + e.ObjectRef.Subresource
+	}
+	return r, true, nil
+}
+
+// between gives the requests that came from one instant until before the other.
+func (a *auditLog) between(from, to time.Time) []request {
+	var found []request
+	for _, r := range a.requests {
+		if !r.received.Before(from) && r.received.Before(to) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// calls counts requests by verb and resource.
+type calls map[string]int
+
+// traffic is what of the API was used in a while, the leases of leader election told apart.
+type traffic struct {
+	Calls  calls `json:"calls"`
+	Writes int   `json:"writes"`
+	Leases calls `json:"leases"`
+}
+
+func trafficOf(requests []request) traffic {
+	t := traffic{Calls: calls{}, Leases: calls{}}
+	for _, r := range requests {
+		what := r.verb + " " + r.resource
+		if r.isLease() {
+			t.Leases[what]++
+			continue
+		}
+		t.Calls[what]++
+		if r.isWrite() {
+			t.Writes++
+		}
+	}
+	return t
+}

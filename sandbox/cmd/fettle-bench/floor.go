@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// inStep is what the floor prints when it has taken in everything, before the time.
+const inStep = "in step at "
+
+// floorCommand is a process of its own, so that the kernel counts what it uses.
+func floorCommand() *cobra.Command {
+	var kubeconfig, dialect string
+	cmd := &cobra.Command{
+		Use:    "floor",
+		Short:  "Watch nodes and machines with the stock typed client, keep what decisions read, and do nothing else",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			if err != nil {
+				return fmt.Errorf("reading the kubeconfig: %w", err)
+			}
+			return watchAll(cmd.Context(), config, dialects()[dialect], cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to watch")
+	cmd.Flags().StringVar(&dialect, "dialect", "openshift", "dialect whose machines to watch")
+	return cmd
+}
+
+func watchAll(ctx context.Context, config *rest.Config, d dialect, out io.Writer) error {
+	config.QPS = -1
+	config.UserAgent = "fettle-bench/floor"
+	nodes, err := watchNodes(config)
+	if err != nil {
+		return err
+	}
+	machines, err := d.watch(config)
+	if err != nil {
+		return err
+	}
+	for _, informer := range []cache.SharedInformer{nodes, machines} {
+		go informer.RunWithContext(ctx)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced, machines.HasSynced) {
+		return errors.New("ended before it was in step")
+	}
+	if _, err := fmt.Fprintln(out, inStep+time.Now().Format(time.RFC3339Nano)); err != nil {
+		return fmt.Errorf("saying that it is in step: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// watchNodes watches nodes as the components of Kubernetes do, as protocol buffers.
+func watchNodes(base *rest.Config) (cache.SharedInformer, error) {
+	config := rest.CopyConfig(base)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for nodes: %w", err)
+	}
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes().Informer()
+	return informer, informer.SetTransform(trimNode)
+}
+
+func trimNode(obj any) (any, error) {
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	conditions := make([]corev1.NodeCondition, len(n.Status.Conditions))
+	for i, c := range n.Status.Conditions {
+		conditions[i] = corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels},
+		Status:     corev1.NodeStatus{Conditions: conditions},
+	}, nil
+}

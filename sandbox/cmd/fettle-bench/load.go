@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// How many requests are under way at a time: when the fleet is made and broken, and for heartbeats.
+const (
+	makers = 32
+	hearts = 16
+)
+
+// kubelets are all those of the fleet, on one connection.
+type kubelets struct {
+	api rest.Interface
+}
+
+func newKubelets(admin *rest.Config) (kubelets, error) {
+	config := rest.CopyConfig(admin)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = config.ContentType
+	config.UserAgent = "fettle-bench/kubelets"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return kubelets{}, fmt.Errorf("making the kubelets' client: %w", err)
+	}
+	return kubelets{client.CoreV1().RESTClient()}, nil
+}
+
+// register makes a node, and sends the first heartbeat, after which its managed fields have their final size.
+func (k kubelets) register(ctx context.Context, i int) error {
+	now := time.Now()
+	err := k.api.Post().Resource("nodes").VersionedParams(&metav1.CreateOptions{FieldManager: "kubelet"}, metav1.ParameterCodec).
+		Body(node(i, now)).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("creating node %s: %w", nodeName(i), err)
+	}
+	return k.beat(ctx, i)
+}
+
+func (k kubelets) beat(ctx context.Context, i int) error {
+	patch, err := heartbeat(time.Now())
+	if err != nil {
+		return err
+	}
+	return k.patch(ctx, i, patch)
+}
+
+// fail makes a node not Ready as of now, and tells when that is.
+func (k kubelets) fail(ctx context.Context, i int) (time.Time, error) {
+	now := time.Now().Truncate(time.Second)
+	patch, err := failure(now)
+	if err != nil {
+		return now, err
+	}
+	return now, k.patch(ctx, i, patch)
+}
+
+func (k kubelets) patch(ctx context.Context, i int, patch []byte) error {
+	err := k.api.Patch(types.StrategicMergePatchType).Resource("nodes").Name(nodeName(i)).SubResource("status").
+		VersionedParams(&metav1.PatchOptions{FieldManager: "kubelet"}, metav1.ParameterCodec).Body(patch).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("patching the status of node %s: %w", nodeName(i), err)
+	}
+	return nil
+}
+
+// sizeOf is the size of a node on the wire to whoever watches it.
+func (k kubelets) sizeOf(ctx context.Context, i int) (int, error) {
+	var n corev1.Node
+	if err := k.api.Get().Resource("nodes").Name(nodeName(i)).Do(ctx).Into(&n); err != nil {
+		return 0, fmt.Errorf("reading node %s: %w", nodeName(i), err)
+	}
+	return n.Size(), nil
+}
+
+// pulse is the heartbeats of many nodes, one after the other, at a rate.
+type pulse struct {
+	sent atomic.Int64
+	stop func() error
+}
+
+// startPulse lets these nodes beat until the pulse is stopped.
+func (k kubelets) startPulse(ctx context.Context, nodes []int, perSecond int) *pulse {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &pulse{}
+	limiter := rate.NewLimiter(rate.Limit(perSecond), 1)
+	var next atomic.Int64
+	var group errgroup.Group
+	for range hearts {
+		group.Go(func() error {
+			for limiter.Wait(ctx) == nil {
+				i := nodes[int(next.Add(1)-1)%len(nodes)]
+				if err := k.beat(ctx, i); err != nil && ctx.Err() == nil {
+					return err
+				}
+				p.sent.Add(1)
+			}
+			return nil
+		})
+	}
+	p.stop = func() error {
+		cancel()
+		return group.Wait()
+	}
+	return p
+}
+
+// inParallel calls for each number below n, some at a time, until one fails.
+func inParallel(ctx context.Context, n int, call func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(makers)
+	for i := range n {
+		group.Go(func() error { return call(ctx, i) })
+	}
+	return group.Wait()
+}

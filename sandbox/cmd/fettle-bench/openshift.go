@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
+	"github.com/fettle-io/fettle/sandbox/crd"
+	"github.com/fettle-io/fettle/sandbox/stage"
+)
+
+const (
+	namespace = "openshift-machine-api"
+	// machinesOfSet is how many machines one set owns.
+	machinesOfSet = 100
+)
+
+// openShift judges machines of machine.openshift.io by its MachineHealthCheck.
+func openShift() dialect {
+	return dialect{
+		machines: machinev1.GroupVersion.WithResource("machines"),
+		checks:   "machinehealthchecks/status",
+		check:    openShiftCheck,
+		install:  crd.Install,
+		populate: populateOpenShift,
+		healthy:  healthyMachines,
+		watch:    watchMachines,
+	}
+}
+
+const openShiftCheck = `
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineHealthCheck
+metadata:
+  name: workers
+  namespace: ` + namespace + `
+  annotations: {fettle.io/max-in-flight: unlimited}
+spec:
+  selector: {matchLabels: {machine.openshift.io/cluster-api-machine-role: worker}}
+  unhealthyConditions:
+  - {type: Ready, status: "False", timeout: %[1]s}
+  - {type: Ready, status: Unknown, timeout: %[1]s}
+  maxUnhealthy: 100%%
+  nodeStartupTimeout: 10m
+`
+
+func machineName(i int) string { return fmt.Sprintf("bench-worker-%05d", i) }
+
+func machineScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(machinev1.AddToScheme(s))
+	return s
+}
+
+// populateOpenShift makes machine sets and machines that run, without the controllers that would replace or drain them: a
+// machine that is deleted is gone at once.
+func populateOpenShift(ctx context.Context, s *stage.Stage, machines int) (int, error) {
+	c, err := client.New(s.Admin, client.Options{Scheme: machineScheme()})
+	if err != nil {
+		return 0, fmt.Errorf("making the machine controllers' client: %w", err)
+	}
+	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return 0, fmt.Errorf("creating namespace %s: %w", namespace, err)
+	}
+	owners := make([]metav1.OwnerReference, (machines+machinesOfSet-1)/machinesOfSet)
+	for i := range owners {
+		set := machineSet(i)
+		if err := c.Create(ctx, set); err != nil {
+			return 0, fmt.Errorf("creating machine set %s: %w", set.Name, err)
+		}
+		owners[i] = *metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
+	}
+	err = inParallel(ctx, machines, func(ctx context.Context, i int) error {
+		return makeMachine(ctx, c, machine(i, owners[i/machinesOfSet], time.Now()))
+	})
+	if err != nil {
+		return 0, err
+	}
+	var last machinev1.Machine
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: machineName(machines - 1)}, &last); err != nil {
+		return 0, fmt.Errorf("reading a machine: %w", err)
+	}
+	body, err := json.Marshal(last)
+	if err != nil {
+		return 0, fmt.Errorf("encoding a machine: %w", err)
+	}
+	return len(body), nil
+}
+
+func makeMachine(ctx context.Context, c client.Client, m *machinev1.Machine) error {
+	status := m.Status
+	if err := c.Create(ctx, m, client.FieldOwner("machineset-controller")); err != nil {
+		return fmt.Errorf("creating machine %s: %w", m.Name, err)
+	}
+	m.Status = status
+	if err := c.Status().Update(ctx, m, client.FieldOwner("machine-controller")); err != nil {
+		return fmt.Errorf("writing the status of machine %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+func machineSet(i int) *machinev1.MachineSet {
+	name := fmt.Sprintf("bench-workers-%d", i)
+	return &machinev1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: machinev1.MachineSetSpec{
+			Replicas: ptr.To[int32](machinesOfSet),
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{machinev1.MachineSetLabel: name}},
+			Template: machinev1.MachineTemplateSpec{
+				ObjectMeta: machinev1.ObjectMeta{Labels: map[string]string{machinev1.MachineSetLabel: name}},
+				Spec:       machinev1.MachineSpec{ProviderSpec: providerSpec("region-1a")},
+			},
+		},
+	}
+}
+
+// machine is a machine that has been running with its node, of the size that they have on public clouds.
+func machine(i int, owner metav1.OwnerReference, now time.Time) *machinev1.Machine {
+	zone := fmt.Sprintf("region-1%c", 'a'+i%3)
+	n := node(i, now)
+	updated := metav1.NewTime(now)
+	return &machinev1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: machineName(i), Namespace: namespace, GenerateName: owner.Name + "-", OwnerReferences: []metav1.OwnerReference{owner},
+			Labels: map[string]string{
+				machinev1.ClusterLabel: "bench", machinev1.RoleLabel: "worker", "machine.openshift.io/cluster-api-machine-type": "worker",
+				machinev1.MachineSetLabel: owner.Name, machinev1.ZoneLabel: zone, "machine.openshift.io/region": "region-1",
+				machinev1.InstanceTypeLabel: "sim.4xlarge",
+			},
+			Annotations: map[string]string{machinev1.InstanceStateAnnotation: "running"},
+		},
+		Spec: machinev1.MachineSpec{ProviderID: ptr.To(n.Spec.ProviderID), ProviderSpec: providerSpec(zone)},
+		Status: machinev1.MachineStatus{
+			NodeRef: &corev1.ObjectReference{Kind: "Node", Name: n.Name}, LastUpdated: &updated, Phase: ptr.To(machinev1.PhaseRunning),
+			Addresses: n.Status.Addresses,
+			ProviderStatus: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"instanceId":%q,"instanceState":"running","conditions":[{"type":"MachineCreation",`+
+				`"status":"True","reason":"MachineCreationSucceeded","message":"Machine successfully created","lastTransitionTime":%q}]}`,
+				n.Spec.ProviderID, now.UTC().Format(time.RFC3339))},
+			Conditions: []machinev1.Condition{
+				{Type: machinev1.ConditionDrainable, Status: corev1.ConditionTrue, LastTransitionTime: updated},
+				{Type: machinev1.ConditionInstanceExists, Status: corev1.ConditionTrue, LastTransitionTime: updated},
+				{Type: machinev1.ConditionTerminable, Status: corev1.ConditionTrue, LastTransitionTime: updated},
+			},
+		},
+	}
+}
+
+func providerSpec(zone string) machinev1.ProviderSpec {
+	return machinev1.ProviderSpec{Value: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion":"machine.example.com/v1beta1","kind":"CloudMachineProviderConfig",`+
+		`"image":{"id":"img-%s"},"instanceType":"sim.4xlarge","placement":{"region":"region-1","availabilityZone":%q},"credentialsSecret":{"name":"cloud-credentials"},`+
+		`"userDataSecret":{"name":"worker-user-data"},"instanceProfile":{"id":"bench-worker-profile"},"deviceIndex":0,`+
+		`"blockDevices":[{"disk":{"encrypted":true,"iops":0,"kmsKey":{"arn":""},"volumeSize":120,"volumeType":"gp3"}}],`+
+		`"securityGroups":[{"filters":[{"name":"tag:Name","values":["bench-node"]}]},{"filters":[{"name":"tag:Name","values":["bench-lb"]}]}],`+
+		`"subnet":{"filters":[{"name":"tag:Name","values":["bench-subnet-private-%s"]}]},`+
+		`"tags":[{"name":"cluster/bench","value":"owned"},{"name":"team","value":"platform"},{"name":"cost-centre","value":"4711"}],`+
+		`"metadataServiceOptions":{"authentication":"Required"}}`, digest("image")[:17], zone, zone)}}
+}
+
+func healthyMachines(ctx context.Context, c client.Client) (int, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machinev1.GroupVersion.WithKind("MachineHealthCheck"))
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "workers"}, u); err != nil {
+		return 0, fmt.Errorf("reading the health check: %w", err)
+	}
+	n, _, err := unstructured.NestedInt64(u.Object, "status", "currentHealthy")
+	return int(n), err
+}
+
+// watchMachines watches machines as any program does that has their Go types, and keeps what decisions read.
+func watchMachines(base *rest.Config) (cache.SharedInformer, error) {
+	config := rest.CopyConfig(base)
+	config.APIPath = "/apis"
+	config.GroupVersion = &machinev1.GroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(machineScheme()).WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	c, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for machines: %w", err)
+	}
+	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(c, "machines", metav1.NamespaceAll, fields.Everything()), &machinev1.Machine{}, 0)
+	return informer, informer.SetTransform(trimMachine)
+}
+
+func trimMachine(obj any) (any, error) {
+	m, ok := obj.(*machinev1.Machine)
+	if !ok {
+		return obj, nil
+	}
+	return &machinev1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels,
+			OwnerReferences: m.OwnerReferences, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		},
+		Status: machinev1.MachineStatus{NodeRef: m.Status.NodeRef, Phase: m.Status.Phase, LastUpdated: m.Status.LastUpdated},
+	}, nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// timeout is what the health check allows a node to be not Ready. Its conditions carry whole seconds.
+const timeout = 5 * time.Second
+
+// parameters are what a run can be made larger or longer by.
+type parameters struct {
+	Dialect  string `json:"dialect"`
+	Nodes    int    `json:"nodes"`
+	Machines int    `json:"machines"`
+	// Rate is the number of heartbeats in a second, of all nodes together.
+	Rate   int `json:"rate"`
+	Broken int `json:"broken"`
+	// Idle and Heartbeats are how long these phases last.
+	Idle       seconds `json:"idleSeconds"`
+	Heartbeats seconds `json:"heartbeatsSeconds"`
+	Rounds     int     `json:"rounds"`
+	Decide     bool    `json:"-"`
+}
+
+func (p *parameters) register(f *pflag.FlagSet) {
+	f.StringVar(&p.Dialect, "dialect", "openshift", "API of health checks: "+strings.Join(dialectNames(), ", "))
+	f.IntVar(&p.Nodes, "nodes", 5000, "nodes of the fleet")
+	f.IntVar(&p.Machines, "machines", 5000, "machines of the fleet; at most one for each node")
+	f.IntVar(&p.Rate, "rate", 100, "heartbeats of kubelets in a second, of all nodes together")
+	f.IntVar(&p.Broken, "broken", 200, "nodes that turn Ready=False at once")
+	f.DurationVar((*time.Duration)(&p.Idle), "idle", time.Minute, "how long nothing changes at all")
+	f.DurationVar((*time.Duration)(&p.Heartbeats), "heartbeats", time.Minute, "how long heartbeats come and nothing else changes")
+	f.IntVar(&p.Rounds, "rounds", 1, "how often everything is done; medians are told")
+	f.BoolVar(&p.Decide, "decide", true, "time decisions as well, with go test")
+}
+
+func (p *parameters) validate() error {
+	const shortest = seconds(time.Second)
+	switch {
+	case !slices.Contains(dialectNames(), p.Dialect):
+		return fmt.Errorf("--dialect %q is not known; there is %s", p.Dialect, strings.Join(dialectNames(), ", "))
+	case p.Machines < 1 || p.Nodes < p.Machines:
+		return fmt.Errorf("--machines %d must be between 1 and --nodes %d, since every machine has a node", p.Machines, p.Nodes)
+	case p.Broken < 1 || p.Broken > p.Machines:
+		return fmt.Errorf("--broken %d must be between 1 and --machines %d", p.Broken, p.Machines)
+	case p.Rate < 1 || p.Rounds < 1:
+		return fmt.Errorf("--rate %d and --rounds %d must be above zero", p.Rate, p.Rounds)
+	case p.Idle < shortest || p.Heartbeats < shortest:
+		return fmt.Errorf("--idle and --heartbeats must be at least %s", time.Duration(shortest))
+	}
+	return nil
+}
+
+// broken tells whether the machine of this index is one of those whose node breaks. They are spread over the fleet.
+func (p *parameters) broken(machine int) bool {
+	// One of them in each of p.Broken equal parts: where the running share passes a whole number.
+	return machine < p.Machines && (machine+1)*p.Broken/p.Machines > machine*p.Broken/p.Machines
+}
+
+func dialectNames() []string { return slices.Sorted(maps.Keys(dialects())) }

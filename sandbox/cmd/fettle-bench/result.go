@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// report is what a run found, as it is written as JSON. Memory is in MiB, times in seconds.
+type report struct {
+	Host       host        `json:"host"`
+	Parameters parameters  `json:"parameters"`
+	Rounds     []round     `json:"rounds"`
+	Decide     []benchmark `json:"decide,omitempty"`
+}
+
+// round is what one round found.
+type round struct {
+	NodeBytes    int            `json:"nodeBytes"`
+	MachineBytes int            `json:"machineBytes"`
+	Floor        cost           `json:"floor"`
+	Fettle       cost           `json:"fettle"`
+	Heartbeats   heartbeatCosts `json:"heartbeats"`
+	Idle         idleTraffic    `json:"idle"`
+	Outage       outage         `json:"outage"`
+	// Histograms are what Fettle observed of itself during the outage; empty when it doesn't tell.
+	Histograms  []summary `json:"histograms,omitempty"`
+	SandboxPeak float64   `json:"sandboxPeakMiB"`
+}
+
+// cost is what a process costs beside its heartbeats.
+type cost struct {
+	// StartUp is the time from the start of the process until the floor is in step, or Fettle has written its first decision.
+	StartUp    seconds `json:"startUp"`
+	StartUpCPU seconds `json:"startUpCPU"`
+	// Settled is the resident memory after a while without any change, SettledAnonymous without the pages of the binary.
+	Settled          float64 `json:"settledMiB"`
+	SettledAnonymous float64 `json:"settledAnonymousMiB"`
+	AfterHeartbeats  float64 `json:"afterHeartbeatsMiB"`
+	// Peak is the most that was ever resident, as the kernel counted it, the outage included.
+	Peak    float64 `json:"peakMiB"`
+	IdleCPU seconds `json:"idleCPUPerMinute"`
+}
+
+// heartbeatCosts is the time of the processor that heartbeats cost both, in all and by window.
+type heartbeatCosts struct {
+	Sent      int64    `json:"sent"`
+	PerSecond float64  `json:"perSecond"`
+	Floor     seconds  `json:"floorCPU"`
+	Fettle    seconds  `json:"fettleCPU"`
+	Windows   []window `json:"windows"`
+}
+
+type window struct {
+	Sent   int64   `json:"sent"`
+	Floor  seconds `json:"floorCPU"`
+	Fettle seconds `json:"fettleCPU"`
+}
+
+func (h *heartbeatCosts) add(s spending, sent int64) {
+	h.Windows = append(h.Windows, window{Sent: sent, Floor: seconds(s.floor), Fettle: seconds(s.fettle)})
+	h.Floor += seconds(s.floor)
+	h.Fettle += seconds(s.fettle)
+}
+
+// finish adds what came after the last window.
+func (h *heartbeatCosts) finish(rest spending, sent int64, took time.Duration) {
+	h.Floor += seconds(rest.floor)
+	h.Fettle += seconds(rest.fettle)
+	h.Sent, h.PerSecond = sent, float64(sent)/took.Seconds()
+}
+
+// idleTraffic is what Fettle asked of the API while nothing changed.
+type idleTraffic struct {
+	Minutes float64 `json:"minutes"`
+	traffic
+}
+
+// outage is how the machines of broken nodes were repaired.
+type outage struct {
+	traffic
+
+	// PerRepair is the writes of all kinds, leases aside, divided by the number of repairs.
+	PerRepair float64      `json:"writesPerRepair"`
+	Stages    []stageDelay `json:"stages"`
+	FloorCPU  seconds      `json:"floorCPU"`
+	FettleCPU seconds      `json:"fettleCPU"`
+}
+
+// stageDelay is how long after the deadline of its machine a step of a repair came.
+type stageDelay struct {
+	Stage string `json:"stage"`
+	distribution
+}
+
+// write writes the report as JSON, if to any file.
+func (r *report) write(file string) error {
+	if file == "" {
+		return nil
+	}
+	body, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the results: %w", err)
+	}
+	if err := os.WriteFile(file, append(body, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	return nil
+}

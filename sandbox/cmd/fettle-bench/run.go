@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/fettle-io/fettle/sandbox/stage"
+)
+
+const (
+	// settleFor is how long both processes are left alone after their start: their garbage is collected meanwhile.
+	settleFor = 15 * time.Second
+	// windows are the parts of the heartbeats' phase that are measured on their own, to show how much the figures vary.
+	windows = 6
+	// drainFor is how long after the last heartbeat watchers may need to have seen it.
+	drainFor = time.Second
+	// startsWithin is the longest that Fettle may take to its first decision.
+	startsWithin = 5 * time.Minute
+)
+
+// run is one round: a sandbox, a fleet, Fettle and the floor.
+type run struct {
+	parameters
+	dialect
+
+	stage    *stage.Stage
+	sandbox  observed
+	kubelets kubelets
+	audit    *auditLog
+	metrics  *endpoint
+
+	fettle, floor observed
+	result        round
+}
+
+// play plays one round on a sandbox of its own.
+func play(ctx context.Context, p parameters) (round, error) {
+	s, err := stage.New("fettle-bench-")
+	if err != nil {
+		return round{}, err
+	}
+	defer s.Strike()
+	r := &run{parameters: p, dialect: dialects()[p.Dialect], stage: s}
+	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.beat, r.outage, r.look}
+	for _, phase := range phases {
+		if err := phase(ctx); err != nil {
+			return round{}, fmt.Errorf("%w\nthe logs are in %s", err, s.Keep())
+		}
+	}
+	return r.result, nil
+}
+
+// raise starts the sandbox and installs Fettle. Of the controllers only the one runs that namespaces need: the others
+// would write to the nodes, or take the processor from what is measured.
+func (r *run) raise(ctx context.Context) error {
+	say("starting the sandbox")
+	r.audit = &auditLog{path: filepath.Join(r.stage.Dir, "audit.log"), user: "system:serviceaccount:" + strings.ReplaceAll(stage.Account, "/", ":")}
+	sandbox, err := r.stage.StartSandbox(ctx, "--controllers", "serviceaccount-controller", "--audit-log", r.audit.path)
+	if err != nil {
+		return err
+	}
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return fmt.Errorf("reading what processes use: %w", err)
+	}
+	r.sandbox = observed{sandbox, fs}
+	if err := r.stage.InstallFettle(ctx); err != nil {
+		return err
+	}
+	if err := r.install(ctx, r.stage.Admin); err != nil {
+		return err
+	}
+	if r.kubelets, err = newKubelets(r.stage.Admin); err != nil {
+		return err
+	}
+	r.metrics, err = newEndpoint(ctx, r.stage.Admin)
+	return err
+}
+
+// populate makes the fleet and its health check.
+func (r *run) populate(ctx context.Context) error {
+	say("making %d nodes and %d machines", r.Nodes, r.Machines)
+	if err := inParallel(ctx, r.Nodes, r.kubelets.register); err != nil {
+		return err
+	}
+	var err error
+	if r.result.MachineBytes, err = r.dialect.populate(ctx, r.stage, r.Machines); err != nil {
+		return err
+	}
+	if r.result.NodeBytes, err = r.kubelets.sizeOf(ctx, 0); err != nil {
+		return err
+	}
+	check, err := stage.Decode(fmt.Appendf(nil, r.check, timeout))
+	if err != nil {
+		return err
+	}
+	return r.stage.Apply(ctx, check...)
+}
+
+// startUp starts both at the same time and waits until the one is in step and the other has written its first decision.
+func (r *run) startUp(ctx context.Context) error {
+	say("starting Fettle and the floor")
+	floor, err := r.stage.Launch("floor", "fettle-bench", "floor", "--kubeconfig", r.stage.Kubeconfig(), "--dialect", r.Dialect)
+	if err != nil {
+		return err
+	}
+	fettle, err := r.stage.LaunchFettle(ctx, "--metrics-bind-address", r.metrics.address)
+	if err != nil {
+		return err
+	}
+	r.floor, r.fettle = observed{floor, r.sandbox.fs}, observed{fettle, r.sandbox.fs}
+	if err := floor.AwaitText(ctx, inStep); err != nil {
+		return err
+	}
+	decided, err := r.firstDecision(ctx)
+	if err != nil {
+		return err
+	}
+	synced, err := syncedAt(floor.Log)
+	if err != nil {
+		return err
+	}
+	r.result.Floor.StartUp, r.result.Fettle.StartUp = seconds(synced.Sub(floor.Started)), seconds(decided.Sub(fettle.Started))
+	return r.eachUsage(func(c *cost, u usage) { c.StartUpCPU = seconds(u.cpu) })
+}
+
+// firstDecision waits until Fettle has found every machine healthy, and tells when it first wrote a status.
+func (r *run) firstDecision(ctx context.Context) (time.Time, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startsWithin, true, func(ctx context.Context) (bool, error) {
+		healthy, err := r.healthy(ctx, r.stage.Client)
+		return healthy == r.Machines, errors.Join(err, r.fettle.Died())
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("waiting until Fettle finds %d machines healthy: %w", r.Machines, err)
+	}
+	if err := r.audit.catchUp(); err != nil {
+		return time.Time{}, err
+	}
+	for _, q := range r.audit.requests {
+		if q.isWrite() && q.resource == r.checks {
+			return q.received, nil
+		}
+	}
+	return time.Time{}, errors.New("the audit log doesn't show that Fettle wrote a status")
+}
+
+func syncedAt(log string) (time.Time, error) {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the floor's log: %w", err)
+	}
+	_, after, _ := strings.Cut(string(text), inStep)
+	line, _, _ := strings.Cut(after, "\n")
+	at, err := time.Parse(time.RFC3339Nano, line)
+	if err != nil {
+		return at, fmt.Errorf("reading the floor's log: %w", err)
+	}
+	return at, nil
+}
+
+func (r *run) settle(ctx context.Context) error {
+	return pause(ctx, settleFor)
+}
+
+// idle measures what both do while nothing changes at all.
+func (r *run) idle(ctx context.Context) error {
+	say("idle: nothing changes for %s", time.Duration(r.Idle))
+	began := time.Now()
+	spent, err := r.spentDuring(func() error { return pause(ctx, time.Duration(r.Idle)) })
+	if err != nil {
+		return err
+	}
+	minutes := time.Since(began).Minutes()
+	r.result.Floor.IdleCPU, r.result.Fettle.IdleCPU = spent.floor.perMinute(minutes), spent.fettle.perMinute(minutes)
+	if err := r.audit.catchUp(); err != nil {
+		return err
+	}
+	r.result.Idle = idleTraffic{Minutes: minutes, traffic: trafficOf(r.audit.between(began, time.Now()))}
+	return r.eachUsage(func(c *cost, u usage) { c.Settled, c.SettledAnonymous = u.resident, u.anonymous })
+}
+
+// beat measures what a heartbeat costs both.
+func (r *run) beat(ctx context.Context) error {
+	say("heartbeats: %d a second for %s", r.Rate, time.Duration(r.Heartbeats))
+	nodes := make([]int, r.Nodes)
+	for i := range nodes {
+		nodes[i] = i
+	}
+	pulse := r.kubelets.startPulse(ctx, nodes, r.Rate)
+	began := time.Now()
+	for range windows {
+		before := pulse.sent.Load()
+		spent, err := r.spentDuring(func() error { return pause(ctx, time.Duration(r.Heartbeats)/windows) })
+		if err != nil {
+			return errors.Join(err, pulse.stop())
+		}
+		r.result.Heartbeats.add(spent, pulse.sent.Load()-before)
+	}
+	took := time.Since(began)
+	// What is still on its way to the watchers belongs to the last window.
+	rest, err := r.spentDuring(func() error { return errors.Join(pulse.stop(), pause(ctx, drainFor)) })
+	if err != nil {
+		return err
+	}
+	r.result.Heartbeats.finish(rest, pulse.sent.Load(), took)
+	return r.eachUsage(func(c *cost, u usage) { c.AfterHeartbeats = u.resident })
+}
+
+// look takes the last readings, when everything has happened that can make a process grow.
+func (r *run) look(context.Context) error {
+	sandbox, err := r.sandbox.usage()
+	if err != nil {
+		return err
+	}
+	r.result.SandboxPeak = sandbox.peak
+	return r.eachUsage(func(c *cost, u usage) { c.Peak = u.peak })
+}
+
+// spending is what both have spent in the same while.
+type spending struct {
+	floor, fettle processor
+}
+
+// processor is time of the processor.
+type processor time.Duration
+
+func (p processor) perMinute(minutes float64) seconds { return seconds(float64(p) / minutes) }
+
+func (r *run) spentDuring(something func() error) (spending, error) {
+	var before, after spending
+	read := func(s *spending) error {
+		floor, badFloor := r.floor.usage()
+		fettle, badFettle := r.fettle.usage()
+		s.floor, s.fettle = processor(floor.cpu), processor(fettle.cpu)
+		return errors.Join(badFloor, badFettle)
+	}
+	if err := read(&before); err != nil {
+		return spending{}, err
+	}
+	if err := something(); err != nil {
+		return spending{}, err
+	}
+	if err := read(&after); err != nil {
+		return spending{}, err
+	}
+	return spending{after.floor - before.floor, after.fettle - before.fettle}, nil
+}
+
+func (r *run) eachUsage(note func(*cost, usage)) error {
+	for process, c := range map[*observed]*cost{&r.floor: &r.result.Floor, &r.fettle: &r.result.Fettle} {
+		u, err := process.usage()
+		if err != nil {
+			return err
+		}
+		note(c, u)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// seconds is a duration that is written as a number of seconds.
+type seconds time.Duration
+
+// MarshalJSON writes the seconds, to the microsecond.
+func (s seconds) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, time.Duration(s).Round(time.Microsecond).Seconds(), 'f', -1, 64), nil
+}
+
+// distribution is what is told of many durations.
+type distribution struct {
+	Count  int     `json:"count"`
+	Median seconds `json:"median"`
+	P99    seconds `json:"p99"`
+	Last   seconds `json:"last"`
+}
+
+func distributionOf(durations []time.Duration) distribution {
+	if len(durations) == 0 {
+		return distribution{}
+	}
+	sorted := slices.Sorted(slices.Values(durations))
+	return distribution{
+		Count:  len(sorted),
+		Median: seconds(percentile(sorted, 50)),
+		P99:    seconds(percentile(sorted, 99)),
+		Last:   seconds(sorted[len(sorted)-1]),
+	}
+}
+
+// percentile is the smallest of the sorted values that at least p percent don't exceed.
+func percentile[T any](sorted []T, p float64) T {
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// medianOf is the middle value, or the mean of the two in the middle; NaN for none.
+func medianOf(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// table tells the report to a person: of several rounds the medians, and the median of the ratios of each round.
+func (r *report) table() string {
+	var b strings.Builder
+	r.head(&b)
+	for _, part := range [][][]string{r.costs(), r.targets(), r.calls(), r.stages(), r.observed(), r.decisions()} {
+		if len(part) > 1 {
+			b.WriteString("\n" + aligned(part))
+		}
+	}
+	return b.String()
+}
+
+func (r *report) head(b *strings.Builder) {
+	p := r.Parameters
+	fmt.Fprintf(b, "%s: %d nodes (%.1f KB each), %d machines (%.1f KB each), %d heartbeats a second (%.0f reached), %d nodes break; rounds: %d\n",
+		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }),
+		p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }),
+		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, len(r.Rounds))
+	fmt.Fprintf(b, "%s, %d cores (%s), %d GiB, %s, load before the run %.1f\n",
+		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, (r.Host.Memory+512)/1024, r.Host.Go, r.Host.Load)
+}
+
+// costs compares Fettle with the floor.
+func (r *report) costs() [][]string {
+	rows := [][]string{{"", "floor", "Fettle", "ratio", "target"}}
+	compare := func(what, format, target string, of func(*round) (floor, fettle float64)) {
+		floor := r.median(func(x *round) float64 { f, _ := of(x); return f })
+		fettle := r.median(func(x *round) float64 { _, f := of(x); return f })
+		ratio := r.median(func(x *round) float64 { a, b := of(x); return b / a })
+		rows = append(rows, []string{what, fmt.Sprintf(format, floor), fmt.Sprintf(format, fettle), times(ratio), target})
+	}
+	compare("processor per heartbeat", "%.3f ms", "≤ 1.00 ×", func(x *round) (float64, float64) {
+		return perHeartbeat(x.Heartbeats.Floor, x.Heartbeats.Sent), perHeartbeat(x.Heartbeats.Fettle, x.Heartbeats.Sent)
+	})
+	compare("peak memory", "%.1f MiB", "≤ 1.00 ×", func(x *round) (float64, float64) { return x.Floor.Peak, x.Fettle.Peak })
+	compare("settled memory", "%.1f MiB", "", func(x *round) (float64, float64) { return x.Floor.Settled, x.Fettle.Settled })
+	compare("settled memory, binary aside", "%.1f MiB", "", func(x *round) (float64, float64) { return x.Floor.SettledAnonymous, x.Fettle.SettledAnonymous })
+	compare("start until in step; first decision", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Floor.StartUp), inFull(x.Fettle.StartUp) })
+	compare("processor for the start", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Floor.StartUpCPU), inFull(x.Fettle.StartUpCPU) })
+	compare("processor in an idle minute", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Floor.IdleCPU), inFull(x.Fettle.IdleCPU) })
+	compare("processor in the outage", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Outage.FloorCPU), inFull(x.Outage.FettleCPU) })
+	return append(rows, []string{"heartbeat ratio by window, least to most", "", "", r.spread(), ""})
+}
+
+// spread is how much the ratio of a heartbeat's cost varies from window to window, over all rounds.
+func (r *report) spread() string {
+	var ratios []float64
+	for i := range r.Rounds {
+		for _, w := range r.Rounds[i].Heartbeats.Windows {
+			if w.Floor == 0 {
+				continue
+			}
+			ratios = append(ratios, float64(w.Fettle)/float64(w.Floor))
+		}
+	}
+	if len(ratios) == 0 {
+		return "n/a"
+	}
+	return fmt.Sprintf("%.2f to %.2f", slices.Min(ratios), slices.Max(ratios))
+}
+
+// targets has what Fettle is held to beside the floor.
+func (r *report) targets() [][]string {
+	rows := [][]string{
+		{"", "Fettle", "target"},
+		{fmt.Sprintf("last of %d deletions after its deadline", r.Parameters.Broken), inUnits(r.lastDeletion()), "≤ 1.0 s"},
+		{"API writes per repair", fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), "≤ 4"},
+		{"API writes in an idle minute, leases aside", fmt.Sprintf("%.1f", r.median(func(x *round) float64 { return float64(x.Idle.Writes) / x.Idle.Minutes })), "0"},
+	}
+	for _, d := range r.Decide {
+		if strings.HasPrefix(d.Name, "Decide/disjoint/one percent") {
+			rows = append(rows, []string{"decision on 50,000 targets and 50 policies", inUnits(d.Time), "≤ 50 ms"})
+		}
+	}
+	return rows
+}
+
+func (r *report) lastDeletion() seconds {
+	return inSeconds(r.median(func(x *round) float64 {
+		for _, s := range x.Outage.Stages {
+			if s.Stage == deletionSeen {
+				return inFull(s.Last)
+			}
+		}
+		return 0
+	}))
+}
+
+// calls has the calls of Fettle by verb and resource, the leases of leader election last.
+func (r *report) calls() [][]string {
+	rows := [][]string{{"API calls of Fettle", "per repair", "per idle minute"}}
+	for _, leases := range []bool{false, true} {
+		of := func(t *traffic) calls {
+			if leases {
+				return t.Leases
+			}
+			return t.Calls
+		}
+		names := map[string]bool{}
+		for i := range r.Rounds {
+			for name := range of(&r.Rounds[i].Outage.traffic) {
+				names[name] = true
+			}
+			for name := range of(&r.Rounds[i].Idle.traffic) {
+				names[name] = true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			perRepair := r.median(func(x *round) float64 { return float64(of(&x.Outage.traffic)[name]) / float64(r.Parameters.Broken) })
+			perMinute := r.median(func(x *round) float64 { return float64(of(&x.Idle.traffic)[name]) / x.Idle.Minutes })
+			rows = append(rows, []string{name, fmt.Sprintf("%.3f", perRepair), fmt.Sprintf("%.1f", perMinute)})
+		}
+	}
+	return rows
+}
+
+// stages has the steps of a repair as seen from outside.
+func (r *report) stages() [][]string {
+	rows := [][]string{{"after the deadline of its machine", "count", "median", "p99", "last"}}
+	for i, s := range r.Rounds[0].Outage.Stages {
+		of := func(what func(distribution) seconds) string {
+			return inUnits(inSeconds(r.median(func(x *round) float64 { return inFull(what(x.Outage.Stages[i].distribution)) })))
+		}
+		rows = append(rows, []string{
+			s.Stage, strconv.Itoa(s.Count), of(func(d distribution) seconds { return d.Median }),
+			of(func(d distribution) seconds { return d.P99 }), of(func(d distribution) seconds { return d.Last }),
+		})
+	}
+	return rows
+}
+
+// observed has what Fettle's own histograms say of the outage, in the first round.
+func (r *report) observed() [][]string {
+	rows := [][]string{{"as Fettle observes itself", "count", "mean", "median about", "p99 about"}}
+	told := map[string]summary{}
+	for _, h := range r.Rounds[0].Histograms {
+		told[h.Name] = h
+	}
+	for _, name := range histogramNames {
+		h, known := told[name]
+		if !known {
+			rows = append(rows, []string{name, "n/a", "n/a", "n/a", "n/a"})
+			continue
+		}
+		rows = append(rows, []string{name, strconv.FormatUint(h.Count, 10), inUnits(h.Mean), inUnits(h.Median), inUnits(h.P99)})
+	}
+	return rows
+}
+
+func (r *report) decisions() [][]string {
+	rows := [][]string{{"50,000 targets and 50 policies", "time", "memory", "allocations"}}
+	for _, d := range r.Decide {
+		rows = append(rows, []string{strings.TrimPrefix(d.Name, "Decide/"), inUnits(d.Time), fmt.Sprintf("%.1f MiB", float64(d.Bytes)/mebibyte), strconv.FormatInt(d.Allocs, 10)})
+	}
+	return rows
+}
+
+// median is the middle of what the rounds say.
+func (r *report) median(of func(*round) float64) float64 {
+	values := make([]float64, len(r.Rounds))
+	for i := range r.Rounds {
+		values[i] = of(&r.Rounds[i])
+	}
+	return medianOf(values)
+}
+
+func perHeartbeat(spent seconds, sent int64) float64 {
+	return float64(spent) / float64(max(sent, 1)) / float64(time.Millisecond)
+}
+
+// times writes a ratio, which there is none of where the floor used nothing that the kernel could count.
+func times(ratio float64) string {
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+		return "n/a"
+	}
+	return fmt.Sprintf("%.2f ×", ratio)
+}
+
+func inFull(s seconds) float64 { return time.Duration(s).Seconds() }
+
+// inUnits writes a duration so that its size is seen at a glance.
+func inUnits(s seconds) string {
+	d := time.Duration(s)
+	switch {
+	case d.Abs() < time.Second:
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	default:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	}
+}
+
+// aligned lays out rows: the first column to the left, the others to the right, no space at the end of a line.
+func aligned(rows [][]string) string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line.WriteString(cell + space)
+			} else {
+				line.WriteString("   " + space + cell)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
