@@ -88,7 +88,10 @@ func (s *Stage) StartFettle(ctx context.Context, args ...string) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
-	return fettle, fettle.AwaitText(ctx, `"awake"`)
+	if err := fettle.AwaitText(ctx, `"awake"`); err != nil {
+		return nil, err
+	}
+	return fettle, nil
 }
 
 // Strike ends what was started, the last first, and removes what it left unless it is to be kept.

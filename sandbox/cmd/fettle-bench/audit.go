@@ -74,11 +74,20 @@ func readRequest(line []byte, user string) (request, bool, error) {
 		return request{}, false, nil
 	}
 	var e struct {
-		Stage, Verb              string
-		RequestReceivedTimestamp time.Time
-		User                     struct{ Username string }
-		ObjectRef                struct{ Resource, Subresource, Name string }
-		ResponseStatus           struct{ Code int }
+		Stage    string    `json:"stage"`
+		Verb     string    `json:"verb"`
+		Received time.Time `json:"requestReceivedTimestamp"`
+		User     struct {
+			Username string `json:"username"`
+		} `json:"user"`
+		Object struct {
+			Resource    string `json:"resource"`
+			Subresource string `json:"subresource"`
+			Name        string `json:"name"`
+		} `json:"objectRef"`
+		Response struct {
+			Code int `json:"code"`
+		} `json:"responseStatus"`
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return request{}, false, fmt.Errorf("reading a line of the audit log: %w", err)
@@ -87,9 +96,9 @@ func readRequest(line []byte, user string) (request, bool, error) {
 	if e.User.Username != user || (e.Verb == "watch") != (e.Stage == "ResponseStarted") {
 		return request{}, false, nil
 	}
-	r := request{verb: e.Verb, resource: e.ObjectRef.Resource, name: e.ObjectRef.Name, code: e.ResponseStatus.Code, received: e.RequestReceivedTimestamp}
-	if e.ObjectRef.Subresource != "" {
-		r.resource += "/" + e.ObjectRef.Subresource
+	r := request{verb: e.Verb, resource: e.Object.Resource, name: e.Object.Name, code: e.Response.Code, received: e.Received}
+	if e.Object.Subresource != "" {
+		r.resource += "/" + e.Object.Subresource
 	}
 	return r, true, nil
 }

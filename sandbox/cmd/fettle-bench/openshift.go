@@ -16,7 +16,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
@@ -120,7 +119,7 @@ func machineSet(i int) *machinev1.MachineSet {
 	return &machinev1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: machinev1.MachineSetSpec{
-			Replicas: ptr.To[int32](machinesOfSet),
+			Replicas: new(int32(machinesOfSet)),
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{machinev1.MachineSetLabel: name}},
 			Template: machinev1.MachineTemplateSpec{
 				ObjectMeta: machinev1.ObjectMeta{Labels: map[string]string{machinev1.MachineSetLabel: name}},
@@ -145,9 +144,9 @@ func machine(i int, owner metav1.OwnerReference, now time.Time) *machinev1.Machi
 			},
 			Annotations: map[string]string{machinev1.InstanceStateAnnotation: "running"},
 		},
-		Spec: machinev1.MachineSpec{ProviderID: ptr.To(n.Spec.ProviderID), ProviderSpec: providerSpec(zone)},
+		Spec: machinev1.MachineSpec{ProviderID: new(n.Spec.ProviderID), ProviderSpec: providerSpec(zone)},
 		Status: machinev1.MachineStatus{
-			NodeRef: &corev1.ObjectReference{Kind: "Node", Name: n.Name}, LastUpdated: &updated, Phase: ptr.To(machinev1.PhaseRunning),
+			NodeRef: &corev1.ObjectReference{Kind: "Node", Name: n.Name}, LastUpdated: &updated, Phase: new(machinev1.PhaseRunning),
 			Addresses: n.Status.Addresses,
 			ProviderStatus: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"instanceId":%q,"instanceState":"running","conditions":[{"type":"MachineCreation",`+
 				`"status":"True","reason":"MachineCreationSucceeded","message":"Machine successfully created","lastTransitionTime":%q}]}`,

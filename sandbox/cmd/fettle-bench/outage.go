@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
@@ -55,7 +57,7 @@ func (r *run) outage(ctx context.Context) error {
 		}
 		return r.awaitRepairs(ctx, deletions)
 	})
-	if err = errors.Join(err, pulse.stop()); err != nil {
+	if err := errors.Join(err, pulse.stop()); err != nil {
 		return err
 	}
 	requests := r.audit.between(began, time.Now())
@@ -117,13 +119,31 @@ func (r *run) awaitRepairs(ctx context.Context, deletions *deletions) error {
 	if err != nil {
 		return fmt.Errorf("waiting for %d machines to be deleted, of which %d are: %w", r.Broken, len(deletions.seen()), err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, repairedWithin, true, func(context.Context) (bool, error) {
-		return r.audit.quietSince(time.Now().Add(-quietFor)), r.audit.catchUp()
+	err = wait.PollUntilContextTimeout(ctx, time.Second, repairedWithin, true, func(ctx context.Context) (bool, error) {
+		running, err := r.runningRepairs(ctx)
+		return running == 0 && r.audit.quietSince(time.Now().Add(-quietFor)), errors.Join(err, r.audit.catchUp(), r.fettle.Died())
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until Fettle asks nothing more of the API: %w", err)
+		return fmt.Errorf("waiting until Fettle has closed its repairs and asks nothing more of the API: %w", err)
 	}
 	return nil
+}
+
+// runningRepairs counts the repairs that have not come to their end.
+func (r *run) runningRepairs(ctx context.Context) (int, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("fettle.io/v1alpha1")
+	list.SetKind("RepairList")
+	if err := r.stage.Client.List(ctx, list); err != nil {
+		return 0, fmt.Errorf("listing repairs: %w", err)
+	}
+	running := 0
+	for i := range list.Items {
+		if ended, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "finishedAt"); ended == "" {
+			running++
+		}
+	}
+	return running, nil
 }
 
 // quietSince tells whether nothing but leases was asked for since then.
@@ -191,11 +211,7 @@ func (d *deletions) failed() error {
 func (d *deletions) seen() map[string]time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	seen := make(map[string]time.Time, len(d.at))
-	for name, at := range d.at {
-		seen[name] = at
-	}
-	return seen
+	return maps.Clone(d.at)
 }
 
 // deletionsOf counts the accepted deletions of each object of a resource.
@@ -236,7 +252,7 @@ func onlyThese(victims []victim, gone map[string]time.Time, deleted map[string]i
 		return nil
 	}
 	slices.Sort(problems)
-	return errors.New("Fettle did something wrong: " + strings.Join(problems, "; ")) //nolint:staticcheck,revive // a name
+	return errors.New("Fettle did something wrong: " + strings.Join(problems, "; "))
 }
 
 // stagesOf tells how long after the deadline of a machine each step of its repair came, as seen from outside.

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -12,7 +13,11 @@ type seconds time.Duration
 
 // MarshalJSON writes the seconds, to the microsecond.
 func (s seconds) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, time.Duration(s).Round(time.Microsecond).Seconds(), 'f', -1, 64), nil
+	body, err := json.Marshal(time.Duration(s).Round(time.Microsecond).Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", time.Duration(s), err)
+	}
+	return body, nil
 }
 
 // distribution is what is told of many durations.

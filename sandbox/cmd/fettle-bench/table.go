@@ -29,8 +29,8 @@ func (r *report) head(b *strings.Builder) {
 		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }),
 		p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }),
 		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, len(r.Rounds))
-	fmt.Fprintf(b, "%s, %d cores (%s), %d GiB, %s, load before the run %.1f\n",
-		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, (r.Host.Memory+512)/1024, r.Host.Go, r.Host.Load)
+	fmt.Fprintf(b, "%s, %d cores (%s), %.0f GiB, %s, load before the run %.1f\n",
+		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, r.Host.Memory/1024, r.Host.Go, r.Host.Load)
 }
 
 // costs compares Fettle with the floor.

@@ -50,7 +50,7 @@ func aRound(share float64) round {
 // TestTable compares the table of three rounds with one to read; -update rewrites it.
 func TestTable(t *testing.T) {
 	r := report{
-		Host:       host{At: noon, Cores: 2, CPU: "Example CPU", Memory: 24000, Go: "go1.26.8", Load: 0.25},
+		Host:       host{At: noon, Cores: 2, CPU: "Example CPU", Memory: 23552, Go: "go1.26.8", Load: 0.25},
 		Parameters: parameters{Dialect: "openshift", Nodes: 5000, Machines: 5000, Rate: 100, Broken: 200, Idle: seconds(time.Minute), Heartbeats: seconds(time.Minute), Rounds: 3},
 		Rounds:     []round{aRound(0.5), aRound(2), aRound(0.9)},
 		Decide: []benchmark{

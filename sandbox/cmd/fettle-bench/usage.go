@@ -60,7 +60,7 @@ type host struct {
 	At     time.Time `json:"at"`
 	Cores  int       `json:"cores"`
 	CPU    string    `json:"cpu,omitempty"`
-	Memory int       `json:"memoryMiB,omitempty"`
+	Memory float64   `json:"memoryMiB,omitempty"`
 	Go     string    `json:"go"`
 	// Load is how many processes of others wanted the processor in the minute before the run.
 	Load float64 `json:"loadBefore"`
@@ -77,7 +77,7 @@ func lookAtHost() host {
 		h.CPU = cores[0].ModelName
 	}
 	if memory, err := fs.Meminfo(); err == nil && memory.MemTotalBytes != nil {
-		h.Memory = int(*memory.MemTotalBytes / mebibyte)
+		h.Memory = float64(*memory.MemTotalBytes) / mebibyte
 	}
 	if load, err := fs.LoadAvg(); err == nil {
 		h.Load = load.Load1
