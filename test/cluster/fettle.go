@@ -64,11 +64,17 @@ func (c *Cluster) StartFettle(t testing.TB, args ...string) *Fettle {
 // FettleKubeconfig makes a kubeconfig of Fettle's service account.
 func (c *Cluster) FettleKubeconfig(t testing.TB) string {
 	t.Helper()
-	kubeconfig := c.Dir + ".fettle.kubeconfig"
+	return c.KubeconfigOf(t, "fettle-system", "fettle")
+}
+
+// KubeconfigOf makes a kubeconfig of a service account.
+func (c *Cluster) KubeconfigOf(t testing.TB, namespace, name string) string {
+	t.Helper()
+	kubeconfig := c.Dir + "." + name + ".kubeconfig"
 	grant := exec.Command(Binary(t, "fettle-sandbox"), "kubeconfig", "--dir", c.Dir,
-		"--service-account", "fettle-system/fettle", "--out", kubeconfig)
+		"--service-account", namespace+"/"+name, "--out", kubeconfig)
 	if out, err := grant.CombinedOutput(); err != nil {
-		t.Fatalf("making Fettle's kubeconfig: %v\n%s", err, out)
+		t.Fatalf("making a kubeconfig of %s: %v\n%s", name, err, out)
 	}
 	return kubeconfig
 }

@@ -1,0 +1,58 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// probe asks for a page of probes until it answers as wanted, with these words.
+func probe(t *testing.T, c *cluster.Cluster, url string, status int, words ...string) {
+	t.Helper()
+	c.Eventually(t, url, func(context.Context) error {
+		answer, err := cluster.Get(t, url+"?verbose", "", nil)
+		if err != nil {
+			return err
+		}
+		for _, word := range words {
+			if !strings.Contains(answer.Body, word) {
+				return fmt.Errorf("it does not say %q: %s", word, answer.Body)
+			}
+		}
+		if answer.Status != status {
+			return fmt.Errorf("answered %d: %s", answer.Status, answer.Body)
+		}
+		return nil
+	})
+}
+
+// TestProbes: whoever sleeps is ready, whoever wakes is when its caches are full, and whoever may not
+// read what it needs is alive and not ready.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.ApplyDir(t, "config/rbac")
+	address := cluster.FreeAddress(t)
+	c.StartFettle(t, "--health-probe-bind-address="+address)
+	checks := []string{"[+]openshift-machinehealthcheck ok", "[+]the-ledger-of-repairs ok"}
+	probe(t, c, "http://"+address+"/readyz", http.StatusOK, checks...)
+	probe(t, c, "http://"+address+"/healthz", http.StatusOK, "[+]passes ok")
+
+	c.ServiceAccount(t, "default", "nobody")
+	blind := cluster.FreeAddress(t)
+	c.StartFettleWith(t, c.KubeconfigOf(t, "default", "nobody"), "--health-probe-bind-address="+blind)
+	probe(t, c, "http://"+blind+"/readyz", http.StatusInternalServerError, "[-]openshift-machinehealthcheck failed")
+	probe(t, c, "http://"+blind+"/healthz", http.StatusOK)
+
+	c.InstallFettle(t)
+	f := newFleet(t, c, "probes")
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	probe(t, c, "http://"+address+"/readyz", http.StatusOK, checks...)
+	probe(t, c, "http://"+address+"/readyz/the-ledger-of-repairs", http.StatusOK)
+}
