@@ -67,7 +67,7 @@ ROUNDS ?= 1
 .PHONY: bench
 bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, ...): a few minutes
 	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
-		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) -o bin/bench.json
+		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) -o bin/bench.json | tee bin/bench.txt
 
 ##@ Test
 

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// upWithin is the longest that a process may take to be up, on a machine that is busy.
-const upWithin = 2 * time.Minute
+// UpWithin is the longest that a process may take to be up, on a machine that is busy.
+const UpWithin = 2 * time.Minute
 
 // Process is a child whose output goes to a file.
 type Process struct {
@@ -68,8 +68,8 @@ func (p *Process) Died() error {
 }
 
 // AwaitText waits until the process prints what shows that it is up.
-func (p *Process) AwaitText(ctx context.Context, up string) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, upWithin, true, func(context.Context) (bool, error) {
+func (p *Process) AwaitText(ctx context.Context, up string, within time.Duration) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, within, true, func(context.Context) (bool, error) {
 		text, err := os.ReadFile(p.Log)
 		return strings.Contains(string(text), up), errors.Join(err, p.Died())
 	})

@@ -53,7 +53,7 @@ func (s *Stage) StartSandbox(ctx context.Context, args ...string) (*Process, err
 	if err != nil {
 		return nil, err
 	}
-	if err := sandbox.AwaitText(ctx, "is ready"); err != nil {
+	if err := sandbox.AwaitText(ctx, "is ready", UpWithin); err != nil {
 		return nil, err
 	}
 	if s.Admin, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
@@ -88,7 +88,7 @@ func (s *Stage) StartFettle(ctx context.Context, args ...string) (*Process, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := fettle.AwaitText(ctx, `"awake"`); err != nil {
+	if err := fettle.AwaitText(ctx, `"awake"`, UpWithin); err != nil {
 		return nil, err
 	}
 	return fettle, nil

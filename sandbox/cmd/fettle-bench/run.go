@@ -22,8 +22,8 @@ const (
 	windows = 6
 	// drainFor is how long after the last heartbeat watchers may need to have seen it.
 	drainFor = time.Second
-	// startsWithin is the longest that Fettle may take to its first decision.
-	startsWithin = 5 * time.Minute
+	// startsWithin is the longest that each may take to be in step, and Fettle to its first decision.
+	startsWithin = 10 * time.Minute
 )
 
 // run is one round: a sandbox, a fleet, Fettle and the floor.
@@ -117,7 +117,7 @@ func (r *run) startUp(ctx context.Context) error {
 		return err
 	}
 	r.floor, r.fettle = observed{floor, r.sandbox.fs}, observed{fettle, r.sandbox.fs}
-	if err := floor.AwaitText(ctx, inStep); err != nil {
+	if err := floor.AwaitText(ctx, inStep, startsWithin); err != nil {
 		return err
 	}
 	decided, err := r.firstDecision(ctx)
