@@ -112,8 +112,14 @@ func TestReportAsJSON(t *testing.T) {
 func TestReadBenchmarks(t *testing.T) {
 	got := readBenchmarks("goos: linux\n" +
 		"BenchmarkDecide/disjoint/one_percent_unhealthy-2         \t      10\t  30888857 ns/op\t 7607208 B/op\t    2047 allocs/op\n" +
+		"BenchmarkDecide/disjoint/one_percent_unhealthy-2         \t      10\t  20888857 ns/op\t 7607200 B/op\t    2046 allocs/op\n" +
+		"BenchmarkDecide/disjoint/storm-2  1  8 ns/op  9 B/op  7 allocs/op\n" +
+		"BenchmarkDecide/disjoint/one_percent_unhealthy-2         \t      10\t  40888857 ns/op\t 7607208 B/op\t    2047 allocs/op\n" +
 		"PASS\nok  \texample\t8.398s\n")
-	want := []benchmark{{Name: "Decide/disjoint/one percent unhealthy", Time: seconds(30888857), Bytes: 7607208, Allocs: 2047}}
+	want := []benchmark{
+		{Name: "Decide/disjoint/one percent unhealthy", Time: seconds(20888857), Bytes: 7607200, Allocs: 2046},
+		{Name: "Decide/disjoint/storm", Time: 8, Bytes: 9, Allocs: 7},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
