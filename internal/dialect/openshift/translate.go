@@ -84,6 +84,12 @@ func unreadable(u *unstructured.Unstructured, err error) string {
 
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
 func translate(mhc *v1beta1.MachineHealthCheck, h *healthCheck) string {
+	return strings.Join(problemsOf(mhc, h), "; ")
+}
+
+// problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that
+// begins with the field.
+func problemsOf(mhc *v1beta1.MachineHealthCheck, h *healthCheck) []string {
 	p := &h.policy
 	var problems [8]error
 	h.selector, problems[0] = readSelector(&mhc.Spec.Selector)
@@ -98,9 +104,9 @@ func translate(mhc *v1beta1.MachineHealthCheck, h *healthCheck) string {
 	_, p.Paused = mhc.Annotations[v1beta1.PausedAnnotation]
 	p.Ladder = readLadder(mhc)
 	if err := errors.Join(problems[:]...); err != nil {
-		return strings.ReplaceAll(err.Error(), "\n", "; ")
+		return strings.Split(err.Error(), "\n")
 	}
-	return ""
+	return nil
 }
 
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {

@@ -1,0 +1,106 @@
+package openshift
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// Reading is a cluster as somebody has just read it from the API server, object by object, who means
+// to ask the core about it and to write nothing. Its rules are those of the controller. What is put
+// into it tells whether it can change a decision.
+//
+// Machines must be read before nodes: then a node that a machine names, and that was not read, is gone.
+type Reading struct {
+	fleet fleet
+	nodes *node.Store
+}
+
+// NewReading makes a reading of an empty cluster.
+func NewReading() *Reading { return &Reading{fleet: newFleet(), nodes: node.NewStore()} }
+
+// PutCheck takes in a health check, an *unstructured.Unstructured.
+func (r *Reading) PutCheck(obj any) bool { return r.fleet.putCheck(obj) }
+
+// DropCheck forgets a health check by namespace/name.
+func (r *Reading) DropCheck(key string) { r.fleet.dropCheck(key) }
+
+// PutMachine takes in a machine.
+func (r *Reading) PutMachine(obj any) bool { return r.fleet.putMachine(obj) }
+
+// DropMachine forgets a machine by namespace/name.
+func (r *Reading) DropMachine(key string) { r.fleet.dropMachine(key) }
+
+// PutNode takes in a node.
+func (r *Reading) PutNode(obj any) bool {
+	changed, err := r.nodes.Put(obj)
+	return changed && err == nil
+}
+
+// DropNode forgets a node by name.
+func (r *Reading) DropNode(name string) { r.nodes.Remove(name) }
+
+// Observe gives the fleet as of an instant at which the reading was complete.
+func (r *Reading) Observe(at time.Time) core.Observation {
+	o := core.Observation{Kind: machineKind, Observed: core.Yes}
+	r.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
+		o.Policies, o.Targets = r.fleet.snapshot(find)
+	})
+	for i := range o.Targets {
+		t := &o.Targets[i]
+		t.NodeReadAt = at
+		if t.Node.State == core.NodeUnseen {
+			t.Node.State = core.NodeGone
+		}
+	}
+	for i := range o.Policies {
+		p := &o.Policies[i]
+		if status, _, known := r.fleet.statusOf(p.ID); known {
+			p.Opening = openingOf(status.Conditions, p.StormCooldown, at)
+		}
+	}
+	return o
+}
+
+// openingOf gives what the status tells of a short circuit that has opened. When members recovered
+// since, only the controller knows; once one cooldown is over and it still holds, some did.
+func openingOf(conditions []v1beta1.Condition, cooldown time.Duration, at time.Time) core.Opening {
+	for i := range conditions {
+		c := &conditions[i]
+		if c.Type != v1beta1.RemediationAllowedCondition || c.Status != string(corev1.ConditionFalse) || c.Reason != v1beta1.StormCooldownReason {
+			continue
+		}
+		first := c.LastTransitionTime.Time
+		if at.Before(first.Add(cooldown)) {
+			return core.Opening{First: first, Last: first}
+		}
+		return core.Opening{First: first, Last: at}
+	}
+	return core.Opening{}
+}
+
+// Unmet gives the requirements of a health check's selector that a machine of the same namespace
+// does not meet, and false when there is no such pair.
+func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
+	r.fleet.mu.Lock()
+	defer r.fleet.mu.Unlock()
+	c, m := r.fleet.checks[check.Namespace+"/"+check.Name], r.fleet.machines[machine.Namespace+"/"+machine.Name]
+	if c == nil || m == nil || check.Namespace != machine.Namespace {
+		return nil, false
+	}
+	requirements, selectable := c.selector.Requirements()
+	if !selectable {
+		return nil, false
+	}
+	unmet := []string{}
+	for i := range requirements {
+		if !requirements[i].Matches(m.labels) {
+			unmet = append(unmet, requirements[i].String())
+		}
+	}
+	return unmet, true
+}
