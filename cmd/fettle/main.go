@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fettle-io/fettle/internal/cli"
 )
 
 // version is set by the build.
@@ -20,9 +22,12 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(controllerCommand(), versionCommand())
+	addPeopleCommands(root, os.Args[0], os.Args[1:])
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
-		fmt.Fprintln(os.Stderr, "fettle:", err)
-		os.Exit(1)
+		if text := err.Error(); text != "" {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", root.DisplayName(), text)
+		}
+		os.Exit(cli.ExitStatus(err))
 	}
 }
 

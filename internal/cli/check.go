@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The exit statuses of fettle check, apart from 0.
+const (
+	exitProblems   = 1
+	exitNotChecked = 2
+)
+
+// exitError ends the program with a status. Its text may be empty, when all has been said.
+type exitError struct {
+	error
+
+	status int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// ExitStatus gives the exit status for what a command returned.
+func ExitStatus(err error) int {
+	var e exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.status
+	}
+	return 1
+}
+
+// checkOptions are the flags of fettle check.
+type checkOptions struct {
+	offline, strict bool
+}
+
+func checkCommand(o Options) *cobra.Command {
+	s := newSession(o)
+	var flags checkOptions
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Say before applying what is wrong with a health check, what it would select, and what it would do now",
+		Long: "Say what is wrong with the health checks in files (- is standard input), and what in them may not be meant; whether the API server\n" +
+			"would admit them (by a dry run, if you may); what they would select in the cluster, and what they would do now.\n\n" +
+			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
+			"With --offline it judges the files alone.\n\n" +
+			"The exit status is 0 when all is well, 1 when there are problems (or warnings, with --strict), and 2 when something could\n" +
+			"not be checked: a file that can't be read, or a cluster that doesn't answer.",
+		Example: fmt.Sprintf("  %[1]s check healthcheck.yaml\n  %[1]s check --offline --strict deploy/*.yaml\n  kubectl kustomize . | %[1]s check - -o json", o.Name),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exitError{errors.New("give the files to check, or - for standard input"), exitNotChecked}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return s.check(cmd, args, flags) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{err, exitNotChecked} })
+	s.addFlags(cmd)
+	cmd.Flags().BoolVar(&flags.offline, "offline", false, "judge the files alone, without a cluster")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "let warnings fail the check too")
+	return cmd
+}
+
+// check judges the files, then asks the cluster, then says what came of it.
+func (s *session) check(cmd *cobra.Command, files []string, flags checkOptions) error {
+	s.out, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if err := s.validate(); err != nil {
+		return exitError{err, exitNotChecked}
+	}
+	drafts, unchecked := s.readAll(cmd.InOrStdin(), files)
+	for i := range drafts {
+		s.review(&drafts[i])
+	}
+	if !flags.offline && slices.ContainsFunc(drafts, draft.sound) {
+		unchecked = errors.Join(unchecked, s.judge(cmd, drafts))
+	}
+	result := conclude(drafts, unchecked, flags.strict)
+	err := s.print(s.out, &result, func() {
+		p := &page{Writer: s.out, colours: onTerminal(s.out), at: s.Now()}
+		p.checkResult(&result)
+	})
+	switch {
+	case err != nil:
+		return err
+	case result.Outcome == problems:
+		return exitError{errors.New(""), exitProblems}
+	case result.Outcome == notChecked:
+		return exitError{errors.New(""), exitNotChecked}
+	}
+	return nil
+}
+
+func (s *session) readAll(stdin io.Reader, files []string) ([]draft, error) {
+	var drafts []draft
+	var errs []error
+	for _, file := range files {
+		text, err := readFile(file, stdin)
+		errs = append(errs, err)
+		if err == nil {
+			drafts = append(drafts, readDrafts(file, text)...)
+		}
+	}
+	return drafts, errors.Join(errs...)
+}
+
+// review says what can be said of a document by itself.
+func (s *session) review(d *draft) {
+	if d.object == nil {
+		return
+	}
+	if d.Kind == "" || d.object.GetAPIVersion() == "" {
+		d.Problems = append(d.Problems, Finding{Line: d.Line, Message: "it has no apiVersion or no kind, so it is not known what it is"})
+		return
+	}
+	for _, dialect := range s.Dialects {
+		remarks, known := dialect.Review(d.object)
+		if !known {
+			continue
+		}
+		for _, r := range remarks {
+			d.note(r)
+		}
+		return
+	}
+	d.Skipped = fmt.Sprintf("it is a %s of %s, which is not a health check that this version of Fettle follows", d.Kind, d.object.GetAPIVersion())
+}
+
+// note keeps a remark, with the line that it is about and the name that may have been meant.
+func (d *draft) note(r Remark) {
+	f := Finding{Line: d.locate(r.Field, r.JSONType), Field: r.Field, Message: r.Text}
+	if len(r.Known) > 0 {
+		word := r.Field[strings.LastIndexByte(r.Field, '.')+1:]
+		if names := closest(word, r.Known); len(names) > 0 {
+			f.Message += "; did you mean " + names[0] + "?"
+		} else {
+			f.Message += "; there are " + strings.Join(r.Known, ", ")
+		}
+	}
+	if r.Fault {
+		d.Problems = append(d.Problems, f)
+		return
+	}
+	d.Warnings = append(d.Warnings, f)
+}
+
+// sound tells whether a document is a health check that the cluster can be asked about.
+func (d draft) sound() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
+
+// judge asks the cluster about all sound health checks together, as if all were applied.
+func (s *session) judge(cmd *cobra.Command, drafts []draft) error {
+	if err := s.open(cmd); err != nil {
+		return offlineHint(err)
+	}
+	ctx := cmd.Context()
+	namespaces := map[string]bool{}
+	for i := range drafts {
+		if d := &drafts[i]; d.sound() {
+			if d.Namespace == "" {
+				d.Namespace = s.namespace
+				d.object.SetNamespace(s.namespace)
+			}
+			namespaces[d.Namespace] = true
+		}
+	}
+	in := ""
+	if len(namespaces) == 1 {
+		in = slices.Collect(maps.Keys(namespaces))[0]
+	}
+	v, err := read(ctx, s.cluster, s.Dialects, in)
+	if err != nil {
+		return offlineHint(err)
+	}
+	v.at = s.Now()
+	var judged []*draft
+	for i := range drafts {
+		if d := &drafts[i]; d.sound() {
+			s.admit(ctx, d)
+			v.put(d, s.existing(ctx, d))
+			judged = append(judged, d)
+		}
+	}
+	v.effects(judged)
+	return nil
+}
+
+func offlineHint(err error) error {
+	return fmt.Errorf("%w (--offline judges the files alone)", err)
+}
+
+// effects says what each draft does in the world that they all are part of.
+func (v *view) effects(drafts []*draft) {
+	w := v.world()
+	for _, d := range drafts {
+		i, found := w.policyOf(d.Namespace, d.Name)
+		if !found {
+			d.Warnings = append(d.Warnings, Finding{Line: d.Line, Message: "what it would do is not known, since this cluster does not serve " + d.Kind})
+			continue
+		}
+		e := w.effect(i)
+		e.Exists = w.policies[i].ID.UID != ""
+		for _, f := range w.doubts(i, e) {
+			f.Line = d.locate(f.Field, "")
+			d.Warnings = append(d.Warnings, f)
+		}
+		d.Effect = &e
+	}
+}
+
+// existing gives the health check that a draft would replace; nil when there is none, or when it is
+// not known.
+func (s *session) existing(ctx context.Context, d *draft) client.Object {
+	old := d.object.DeepCopy()
+	if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(d.object), old); err != nil {
+		return nil
+	}
+	return old
+}
+
+// put puts a draft where it would be: in the place of the one that exists, with its age and status,
+// or beside the others as the youngest.
+func (v *view) put(d *draft, existing client.Object) {
+	u := d.object.DeepCopy()
+	u.SetUID("")
+	u.SetResourceVersion("")
+	u.SetDeletionTimestamp(nil)
+	u.SetCreationTimestamp(metav1.Time{Time: v.at})
+	delete(u.Object, "status")
+	if old, is := existing.(interface {
+		client.Object
+		UnstructuredContent() map[string]any
+	}); is {
+		u.SetUID(old.GetUID())
+		u.SetCreationTimestamp(old.GetCreationTimestamp())
+		if status, has := old.UnstructuredContent()["status"]; has {
+			u.Object["status"] = status
+		}
+	}
+	for _, r := range v.readings {
+		r.Sources()[0].Put(u)
+	}
+}
+
+// conclude says what came of a check.
+func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
+	r := CheckResult{Header: Header{APIVersion: APIVersion, Kind: kindCheckResult}, Outcome: passed, Documents: []Document{}}
+	found, warned, faults := 0, 0, 0
+	for i := range drafts {
+		d := &drafts[i].Document
+		r.Documents = append(r.Documents, *d)
+		if d.Skipped == "" {
+			found++
+		}
+		warned += len(d.Warnings)
+		faults += len(d.Problems)
+		if d.Admission == refused {
+			faults++
+		}
+	}
+	slices.SortStableFunc(r.Documents, func(a, b Document) int { return cmp.Compare(a.File, b.File) })
+	switch {
+	case faults > 0:
+		r.Outcome, r.Message = problems, fmt.Sprintf("%s found in %s.", count(faults, "problem"), count(found, "health check"))
+	case unchecked != nil:
+		r.Outcome, r.Message = notChecked, "Not everything could be checked."
+	case found == 0:
+		r.Outcome, r.Message = problems, "There is no health check in what was given."
+	case strict && warned > 0:
+		r.Outcome, r.Message = problems, fmt.Sprintf("%s, and --strict lets them fail the check.", count(warned, "warning"))
+	case warned > 0:
+		r.Message = fmt.Sprintf("No problems in %s, and %s.", count(found, "health check"), count(warned, "warning"))
+	default:
+		r.Message = fmt.Sprintf("No problems in %s.", count(found, "health check"))
+	}
+	if unchecked != nil {
+		r.Notes = strings.Split(unchecked.Error(), "\n")
+	}
+	return r
+}

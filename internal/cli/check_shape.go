@@ -1,0 +1,68 @@
+package cli
+
+// CheckResult is the answer to fettle check.
+type CheckResult struct {
+	Header
+
+	// Outcome is Passed, Problems or NotChecked, and Message says in a sentence why.
+	Outcome   string     `json:"outcome"`
+	Message   string     `json:"message"`
+	Documents []Document `json:"documents"`
+}
+
+// The outcomes of a check.
+const (
+	passed     = "Passed"
+	problems   = "Problems"
+	notChecked = "NotChecked"
+)
+
+// Document is one YAML document of a file.
+type Document struct {
+	File string `json:"file"`
+	// Line is where the document begins.
+	Line      int    `json:"line"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Skipped says why it was not looked at.
+	Skipped  string    `json:"skipped,omitempty"`
+	Problems []Finding `json:"problems"`
+	Warnings []Finding `json:"warnings"`
+	// Admission is Accepted, Refused or NotAsked: what the API server said to a dry run.
+	Admission        string  `json:"admission,omitempty"`
+	AdmissionMessage string  `json:"admissionMessage,omitempty"`
+	Effect           *Effect `json:"effect,omitempty"`
+}
+
+// Finding is something found in a document.
+type Finding struct {
+	// Line is where in the file, 0 when it is about none.
+	Line    int    `json:"line,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// Effect is what a health check would do now, were it applied.
+type Effect struct {
+	// Exists is set when it would replace a health check that is there.
+	Exists bool `json:"exists"`
+	// HealthCheck is how it would stand.
+	HealthCheck HealthCheck `json:"healthCheck"`
+	// Selected are the first names of what it selects, and ControlPlane how many belong to that.
+	Selected     []string `json:"selected"`
+	ControlPlane int      `json:"controlPlane,omitempty"`
+	// NotHealthy are the first of those that it would not find healthy.
+	NotHealthy []Target `json:"notHealthy"`
+	// RepairsNow are the names that would be repaired at once, in order.
+	RepairsNow []string  `json:"repairsNow"`
+	Overlaps   []Overlap `json:"overlaps,omitempty"`
+}
+
+// Overlap is another health check that selects some of the same targets.
+type Overlap struct {
+	HealthCheck string `json:"healthCheck"`
+	Shared      int    `json:"shared"`
+	// Leads is the older one, which leads repairs that both ask for.
+	Leads string `json:"leads"`
+}

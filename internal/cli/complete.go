@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// completeWithin bounds how long a shell waits for names.
+const completeWithin = 3 * time.Second
+
+// completeSubjects completes machine/NAME, and machine NAME.
+func (s *session) completeSubjects(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	prefix, part, joined := strings.Cut(word, "/")
+	switch {
+	case len(args) == 0 && !joined:
+		var kinds []string
+		for _, kind := range []string{machineSubject, nodeSubject, repairSubject} {
+			if strings.HasPrefix(kind, word) {
+				kinds = append(kinds, kind+"/")
+			}
+		}
+		return kinds, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	case len(args) == 0:
+		names := s.completeNames(cmd, prefix, part)
+		for i := range names {
+			names[i] = prefix + "/" + names[i]
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	case len(args) == 1 && !strings.Contains(args[0], "/"):
+		return s.completeNames(cmd, args[0], word), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNames asks the cluster. A cluster that doesn't answer completes nothing.
+func (s *session) completeNames(cmd *cobra.Command, word, part string) []string {
+	kind, known := subjectOf(word)
+	if !known || s.open(cmd) != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
+	here, _ := s.names(ctx, kind)
+	return withPrefix(here, part)
+}
+
+func withPrefix(names []string, prefix string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+}
+
+// complete completes the flags that name things.
+func (c *connection) complete(cmd *cobra.Command) {
+	// Registering fails only for flags that are not there.
+	_ = cmd.RegisterFlagCompletionFunc("context", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		raw, err := c.config().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for name := range raw.Contexts {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return withPrefix(names, word), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		cluster, err := c.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+		defer cancel()
+		found, _ := named(ctx, cluster, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "") // nothing to complete from
+		var names []string
+		for _, n := range found {
+			names = append(names, n.Name)
+		}
+		return withPrefix(names, word), cobra.ShellCompDirectiveNoFileComp
+	})
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
+)
+
+// connection holds the flags by which a person says which cluster, as whom, and where in it. They
+// are those of kubectl, from the library that kubectl has them from.
+type connection struct {
+	rules     *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+	// all is --all-namespaces.
+	all bool
+	// controller is the namespace of the controllers' lease.
+	controller string
+	userAgent  string
+}
+
+func newConnection(userAgent string) *connection {
+	return &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules(), userAgent: userAgent}
+}
+
+func (c *connection) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig (default: $KUBECONFIG, then ~/.kube/config)")
+	clientcmd.BindOverrideFlags(&c.overrides, f, clientcmd.RecommendedConfigOverrideFlags(""))
+	f.StringVar(&c.controller, "controller-namespace", "fettle-system", "namespace of the lease that Fettle's controllers hold")
+}
+
+func (c *connection) addAllNamespaces(f *pflag.FlagSet) {
+	f.BoolVarP(&c.all, "all-namespaces", "A", false, "look in all namespaces")
+}
+
+func (c *connection) config() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
+}
+
+// namespace is the one to look in, "" for all.
+func (c *connection) namespace() (string, error) {
+	if c.all {
+		return "", nil
+	}
+	namespace, _, err := c.config().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("finding the namespace to look in: %w", err)
+	}
+	return namespace, nil
+}
+
+// named tells whether the person has named a namespace on the command line.
+func (c *connection) named(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("namespace")
+}
+
+func (c *connection) connect() (client.WithWatch, error) {
+	config, err := c.config().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (is --kubeconfig, or $KUBECONFIG, right?): %w", err)
+	}
+	config.UserAgent = c.userAgent
+	config.QPS = -1
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	cluster, err := client.NewWithWatch(config, client.Options{Scheme: newScheme(), Mapper: newMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return cluster, nil
+}
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	utilruntime.Must(openshift.AddToScheme(s))
+	return s
+}
+
+// newMapper knows the kinds that are read, so that nobody need ask the cluster which kinds it serves.
+// A kind that it doesn't serve shows as NotFound.
+func newMapper() meta.RESTMapper {
+	core, coordination := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{core, coordination, v1alpha1.GroupVersion, v1beta1.GroupVersion})
+	m.Add(core.WithKind("Node"), meta.RESTScopeRoot)
+	m.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
+	m.Add(coordination.WithKind("Lease"), meta.RESTScopeNamespace)
+	m.Add(v1alpha1.GroupVersion.WithKind("Repair"), meta.RESTScopeNamespace)
+	m.Add(v1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)
+	m.Add(v1beta1.GroupVersion.WithKind("MachineHealthCheck"), meta.RESTScopeNamespace)
+	return m
+}

@@ -1,0 +1,9 @@
+// Package cli is what a person asks Fettle: status, explain, check. It reads the API as that person
+// and never writes. What it says of verdicts and gates is what core.Decide says of the same facts,
+// so it can't disagree with the controller about the rules; only what the controller has seen may
+// differ for a moment.
+//
+// Reading (cluster.go, follow.go), asking (world.go), answering (shape.go and its builders, pure) and
+// printing (the files ending in _text.go, pure) are apart. A further API of health checks is one more
+// Dialect.
+package cli

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kyaml "sigs.k8s.io/yaml"
+)
+
+// draft is one document of a file: as an object, and as a tree that knows its lines.
+type draft struct {
+	Document
+
+	object *unstructured.Unstructured
+	tree   *yaml.Node
+	// offset is the number of lines above what the tree was read from.
+	offset int
+}
+
+// readFile reads a file, or standard input for "-".
+func readFile(name string, stdin io.Reader) ([]byte, error) {
+	if name == "-" {
+		text, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading standard input: %w", err)
+		}
+		return text, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading a file to check: %w", err)
+	}
+	return text, nil
+}
+
+// readDrafts reads the documents of a file. One that is not YAML is a draft with a problem.
+func readDrafts(file string, text []byte) []draft {
+	var drafts []draft
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	var part []string
+	begins := 0
+	lines := strings.Split(string(text), "\n")
+	for i, line := range append(lines, "---") {
+		if !separates(line) {
+			part = append(part, line)
+			continue
+		}
+		drafts = append(drafts, readDocument(file, strings.Join(part, "\n"), begins)...)
+		part, begins = nil, i+1
+	}
+	return drafts
+}
+
+func separates(line string) bool {
+	rest, dashed := strings.CutPrefix(strings.TrimRight(line, " \t\r"), "---")
+	return dashed && (rest == "" || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "#"))
+}
+
+// readDocument reads one document, which begins after so many lines of its file. An empty one is none,
+// and a List is its items.
+func readDocument(file, text string, offset int) []draft {
+	d := draft{Document: newDocument(file, offset+1), offset: offset}
+	var tree yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
+		return []draft{d.broken(err)}
+	}
+	if len(tree.Content) == 0 || tree.Content[0].Tag == "!!null" {
+		return nil
+	}
+	d.tree = tree.Content[0]
+	d.Line = offset + d.tree.Line
+	body, err := kyaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return []draft{d.broken(err)}
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &u.Object); err != nil {
+		d.Problems = append(d.Problems, Finding{Line: d.Line, Message: "it is not an object with apiVersion, kind and metadata"})
+		return []draft{d}
+	}
+	normalise(u)
+	items, isList := d.items(u)
+	if isList {
+		return items
+	}
+	d.take(u)
+	return []draft{d}
+}
+
+func newDocument(file string, line int) Document {
+	return Document{File: file, Line: line, Problems: []Finding{}, Warnings: []Finding{}}
+}
+
+// normalise gives numbers the types that the API server gives them: int64 where they are whole.
+func normalise(u *unstructured.Unstructured) {
+	if body, err := json.Marshal(u.Object); err == nil {
+		_ = u.UnmarshalJSON(body) // without a kind it is left as it is, and said so later
+	}
+}
+
+func (d *draft) take(u *unstructured.Unstructured) {
+	d.object = u
+	d.Kind, d.Namespace, d.Name = u.GetKind(), u.GetNamespace(), u.GetName()
+}
+
+// items gives the items of a List, as kubectl prints several objects.
+func (d *draft) items(u *unstructured.Unstructured) ([]draft, bool) {
+	list, has := u.Object["items"].([]any)
+	if u.GetKind() != "List" || !has {
+		return nil, false
+	}
+	_, trees := child(d.tree, "items")
+	var drafts []draft
+	for i := range list {
+		item := draft{Document: newDocument(d.File, d.Line), tree: d.tree, offset: d.offset}
+		if trees != nil && i < len(trees.Content) {
+			item.tree = trees.Content[i]
+			item.Line = d.offset + item.tree.Line
+		}
+		object, isObject := list[i].(map[string]any)
+		if !isObject {
+			item.Problems = append(item.Problems, Finding{Line: item.Line, Message: "it is not an object with apiVersion, kind and metadata"})
+		} else {
+			item.take(&unstructured.Unstructured{Object: object})
+		}
+		drafts = append(drafts, item)
+	}
+	return drafts, true
+}
+
+var linePattern = regexp.MustCompile(`line (\d+): `)
+
+// broken says why a document is not YAML, with lines counted from the beginning of its file.
+func (d draft) broken(err error) draft {
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "error converting YAML to JSON: "), "yaml: ")
+		if text == "" || text == "unmarshal errors:" {
+			continue
+		}
+		line := d.Line
+		if at := linePattern.FindStringSubmatchIndex(text); at != nil {
+			if n, err := strconv.Atoi(text[at[2]:at[3]]); err == nil {
+				line = n + d.offset
+			}
+			text = text[:at[0]] + text[at[1]:]
+		}
+		d.Problems = append(d.Problems, Finding{Line: line, Message: "it is not YAML: " + text})
+	}
+	return d
+}
+
+// locate gives the line of a field, or of the deepest part of its path that is there. Of several that a
+// path without an index may mean, it takes the first with a value of the JSON type.
+func (d *draft) locate(path, jsonType string) int {
+	line := d.Line
+	if d.tree != nil && path != "" {
+		if n := descend(d.tree, segments(path), jsonType); n > 0 {
+			line = d.offset + n
+		}
+	}
+	return line
+}
+
+// segments splits a path. The key of an annotation is one segment, whatever is in it.
+func segments(path string) []string {
+	const annotations = "metadata.annotations."
+	if key, is := strings.CutPrefix(path, annotations); is {
+		return []string{"metadata", "annotations", key}
+	}
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
+
+func descend(n *yaml.Node, path []string, jsonType string) int {
+	if len(path) == 0 {
+		if jsonType != "" && jsonType != typeOf(n) {
+			return 0
+		}
+		return n.Line
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		name, value := child(n, path[0])
+		if value == nil {
+			return 0
+		}
+		if found := descend(value, path[1:], jsonType); found > 0 && len(path) > 1 {
+			return found
+		}
+		if jsonType != "" && (len(path) > 1 || value.Kind != yaml.SequenceNode && typeOf(value) != jsonType) {
+			return 0
+		}
+		return name.Line
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(path[0]); err == nil && i < len(n.Content) {
+			return max(descend(n.Content[i], path[1:], jsonType), n.Content[i].Line)
+		}
+		for _, element := range n.Content {
+			if found := descend(element, path, jsonType); found > 0 {
+				return found
+			}
+		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+	}
+	return 0
+}
+
+// child gives the name and the value of a field.
+func child(n *yaml.Node, name string) (key, value *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+func typeOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "object"
+	case yaml.SequenceNode:
+		return "array"
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+	}
+	switch n.Tag {
+	case "!!bool":
+		return "bool"
+	case "!!int", "!!float":
+		return "number"
+	case "!!null":
+		return "null"
+	}
+	return "string"
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// mostNames is how many names a person is shown of what a health check selects.
+const mostNames = 10
+
+// policyOf finds a policy by where it is.
+func (w *world) policyOf(namespace, name string) (int, bool) {
+	i := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID.Namespace == namespace && p.ID.Name == name })
+	return i, i >= 0
+}
+
+// effect says what a policy does in a world that it is part of.
+func (w *world) effect(policy int) Effect {
+	p := &w.policies[policy]
+	e := Effect{HealthCheck: w.healthCheck(policy), Selected: []string{}, NotHealthy: []Target{}, RepairsNow: []string{}}
+	for _, m := range p.Members {
+		t := &w.fleet.Targets[m]
+		if len(e.Selected) < mostNames {
+			e.Selected = append(e.Selected, t.ID.Name)
+		}
+		if t.ControlPlane {
+			e.ControlPlane++
+		}
+	}
+	for _, i := range w.notHealthy() {
+		v, selected := w.verdictOf(policy, i)
+		if selected && v.Health != core.Healthy && len(e.NotHealthy) < mostNames {
+			e.NotHealthy = append(e.NotHealthy, w.target(i))
+		}
+	}
+	starts := w.decision.Starts
+	if p.DryRun {
+		starts = w.decision.Rehearsals
+	}
+	for _, s := range starts {
+		if s.Policy == policy {
+			e.RepairsNow = append(e.RepairsNow, w.fleet.Targets[s.Target].ID.Name)
+		}
+	}
+	e.Overlaps = w.overlaps(policy)
+	return e
+}
+
+func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
+	for _, v := range w.verdictsOf[target] {
+		if v.Policy == policy {
+			return v, true
+		}
+	}
+	return core.Verdict{}, false
+}
+
+// overlaps finds the other policies that select some of the same targets. Verdicts come in the order
+// of age, so the first of two is the one that leads.
+func (w *world) overlaps(policy int) []Overlap {
+	shared, older := map[int]int{}, map[int]bool{}
+	for _, m := range w.policies[policy].Members {
+		before := true
+		for _, v := range w.verdictsOf[m] {
+			if v.Policy == policy {
+				before = false
+				continue
+			}
+			shared[v.Policy]++
+			older[v.Policy] = before
+		}
+	}
+	var found []Overlap
+	for i := range w.policies {
+		if shared[i] == 0 {
+			continue
+		}
+		o := Overlap{HealthCheck: nameOf(w.policies[i].ID), Shared: shared[i], Leads: nameOf(w.policies[policy].ID)}
+		if older[i] {
+			o.Leads = o.HealthCheck
+		}
+		found = append(found, o)
+	}
+	return found
+}
+
+// doubts are warnings that only the cluster can give.
+func (w *world) doubts(policy int, e Effect) []Finding {
+	var doubts []Finding
+	warn := func(field, format string, args ...any) {
+		doubts = append(doubts, Finding{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	h := &e.HealthCheck
+	kind := strings.ToLower(h.TargetKind)
+	if h.Total == 0 {
+		warn("spec.selector", "it selects nothing in namespace %s as the cluster is now", h.Namespace)
+	}
+	if a := w.policies[policy].ShortCircuit.MaxUnhealthy; a.Percent && a.Number > 0 && h.Total > 0 && h.MostUnhealthy == 0 {
+		warn("spec.maxUnhealthy", "%s of %s is 0, so nothing is repaired: one unhealthy %s is too many already", a, count(h.Total, kind), kind)
+	}
+	if e.ControlPlane > 0 {
+		warn("spec.selector", "it selects %s of the control plane, which Fettle does not repair: it is not known whether the cluster's quorum would survive", count(e.ControlPlane, kind))
+	}
+	for _, o := range e.Overlaps {
+		warn("spec.selector", "%s are selected by health check %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), o.HealthCheck, o.Leads)
+	}
+	return doubts
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// mostEarlier is how many finished repairs of a pool are shown.
+const mostEarlier = 5
+
+// The kinds that explain knows, and how people call them.
+const (
+	machineSubject = "machine"
+	nodeSubject    = "node"
+	repairSubject  = "repair"
+)
+
+func subjectOf(word string) (string, bool) {
+	name, _, _ := strings.Cut(strings.ToLower(word), ".")
+	switch name {
+	case "machine", "machines":
+		return machineSubject, true
+	case "node", "nodes", "no":
+		return nodeSubject, true
+	case "repair", "repairs", "rep":
+		return repairSubject, true
+	}
+	return "", false
+}
+
+// readSubject reads machine/NAME, or machine NAME.
+func readSubject(args []string) (kind, name string, err error) {
+	word, name, joined := strings.Cut(args[0], "/")
+	rest := args[1:]
+	if !joined && len(rest) > 0 {
+		name, rest = rest[0], rest[1:]
+	}
+	kind, known := subjectOf(word)
+	switch {
+	case !known:
+		return "", "", fmt.Errorf("%q is none of the kinds that can be explained; give machine/NAME, node/NAME or repair/NAME", word)
+	case name == "" || len(rest) > 0 || strings.Contains(name, "/"):
+		return "", "", fmt.Errorf("give one name, such as %s/NAME", kind)
+	}
+	return kind, name, nil
+}
+
+// find gives the targets that a person means by a machine's or node's name.
+func (w *world) find(kind, name string) []int {
+	var found []int
+	for i := range w.fleet.Targets {
+		t := &w.fleet.Targets[i]
+		named := strings.EqualFold(t.ID.Kind, kind) && t.ID.Name == name
+		if named || (kind == nodeSubject && t.Node.Name == name) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// unmet finds what the selector of a policy asks for and a target lacks.
+type unmet func(policy, target core.ID) ([]string, bool)
+
+// explainTarget answers for one target. The metadata is that of its own object, nil when it is not known.
+func (w *world) explainTarget(i int, meta *metav1.PartialObjectMetadata, lacks unmet) ExplainedTarget {
+	t := &w.fleet.Targets[i]
+	e := ExplainedTarget{Target: w.target(i), Next: w.nextOf(i)}
+	if meta != nil {
+		e.Finalizers = meta.Finalizers
+		if meta.DeletionTimestamp != nil {
+			e.Deleting = instant(meta.DeletionTimestamp.Time)
+		}
+	}
+	if len(e.Verdicts) == 0 {
+		e.Unselected = w.nearest(t.ID, lacks)
+	}
+	e.Earlier = w.earlier(t)
+	return e
+}
+
+// earlier gives the finished repairs of a target, and of others that its owner has made.
+func (w *world) earlier(t *core.Target) []Repair {
+	var found []int
+	for i := range w.fleet.Repairs {
+		r := &w.fleet.Repairs[i]
+		pool := t.Owner.UID != "" && r.Owner.UID == t.Owner.UID
+		if !r.Running() && (pool || r.Target.UID == t.ID.UID) {
+			found = append(found, i)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b int) int {
+		return w.fleet.Repairs[b].Started.Compare(w.fleet.Repairs[a].Started)
+	})
+	var repairs []Repair
+	for _, i := range found[:min(len(found), mostEarlier)] {
+		repairs = append(repairs, repairOf(w.repairs[i]))
+	}
+	return repairs
+}
+
+// nearest names the health check whose selector a target misses by least.
+func (w *world) nearest(target core.ID, lacks unmet) string {
+	best, name := []string(nil), ""
+	for i := range w.policies {
+		missing, possible := lacks(w.policies[i].ID, target)
+		if possible && len(missing) > 0 && (best == nil || len(missing) < len(best)) {
+			best, name = missing, nameOf(w.policies[i].ID)
+		}
+	}
+	if best == nil {
+		return "There is no health check that could select it."
+	}
+	return fmt.Sprintf("The nearest is %s, whose selector also asks for %s.", name, strings.Join(best, " and "))
+}
+
+// explainRepair answers for one repair, by its index in the fleet.
+func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairExplanation {
+	r := &w.fleet.Repairs[i]
+	e := RepairExplanation{Repair: repairOf(w.repairs[i])}
+	target := slices.IndexFunc(w.fleet.Targets, func(t core.Target) bool { return t.ID.UID == r.Target.UID })
+	if target >= 0 {
+		t := w.explainTarget(target, meta, func(core.ID, core.ID) ([]string, bool) { return nil, false })
+		e.Target = &t
+	}
+	switch {
+	case !r.Running():
+		e.Next, e.Advice = Next{Text: "Nothing: it has ended."}, adviceAfter(r, target >= 0)
+	case target < 0:
+		e.Next = Next{At: instant(w.at), Text: "The " + kindWord(r.Target) + " is gone, so the repair ends as Succeeded."}
+	default:
+		e.Next = e.Target.Next
+		e.WaitsFor, e.Advice = w.hindrances(target, e.Target)
+		if e.Repair.Attempts > 0 && e.Target.Deleting == nil {
+			e.Advice = "Whoever refused the call says why in the last error; once that is put right the next call succeeds. Waiting is safe."
+		}
+	}
+	return e
+}
+
+func adviceAfter(r *core.Repair, exists bool) string {
+	switch {
+	case r.Outcome == core.Succeeded:
+		return "Nothing is to be done. If its replacement fails too, explain that one."
+	case exists:
+		return "Nothing was done to the " + kindWord(r.Target) + "; explain " + kindWord(r.Target) + "/" + r.Target.Name + " says how it is judged now."
+	}
+	return ""
+}
+
+// hindrances say what a running repair waits for, and what a person can do about that.
+func (w *world) hindrances(target int, t *ExplainedTarget) (waits []string, advice string) {
+	for _, r := range w.held(target) {
+		waits = append(waits, r.Gate.String()+": "+r.Text())
+	}
+	if !w.fleet.Targets[target].Deleting {
+		return waits, ""
+	}
+	for _, f := range t.Finalizers {
+		waits = append(waits, "whoever removes finalizer "+f)
+	}
+	kind := kindWord(w.fleet.Targets[target].ID)
+	return waits, "If it takes long, look at what the owner of the finalizer reports: kubectl describe " + kind + " " + t.Name +
+		". A drain that a PodDisruptionBudget blocks is the usual cause."
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+)
+
+// field prints a line of what something is. Without a value it prints none.
+func (p *page) field(name, value string) {
+	if value != "" {
+		p.printf("%-14s %s\n", name, value)
+	}
+}
+
+func (p *page) head(text string) { p.printf("\n%s\n", text) }
+
+func (p *page) item(format string, args ...any) { p.printf("  "+format+"\n", args...) }
+
+func qualified(r Reference) string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// explanation prints the answer to explain machine/NAME and node/NAME.
+func (p *page) explanation(e *Explanation) {
+	if e.Message != "" {
+		p.printf("%s\n", e.Message)
+	}
+	for i := range e.Targets {
+		if i > 0 {
+			p.printf("\n")
+		}
+		p.target(&e.Targets[i])
+	}
+	p.printf("\n")
+	p.controller(e.Controller)
+	p.notes(e.Notes)
+}
+
+func (p *page) target(t *ExplainedTarget) {
+	p.field(t.Kind, qualified(t.Reference))
+	if t.Node != t.Name || t.Kind != "Node" {
+		p.field("Node", t.Node)
+	}
+	if t.Owner != nil {
+		p.field("Owner", t.Owner.Kind+" "+t.Owner.Name)
+	}
+	if t.Health != "unjudged" {
+		p.field("Verdict", p.in(healthIn(t.Health), t.Health)+p.sinceText(t))
+	}
+	p.field("Repair", t.Repair)
+	if t.Deleting != nil {
+		p.field("Deleted", "requested "+p.when(t.Deleting)+finalizersText(t.Finalizers))
+	}
+	p.verdicts(t)
+	p.heldBy(t.HeldBy)
+	p.earlier(t.Earlier)
+	p.head("Next")
+	p.item("%s", p.upcoming(t.Next))
+}
+
+func (p *page) sinceText(t *ExplainedTarget) string {
+	if t.Since == nil {
+		return ""
+	}
+	return ", since " + p.when(t.Since)
+}
+
+func finalizersText(finalizers []string) string {
+	if len(finalizers) == 0 {
+		return ""
+	}
+	return ", waiting for finalizers " + strings.Join(finalizers, ", ")
+}
+
+func (p *page) verdicts(t *ExplainedTarget) {
+	if t.Unselected != "" {
+		p.head("No health check selects it, so it is not judged")
+		p.item("%s", t.Unselected)
+		return
+	}
+	p.head("Judged by")
+	for _, v := range t.Verdicts {
+		role := ""
+		switch {
+		case v.DryRun:
+			role = " (dry run)"
+		case v.Leads && len(t.Verdicts) > 1:
+			role = " (leads: it is the oldest that finds it unhealthy)"
+		}
+		p.item("%s%s: %s, %s", v.HealthCheck, role, p.in(healthIn(v.Health), v.Health), v.Message)
+		if v.Until != nil {
+			p.item("  unhealthy at %s", p.when(v.Until))
+		}
+	}
+}
+
+func (p *page) heldBy(refusals []Refusal) {
+	if len(refusals) == 0 {
+		return
+	}
+	p.head("Held back by")
+	for _, r := range refusals {
+		of := r.HealthCheck
+		if r.DryRun {
+			of += ", dry run"
+		}
+		p.item("%s (%s): %s", p.in(red, r.Gate), of, r.Message)
+		if r.Until != nil {
+			p.item("  opens at %s", p.when(r.Until))
+		}
+	}
+}
+
+func (p *page) earlier(repairs []Repair) {
+	if len(repairs) == 0 {
+		return
+	}
+	p.head("Earlier repairs of it, and of others that its owner has made")
+	for i := range repairs {
+		r := &repairs[i]
+		p.item("%s: %s %s, for %s%s", r.Name, r.Phase, p.when(r.Finished), r.Reason, retryText(r.Retry))
+	}
+}
+
+func retryText(retry int) string {
+	if retry == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", after %s in a row had failed", count(retry, "replacement"))
+}
+
+func (p *page) upcoming(n Next) string {
+	switch {
+	case n.At == nil:
+		return n.Text
+	case p.distance(n.At) == 0:
+		return "Now: " + n.Text
+	}
+	return "At " + p.when(n.At) + ": " + n.Text
+}
+
+// repairExplanation prints the answer to explain repair/NAME.
+func (p *page) repairExplanation(e *RepairExplanation) {
+	r := &e.Repair
+	p.field("Repair", r.Namespace+"/"+r.Name)
+	p.field("Of", strings.ToLower(r.Target.Kind)+" "+r.Target.Name+nodeText(r.Node))
+	p.field("Health check", r.HealthCheck)
+	p.field("Remedy", strings.Join(r.Remedies, ", "))
+	p.field("Why", r.Reason+": "+r.Message)
+	p.field("Started", p.when(r.Started)+retryText(r.Retry))
+	p.field("Phase", p.in(phaseIn(r.Phase), r.Phase))
+	p.field("Finished", p.when(r.Finished))
+	p.field("Progress", sentence(r.Progress))
+	if r.Attempts > 0 {
+		p.field("Refused", fmt.Sprintf("%s, the last %s", count(r.Attempts, "call"), p.when(r.LastAttempt)))
+		p.field("Last error", r.LastError)
+	}
+	if e.Target != nil && e.Target.Deleting != nil {
+		p.field("Deleted", "requested "+p.when(e.Target.Deleting))
+	}
+	if len(e.WaitsFor) > 0 {
+		p.head("Waits for")
+		for _, w := range e.WaitsFor {
+			p.item("%s", w)
+		}
+	}
+	p.head("Next")
+	p.item("%s", p.upcoming(e.Next))
+	if e.Advice != "" {
+		p.item("%s", e.Advice)
+	}
+	p.printf("\n")
+	p.controller(e.Controller)
+	p.notes(e.Notes)
+}
+
+func nodeText(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " (node " + node + ")"
+}
+
+func phaseIn(phase string) colour {
+	switch phase {
+	case "Running":
+		return yellow
+	case "Succeeded", "Recovered":
+		return green
+	}
+	return plain
+}

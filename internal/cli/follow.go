@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// settle is how long changes are collected before an answer is given: they come in swarms.
+	settle = 200 * time.Millisecond
+	// The pauses before the cluster is read again after that has failed.
+	firstRetry, longestRetry = time.Second, 30 * time.Second
+)
+
+// follow answers whenever the answer changes. It reads once, and then what watches tell; when a watch
+// ends, which the API server does every few minutes, it reads anew.
+func (s *session) follow(ctx context.Context, ask ask) error {
+	pause, shown := firstRetry, ""
+	for first := true; ctx.Err() == nil; first = false {
+		v, err := read(ctx, s.cluster, s.Dialects, s.namespace)
+		if err != nil {
+			if first || ctx.Err() != nil {
+				return ignoreEnd(ctx, err)
+			}
+			fmt.Fprintf(s.err, "%v; trying again in %s\n", err, pause)
+			wait(ctx, pause)
+			pause = min(2*pause, longestRetry)
+			continue
+		}
+		pause = firstRetry
+		ended, err := s.followOn(ctx, v, ask, &shown)
+		if ended || err != nil {
+			return ignoreEnd(ctx, err)
+		}
+	}
+	return nil
+}
+
+// ignoreEnd drops the error of what a signal has interrupted.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// followOn answers until a watch ends, or the question does.
+func (s *session) followOn(ctx context.Context, v *view, ask ask, shown *string) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes, err := v.watch(ctx, s.cluster, s.namespace)
+	if err != nil {
+		return false, err
+	}
+	for {
+		key, a, err := s.ask(ctx, v, ask)
+		if err != nil {
+			return false, err
+		}
+		if key != *shown {
+			*shown = key
+			if err := s.show(a, v, true); err != nil {
+				return false, err
+			}
+		}
+		if a.ended {
+			return true, nil
+		}
+		if open := v.await(ctx, changes, s.until(a.nextAt)); !open {
+			return ctx.Err() != nil, nil
+		}
+	}
+}
+
+// until gives how long it is to an instant, and a time that doesn't come for the zero one.
+func (s *session) until(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 1 << 62
+	}
+	return max(0, at.Sub(s.Now()))
+}
+
+// change is what a watch tells; of is the source that it watches.
+type change struct {
+	of    *Source
+	event watch.Event
+	open  bool
+}
+
+// watch watches everything that was read, from where it was read.
+func (v *view) watch(ctx context.Context, c client.WithWatch, namespace string) (<-chan change, error) {
+	changes := make(chan change)
+	for i := range v.sources {
+		source, in := &v.sources[i], namespace
+		if !source.Namespaced {
+			in = ""
+		}
+		list, _ := source.List.DeepCopyObject().(client.ObjectList)
+		w, err := c.Watch(ctx, list, &client.ListOptions{Namespace: in, Raw: &metav1.ListOptions{ResourceVersion: v.revisions[i], AllowWatchBookmarks: true}})
+		if err != nil {
+			return nil, explainFailure("watch", source.Resource, in, err)
+		}
+		go forward(ctx, source, w, changes)
+	}
+	return changes, nil
+}
+
+func forward(ctx context.Context, source *Source, w watch.Interface, changes chan<- change) {
+	defer w.Stop()
+	for {
+		event, open := <-w.ResultChan()
+		select {
+		case changes <- change{of: source, event: event, open: open && event.Type != watch.Error}:
+		case <-ctx.Done():
+			return
+		}
+		if !open {
+			return
+		}
+	}
+}
+
+// await takes in changes until one can change the answer, or the time is up. It is false when a watch
+// has ended.
+func (v *view) await(ctx context.Context, changes <-chan change, within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case c := <-changes:
+			if !c.open {
+				return false
+			}
+			if c.take() {
+				timer.Reset(min(settle, within))
+			}
+		}
+	}
+}
+
+// take takes in a change and tells whether it can change an answer.
+func (c change) take() bool {
+	o, ok := c.event.Object.(client.Object)
+	if !ok {
+		return false
+	}
+	switch c.event.Type {
+	case watch.Added, watch.Modified:
+		return c.of.Put(o)
+	case watch.Deleted:
+		c.of.Drop(key(o))
+		return true
+	case watch.Bookmark, watch.Error:
+	}
+	return false
+}
+
+// key is namespace/name, or the name of what has no namespace.
+func key(o client.Object) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

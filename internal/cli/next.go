@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// remedyWords say what the remedies do to a target.
+func remedyWords(ladder []core.Step, kind string) string {
+	if len(ladder) == 0 {
+		return "is not repaired, since its health check names no remedy that Fettle knows"
+	}
+	if ladder[0].NeedsOwner {
+		return "is deleted, and its owner makes a new " + kind
+	}
+	return "is repaired (" + ladder[0].Remedy + ")"
+}
+
+func kindWord(id core.ID) string { return strings.ToLower(id.Kind) }
+
+// nextOf says what happens to a target next, as things stand.
+func (w *world) nextOf(target int) Next {
+	t := &w.fleet.Targets[target]
+	repair, repaired := w.running[target]
+	lead, leads := w.lead(target)
+	switch {
+	case t.Deleting && repaired:
+		return Next{Text: "Its deletion was requested by repair " + w.fleet.Repairs[repair].Name + "; it goes once its finalizers are removed, and then the repair has succeeded."}
+	case t.Deleting:
+		return Next{Text: "It is being deleted, and not by Fettle; it goes once its finalizers are removed."}
+	case repaired:
+		return w.nextOfRunning(target, repair)
+	case leads:
+		return w.nextOfUnhealthy(target, lead)
+	}
+	if rehearsals := w.rehearsals[target]; len(rehearsals) > 0 {
+		return Next{Text: "Nothing: " + nameOf(w.policies[rehearsals[0].Policy].ID) + " is a dry run. Otherwise it would be repaired now."}
+	}
+	return w.nextOfOther(target)
+}
+
+// nextOfRunning is for a repair whose remedy has not done its work yet.
+func (w *world) nextOfRunning(target, repair int) Next {
+	name := w.fleet.Repairs[repair].Name
+	if f, ends := w.finishOf[repair]; ends {
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s ends as %s: %s.", name, f.Outcome, f.Text)}
+	}
+	if a, acts := w.actOf[target]; acts {
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy now: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), remedyWords(w.policies[a.Policy].Ladder, kindWord(w.fleet.Targets[target].ID)))}
+	}
+	until, timed := latestUntil(w.held(target))
+	if timed && !until.IsZero() {
+		return Next{At: instant(until), Text: "Repair " + name + " calls its remedy again, if it is still unhealthy."}
+	}
+	return Next{Text: "Repair " + name + " is recorded and has not begun; it goes on when the gates above open."}
+}
+
+func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
+	id := w.fleet.Targets[target].ID
+	does := remedyWords(w.policies[lead.Policy].Ladder, kindWord(id))
+	if _, starts := w.startOf[target]; starts {
+		return Next{At: instant(w.at), Text: "It " + does + ", now."}
+	}
+	until, timed := latestUntil(w.held(target))
+	if timed && !until.IsZero() {
+		return Next{At: instant(until), Text: "It " + does + ", if it is still unhealthy and no other gate closes."}
+	}
+	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open."}
+}
+
+// held gives the refusals that hold back a target in earnest.
+func (w *world) held(target int) []core.Refusal {
+	return slices.DeleteFunc(slices.Clone(w.refusalsOf[target]), func(r core.Refusal) bool { return r.Rehearsed })
+}
+
+// latestUntil gives the instant by which time alone has opened all gates, and whether it will.
+func latestUntil(refusals []core.Refusal) (time.Time, bool) {
+	var latest time.Time
+	for _, r := range refusals {
+		if r.Until.IsZero() {
+			return time.Time{}, false
+		}
+		if r.Until.After(latest) {
+			latest = r.Until
+		}
+	}
+	return latest, true
+}
+
+// nextOfOther is for targets that no policy which acts finds unhealthy.
+func (w *world) nextOfOther(target int) Next {
+	v, judged := w.worst(target)
+	switch {
+	case !judged:
+		return Next{Text: "Nothing: no health check selects it."}
+	case v.Health == core.Suspect && !v.Until.IsZero():
+		return w.nextOfSuspect(target, v)
+	case v.Health == core.Suspect && v.Reason == core.ClaimedElsewhere:
+		return Next{Text: "Fettle waits for the external remediator."}
+	case v.Health == core.Suspect:
+		return Next{Text: "Nothing by time alone: Fettle waits for its node to join."}
+	case v.Health == core.Undetermined:
+		return Next{Text: "Nothing until what is missing is known."}
+	case v.Health == core.Unhealthy:
+		return Next{Text: "Nothing: " + nameOf(w.policies[v.Policy].ID) + " is a dry run. Otherwise it would be held back as well, see above."}
+	}
+	return Next{Text: "Nothing: it is healthy."}
+}
+
+// nextOfSuspect looks ahead to the deadline, as if nothing changed until then.
+func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
+	n := Next{At: instant(v.Until)}
+	id := w.fleet.Targets[target].ID
+	still := "if " + stillSo(v)
+	then := w.asOf(v.Until)
+	if w.policies[v.Policy].DryRun {
+		n.Text = fmt.Sprintf("It is unhealthy %s. Nothing is done then, since %s is a dry run.", still, nameOf(w.policies[v.Policy].ID))
+		return n
+	}
+	if s, starts := then.startOf[target]; starts {
+		n.Text = fmt.Sprintf("It %s, %s.", remedyWords(w.policies[s.Policy].Ladder, kindWord(id)), still)
+		return n
+	}
+	gates := gateNames(then.held(target))
+	if len(gates) == 0 {
+		n.Text = "It is unhealthy " + still + "."
+		return n
+	}
+	n.Text = fmt.Sprintf("It is unhealthy %s. As things stand it is not repaired then, since %s would hold it back: %s.", still, strings.Join(gates, ", "), then.held(target)[0].Text())
+	return n
+}
+
+func stillSo(v core.Verdict) string {
+	switch v.Reason {
+	case core.ConditionMet:
+		return v.Criterion.Type + " is still " + v.Criterion.Status
+	case core.NodeStartupTimeout:
+		return "no node has joined by then"
+	case core.NoCriterionMet, core.FleetUnobserved, core.TargetFailed, core.NodeNotFound, core.NodeUnconfirmed,
+		core.ConditionUntimed, core.ClaimedElsewhere:
+	}
+	return "nothing has changed by then"
+}
+
+func gateNames(refusals []core.Refusal) []string {
+	var names []string
+	for _, r := range refusals {
+		if !slices.Contains(names, r.Gate.String()) {
+			names = append(names, r.Gate.String())
+		}
+	}
+	return names
+}
+
+// nextOfPolicy gives the soonest thing to come for a health check, if anything is.
+func (w *world) nextOfPolicy(policy int) *Next {
+	var soonest *Next
+	offer := func(at time.Time, text string) {
+		if !at.IsZero() && (soonest == nil || at.Before(*soonest.At)) {
+			soonest = &Next{At: &at, Text: text}
+		}
+	}
+	name := func(target int) string { return w.fleet.Targets[target].ID.Name }
+	for _, s := range w.decision.Starts {
+		if s.Policy == policy {
+			offer(w.at, name(s.Target)+" is repaired")
+		}
+	}
+	for _, a := range w.decision.Acts {
+		if a.Policy == policy {
+			offer(w.at, "the remedy for "+name(a.Target)+" is called")
+		}
+	}
+	if t := w.decision.Tallies[policy]; t.CoolingDown {
+		offer(t.ResumeAt, "repairs resume")
+	}
+	for _, r := range w.decision.Refusals {
+		if r.Policy == policy && r.Gate != core.StormCooldown && !r.Rehearsed {
+			offer(r.Until, name(r.Target)+" is tried again")
+		}
+	}
+	for _, v := range w.decision.Verdicts {
+		if v.Policy == policy && v.Health == core.Suspect {
+			offer(v.Until, name(v.Target)+" becomes unhealthy")
+		}
+	}
+	if soonest != nil {
+		soonest.At = instant(*soonest.At)
+	}
+	return soonest
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
+)
+
+// OpenShift is the dialect of OpenShift's MachineHealthCheck.
+type OpenShift struct{}
+
+// Read begins a reading.
+func (OpenShift) Read() Reading { return openShiftReading{openshift.NewReading()} }
+
+// Review reviews a MachineHealthCheck.
+func (OpenShift) Review(u *unstructured.Unstructured) ([]Remark, bool) {
+	found, known := openshift.Review(u)
+	remarks := make([]Remark, len(found))
+	for i, r := range found {
+		remarks[i] = Remark(r)
+	}
+	return remarks, known
+}
+
+type openShiftReading struct{ reading *openshift.Reading }
+
+// Sources are health checks, machines and nodes. This is the one place that knows as which types
+// they are decoded.
+func (r openShiftReading) Sources() []Source {
+	checks := &unstructured.UnstructuredList{}
+	checks.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("MachineHealthCheckList"))
+	return []Source{
+		{
+			Resource: machineGroup("machinehealthchecks"), List: checks, Namespaced: true, Drop: r.reading.DropCheck,
+			Put: func(o client.Object) bool { return r.reading.PutCheck(o) },
+		},
+		{
+			Resource: machineGroup("machines"), List: &openshift.MachineList{}, Namespaced: true, Drop: r.reading.DropMachine,
+			Put: func(o client.Object) bool { return r.reading.PutMachine(o) },
+		},
+		{
+			Resource: schema.GroupResource{Resource: "nodes"}, List: &corev1.NodeList{}, Drop: r.reading.DropNode,
+			Put: func(o client.Object) bool { return r.reading.PutNode(o) },
+		},
+	}
+}
+
+func machineGroup(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource}
+}
+
+// Observe gives the fleet.
+func (r openShiftReading) Observe(at time.Time) core.Observation { return r.reading.Observe(at) }
+
+// Unmet gives what a health check's selector asks for and a machine lacks.
+func (r openShiftReading) Unmet(policy, target core.ID) ([]string, bool) {
+	return r.reading.Unmet(policy, target)
+}

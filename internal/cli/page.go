@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// colour is how a word is shown on a terminal. All of them take the same number of bytes, so that
+// columns stay in line.
+type colour string
+
+const (
+	plain  colour = "\x1b[39m"
+	red    colour = "\x1b[31m"
+	green  colour = "\x1b[32m"
+	yellow colour = "\x1b[33m"
+	reset  string = "\x1b[0m"
+)
+
+// page is what is printed for people.
+type page struct {
+	io.Writer
+
+	colours bool
+	// at is the instant that the page is about.
+	at time.Time
+}
+
+// onTerminal tells whether colours may be used. NO_COLOR is honoured, as no-color.org has it.
+func onTerminal(out io.Writer) bool {
+	f, isFile := out.(*os.File)
+	return isFile && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+// in gives a text in a colour.
+func (p *page) in(c colour, text string) string {
+	if !p.colours || text == "" {
+		return text
+	}
+	return string(c) + text + reset
+}
+
+// healthIn gives the colour of a verdict.
+func healthIn(health string) colour {
+	switch health {
+	case "healthy":
+		return green
+	case "suspect", "unknown":
+		return yellow
+	case "unhealthy", "gone":
+		return red
+	}
+	return plain
+}
+
+// cell is one cell of a table.
+type cell struct {
+	text   string
+	colour colour
+}
+
+func text(s string) cell { return cell{s, plain} }
+
+// table prints rows below a head. A column that is empty in every row is left out.
+func (p *page) table(head []string, rows [][]cell) {
+	used := make([]bool, len(head))
+	for _, row := range rows {
+		for i, c := range row {
+			used[i] = used[i] || c.text != ""
+		}
+	}
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	line := func(cells []cell) {
+		var words []string
+		for i, c := range cells {
+			if !used[i] {
+				continue
+			}
+			if p.colours {
+				c.text = string(c.colour) + c.text + reset
+			}
+			words = append(words, c.text)
+		}
+		fmt.Fprintln(w, strings.Join(words, "\t"))
+	}
+	heads := make([]cell, len(head))
+	for i, h := range head {
+		heads[i] = text(h)
+	}
+	line(heads)
+	for _, row := range rows {
+		line(row)
+	}
+	_ = w.Flush() // to a terminal or a buffer: there is nobody left to tell
+}
+
+// clock gives an instant as a person reads it, in UTC like every other text of Fettle.
+func (p *page) clock(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	if t.UTC().Format(time.DateOnly) == p.at.UTC().Format(time.DateOnly) {
+		return t.UTC().Format("15:04:05Z")
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// when gives an instant and how far it is from now.
+func (p *page) when(t *time.Time) string {
+	switch d := p.distance(t); {
+	case t == nil:
+		return ""
+	case d == 0:
+		return "now"
+	case d > 0:
+		return p.clock(t) + " (in " + duration.HumanDuration(d) + ")"
+	default:
+		return p.clock(t) + " (" + duration.HumanDuration(-d) + " ago)"
+	}
+}
+
+func (p *page) ago(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return duration.HumanDuration(max(0, -p.distance(t))) + " ago"
+}
+
+// distance is how far an instant lies ahead, in whole seconds.
+func (p *page) distance(t *time.Time) time.Duration {
+	if t == nil {
+		return 0
+	}
+	return t.Sub(p.at.UTC().Truncate(time.Second))
+}
+
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// sentence begins a text with a capital and ends it with a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}

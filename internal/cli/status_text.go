@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// statusPage says how much of a status is printed for people.
+type statusPage struct {
+	page
+
+	// limit is how many rows a table has at most; 0 for all.
+	limit int
+	// namespaces is set to show them.
+	namespaces bool
+	// where the status is from, in words.
+	where string
+	// command is how the person calls Fettle.
+	command string
+}
+
+func (p *statusPage) print(s *Status) {
+	p.controller(s.Controller)
+	p.notes(s.Notes)
+	if len(s.HealthChecks) == 0 {
+		p.printf("There are no health checks %s.%s\n", p.where, p.elsewhere())
+		return
+	}
+	p.printf("\n")
+	p.healthChecks(s.HealthChecks)
+	p.stopped(s.HealthChecks)
+	p.printf("\n")
+	if len(s.NotHealthy) == 0 {
+		p.printf("%s\n", p.calm(s))
+	} else {
+		p.targets(s.NotHealthy)
+	}
+	if len(s.Repairs) > 0 {
+		p.printf("\n")
+		p.repairs(s.Repairs)
+	}
+	if len(s.NotHealthy) > 0 {
+		t := s.NotHealthy[0]
+		p.printf("\n%s explain %s/%s%s says more.\n", p.command, strings.ToLower(t.Kind), t.Name, inNamespace(t.Namespace))
+	}
+}
+
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+func (p *statusPage) elsewhere() string {
+	if p.namespaces {
+		return ""
+	}
+	return " Add -A to look in all namespaces."
+}
+
+func (p *page) controller(c *Controller) {
+	if c == nil {
+		return
+	}
+	switch c.Leads {
+	case "yes":
+		p.printf("Fettle: %s leads (lease %s, renewed %s).\n", p.in(green, c.Holder), c.Lease, p.ago(c.Renewed))
+	case "no":
+		p.printf("%s\n", p.in(red, c.Message))
+		if c.Holder != "" {
+			p.printf("Lease %s was last renewed by %s, %s.\n", c.Lease, c.Holder, p.ago(c.Renewed))
+		}
+	default:
+		p.printf("%s\n", p.in(yellow, c.Message))
+	}
+}
+
+func (p *page) notes(notes []string) {
+	for _, n := range notes {
+		p.printf("%s\n", p.in(yellow, n))
+	}
+}
+
+// calm is what there is to say when nothing is wrong.
+func (p *statusPage) calm(s *Status) string {
+	total, kind := 0, "target"
+	for i := range s.HealthChecks {
+		h := &s.HealthChecks[i]
+		total += h.Total
+		if h.Total > 0 {
+			kind = strings.ToLower(h.TargetKind)
+		}
+	}
+	switch total {
+	case 0:
+		return fmt.Sprintf("No machine or node is selected by %s.", count(len(s.HealthChecks), "health check"))
+	case 1:
+		return "The one " + kind + " that is selected is healthy, and nothing is under repair."
+	}
+	return fmt.Sprintf("All %ss are healthy, and nothing is under repair.", kind)
+}
+
+func (p *statusPage) healthChecks(checks []HealthCheck) {
+	rows := make([][]cell, 0, len(checks))
+	for i := range checks {
+		h := &checks[i]
+		row := []cell{text(""), text(h.Name), p.healthyOf(h), p.allowed(h), text(inFlight(h)), text(p.next(h.Next))}
+		if p.namespaces {
+			row[0] = text(h.Namespace)
+		}
+		rows = append(rows, row)
+	}
+	rows, left := limited(rows, p.limit)
+	p.table([]string{"NAMESPACE", "HEALTH CHECK", "HEALTHY", "REPAIRS", "IN FLIGHT", "NEXT"}, rows)
+	p.more(left, "health check")
+}
+
+func (p *statusPage) healthyOf(h *HealthCheck) cell {
+	c := cell{fmt.Sprintf("%d/%d", h.Healthy, h.Total), green}
+	if h.Healthy < h.Total {
+		c.colour = yellow
+	}
+	return c
+}
+
+func (p *statusPage) allowed(h *HealthCheck) cell {
+	c := cell{"allowed", green}
+	if h.Repairs != "Allowed" {
+		c = cell{"stopped: " + h.Reason, red}
+	}
+	if h.DryRun {
+		c.text += " (dry run)"
+	}
+	return c
+}
+
+func inFlight(h *HealthCheck) string {
+	if h.MostInFlight == nil {
+		return strconv.Itoa(h.InFlight)
+	}
+	return fmt.Sprintf("%d/%d", h.InFlight, *h.MostInFlight)
+}
+
+func (p *page) next(n *Next) string {
+	if n == nil {
+		return "-"
+	}
+	if n.At == nil {
+		return n.Text
+	}
+	if p.distance(n.At) == 0 {
+		return n.Text + " now"
+	}
+	return n.Text + " at " + p.when(n.At)
+}
+
+// stopped says why repairs are stopped, below the table, since it takes a sentence.
+func (p *statusPage) stopped(checks []HealthCheck) {
+	shown := 0
+	for i := range checks {
+		h := &checks[i]
+		if h.Repairs == "Allowed" {
+			continue
+		}
+		if p.limit > 0 && shown == p.limit {
+			return
+		}
+		shown++
+		p.printf("\n%s: %s\n", p.in(red, h.Name+" repairs nothing"), sentence(h.Message))
+	}
+}
+
+func (p *statusPage) targets(targets []Target) {
+	rows := make([][]cell, 0, min(len(targets), 1000))
+	for i := range targets {
+		t := &targets[i]
+		row := []cell{
+			text(""), text(t.Name), text(t.Node), {t.Health, healthIn(t.Health)}, text(t.Reason),
+			text(p.since(t)), text(p.when(t.Until)), {heldBy(t.HeldBy), red}, text(t.Repair),
+		}
+		if p.namespaces {
+			row[0] = text(t.Namespace)
+		}
+		rows = append(rows, row)
+	}
+	rows, left := limited(rows, p.limit)
+	p.table([]string{"NAMESPACE", strings.ToUpper(targets[0].Kind), "NODE", "VERDICT", "REASON", "SINCE", "UNHEALTHY AT", "HELD BY", "REPAIR"}, rows)
+	p.more(left, strings.ToLower(targets[0].Kind))
+}
+
+func (p *page) since(t *Target) string {
+	if t.Since == nil {
+		return ""
+	}
+	return p.clock(t.Since)
+}
+
+func heldBy(refusals []Refusal) string {
+	var names []string
+	for _, r := range refusals {
+		name := r.Gate
+		if r.DryRun {
+			name += " (dry run)"
+		}
+		if len(names) == 0 || names[len(names)-1] != name {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func (p *statusPage) repairs(repairs []Repair) {
+	rows := make([][]cell, 0, len(repairs))
+	for i := range repairs {
+		r := &repairs[i]
+		row := []cell{text(""), text(r.Name), text(r.Target.Name), text(r.Node), text(r.HealthCheck), text(r.Reason), text(p.when(r.Started)), text(refusedCalls(r))}
+		if p.namespaces {
+			row[0] = text(r.Namespace)
+		}
+		rows = append(rows, row)
+	}
+	rows, left := limited(rows, p.limit)
+	p.table([]string{"NAMESPACE", "REPAIR UNDER WAY", "OF", "NODE", "HEALTH CHECK", "REASON", "STARTED", "LAST ERROR"}, rows)
+	p.more(left, "repair")
+}
+
+func refusedCalls(r *Repair) string {
+	if r.Attempts == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s refused: %s", count(r.Attempts, "call"), r.LastError)
+}
+
+func limited(rows [][]cell, limit int) (shown [][]cell, left int) {
+	if limit <= 0 || len(rows) <= limit {
+		return rows, 0
+	}
+	return rows[:limit], len(rows) - limit
+}
+
+// more says how many rows were left out.
+func (p *page) more(left int, word string) {
+	if left > 0 {
+		p.printf("… and %s more (--limit 0 shows all)\n", count(left, word))
+	}
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// mostSuggestions is how many close names are offered.
+const mostSuggestions = 3
+
+// closest gives the names that somebody may have meant, the closest first: those within an edit
+// distance of a third of the word, and those that contain it.
+func closest(word string, names []string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	for _, name := range names {
+		d := distance(word, name)
+		contained := len(word) > 2 && strings.Contains(name, word)
+		if d <= max(1, len(word)/3) || contained {
+			found = append(found, candidate{name, d})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
+	})
+	var close []string
+	for _, c := range found[:min(len(found), mostSuggestions)] {
+		close = append(close, c.name)
+	}
+	return close
+}
+
+// distance is the number of letters to insert, delete or replace (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
