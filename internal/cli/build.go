@@ -62,7 +62,7 @@ func (w *world) healthCheck(i int) HealthCheck {
 	h := HealthCheck{
 		Reference: reference(p.ID), TargetKind: "Machine",
 		Total: t.Total, Healthy: t.Healthy, MostUnhealthy: t.MostUnhealthy,
-		Repairs: "Allowed", DryRun: p.DryRun, InFlight: t.InFlight, Next: w.nextOfPolicy(i),
+		Repairs: "Allowed", DryRun: p.DryRun, InFlight: w.inFlight(i), Next: w.nextOfPolicy(i),
 	}
 	if len(p.Members) > 0 {
 		h.TargetKind = w.fleet.Targets[p.Members[0]].ID.Kind
@@ -74,6 +74,32 @@ func (w *world) healthCheck(i int) HealthCheck {
 		h.Repairs, h.Reason, h.Message, h.Until = "Stopped", r.Gate.String(), r.Text(), instant(r.Until)
 	}
 	return h
+}
+
+// inFlight counts the members of a policy that are under repair already: the tally also counts those
+// whose repair is to start.
+func (w *world) inFlight(policy int) int {
+	n := w.decision.Tallies[policy].InFlight
+	for _, s := range w.decision.Starts {
+		if _, selected := w.verdictOf(policy, s.Target); selected {
+			n--
+		}
+	}
+	for _, s := range w.decision.Rehearsals {
+		if s.Policy == policy {
+			n--
+		}
+	}
+	return n
+}
+
+func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
+	for _, v := range w.verdictsOf[target] {
+		if v.Policy == policy {
+			return v, true
+		}
+	}
+	return core.Verdict{}, false
 }
 
 func (w *world) target(i int) Target {

@@ -130,7 +130,7 @@ func (v *view) readLease(ctx context.Context, c client.Reader, namespace string)
 	case err == nil:
 		v.lease = &lease
 	case apierrors.IsNotFound(err):
-		v.leaseUnknown = fmt.Sprintf("there is no lease %s/%s: either no controller has run, or it runs with --leader-elect=false or in another namespace (--controller-namespace)", namespace, leaseName)
+		v.leaseUnknown = fmt.Sprintf("there is no lease %s/%s; one may run with --leader-elect=false, or have its lease in another namespace (--controller-namespace)", namespace, leaseName)
 	case apierrors.IsForbidden(err):
 		v.leaseUnknown = fmt.Sprintf("you may not get lease %s/%s", namespace, leaseName)
 	default:

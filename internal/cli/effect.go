@@ -49,15 +49,6 @@ func (w *world) effect(policy int) Effect {
 	return e
 }
 
-func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
-	for _, v := range w.verdictsOf[target] {
-		if v.Policy == policy {
-			return v, true
-		}
-	}
-	return core.Verdict{}, false
-}
-
 // overlaps finds the other policies that select some of the same targets. Verdicts come in the order
 // of age, so the first of two is the one that leads.
 func (w *world) overlaps(policy int) []Overlap {

@@ -25,6 +25,7 @@ func qualified(r Reference) string {
 
 // explanation prints the answer to explain machine/NAME and node/NAME.
 func (p *page) explanation(e *Explanation) {
+	p.leaderless(e.Controller)
 	if e.Message != "" {
 		p.printf("%s\n", e.Message)
 	}
@@ -34,9 +35,23 @@ func (p *page) explanation(e *Explanation) {
 		}
 		p.target(&e.Targets[i])
 	}
-	p.printf("\n")
-	p.controller(e.Controller)
+	p.leader(e.Controller)
 	p.notes(e.Notes)
+}
+
+// leaderless says first what nobody may overlook, and leader says last what is as expected.
+func (p *page) leaderless(c *Controller) {
+	if c != nil && c.Leads == "no" {
+		p.controller(c)
+		p.printf("\n")
+	}
+}
+
+func (p *page) leader(c *Controller) {
+	if c != nil && c.Leads != "no" {
+		p.printf("\n")
+		p.controller(c)
+	}
 }
 
 func (p *page) target(t *ExplainedTarget) {
@@ -137,13 +152,17 @@ func (p *page) upcoming(n Next) string {
 	case n.At == nil:
 		return n.Text
 	case p.distance(n.At) == 0:
-		return "Now: " + n.Text
+		return "Now " + inSentence(n.Text)
 	}
-	return "At " + p.when(n.At) + ": " + n.Text
+	return "At " + p.when(n.At) + " " + inSentence(n.Text)
 }
+
+// inSentence lets a sentence go on within another.
+func inSentence(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // repairExplanation prints the answer to explain repair/NAME.
 func (p *page) repairExplanation(e *RepairExplanation) {
+	p.leaderless(e.Controller)
 	r := &e.Repair
 	p.field("Repair", r.Namespace+"/"+r.Name)
 	p.field("Of", strings.ToLower(r.Target.Kind)+" "+r.Target.Name+nodeText(r.Node))
@@ -172,8 +191,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	if e.Advice != "" {
 		p.item("%s", e.Advice)
 	}
-	p.printf("\n")
-	p.controller(e.Controller)
+	p.leader(e.Controller)
 	p.notes(e.Notes)
 }
 

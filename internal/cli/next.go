@@ -50,7 +50,7 @@ func (w *world) nextOfRunning(target, repair int) Next {
 		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s ends as %s: %s.", name, f.Outcome, f.Text)}
 	}
 	if a, acts := w.actOf[target]; acts {
-		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy now: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), remedyWords(w.policies[a.Policy].Ladder, kindWord(w.fleet.Targets[target].ID)))}
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), remedyWords(w.policies[a.Policy].Ladder, kindWord(w.fleet.Targets[target].ID)))}
 	}
 	until, timed := latestUntil(w.held(target))
 	if timed && !until.IsZero() {
@@ -63,7 +63,7 @@ func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	id := w.fleet.Targets[target].ID
 	does := remedyWords(w.policies[lead.Policy].Ladder, kindWord(id))
 	if _, starts := w.startOf[target]; starts {
-		return Next{At: instant(w.at), Text: "It " + does + ", now."}
+		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}
 	until, timed := latestUntil(w.held(target))
 	if timed && !until.IsZero() {
