@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -238,5 +239,11 @@ func typeOf(n *yaml.Node) string {
 	case "!!null":
 		return "null"
 	}
+	if n.Style == 0 && slices.Contains(oldBooleans[:], strings.ToLower(n.Value)) {
+		return "bool"
+	}
 	return "string"
 }
+
+// oldBooleans are the words, unquoted, that kubectl's YAML takes for booleans and the newer one doesn't.
+var oldBooleans = [...]string{"y", "yes", "on", "n", "no", "off"}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// good is a health check about which there is nothing to say.
+const good = `apiVersion: machine.openshift.io/v1beta1
+kind: MachineHealthCheck
+metadata:
+  name: workers
+  namespace: machines
+spec:
+  selector:
+    matchLabels: {role: worker}
+  unhealthyConditions:
+  - {type: Ready, status: "False", timeout: 300s}
+  - {type: Ready, status: Unknown, timeout: 300s}
+  maxUnhealthy: 40%
+`
+
+// offline runs fettle check without a cluster, on a file of this content.
+func offline(t *testing.T, content string, flags ...string) (out string, status int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatalf("writing a file: %v", err)
+	}
+	return runCheck(t, append([]string{"--offline", path}, flags...)...)
+}
+
+func runCheck(t *testing.T, args ...string) (out string, status int) {
+	t.Helper()
+	var printed bytes.Buffer
+	cmd := checkCommand(Options{Name: "fettle", UserAgent: "test", Dialects: []Dialect{OpenShift{}}, Now: func() time.Time { return noon }})
+	cmd.SetArgs(args)
+	cmd.SetOut(&printed)
+	cmd.SetErr(&printed)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	if err != nil {
+		printed.WriteString(err.Error())
+	}
+	return printed.String(), ExitStatus(err)
+}
+
+// swap is the good health check with one text in place of another.
+func swap(t *testing.T, old, with string) string {
+	t.Helper()
+	if !strings.Contains(good, old) {
+		t.Fatalf("%q is not in the good health check", old)
+	}
+	return strings.Replace(good, old, with, 1)
+}
+
+func TestCheckOfFiles(t *testing.T) {
+	annotated := func(key, value string) string {
+		return swap(t, "  namespace: machines\n", "  namespace: machines\n  annotations: {"+key+": "+value+"}\n")
+	}
+	cases := map[string]struct {
+		text   string
+		status int
+		says   []string
+	}{
+		"good":                        {good, 0, []string{"file.yaml:1 MachineHealthCheck machines/workers", "No problems in 1 health check."}},
+		"JSON":                        {`{"apiVersion":"machine.openshift.io/v1beta1","kind":"MachineHealthCheck","metadata":{"name":"w"},"spec":{"maxUnhealthy":"x"}}`, 1, []string{`spec.maxUnhealthy is "x"`}},
+		"not YAML":                    {good + "  bad: [\n", 1, []string{"it is not YAML", "problem, line 1"}},
+		"a tab":                       {swap(t, "  maxUnhealthy", "\tmaxUnhealthy"), 1, []string{"problem, line 12: it is not YAML"}},
+		"a key twice":                 {good + "  maxUnhealthy: 2\n", 1, []string{"problem, line 13: it is not YAML", "already"}},
+		"a field that is misspelt":    {swap(t, "maxUnhealthy", "maxUnhealty"), 1, []string{"problem, line 12: spec.maxUnhealty is not a field", "did you mean maxUnhealthy?"}},
+		"a field deep inside":         {swap(t, "timeout: 300s", "timout: 300s"), 1, []string{"problem, line 10: spec.unhealthyConditions[0].timout", "did you mean timeout?"}},
+		"a field from nowhere":        {good + "  frobnicate: 1\n", 1, []string{"line 13", "there are selector, unhealthyConditions, maxUnhealthy"}},
+		"a status that YAML reads":    {swap(t, `"False"`, "False"), 1, []string{"problem, line 10", "it is a bool and must be a string", `put it into quotes, such as "False"`}},
+		"the second status":           {swap(t, "status: Unknown", "status: no"), 1, []string{"problem, line 11", "it is a bool"}},
+		"a timeout without unit":      {swap(t, "timeout: 300s", "timeout: 300"), 1, []string{"problem, line 10", "give a duration such as 300s"}},
+		"a timeout in words":          {swap(t, "timeout: 300s", "timeout: soon"), 1, []string{`line 10: spec.unhealthyConditions[0].timeout is "soon"`}},
+		"two faults":                  {strings.Replace(swap(t, "40%", "140%"), "timeout: 300s", "timeout: -1s", 1), 1, []string{"line 10", "line 12", "2 problems found in 1 health check"}},
+		"a fraction":                  {swap(t, "40%", "0.4"), 1, []string{"problem, line 12: spec.maxUnhealthy is of the wrong type"}},
+		"a list instead of an object": {swap(t, "selector:\n    matchLabels: {role: worker}", "selector: []"), 1, []string{"problem, line 7: spec.selector is of the wrong type"}},
+		"a text instead of a list":    {swap(t, "  - {type: Ready, status: \"False\", timeout: 300s}\n  - {type: Ready, status: Unknown, timeout: 300s}\n", "    Ready\n"), 1, []string{"spec.unhealthyConditions is of the wrong type"}},
+		"an operator nobody has":      {swap(t, "matchLabels: {role: worker}", "matchExpressions: [{key: a, operator: Near}]"), 1, []string{"spec.selector is not a label selector"}},
+		"no name":                     {swap(t, "  name: workers\n", ""), 1, []string{"metadata.name is missing"}},
+		"a name that is a number":     {swap(t, "name: workers", "name: 5"), 1, []string{"metadata.name is of the wrong type"}},
+		"another version":             {swap(t, "v1beta1", "v1"), 1, []string{"problem, line 1: apiVersion is"}},
+		"no kind":                     {swap(t, "kind: MachineHealthCheck\n", ""), 1, []string{"no apiVersion or no kind"}},
+		"only a word":                 {"hello\n", 1, []string{"not an object"}},
+		"nothing":                     {"# nothing\n", 1, []string{"There is no health check"}},
+		"only other kinds":            {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", 1, []string{"skipped: it is a ConfigMap of v1", "There is no health check"}},
+		"other kinds too":             {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n" + good, 0, []string{"skipped", "file.yaml:5 MachineHealthCheck machines/workers"}},
+		"the second of several":       {good + "--- # next\n" + swap(t, "40%", "x"), 1, []string{"file.yaml:14 MachineHealthCheck", "line 25: spec.maxUnhealthy"}},
+		"a List":                      {"apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(swap(t, "40%", "x")), "\n", "\n  ") + "\n", 1, []string{"file.yaml:4 MachineHealthCheck", "line 15: spec.maxUnhealthy"}},
+		"an annotation with nonsense": {annotated("fettle.io/max-in-flight", "some"), 1, []string{`problem, line 6: annotation fettle.io/max-in-flight is "some"`}},
+
+		"an empty selector":           {swap(t, "selector:\n    matchLabels: {role: worker}", "selector: {}"), 0, []string{"warning, line 7: spec.selector is empty", "control plane"}},
+		"no limit":                    {swap(t, "  maxUnhealthy: 40%\n", ""), 0, []string{"warning, line 6: spec.maxUnhealthy is not set"}},
+		"a limit of all":              {swap(t, "40%", "100%"), 0, []string{"warning, line 12: spec.maxUnhealthy is 100% and never stops"}},
+		"a limit of none":             {swap(t, "40%", "0"), 0, []string{"spec.maxUnhealthy is 0, so nothing is ever repaired"}},
+		"a negative limit":            {swap(t, "40%", "-1"), 0, []string{"is negative and counts as 0"}},
+		"no timeout":                  {swap(t, "timeout: 300s", "timeout: 0s"), 0, []string{"warning, line 10: spec.unhealthyConditions[0].timeout is 0"}},
+		"a timeout that is missing":   {swap(t, ", timeout: 300s", ""), 0, []string{"warning, line 10: spec.unhealthyConditions[0].timeout is 0"}},
+		"no conditions":               {swap(t, "  unhealthyConditions:\n  - {type: Ready, status: \"False\", timeout: 300s}\n  - {type: Ready, status: Unknown, timeout: 300s}\n", ""), 0, []string{"there are no unhealthyConditions"}},
+		"silence is not listed":       {swap(t, "  - {type: Ready, status: Unknown, timeout: 300s}\n", ""), 0, []string{"falls silent is never found"}},
+		"a condition twice":           {swap(t, "status: Unknown", `status: "False"`), 0, []string{"once more, after [0]; the shorter timeout decides"}},
+		"conditions that contradict":  {swap(t, "{type: Ready, status: Unknown, timeout: 300s}", `{type: Ready, status: "True", timeout: 300s}`), 0, []string{"contradict each other", "takes nodes that are Ready for unhealthy"}},
+		"a status nobody has":         {swap(t, "status: Unknown", "status: Unkown"), 0, []string{`is "Unkown"`, "never matches"}},
+		"startup without end":         {good + "  nodeStartupTimeout: \"0\"\n", 0, []string{"warning, line 13", "never joins is never found"}},
+		"an outside remediator":       {good + "  remediationTemplate: {kind: T, name: t}\n", 0, []string{"warning, line 13", "this version of Fettle knows none"}},
+		"a pause":                     {annotated("cluster.x-k8s.io/paused", `""`), 0, []string{"warning, line 6", "nothing is repaired until it is removed"}},
+		"an annotation misspelt":      {annotated("fettle.io/max-inflight", `"2"`), 0, []string{"warning, line 6: annotation fettle.io/max-inflight means nothing"}},
+		"nothing in flight":           {annotated("fettle.io/max-in-flight", `"0"`), 0, []string{"so nothing is ever repaired"}},
+		"a byte order mark and CRLF":  {"\xef\xbb\xbf" + strings.ReplaceAll(good, "\n", "\r\n"), 0, []string{"No problems in 1 health check."}},
+		"the Cluster API's kind":      {swap(t, "machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2"), 1, []string{"skipped: it is a MachineHealthCheck of cluster.x-k8s.io/v1beta2"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			out, status := offline(t, tc.text)
+			if status != tc.status {
+				t.Errorf("exit status %d, want %d", status, tc.status)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(out, words) {
+					t.Errorf("it does not say %q", words)
+				}
+			}
+			warned := strings.Contains(out, "warning")
+			if _, strict := offline(t, tc.text, "--strict"); tc.status == 0 && (strict == 1) != warned {
+				t.Errorf("with --strict the exit status is %d, and there are warnings: %t", strict, warned)
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+func TestCheckOfWhatCannotBeRead(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	for sentence, args := range map[string][]string{
+		"a file that is not there": {"--offline", missing},
+		"no file":                  {"--offline"},
+		"a flag nobody has":        {"--frobnicate", missing},
+		"a format nobody has":      {"--offline", "-o", "xml", missing},
+		"a directory":              {"--offline", t.TempDir()},
+	} {
+		if out, status := runCheck(t, args...); status != 2 || out == "" {
+			t.Errorf("%s: exit status %d, %q", sentence, status, out)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(path, []byte(swap(t, "40%", "x")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := runCheck(t, "--offline", missing, path); status != 1 || !strings.Contains(out, "not checked:") || !strings.Contains(out, "spec.maxUnhealthy") {
+		t.Errorf("a problem beside what can't be read: exit status %d\n%s", status, out)
+	}
+}
+
+func TestNoClusterToCheckAgainst(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	path := filepath.Join(t.TempDir(), "good.yaml")
+	if err := os.WriteFile(path, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, status := runCheck(t, path)
+	if status != 2 || !strings.Contains(out, "--offline judges the files alone") || !strings.Contains(out, "machines/workers") {
+		t.Errorf("exit status %d, want 2 and what to do:\n%s", status, out)
+	}
+}
+
+func TestCheckForPrograms(t *testing.T) {
+	out, status := offline(t, swap(t, "40%", "x")+"---\napiVersion: v1\nkind: ConfigMap\n", "-o", "yaml")
+	out = strings.ReplaceAll(out, t.TempDir(), "")
+	for _, words := range []string{"apiVersion: cli.fettle.io/v1alpha1", "kind: CheckResult", "outcome: Problems", "field: spec.maxUnhealthy", "line: 12", "skipped: it is a ConfigMap"} {
+		if status != 1 || !strings.Contains(out, words) {
+			t.Errorf("exit status %d; it does not say %q:\n%s", status, words, out)
+		}
+	}
+}
+
+// TestEffects: what a health check would do among others.
+func TestEffects(t *testing.T) {
+	s := newScene()
+	s.ready(0, "Unknown", time.Hour)
+	s.ready(1, "Unknown", time.Minute)
+	s.Targets[4].ControlPlane = true
+	young := s.check("young", time.Hour)
+	young.ShortCircuit.MaxUnhealthy = core.Percent(10)
+	young.Members = young.Members[:3]
+	w := s.world()
+	text := ""
+	for i := range w.policies {
+		e := w.effect(i)
+		d := newDocument("file.yaml", 1)
+		d.Kind, d.Namespace, d.Name, d.Effect, d.Admission = "MachineHealthCheck", "machines", w.policies[i].ID.Name, &e, accepted
+		d.Warnings = w.doubts(i, e)
+		text += printed(false, func(p *page) { p.document(&d) })
+	}
+	s.Policies = s.Policies[:1]
+	s.Policies[0].ID.UID = ""
+	w = s.world()
+	e := w.effect(0)
+	text += "The first alone:\n" + printed(false, func(p *page) { p.effect(&e) })
+	golden(t, "effects.txt", text)
+}
+
+func TestAdmission(t *testing.T) {
+	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machinehealthchecks"}
+	cases := map[string]struct {
+		err  error
+		want string
+	}{
+		"accepted":           {nil, accepted},
+		"invalid":            {apierrors.NewInvalid(schema.GroupKind{Kind: "MachineHealthCheck"}, "a", nil), refused},
+		"an unknown field":   {apierrors.NewBadRequest("strict decoding error: unknown field"), refused},
+		"denied by a plugin": {apierrors.NewForbidden(resource, "a", errors.New("exceeded quota")), refused},
+		"no permission":      {apierrors.NewForbidden(resource, "a", errors.New(`User "u" cannot patch resource "machinehealthchecks"`)), notAsked},
+		"no such namespace":  {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), notAsked},
+		"no answer":          {errors.New("connection refused"), notAsked},
+	}
+	for sentence, tc := range cases {
+		if verdict, message := admission(tc.err, "n"); verdict != tc.want || (tc.err != nil && message == "") {
+			t.Errorf("%s: %s %q, want %s", sentence, verdict, message, tc.want)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
+	seconds, at := int32(15), metav1.NewMicroTime(renewed)
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &at}}
+}
+
+// TestColoursKeepColumns: without their colours, tables are the same to the letter.
+func TestColoursKeepColumns(t *testing.T) {
+	s := newScene()
+	scenes["too-many"](s)
+	status := buildStatus(s.world(), header())
+	print := func(p *page) {
+		sp := statusPage{page: *p, limit: 20, where: "here", command: "fettle"}
+		sp.print(&status)
+	}
+	bare, coloured := printed(false, print), printed(true, print)
+	if !strings.Contains(coloured, string(red)+"unhealthy") || strings.Contains(bare, "\x1b") {
+		t.Fatalf("colours are not where they should be:\n%s", coloured)
+	}
+	if diff := cmp.Diff(bare, regexp.MustCompile("\x1b\\[[0-9]+m|\x1b\\[0m").ReplaceAllString(coloured, "")); diff != "" {
+		t.Errorf("colours moved something (-without +with):\n%s", diff)
+	}
+}
+
+func TestColoursOnlyOnATerminal(t *testing.T) {
+	file, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if onTerminal(&bytes.Buffer{}) || onTerminal(file) {
+		t.Error("what is no terminal gets colours")
+	}
+}
+
+func TestInstants(t *testing.T) {
+	p := &page{at: noon.Add(300 * time.Millisecond)}
+	cases := map[string]struct {
+		at   time.Time
+		want string
+	}{
+		"now":                 {noon, "now"},
+		"in a while":          {noon.Add(130 * time.Second), "12:02:10Z (in 2m10s)"},
+		"a while ago":         {noon.Add(-time.Hour), "11:00:00Z (60m ago)"},
+		"on another day":      {noon.Add(-48 * time.Hour), "2026-07-30 12:00:00Z (2d ago)"},
+		"at an unknown time":  {time.Time{}, ""},
+		"in another timezone": {noon.Add(time.Minute).In(time.FixedZone("X", 3600)), "12:01:00Z (in 60s)"},
+	}
+	for sentence, tc := range cases {
+		if got := p.when(instant(tc.at)); got != tc.want {
+			t.Errorf("%s: %q, want %q", sentence, got, tc.want)
+		}
+	}
+}
+
+func TestSubjects(t *testing.T) {
+	cases := map[string]struct {
+		args       []string
+		kind, name string
+	}{
+		"with a slash":          {[]string{"machine/a"}, "machine", "a"},
+		"apart":                 {[]string{"machine", "a"}, "machine", "a"},
+		"plural":                {[]string{"machines/a"}, "machine", "a"},
+		"with its group":        {[]string{"machines.machine.openshift.io/a"}, "machine", "a"},
+		"a node in short":       {[]string{"no", "a"}, "node", "a"},
+		"nodes":                 {[]string{"nodes/a"}, "node", "a"},
+		"a repair in short":     {[]string{"rep/a-1"}, "repair", "a-1"},
+		"repairs":               {[]string{"Repairs", "a-1"}, "repair", "a-1"},
+		"another kind":          {[]string{"pod/a"}, "", ""},
+		"no name":               {[]string{"machine"}, "", ""},
+		"an empty name":         {[]string{"machine/"}, "", ""},
+		"two names":             {[]string{"machine/a", "b"}, "", ""},
+		"a name with a slash":   {[]string{"machine/ns/a"}, "", ""},
+		"a name with no kind":   {[]string{"a"}, "", ""},
+		"apart, with its slash": {[]string{"machine", "ns/a"}, "", ""},
+	}
+	for sentence, tc := range cases {
+		kind, name, err := readSubject(tc.args)
+		if kind != tc.kind || name != tc.name || (err != nil) != (tc.kind == "") {
+			t.Errorf("%s: %q %q, %v", sentence, kind, name, err)
+		}
+	}
+}
+
+func TestClosest(t *testing.T) {
+	names := []string{"worker-a", "worker-b", "infra-1", "worker-zone-b-7"}
+	cases := map[string][]string{
+		"worker-c": {"worker-a", "worker-b"},
+		"wroker-a": {"worker-a"},
+		"infra":    {"infra-1"},
+		"zone-b":   {"worker-zone-b-7"},
+		"nothing":  nil,
+		"":         nil,
+	}
+	for word, want := range cases {
+		if diff := cmp.Diff(want, closest(word, names)); diff != "" {
+			t.Errorf("close to %q (-want +got):\n%s", word, diff)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, format := range []string{"", "json", "yaml"} {
+		if err := (&output{format: format}).validate(); err != nil {
+			t.Errorf("%q is refused: %v", format, err)
+		}
+	}
+	if err := (&output{format: "wide"}).validate(); err == nil || !strings.Contains(err.Error(), "json or yaml") {
+		t.Errorf("wide gives %v", err)
+	}
+}
