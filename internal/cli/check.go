@@ -88,11 +88,11 @@ func (s *session) check(cmd *cobra.Command, files []string, flags checkOptions) 
 	for i := range drafts {
 		s.review(&drafts[i])
 	}
-	if !flags.offline && slices.ContainsFunc(drafts, draft.sound) {
+	if !flags.offline && slices.ContainsFunc(drafts, func(d draft) bool { return d.sound() }) {
 		unchecked = errors.Join(unchecked, s.judge(cmd, drafts))
 	}
 	result := conclude(drafts, unchecked, flags.strict)
-	err := s.print(s.out, &result, func() {
+	err := s.emit(s.out, &result, func() {
 		p := &page{Writer: s.out, colours: onTerminal(s.out), at: s.Now()}
 		p.checkResult(&result)
 	})
@@ -161,7 +161,7 @@ func (d *draft) note(r Remark) {
 }
 
 // sound tells whether a document is a health check that the cluster can be asked about.
-func (d draft) sound() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
+func (d *draft) sound() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
 
 // judge asks the cluster about all sound health checks together, as if all were applied.
 func (s *session) judge(cmd *cobra.Command, drafts []draft) error {

@@ -32,8 +32,8 @@ type view struct {
 	// repairs by namespace/name.
 	repairs map[string]*v1alpha1.Repair
 	// at is the instant that it is taken to show.
-	at time.Time
-	lease   *coordinationv1.Lease
+	at    time.Time
+	lease *coordinationv1.Lease
 	// leaseUnknown says why the lease is not known.
 	leaseUnknown string
 	notes        []string

@@ -64,7 +64,7 @@ func (s *session) status(limit int) ask {
 				where = "in any namespace"
 			}
 			sp := statusPage{page: *p, limit: limit, namespaces: s.namespace == "", where: where, command: s.Name}
-			sp.print(&status)
+			sp.all(&status)
 		}}, nil
 	}
 }
@@ -228,8 +228,8 @@ func (s *session) notFound(ctx context.Context, kind, name string) error {
 	if len(elsewhere[name]) > 0 {
 		return fmt.Errorf("%s; there is one in namespace %s (add -n %s)", text, strings.Join(elsewhere[name], ", "), elsewhere[name][0])
 	}
-	if close := closest(name, here); len(close) > 0 {
-		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(close, ", "))
+	if near := closest(name, here); len(near) > 0 {
+		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, ", "))
 	}
 	if kind == nodeSubject {
 		return fmt.Errorf("%s; kubectl get nodes lists them", text)

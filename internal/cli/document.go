@@ -140,7 +140,7 @@ func (d *draft) items(u *unstructured.Unstructured) ([]draft, bool) {
 var linePattern = regexp.MustCompile(`line (\d+): `)
 
 // broken says why a document is not YAML, with lines counted from the beginning of its file.
-func (d draft) broken(err error) draft {
+func (d *draft) broken(err error) draft {
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "error converting YAML to JSON: "), "yaml: ")
 		if text == "" || text == "unmarshal errors:" {
@@ -155,7 +155,7 @@ func (d draft) broken(err error) draft {
 		}
 		d.Problems = append(d.Problems, Finding{Line: line, Message: "it is not YAML: " + text})
 	}
-	return d
+	return *d
 }
 
 // locate gives the line of a field, or of the deepest part of its path that is there. Of several that a
@@ -180,35 +180,46 @@ func segments(path string) []string {
 }
 
 func descend(n *yaml.Node, path []string, jsonType string) int {
-	if len(path) == 0 {
-		if jsonType != "" && jsonType != typeOf(n) {
-			return 0
-		}
+	switch {
+	case len(path) == 0 && jsonType != "" && jsonType != typeOf(n):
+		return 0
+	case len(path) == 0:
 		return n.Line
+	case n.Kind == yaml.MappingNode:
+		return descendField(n, path, jsonType)
+	case n.Kind == yaml.SequenceNode:
+		return descendElements(n, path, jsonType)
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		name, value := child(n, path[0])
-		if value == nil {
-			return 0
-		}
-		if found := descend(value, path[1:], jsonType); found > 0 && len(path) > 1 {
+	return 0
+}
+
+// descendField finds a field. Where the end of the path is missing, its line is that of the name.
+func descendField(n *yaml.Node, path []string, jsonType string) int {
+	name, value := child(n, path[0])
+	if value == nil {
+		return 0
+	}
+	found := descend(value, path[1:], jsonType)
+	last := len(path) == 1
+	switch {
+	case found > 0 && !last:
+		return found
+	case found > 0 || jsonType == "":
+		return name.Line
+	case last && value.Kind == yaml.SequenceNode: // one of its elements has that type
+		return name.Line
+	}
+	return 0
+}
+
+func descendElements(n *yaml.Node, path []string, jsonType string) int {
+	if i, err := strconv.Atoi(path[0]); err == nil && i < len(n.Content) {
+		return max(descend(n.Content[i], path[1:], jsonType), n.Content[i].Line)
+	}
+	for _, element := range n.Content {
+		if found := descend(element, path, jsonType); found > 0 {
 			return found
 		}
-		if jsonType != "" && (len(path) > 1 || value.Kind != yaml.SequenceNode && typeOf(value) != jsonType) {
-			return 0
-		}
-		return name.Line
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(path[0]); err == nil && i < len(n.Content) {
-			return max(descend(n.Content[i], path[1:], jsonType), n.Content[i].Line)
-		}
-		for _, element := range n.Content {
-			if found := descend(element, path, jsonType); found > 0 {
-				return found
-			}
-		}
-	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
 	}
 	return 0
 }

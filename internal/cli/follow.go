@@ -43,7 +43,8 @@ func (s *session) follow(ctx context.Context, ask ask) error {
 
 // ignoreEnd drops the error of what a signal has interrupted.
 func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	interrupted := ctx.Err() != nil
+	if interrupted {
 		return nil
 	}
 	return err

@@ -159,33 +159,18 @@ func gateNames(refusals []core.Refusal) []string {
 // nextOfPolicy gives the soonest thing to come for a health check, if anything is.
 func (w *world) nextOfPolicy(policy int) *Next {
 	var soonest *Next
-	offer := func(at time.Time, text string) {
-		if !at.IsZero() && (soonest == nil || at.Before(*soonest.At)) {
+	offer := func(of int, at time.Time, text string) {
+		if of == policy && !at.IsZero() && (soonest == nil || at.Before(*soonest.At)) {
 			soonest = &Next{At: &at, Text: text}
 		}
 	}
-	name := func(target int) string { return w.fleet.Targets[target].ID.Name }
-	for _, s := range w.decision.Starts {
-		if s.Policy == policy {
-			offer(w.at, name(s.Target)+" is repaired")
-		}
-	}
-	for _, a := range w.decision.Acts {
-		if a.Policy == policy {
-			offer(w.at, "the remedy for "+name(a.Target)+" is called")
-		}
-	}
+	w.offerRepairs(offer)
 	if t := w.decision.Tallies[policy]; t.CoolingDown {
-		offer(t.ResumeAt, "repairs resume")
-	}
-	for _, r := range w.decision.Refusals {
-		if r.Policy == policy && r.Gate != core.StormCooldown && !r.Rehearsed {
-			offer(r.Until, name(r.Target)+" is tried again")
-		}
+		offer(policy, t.ResumeAt, "repairs resume")
 	}
 	for _, v := range w.decision.Verdicts {
-		if v.Policy == policy && v.Health == core.Suspect {
-			offer(v.Until, name(v.Target)+" becomes unhealthy")
+		if v.Health == core.Suspect {
+			offer(v.Policy, v.Until, w.nameOfTarget(v.Target)+" becomes unhealthy")
 		}
 	}
 	if soonest != nil {
@@ -193,3 +178,20 @@ func (w *world) nextOfPolicy(policy int) *Next {
 	}
 	return soonest
 }
+
+// offerRepairs offers what is due now, and what waits for a time.
+func (w *world) offerRepairs(offer func(policy int, at time.Time, text string)) {
+	for _, s := range w.decision.Starts {
+		offer(s.Policy, w.at, w.nameOfTarget(s.Target)+" is repaired")
+	}
+	for _, a := range w.decision.Acts {
+		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
+	}
+	for _, r := range w.decision.Refusals {
+		if r.Gate != core.StormCooldown && !r.Rehearsed {
+			offer(r.Policy, r.Until, w.nameOfTarget(r.Target)+" is tried again")
+		}
+	}
+}
+
+func (w *world) nameOfTarget(i int) string { return w.fleet.Targets[i].ID.Name }

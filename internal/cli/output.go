@@ -35,8 +35,8 @@ func (o *output) validate() error {
 	return fmt.Errorf("--output is %q; give json or yaml, or leave it out for a table", o.format)
 }
 
-// print prints an answer: as a document for programs, or by the function for people.
-func (o *output) print(out io.Writer, answer any, people func()) error {
+// emit prints an answer: as a document for programs, or by the function for people.
+func (o *output) emit(out io.Writer, answer any, people func()) error {
 	switch o.format {
 	case formatJSON:
 		e := json.NewEncoder(out)

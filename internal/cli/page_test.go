@@ -24,11 +24,11 @@ func TestColoursKeepColumns(t *testing.T) {
 	s := newScene()
 	scenes["too-many"](s)
 	status := buildStatus(s.world(), header())
-	print := func(p *page) {
+	show := func(p *page) {
 		sp := statusPage{page: *p, limit: 20, where: "here", command: "fettle"}
-		sp.print(&status)
+		sp.all(&status)
 	}
-	bare, coloured := printed(false, print), printed(true, print)
+	bare, coloured := printed(false, show), printed(true, show)
 	if !strings.Contains(coloured, string(red)+"unhealthy") || strings.Contains(bare, "\x1b") {
 		t.Fatalf("colours are not where they should be:\n%s", coloured)
 	}

@@ -130,7 +130,7 @@ func TestScenes(t *testing.T) {
 func statusText(s *Status, limit int) string {
 	return printed(false, func(p *page) {
 		sp := statusPage{page: *p, limit: limit, where: "in namespace machines", command: "fettle"}
-		sp.print(s)
+		sp.all(s)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestShapesOfPrograms(t *testing.T) {
 		}
 		for kind, answer := range answers {
 			var out bytes.Buffer
-			if err := (&output{format: formatJSON}).print(&out, answer, nil); err != nil {
+			if err := (&output{format: formatJSON}).emit(&out, answer, nil); err != nil {
 				t.Fatalf("printing: %v", err)
 			}
 			golden(t, name+"-"+kind+".json", out.String())

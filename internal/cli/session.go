@@ -113,7 +113,7 @@ func (s *session) ask(ctx context.Context, v *view, ask ask) (string, answer, er
 // show prints an answer, below a line with the time when others follow.
 func (s *session) show(a answer, v *view, dated bool) error {
 	p := &page{Writer: s.out, colours: onTerminal(s.out), at: v.at}
-	return s.print(s.out, a.value, func() {
+	return s.emit(s.out, a.value, func() {
 		if dated {
 			p.printf("── %s\n", v.at.UTC().Format("2006-01-02 15:04:05Z"))
 		}

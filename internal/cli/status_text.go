@@ -20,7 +20,8 @@ type statusPage struct {
 	command string
 }
 
-func (p *statusPage) print(s *Status) {
+// all prints the whole status.
+func (p *statusPage) all(s *Status) {
 	p.controller(s.Controller)
 	p.notes(s.Notes)
 	if len(s.HealthChecks) == 0 {

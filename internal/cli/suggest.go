@@ -27,11 +27,11 @@ func closest(word string, names []string) []string {
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
 	})
-	var close []string
+	var near []string
 	for _, c := range found[:min(len(found), mostSuggestions)] {
-		close = append(close, c.name)
+		near = append(near, c.name)
 	}
-	return close
+	return near
 }
 
 // distance is the number of letters to insert, delete or replace (Levenshtein).

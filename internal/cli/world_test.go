@@ -123,8 +123,8 @@ func header() Header {
 }
 
 // printed gives what a page prints.
-func printed(colours bool, print func(*page)) string {
+func printed(colours bool, show func(*page)) string {
 	var out bytes.Buffer
-	print(&page{Writer: &out, colours: colours, at: noon})
+	show(&page{Writer: &out, colours: colours, at: noon})
 	return out.String()
 }

@@ -1,0 +1,125 @@
+package openshift
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var readAt = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+func aReading(t *testing.T) *Reading {
+	t.Helper()
+	r := NewReading()
+	check := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"role": "worker", "zone": "a"}}},
+	}}
+	check.SetNamespace("ns")
+	check.SetName("check")
+	check.SetUID("check-uid")
+	r.PutCheck(check)
+	for name, labels := range map[string]map[string]string{
+		"in": {"role": "worker", "zone": "a"}, "out": {"role": "worker"},
+	} {
+		m := &Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-m", Labels: labels}}
+		m.Status.NodeRef = &struct {
+			Name string `json:"name,omitempty"`
+		}{Name: "node-" + name}
+		r.PutMachine(m)
+	}
+	r.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-in", UID: "n"}})
+	return r
+}
+
+// TestReadingIsLive: what was read just now needs no second read, and a node that was not there is gone.
+func TestReadingIsLive(t *testing.T) {
+	o := aReading(t).Observe(readAt)
+	if o.Observed != core.Yes || o.Kind != machineKind || len(o.Policies) != 1 || !slices.Equal(o.Policies[0].Members, []int{0}) {
+		t.Fatalf("observed %+v", o)
+	}
+	states := []core.NodeState{o.Targets[0].Node.State, o.Targets[1].Node.State}
+	if !slices.Equal(states, []core.NodeState{core.NodePresent, core.NodeGone}) {
+		t.Errorf("the nodes are %v", states)
+	}
+	for _, target := range o.Targets {
+		if !target.NodeReadAt.Equal(readAt) {
+			t.Errorf("the node of %s was read at %s", target.ID.Name, target.NodeReadAt)
+		}
+	}
+}
+
+func TestReadingForgets(t *testing.T) {
+	r := aReading(t)
+	r.DropNode("node-in")
+	r.DropMachine("ns/out")
+	o := r.Observe(readAt)
+	if len(o.Targets) != 1 || o.Targets[0].Node.State != core.NodeGone {
+		t.Errorf("after dropping a node and a machine: %+v", o.Targets)
+	}
+	r.DropCheck("ns/check")
+	if o := r.Observe(readAt); len(o.Policies) > 0 {
+		t.Errorf("after dropping the health check: %+v", o.Policies)
+	}
+}
+
+func TestUnmetRequirements(t *testing.T) {
+	r := aReading(t)
+	check := core.ID{Namespace: "ns", Name: "check"}
+	cases := map[string]struct {
+		machine  core.ID
+		want     []string
+		possible bool
+	}{
+		"selected":             {core.ID{Namespace: "ns", Name: "in"}, []string{}, true},
+		"a label is missing":   {core.ID{Namespace: "ns", Name: "out"}, []string{"zone=a"}, true},
+		"no such machine":      {core.ID{Namespace: "ns", Name: "none"}, nil, false},
+		"in another namespace": {core.ID{Namespace: "other", Name: "in"}, nil, false},
+	}
+	for sentence, tc := range cases {
+		if got, possible := r.Unmet(check, tc.machine); !slices.Equal(got, tc.want) || possible != tc.possible {
+			t.Errorf("%s: %v %t, want %v %t", sentence, got, possible, tc.want, tc.possible)
+		}
+	}
+}
+
+// TestOpeningFromStatus: a cooldown is told from the time that the status gives for it, and not begun
+// anew by whoever asks.
+func TestOpeningFromStatus(t *testing.T) {
+	status := func(reason string, since time.Duration) []v1beta1.Condition {
+		return []v1beta1.Condition{{
+			Type: v1beta1.RemediationAllowedCondition, Status: "False", Reason: reason, LastTransitionTime: metav1.NewTime(readAt.Add(-since)),
+		}}
+	}
+	cases := map[string]struct {
+		conditions []v1beta1.Condition
+		want       core.Opening
+	}{
+		"no condition":              {nil, core.Opening{}},
+		"stopped for other reasons": {status(v1beta1.TooManyUnhealthyReason, time.Second), core.Opening{}},
+		"opened just now":           {status(v1beta1.StormCooldownReason, 10*time.Second), core.Opening{First: readAt.Add(-10 * time.Second), Last: readAt.Add(-10 * time.Second)}},
+		"prolonged by recoveries":   {status(v1beta1.StormCooldownReason, time.Minute), core.Opening{First: readAt.Add(-time.Minute), Last: readAt}},
+	}
+	for sentence, tc := range cases {
+		if got := openingOf(tc.conditions, 30*time.Second, readAt); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", sentence, got, tc.want)
+		}
+	}
+}
+
+// TestReviewIsForItsOwnKind alone; what it says of that is tested where people read it (internal/cli).
+func TestReviewIsForItsOwnKind(t *testing.T) {
+	for apiVersion, want := range map[string]bool{"machine.openshift.io/v1beta1": true, "machine.openshift.io/v1": true, "cluster.x-k8s.io/v1beta2": false, "": false} {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": healthCheckKind}}
+		remarks, mine := Review(u)
+		if mine != want || (mine && len(remarks) == 0) {
+			t.Errorf("%q: reviewed %t with %d remarks", apiVersion, mine, len(remarks))
+		}
+	}
+}
