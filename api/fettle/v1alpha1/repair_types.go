@@ -38,7 +38,11 @@ type RepairPhase string
 // +kubebuilder:printcolumn:name="Remedy",type=string,JSONPath=`.spec.ladder[*].remedy`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
+// +kubebuilder:printcolumn:name="Finished",type=date,priority=1,JSONPath=`.status.finishedAt`
+// +kubebuilder:printcolumn:name="Refused Calls",type=integer,priority=1,JSONPath=`.status.attempts`
+// +kubebuilder:printcolumn:name="Last Error",type=string,priority=1,JSONPath=`.status.lastError`
+// +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.spec.message`
 type Repair struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
