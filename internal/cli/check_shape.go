@@ -55,7 +55,9 @@ type Effect struct {
 	// NotHealthy are the first of those that it would not find healthy.
 	NotHealthy []Target `json:"notHealthy"`
 	// RepairsNow are the names that would be repaired at once, in order.
-	RepairsNow []string  `json:"repairsNow"`
+	RepairsNow []string `json:"repairsNow"`
+	// OthersRepair are those whose repair another health check would lead at once.
+	OthersRepair []string  `json:"othersRepair,omitempty"`
 	Overlaps   []Overlap `json:"overlaps,omitempty"`
 }
 

@@ -211,6 +211,10 @@ func TestEffects(t *testing.T) {
 	s.Policies[0].ID.UID = ""
 	w = s.world()
 	e := w.effect(0)
+	s.check("young", time.Hour)
+	both := s.world()
+	other := both.effect(1)
+	text += "One that another leads:\n" + printed(false, func(p *page) { p.effect(&other) })
 	text += "The first alone:\n" + printed(false, func(p *page) { p.effect(&e) })
 	golden(t, "effects.txt", text)
 }

@@ -110,6 +110,8 @@ func (p *page) now(e *Effect) string {
 		return fmt.Sprintf("it repairs nothing, since %s", h.Message)
 	case len(e.RepairsNow) > 0:
 		return fmt.Sprintf("it %s%s at once; repairs go on while at most %d are not healthy.", would, firstOf(e.RepairsNow, len(e.RepairsNow)), h.MostUnhealthy)
+	case len(e.OthersRepair) > 0:
+		return fmt.Sprintf("it leads no repair; another health check has %s repaired at once.", firstOf(e.OthersRepair, len(e.OthersRepair)))
 	case h.Next != nil:
 		return "it repairs nothing yet; " + p.next(h.Next) + "."
 	}

@@ -42,7 +42,9 @@ func (w *world) effect(policy int) Effect {
 	}
 	for _, s := range starts {
 		if s.Policy == policy {
-			e.RepairsNow = append(e.RepairsNow, w.fleet.Targets[s.Target].ID.Name)
+			e.RepairsNow = append(e.RepairsNow, w.nameOfTarget(s.Target))
+		} else if _, selected := w.verdictOf(policy, s.Target); selected && !p.DryRun {
+			e.OthersRepair = append(e.OthersRepair, w.nameOfTarget(s.Target))
 		}
 	}
 	e.Overlaps = w.overlaps(policy)

@@ -3,7 +3,6 @@ package cli
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,6 +10,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 // OpenShift is the dialect of OpenShift's MachineHealthCheck.
@@ -46,7 +46,7 @@ func (r openShiftReading) Sources() []Source {
 			Put: func(o client.Object) bool { return r.reading.PutMachine(o) },
 		},
 		{
-			Resource: schema.GroupResource{Resource: "nodes"}, List: &corev1.NodeList{}, Drop: r.reading.DropNode,
+			Resource: schema.GroupResource{Resource: "nodes"}, List: &lean.NodeList{}, Drop: r.reading.DropNode,
 			Put: func(o client.Object) bool { return r.reading.PutNode(o) },
 		},
 	}

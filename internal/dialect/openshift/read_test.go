@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 var readAt = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -28,13 +28,9 @@ func aReading(t *testing.T) *Reading {
 	for name, labels := range map[string]map[string]string{
 		"in": {"role": "worker", "zone": "a"}, "out": {"role": "worker"},
 	} {
-		m := &Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-m", Labels: labels}}
-		m.Status.NodeRef = &struct {
-			Name string `json:"name,omitempty"`
-		}{Name: "node-" + name}
-		r.PutMachine(m)
+		r.PutMachine(aMachine(name, inNamespace("ns"), refer("node-"+name), func(m *stock) { m.Labels = labels }))
 	}
-	r.PutNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-in", UID: "n"}})
+	r.PutNode(&lean.Node{Meta: lean.Meta{Name: "node-in", UID: "n"}})
 	return r
 }
 
