@@ -127,7 +127,8 @@ func newMeasures(o controllerOptions) (measures, error) {
 	return m, nil
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=get;create;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=fettle,namespace=fettle-system,verbs=get;update
 
 // managerOptions also give the lease, which is nil when there is no election.
 func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Options, *lease, error) {

@@ -58,7 +58,7 @@ type Effect struct {
 	RepairsNow []string `json:"repairsNow"`
 	// OthersRepair are those whose repair another health check would lead at once.
 	OthersRepair []string  `json:"othersRepair,omitempty"`
-	Overlaps   []Overlap `json:"overlaps,omitempty"`
+	Overlaps     []Overlap `json:"overlaps,omitempty"`
 }
 
 // Overlap is another health check that selects some of the same targets.

@@ -17,36 +17,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-func (s *Stage) applyDirs(ctx context.Context, dirs ...string) error {
-	var objects []*unstructured.Unstructured
-	for _, dir := range dirs {
-		files, err := filepath.Glob(filepath.Join(s.Config, dir, "*.yaml"))
-		if err != nil || len(files) == 0 {
-			return fmt.Errorf("no manifests in %s", filepath.Join(s.Config, dir))
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return fmt.Errorf("reading a manifest: %w", err)
-			}
-			decoded, err := Decode(text)
-			if err != nil {
-				return fmt.Errorf("reading %s: %w", file, err)
-			}
-			objects = append(objects, decoded...)
-		}
+// InstallFettle applies what kubectl apply -k config does, without the Deployment: its pods would find no scheduler here.
+// The kind that OpenShift clusters have already follows, as it does wherever it is missing.
+func (s *Stage) InstallFettle(ctx context.Context) error {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), s.Config)
+	if err != nil {
+		return fmt.Errorf("building the kustomization in %s: %w", s.Config, err)
 	}
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
-	return s.Apply(ctx, objects...)
-}
-
-func rank(u *unstructured.Unstructured) int {
-	if u.GetKind() == "Namespace" {
-		return 0
+	text, err := built.AsYaml()
+	if err != nil {
+		return fmt.Errorf("writing the kustomization in %s: %w", s.Config, err)
 	}
-	return 1
+	objects, err := Decode(text)
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Deployment" })
+	text, err = os.ReadFile(filepath.Join(s.Config, "crd", "machine.openshift.io_machinehealthchecks.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the definition of MachineHealthCheck: %w", err)
+	}
+	definition, err := Decode(text)
+	if err != nil {
+		return err
+	}
+	return s.Apply(ctx, append(objects, definition...)...)
 }
 
 // Apply creates objects that don't exist, and waits for the kinds of those that are just being defined.

@@ -66,11 +66,6 @@ func (s *Stage) StartSandbox(ctx context.Context, args ...string) (*Process, err
 	return sandbox, nil
 }
 
-// InstallFettle applies the repository's manifests: definitions, a service account and the few rights that it needs.
-func (s *Stage) InstallFettle(ctx context.Context) error {
-	return s.applyDirs(ctx, "rbac", "crd")
-}
-
 // LaunchFettle starts Fettle as its own service account and doesn't wait.
 func (s *Stage) LaunchFettle(ctx context.Context, args ...string) (*Process, error) {
 	kubeconfig := filepath.Join(s.Dir, "fettle.kubeconfig")

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // fettleStopsWithin is the longest that Fettle may take to stop.
@@ -34,24 +31,6 @@ var raceBuild = sync.OnceValues(func() (string, error) {
 type Fettle struct {
 	process *process
 	ended   bool
-}
-
-// InstallFettle applies what config/ has: definitions, service account and its rights; and the
-// definitions of the simulated world, where the sandbox has not brought them itself.
-func (c *Cluster) InstallFettle(t testing.TB) {
-	t.Helper()
-	c.ApplyDir(t, "config/rbac")
-	c.ApplyDir(t, "config/crd")
-	c.ApplyDir(t, "sandbox/crd")
-	for _, kind := range []schema.GroupKind{
-		{Group: "fettle.io", Kind: "Repair"}, {Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
-		{Group: "machine.openshift.io", Kind: "MachineSet"}, {Group: "machine.openshift.io", Kind: "Machine"},
-	} {
-		c.Eventually(t, "serving "+kind.String(), func(context.Context) error {
-			_, err := c.RESTMapper().RESTMapping(kind)
-			return err
-		})
-	}
 }
 
 // StartFettle runs a fettle controller, race detector on, as its own service account. It ends with

@@ -54,37 +54,23 @@ func Decode(t testing.TB, text []byte) []*unstructured.Unstructured {
 	}
 }
 
-// ApplyDir creates the objects of all YAML files in a directory of the repository, namespaces
-// first. What exists already is left alone.
+// ApplyDir creates the objects of all YAML files in a directory of the repository, in the order of
+// their names, as kubectl apply -f does. What exists already is left alone.
 func (c *Cluster) ApplyDir(t testing.TB, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Root(), dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no manifests in %s (%v)", dir, err)
 	}
-	var objects []*unstructured.Unstructured
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatalf("reading a manifest: %v", err)
 		}
-		objects = append(objects, Decode(t, text)...)
-	}
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return rank(a) - rank(b)
-	})
-	for _, u := range objects {
-		if err := c.Create(Context(t), u); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+		for _, u := range Decode(t, text) {
+			c.createMissing(t, u)
 		}
 	}
-}
-
-func rank(u *unstructured.Unstructured) int {
-	if u.GetKind() == "Namespace" {
-		return 0
-	}
-	return 1
 }
 
 // Apply creates the objects of a YAML text.

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// OpenShiftCRD is the manifest of a definition that a cluster may have from somebody else.
+const OpenShiftCRD = "config/crd/machine.openshift.io_machinehealthchecks.yaml"
+
+// InstallFettle installs Fettle as its users do, from config/. Its pods aside: no scheduler runs
+// here, and a test starts its processes itself. Definitions that a user's cluster has from others
+// follow where they are missing.
+func (c *Cluster) InstallFettle(t testing.TB) {
+	t.Helper()
+	for _, u := range Kustomization(t, "config") {
+		if u.GetKind() != "Deployment" {
+			c.createMissing(t, u)
+		}
+	}
+	for _, u := range Manifest(t, OpenShiftCRD) {
+		c.createMissing(t, u)
+	}
+	c.ApplyDir(t, "sandbox/crd")
+	for _, kind := range []schema.GroupKind{
+		{Group: "fettle.io", Kind: "Repair"}, {Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
+		{Group: "machine.openshift.io", Kind: "MachineSet"}, {Group: "machine.openshift.io", Kind: "Machine"},
+	} {
+		c.Eventually(t, "serving "+kind.String(), func(context.Context) error {
+			_, err := c.RESTMapper().RESTMapping(kind)
+			return err
+		})
+	}
+}
+
+// Kustomization gives the objects that kubectl apply -k would apply for a directory of the repository.
+func Kustomization(t testing.TB, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(Root(), dir))
+	if err != nil {
+		t.Fatalf("building the kustomization in %s: %v", dir, err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatalf("writing the kustomization in %s: %v", dir, err)
+	}
+	return Decode(t, text)
+}
+
+// Manifest gives the objects of a YAML file of the repository.
+func Manifest(t testing.TB, path string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(), path))
+	if err != nil {
+		t.Fatalf("reading a manifest: %v", err)
+	}
+	return Decode(t, text)
+}
+
+// createMissing creates an object, and leaves alone what exists already.
+func (c *Cluster) createMissing(t testing.TB, u *unstructured.Unstructured) {
+	t.Helper()
+	if err := c.Create(Context(t), u); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+	}
+}
