@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Fettle's service account, and its name in the audit log.
+const (
+	accountNamespace = "fettle-system"
+	accountName      = "fettle"
+	accountUser      = "system:serviceaccount:" + accountNamespace + ":" + accountName
+)
+
+// Right is one verb on one resource, which is "resource/subresource" where there is one. A right
+// that was granted holds in every namespace, and for every object, where those are empty.
+type Right struct{ Group, Resource, Verb, Namespace, Name string }
+
+// Covers says that a right which was granted allows what was done.
+func (r Right) Covers(done Right) bool {
+	return r.Group == done.Group && r.Resource == done.Resource && r.Verb == done.Verb &&
+		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
+}
+
+// Use is a right that Fettle made use of, or tried to.
+type Use struct {
+	Right
+
+	// Allowed is what the API server's authorizer said.
+	Allowed bool
+}
+
+// Uses gives what Fettle's service account did with resources, watches included, each once.
+func (c *Cluster) Uses(t testing.TB) []Use {
+	t.Helper()
+	file, err := os.Open(c.auditLog())
+	if err != nil {
+		t.Fatalf("opening the audit log: %v", err)
+	}
+	defer func() { _ = file.Close() }()
+	seen := map[Use]bool{}
+	var uses []Use
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<22)
+	for lines.Scan() {
+		if u, ok := readUse(lines.Bytes()); ok && !seen[u] {
+			seen[u] = true
+			uses = append(uses, u)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("reading the audit log: %v", err)
+	}
+	return uses
+}
+
+// readUse reads a line of the audit log. A watch has one when it begins, all else when it is answered.
+func readUse(line []byte) (Use, bool) {
+	var e struct {
+		Verb        string
+		User        struct{ Username string }
+		ObjectRef   *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+		Annotations map[string]string
+	}
+	if json.Unmarshal(line, &e) != nil || e.User.Username != accountUser || e.ObjectRef == nil {
+		return Use{}, false
+	}
+	o := e.ObjectRef
+	resource := o.Resource
+	if o.Subresource != "" {
+		resource += "/" + o.Subresource
+	}
+	right := Right{Group: o.APIGroup, Resource: resource, Verb: e.Verb, Namespace: o.Namespace, Name: o.Name}
+	return Use{Right: right, Allowed: e.Annotations["authorization.k8s.io/decision"] == "allow"}, true
+}
+
+// Granted gives the rights that Fettle's service account has by the bindings which name it.
+func (c *Cluster) Granted(t testing.TB) []Right {
+	t.Helper()
+	var everywhere rbacv1.ClusterRoleBindingList
+	var inNamespaces rbacv1.RoleBindingList
+	for _, list := range []client.ObjectList{&everywhere, &inNamespaces} {
+		if err := c.List(Context(t), list); err != nil {
+			t.Fatalf("listing who has which role: %v", err)
+		}
+	}
+	var rights []Right
+	for i := range everywhere.Items {
+		if b := &everywhere.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) {
+			rights = append(rights, c.rightsOf(t, b.RoleRef, "")...)
+		}
+	}
+	for i := range inNamespaces.Items {
+		if b := &inNamespaces.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) {
+			rights = append(rights, c.rightsOf(t, b.RoleRef, b.Namespace)...)
+		}
+	}
+	return rights
+}
+
+func isFettle(s rbacv1.Subject) bool {
+	return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == accountNamespace && s.Name == accountName
+}
+
+func (c *Cluster) rightsOf(t testing.TB, ref rbacv1.RoleRef, namespace string) []Right {
+	t.Helper()
+	rules := c.rulesOf(t, ref, namespace)
+	var rights []Right
+	for _, rule := range rules {
+		rights = append(rights, Rights(rule, namespace)...)
+	}
+	return rights
+}
+
+func (c *Cluster) rulesOf(t testing.TB, ref rbacv1.RoleRef, namespace string) []rbacv1.PolicyRule {
+	t.Helper()
+	if ref.Kind == "ClusterRole" {
+		var role rbacv1.ClusterRole
+		if err := c.Get(Context(t), client.ObjectKey{Name: ref.Name}, &role); err != nil {
+			t.Fatalf("reading ClusterRole %s: %v", ref.Name, err)
+		}
+		return role.Rules
+	}
+	var role rbacv1.Role
+	if err := c.Get(Context(t), client.ObjectKey{Namespace: namespace, Name: ref.Name}, &role); err != nil {
+		t.Fatalf("reading Role %s: %v", ref.Name, err)
+	}
+	return role.Rules
+}
+
+// Rights takes a rule of a role apart.
+func Rights(rule rbacv1.PolicyRule, namespace string) []Right {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var rights []Right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					rights = append(rights, Right{Group: group, Resource: resource, Verb: verb, Namespace: namespace, Name: name})
+				}
+			}
+		}
+	}
+	return rights
+}

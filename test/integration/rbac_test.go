@@ -1,0 +1,180 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestRights: Fettle is granted what it uses and nothing else. It goes through a story in which it does
+// everything that it can do, and the audit log tells what of its role that took.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	// The kinds come later, while it runs.
+	c.ApplyDir(t, "config/rbac")
+	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1")
+	c.InstallFettle(t)
+	f := newFleet(t, c, "rights")
+	repairsAndPrunes(f)
+	isRefused(f)
+	onlyRehearses(f)
+	tellsOfTheSameTwice(f)
+	fettle.Stop(t)
+	onAnOlderServer(t, c)
+
+	granted, uses := c.Granted(t), c.Uses(t)
+	if len(granted) == 0 {
+		t.Fatal("no role is bound to Fettle's service account")
+	}
+	for _, u := range uses {
+		covers := func(r cluster.Right) bool { return r.Covers(u.Right) }
+		if !u.Allowed || !slices.ContainsFunc(granted, covers) {
+			t.Errorf("missing: Fettle did %+v, which config/rbac does not grant (allowed: %t)", u.Right, u.Allowed)
+		}
+	}
+	for _, r := range granted {
+		if !slices.ContainsFunc(uses, func(u cluster.Use) bool { return r.Covers(u.Right) }) {
+			t.Errorf("idle: config/rbac grants %+v, and Fettle never needed it", r)
+		}
+	}
+}
+
+// repairsAndPrunes: two machines are replaced, and the record of the first goes.
+func repairsAndPrunes(f *fleet) {
+	f.healthCheck("example", nil, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
+	f.wantMachines()
+	f.wantRepairs("b Succeeded")
+}
+
+// isRefused: a deletion is refused, so the repair's status says so.
+func isRefused(f *fleet) {
+	f.Apply(f.t, noMachineMayBeDeleted)
+	f.machine("c", machineOptions{})
+	f.setReady("c", corev1.ConditionFalse)
+	f.wantEvent("c", "MachineDeletionFailed")
+	f.setReady("c", corev1.ConditionTrue)
+	f.wantRepairs("c Recovered")
+}
+
+// onlyRehearses: a dry run is told.
+func onlyRehearses(f *fleet) {
+	f.annotate(f.check("example"), "fettle.io/dry-run", "true")
+	f.machine("d", machineOptions{phase: "Failed"})
+	f.wantEvent("d", "DryRun")
+}
+
+// tellsOfTheSameTwice: an event that happens again is a series.
+func tellsOfTheSameTwice(f *fleet) {
+	f.healthCheck("patient", nil, "selector: {matchLabels: {role: patient}}\nunhealthyConditions:\n"+
+		`- {type: Ready, status: "False", timeout: 1h}`)
+	f.machine("e", machineOptions{labels: map[string]string{"role": "patient"}})
+	f.Eventually(f.t, "a series of events about e", func(ctx context.Context) error {
+		f.setReady("e", corev1.ConditionFalse)
+		f.setReady("e", corev1.ConditionTrue)
+		var events eventsv1.EventList
+		if err := f.List(ctx, &events, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			if events.Items[i].Regarding.Name == "e" && events.Items[i].Series != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d events is a series", len(events.Items))
+	})
+}
+
+// onAnOlderServer: where initial lists can't stream, they are asked for in one piece.
+func onAnOlderServer(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	kubeconfig := c.FettleKubeconfig(t)
+	cluster.Redirect(t, kubeconfig, c.StartOlderServer(t))
+	fettle := c.StartFettleWith(t, kubeconfig, "--leader-elect")
+	f := newFleet(t, c, "older")
+	f.healthCheck("example", map[string]string{"fettle.io/dry-run": "true"}, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantEvent("a", "DryRun")
+	fettle.Stop(t)
+}
+
+// TestNoWildcards: whatever is installed names what it grants.
+func TestNoWildcards(t *testing.T) {
+	t.Parallel()
+	roles := 0
+	for _, dir := range []string{"config", "config/monitoring"} {
+		for _, u := range cluster.Kustomization(t, dir) {
+			if u.GetKind() != "Role" && u.GetKind() != "ClusterRole" {
+				continue
+			}
+			roles++
+			rules, _ := u.Object["rules"].([]any)
+			if len(rules) == 0 {
+				t.Errorf("%s %s has no rules", u.GetKind(), u.GetName())
+			}
+			for _, rule := range rules {
+				for field, values := range rule.(map[string]any) {
+					if slices.Contains(values.([]any), any("*")) {
+						t.Errorf("%s %s: %s has a wildcard", u.GetKind(), u.GetName(), field)
+					}
+				}
+			}
+		}
+	}
+	if roles < 5 {
+		t.Errorf("only %d roles were found", roles)
+	}
+}
+
+// TestViewersSeeRepairs: whoever may view a namespace sees its repairs, and may neither change them
+// nor see nodes.
+func TestViewersSeeRepairs(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.Namespace(t, "viewed")
+	c.Apply(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: viewer, namespace: viewed}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: viewer}]
+`)
+	may := func(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "viewer",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Group: group, Resource: resource, Namespace: namespace,
+			},
+		}}
+		err := c.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
+	c.Eventually(t, "a viewer may list repairs", func(ctx context.Context) error {
+		allowed, err := may(ctx, "list", "fettle.io", "repairs", "viewed")
+		if err == nil && !allowed {
+			err = errors.New("not allowed")
+		}
+		return err
+	})
+	for _, verb := range []string{"delete", "create", "update", "patch"} {
+		if allowed, err := may(t.Context(), verb, "fettle.io", "repairs", "viewed"); err != nil || allowed {
+			t.Errorf("a viewer may %s repairs: %t, %v", verb, allowed, err)
+		}
+	}
+	if allowed, err := may(t.Context(), "list", "", "nodes", ""); err != nil || allowed {
+		t.Errorf("a viewer may list nodes: %t, %v", allowed, err)
+	}
+}
