@@ -10,12 +10,14 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 FUZZTIME ?= 60s
 
 # Modules of their own, so that what a tool or the sandbox needs does not bend what Fettle needs.
-MODULES := . sandbox sandbox/kwok hack/tools/gen hack/tools/lint
+MODULES := . sandbox sandbox/kwok hack/tools/gen hack/tools/helm hack/tools/lint hack/tools/prometheus
 
 # A tool is built once for each set of its sources and each Go version, since building one takes minutes.
 key = $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; go env GOVERSION; } | cksum | cut -d' ' -f1)
 CONTROLLER_GEN := bin/tools/controller-gen-$(call key,gen)
 GOLANGCI_LINT := bin/tools/golangci-lint-$(call key,lint)
+HELM := bin/tools/helm-$(call key,helm)
+PROMTOOL := bin/tools/promtool-$(call key,prometheus)
 
 .PHONY: help
 help: ## List the targets
@@ -72,7 +74,7 @@ bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a
 ##@ Test
 
 .PHONY: test
-test: build ## Run all tests with the race detector: unit, simulation, integration, sandbox
+test: build $(HELM) $(PROMTOOL) ## Run all tests with the race detector: unit, simulation, integration, sandbox
 	@hack/test
 
 .PHONY: test-unit
@@ -120,3 +122,15 @@ $(GOLANGCI_LINT):
 	@hack/progress golangci-lint "the first build takes about 4 minutes on two cores" \
 		go -C hack/tools/lint build -v -buildvcs=false -o ../../../$@ \
 		github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(HELM):
+	@rm -f bin/tools/helm-*
+	@hack/progress helm "the first build takes about 3 minutes on two cores" \
+		go -C hack/tools/helm build -v -buildvcs=false -o ../../../$@ helm.sh/helm/v4/cmd/helm
+
+# Without the ways to find targets, which are most of Prometheus and none of promtool's rule tests.
+$(PROMTOOL):
+	@rm -f bin/tools/promtool-*
+	@hack/progress promtool "the first build takes about 3 minutes on two cores" \
+		go -C hack/tools/prometheus build -v -buildvcs=false -tags remove_all_sd -o ../../../$@ \
+		github.com/prometheus/prometheus/cmd/promtool

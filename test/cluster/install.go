@@ -72,3 +72,13 @@ func (c *Cluster) createMissing(t testing.TB, u *unstructured.Unstructured) {
 		t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
 	}
 }
+
+// Tool is the path of a tool that make test builds, whatever its version.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(Root(), "bin", "tools", name+"-*"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("there is not one %s in bin/tools but %d; run make test first, which builds it", name, len(found))
+	}
+	return found[0]
+}
