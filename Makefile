@@ -88,7 +88,7 @@ fuzz: ## Look for inputs that break a promise of the core, for FUZZTIME (60s)
 ##@ Write and check
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deepcopy methods, CRDs and the RBAC role
+generate: $(CONTROLLER_GEN) ## Generate deepcopy methods, CRDs, the RBAC role and the chart's copies
 	@hack/generate $(abspath $<)
 
 .PHONY: format
