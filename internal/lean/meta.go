@@ -12,7 +12,7 @@ import (
 // Meta is the part of an object's metadata that decisions and caches read. It is the object's
 // metav1.Object: what it lacks (managed fields, finalizers, generation and the like) reads as absent,
 // and setting that does nothing.
-type Meta struct {
+type Meta struct { //nolint:recvcheck // encoding must fail for a value too
 	Namespace, Name string
 	UID             types.UID
 	ResourceVersion string

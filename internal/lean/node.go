@@ -21,7 +21,7 @@ type Node struct {
 }
 
 // NodeList is a list of nodes.
-type NodeList struct {
+type NodeList struct { //nolint:recvcheck // encoding must fail for a value too
 	metav1.ListMeta `json:"metadata"`
 
 	Items []Node `json:"items"`

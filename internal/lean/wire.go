@@ -14,16 +14,16 @@ import (
 
 // The numbers of the fields that are read, as k8s.io/api/core/v1 and meta/v1 define them.
 const (
-	listMetadata, listItems                             protowire.Number = 1, 2
-	listVersion, listContinue, listRemaining            protowire.Number = 2, 3, 4
-	nodeMetadata, nodeStatus                            protowire.Number = 1, 3
-	statusConditions                                    protowire.Number = 4
-	conditionType, conditionStatus, conditionTransition protowire.Number = 1, 2, 4
-	metaName, metaNamespace, metaUID, metaVersion       protowire.Number = 1, 3, 5, 6
-	metaCreation, metaDeletion                          protowire.Number = 8, 9
-	metaLabels, metaAnnotations                         protowire.Number = 11, 12
-	entryKey, entryValue                                protowire.Number = 1, 2
-	timestampSeconds                                    protowire.Number = 1
+	listMetadata, listItems                             = 1, 2
+	listVersion, listContinue, listRemaining            = 2, 3, 4
+	nodeMetadata, nodeStatus                            = 1, 3
+	statusConditions                                    = 4
+	conditionType, conditionStatus, conditionTransition = 1, 2, 4
+	metaName, metaNamespace, metaUID, metaVersion       = 1, 3, 5, 6
+	metaCreation, metaDeletion                          = 8, 9
+	metaLabels, metaAnnotations                         = 11, 12
+	entryKey, entryValue                                = 1, 2
+	timestampSeconds                                    = 1
 )
 
 // commonConditions is for how many there is room on the stack; more is no mistake, and costs an allocation.
@@ -31,7 +31,7 @@ const commonConditions = 12
 
 // field is one field of a message, as it stands on the wire.
 type field struct {
-	number protowire.Number
+	number int
 	form   protowire.Type
 	// bytes is the content of a string or message, and varint that of a number.
 	bytes  []byte
@@ -40,9 +40,8 @@ type field struct {
 
 // each visits the fields of a message in their order.
 func each(message []byte, visit func(field) error) error {
-	var f field
 	for len(message) > 0 {
-		n := f.take(message)
+		f, n := firstField(message)
 		if n < 0 {
 			return fmt.Errorf("the message is broken: %w", protowire.ParseError(n))
 		}
@@ -54,26 +53,26 @@ func each(message []byte, visit func(field) error) error {
 	return nil
 }
 
-// take reads the first field of a message and gives its length, which is negative when it is broken.
-func (f *field) take(message []byte) int {
+// firstField reads the first field of a message and gives its length, which is negative when it is broken.
+func firstField(message []byte) (field, int) {
 	number, form, tag := protowire.ConsumeTag(message)
 	if tag < 0 {
-		return tag
+		return field{}, tag
 	}
-	*f = field{number: number, form: form}
-	n := 0
-	switch form {
+	f, content := field{number: int(number), form: form}, message[tag:]
+	var n int
+	switch form { //nolint:exhaustive // nothing that is read has another form
 	case protowire.BytesType:
-		f.bytes, n = protowire.ConsumeBytes(message[tag:])
+		f.bytes, n = protowire.ConsumeBytes(content)
 	case protowire.VarintType:
-		f.varint, n = protowire.ConsumeVarint(message[tag:])
+		f.varint, n = protowire.ConsumeVarint(content)
 	default:
-		n = protowire.ConsumeFieldValue(number, form, message[tag:])
+		n = protowire.ConsumeFieldValue(number, form, content)
 	}
 	if n < 0 {
-		return n
+		return f, n
 	}
-	return tag + n
+	return f, tag + n
 }
 
 // text gives the content of a string, which is not the caller's to keep.
