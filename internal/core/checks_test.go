@@ -59,6 +59,8 @@ func unknownNeverActs(w world, d core.Decision) string {
 	for _, do := range deeds(d) {
 		t := &w.fleet.Targets[do.target]
 		switch {
+		case t.Problem != "":
+			return t.ID.Name + " is repaired though it can't be read"
 		case t.Node.State == core.NodeUnseen:
 			return t.ID.Name + " is repaired though nobody knows about its node"
 		case t.Node.State != core.NodeAwaited && w.now.Sub(t.NodeReadAt) >= 10*time.Second:

@@ -12,11 +12,13 @@ type finding struct {
 	until     time.Time
 	limit     time.Duration
 	criterion *ConditionCriterion
+	detail    string
 }
 
 // The criteria in the order in which today's controllers ask them. The first that finds a target unhealthy or
 // undetermined decides; otherwise the suspicion that ends soonest does.
 var criteria = [...]criterion{
+	legible,
 	failed,
 	nodeInTime,
 	nodeExists,
@@ -35,7 +37,7 @@ func judge(p *Policy, t *Target, now time.Time) Verdict {
 		}
 		return v
 	}
-	v := Verdict{Health: best.health, Reason: best.reason, Since: best.since, Until: best.until, Limit: best.limit}
+	v := Verdict{Health: best.health, Reason: best.reason, Since: best.since, Until: best.until, Limit: best.limit, Detail: best.detail}
 	if best.criterion != nil {
 		v.Criterion = *best.criterion
 	}
@@ -60,6 +62,11 @@ func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 		}
 	}
 	return best, remarkable
+}
+
+// legible: a target some of whose facts can't be read is not judged by the others, which may be as wrong.
+func legible(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	return finding{health: Undetermined, reason: TargetUnreadable, detail: t.Problem}, t.Problem != ""
 }
 
 // failed: a machine that says it can't recover is unhealthy at once.

@@ -82,6 +82,14 @@ func machineCases() map[string]verdictCase {
 			reason: "Failed has no duration to hold", target: machine("m", failed(time.Time{})),
 			want: core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed},
 		},
+		"a machine that can't be read is not judged by what can": {
+			reason: "I1: what is readable may be as wrong", target: machine("m", failed(noon), unreadable("phase")),
+			want: core.Verdict{Health: core.Undetermined, Reason: core.TargetUnreadable, Detail: "phase"},
+		},
+		"a machine that can't be read and is being deleted is gone": {
+			reason: "nobody knows whether it was sound", target: machine("m", unreadable("phase"), deleting),
+			want: core.Verdict{Health: core.Gone, Reason: core.TargetUnreadable, Detail: "phase", Unsound: true},
+		},
 		"a machine without a node may take its startup time": {
 			reason: "row 2d", target: machine("m", awaited(ago(startup-time.Nanosecond))),
 			want: starting(core.Suspect, ago(startup-time.Nanosecond)),

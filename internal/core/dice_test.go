@@ -74,6 +74,9 @@ func drawTarget(d dice, i int) core.Target {
 	if d(5) == 4 {
 		failed(instant(d))(&t)
 	}
+	if d(12) == 11 {
+		unreadable("a field")(&t)
+	}
 	switch d(8) {
 	case 4:
 		t.Node = core.Node{State: core.NodeAwaited}

@@ -71,6 +71,9 @@ type Fleet struct {
 type Target struct {
 	ID      ID
 	Created time.Time
+	// Problem says in a sentence which facts of the target can't be read, and is empty when all can.
+	// A target with a problem is not judged.
+	Problem string
 	// Owner replaces the target when it is deleted. The zero ID means that nobody would.
 	Owner        ID
 	ControlPlane bool

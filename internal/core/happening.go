@@ -22,6 +22,8 @@ type HappeningKind int
 const (
 	// Suspected: a target matches a criterion whose duration is not over.
 	Suspected HappeningKind = iota + 1
+	// Unreadable: a target has facts that can't be read, so that it is not judged.
+	Unreadable
 	// Restricted: a policy's short circuit holds.
 	Restricted
 	// Misconfigured: a policy can't be followed.
@@ -41,6 +43,8 @@ func (k HappeningKind) String() string {
 	switch k {
 	case Suspected:
 		return "suspected"
+	case Unreadable:
+		return "unreadable"
 	case Restricted:
 		return "restricted"
 	case Misconfigured:

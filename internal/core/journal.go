@@ -20,8 +20,11 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 		page.policy(i, d.Tallies[i])
 	}
 	for i := range d.Verdicts {
-		if v := &d.Verdicts[i]; v.Health == Suspect {
+		switch v := &d.Verdicts[i]; {
+		case v.Health == Suspect:
 			page.target(Suspected, v.Policy, v.Target, v.Text())
+		case v.Health == Undetermined && v.Reason == TargetUnreadable:
+			page.target(Unreadable, v.Policy, v.Target, v.Text())
 		}
 	}
 	for i := range d.Refusals {

@@ -36,6 +36,7 @@ func TestJournal(t *testing.T) {
 		want     []core.HappeningKind
 	}{
 		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
+		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.HappeningKind{core.Unreadable}},
 		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
 		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.HappeningKind{core.Misconfigured}},
 		"no owner":         {"somebody must do something", plain, orphan, plain, []core.HappeningKind{core.Held}},

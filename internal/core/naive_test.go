@@ -21,6 +21,9 @@ func naiveUnsound(p *core.Policy, t *core.Target, now time.Time) bool {
 }
 
 func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
+	if t.Problem != "" {
+		return "unknown"
+	}
 	c := &p.Criteria
 	if t.Failed || t.Node.State == core.NodeGone {
 		return "unhealthy"

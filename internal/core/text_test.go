@@ -15,6 +15,7 @@ func TestVerdictText(t *testing.T) {
 	cases := map[string]core.Verdict{
 		"no criterion is met": {Health: core.Healthy, Reason: core.NoCriterionMet},
 		"the cluster could not be observed completely, so nothing is judged until it can":                            {Reason: core.FleetUnobserved},
+		"it can't be judged until this is corrected: status.phase is 5":                                              {Reason: core.TargetUnreadable, Detail: "status.phase is 5"},
 		"the machine's phase is Failed, from which it does not recover":                                              {Reason: core.TargetFailed},
 		"no node has joined since 2026-08-03T12:00:00Z; it has 10m0s for that":                                       starting(core.Suspect, noon),
 		"no node has joined since an unknown time; it has 10m0s for that":                                            starting(core.Suspect, time.Time{}),

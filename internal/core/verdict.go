@@ -46,6 +46,7 @@ type Reason int8
 const (
 	NoCriterionMet Reason = iota + 1
 	FleetUnobserved
+	TargetUnreadable
 	TargetFailed
 	NodeStartupTimeout
 	NodeNotFound
@@ -58,6 +59,7 @@ const (
 var reasonNames = [...]string{
 	NoCriterionMet:     "Healthy",
 	FleetUnobserved:    "FleetUnobserved",
+	TargetUnreadable:   "Unreadable",
 	TargetFailed:       "Failed",
 	NodeStartupTimeout: "NodeStartupTimeout",
 	NodeNotFound:       "NodeNotFound",
@@ -89,6 +91,8 @@ type Verdict struct {
 	Criterion ConditionCriterion
 	// Limit is the duration that the reason must hold before the target is unhealthy.
 	Limit time.Duration
+	// Detail is what can't be read, for the reason that has such a thing.
+	Detail string
 	// Unsound is set for a Gone target that was not healthy when its deletion was seen.
 	Unsound bool
 }
@@ -100,6 +104,8 @@ func (v Verdict) Text() string {
 		return "no criterion is met"
 	case FleetUnobserved:
 		return "the cluster could not be observed completely, so nothing is judged until it can"
+	case TargetUnreadable:
+		return "it can't be judged until this is corrected: " + v.Detail
 	case TargetFailed:
 		return "the machine's phase is Failed, from which it does not recover"
 	case NodeStartupTimeout:

@@ -75,6 +75,10 @@ func failed(since time.Time) func(*core.Target) {
 	return func(t *core.Target) { t.Failed, t.FailedSince = true, since }
 }
 
+func unreadable(what string) func(*core.Target) {
+	return func(t *core.Target) { t.Problem = what }
+}
+
 func created(at time.Time) func(*core.Target) { return func(t *core.Target) { t.Created = at } }
 func ownedBy(o core.ID) func(*core.Target)    { return func(t *core.Target) { t.Owner = o } }
 func readAt(at time.Time) func(*core.Target)  { return func(t *core.Target) { t.NodeReadAt = at } }

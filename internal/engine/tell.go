@@ -37,6 +37,8 @@ func lineOf(k core.HappeningKind) string {
 	switch k {
 	case core.Suspected:
 		return "target is not healthy and is given time"
+	case core.Unreadable:
+		return "target can't be read and is left alone"
 	case core.Restricted:
 		return "repairs are stopped by the short circuit"
 	case core.Misconfigured:

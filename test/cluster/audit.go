@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -17,6 +18,20 @@ type Request struct {
 
 // Requests gives the answered requests of Fettle's service account, in order, watches aside.
 func (c *Cluster) Requests(t testing.TB) []Request {
+	t.Helper()
+	return slices.DeleteFunc(c.answered(t), func(r Request) bool { return r.Verb == watch })
+}
+
+// EndedWatches gives the watches of Fettle's service account that have ended, in order. One that
+// begins anew again and again is a hot loop that no count of other requests shows.
+func (c *Cluster) EndedWatches(t testing.TB) []Request {
+	t.Helper()
+	return slices.DeleteFunc(c.answered(t), func(r Request) bool { return r.Verb != watch })
+}
+
+const watch = "watch"
+
+func (c *Cluster) answered(t testing.TB) []Request {
 	t.Helper()
 	file, err := os.Open(c.auditLog())
 	if err != nil {
@@ -42,7 +57,7 @@ func readRequest(line []byte) (Request, bool) {
 		ObjectRef                struct{ Resource, Subresource, Namespace, Name string }
 		ResponseStatus           struct{ Code int }
 	}
-	if json.Unmarshal(line, &e) != nil || e.Stage != "ResponseComplete" || e.Verb == "watch" {
+	if json.Unmarshal(line, &e) != nil || e.Stage != "ResponseComplete" {
 		return Request{}, false
 	}
 	return Request{

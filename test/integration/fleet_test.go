@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -262,6 +263,44 @@ func (f *fleet) wantEvent(name, reason string) {
 	f.Eventually(f.t, "event "+reason+" about "+name, func(context.Context) error {
 		if have := f.EventReasons(f.t, f.namespace, name); !slices.Contains(have, reason) {
 			return fmt.Errorf("events are %v", have)
+		}
+		return nil
+	})
+}
+
+// wantEventSaying waits for an event about an object whose note has these words.
+func (f *fleet) wantEventSaying(name, reason, words string) {
+	f.t.Helper()
+	f.Eventually(f.t, "event "+reason+" about "+name, func(ctx context.Context) error {
+		var list eventsv1.EventList
+		if err := f.List(ctx, &list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		var notes []string
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Regarding.Name == name && e.Reason == reason {
+				notes = append(notes, e.Note)
+			}
+		}
+		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, words) }) {
+			return fmt.Errorf("want a note with %q, have %q", words, notes)
+		}
+		return nil
+	})
+}
+
+// comesToRest waits until Fettle has made no request, and no watch of it has ended, for a while. A
+// loop that asks for ever never comes to rest.
+func (f *fleet) comesToRest() {
+	f.t.Helper()
+	last, since := -1, time.Now()
+	f.Eventually(f.t, "Fettle is at rest", func(context.Context) error {
+		requests := append(f.Requests(f.t), f.EndedWatches(f.t)...)
+		if len(requests) != last {
+			last, since = len(requests), time.Now()
+		}
+		if time.Since(since) < quiet {
+			return fmt.Errorf("it still makes requests, the last of %d being %+v", last, requests[max(0, last-3):])
 		}
 		return nil
 	})

@@ -3,7 +3,6 @@ package openshift
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,6 +36,9 @@ func eventFor(h core.Happening) event {
 	case core.Suspected:
 		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
 		e.note = of + ": " + subject(h) + " not healthy" + because(h)
+	case core.Unreadable:
+		e.warning, e.reason, e.action = true, "MachineUnreadable", healthCheckAction
+		e.note = of + ": " + subject(h) + " left alone" + because(h)
 	case core.Restricted:
 		e.regarding, e.warning, e.reason = h.Policy, true, "RemediationRestricted"
 		e.note = "Repairs are stopped: " + h.Text
@@ -108,11 +110,7 @@ func (e event) noteWithin() string {
 	if len(e.note) <= longestNote {
 		return e.note
 	}
-	end := longestNote - len("…")
-	for end > 0 && !utf8.RuneStart(e.note[end]) {
-		end--
-	}
-	return e.note[:end] + "…"
+	return cut(e.note, longestNote-len("…")) + "…"
 }
 
 func (e event) kind() string {

@@ -40,6 +40,10 @@ func TestHappeningBecomesEvent(t *testing.T) {
 			happening(core.Suspected, "why"), "Normal",
 			event{regarding: aTarget, reason: "DetectedUnhealthy", action: "HealthCheck", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not healthy: why"},
 		},
+		"a machine that can't be read": {
+			happening(core.Unreadable, "why"), "Warning",
+			event{regarding: aTarget, warning: true, reason: "MachineUnreadable", action: "HealthCheck", note: "MachineHealthCheck machines/workers: machine m (node m-node) is left alone: why"},
+		},
 		"a short circuit": {
 			of(core.Restricted), "Warning",
 			event{regarding: aCheck, warning: true, reason: "RemediationRestricted", action: "Remediate", note: "Repairs are stopped: why"},

@@ -24,6 +24,9 @@ type Machine struct {
 	LastUpdated time.Time
 	// Node is the name of the node that the machine refers to, if it does.
 	Node string
+	// Unreadable says in a sentence which fields can't be read and what belongs there. It is empty
+	// when all can.
+	Unreadable string
 }
 
 // MachineList is a list of machines.
@@ -33,26 +36,30 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
-// UnmarshalJSON decodes what is read.
+// UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
 func (m *Machine) UnmarshalJSON(body []byte) error {
 	var wire struct {
 		Metadata lean.Metadata `json:"metadata"`
-		Status   struct {
-			Phase       string      `json:"phase"`
-			LastUpdated metav1.Time `json:"lastUpdated"`
-			NodeRef     struct {
-				Name string `json:"name"`
-			} `json:"nodeRef"`
-		} `json:"status"`
+		Status   plainStatus   `json:"status"`
 	}
-	if err := utiljson.Unmarshal(body, &wire); err != nil {
-		return fmt.Errorf("decoding a machine: %w", err)
+	status := &wire.Status
+	if utiljson.Unmarshal(body, &wire) != nil {
+		var apart struct {
+			Metadata lean.Metadata `json:"metadata"`
+			Status   machineStatus `json:"status"`
+		}
+		if err := utiljson.Unmarshal(body, &apart); err != nil {
+			return fmt.Errorf("decoding a machine: %w", err)
+		}
+		wire.Metadata, status = apart.Metadata, &apart.Status.plainStatus
 	}
+	status.checkNode()
 	*m = Machine{
 		Meta:        wire.Metadata.Keep(claimAnnotation),
-		Phase:       lean.Word(wire.Status.Phase),
-		LastUpdated: wire.Status.LastUpdated.Time,
-		Node:        wire.Status.NodeRef.Name,
+		Phase:       lean.Word(status.Phase),
+		LastUpdated: status.LastUpdated.Time,
+		Node:        status.NodeRef.Name,
+		Unreadable:  status.unreadable,
 	}
 	return nil
 }

@@ -286,6 +286,7 @@ func readMachine(m *Machine) *machine {
 		StartupFrom:  m.CreationTimestamp.Time,
 		ControlPlane: m.Labels.Get(roleLabel) == masterRole,
 		Node:         core.Node{State: core.NodeAwaited},
+		Problem:      m.Unreadable,
 		Revision:     m.ResourceVersion,
 	}
 	if !m.LastUpdated.IsZero() {

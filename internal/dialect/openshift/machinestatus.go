@@ -1,0 +1,74 @@
+package openshift
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// plainStatus is the part of a machine's status that decisions read.
+type plainStatus struct {
+	Phase       string        `json:"phase"`
+	LastUpdated metav1.Time   `json:"lastUpdated"`
+	NodeRef     nodeReference `json:"nodeRef"`
+
+	// unreadable says in a sentence which fields can't be read and what belongs there. It is empty
+	// when all can.
+	unreadable string
+}
+
+type nodeReference struct {
+	Name string `json:"name"`
+}
+
+// machineStatus is a status whose decoding never fails. Machines are others' objects, and their
+// definition may let anything through, but an object that fails to decode ends the list and the watch
+// of all others too. So a field that can't be read is absent, and it is told, which keeps the machine
+// from being judged.
+type machineStatus struct{ plainStatus }
+
+// UnmarshalJSON never fails.
+func (s *machineStatus) UnmarshalJSON(body []byte) error {
+	s.plainStatus = readApart(body)
+	return nil
+}
+
+// checkNode drops a reference to what can't be a node.
+func (s *plainStatus) checkNode() {
+	name := s.NodeRef.Name
+	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return
+	}
+	s.NodeRef.Name = ""
+	problem := fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", quoted(name))
+	s.unreadable = strings.TrimPrefix(s.unreadable+"; "+problem, "; ")
+}
+
+// readApart reads each field by itself, so that one that can't be read hides no other.
+func readApart(body []byte) plainStatus {
+	var fields map[string]json.RawMessage
+	if utiljson.Unmarshal(body, &fields) != nil {
+		return plainStatus{unreadable: fmt.Sprintf("status is %s and not an object", excerpt(string(body)))}
+	}
+	var problems []string
+	s := plainStatus{
+		Phase:       readField[string](fields, "phase", "a word such as Running", &problems),
+		LastUpdated: readField[metav1.Time](fields, "lastUpdated", "a time such as 2026-08-03T12:00:00Z", &problems),
+		NodeRef:     readField[nodeReference](fields, "nodeRef", "a reference such as {kind: Node, name: worker-1}", &problems),
+	}
+	s.unreadable = strings.Join(problems, "; ")
+	return s
+}
+
+func readField[T any](fields map[string]json.RawMessage, name, give string, problems *[]string) T {
+	var into, nothing T
+	if value, set := fields[name]; set && utiljson.Unmarshal(value, &into) != nil {
+		*problems = append(*problems, fmt.Sprintf("status.%s is %s and not %s", name, excerpt(string(value)), give))
+		return nothing
+	}
+	return into
+}

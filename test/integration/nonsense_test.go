@@ -1,0 +1,110 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestNonsense: where a cluster's own definitions let anything through, an object that is nonsense
+// keeps nobody else from being judged, is left alone, and is told. Fettle runs against objects that
+// were there before it and against those that come later, and is at rest afterwards.
+func TestNonsense(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.Apply(t, lenient("machine.openshift.io", "v1beta1", "MachineHealthCheck"))
+	c.Apply(t, lenient("machine.openshift.io", "v1beta1", "Machine"))
+	c.InstallFettle(t)
+	machines := newFleet(t, c, "machines")
+	early := machines.unreadableMachines("early")
+	machines.machine("good-early", machineOptions{phase: "Failed"})
+	c.StartFettle(t)
+	machines.aroundUnreadableMachines(early)
+}
+
+// lenient is a definition without a schema, as old clusters and other vendors have them.
+func lenient(group, version, kind string) string {
+	plural := strings.ToLower(kind) + "s"
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.%[2]s}
+spec:
+  group: %[2]s
+  names: {kind: %[3]s, listKind: %[3]sList, plural: %[1]s, singular: %[4]s}
+  scope: Namespaced
+  versions:
+  - name: %[5]s
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, plural, group, kind, strings.ToLower(kind), version)
+}
+
+// unreadable are statuses of a failed machine that was to be repaired at once, if all could be read,
+// and what is said of each.
+func unreadable() map[string]struct {
+	status any
+	says   string
+} {
+	return map[string]struct {
+		status any
+		says   string
+	}{
+		"phase-number":      {map[string]any{"phase": 5, "nodeRef": map[string]any{"name": "gone"}}, "status.phase is 5"},
+		"phase-object":      {map[string]any{"phase": map[string]any{"name": "Failed"}, "nodeRef": map[string]any{"name": "gone"}}, "status.phase"},
+		"updated-word":      {map[string]any{"phase": "Failed", "lastUpdated": "yesterday"}, `status.lastUpdated is "yesterday"`},
+		"updated-number":    {map[string]any{"phase": "Failed", "lastUpdated": 1e18}, "status.lastUpdated"},
+		"updated-far":       {map[string]any{"phase": "Failed", "lastUpdated": "99999-01-01T00:00:00Z"}, "status.lastUpdated"},
+		"updated-no-zone":   {map[string]any{"phase": "Failed", "lastUpdated": "2026-08-03 12:00:00"}, "status.lastUpdated"},
+		"node-word":         {map[string]any{"phase": "Failed", "nodeRef": "worker-1"}, `status.nodeRef is "worker-1"`},
+		"node-list":         {map[string]any{"phase": "Failed", "nodeRef": []any{"worker-1"}}, "status.nodeRef"},
+		"node-name-number":  {map[string]any{"phase": "Failed", "nodeRef": map[string]any{"name": 7}}, "status.nodeRef"},
+		"node-name-path":    {map[string]any{"phase": "Failed", "nodeRef": map[string]any{"name": "../../secrets"}}, "status.nodeRef.name"},
+		"node-name-long":    {map[string]any{"phase": "Failed", "nodeRef": map[string]any{"name": strings.Repeat("a", 10_000)}}, "status.nodeRef.name"},
+		"node-name-control": {map[string]any{"phase": "Failed", "nodeRef": map[string]any{"name": "a\x00\n\u202e"}}, "status.nodeRef.name"},
+		"everything":        {map[string]any{"phase": 1 << 62, "lastUpdated": false, "nodeRef": true}, "status.nodeRef is true"},
+		"status-word":       {"Failed", "status is"},
+		"status-list":       {[]any{map[string]any{"phase": "Failed"}}, "status is"},
+		"status-number":     {1e308, "status is"},
+	}
+}
+
+// unreadableMachines makes one machine of each kind and gives their names.
+func (f *fleet) unreadableMachines(prefix string) []string {
+	f.t.Helper()
+	var names []string
+	for name, tc := range unreadable() {
+		m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, prefix+"-"+name)
+		m.SetLabels(map[string]string{"role": "worker"})
+		m.SetOwnerReferences([]metav1.OwnerReference{f.owner})
+		f.create(m)
+		m.Object["status"] = tc.status
+		if err := f.Status().Update(cluster.Context(f.t), m); err != nil {
+			f.t.Fatalf("giving %s its status: %v", m.GetName(), err)
+		}
+		names = append(names, m.GetName())
+	}
+	return names
+}
+
+func (f *fleet) aroundUnreadableMachines(early []string) {
+	f.healthCheck("good", map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}, readyCheck())
+	f.wantMachines(early...)
+	late := f.unreadableMachines("late")
+	f.machine("good-late", machineOptions{phase: "Failed"})
+	f.wantRepairs("good-early Succeeded", "good-late Succeeded")
+	f.wantMachines(append(early, late...)...)
+	for name, tc := range unreadable() {
+		f.wantEventSaying("late-"+name, "MachineUnreadable", tc.says)
+		f.wantEventSaying("early-"+name, "MachineUnreadable", tc.says)
+	}
+	f.comesToRest()
+	f.wantMachines(append(early, late...)...)
+}
