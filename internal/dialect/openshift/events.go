@@ -8,6 +8,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 // event is one event to emit, with the reasons and actions of today's controller where it has one
@@ -110,7 +111,7 @@ func (e event) noteWithin() string {
 	if len(e.note) <= longestNote {
 		return e.note
 	}
-	return cut(e.note, longestNote-len("…")) + "…"
+	return legible.Cut(e.note, longestNote-len("…")) + "…"
 }
 
 func (e event) kind() string {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 // plainStatus is the part of a machine's status that decisions read.
@@ -44,7 +46,7 @@ func (s *plainStatus) checkNode() {
 		return
 	}
 	s.NodeRef.Name = ""
-	problem := fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", quoted(name))
+	problem := fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name))
 	s.unreadable = strings.TrimPrefix(s.unreadable+"; "+problem, "; ")
 }
 
@@ -52,7 +54,7 @@ func (s *plainStatus) checkNode() {
 func readApart(body []byte) plainStatus {
 	var fields map[string]json.RawMessage
 	if utiljson.Unmarshal(body, &fields) != nil {
-		return plainStatus{unreadable: fmt.Sprintf("status is %s and not an object", excerpt(string(body)))}
+		return plainStatus{unreadable: fmt.Sprintf("status is %s and not an object", legible.Excerpt(string(body)))}
 	}
 	var problems []string
 	s := plainStatus{
@@ -67,7 +69,7 @@ func readApart(body []byte) plainStatus {
 func readField[T any](fields map[string]json.RawMessage, name, give string, problems *[]string) T {
 	var into, nothing T
 	if value, set := fields[name]; set && utiljson.Unmarshal(value, &into) != nil {
-		*problems = append(*problems, fmt.Sprintf("status.%s is %s and not %s", name, excerpt(string(value)), give))
+		*problems = append(*problems, fmt.Sprintf("status.%s is %s and not %s", name, legible.Excerpt(string(value)), give))
 		return nothing
 	}
 	return into

@@ -44,7 +44,7 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 		c.Reason, c.Severity = v1beta1.TooManyUnhealthyReason, v1beta1.SeverityWarning
 		c.Message = fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
 			"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
-			r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
+			r.Tally.Total, r.Tally.Unhealthy(), limitText(r.Policy.ShortCircuit.MaxUnhealthy))
 	case r.Tally.CoolingDown:
 		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
 		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " +
@@ -72,6 +72,14 @@ func concerns(r core.PolicyReport) string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
+}
+
+// limitText gives a limit as it is written, and what it counts as where that differs.
+func limitText(a core.Amount) string {
+	if a.Number < 0 {
+		return a.String() + ", which counts as 0"
+	}
+	return a.String()
 }
 
 // withCondition replaces one condition, keeps those of others, and sorts them by type. The

@@ -76,6 +76,10 @@ func TestRemediationAllowed(t *testing.T) {
 			reason: "maxUnhealthy as it is written", report: report(5, nil, maxUnhealthy(core.Count(4))),
 			want: v1beta1.Condition{Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning", Message: stopped + "(total: 10, unhealthy: 5, maxUnhealthy: 4)"},
 		},
+		"too many for a number below zero": {
+			reason: "as it is written, and as it counts", report: report(5, nil, maxUnhealthy(core.Count(-3))),
+			want: v1beta1.Condition{Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning", Message: stopped + "(total: 10, unhealthy: 5, maxUnhealthy: -3, which counts as 0)"},
+		},
 		"just after a storm": {
 			reason: "repairs wait for those that still recover", report: report(7, coolingDown),
 			want: v1beta1.Condition{

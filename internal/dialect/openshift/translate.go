@@ -1,7 +1,6 @@
 package openshift
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 const (
@@ -59,68 +58,106 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			Created: u.GetCreationTimestamp().Time,
 		},
 	}
-	var mhc v1beta1.MachineHealthCheck
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &mhc); err != nil {
-		h.policy.Problem = unreadable(u, err)
-		return h
-	}
-	h.status = mhc.Status
-	h.policy.Problem = translate(&mhc, h)
+	spec, wrong := legible.Part[v1beta1.MachineHealthCheckSpec](u.Object, "spec")
+	h.policy.Problem = h.translate(&spec, wrong, u.GetAnnotations())
+	h.readStatus(u)
 	return h
 }
 
-// unreadable says which field has a value of the wrong type. The converter doesn't tell, so the
-// health check is decoded once more by means that do.
-func unreadable(u *unstructured.Unstructured, err error) string {
-	var wrong *json.UnmarshalTypeError
-	if body, encoding := json.Marshal(u.Object); encoding == nil {
-		errors.As(json.Unmarshal(body, &v1beta1.MachineHealthCheck{}), &wrong)
+// readStatus takes over the status that was last written. One that somebody else has made illegible is
+// written anew, and repairs may have been stopped before that.
+func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
+	status, wrong := legible.Part[v1beta1.MachineHealthCheckStatus](u.Object, "status")
+	if len(wrong) > 0 {
+		status.ExpectedMachines = nil
 	}
-	if wrong == nil || wrong.Field == "" {
-		return fmt.Sprintf("it can't be read (%v); correct it", err)
-	}
-	return fmt.Sprintf("%s is of the wrong type (%s); \"kubectl explain machinehealthcheck.%s\" says what to give", wrong.Field, wrong.Value, wrong.Field)
+	h.status = status
+	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
 }
 
+// mostSaid bounds what is said of a health check, which may have any number of mistakes.
+const mostSaid = 2048
+
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
-func translate(mhc *v1beta1.MachineHealthCheck, h *healthCheck) string {
-	return strings.Join(problemsOf(mhc, h), "; ")
+func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []legible.Problem, annotations map[string]string) string {
+	text := strings.Join(append(h.problemsOf(spec, annotations), h.withhold(wrong)...), "; ")
+	if len(text) > mostSaid {
+		return legible.Cut(text, mostSaid) + "…"
+	}
+	return text
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that
 // begins with the field.
-func problemsOf(mhc *v1beta1.MachineHealthCheck, h *healthCheck) []string {
+func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
 	var problems [8]error
-	h.selector, problems[0] = readSelector(&mhc.Spec.Selector)
-	p.Criteria.Conditions, problems[1] = readConditions(mhc.Spec.UnhealthyConditions)
-	p.Criteria.NodeStartup, problems[2] = readStartup(mhc.Spec.NodeStartupTimeout)
-	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(mhc.Spec.MaxUnhealthy)
-	p.MaxInFlight, problems[4] = readMaxInFlight(mhc.Annotations)
-	p.Backoff, problems[5] = readBackoff(mhc.Annotations)
-	p.DryRun, problems[6] = readDryRun(mhc.Annotations)
-	p.StormCooldown, problems[7] = readStormCooldown(mhc.Annotations)
-	p.Held = wasHeld(mhc.Status.Conditions)
-	_, p.Paused = mhc.Annotations[v1beta1.PausedAnnotation]
-	p.Ladder = readLadder(mhc)
+	h.selector, problems[0] = readSelector(&spec.Selector)
+	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
+	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
+	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(spec.MaxUnhealthy)
+	p.MaxInFlight, problems[4] = readMaxInFlight(annotations)
+	p.Backoff, problems[5] = readBackoff(annotations)
+	p.DryRun, problems[6] = readDryRun(annotations)
+	p.StormCooldown, problems[7] = readStormCooldown(annotations)
+	_, p.Paused = annotations[v1beta1.PausedAnnotation]
+	p.Ladder = readLadder(spec, annotations)
 	if err := errors.Join(problems[:]...); err != nil {
 		return strings.Split(err.Error(), "\n")
 	}
 	return nil
 }
 
+// withhold takes back what a field of the wrong type was translated to: it is absent, but that must
+// not mean what its absence means.
+func (h *healthCheck) withhold(wrong []legible.Problem) []string {
+	problems := make([]string, len(wrong))
+	for i, w := range wrong {
+		problems[i] = fmt.Sprintf("%s is %s, which is of the wrong type; \"kubectl explain machinehealthcheck.%s\" says what to give", w.Field, w.Value, w.Field)
+		part, within, _ := strings.Cut(w.Field, ".")
+		field, _, _ := strings.Cut(within, ".")
+		all := part == "spec" && field == ""
+		if all || field == "selector" {
+			h.selector = labels.Nothing()
+		}
+		if all || field == "nodeStartupTimeout" {
+			h.policy.Criteria.NodeStartup = 0
+		}
+		if all || field == "maxUnhealthy" {
+			h.policy.ShortCircuit.MaxUnhealthy = core.Amount{}
+		}
+		if all || field == "remediationTemplate" {
+			h.policy.Ladder = nil
+		}
+	}
+	return problems
+}
+
+// mostOfASelector bounds what is repeated of why a selector is none.
+const mostOfASelector = 300
+
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		return labels.Nothing(), fmt.Errorf("spec.selector is not a label selector (%w)", err)
+		return labels.Nothing(), fmt.Errorf("spec.selector is not a label selector (%s); give one such as {matchLabels: {role: worker}}", legible.Cut(err.Error(), mostOfASelector))
 	}
 	return selector, nil
 }
 
+// mostConditions bounds what each target is compared with in each pass.
+const mostConditions = 1000
+
 func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
+	if len(conditions) > mostConditions {
+		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), mostConditions)
+	}
 	criteria := make([]core.ConditionCriterion, 0, len(conditions))
 	var problems []error
 	for i, c := range conditions {
+		if c.Type == "" || c.Status == "" {
+			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d] lacks a type or a status; give both, such as {type: Ready, status: Unknown, timeout: 300s}", i))
+			continue
+		}
 		limit, err := readDuration(string(c.Timeout))
 		if err != nil {
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].timeout %w", i, err))
@@ -149,19 +186,19 @@ func readDuration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("is %q; give a duration such as 300s, 10m or 1h30m", s)
+		return 0, fmt.Errorf("is %s; give a duration such as 300s, 10m or 1h30m", legible.Quote(s))
 	}
 	return d, nil
 }
 
-// readMaxUnhealthy: the default never stops repairs, and a negative number is 0, as in today's
-// controller (reference openshift 2.5).
+// readMaxUnhealthy: the default never stops repairs, and a negative number counts as 0, as in
+// today's controller (reference openshift 2.5).
 func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	if v == nil {
 		return core.Percent(100), nil
 	}
 	if v.Type == intstr.Int {
-		return core.Count(max(0, v.IntValue())), nil
+		return core.Count(v.IntValue()), nil
 	}
 	a, err := readAmount(v.StrVal)
 	if err != nil {
@@ -193,7 +230,7 @@ func readAmount(s string) (core.Amount, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	n, err := strconv.Atoi(digits)
 	if err != nil || !amountPattern.MatchString(s) || (percent && n > 100) {
-		return core.Amount{}, fmt.Errorf("is %q; give a number such as 2 or a percentage such as 40%%", s)
+		return core.Amount{}, fmt.Errorf("is %s; give a number such as 2 or a percentage such as 40%%, at most 100%%", legible.Quote(s))
 	}
 	return core.Amount{Number: n, Percent: percent}, nil
 }
@@ -215,7 +252,7 @@ func readBackoffPart(annotations map[string]string, key string, fallback time.Du
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("annotation %s is %q; give a duration above zero, such as 10s or 10m", key, v)
+		return 0, fmt.Errorf("annotation %s is %s; give a duration above zero, such as 10s or 10m", key, legible.Quote(v))
 	}
 	return d, nil
 }
@@ -227,7 +264,7 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 	}
 	d, err := readDuration(v)
 	if err != nil || v == "" {
-		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %q; give a duration such as 30s, or 0s for no wait", v1beta1.StormCooldownAnnotation, v)
+		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %s; give a duration such as 30s, or 0s for no wait", v1beta1.StormCooldownAnnotation, legible.Quote(v))
 	}
 	return d, nil
 }
@@ -251,14 +288,14 @@ func readDryRun(annotations map[string]string) (bool, error) {
 	case v == "true":
 		return true, nil
 	default:
-		return true, fmt.Errorf("annotation %s is %q; give \"true\" or \"false\"", v1beta1.DryRunAnnotation, v)
+		return true, fmt.Errorf("annotation %s is %s; give \"true\" or \"false\"", v1beta1.DryRunAnnotation, legible.Quote(v))
 	}
 }
 
 // readLadder: a health check that asks for another way to repair must never delete its machines.
-func readLadder(mhc *v1beta1.MachineHealthCheck) []core.Step {
-	strategy := mhc.Annotations[v1beta1.RemediationStrategyAnnotation]
-	if mhc.Spec.RemediationTemplate != nil || strategy == "external-baremetal" {
+func readLadder(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []core.Step {
+	strategy := annotations[v1beta1.RemediationStrategyAnnotation]
+	if spec.RemediationTemplate != nil || strategy == "external-baremetal" {
 		return nil
 	}
 	return []core.Step{{Remedy: DeleteMachine, NeedsOwner: true}}

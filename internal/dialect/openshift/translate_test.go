@@ -126,7 +126,7 @@ func specCases() map[string]translation {
 		"maxUnhealthy of 0":          {reason: "0 stops all repairs", spec: `{maxUnhealthy: 0}`, want: plain(maxUnhealthy(core.Count(0)))},
 		"maxUnhealthy of 0%":         {reason: "so does 0%", spec: `{maxUnhealthy: 0%}`, want: plain(maxUnhealthy(core.Percent(0)))},
 		"maxUnhealthy of 100%":       {reason: "never stops repairs", spec: `{maxUnhealthy: 100%}`, want: plain()},
-		"a negative integer":         {reason: "is 0, as in today's controller", spec: `{maxUnhealthy: -3}`, want: plain(maxUnhealthy(core.Count(0)))},
+		"a negative integer":         {reason: "counts as 0, as in today's controller", spec: `{maxUnhealthy: -3}`, want: plain(maxUnhealthy(core.Count(-3)))},
 		"fields nobody knows":        {reason: "are passed over", spec: `{somethingNew: {a: 1}}`, want: plain()},
 	}
 }
@@ -272,8 +272,8 @@ func TestNonsenseBecomesProblem(t *testing.T) {
 						t.Errorf("the problem does not say %q:\n%s", words, got.Problem)
 					}
 				}
-				if strings.Contains(got.Problem, "\n") {
-					t.Errorf("the problem is not one line:\n%s", got.Problem)
+				if strings.Contains(got.Problem, "\n") || len(got.Problem) > mostSaid+len("…") {
+					t.Errorf("the problem is not one line of some length, but %d bytes:\n%.500s", len(got.Problem), got.Problem)
 				}
 				if want := plain().ID; got.ID != want {
 					t.Errorf("the policy is %v, want %v", got.ID, want)
@@ -312,6 +312,21 @@ func unfollowable() map[string]nonsense {
 		"an operator nobody has":       {spec: `{selector: {matchExpressions: [{key: role, operator: Near}]}}`, says: []string{"spec.selector", "Near"}},
 		"In without values":            {spec: `{selector: {matchExpressions: [{key: role, operator: In}]}}`, says: []string{"spec.selector"}},
 		"Exists with values":           {spec: `{selector: {matchExpressions: [{key: role, operator: Exists, values: [a]}]}}`, says: []string{"spec.selector"}},
+		"a percentage in wide digits":  {spec: `{maxUnhealthy: "１０%"}`, says: append(amount, `"１０%"`)},
+		"a percentage with a blank":    {spec: `{maxUnhealthy: "40 %"}`, says: amount},
+		"a percentage in two parts":    {spec: `{maxUnhealthy: "4 0%"}`, says: amount},
+		"a hexadecimal number":         {spec: `{maxUnhealthy: "0x10"}`, says: amount},
+		"a number with an exponent":    {spec: `{maxUnhealthy: "1e2"}`, says: amount},
+		"a number of two lines":        {spec: `{maxUnhealthy: "1\n2"}`, says: append(amount, `"1\n2"`)},
+		"a number of a megabyte":       {spec: `{maxUnhealthy: "` + strings.Repeat("9", 1<<20) + `"}`, says: append(amount, `999"… (1048576 bytes)`)},
+		"a timeout with a blank":       {spec: `{nodeStartupTimeout: "5 m"}`, says: duration("spec.nodeStartupTimeout")},
+		"a timeout in days":            {spec: `{nodeStartupTimeout: 1d}`, says: duration("spec.nodeStartupTimeout")},
+		"a timeout without end":        {spec: `{nodeStartupTimeout: ∞}`, says: append(duration("spec.nodeStartupTimeout"), `"∞"`)},
+		"a condition of null":          {spec: `{unhealthyConditions: [null]}`, says: []string{"spec.unhealthyConditions[0] lacks", "{type: Ready, status: Unknown, timeout: 300s}"}},
+		"a condition without a type":   {spec: `{unhealthyConditions: [{status: "False"}]}`, says: []string{"spec.unhealthyConditions[0] lacks"}},
+		"a condition of no status":     {spec: `{unhealthyConditions: [{type: Ready, status: ""}]}`, says: []string{"spec.unhealthyConditions[0] lacks"}},
+		"conditions without end":       {spec: `{unhealthyConditions: [` + strings.Repeat(`{type: a, status: b},`, 1001) + `]}`, says: []string{"spec.unhealthyConditions has 1001 entries; give at most 1000"}},
+		"a thousand mistakes":          {spec: `{unhealthyConditions: [` + strings.Repeat(`{type: a, status: b, timeout: soon},`, 1000) + `]}`, says: duration(first)},
 		"a label that can't exist":     {spec: `{selector: {matchLabels: {"a b": c}}}`, says: []string{"spec.selector"}},
 		"a word in flight":             with(v1beta1.MaxInFlightAnnotation, "lots", "a number such as 2", "40%", "unlimited"),
 		"an empty number in flight":    with(v1beta1.MaxInFlightAnnotation, "", "a number such as 2", "unlimited"),
@@ -340,6 +355,13 @@ func wronglyTyped() map[string]nonsense {
 		"an integer beyond all fleets":   {spec: `{maxUnhealthy: 99999999999}`, says: []string{"maxUnhealthy", "kubectl explain machinehealthcheck.spec"}},
 		"a word for a template":          {spec: `{remediationTemplate: reboot}`, says: []string{"remediationTemplate", "kubectl explain machinehealthcheck.spec"}},
 		"a word for the specification":   {spec: `many`, says: []string{"spec", "kubectl explain machinehealthcheck.spec"}},
+		"a word for a list":              {spec: `{selector: {matchExpressions: all}}`, says: []string{"spec.selector.matchExpressions is", "kubectl explain machinehealthcheck.spec.selector.matchExpressions"}},
+		"an empty map for a number":      {spec: `{maxUnhealthy: {}}`, says: []string{"spec.maxUnhealthy is {}"}},
+		"a truth value for a number":     {spec: `{maxUnhealthy: true}`, says: []string{"spec.maxUnhealthy is true"}},
+		"a number of 309 digits":         {spec: `{maxUnhealthy: 1e308}`, says: []string{"spec.maxUnhealthy is 1e+308"}},
+		"2 to the power of 63":           {spec: `{maxUnhealthy: 9223372036854775808}`, says: []string{"spec.maxUnhealthy is 922337203685477"}},
+		"a truth value for a timeout":    {spec: `{nodeStartupTimeout: false}`, says: []string{"spec.nodeStartupTimeout is false"}},
+		"a list for the specification":   {spec: `[1]`, says: []string{"spec is [1]", "kubectl explain machinehealthcheck.spec"}},
 		"a number for a label's value":   {spec: `{selector: {matchLabels: {role: 1}}}`, says: []string{"matchLabels", "kubectl explain machinehealthcheck.spec"}},
 		"a word for an expression":       {spec: `{selector: {matchExpressions: [role]}}`, says: []string{"matchExpressions", "kubectl explain machinehealthcheck.spec"}},
 		"a map for a list of conditions": {spec: `{unhealthyConditions: {type: Ready}}`, says: []string{"unhealthyConditions", "kubectl explain machinehealthcheck.spec"}},
@@ -381,6 +403,66 @@ func TestProblemKeepsTheRest(t *testing.T) {
 	}
 	if h.policy.ShortCircuit.MaxUnhealthy != (core.Amount{}) {
 		t.Errorf("maxUnhealthy is %v; one that can't be read must permit nothing", h.policy.ShortCircuit.MaxUnhealthy)
+	}
+}
+
+// TestWrongTypeHidesNothingElse: what is of the wrong type is neither what it was meant to be nor the
+// default, and everything else is read.
+func TestWrongTypeHidesNothingElse(t *testing.T) {
+	whole := func(field string) string {
+		return `{selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}],
+			maxUnhealthy: 2, nodeStartupTimeout: 25m, ` + field + `}`
+	}
+	ready := conditions(core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: 5 * time.Minute})
+	cases := map[string]struct {
+		spec    string
+		want    core.Policy
+		selects bool
+	}{
+		"all is well":         {whole(`other: 1`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
+		"the selector":        {whole(`selector: all`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), false},
+		"the conditions":      {whole(`unhealthyConditions: 7`), plain(maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
+		"the short circuit":   {whole(`maxUnhealthy: [2]`), plain(ready, maxUnhealthy(core.Amount{}), startup(25*time.Minute)), true},
+		"the startup timeout": {whole(`nodeStartupTimeout: 25`), plain(ready, maxUnhealthy(core.Count(2)), startup(0)), true},
+		"the template":        {whole(`remediationTemplate: reboot`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
+		"everything":          {`many`, plain(startup(0), maxUnhealthy(core.Amount{}), noRemedy), false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			h := readHealthCheck(check(t, "check", "1", tc.spec, nil))
+			if broken := sentence != "all is well"; broken != (h.policy.Problem != "") {
+				t.Errorf("the problem is %q", h.policy.Problem)
+			}
+			tc.want.Problem = h.policy.Problem
+			if diff := cmp.Diff(tc.want, h.policy); diff != "" {
+				t.Errorf("policy (-want +got):\n%s", diff)
+			}
+			if got := h.selector.Matches(labels.Set{"role": "worker"}); got != tc.selects {
+				t.Errorf("it selects a worker: %t, want %t", got, tc.selects)
+			}
+		})
+	}
+}
+
+// TestStatusOfOthersIsNoMistakeOfTheSpec: whatever somebody writes into the status, the health check is
+// followed, and the status is written anew.
+func TestStatusOfOthersIsNoMistakeOfTheSpec(t *testing.T) {
+	for _, status := range []string{
+		`many`, `[1]`, `{conditions: 7}`, `{conditions: [{type: RemediationAllowed, status: "True", lastTransitionTime: yesterday}]}`,
+		`{conditions: [{type: 5}]}`, `{expectedMachines: many, currentHealthy: 1, conditions: []}`, `{remediationsAllowed: 1e308}`,
+	} {
+		h := readHealthCheck(manifest(t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nstatus: "+status))
+		if h.policy.Problem != "" || !h.policy.Held {
+			t.Errorf("%s: the problem is %q, and repairs may have been stopped: %t", status, h.policy.Problem, h.policy.Held)
+		}
+		report := core.PolicyReport{Policy: h.policy, Tally: core.Tally{Permitted: true}}
+		fresh, changed := statusOf(h.status, report, noon)
+		if !changed {
+			t.Errorf("%s: it is left as it is", status)
+		}
+		if _, changed = statusOf(fresh, report, noon); changed {
+			t.Errorf("%s: it is written again and again", status)
+		}
 	}
 }
 
