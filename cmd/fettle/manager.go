@@ -53,7 +53,8 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	var loop *engine.Loop
 	wake := func() { loop.Wake(cluster) }
 	repairs := ledger.NewClient(ledger.Config{
-		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(), Wake: wake,
+		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
+		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("ledger"), Wake: wake,
 	})
 	machines := openshift.NewClient(openshift.Config{
 		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
@@ -167,8 +168,9 @@ func trim(obj any) (any, error) {
 	switch obj.(type) {
 	case *lean.Node, *openshift.Machine:
 		return obj, nil
-	case *v1alpha1.Repair:
-		return ledger.Trim(obj)
+	}
+	if page, isRepair := ledger.Trim(obj); isRepair {
+		return page, nil
 	}
 	return cache.TransformStripManagedFields()(obj)
 }

@@ -28,10 +28,15 @@ var managed = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
 func TestEverythingWatchedIsTrimmed(t *testing.T) {
 	check := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxUnhealthy": "40%"}}}
 	check.SetManagedFields(managed)
+	repair := &unstructured.Unstructured{}
+	repair.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Repair"))
+	repair.SetName("r")
+	repair.SetManagedFields(managed)
+	repair.SetAnnotations(map[string]string{"a": "b"})
 	for sentence, obj := range map[string]client.Object{
 		"a node":         &lean.Node{Meta: lean.Meta{Name: "n"}},
 		"a machine":      &openshift.Machine{Meta: lean.Meta{Name: "m"}},
-		"a repair":       &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Name: "r", ManagedFields: managed}},
+		"a repair":       repair,
 		"a health check": check,
 		"a definition":   &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "d", ManagedFields: managed}},
 	} {

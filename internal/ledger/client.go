@@ -6,20 +6,27 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 // Kind is the resource without which nothing can be recorded and so nothing is started, by the name
 // of its definition.
 const Kind = "repairs.fettle.io"
+
+var repairKind = v1alpha1.GroupVersion.WithKind("Repair") //nolint:gochecknoglobals // a constant
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
@@ -27,6 +34,8 @@ type Config struct {
 	// Live reads from the API server itself.
 	Live   client.Reader
 	Writer client.Client
+	Events events.EventRecorder
+	Log    logr.Logger
 	// Wake is called when somebody has deleted an entry or changed how far it has come.
 	Wake func()
 }
@@ -36,13 +45,13 @@ type Client struct {
 	Config
 
 	mu      sync.Mutex
-	entries map[string]core.Repair
+	entries map[string]*page
 	synced  toolscache.InformerSynced
 }
 
 // NewClient makes a ledger that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, entries: map[string]core.Repair{}}
+	return &Client{Config: c, entries: map[string]*page{}}
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=repairs,verbs=list;watch;create;delete
@@ -56,7 +65,9 @@ func (c *Client) Watch(ctx context.Context) error {
 	if c.synced != nil {
 		return nil
 	}
-	informer, err := c.Informers.GetInformer(ctx, &v1alpha1.Repair{}, cache.BlockUntilSynced(false))
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(repairKind)
+	informer, err := c.Informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching repairs: %w", err)
 	}
@@ -73,16 +84,37 @@ func (c *Client) Watch(ctx context.Context) error {
 }
 
 func (c *Client) put(obj any) {
-	r, ok := obj.(*v1alpha1.Repair)
+	fresh, ok := obj.(*page)
 	if !ok {
 		return
 	}
+	key := fresh.Namespace + "/" + fresh.Name
 	c.mu.Lock()
-	c.entries[r.Namespace+"/"+r.Name] = read(r)
+	old := c.entries[key]
+	c.entries[key] = fresh
 	c.mu.Unlock()
-	if r.Status.Attempts > 0 {
+	if fresh.problem != "" && (old == nil || old.problem != fresh.problem) {
+		c.tell(fresh)
+	}
+	if fresh.repair.Attempts > 0 {
 		c.Wake()
 	}
+}
+
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// tell says what can't be read of a Repair, and what follows.
+func (c *Client) tell(p *page) {
+	consequence := "what can be read of it counts; delete it if somebody made it by hand"
+	if !p.about() {
+		consequence = "it is ignored, but no other can have its name; delete it"
+	}
+	c.Log.Info("a Repair can't be read", "repair", p.Namespace+"/"+p.Name, "problem", p.problem, "consequence", consequence)
+	regarding := &corev1.ObjectReference{
+		APIVersion: repairKind.GroupVersion().String(), Kind: repairKind.Kind, Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+	}
+	const most = 1000 // the API server takes 1024 bytes
+	c.Events.Eventf(regarding, nil, corev1.EventTypeWarning, "RepairUnreadable", "Read", "%s", legible.Cut(p.problem+": "+consequence, most))
 }
 
 func (c *Client) drop(obj any) {
@@ -96,12 +128,13 @@ func (c *Client) drop(obj any) {
 	c.Wake()
 }
 
-// Trim drops what nobody reads, before a cache keeps a Repair. It is an informer transform.
-func Trim(obj any) (any, error) {
-	if r, ok := obj.(*v1alpha1.Repair); ok {
-		r.ManagedFields = nil
+// Trim reads a Repair, before a cache keeps it, and leaves objects of other kinds alone. It is an
+// informer transform.
+func Trim(obj any) (any, bool) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && u.GroupVersionKind() == repairKind {
+		return readPage(u), true
 	}
-	return obj, nil
+	return obj, false
 }
 
 // InStep tells whether what is watched has been taken in.
@@ -119,8 +152,10 @@ func (c *Client) Entries() ([]core.Repair, core.Tri) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entries := make([]core.Repair, 0, len(c.entries))
-	for _, r := range c.entries {
-		entries = append(entries, r)
+	for _, p := range c.entries {
+		if p.about() {
+			entries = append(entries, p.repair)
+		}
 	}
 	return entries, core.Yes
 }
@@ -131,17 +166,18 @@ const chunk = 500
 // Running gives the repairs that have not ended, as the API server itself has them.
 func (c *Client) Running(ctx context.Context) ([]core.Repair, error) {
 	var running []core.Repair
-	list := &v1alpha1.RepairList{}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(repairKind.GroupVersion().WithKind(repairKind.Kind + "List"))
 	for {
-		if err := c.Live.List(ctx, list, client.Limit(chunk), client.Continue(list.Continue)); err != nil {
+		if err := c.Live.List(ctx, list, client.Limit(chunk), client.Continue(list.GetContinue())); err != nil {
 			return nil, fmt.Errorf("listing Repairs: %w", err)
 		}
 		for i := range list.Items {
-			if r := read(&list.Items[i]); r.Running() {
-				running = append(running, r)
+			if p := readPage(&list.Items[i]); p.about() && p.repair.Running() {
+				running = append(running, p.repair)
 			}
 		}
-		if list.Continue == "" {
+		if list.GetContinue() == "" {
 			return running, nil
 		}
 	}
@@ -152,12 +188,24 @@ func (c *Client) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 	r := render(e)
 	err := c.Writer.Create(ctx, r)
 	switch {
+	case apierrors.IsAlreadyExists(err) && c.isTaken(r):
+		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: its name is taken by one that does not say that it is about %s; delete that one",
+			r.Namespace, r.Name, e.Target.ID)
 	case apierrors.IsAlreadyExists(err):
 		return core.Repair{}, false, nil
 	case err != nil:
 		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	return read(r), true, nil
+}
+
+// isTaken tells whether the name of a Repair is known to belong to one of another target, so that looking
+// again would not help.
+func (c *Client) isTaken(r *v1alpha1.Repair) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.entries[r.Namespace+"/"+r.Name]
+	return p != nil && p.repair.Target.UID != r.Spec.Target.UID
 }
 
 // Amend writes how far a repair has come. When somebody has deleted it there is nothing to amend.

@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -101,7 +104,7 @@ func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 func TestWatching(t *testing.T) {
 	woken := 0
 	in := &informer{}
-	c := NewClient(Config{Informers: informers{informer: in}, Wake: func() { woken++ }})
+	c := NewClient(Config{Informers: informers{informer: in}, Wake: func() { woken++ }, Log: logr.Discard()})
 	if _, inStep := c.Entries(); inStep != core.Unknown || c.InStep() {
 		t.Errorf("nothing is watched, yet it is in step: %s", inStep)
 	}
@@ -121,16 +124,16 @@ func TestWatching(t *testing.T) {
 		}
 	}
 	r := render(anEntry())
-	wakes("a repair that Fettle has just recorded", 0, func() { in.handler.OnAdd(r, false) })
+	wakes("a repair that Fettle has just recorded", 0, func() { in.handler.OnAdd(stored(t, r), false) })
 	tried := r.DeepCopy()
 	tried.Status.Attempts = 1
-	wakes("how far it has come", 1, func() { in.handler.OnUpdate(r, tried) })
+	wakes("how far it has come", 1, func() { in.handler.OnUpdate(stored(t, r), stored(t, tried)) })
 	entries, inStep := c.Entries()
-	if diff := cmp.Diff([]core.Repair{read(tried)}, entries); diff != "" || inStep != core.Yes {
+	if diff := cmp.Diff([]core.Repair{read(sent(t, tried))}, entries); diff != "" || inStep != core.Yes {
 		t.Errorf("in step: %s; entries (-want +got):\n%s", inStep, diff)
 	}
 	wakes("a deletion that was seen late", 1, func() {
-		in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: r.Namespace + "/" + r.Name, Obj: r})
+		in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: r.Namespace + "/" + r.Name, Obj: stored(t, r)})
 	})
 	wakes("what no watch delivers", 0, func() { in.handler.OnAdd("a word", false); in.handler.OnDelete("a word") })
 	if entries, _ := c.Entries(); len(entries) > 0 {
@@ -145,7 +148,7 @@ func TestEntriesAreTheTakers(t *testing.T) {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	in.handler.OnAdd(render(anEntry()), true)
+	in.handler.OnAdd(stored(t, render(anEntry())), true)
 	first, _ := c.Entries()
 	first[0].Attempts = 9
 	if second, _ := c.Entries(); second[0].Attempts != 0 {
@@ -267,17 +270,39 @@ func resorted(t *testing.T, lines []string) []string {
 	return out
 }
 
+// stored is a Repair as the API server has it and a cache keeps it.
+func stored(t *testing.T, r *v1alpha1.Repair) *page {
+	t.Helper()
+	r = r.DeepCopy()
+	r.SetGroupVersionKind(repairKind)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+	if err != nil {
+		t.Fatalf("converting a Repair: %v", err)
+	}
+	out, isRepair := Trim(&unstructured.Unstructured{Object: object})
+	if !isRepair {
+		t.Fatalf("it is not known for a Repair: %v", object)
+	}
+	return out.(*page)
+}
+
 func TestTrim(t *testing.T) {
+	other := &unstructured.Unstructured{}
+	other.SetAPIVersion("machine.openshift.io/v1beta1")
+	other.SetKind("Repair")
+	for _, obj := range []any{nil, "a word", other, render(anEntry())} {
+		if got, isRepair := Trim(obj); isRepair || got != obj {
+			t.Errorf("trimming a %T gives %v, %t", obj, got, isRepair)
+		}
+	}
 	r := render(anEntry())
-	r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "fettle"}}
-	out, err := Trim(r)
-	if diff := cmp.Diff(render(anEntry()), out); err != nil || diff != "" {
-		t.Errorf("%v; trimmed (-want +got):\n%s", err, diff)
+	r.ManagedFields, r.Annotations = []metav1.ManagedFieldsEntry{{Manager: "fettle"}}, map[string]string{"a": "b"}
+	r.ResourceVersion, r.UID = "7", "r-uid"
+	p := stored(t, r)
+	if len(p.ManagedFields)+len(p.Annotations) > 0 || p.Namespace != "machines" || p.Name != r.Name || p.ResourceVersion != "7" || p.UID != "r-uid" {
+		t.Errorf("trimmed to %+v", p)
 	}
-	if got, err := Trim("a word"); got != "a word" || err != nil {
-		t.Errorf("trimming something else gives %v, %v", got, err)
-	}
-	if _, ok := out.(*v1alpha1.Repair); !ok {
-		t.Errorf("a trimmed Repair is a %T", out)
+	if diff := cmp.Diff(p, p.DeepCopyObject(), cmp.AllowUnexported(page{})); diff != "" {
+		t.Errorf("a copy differs (-original +copy):\n%s", diff)
 	}
 }

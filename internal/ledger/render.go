@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"strconv"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -41,46 +39,6 @@ func render(e core.Entry) *v1alpha1.Repair {
 
 func reference(id core.ID) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: id.UID}
-}
-
-// read gives what the core reads of a Repair.
-func read(r *v1alpha1.Repair) core.Repair {
-	out := core.Repair{
-		Namespace: r.Namespace, Name: r.Name,
-		Target:   identity(r.Spec.Target.ObjectReference),
-		Policy:   identity(r.Spec.Policy),
-		Retry:    int(r.Spec.Retry),
-		Started:  r.Spec.StartedAt.Time,
-		Attempts: int(r.Status.Attempts),
-		Sequence: sequence(r),
-	}
-	if r.Spec.Owner != nil {
-		out.Owner = identity(*r.Spec.Owner)
-	}
-	if r.Status.LastAttempt != nil {
-		out.LastAttempt = r.Status.LastAttempt.Time
-	}
-	out.Outcome = outcomes[r.Status.Phase]
-	if out.Outcome != 0 {
-		out.Ended = r.Spec.StartedAt.Time
-	}
-	if r.Status.FinishedAt != nil {
-		out.Ended = r.Status.FinishedAt.Time
-	}
-	return out
-}
-
-// sequence is the revision at which a Repair was created. It is lost with the first change, which is
-// that of an attempt or an end.
-func sequence(r *v1alpha1.Repair) uint64 {
-	if r.Status.Attempts > 0 || r.Status.FinishedAt != nil {
-		return 0
-	}
-	revision, err := strconv.ParseUint(r.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return revision
 }
 
 func identity(r v1alpha1.ObjectReference) core.ID {

@@ -19,12 +19,16 @@ func TestNonsense(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.Apply(t, lenient("machine.openshift.io", "v1beta1", "MachineHealthCheck"))
 	c.Apply(t, lenient("machine.openshift.io", "v1beta1", "Machine"))
+	c.Apply(t, lenient("fettle.io", "v1alpha1", "Repair"))
 	c.InstallFettle(t)
 	machines := newFleet(t, c, "machines")
 	early := machines.unreadableMachines("early")
 	machines.machine("good-early", machineOptions{phase: "Failed"})
+	repairs := newFleet(t, c, "repairs")
+	repairs.unreadableRepairs("early")
 	c.StartFettle(t)
-	machines.aroundUnreadableMachines(early)
+	t.Run("machines", func(t *testing.T) { machines.in(t).aroundUnreadableMachines(early) })
+	t.Run("repairs", func(t *testing.T) { repairs.in(t).aroundUnreadableRepairs() })
 }
 
 // lenient is a definition without a schema, as old clusters and other vendors have them.
@@ -95,7 +99,7 @@ func (f *fleet) unreadableMachines(prefix string) []string {
 }
 
 func (f *fleet) aroundUnreadableMachines(early []string) {
-	f.healthCheck("good", map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}, readyCheck())
+	f.healthCheck("good", unlimited(), readyCheck())
 	f.wantMachines(early...)
 	late := f.unreadableMachines("late")
 	f.machine("good-late", machineOptions{phase: "Failed"})
@@ -107,4 +111,60 @@ func (f *fleet) aroundUnreadableMachines(early []string) {
 	}
 	f.comesToRest()
 	f.wantMachines(append(early, late...)...)
+}
+
+// in is the same fleet for a part of a test.
+func (f *fleet) in(t *testing.T) *fleet {
+	t.Helper()
+	part := *f
+	part.t = t
+	return &part
+}
+
+// unreadableRepairs are Repairs that somebody wrote by hand where no definition keeps him from nonsense:
+// of no machine, or of one that is healthy. It gives what is said of each.
+func (f *fleet) unreadableRepairs(prefix string) map[string]string {
+	f.t.Helper()
+	target := map[string]any{"kind": "Machine", "namespace": f.namespace, "name": "m", "uid": "none"}
+	nonsense := map[string]struct {
+		spec, status any
+		says         string
+	}{
+		"spec-word":        {"repair it", nil, "spec is"},
+		"spec-list":        {[]any{1}, map[string]any{"phase": "Running"}, "spec is"},
+		"spec-empty":       {map[string]any{}, nil, "spec.target does not say"},
+		"target-number":    {map[string]any{"target": 7, "startedAt": "2026-08-03T12:00:00Z"}, nil, "spec.target is 7"},
+		"target-of-lists":  {map[string]any{"target": map[string]any{"kind": []any{}, "uid": "none"}}, nil, "spec.target.kind is"},
+		"started-word":     {map[string]any{"target": target, "startedAt": "yesterday"}, nil, "spec.startedAt"},
+		"retry-huge":       {map[string]any{"target": target, "retry": 1e18}, nil, "spec.retry"},
+		"status-word":      {map[string]any{"target": target}, "done", "status is"},
+		"phase-number":     {map[string]any{"target": target}, map[string]any{"phase": 7}, "status.phase is 7"},
+		"attempts-word":    {map[string]any{"target": target}, map[string]any{"attempts": "many", "lastAttempt": "soon"}, "status.attempts"},
+		"finished-unknown": {map[string]any{"target": target}, map[string]any{"phase": "Succeeded", "finishedAt": -1}, "status.finishedAt is -1"},
+	}
+	said := map[string]string{}
+	for name, tc := range nonsense {
+		f.repair(prefix+"-"+name, tc.spec, tc.status)
+		said[prefix+"-"+name] = tc.says
+	}
+	return said
+}
+
+func (f *fleet) aroundUnreadableRepairs() {
+	f.healthCheck("good", unlimited(), readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	said := f.unreadableRepairs("late")
+	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
+	f.wantMachines()
+	for name, says := range said {
+		f.wantEventSaying(name, "RepairUnreadable", says)
+	}
+	f.wantEventSaying("early-spec-word", "RepairUnreadable", "it is ignored")
+	f.wantEventSaying("early-started-word", "RepairUnreadable", "what can be read of it counts")
+	f.comesToRest()
+}
+
+func unlimited() map[string]string {
+	return map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}
 }

@@ -1,0 +1,182 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// written is a Repair from the text of its spec and status, as the API server delivers it.
+func written(t testing.TB, spec, status string) *page {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	text := `{"apiVersion": "fettle.io/v1alpha1", "kind": "Repair", "metadata": {"namespace": "machines", "name": "r", "uid": "r-uid",
+		"creationTimestamp": "2026-08-03T12:00:00Z"}, "spec": ` + spec + `, "status": ` + status + `}`
+	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatalf("reading %s: %v", text, err)
+	}
+	return readPage(u)
+}
+
+// aSpec is the text of a spec, with fields after the others that replace them.
+func aSpec(more ...string) string {
+	return `{"target": {"kind": "Machine", "namespace": "machines", "name": "m", "uid": "m-uid"},
+		"policy": {"kind": "MachineHealthCheck", "namespace": "machines", "name": "workers", "uid": "check-uid"},
+		"owner": {"kind": "MachineSet", "namespace": "machines", "name": "pool", "uid": "pool-uid"},
+		"reason": "Failed", "ladder": [{"remedy": "DeleteMachine"}], "startedAt": "2026-08-03T12:00:00.250000Z", "retry": 2` +
+		strings.Join(append([]string{""}, more...), ", ") + `}`
+}
+
+// TestRepairIsReadAsFarAsItCanBe: anybody may write one, and what can't be read of it hides nothing else.
+func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
+	created := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+	whole := core.Repair{
+		Namespace: "machines", Name: "r", Retry: 2, Started: created.Add(250 * time.Millisecond), Owner: anOwner,
+		Target: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Policy: aPolicy,
+	}
+	with := func(change func(*core.Repair)) core.Repair {
+		r := whole
+		change(&r)
+		return r
+	}
+	succeeded := func(at time.Time) core.Repair {
+		return with(func(r *core.Repair) { r.Outcome, r.Ended = core.Succeeded, at })
+	}
+	atCreation := with(func(r *core.Repair) { r.Started = created })
+	cases := map[string]struct {
+		reason, spec, status string
+		want                 core.Repair
+		problem              string
+	}{
+		"all of it":                {"", aSpec(), `{"phase": "Running"}`, whole, ""},
+		"no status":                {"it runs", aSpec(), `null`, whole, ""},
+		"a start in whole seconds": {"as people write it, and the definition allows", aSpec(`"startedAt": "2026-08-03T12:00:00Z"`), `{}`, atCreation, ""},
+		"a start in words":         {"its creation is known", aSpec(`"startedAt": "yesterday"`), `{}`, atCreation, `spec.startedAt is "yesterday" and can't be read`},
+		"a start in the year 1":    {"nobody knows when it began", aSpec(`"startedAt": "0001-01-01T00:00:00Z"`), `{}`, atCreation, ""},
+		"a start in the year 9999": {"back-off must not wait for it", aSpec(`"startedAt": "9999-12-31T23:59:59Z"`), `{}`, atCreation, ""},
+		"a retry beyond all":       {"", aSpec(`"retry": 9999999999`), `{}`, with(func(r *core.Repair) { r.Retry = 0 }), "spec.retry is 9999999999 and can't be read"},
+		"an owner that is a word":  {"", aSpec(`"owner": "pool"`), `{}`, with(func(r *core.Repair) { r.Owner = core.ID{} }), `spec.owner is "pool" and can't be read`},
+		"a policy that is a list":  {"", aSpec(`"policy": []`), `{}`, with(func(r *core.Repair) { r.Policy = core.ID{} }), "spec.policy is [] and can't be read"},
+		"a message of a number":    {"nobody reads it", aSpec(`"message": 5, "ladder": "up"`), `{}`, whole, ""},
+		"a phase of a number":      {"it does not say that it ended", aSpec(), `{"phase": 7, "attempts": 1}`, with(func(r *core.Repair) { r.Attempts = 1 }), "status.phase is 7 and can't be read"},
+		"a phase nobody has":       {"the same", aSpec(), `{"phase": "Exploded"}`, whole, ""},
+		"attempts in words":        {"", aSpec(), `{"attempts": "many"}`, whole, `status.attempts is "many" and can't be read`},
+		"a status of a word":       {"", aSpec(), `"done"`, whole, `status is "done" and can't be read`},
+		"an end in words":          {"that it ended is known", aSpec(), `{"phase": "Succeeded", "finishedAt": "never"}`, succeeded(whole.Started), `status.finishedAt is "never" and can't be read`},
+		"an end in the year 1":     {"the same", aSpec(), `{"phase": "Succeeded", "finishedAt": "0001-01-01T00:00:00Z"}`, succeeded(whole.Started), ""},
+		"an end without start":     {"the same", aSpec(`"startedAt": 5`), `{"phase": "Succeeded"}`, with(func(r *core.Repair) { r.Started, r.Outcome, r.Ended = created, core.Succeeded, created }), "spec.startedAt is 5 and can't be read"},
+		"an attempt in seconds":    {"", aSpec(), `{"attempts": 1, "lastAttempt": "2026-08-03T12:00:00Z"}`, with(func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, created }), ""},
+		"a target that is a word": {
+			"nobody knows what is repaired", aSpec(`"target": "m"`), `{}`, with(func(r *core.Repair) { r.Target = core.ID{} }),
+			`spec.target is "m" and can't be read; spec.target does not say what is repaired`,
+		},
+		"a spec that is a word": {
+			"nobody knows anything", `"m"`, `{}`, core.Repair{Namespace: "machines", Name: "r", Started: created},
+			`spec is "m" and can't be read; spec.target does not say what is repaired`,
+		},
+		"no spec": {"the same", `null`, `{}`, core.Repair{Namespace: "machines", Name: "r", Started: created}, "spec.target does not say what is repaired"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := written(t, tc.spec, tc.status)
+			if diff := cmp.Diff(tc.want, got.repair); diff != "" {
+				t.Errorf("%s\nrepair (-want +got):\n%s", tc.reason, diff)
+			}
+			if got.problem != tc.problem {
+				t.Errorf("the problem is %q, want %q", got.problem, tc.problem)
+			}
+		})
+	}
+}
+
+// TestStoredRepairReadsAsWritten: what a cache keeps of a Repair is what its writer has.
+func TestStoredRepairReadsAsWritten(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		rendered := render(someEntry().Draw(r, "entry"))
+		if diff := cmp.Diff(read(sent(r, rendered)), stored(t, rendered).repair); diff != "" {
+			r.Errorf("repair (-written +stored):\n%s", diff)
+		}
+	})
+}
+
+// recorder keeps events as lines.
+type recorder func(line string)
+
+func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	ref := regarding.(*corev1.ObjectReference)
+	r(strings.Join([]string{kind, reason, ref.Kind + " " + ref.Namespace + "/" + ref.Name, string(ref.UID), fmt.Sprintf(note, args...)}, "|"))
+}
+
+// TestIllegibleRepairIsTold, once, and stands in the way of nothing but its own name.
+func TestIllegibleRepairIsTold(t *testing.T) {
+	var told []string
+	in := &informer{synced: true}
+	w := &writer{}
+	c := NewClient(Config{
+		Informers: informers{informer: in}, Writer: w, Wake: func() {}, Log: logr.Discard(),
+		Events: recorder(func(line string) { told = append(told, line) }),
+	})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	aimless, late := written(t, `"m"`, `{}`), written(t, aSpec(`"startedAt": 5`), `{}`)
+	aimless.Name = anEntry().Name
+	for range 2 {
+		in.handler.OnAdd(aimless, true)
+		in.handler.OnAdd(late, true)
+	}
+	want := []string{
+		`Warning|RepairUnreadable|Repair machines/` + aimless.Name + `|r-uid|spec is "m" and can't be read; spec.target does not say what is repaired: ` +
+			`it is ignored, but no other can have its name; delete it`,
+		`Warning|RepairUnreadable|Repair machines/r|r-uid|spec.startedAt is 5 and can't be read: what can be read of it counts; delete it if somebody made it by hand`,
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if entries, _ := c.Entries(); len(entries) != 1 || entries[0].Name != "r" {
+		t.Errorf("the entries are %+v; want the one that says what it is about", entries)
+	}
+	w.answer = errExists
+	if _, created, err := c.Open(t.Context(), anEntry()); created || err == nil || apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "delete that one") {
+		t.Errorf("recording a repair whose name is taken gives %t, %v; looking again would not help, and somebody must be told", created, err)
+	}
+}
+
+// FuzzReadRepair: whatever somebody writes into a Repair, it is read, and what is wrong with it can be told.
+func FuzzReadRepair(f *testing.F) {
+	for _, seed := range [][2]string{
+		{aSpec(), `{"phase": "Running", "attempts": 3, "lastAttempt": "2026-08-03T12:00:00Z"}`},
+		{aSpec(`"startedAt": "9999-12-31T23:59:59Z"`), `{"phase": "Succeeded", "finishedAt": "0000-01-01T00:00:00Z"}`},
+		{aSpec(`"retry": -5`), `{"phase": 7, "attempts": -1}`}, {aSpec(`"target": "m"`), `{"attempts": 1e308}`}, {`"m"`, `[]`}, {`null`, `null`},
+		{`{"target": {"kind": "Machine", "uid": "m-uid"}}`, `{"phase": "Withdrawn"}`},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]))
+	}
+	f.Fuzz(func(t *testing.T, spec, status []byte) {
+		if !json.Valid(spec) || !json.Valid(status) {
+			return
+		}
+		p := written(t, string(spec), string(status))
+		if strings.ContainsAny(p.problem, "\n\x00") || !utf8.ValidString(p.problem) || len(p.problem) > 2000 {
+			t.Errorf("the problem can't be told: %q", p.problem)
+		}
+		r := p.repair
+		if r.Started.IsZero() || (r.Outcome != 0 && r.Running()) || r.Started.After(p.CreationTimestamp.Add(clocksDiffer)) {
+			t.Errorf("a repair that makes no sense: %+v", r)
+		}
+		core.Retention{For: time.Hour, Most: 1}.Expired([]core.Repair{r}, noon)
+	})
+}
