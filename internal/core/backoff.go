@@ -34,9 +34,10 @@ const (
 	longestAttemptPause = 5 * time.Minute
 )
 
-// nextAttempt is when the remedy of a repair may be called again.
-func (r *Repair) nextAttempt() time.Time {
-	if r.Attempts == 0 {
+// nextAttempt is when the remedy of a repair may be called again. An attempt that is further in the
+// future than any pause was made by nobody's clock.
+func (r *Repair) nextAttempt(now time.Time) time.Time {
+	if r.Attempts == 0 || r.LastAttempt.After(now.Add(longestAttemptPause)) {
 		return time.Time{}
 	}
 	return r.LastAttempt.Add(doubled(firstAttemptPause, r.Attempts-1, longestAttemptPause))
@@ -74,7 +75,7 @@ func (d *deliberation) retryOf(t *Target, since time.Time) int {
 	if p == nil || t.Owner.UID == "" {
 		return 0
 	}
-	if since.IsZero() {
+	if since.IsZero() || since.After(d.now) {
 		since = d.now
 	}
 	retry := 0

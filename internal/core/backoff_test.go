@@ -124,6 +124,16 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestFailureInTheFuture: a machine's clock that is ahead must not make its failure unrelated to the
+// repair that brought it about, or back-off would never hold.
+func TestFailureInTheFuture(t *testing.T) {
+	young := machine("young", created(ago(time.Second)), failed(noon.Add(100*time.Hour)))
+	d := core.Decide([]core.Policy{policy("p", []int{0})}, fleet([]core.Target{young}, past("a", ago(2*time.Second), retry(3))), noon)
+	if diff := cmp.Diff([]core.Gate{core.BackingOff}, refusedBy(d, 0)); diff != "" || len(d.Starts) > 0 {
+		t.Errorf("%d repairs start; gates (-want +got):\n%s", len(d.Starts), diff)
+	}
+}
+
 // refreshed is the fleet with every node read live at an instant.
 func refreshed(f core.Fleet, now time.Time) core.Fleet {
 	targets := make([]core.Target, len(f.Targets))

@@ -75,7 +75,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 		d.finish(repair, Recovered, "the target is no longer unhealthy; nothing was done to it")
 		return
 	}
-	if pause := r.nextAttempt(); d.now.Before(pause) {
+	if pause := r.nextAttempt(d.now); d.now.Before(pause) {
 		d.refuse(Refusal{Target: target, Policy: lead, Gate: AttemptPause, Until: pause, Have: r.Attempts})
 		return
 	}

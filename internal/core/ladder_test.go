@@ -47,6 +47,8 @@ func TestRunningRepair(t *testing.T) {
 		"refused a moment ago":           {"after a pause", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, ago(999*time.Millisecond))), want{Refused: []core.Gate{core.AttemptPause}}},
 		"refused a second ago":           {"the pause is over", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, ago(time.Second))), want{Acts: 1}},
 		"refused often":                  {"at most five minutes", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(99, ago(patience))), want{Acts: 1}},
+		"refused in the future":          {"by nobody's clock; it must not wait for ever", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, noon.Add(1000*time.Hour))), want{Acts: 1}},
+		"refused by a clock ahead":       {"clocks differ a little", []core.Policy{p}, []core.Target{sick}, repair(sick, p, attempts(1, noon.Add(time.Minute))), want{Refused: []core.Gate{core.AttemptPause}}},
 		"no room":                        {"it has its place, and there is none", []core.Policy{policy("p", []int{0}, maxInFlight(core.Count(0)))}, []core.Target{sick}, repair(sick, p), want{Refused: []core.Gate{core.InFlightLimit}}},
 		"ended":                          {"the past", []core.Policy{policy("p", []int{0}, paused)}, []core.Target{sick}, repair(sick, p, ended(noon)), want{Refused: []core.Gate{core.PolicyPaused}}},
 	}
@@ -126,6 +128,7 @@ func TestNumbersGoOn(t *testing.T) {
 		"a name without dash":  {[]core.Repair{repair(m, p, ended(noon), func(r *core.Repair) { r.Name = "5" })}, 6},
 		"of another target":    {[]core.Repair{repair(machine("n"), p, number(9), ended(noon))}, 1},
 		"no number to be had":  {[]core.Repair{repair(m, p, ended(noon), func(r *core.Repair) { r.Name = "" })}, 1},
+		"the last of all":      {[]core.Repair{repair(m, p, ended(noon), func(r *core.Repair) { r.Name = "m-9223372036854775807" })}, 1},
 		"a number that is big": {[]core.Repair{repair(m, p, ended(noon), func(r *core.Repair) { r.Name = "m-99999999999999999999" })}, 1},
 	}
 	for sentence, c := range cases {

@@ -79,10 +79,13 @@ func RepairName(target ID, number int) string {
 	return stem + "-" + hex.EncodeToString(sum[:4]) + "-" + strconv.Itoa(number)
 }
 
+// mostNumber bounds the numbers that are taken for ours, so that there is always a next one.
+const mostNumber = 1 << 30
+
 // number is the number in a repair's name, and 0 when the name is not one of ours.
 func (r *Repair) number() int {
 	n, err := strconv.Atoi(r.Name[strings.LastIndexByte(r.Name, '-')+1:])
-	if err != nil {
+	if err != nil || n > mostNumber {
 		return 0
 	}
 	return max(0, n)

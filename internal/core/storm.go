@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // DefaultStormCooldown applies where a policy sets none. Nodes that return after a fault which they
 // shared report themselves within seconds of each other.
@@ -35,6 +38,9 @@ func (o Opening) coolDown(cooldown time.Duration, unhealthy int, now time.Time) 
 		o.Last, o.Unhealthy = now, unhealthy
 	}
 	resume := o.Last.Add(cooldown)
+	if cooldown > math.MaxInt64/longestCooldown {
+		return o, resume // the bound is beyond what a duration can be
+	}
 	if bound := o.First.Add(longestCooldown * cooldown); bound.Before(resume) {
 		resume = bound
 	}

@@ -39,6 +39,18 @@ func TestStormCooldown(t *testing.T) {
 	}
 }
 
+// TestStormCooldownOfAges: the bound of a cooldown that is longer than time can count is no time at all.
+func TestStormCooldownOfAges(t *testing.T) {
+	opened := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, cooldown := range []time.Duration{25 * year, 30 * year, 49 * year, 1<<63 - 1} {
+		if _, resume := (Opening{opened, opened, 2}).coolDown(cooldown, 2, opened); !resume.Equal(opened.Add(cooldown)) {
+			t.Errorf("a cooldown of %s ends at %s", cooldown, resume)
+		}
+	}
+}
+
+const year = 365 * 24 * time.Hour
+
 func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fleet := Fleet{Observed: Yes, Targets: []Target{{

@@ -88,7 +88,7 @@ func (w *twin) retry(target, lead int) int {
 	t := &w.fleet.Targets[target]
 	since := w.now
 	for _, v := range w.world.decide().Verdicts {
-		if v.Target == target && v.Policy == lead && !v.Since.IsZero() {
+		if v.Target == target && v.Policy == lead && !v.Since.IsZero() && v.Since.Before(w.now) {
 			since = v.Since
 		}
 	}
