@@ -214,7 +214,11 @@ func (c *Client) Amend(ctx context.Context, r core.Repair, text string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	object := &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+	// The answer must not be decoded to a type that somebody else's nonsense does not fit.
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(repairKind)
+	object.SetNamespace(r.Namespace)
+	object.SetName(r.Name)
 	err = c.Writer.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patching the status of Repair %s/%s: %w", r.Namespace, r.Name, err)

@@ -11,11 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestBadHealthCheckIsRefused: what a schema can refuse is refused when it is applied, and the
@@ -104,23 +102,6 @@ func badAnnotation(f *fleet) {
 	})
 	f.annotate(f.check("broken"), v1beta1.MaxInFlightAnnotation, "2")
 	f.wantMachines()
-}
-
-// repairMadeByHand: a Repair that somebody writes, with times as people write them, is one among others.
-func repairMadeByHand(f *fleet) {
-	f.machine("a", machineOptions{phase: "Failed"})
-	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a")
-	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(m), m); err != nil {
-		f.t.Fatalf("reading the machine: %v", err)
-	}
-	f.repair("a-by-hand", map[string]any{
-		"target": map[string]any{"kind": "Machine", "namespace": f.namespace, "name": "a", "uid": string(m.GetUID())},
-		"policy": map[string]any{"kind": "MachineHealthCheck", "namespace": f.namespace, "name": "nobody", "uid": "none"},
-		"reason": "Because", "ladder": []any{map[string]any{"remedy": "Hammer"}}, "startedAt": "2026-08-03T12:00:00Z",
-	}, nil)
-	f.healthCheck("example", nil, readyCheck())
-	f.wantMachines()
-	f.wantRepairs("a Withdrawn", "a Succeeded")
 }
 
 // repair creates a Repair as somebody would who has read about them.

@@ -1,11 +1,14 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -150,10 +153,25 @@ func (f *fleet) unreadableRepairs(prefix string) map[string]string {
 	return said
 }
 
+// repairMadeByHand makes one of a machine, with times as people write them and an end that nobody has.
+func (f *fleet) repairMadeByHand(machine string) {
+	f.t.Helper()
+	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
+	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(m), m); err != nil {
+		f.t.Fatalf("reading the machine: %v", err)
+	}
+	f.repair("by-hand", map[string]any{
+		"target": map[string]any{"kind": "Machine", "namespace": f.namespace, "name": machine, "uid": string(m.GetUID())},
+		"policy": "nobody", "ladder": 1 << 62, "startedAt": "2026-08-03T12:00:00Z",
+	}, map[string]any{"phase": []any{}, "attempts": 1, "lastAttempt": "9999-12-31T23:59:59Z"})
+}
+
 func (f *fleet) aroundUnreadableRepairs() {
-	f.healthCheck("good", unlimited(), readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
+	f.repairMadeByHand("a")
+	f.healthCheck("good", unlimited(), readyCheck())
 	f.wantMachines()
+	f.wantPhase("by-hand", "Withdrawn")
 	said := f.unreadableRepairs("late")
 	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
 	f.wantMachines()
@@ -167,4 +185,19 @@ func (f *fleet) aroundUnreadableRepairs() {
 
 func unlimited() map[string]string {
 	return map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}
+}
+
+// wantPhase waits until a Repair has a phase.
+func (f *fleet) wantPhase(repair, phase string) {
+	f.t.Helper()
+	f.Eventually(f.t, "phase of "+repair, func(ctx context.Context) error {
+		r := object("fettle.io/v1alpha1", "Repair", f.namespace, repair)
+		if err := f.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if have, _, _ := unstructured.NestedString(r.Object, "status", "phase"); have != phase {
+			return fmt.Errorf("it is %q, want %q", have, phase)
+		}
+		return nil
+	})
 }

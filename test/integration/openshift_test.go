@@ -46,7 +46,6 @@ func TestMachineHealthCheck(t *testing.T) {
 		"removed-check":  deletedHealthCheckEndsTheCheck,
 		"recovered":      recoveryBeforeTheTimeout,
 		"bad-annotation": badAnnotation,
-		"hand-made":      repairMadeByHand,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,10 @@ type RepairSpec struct {
 	// +listType=atomic
 	// +required
 	Ladder []RepairStep `json:"ladder"`
-	// startedAt is when the repair was decided.
+	// startedAt is when the repair was decided, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
 	// retry counts the replacements in the same pool that failed in a row before this repair.
@@ -139,7 +142,10 @@ type RepairStatus struct {
 	// attempts counts the calls of the remedy that were refused.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
-	// lastAttempt is the last call that was refused, and lastError what it was refused with.
+	// lastAttempt is when the last refused call was made, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +optional
 	LastAttempt *metav1.MicroTime `json:"lastAttempt,omitempty"`
 	// lastError is what the last refused call was refused with.
