@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,42 +17,98 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestBadHealthCheckIsRefused: what a schema can refuse is refused when it is applied, and the
-// message names the field.
-func TestBadHealthCheckIsRefused(t *testing.T) {
+// TestNonsenseIsRefused: what a schema can refuse is refused when it is applied, and the message names the
+// field and says what to give.
+func TestNonsenseIsRefused(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	f := newFleet(t, c, "bad")
-	refused := map[string]struct{ spec, field string }{
-		"a percentage above 100":              {`maxUnhealthy: 101%`, "maxUnhealthy"},
-		"a negative percentage":               {`maxUnhealthy: "-1%"`, "maxUnhealthy"},
-		"a negative number":                   {`maxUnhealthy: -1`, "maxUnhealthy"},
-		"a number beyond all fleets":          {`maxUnhealthy: 99999999999`, "maxUnhealthy"},
-		"a word for a number":                 {`maxUnhealthy: many`, "maxUnhealthy"},
-		"a fraction":                          {`maxUnhealthy: "1.5"`, "maxUnhealthy"},
-		"a startup timeout without unit":      {`nodeStartupTimeout: "10"`, "nodeStartupTimeout"},
-		"a startup timeout that only ends ok": {`nodeStartupTimeout: "x10m"`, "nodeStartupTimeout"},
-		"a startup timeout beyond all time":   {`nodeStartupTimeout: "99999999999h"`, "nodeStartupTimeout"},
-		"a negative startup timeout":          {`nodeStartupTimeout: "-10m"`, "nodeStartupTimeout"},
-		"a condition timeout in words":        {`unhealthyConditions: [{type: Ready, status: "False", timeout: "5 minutes"}]`, "timeout"},
-		"a condition timeout beyond all time": {`unhealthyConditions: [{type: Ready, status: "False", timeout: "99999999999h"}]`, "timeout"},
-		"a condition without type":            {`unhealthyConditions: [{status: "False", timeout: 5m}]`, "type"},
-		"a condition with an empty status":    {`unhealthyConditions: [{type: Ready, status: "", timeout: 5m}]`, "status"},
-		"no conditions in the list":           {`unhealthyConditions: []`, "unhealthyConditions"},
-		"an unknown operator":                 {`selector: {matchExpressions: [{key: a, operator: exists}]}`, "operator"},
-		"In without values":                   {`selector: {matchExpressions: [{key: a, operator: In}]}`, "at least one value"},
-		"Exists with values":                  {`selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}`, "values"},
-		"a selector that is a list":           {`selector: [a]`, "selector"},
-	}
-	for reason, tc := range refused {
+	for _, tc := range refusedSpecs() {
 		err := f.tryHealthCheck("bad", nil, tc.spec)
 		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-			t.Errorf("%s: want it refused, got %v", reason, err)
+			t.Errorf("%.200s: want it refused, got %v", tc.spec, err)
+			_ = f.Delete(cluster.Context(t), f.check("bad"))
 			continue
 		}
-		if !strings.Contains(err.Error(), tc.field) {
-			t.Errorf("%s: the message does not name %s: %v", reason, tc.field, err)
+		for _, words := range tc.says {
+			if !strings.Contains(err.Error(), words) {
+				t.Errorf("%.200s: the message does not say %q: %.500s", tc.spec, words, err)
+			}
+		}
+	}
+	f.refusesRepairs()
+}
+
+type refused struct {
+	spec string
+	says []string
+}
+
+// refusedSpecs are values of the wrong type, sign, size and encoding for every field.
+func refusedSpecs() []refused {
+	var all []refused
+	add := func(format string, values []string, says ...string) {
+		for _, value := range values {
+			all = append(all, refused{fmt.Sprintf(format, value), says})
+		}
+	}
+	types := func(but ...string) []string {
+		return slices.DeleteFunc([]string{`true`, `7`, `1.5`, `"word"`, `[a]`, `[]`, `{a: b}`, `{}`}, func(v string) bool { return slices.Contains(but, v) })
+	}
+	huge := `"` + strings.Repeat("9", 1<<20) + `"`
+	amounts := []string{
+		`101%`, `"-1%"`, `-1`, `99999999999`, `many`, `"1.5"`, `"4 0%"`, `"40 %"`, `１０%`, `"0x10"`, `"1e2"`, `""`, `" "`, `"%"`, `"+1"`, `9223372036854775808`,
+		`-9223372036854775808`, `1e308`, `"1\n"`, `"1\u202e"`, `∞`, huge,
+	}
+	add(`maxUnhealthy: %s`, append(amounts, types(`7`)...), "maxUnhealthy")
+	add(`maxUnhealthy: %s`, []string{`101%`, `-1`, `many`, `１０%`, `""`}, "spec.maxUnhealthy", "a percentage from 0% to 100%, such as 40%")
+	durations := []string{
+		`"10"`, `x10m`, `99999999999h`, `999999999h`, `"-10m"`, `"5 minutes"`, `"5 m"`, `1d`, `∞`, `""`, `1e3s`, `"+5m"`, `1h-5m`, `５m`, `"5m\n"`, `"0 whatever"`, huge,
+	}
+	add(`nodeStartupTimeout: %s`, append(durations, types()...), "spec.nodeStartupTimeout")
+	add(`nodeStartupTimeout: %s`, []string{`"10"`, `1d`, `"-10m"`, `"5 m"`}, "a duration such as 300s, 10m or 1h30m")
+	add(`unhealthyConditions: [{type: Ready, status: "False", timeout: %s}]`, append(durations, types()...), "spec.unhealthyConditions[0].timeout")
+	add(`unhealthyConditions: [{type: Ready, status: "False", timeout: %s}]`, []string{`"10"`, `1d`, `"-10m"`}, "a duration such as 300s, 10m or 1h30m")
+	add(`unhealthyConditions: [{type: %s, status: "False"}]`, append(types(`"word"`), `""`, `null`, huge), "type")
+	add(`unhealthyConditions: [{type: Ready, status: %s}]`, append(types(`"word"`), `""`, `null`, huge), "status")
+	add(`unhealthyConditions: [{status: "False"%s}]`, []string{``}, "spec.unhealthyConditions[0].type")
+	add(`unhealthyConditions: %s`, append(types(), `[7]`, `[null]`, `[{}]`, `[`+strings.Repeat(`{type: a, status: b},`, 101)+`]`), "unhealthyConditions")
+	add(`selector: %s`, types(`{}`, `{a: b}`), "selector")
+	add(`selector: {matchLabels: %s}`, types(`{}`, `{a: b}`), "selector.matchLabels")
+	add(`selector: {matchLabels: {role: %s}}`, types(`"word"`), "selector.matchLabels")
+	add(`selector: {matchExpressions: %s}`, types(`[]`), "selector.matchExpressions")
+	add(`selector: {matchExpressions: [{key: %s, operator: Exists}]}`, types(`"word"`), "selector.matchExpressions[0].key")
+	add(`selector: {matchExpressions: [{key: a, operator: %s}]}`, append(types(), `exists`, `""`, `=`), "operator")
+	add(`selector: {matchExpressions: [{key: a, operator: In%s}]}`, []string{``, `, values: []`}, "at least one value")
+	add(`selector: {matchExpressions: [{key: a, operator: %s, values: [b]}]}`, []string{`Exists`, `DoesNotExist`}, "take no values")
+	add(`selector: {matchExpressions: [{key: a, operator: In, values: %s}]}`, types(`[a]`, `[]`), "values")
+	add(`remediationTemplate: %s`, types(`{}`, `{a: b}`), "remediationTemplate")
+	add(`remediationTemplate: {name: %s}`, types(`"word"`), "remediationTemplate.name")
+	return all
+}
+
+// refusesRepairs: a Repair that typed clients can't read is refused.
+func (f *fleet) refusesRepairs() {
+	f.t.Helper()
+	reference := map[string]any{"kind": "Machine", "name": "m", "uid": "u"}
+	for _, tc := range []struct {
+		field string
+		value any
+	}{
+		{"startedAt", "2026-08-03T12:00:00Z"}, {"startedAt", "yesterday"}, {"startedAt", 5}, {"startedAt", nil}, {"retry", -1}, {"retry", 1 << 40},
+		{"target", "m"}, {"target", map[string]any{"kind": "Machine", "name": "m"}}, {"target", map[string]any{"kind": "", "name": "m", "uid": "u"}},
+		{"policy", []any{}}, {"owner", 7}, {"ladder", []any{}}, {"ladder", []any{map[string]any{"remedy": ""}}}, {"reason", ""}, {"unhealthySince", "long"},
+	} {
+		r := object("fettle.io/v1alpha1", "Repair", f.namespace, "by-hand")
+		spec := map[string]any{
+			"target": reference, "policy": reference, "reason": "Because", "ladder": []any{map[string]any{"remedy": "Hammer"}}, "startedAt": "2026-08-03T12:00:00.000000Z",
+		}
+		spec[tc.field] = tc.value
+		r.Object["spec"] = spec
+		err := f.Create(cluster.Context(f.t), r)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.field) {
+			f.t.Errorf("%s: %v: want it refused by its name, got %v", tc.field, tc.value, err)
 		}
 	}
 }

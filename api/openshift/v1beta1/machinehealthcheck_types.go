@@ -91,15 +91,13 @@ type MachineHealthCheckSpec struct {
 	// never stops repairs.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]{1,9})$"
-	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 0 && self <= 999999999)",message="maxUnhealthy must not be negative: give a number such as 2 or a percentage such as 40%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^((100|[0-9]{1,2})%|[0-9]{1,9})$') : (self >= 0 && self <= 999999999)",message="maxUnhealthy must be a number from 0 to 999999999, such as 2, or a percentage from 0% to 100%, such as 40%"
 	// +optional
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 	// nodeStartupTimeout is how long a machine may take until its node joins. "0" means for ever.
 	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$"
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self == '0' || duration(self) >= duration('0s')",message="nodeStartupTimeout must be a duration such as 10m or 1h30m, or 0 for no timeout"
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') && duration(self) >= duration('0s'))",message="nodeStartupTimeout must be a duration such as 300s, 10m or 1h30m, up to 2562047h, or \"0\" for no timeout"
 	// +optional
 	NodeStartupTimeout *Duration `json:"nodeStartupTimeout,omitempty"`
 	// remediationTemplate refers to a template of an object that asks an outside remediator to
@@ -122,9 +120,8 @@ type UnhealthyCondition struct {
 	// +required
 	Status string `json:"status"`
 	// timeout is how long the condition must have had the status; 0 when absent.
-	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$"
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self == '0' || duration(self) >= duration('0s')",message="timeout must be a duration such as 300s or 5m"
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') && duration(self) >= duration('0s'))",message="timeout must be a duration such as 300s, 10m or 1h30m, up to 2562047h"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 }
