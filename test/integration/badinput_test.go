@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // TestNonsenseIsRefused: what a schema can refuse is refused when it is applied, and the message names the
@@ -186,60 +184,3 @@ func (f *fleet) requestsAbout() []cluster.Request {
 	}
 	return about
 }
-
-// TestLenientDefinition: on a cluster whose own definition of the kind lets more through, nonsense
-// becomes a condition on the object, and breaks nothing.
-func TestLenientDefinition(t *testing.T) {
-	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.Apply(t, lenientDefinition)
-	c.InstallFettle(t)
-	c.StartFettle(t)
-	f := newFleet(t, c, "lenient")
-	f.machine("a", machineOptions{phase: "Failed"})
-	nonsense := map[string]string{
-		"bad-percent":   `maxUnhealthy: a%`,
-		"bad-number":    `maxUnhealthy: 99999999999`,
-		"bad-timeout":   `nodeStartupTimeout: 0 whatever`,
-		"bad-condition": `unhealthyConditions: [{type: Ready, status: "False", timeout: soon}]`,
-		"bad-operator":  `selector: {matchExpressions: [{key: role, operator: Near}]}`,
-		"bad-type":      `unhealthyConditions: 7`,
-	}
-	for name, spec := range nonsense {
-		f.healthCheck(name, nil, spec)
-	}
-	for name := range nonsense {
-		f.wantEvent(name, v1beta1.InvalidSpecReason)
-	}
-	f.keepsMachines("a")
-	for name := range nonsense {
-		if err := f.Delete(cluster.Context(t), f.check(name)); err != nil {
-			t.Fatalf("deleting %s: %v", name, err)
-		}
-	}
-	f.machine("b", machineOptions{})
-	f.setCondition("b", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
-	f.healthCheck("fine", nil, readyCheck())
-	f.wantMachines()
-}
-
-const lenientDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: machinehealthchecks.machine.openshift.io}
-spec:
-  group: machine.openshift.io
-  names: {kind: MachineHealthCheck, listKind: MachineHealthCheckList, plural: machinehealthchecks, singular: machinehealthcheck}
-  scope: Namespaced
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`

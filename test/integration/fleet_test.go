@@ -268,22 +268,23 @@ func (f *fleet) wantEvent(name, reason string) {
 	})
 }
 
-// wantEventSaying waits for an event about an object whose note has these words.
-func (f *fleet) wantEventSaying(name, reason, words string) {
+// wantEventsSaying waits for an event of a reason about each of these objects, whose note has these words.
+func (f *fleet) wantEventsSaying(reason string, words map[string]string) {
 	f.t.Helper()
-	f.Eventually(f.t, "event "+reason+" about "+name, func(ctx context.Context) error {
+	f.Eventually(f.t, "events "+reason, func(ctx context.Context) error {
 		var list eventsv1.EventList
 		if err := f.List(ctx, &list, client.InNamespace(f.namespace)); err != nil {
 			return err
 		}
-		var notes []string
+		missing := maps.Clone(words)
 		for i := range list.Items {
-			if e := &list.Items[i]; e.Regarding.Name == name && e.Reason == reason {
-				notes = append(notes, e.Note)
+			e := &list.Items[i]
+			if want, waits := missing[e.Regarding.Name]; waits && e.Reason == reason && strings.Contains(e.Note, want) {
+				delete(missing, e.Regarding.Name)
 			}
 		}
-		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, words) }) {
-			return fmt.Errorf("want a note with %q, have %q", words, notes)
+		if len(missing) > 0 {
+			return fmt.Errorf("%d of %d are missing: %v", len(missing), len(words), missing)
 		}
 		return nil
 	})

@@ -3,8 +3,10 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +33,10 @@ func TestNonsense(t *testing.T) {
 	repairs.unreadableRepairs("early")
 	c.StartFettle(t)
 	t.Run("machines", func(t *testing.T) { machines.in(t).aroundUnreadableMachines(early) })
+	checks := newFleet(t, c, "checks")
+	t.Run("health checks", func(t *testing.T) { checks.in(t).aroundBrokenHealthChecks() })
+	nodes := newFleet(t, c, "nodes")
+	t.Run("nodes", func(t *testing.T) { nodes.in(t).aroundOddNodes() })
 	t.Run("repairs", func(t *testing.T) { repairs.in(t).aroundUnreadableRepairs() })
 }
 
@@ -69,6 +75,7 @@ func unreadable() map[string]struct {
 		"updated-word":      {map[string]any{"phase": "Failed", "lastUpdated": "yesterday"}, `status.lastUpdated is "yesterday"`},
 		"updated-number":    {map[string]any{"phase": "Failed", "lastUpdated": 1e18}, "status.lastUpdated"},
 		"updated-far":       {map[string]any{"phase": "Failed", "lastUpdated": "99999-01-01T00:00:00Z"}, "status.lastUpdated"},
+		"updated-small":     {map[string]any{"phase": "Failed", "lastUpdated": "2026-08-03t12:00:00z"}, "status.lastUpdated"},
 		"updated-no-zone":   {map[string]any{"phase": "Failed", "lastUpdated": "2026-08-03 12:00:00"}, "status.lastUpdated"},
 		"node-word":         {map[string]any{"phase": "Failed", "nodeRef": "worker-1"}, `status.nodeRef is "worker-1"`},
 		"node-list":         {map[string]any{"phase": "Failed", "nodeRef": []any{"worker-1"}}, "status.nodeRef"},
@@ -108,10 +115,11 @@ func (f *fleet) aroundUnreadableMachines(early []string) {
 	f.machine("good-late", machineOptions{phase: "Failed"})
 	f.wantRepairs("good-early Succeeded", "good-late Succeeded")
 	f.wantMachines(append(early, late...)...)
+	said := map[string]string{}
 	for name, tc := range unreadable() {
-		f.wantEventSaying("late-"+name, "MachineUnreadable", tc.says)
-		f.wantEventSaying("early-"+name, "MachineUnreadable", tc.says)
+		said["late-"+name], said["early-"+name] = tc.says, tc.says
 	}
+	f.wantEventsSaying("MachineUnreadable", said)
 	f.comesToRest()
 	f.wantMachines(append(early, late...)...)
 }
@@ -175,11 +183,8 @@ func (f *fleet) aroundUnreadableRepairs() {
 	said := f.unreadableRepairs("late")
 	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
 	f.wantMachines()
-	for name, says := range said {
-		f.wantEventSaying(name, "RepairUnreadable", says)
-	}
-	f.wantEventSaying("early-spec-word", "RepairUnreadable", "it is ignored")
-	f.wantEventSaying("early-started-word", "RepairUnreadable", "what can be read of it counts")
+	said["early-spec-word"], said["early-started-word"] = "it is ignored", "what can be read of it counts"
+	f.wantEventsSaying("RepairUnreadable", said)
 	f.comesToRest()
 }
 
@@ -200,4 +205,146 @@ func (f *fleet) wantPhase(repair, phase string) {
 		}
 		return nil
 	})
+}
+
+// followed tells whether nonsense that Fettle's own definition refuses makes sense enough to be followed
+// where another lets it in: as today's controller does, or since it selects or matches nothing.
+func followed(spec string) bool {
+	for _, fragment := range []string{
+		`timeout: ""`, `Timeout: ""`, `"+5m"`, `type: "999`, `status: "999`, `unhealthyConditions: []`, `{type: a, status: b},{type`,
+	} {
+		if strings.Contains(spec, fragment) {
+			return true
+		}
+	}
+	return spec == `maxUnhealthy: -1`
+}
+
+// aroundBrokenHealthChecks: each that can't be followed says so, once, and holds what it selects; the others
+// in the namespace go on.
+func (f *fleet) aroundBrokenHealthChecks() {
+	f.machine("pet", machineOptions{phase: "Failed", labels: map[string]string{"role": "pet"}})
+	said := map[string]string{}
+	for i, tc := range refusedSpecs() {
+		if followed(tc.spec) {
+			continue
+		}
+		name, spec := fmt.Sprintf("spec-%d", i), tc.spec
+		if !strings.HasPrefix(spec, "selector") {
+			spec = "selector: {matchLabels: {role: pet}}\n" + spec
+		}
+		f.healthCheck(name, nil, spec)
+		said[name] = tc.field()
+	}
+	i := 0
+	for annotation, values := range badAnnotations() {
+		for _, value := range values {
+			name := fmt.Sprintf("annotation-%d", i)
+			f.healthCheck(name, map[string]string{annotation: value}, "selector: {matchLabels: {role: pet}}")
+			said[name] = annotation
+			i++
+		}
+	}
+	f.healthCheck("good", nil, readyCheck())
+	f.machine("worker", machineOptions{phase: "Failed"})
+	f.wantMachines("pet")
+	f.wantEventsSaying(v1beta1.InvalidSpecReason, said)
+	f.wantInvalid(said)
+	f.scribble("good")
+	f.comesToRest()
+	f.wantStatus("good", 0, 0, 0, "")
+	f.wantMachines("pet")
+}
+
+// field is the field that a message must name, as far as its path is the same for all who read it.
+func (r refused) field() string {
+	if strings.HasPrefix(r.spec, "selector") {
+		return "spec.selector"
+	}
+	field, _, _ := strings.Cut(r.spec, ":")
+	return "spec." + field
+}
+
+// badAnnotations are values that no schema can refuse.
+func badAnnotations() map[string][]string {
+	odd := []string{"", " ", "many", "-1", "1.5", "１", "∞", "1\n2", "\u202e1", strings.Repeat("9", 100_000)}
+	durations := append(slices.Clone(odd), "10", "5 m", "1d", "-5m", "99999999999h")
+	return map[string][]string{
+		v1beta1.MaxInFlightAnnotation:   append(slices.Clone(odd), "101%", "-1%", "40 %", "Unlimited"),
+		v1beta1.DryRunAnnotation:        append(slices.Clone(odd), "True", "yes", "1"),
+		v1beta1.BackoffBaseAnnotation:   append(slices.Clone(durations), "0s"),
+		v1beta1.BackoffLimitAnnotation:  append(slices.Clone(durations), "0s"),
+		v1beta1.StormCooldownAnnotation: durations,
+	}
+}
+
+// wantInvalid waits until each health check has a condition that names what is wrong.
+func (f *fleet) wantInvalid(said map[string]string) {
+	f.t.Helper()
+	f.Eventually(f.t, "conditions InvalidSpec", func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("machine.openshift.io/v1beta1")
+		list.SetKind("MachineHealthCheckList")
+		if err := f.List(ctx, list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			conditions, _, _ := unstructured.NestedSlice(list.Items[i].Object, "status", "conditions")
+			words, broken := said[list.Items[i].GetName()]
+			if have := fmt.Sprint(conditions); broken && (!strings.Contains(have, "InvalidSpec") || !strings.Contains(have, words) || len(have) > 4096) {
+				return fmt.Errorf("%s: want %q, have %.300s", list.Items[i].GetName(), words, have)
+			}
+		}
+		return nil
+	})
+}
+
+// scribble writes into a status what is none.
+func (f *fleet) scribble(name string) {
+	f.t.Helper()
+	for _, status := range []any{"fine", []any{1}, map[string]any{"conditions": 7, "expectedMachines": "many"}} {
+		f.Eventually(f.t, "scribbling", func(ctx context.Context) error {
+			check := f.check(name)
+			if err := f.Get(ctx, client.ObjectKeyFromObject(check), check); err != nil {
+				return err
+			}
+			check.Object["status"] = status
+			return f.Status().Update(ctx, check)
+		})
+	}
+}
+
+// aroundOddNodes: what a node says of its conditions is believed only as far as it makes sense.
+func (f *fleet) aroundOddNodes() {
+	at := func(status, since string) map[string]any {
+		return map[string]any{"type": "Ready", "status": status, "lastTransitionTime": since}
+	}
+	const longAgo = "2020-01-01T00:00:00Z"
+	nodes := map[string]struct {
+		conditions []any
+		stays      bool
+	}{
+		"year-9999":    {[]any{at("False", "9999-12-31T23:59:59Z")}, true},
+		"year-1":       {[]any{at("False", "0001-01-01T00:00:00Z")}, true},
+		"no-time":      {[]any{map[string]any{"type": "Ready", "status": "False"}}, true},
+		"in-an-hour":   {[]any{at("False", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))}, true},
+		"odd-status":   {[]any{at("false", longAgo), map[string]any{"type": "ready", "status": "False", "lastTransitionTime": longAgo}}, true},
+		"long-type":    {[]any{map[string]any{"type": strings.Repeat("x", 100_000), "status": "\u202e\x00", "lastTransitionTime": longAgo}}, true},
+		"year-0":       {[]any{at("False", "0000-01-01T00:00:00Z")}, false},
+		"year-1000":    {[]any{at("Unknown", "1000-01-01T00:00:00Z")}, false},
+		"other-clocks": {[]any{at("False", "2020-01-01T00:00:00+14:00")}, false},
+	}
+	var stay []string
+	for name, tc := range nodes {
+		f.machine(name, machineOptions{noNode: true})
+		f.create(object("v1", "Node", "", f.nodeName(name)))
+		f.patchStatus(object("v1", "Node", "", f.nodeName(name)), map[string]any{"conditions": tc.conditions})
+		if tc.stays {
+			stay = append(stay, name)
+		}
+	}
+	f.healthCheck("good", unlimited(), readyCheck())
+	f.wantMachines(stay...)
+	f.comesToRest()
+	f.wantMachines(stay...)
 }
