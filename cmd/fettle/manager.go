@@ -176,7 +176,8 @@ func trim(obj any) (any, error) {
 }
 
 // newScheme has the kinds that are read and written as Go types. Of core/v1 it has the lean ones alone:
-// leader election and events bring clients of their own.
+// leader election and events bring clients of their own. A manager that is given a LeaderElectionConfig
+// would add the stock ones, and panic.
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(s))

@@ -2,6 +2,7 @@ package openshift
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 
@@ -301,6 +303,26 @@ func meddle(m *Machine) {
 	}
 	if m.Owner != nil {
 		m.Owner.Name = "changed"
+	}
+}
+
+// BenchmarkDecode compares what a machine costs to decode, lean and whole.
+func BenchmarkDecode(b *testing.B) {
+	s := aStock("m", annotated("note", strings.Repeat("x", 300)))
+	s.Spec = map[string]any{"providerSpec": map[string]any{"value": map[string]any{"image": strings.Repeat("x", 800)}}}
+	s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":"` + strings.Repeat("x", 1500) + `"}`)}}
+	body, err := json.Marshal(s)
+	if err != nil {
+		b.Fatalf("encoding: %v", err)
+	}
+	for name, into := range map[string]func() any{"whole": func() any { return &stock{} }, "lean": func() any { return &Machine{} }} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = utiljson.Unmarshal(body, into())
+			}
+		})
 	}
 }
 
