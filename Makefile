@@ -82,8 +82,11 @@ test-unit: ## Run only the fast tests
 	@go test ./api/... ./internal/... ./cmd/...
 
 .PHONY: fuzz
-fuzz: ## Look for inputs that break a promise of the core, for FUZZTIME (60s)
-	@go test ./internal/core -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME)
+fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60s)
+	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z]+' internal | while IFS=: read -r file _ target; do \
+		echo "$${target#func } in $$(dirname $$file)"; \
+		go test ./$$(dirname $$file) -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null; \
+	done
 
 ##@ Write and check
 

@@ -1,11 +1,18 @@
 package openshift
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 // words are field names, and values that mean something, of a health check.
@@ -81,4 +88,82 @@ func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 		f.putCheck(u)
 		f.snapshot(none)
 	})
+}
+
+// FuzzReadHealthCheck: whatever a definition lets in is either followed, within bounds that make sense,
+// or told and not followed.
+func FuzzReadHealthCheck(f *testing.F) {
+	for _, cases := range []map[string]nonsense{unfollowable(), wronglyTyped()} {
+		for _, tc := range cases {
+			if spec, err := yaml.ToJSON([]byte(tc.spec)); err == nil && len(spec) < 1000 {
+				f.Add(spec, []byte(`{}`), tc.annotations[v1beta1.MaxInFlightAnnotation])
+			}
+		}
+	}
+	for _, seed := range [][3]string{
+		{`{}`, `{}`, "25%"}, {`null`, `null`, "unlimited"}, {`[]`, `"x"`, "1h"}, {`{"maxUnhealthy":-3}`, `{"conditions":7}`, "true"},
+		{`{"selector":{"matchLabels":{"role":"worker"}},"maxUnhealthy":"40%","nodeStartupTimeout":"2562047h"}`, `{"conditions":[{"type":"RemediationAllowed","status":"False"}]}`, "2562047h"},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]), seed[2])
+	}
+	f.Fuzz(func(t *testing.T, spec, status []byte, word string) {
+		if !json.Valid(spec) || !json.Valid(status) {
+			return
+		}
+		for _, annotation := range []string{
+			"", v1beta1.MaxInFlightAnnotation, v1beta1.DryRunAnnotation, v1beta1.StormCooldownAnnotation, v1beta1.BackoffBaseAnnotation,
+			v1beta1.BackoffLimitAnnotation, v1beta1.RemediationStrategyAnnotation, v1beta1.PausedAnnotation,
+		} {
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			for field, text := range map[string][]byte{"spec": spec, "status": status} {
+				var value any
+				if err := json.Unmarshal(text, &value); err != nil {
+					return
+				}
+				u.Object[field] = value
+			}
+			u.SetName("check")
+			u.SetNamespace("machines")
+			if annotation != "" {
+				u.SetAnnotations(map[string]string{annotation: word})
+			}
+			h := readHealthCheck(u)
+			wantToldOrSane(t, h)
+			wantNothingRepairedWithAProblem(t, h)
+		}
+	})
+}
+
+func wantToldOrSane(t *testing.T, h *healthCheck) {
+	t.Helper()
+	p := h.policy
+	if len(p.Problem) > mostSaid+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
+		t.Errorf("the problem can't be told: %q", p.Problem)
+	}
+	if p.Problem != "" {
+		return
+	}
+	sane := p.Criteria.NodeStartup >= 0 && p.StormCooldown >= 0 && p.Backoff.Base > 0 && p.Backoff.Base <= p.Backoff.Limit && p.MaxInFlight.Number >= 0 &&
+		(!p.MaxInFlight.Percent || p.MaxInFlight.Number <= 100) && (!p.ShortCircuit.MaxUnhealthy.Percent || p.ShortCircuit.MaxUnhealthy.Number <= 100)
+	for _, c := range p.Criteria.Conditions {
+		sane = sane && c.Type != "" && c.Status != "" && c.For >= 0
+	}
+	if !sane {
+		t.Errorf("followed although it makes no sense: %+v", p)
+	}
+}
+
+func wantNothingRepairedWithAProblem(t *testing.T, h *healthCheck) {
+	t.Helper()
+	p := h.policy
+	p.Members = []int{0}
+	failed := target(func(t *core.Target) { t.Failed, t.Node = true, core.Node{State: core.NodeAwaited} })
+	now := noon.Add(time.Hour)
+	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, Targets: []core.Target{failed}}, now)
+	if p.Problem != "" && len(d.Starts) > 0 {
+		t.Errorf("%q, and yet something is repaired", p.Problem)
+	}
+	if !d.NextAt.IsZero() && !d.NextAt.After(now) {
+		t.Errorf("it wakes at %s, which is no later than now", d.NextAt)
+	}
 }
