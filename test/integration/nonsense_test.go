@@ -35,6 +35,8 @@ func TestNonsense(t *testing.T) {
 	t.Run("machines", func(t *testing.T) { machines.in(t).aroundUnreadableMachines(early) })
 	checks := newFleet(t, c, "checks")
 	t.Run("health checks", func(t *testing.T) { checks.in(t).aroundBrokenHealthChecks() })
+	sane := newFleet(t, c, "sane")
+	t.Run("drawn", func(t *testing.T) { drawn(sane.in(t)) })
 	nodes := newFleet(t, c, "nodes")
 	t.Run("nodes", func(t *testing.T) { nodes.in(t).aroundOddNodes() })
 	t.Run("repairs", func(t *testing.T) { repairs.in(t).aroundUnreadableRepairs() })
@@ -250,7 +252,7 @@ func (f *fleet) aroundBrokenHealthChecks() {
 	f.wantMachines("pet")
 	f.wantEventsSaying(v1beta1.InvalidSpecReason, said)
 	f.wantInvalid(said)
-	f.scribble("good")
+	f.scribble("good", "fine", []any{1}, map[string]any{"conditions": 7, "expectedMachines": "many"})
 	f.comesToRest()
 	f.wantStatus("good", 0, 0, 0, "")
 	f.wantMachines("pet")
@@ -299,10 +301,10 @@ func (f *fleet) wantInvalid(said map[string]string) {
 	})
 }
 
-// scribble writes into a status what is none.
-func (f *fleet) scribble(name string) {
+// scribble writes into the status of a health check what may be none.
+func (f *fleet) scribble(name string, statuses ...any) {
 	f.t.Helper()
-	for _, status := range []any{"fine", []any{1}, map[string]any{"conditions": 7, "expectedMachines": "many"}} {
+	for _, status := range statuses {
 		f.Eventually(f.t, "scribbling", func(ctx context.Context) error {
 			check := f.check(name)
 			if err := f.Get(ctx, client.ObjectKeyFromObject(check), check); err != nil {
