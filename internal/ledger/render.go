@@ -5,6 +5,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 // render makes the Repair that records an entry, in the namespace of its target.
@@ -18,7 +19,7 @@ func render(e core.Entry) *v1alpha1.Repair {
 			Target:  v1alpha1.RepairTarget{ObjectReference: reference(e.Target.ID), Node: e.Target.Node.Name},
 			Policy:  reference(e.Policy.ID),
 			Reason:  e.Verdict.Reason.String(),
-			Message: e.Verdict.Text(),
+			Message: shortened(e.Verdict.Text()),
 			Retry:   int32(min(e.Retry, 1<<30)), //nolint:gosec // bounded on the same line
 			// Creation times are whole seconds, too coarse for back-off.
 			StartedAt: metav1.MicroTime{Time: e.Started},
@@ -28,13 +29,24 @@ func render(e core.Entry) *v1alpha1.Repair {
 		owner := reference(e.Target.Owner)
 		r.Spec.Owner = &owner
 	}
-	if !e.Verdict.Since.IsZero() {
+	if y := e.Verdict.Since.UTC().Year(); !e.Verdict.Since.IsZero() && y > 0 && y < 10000 {
 		r.Spec.UnhealthySince = &metav1.Time{Time: e.Verdict.Since}
 	}
 	for _, step := range e.Policy.Ladder {
 		r.Spec.Ladder = append(r.Spec.Ladder, v1alpha1.RepairStep{Remedy: step.Remedy})
 	}
 	return r
+}
+
+// mostText bounds a text, which may name a condition of any length: the API server refuses objects that
+// are too large, and what can't be recorded is not repaired.
+const mostText = 4096
+
+func shortened(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return legible.Cut(text, mostText) + "…"
 }
 
 func reference(id core.ID) v1alpha1.ObjectReference {
@@ -62,12 +74,12 @@ func progress(r core.Repair, text string) v1alpha1.RepairStatus {
 		s.LastAttempt = &metav1.MicroTime{Time: r.LastAttempt}
 	}
 	if r.Running() {
-		s.LastError = text
+		s.LastError = shortened(text)
 		s.Message = "the remedy was refused and is tried again after a pause"
 		return s
 	}
 	s.Phase = v1alpha1.RepairPhase(r.Outcome.String())
-	s.Message = text
+	s.Message = shortened(text)
 	s.FinishedAt = &metav1.Time{Time: r.Ended}
 	return s
 }

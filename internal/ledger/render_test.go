@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,6 +100,25 @@ func TestRepairLeavesOutWhatIsNotKnown(t *testing.T) {
 	for _, field := range []string{"owner", "unhealthySince", `"node"`, "lastAttempt", "finishedAt"} {
 		if strings.Contains(string(body), field) {
 			t.Errorf("%s is sent: %s", field, body)
+		}
+	}
+}
+
+// TestRepairIsWrittenWhateverTheNodeSays: nodes may carry times that JSON can't, and names without end.
+func TestRepairIsWrittenWhateverTheNodeSays(t *testing.T) {
+	for sentence, since := range map[string]time.Time{
+		"before the year 1": time.Unix(-1e18, 0), "beyond the year 9999": time.Unix(1e18, 0), "the year 0": time.Date(0, 6, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if r := render(anEntry(func(e *core.Entry) { e.Verdict.Since = since })); r.Spec.UnhealthySince != nil {
+			t.Errorf("%s: unhealthy since %v, which the API server refuses or which is no time", sentence, r.Spec.UnhealthySince)
+		}
+	}
+	long := strings.Repeat("ü", 1<<20)
+	r := render(anEntry(func(e *core.Entry) { e.Verdict.Criterion.Type = long }))
+	running, finished := progress(core.Repair{Attempts: 1}, long), progress(core.Repair{Ended: noon, Outcome: core.Succeeded}, long)
+	for _, text := range []string{r.Spec.Message, running.LastError, finished.Message} {
+		if len(text) > 5000 || len(text) < 1000 || !utf8.ValidString(text) {
+			t.Errorf("a text has %d bytes", len(text))
 		}
 	}
 }
