@@ -88,6 +88,7 @@ func TestNonsenseOnTheCommandLine(t *testing.T) {
 		"a negative retention":        {[]string{"--repair-retention=-1h"}, []string{"--repair-retention is -1h0m0s", "above zero"}},
 		"no repairs kept":             {[]string{"--repair-retention-count=0"}, []string{"--repair-retention-count is 0", "at least 1", "back-off"}},
 		"fewer than none kept":        {[]string{"--repair-retention-count=-5"}, []string{"--repair-retention-count is -5", "at least 1"}},
+		"a namespace that can't be":   {[]string{"--leader-election-namespace=Fettle System"}, []string{"--leader-election-namespace", "Fettle System"}},
 		"both at once":                {[]string{"--repair-retention=0s", "--repair-retention-count=0"}, []string{"--repair-retention is", "--repair-retention-count is"}},
 		"a retention without unit":    {[]string{"--repair-retention=24"}, []string{"--repair-retention", "24"}},
 		"a count in words":            {[]string{"--repair-retention-count=many"}, []string{"--repair-retention-count", "many"}},

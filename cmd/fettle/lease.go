@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -138,8 +139,8 @@ func (o *controllerOptions) checkElection() error {
 	if o.retryPeriod <= 0 || o.renewDeadline <= o.retryPeriod*12/10 {
 		problems = append(problems, fmt.Errorf("--leader-elect-retry-period is %s; it must be above zero, and 1.2 times as much less than --leader-elect-renew-deadline, %s", o.retryPeriod, o.renewDeadline))
 	}
-	if o.leaderElectionNamespace == "" {
-		problems = append(problems, errors.New("--leader-election-namespace is empty; it must name the namespace of the lease"))
+	if len(validation.IsDNS1123Label(o.leaderElectionNamespace)) > 0 {
+		problems = append(problems, fmt.Errorf("--leader-election-namespace is %q; it must name the namespace of the lease, such as fettle-system", o.leaderElectionNamespace))
 	}
 	return errors.Join(problems...)
 }
