@@ -91,7 +91,7 @@ func (m *Metrics) found(reports []core.PolicyReport) {
 	m.checks = checks
 }
 
-// happened takes in the deletions that were accepted.
+// happened takes in the deletions that were accepted, of which a storm tells several together.
 func (m *Metrics) happened(happenings []core.Happening) {
 	if m == nil {
 		return
@@ -100,7 +100,7 @@ func (m *Metrics) happened(happenings []core.Happening) {
 	defer m.mu.Unlock()
 	for _, h := range happenings {
 		if s := m.checks[checkName{h.Policy.Namespace, h.Policy.Name}]; s != nil && h.Kind == core.Begun {
-			s.deleted++
+			s.deleted += float64(max(1, len(h.Targets)))
 		}
 	}
 }

@@ -51,6 +51,8 @@ func TestTodaysSeries(t *testing.T) {
 	begun := core.Happening{Kind: core.Begun, Policy: report("a", 0, true).Policy.ID}
 	refused, stranger := begun, begun
 	refused.Kind, stranger.Policy.Name = core.Refused, "z"
+	several := begun
+	several.Targets = make([]core.ID, 4)
 
 	var none *Metrics
 	none.found([]core.PolicyReport{report("a", 1, true)})
@@ -73,11 +75,16 @@ func TestTodaysSeries(t *testing.T) {
 			"remediation_success_total a machines: 2", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
+		{"several that are told together count each", func() { m.happened([]core.Happening{several}) }, []string{
+			"nodes_covered a machines: 3", "nodes_covered b machines: 2",
+			"remediation_success_total a machines: 6", "remediation_success_total b machines: 0",
+			"short_circuit a machines: 0", "short_circuit b machines: 1",
+		}},
 		{"a pause freezes, and nonsense leaves the short circuit alone", func() {
 			m.found([]core.PolicyReport{report("a", 5, false, paused), report("b", 4, true, broken), report("c", 1, true, paused)})
 		}, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 4",
-			"remediation_success_total a machines: 2", "remediation_success_total b machines: 0", "remediation_success_total c machines: 0",
+			"remediation_success_total a machines: 6", "remediation_success_total b machines: 0", "remediation_success_total c machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
 		{"series end with their health check", func() { m.found([]core.PolicyReport{report("b", 2, true)}) }, []string{
