@@ -118,8 +118,8 @@ func (l *leader) Start(ctx context.Context) error {
 	err := l.loop.Start(ctx)
 	l.metrics.Leads(false)
 	l.log.Info("this replica acts no more")
-	if cause := context.Cause(ctx); errors.Is(cause, errLeaseLost) {
-		return cause
+	if errors.Is(context.Cause(ctx), errLeaseLost) {
+		return errLeaseLost
 	}
 	return err
 }

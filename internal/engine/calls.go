@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The bounds on calls that one pass makes. All stages of a pass together end within five minutes,
+// The bounds on calls that one pass makes. All stages of a pass together end within six minutes,
 // even when the API server answers nothing at all; Watchdog counts on it.
 const (
 	// parallelCalls is how many calls are made at a time.
@@ -89,7 +89,8 @@ func joined(errs []error) error {
 		if err == nil {
 			continue
 		}
-		if n++; n <= mostErrors {
+		n++
+		if n <= mostErrors {
 			some = append(some, err)
 		}
 	}

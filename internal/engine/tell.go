@@ -14,7 +14,8 @@ func (e *Engine) tell(happenings []core.Happening) {
 		if text == "" {
 			continue
 		}
-		if lines[h.Kind]++; lines[h.Kind] > mostLines {
+		lines[h.Kind]++
+		if lines[h.Kind] > mostLines {
 			continue
 		}
 		log := e.Log.WithValues("policy", h.Policy.String(), "why", h.Text)
