@@ -8,11 +8,14 @@ import (
 	"github.com/fettle-io/fettle/sandbox/pki"
 )
 
-// auditPolicy logs one line for each request, when it is complete.
+// auditPolicy logs one line for each request, when it is complete. Deletions come with their bodies,
+// which say on what they insist.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request
+  verbs: [delete]
 - level: Metadata
 `
 
