@@ -14,6 +14,8 @@ type Request struct {
 	User, Verb, Resource, Subresource, Namespace, Name string
 	Code                                               int
 	At                                                 time.Time
+	// UID and Revision are what a deletion insists on.
+	UID, Revision string
 }
 
 // Requests gives the answered requests of Fettle's service account, in order, watches aside.
@@ -56,6 +58,9 @@ func readRequest(line []byte) (Request, bool) {
 		User                     struct{ Username string }
 		ObjectRef                struct{ Resource, Subresource, Namespace, Name string }
 		ResponseStatus           struct{ Code int }
+		RequestObject            struct {
+			Preconditions struct{ UID, ResourceVersion string }
+		}
 	}
 	if json.Unmarshal(line, &e) != nil || e.Stage != "ResponseComplete" {
 		return Request{}, false
@@ -63,6 +68,7 @@ func readRequest(line []byte) (Request, bool) {
 	return Request{
 		User: e.User.Username, Verb: e.Verb, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code, At: e.RequestReceivedTimestamp,
+		UID: e.RequestObject.Preconditions.UID, Revision: e.RequestObject.Preconditions.ResourceVersion,
 	}, true
 }
 

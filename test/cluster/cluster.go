@@ -118,6 +118,17 @@ func (c *Cluster) stop(t testing.TB) {
 	}
 }
 
+// graceOfServers is what an API server has to end in good order, before it is killed. It would wait a
+// minute for the watches of its clients.
+const graceOfServers = 5 * time.Second
+
+// Restart ends the sandbox by a signal, and starts it again on the same directory and port.
+func (c *Cluster) Restart(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	_ = c.process.end(signal, graceOfServers)
+	c.start(t)
+}
+
 // process is a child whose output goes to a file.
 type process struct {
 	cmd  *exec.Cmd
@@ -154,6 +165,7 @@ func (p *process) end(signal os.Signal, within time.Duration) error {
 		return err
 	case <-time.After(within):
 		_ = p.cmd.Process.Kill()
+		p.done <- <-p.done
 		return fmt.Errorf("still running %s after %s", within, signal)
 	}
 }

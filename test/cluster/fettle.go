@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +50,7 @@ func (c *Cluster) FettleKubeconfig(t testing.TB) string {
 // KubeconfigOf makes a kubeconfig of a service account.
 func (c *Cluster) KubeconfigOf(t testing.TB, namespace, name string) string {
 	t.Helper()
-	kubeconfig := c.Dir + "." + name + ".kubeconfig"
+	kubeconfig := filepath.Join(t.TempDir(), name+".kubeconfig")
 	grant := exec.Command(Binary(t, "fettle-sandbox"), "kubeconfig", "--dir", c.Dir,
 		"--service-account", namespace+"/"+name, "--out", kubeconfig)
 	if out, err := grant.CombinedOutput(); err != nil {
@@ -69,7 +70,7 @@ func (c *Cluster) StartFettleWith(t testing.TB, kubeconfig string, args ...strin
 		args = append(args, "--leader-elect=false")
 	}
 	cmd := exec.Command(binary, append([]string{"controller", "--kubeconfig", kubeconfig}, args...)...)
-	f := &Fettle{process: run(t, cmd, c.Dir+".fettle.log")}
+	f := &Fettle{process: run(t, cmd, filepath.Join(t.TempDir(), "fettle.log"))}
 	t.Cleanup(func() { f.Stop(t) })
 	return f
 }
@@ -90,6 +91,7 @@ func (f *Fettle) Stop(t testing.TB) {
 		return
 	}
 	f.ended = true
+	_ = f.process.cmd.Process.Signal(syscall.SIGCONT) // one that a test has halted would not hear
 	if err := f.process.end(syscall.SIGTERM, fettleStopsWithin); err != nil {
 		t.Errorf("fettle did not end well: %v\n%s", err, f.process.tail())
 	}
@@ -103,4 +105,45 @@ func (f *Fettle) Kill(t testing.TB) {
 	t.Helper()
 	f.ended = true
 	_ = f.process.end(syscall.SIGKILL, fettleStopsWithin)
+	f.wantNoRace(t)
+}
+
+// Halt stops Fettle in the middle of whatever it does, until Resume.
+func (f *Fettle) Halt(t testing.TB) {
+	t.Helper()
+	if err := f.process.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatalf("halting fettle: %v", err)
+	}
+}
+
+// Resume lets Fettle go on where it was halted.
+func (f *Fettle) Resume(t testing.TB) {
+	t.Helper()
+	if err := f.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatalf("resuming fettle: %v", err)
+	}
+}
+
+// WantEnd waits until Fettle has ended by itself, with an error.
+func (f *Fettle) WantEnd(t testing.TB) {
+	t.Helper()
+	select {
+	case err := <-f.process.done:
+		f.process.done <- err
+		f.ended = true
+		if err == nil {
+			t.Errorf("fettle ended without an error\n%s", f.process.tail())
+		}
+		f.wantNoRace(t)
+	case <-time.After(patience):
+		t.Fatalf("fettle did not end within %s\n%s", patience, f.process.tail())
+	}
+}
+
+// wantNoRace is for a process whose exit code says something else.
+func (f *Fettle) wantNoRace(t testing.TB) {
+	t.Helper()
+	if log, err := os.ReadFile(f.process.log); err != nil || bytes.Contains(log, []byte("DATA RACE")) {
+		t.Errorf("fettle has a data race (%v)\n%s", err, f.process.tail())
+	}
 }

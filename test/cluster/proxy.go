@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -13,10 +15,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Proxy stands between Fettle and the API server and notes what passes.
+// Proxy stands between Fettle and the API server, notes what passes, and lets things go wrong.
 type Proxy struct {
 	mu       sync.Mutex
 	requests []*http.Request
+	faults   []*Injected
 }
 
 // StartProxy starts a proxy, which ends with the test.
@@ -36,12 +39,22 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // watches must not wait in a buffer
+		ModifyResponse: func(r *http.Response) error {
+			if isWatch(r.Request) {
+				r.Body = p.watchBody(r.Request, r.Body)
+			}
+			return nil
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // clients that leave, and servers that are down, are what tests are about
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.note(r)
-		forward.ServeHTTP(w, r)
+		if !p.meet(w, r) {
+			forward.ServeHTTP(w, r)
+		}
 	}))
 	server.EnableHTTP2 = true
+	server.Config.ErrorLog = forward.ErrorLog
 	server.StartTLS() // clients send no credentials without
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)

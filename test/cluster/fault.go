@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Fault is what goes wrong with the requests that it matches, from Inject until End.
+type Fault struct {
+	// Method matches one method; empty, it matches all.
+	Method string
+	// Path is a regular expression that the whole path must match.
+	Path string
+	// Watch makes it a fault of watches; without it watches are left alone.
+	Watch bool
+
+	// Delay passes requests on that much later.
+	Delay time.Duration
+	// Status answers in place of the API server, with these headers.
+	Status int
+	Header http.Header
+	// Stall keeps back requests until the fault ends. Of watches it keeps back what the API server
+	// sends, while the connection stays open.
+	Stall bool
+	// Lag passes on that much later what watches bring, in order.
+	Lag time.Duration
+	// Times ends it after so many hits; zero, it goes on.
+	Times int
+}
+
+// Injected is a fault at work.
+type Injected struct {
+	Fault
+
+	path  *regexp.Regexp
+	ended chan struct{}
+
+	mu   sync.Mutex
+	over bool
+	hits []time.Time
+}
+
+// Inject lets something go wrong. It ends with the test, if it was not ended before.
+func (p *Proxy) Inject(t testing.TB, f Fault) *Injected {
+	t.Helper()
+	path, err := regexp.Compile("^(?:" + f.Path + ")$")
+	if err != nil {
+		t.Fatalf("reading the path of a fault: %v", err)
+	}
+	i := &Injected{Fault: f, path: path, ended: make(chan struct{})}
+	p.mu.Lock()
+	p.faults = append(p.faults, i)
+	p.mu.Unlock()
+	t.Cleanup(i.End)
+	return i
+}
+
+// End lets everything pass again, first of all what was kept back.
+func (i *Injected) End() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.over {
+		i.over = true
+		close(i.ended)
+	}
+}
+
+// Hits gives when the fault hit a request, or a piece of a watch.
+func (i *Injected) Hits() []time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.hits)
+}
+
+// hit counts a hit, and tells whether the fault is at work.
+func (i *Injected) hit() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.over || (i.Times > 0 && len(i.hits) >= i.Times) {
+		return false
+	}
+	i.hits = append(i.hits, time.Now())
+	return true
+}
+
+// wait returns after a while, or when the fault or the request is over.
+func (i *Injected) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-i.ended:
+	case <-ctx.Done():
+	}
+}
+
+// keepBack returns when the fault or the request is over.
+func (i *Injected) keepBack(ctx context.Context) {
+	select {
+	case <-i.ended:
+	case <-ctx.Done():
+	}
+}
+
+// faultsFor gives the faults that a request meets now.
+func (p *Proxy) faultsFor(r *http.Request) []*Injected {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []*Injected
+	for _, i := range p.faults {
+		if i.Watch == isWatch(r) && (i.Method == "" || i.Method == r.Method) && i.path.MatchString(r.URL.Path) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func isWatch(r *http.Request) bool {
+	w := r.URL.Query().Get("watch")
+	return w == "true" || w == "1"
+}
+
+// meet lets a request meet its faults, and tells whether one of them has answered it.
+func (p *Proxy) meet(w http.ResponseWriter, r *http.Request) bool {
+	for _, i := range p.faultsFor(r) {
+		if (i.Watch && i.Status == 0) || !i.hit() {
+			continue
+		}
+		if i.Delay > 0 {
+			i.wait(r.Context(), i.Delay)
+		}
+		if i.Stall && !i.Watch {
+			i.keepBack(r.Context())
+		}
+		if i.Status != 0 {
+			i.answer(w)
+			return true
+		}
+	}
+	return false
+}
+
+// answer is one of the kind that the API server gives.
+func (i *Injected) answer(w http.ResponseWriter) {
+	maps.Copy(w.Header(), i.Header)
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(i.Status)
+	_, _ = io.WriteString(w, "a test lets this go wrong\n")
+}
+
+// watched is the body of a watch, whose pieces meet faults on their way.
+type watched struct {
+	io.ReadCloser
+
+	proxy   *Proxy
+	request *http.Request
+	pieces  chan piece
+	rest    []byte
+	err     error
+}
+
+type piece struct {
+	data []byte
+	at   time.Time
+	err  error
+}
+
+func (p *Proxy) watchBody(r *http.Request, body io.ReadCloser) io.ReadCloser {
+	w := &watched{ReadCloser: body, proxy: p, request: r, pieces: make(chan piece, 1<<12)}
+	go w.fetch()
+	return w
+}
+
+// fetch takes what the API server sends as it comes, so that it is the client alone who waits.
+func (w *watched) fetch() {
+	for {
+		data := make([]byte, 32<<10)
+		n, err := w.ReadCloser.Read(data)
+		select {
+		case w.pieces <- piece{data[:n], time.Now(), err}:
+		case <-w.request.Context().Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *watched) Read(into []byte) (int, error) {
+	ctx := w.request.Context()
+	if len(w.rest) == 0 && w.err == nil {
+		select {
+		case next := <-w.pieces:
+			w.pass(ctx, next)
+			w.rest, w.err = next.data, next.err
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	n := copy(into, w.rest)
+	w.rest = w.rest[n:]
+	if len(w.rest) > 0 {
+		return n, nil
+	}
+	return n, w.err
+}
+
+// pass returns when a piece may go on.
+func (w *watched) pass(ctx context.Context, next piece) {
+	for _, i := range w.proxy.faultsFor(w.request) {
+		if (i.Lag == 0 && !i.Stall) || !i.hit() {
+			continue
+		}
+		if i.Lag > 0 {
+			i.wait(ctx, time.Until(next.at.Add(i.Lag)))
+		}
+		if i.Stall {
+			i.keepBack(ctx)
+		}
+	}
+}
