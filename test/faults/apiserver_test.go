@@ -1,0 +1,41 @@
+package faults
+
+import "syscall"
+
+// apiServerRestarted: the API server ends in the middle of fifty repairs, while kubelets report
+// themselves, and comes back. Fettle goes on by itself.
+func apiServerRestarted(signal syscall.Signal) func(*scene) {
+	return func(s *scene) {
+		well, ill := names("well", 10), names("ill", 50)
+		s.addMachines(append(well, ill...))
+		s.heartbeats(append(well, ill...))
+		s.healthCheck("example", 10)
+		s.StartFettle(s.t)
+		s.wantStatus("example", 60, 60, "")
+		s.longBroken(ill)
+		s.wantGone(12)
+		s.Restart(s.t, signal)
+		s.wantRepaired()
+		s.wantStatus("example", 10, 10, "")
+		s.verify(10)
+		s.tellsTheTruth()
+	}
+}
+
+// slowWrites: an API server whose admission takes its time, as with webhooks, changes no limit.
+func slowWrites(s *scene) {
+	proxy, kubeconfig := s.throughProxy()
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		proxy.Inject(s.t, faultSlow(method))
+	}
+	ill := names("ill", 20)
+	s.addMachines(append(names("well", 4), ill...))
+	s.heartbeats(names("well", 4))
+	s.healthCheck("example", 3)
+	s.StartFettleWith(s.t, kubeconfig)
+	s.longBroken(ill)
+	s.wantRepaired()
+	s.wantStatus("example", 4, 4, "")
+	s.verify(3)
+	s.tellsTheTruth()
+}

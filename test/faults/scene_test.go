@@ -1,0 +1,372 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// short is the time-out of the health checks of these tests.
+const short = 2 * time.Second
+
+// quiet is how long a test watches for something that must not happen.
+const quiet = 2 * time.Second
+
+// unlimited is a number of machines in flight beyond all fleets.
+const unlimited = 1 << 20
+
+// scene is a namespace of machines that a test has for itself, with a witness of all that happens.
+type scene struct {
+	*cluster.Cluster
+	*witness
+
+	t         *testing.T
+	namespace string
+	owner     metav1.OwnerReference
+	// before is how many requests Fettle had made on this cluster before the test.
+	before int
+}
+
+func newScene(t *testing.T, c *cluster.Cluster, namespace string) *scene {
+	t.Helper()
+	c.Namespace(t, namespace)
+	s := &scene{Cluster: c, t: t, namespace: namespace, before: len(c.Requests(t))}
+	t.Cleanup(s.clear)
+	set := object("machine.openshift.io/v1beta1", "MachineSet", namespace, "workers")
+	set.Object["spec"] = map[string]any{"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"made": "never"}}}
+	s.must("creating the machine set", s.Create(cluster.Context(t), set))
+	s.owner = *metav1.NewControllerRef(set, set.GroupVersionKind())
+	s.witness = newWitness(s)
+	return s
+}
+
+func (s *scene) must(what string, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func (s *scene) machine(name string) *unstructured.Unstructured {
+	return object("machine.openshift.io/v1beta1", "Machine", s.namespace, name)
+}
+
+func (s *scene) check(name string) *unstructured.Unstructured {
+	return object("machine.openshift.io/v1beta1", "MachineHealthCheck", s.namespace, name)
+}
+
+func (s *scene) node(name string) *unstructured.Unstructured {
+	return object("v1", "Node", "", s.namespace+"-"+name)
+}
+
+// names are n names.
+func names(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%02d", prefix, i)
+	}
+	return all
+}
+
+// each does something for each name, some at a time.
+func (s *scene) each(names []string, do func(ctx context.Context, name string) error) {
+	s.t.Helper()
+	group, ctx := errgroup.WithContext(cluster.Context(s.t))
+	group.SetLimit(8)
+	for _, name := range names {
+		group.Go(func() error { return do(ctx, name) })
+	}
+	s.must("preparing the scene", group.Wait())
+}
+
+// addMachines makes machines that run, with nodes that are ready. A finalizer keeps each from going
+// before it is drained.
+func (s *scene) addMachines(names []string) {
+	s.t.Helper()
+	s.each(names, func(ctx context.Context, name string) error {
+		n := s.node(name)
+		n.SetLabels(map[string]string{"scene": s.namespace})
+		if err := s.Create(ctx, n); err != nil {
+			return err
+		}
+		if err := s.setReady(ctx, name, corev1.ConditionTrue, time.Now()); err != nil {
+			return err
+		}
+		return s.addMachine(ctx, name, s.node(name).GetName())
+	})
+	// Creation times are whole seconds. A machine that is made in the second of a repair may be its
+	// replacement, which a new leader can't tell, and waits for.
+	made := time.Now().Truncate(time.Second)
+	s.Eventually(s.t, "the machines are a second old", func(context.Context) error {
+		if now := time.Now(); !now.Truncate(time.Second).After(made) {
+			return fmt.Errorf("it is %s", now)
+		}
+		return nil
+	})
+}
+
+func (s *scene) addMachine(ctx context.Context, name, node string) error {
+	m := s.machine(name)
+	m.SetLabels(map[string]string{"role": "worker", "machine.openshift.io/cluster-api-cluster": "test"})
+	m.SetOwnerReferences([]metav1.OwnerReference{s.owner})
+	m.SetFinalizers([]string{"machine.machine.openshift.io"})
+	if err := s.Create(ctx, m); err != nil {
+		return err
+	}
+	return s.Status().Patch(ctx, m, merge(map[string]any{"status": map[string]any{
+		"phase": "Running", "lastUpdated": metav1.Now().UTC().Format(time.RFC3339),
+		"nodeRef": map[string]any{"kind": "Node", "name": node},
+	}}))
+}
+
+func merge(content map[string]any) client.Patch {
+	body, err := (&unstructured.Unstructured{Object: content}).MarshalJSON()
+	if err != nil {
+		panic(err) // made of maps and strings
+	}
+	return client.RawPatch(types.MergePatchType, body)
+}
+
+// setReady gives a node a Ready condition and leaves its other conditions alone.
+func (s *scene) setReady(ctx context.Context, name string, status corev1.ConditionStatus, since time.Time) error {
+	return s.setCondition(ctx, name, corev1.NodeReady, status, since)
+}
+
+func (s *scene) setCondition(ctx context.Context, name string, kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Time) error {
+	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":"set by a test","lastTransitionTime":%q,"lastHeartbeatTime":%q}]}}`,
+		kind, status, since.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(name).GetName()}}
+	return s.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, []byte(body)))
+}
+
+// breakNodes makes nodes fail. Their machines are meant to be deleted then.
+func (s *scene) breakNodes(names []string, since time.Time) {
+	s.t.Helper()
+	s.mean(names)
+	s.each(names, func(ctx context.Context, name string) error {
+		return s.setReady(ctx, name, corev1.ConditionFalse, since)
+	})
+}
+
+// longBroken makes nodes fail whose time is up at once.
+func (s *scene) longBroken(names []string) {
+	s.t.Helper()
+	s.breakNodes(names, time.Now().Add(-time.Hour))
+}
+
+// recoverNodes makes nodes well again, and their machines are not meant to be deleted any more.
+func (s *scene) recoverNodes(names []string) {
+	s.t.Helper()
+	s.spare(names)
+	s.each(names, func(ctx context.Context, name string) error {
+		return s.setReady(ctx, name, corev1.ConditionTrue, time.Now())
+	})
+}
+
+// heartbeats has all these nodes report themselves, one every few milliseconds, to the end of the test.
+func (s *scene) heartbeats(names []string) {
+	ctx, stop := context.WithCancel(cluster.Context(s.t))
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		next := 0
+		_ = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			// A server that is down, or a node that is gone, hears nothing.
+			_ = s.setCondition(ctx, names[next%len(names)], corev1.NodeMemoryPressure, corev1.ConditionFalse, time.Unix(0, 0))
+			next++
+			return false, nil
+		})
+	})
+	s.t.Cleanup(func() { stop(); beating.Wait() })
+}
+
+// healthCheck creates a health check which selects all workers, with this many repairs at a time.
+func (s *scene) healthCheck(name string, inFlight int) {
+	s.t.Helper()
+	most := "unlimited"
+	if inFlight != unlimited {
+		most = strconv.Itoa(inFlight)
+	}
+	s.Apply(s.t, fmt.Sprintf(`
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineHealthCheck
+metadata:
+  name: %s
+  namespace: %s
+  annotations: {%s: %q}
+spec:
+  selector: {matchLabels: {role: worker}}
+  unhealthyConditions:
+  - {type: Ready, status: "False", timeout: %s}
+  - {type: Ready, status: Unknown, timeout: %s}
+`, name, s.namespace, v1beta1.MaxInFlightAnnotation, most, short, short))
+}
+
+func (s *scene) deleteCheck(name string) {
+	s.t.Helper()
+	s.must("deleting health check "+name, s.Delete(cluster.Context(s.t), s.check(name)))
+}
+
+// wantStatus waits until the status of a health check counts this many machines.
+func (s *scene) wantStatus(name string, healthy, expected int, reason string) {
+	s.t.Helper()
+	s.Eventually(s.t, "status of "+name, func(ctx context.Context) error {
+		have, err := s.statusOf(ctx, name)
+		if want := fmt.Sprintf("%d/%d healthy, reason %q", healthy, expected, reason); err == nil && have != want {
+			err = fmt.Errorf("status is %s, want %s", have, want)
+		}
+		return err
+	})
+}
+
+func (s *scene) statusOf(ctx context.Context, name string) (string, error) {
+	var mhc v1beta1.MachineHealthCheck
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: name}, &mhc); err != nil {
+		return "", err
+	}
+	status := mhc.Status
+	if status.CurrentHealthy == nil || status.ExpectedMachines == nil || len(status.Conditions) != 1 {
+		return "not filled in", nil
+	}
+	return fmt.Sprintf("%d/%d healthy, reason %q", *status.CurrentHealthy, *status.ExpectedMachines, status.Conditions[0].Reason), nil
+}
+
+// barrier returns when Fettle has seen all that has happened to health checks so far: it fills in
+// the status of one that is younger than all of that.
+func (s *scene) barrier() {
+	s.t.Helper()
+	s.Apply(s.t, fmt.Sprintf(`
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineHealthCheck
+metadata: {name: barrier, namespace: %s}
+spec:
+  selector: {matchLabels: {role: nobody}}
+`, s.namespace))
+	s.wantStatus("barrier", 0, 0, "")
+	s.deleteCheck("barrier")
+}
+
+// throughProxy gives a proxy and a kubeconfig of Fettle's own that leads through it.
+func (s *scene) throughProxy() (*cluster.Proxy, string) {
+	s.t.Helper()
+	proxy, address := s.StartProxy(s.t)
+	kubeconfig := s.FettleKubeconfig(s.t)
+	cluster.Redirect(s.t, kubeconfig, address)
+	return proxy, kubeconfig
+}
+
+// The paths by which Fettle reaches what it reads and writes.
+const (
+	nodesPath    = "/api/v1/nodes"
+	machinesPath = "/apis/machine.openshift.io/v1beta1/machines"
+	checksPath   = "/apis/machine.openshift.io/v1beta1/machinehealthchecks"
+	repairsPath  = "/apis/fettle.io/v1alpha1/repairs"
+	leasesPath   = "/apis/coordination.k8s.io/v1/namespaces/fettle-system/leases/fettle"
+)
+
+func (s *scene) repairsHere() string {
+	return "/apis/fettle.io/v1alpha1/namespaces/" + s.namespace + "/repairs"
+}
+
+func (s *scene) machinesHere() string {
+	return "/apis/machine.openshift.io/v1beta1/namespaces/" + s.namespace + "/machines"
+}
+
+func (s *scene) checksHere() string {
+	return "/apis/machine.openshift.io/v1beta1/namespaces/" + s.namespace + "/machinehealthchecks"
+}
+
+// clear leaves a cluster on which the next Fettle finds nothing to do.
+func (s *scene) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	here := client.InNamespace(s.namespace)
+	var problems []error
+	note := func(err error) {
+		if client.IgnoreNotFound(err) != nil {
+			problems = append(problems, err)
+		}
+	}
+	note(s.DeleteAllOf(ctx, s.check(""), here))
+	note(s.DeleteAllOf(ctx, s.machine(""), here))
+	note(s.DeleteAllOf(ctx, &v1alpha1.Repair{}, here))
+	note(s.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"scene": s.namespace}))
+	note(s.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "fettle"}}))
+	list, err := s.listMachines(ctx)
+	note(err)
+	for _, name := range list {
+		note(s.release(ctx, name))
+	}
+	for _, err := range problems {
+		s.t.Errorf("clearing the scene: %v", err)
+	}
+}
+
+// release lets a machine that is being deleted go.
+func (s *scene) release(ctx context.Context, name string) error {
+	return client.IgnoreNotFound(s.Patch(ctx, s.machine(name), merge(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
+}
+
+// listMachines gives the names of the machines that exist.
+func (s *scene) listMachines(ctx context.Context) ([]string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("machine.openshift.io/v1beta1")
+	list.SetKind("MachineList")
+	if err := s.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
+		return nil, err
+	}
+	found := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, list.Items[i].GetName())
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// leaderIs waits until somebody other than this one holds the lease, and gives who it is.
+func (s *scene) leaderIs(notThis string) string {
+	s.t.Helper()
+	var holder string
+	s.Eventually(s.t, "a leader", func(ctx context.Context) error {
+		var lease coordinationv1.Lease
+		err := s.Get(ctx, types.NamespacedName{Namespace: "fettle-system", Name: "fettle"}, &lease)
+		if apierrors.IsNotFound(err) || (err == nil && lease.Spec.HolderIdentity == nil) {
+			return fmt.Errorf("nobody holds the lease (%w)", err)
+		}
+		if err != nil {
+			return err
+		}
+		holder = *lease.Spec.HolderIdentity
+		if holder == "" || holder == notThis {
+			return fmt.Errorf("the lease is held by %q", holder)
+		}
+		return nil
+	})
+	return holder
+}
