@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,22 +54,23 @@ type deed struct {
 // begun. It tells whether the fleet should be looked at again soon.
 func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map[int]bool) (bool, error) {
 	deeds := deedsOf(w, d, blocked)
-	errs := inParallel(ctx, len(deeds), callTimeout, func(ctx context.Context, i int) error {
+	unrecorded := inParallel(ctx, len(deeds), callTimeout, func(ctx context.Context, i int) error {
 		return e.recordRepair(ctx, w, &deeds[i])
 	})
-	errs = append(errs, e.admit(ctx, w, d, deeds))
-	errs = append(errs, inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
+	unread := e.admit(ctx, w, d, deeds)
+	unbegun := inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
 		return e.begin(ctx, w, &deeds[i])
-	})...)
+	})
 	repeat := false
 	var happenings []core.Happening
 	for i := range deeds {
 		h, soon := e.remember(w, &deeds[i])
-		repeat = repeat || soon
+		// A pass that fails is repeated after pauses that grow, which looking again would cut short.
+		repeat = repeat || (soon && unrecorded[i] == nil && unread == nil && unbegun[i] == nil)
 		happenings = append(happenings, h...)
 	}
 	e.announce(w, happenings)
-	return repeat, joined(errs)
+	return repeat, errors.Join(joined(unrecorded), unread, joined(unbegun))
 }
 
 func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
