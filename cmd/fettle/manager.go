@@ -36,6 +36,7 @@ const endsWithin = 15 * time.Second
 // newManager wires every room to its neighbours.
 func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Manager, error) {
 	watched := newWatches(log.WithName("watch"))
+	config.Wrap(endSilentWatches(longestSilence))
 	config.Wrap(watched.wrap)
 	options, held, err := managerOptions(config, o, log)
 	if err != nil {
