@@ -69,7 +69,7 @@ func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 
 	next := earliest(earliest(decision.NextAt, nextDrop), e.digest.NextAt())
 	// What has ended made room that this decision could not count on.
-	if repeat || unsure || len(decision.Finishes) > 0 {
+	if repeat || unsure || (len(decision.Finishes) > 0 && finished == nil) {
 		next = earliest(next, w.now.Add(again))
 	}
 	return next, errors.Join(unread, unrecorded, finished, acted, dropped)

@@ -465,9 +465,12 @@ func TestEndThatIsNotRecordedIsTriedAgain(t *testing.T) {
 	s.ledger.has(running(machine("m")))
 	s.refuse["amend m: Recovered"] = errDown
 	for range 2 {
-		did, _, err := s.tries()
+		did, next, err := s.tries()
 		if !errors.Is(err, errDown) {
 			t.Errorf("the error is %v", err)
+		}
+		if !next.IsZero() {
+			t.Errorf("the next look is at %s, which cuts the pause after a failure short", next)
 		}
 		s.wantDid("it is well", did, "record workers", "amend m: Recovered")
 	}
