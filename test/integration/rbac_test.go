@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/test/cluster"
@@ -22,13 +26,15 @@ func TestRights(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	// The kinds come later, while it runs.
 	c.ApplyDir(t, "config/rbac")
-	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1")
+	address := cluster.FreeAddress(t)
+	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1", "--metrics-bind-address="+address)
 	c.InstallFettle(t)
 	f := newFleet(t, c, "rights")
 	repairsAndPrunes(f)
 	isRefused(f)
 	onlyRehearses(f)
 	tellsOfTheSameTwice(f)
+	givesMetrics(f, "https://"+address+"/metrics")
 	fettle.Stop(t)
 	onAnOlderServer(t, c)
 
@@ -95,6 +101,51 @@ func tellsOfTheSameTwice(f *fleet) {
 		}
 		return fmt.Errorf("none of %d events is a series", len(events.Items))
 	})
+}
+
+// givesMetrics: the Prometheus that config/monitoring names reads them, and finds every series that an alert
+// asks for.
+func givesMetrics(f *fleet, url string) {
+	f.machine("g", machineOptions{phase: "Failed", noOwner: true, labels: map[string]string{"role": "patient"}})
+	f.Namespace(f.t, "monitoring")
+	token := f.ServiceAccount(f.t, "monitoring", "prometheus-k8s")
+	var asked []string
+	for _, u := range cluster.Kustomization(f.t, "config/monitoring") {
+		switch u.GetKind() {
+		case "ClusterRole", "ClusterRoleBinding":
+			f.create(u)
+		case "PrometheusRule":
+			asked = seriesOf(f.t, u)
+		}
+	}
+	f.Eventually(f.t, "metrics", func(context.Context) error {
+		answer, err := cluster.Get(f.t, url, token, nil)
+		if err != nil || answer.Status != http.StatusOK {
+			return fmt.Errorf("the answer is %d: %v", answer.Status, err)
+		}
+		for _, name := range asked {
+			if !strings.Contains(answer.Body, "\n"+name+"{") && !strings.Contains(answer.Body, "\n"+name+" ") {
+				return fmt.Errorf("there is no series %s, which an alert asks for", name)
+			}
+		}
+		return nil
+	})
+}
+
+// seriesOf gives the names of the series that rules ask for.
+func seriesOf(t *testing.T, rule *unstructured.Unstructured) []string {
+	t.Helper()
+	text, err := rule.MarshalJSON()
+	if err != nil {
+		t.Fatalf("reading the alerts: %v", err)
+	}
+	names := regexp.MustCompile(`\bfettle_[a-z_]+`).FindAllString(string(text), -1)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) < 7 {
+		t.Fatalf("the alerts ask for no more than %q", names)
+	}
+	return names
 }
 
 // onAnOlderServer: where initial lists can't stream, they are asked for in one piece.
