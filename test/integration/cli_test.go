@@ -53,17 +53,9 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// viewers are users of whom one may read what Fettle reads, and one only nodes.
+// viewers are users of whom one may read what the installed role fettle-view lets read, and one only
+// nodes.
 const viewers = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: fettle-view}
-rules:
-- {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
-- {apiGroups: [machine.openshift.io], resources: [machinehealthchecks, machines], verbs: [get, list, watch]}
-- {apiGroups: [fettle.io], resources: [repairs], verbs: [get, list, watch]}
-- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [fettle], verbs: [get]}
----
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: only-nodes}

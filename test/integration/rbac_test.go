@@ -120,8 +120,11 @@ func givesMetrics(f *fleet, url string) {
 	}
 	f.Eventually(f.t, "metrics", func(context.Context) error {
 		answer, err := cluster.Get(f.t, url, token, nil)
-		if err != nil || answer.Status != http.StatusOK {
-			return fmt.Errorf("the answer is %d: %v", answer.Status, err)
+		if err != nil {
+			return err
+		}
+		if answer.Status != http.StatusOK {
+			return fmt.Errorf("the answer is %d", answer.Status)
 		}
 		for _, name := range asked {
 			if !strings.Contains(answer.Body, "\n"+name+"{") && !strings.Contains(answer.Body, "\n"+name+" ") {
