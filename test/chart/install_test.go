@@ -108,7 +108,7 @@ kind: Repair
 metadata: {name: survivor, namespace: default}
 spec:
   reason: Test
-  startedAt: "2026-01-01T00:00:00Z"
+  startedAt: "2026-01-01T00:00:00.000000Z"
   ladder: [{remedy: DeleteMachine}]
   policy: {kind: MachineHealthCheck, namespace: default, name: example, uid: "1"}
   target: {kind: Machine, namespace: default, name: a, uid: "2"}
