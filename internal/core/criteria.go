@@ -119,20 +119,33 @@ func nodeConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	return soonest, found
 }
 
+// conditionHeld: the API server takes nodes with several conditions of one type. They are believed as
+// far as they agree: that the condition has the status, since the last of their times.
 func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (finding, bool) {
+	var since time.Time
+	found, timed := false, true
 	for i := range have {
-		if have[i].Type != want.Type || have[i].Status != want.Status {
-			continue
+		switch c := &have[i]; {
+		case c.Type != want.Type:
+		case c.Status != want.Status:
+			return finding{}, false
+		default:
+			found, timed = true, timed && !c.Since.IsZero()
+			if c.Since.After(since) {
+				since = c.Since
+			}
 		}
-		f := finding{reason: ConditionMet, since: have[i].Since, limit: want.For, criterion: want}
-		if f.since.IsZero() && want.For > 0 {
-			f.health, f.reason = Undetermined, ConditionUntimed
-			return f, true
-		}
-		f.health, f.until = deadline(f.since, want.For, now)
+	}
+	if !found {
+		return finding{}, false
+	}
+	f := finding{reason: ConditionMet, since: since, limit: want.For, criterion: want}
+	if !timed && want.For > 0 {
+		f.health, f.reason, f.since = Undetermined, ConditionUntimed, time.Time{}
 		return f, true
 	}
-	return finding{}, false
+	f.health, f.until = deadline(since, want.For, now)
+	return f, true
 }
 
 // claimedElsewhere: a target in the hands of an outside remediator is not healthy yet.

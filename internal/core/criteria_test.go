@@ -178,6 +178,18 @@ func conditionCases() map[string]verdictCase {
 			reason: "row 4a: keep looking", want: met(core.Unhealthy, pressure, ago(time.Minute)),
 			target: machine("m", ready("False", ago(time.Minute)), condition("DiskPressure", "True", ago(time.Minute))),
 		},
+		"two conditions of one type that disagree hold for nobody": {
+			reason: "the API server takes such nodes, and nobody knows which of the two is so", want: healthy(),
+			target: machine("m", ready("True", noon), condition("Ready", "False", ago(time.Hour))),
+		},
+		"two conditions of one type that agree hold since the later time": {
+			reason: "both must have held", want: met(core.Suspect, notReady, ago(time.Minute)),
+			target: machine("m", ready("False", ago(time.Hour)), condition("Ready", "False", ago(time.Minute))),
+		},
+		"two conditions of one type, one without a clock": {
+			reason: "I1: nobody knows for how long", target: machine("m", ready("False", ago(time.Hour)), condition("Ready", "False", time.Time{})),
+			want: core.Verdict{Health: core.Undetermined, Reason: core.ConditionUntimed, Limit: patience, Criterion: notReady},
+		},
 		"limit 0 holds at once": {
 			reason: "a timeout left out is 0", target: machine("m", condition("Terminating", "True", noon)),
 			want: met(core.Unhealthy, atOnce, noon),

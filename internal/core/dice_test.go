@@ -91,6 +91,9 @@ func drawTarget(d dice, i int) core.Target {
 	if t.Node.State == core.NodePresent && d(4) == 3 {
 		condition("DiskPressure", oneOf(d, "True", "False"), instant(d))(&t)
 	}
+	if t.Node.State == core.NodePresent && d(8) == 7 {
+		t.Node.Conditions = append(t.Node.Conditions, core.Condition{Type: "Ready", Status: oneOf(d, "True", "False", "Unknown"), Since: instant(d)})
+	}
 	return t
 }
 

@@ -39,18 +39,13 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 	}
 	suspect, unknown := t.Claimed, false
 	for _, want := range c.Conditions {
-		for _, have := range t.Node.Conditions {
-			switch {
-			case have.Type != want.Type || have.Status != want.Status:
-			case want.For == 0 && !have.Since.After(now):
-				return "unhealthy"
-			case have.Since.IsZero():
-				unknown = true
-			case now.Sub(have.Since) >= want.For:
-				return "unhealthy"
-			default:
-				suspect = true
-			}
+		switch naiveCondition(want, t.Node.Conditions, now) {
+		case "unhealthy":
+			return "unhealthy"
+		case "unknown":
+			unknown = true
+		case "suspect":
+			suspect = true
 		}
 	}
 	switch {
@@ -58,6 +53,32 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 		return "unknown"
 	case suspect:
 		return "suspect"
+	}
+	return "healthy"
+}
+
+// naiveCondition judges by one condition: by the mildest word of those that have its type.
+func naiveCondition(want core.ConditionCriterion, conditions []core.Condition, now time.Time) string {
+	said := map[string]bool{}
+	for _, have := range conditions {
+		switch {
+		case have.Type != want.Type:
+		case have.Status != want.Status:
+			said["healthy"] = true
+		case want.For == 0 && !have.Since.After(now):
+			said["unhealthy"] = true
+		case have.Since.IsZero():
+			said["unknown"] = true
+		case now.Sub(have.Since) >= want.For:
+			said["unhealthy"] = true
+		default:
+			said["suspect"] = true
+		}
+	}
+	for _, word := range []string{"healthy", "unknown", "suspect", "unhealthy"} {
+		if said[word] {
+			return word
+		}
 	}
 	return "healthy"
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -345,8 +346,29 @@ func (f *fleet) aroundOddNodes() {
 			stay = append(stay, name)
 		}
 	}
+	f.contradicts("contradicts")
+	stay = append(stay, "contradicts")
 	f.healthCheck("good", unlimited(), readyCheck())
 	f.wantMachines(stay...)
 	f.comesToRest()
 	f.wantMachines(stay...)
+}
+
+// contradicts makes a machine whose node says two things of one condition, which the API server takes.
+func (f *fleet) contradicts(name string) {
+	f.t.Helper()
+	f.machine(name, machineOptions{})
+	n := &corev1.Node{}
+	f.Eventually(f.t, "two conditions of one type", func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKey{Name: f.nodeName(name)}, n); err != nil {
+			return err
+		}
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+		})
+		return f.Status().Update(ctx, n)
+	})
+	if len(n.Status.Conditions) != 2 {
+		f.t.Fatalf("the API server kept %+v", n.Status.Conditions)
+	}
 }
