@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -54,23 +55,55 @@ type deed struct {
 // begun. It tells whether the fleet should be looked at again soon.
 func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map[int]bool) (bool, error) {
 	deeds := deedsOf(w, d, blocked)
-	unrecorded := inParallel(ctx, len(deeds), callTimeout, func(ctx context.Context, i int) error {
-		return e.recordRepair(ctx, w, &deeds[i])
-	})
-	unread := e.admit(ctx, w, d, deeds)
-	unbegun := inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
-		return e.begin(ctx, w, &deeds[i])
-	})
+	if len(deeds) == 0 {
+		return false, nil
+	}
+	undone, unread := e.perform(ctx, w, d, deeds)
 	repeat := false
 	var happenings []core.Happening
 	for i := range deeds {
 		h, soon := e.remember(w, &deeds[i])
 		// A pass that fails is repeated after pauses that grow, which looking again would cut short.
-		repeat = repeat || (soon && unrecorded[i] == nil && unread == nil && unbegun[i] == nil)
+		repeat = repeat || (soon && undone[i] == nil && unread == nil)
 		happenings = append(happenings, h...)
 	}
 	e.announce(w, happenings)
-	return repeat, errors.Join(joined(unrecorded), unread, joined(unbegun))
+	return repeat, errors.Join(joined(undone), unread)
+}
+
+// perform records repairs and begins their remedies. Where a limit may be contested, all are recorded
+// before any begins. It gives the error of each deed, and that of asking which may begin.
+func (e *Engine) perform(ctx context.Context, w *world, d core.Decision, deeds []deed) ([]error, error) {
+	if !core.Contested(w.policies, &w.fleet, d, targetsOf(deeds)) {
+		return inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
+			if err := e.recordRepair(ctx, w, &deeds[i]); err != nil {
+				return err
+			}
+			deeds[i].admitted = deeds[i].recorded
+			return e.begin(ctx, w, &deeds[i])
+		}), nil
+	}
+	undone := inParallel(ctx, len(deeds), callTimeout, func(ctx context.Context, i int) error {
+		return e.recordRepair(ctx, w, &deeds[i])
+	})
+	if err := e.admit(ctx, w, deeds); err != nil {
+		return undone, err
+	}
+	unbegun := inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
+		return e.begin(ctx, w, &deeds[i])
+	})
+	for i, err := range unbegun {
+		undone[i] = errors.Join(undone[i], err)
+	}
+	return undone, nil
+}
+
+func targetsOf(deeds []deed) []int {
+	targets := make([]int, len(deeds))
+	for i := range deeds {
+		targets[i] = deeds[i].target
+	}
+	return targets
 }
 
 func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
@@ -111,17 +144,8 @@ func (e *Engine) recordRepair(ctx context.Context, w *world, do *deed) error {
 }
 
 // admit asks which of the repairs may begin, all things considered that are recorded by now.
-func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []deed) error {
-	var targets []int
-	for i := range deeds {
-		if deeds[i].recorded {
-			targets = append(targets, deeds[i].target)
-		}
-	}
-	if !core.Contested(w.policies, &w.fleet, d, targets) {
-		for i := range deeds {
-			deeds[i].admitted = deeds[i].recorded
-		}
+func (e *Engine) admit(ctx context.Context, w *world, deeds []deed) error {
+	if !slices.ContainsFunc(deeds, func(do deed) bool { return do.recorded }) {
 		return nil
 	}
 	limited, cancel := within(ctx, callTimeout)

@@ -20,7 +20,8 @@ const (
 	recordTimeout = 5 * time.Second
 	// remedyTimeout is how long the call of a remedy may take. Admission webhooks have up to ten seconds.
 	remedyTimeout = 15 * time.Second
-	// deedTimeout is how long it may take to call a remedy and to record that the call was not granted.
+	// deedTimeout is how long it may take to record a repair, to call its remedy, and to record that
+	// the call was not granted.
 	deedTimeout = 30 * time.Second
 	// stageTimeout is how long a stage of a pass begins new calls; the rest is left to the next pass.
 	stageTimeout = 30 * time.Second
