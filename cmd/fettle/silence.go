@@ -24,7 +24,7 @@ func endSilentWatches(after time.Duration) func(http.RoundTripper) http.RoundTri
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if !strings.Contains(r.URL.RawQuery, "watch=true") {
-				return next.RoundTrip(r) //nolint:wrapcheck // a transport passes on what it gets
+				return next.RoundTrip(r)
 			}
 			ctx, end := context.WithCancelCause(r.Context())
 			silence := time.AfterFunc(after, func() { end(errSilent) })
@@ -75,8 +75,8 @@ func (l *listener) Close() error {
 
 // reasonOf says that silence was the reason, where it was.
 func reasonOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
-		return cause
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
 	}
 	return err
 }

@@ -67,7 +67,7 @@ func TestSilentWatchesAreEnded(t *testing.T) {
 
 func read(t *testing.T, client *http.Client, url string) (string, error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatalf("preparing a request: %v", err)
 	}

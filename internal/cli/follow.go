@@ -43,11 +43,10 @@ func (s *session) follow(ctx context.Context, ask ask) error {
 
 // ignoreEnd drops the error of what a signal has interrupted.
 func ignoreEnd(ctx context.Context, err error) error {
-	interrupted := ctx.Err() != nil
-	if interrupted {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // followOn answers until a watch ends, or the question does.

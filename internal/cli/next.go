@@ -140,8 +140,8 @@ func stillSo(v core.Verdict) string {
 		return v.Criterion.Type + " is still " + v.Criterion.Status
 	case core.NodeStartupTimeout:
 		return "no node has joined by then"
-	case core.NoCriterionMet, core.FleetUnobserved, core.TargetFailed, core.NodeNotFound, core.NodeUnconfirmed,
-		core.ConditionUntimed, core.ClaimedElsewhere:
+	case core.NoCriterionMet, core.FleetUnobserved, core.TargetUnreadable, core.TargetFailed, core.NodeNotFound,
+		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere:
 	}
 	return "nothing has changed by then"
 }

@@ -106,7 +106,7 @@ func targetGateCases() map[string]gateCase {
 		})},
 		fleet: fleet([]core.Target{young}, repair(machine("old"), before, started(ago(time.Minute)), ended(ago(time.Minute)))),
 		want:  core.Refusal{Gate: core.BackingOff, Until: noon.Add(time.Minute), Have: 1},
-		says:  []string{"1 replacements in a row have failed", "waits", "look at why"},
+		says:  []string{"replacement of a repaired one has failed too", "waits", "look at why"},
 	}
 	sick := machine("m", dead)
 	return map[string]gateCase{

@@ -389,7 +389,7 @@ func checkFiles(f *fleet) {
 		"it would act":               {f.manifest("new", "50%"), nil, 0, "it repairs b at once"},
 		"it would be stopped":        {f.manifest("new", "0"), nil, 0, "it repairs nothing, since 1 of 2 are not healthy"},
 		"the API server accepts":     {f.manifest("new", "50%"), nil, 0, "The API server would accept it."},
-		"the API server refuses":     {strings.Replace(f.manifest("new", "50%"), "status: Unknown", "status: \"\"", 1), nil, 1, "the API server would refuse it"},
+		"the API server refuses":     {strings.Replace(f.manifest("new", "50%"), "{name: new,", "{name: new, labels: {\"a b\": c},", 1), nil, 1, "the API server would refuse it"},
 		"it selects nothing":         {strings.Replace(f.manifest("new", "50%"), "role: worker", "role: nobody", 1), nil, 0, "it selects nothing in namespace files"},
 		"it selects nothing, strict": {strings.Replace(f.manifest("new", "50%"), "role: worker", "role: nobody", 1), []string{"--strict"}, 1, "--strict"},
 		"two that overlap":           {f.manifest("one", "50%") + "---\n" + f.manifest("two", "50%"), nil, 0, "2 machines are selected by health check two too"},

@@ -61,17 +61,14 @@ func concerns(r core.PolicyReport) string {
 	if len(r.Concerns) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d machines are not healthy: ", r.Tally.Unhealthy(), r.Tally.Total)
-	for i, c := range r.Concerns {
-		if i > 0 {
-			text += "; "
-		}
-		text += c.Target.Name + " " + c.Text
+	var parts []string
+	for _, c := range r.Concerns {
+		parts = append(parts, c.Target.Name+" "+c.Text)
 	}
 	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return text
+	return fmt.Sprintf("%d of %d machines are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, strings.Join(parts, "; "))
 }
 
 // limitText gives a limit as it is written, and what it counts as where that differs.

@@ -139,10 +139,6 @@ func inPhase(phase string) func(*stock) { return func(m *stock) { m.Status.Phase
 func withoutNode(m *stock)  { m.Status.NodeRef = nil }
 func neverUpdated(m *stock) { m.Status.LastUpdated = nil }
 
-func updatedAt(at time.Time) func(*stock) {
-	return func(m *stock) { m.Status.LastUpdated = &metav1.Time{Time: at} }
-}
-
 func deleting(m *stock) {
 	at := metav1.NewTime(noon)
 	m.DeletionTimestamp = &at
