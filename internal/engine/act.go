@@ -86,7 +86,7 @@ func (e *Engine) perform(ctx context.Context, w *world, d core.Decision, deeds [
 	undone := inParallel(ctx, len(deeds), callTimeout, func(ctx context.Context, i int) error {
 		return e.recordRepair(ctx, w, &deeds[i])
 	})
-	if err := e.admit(ctx, w, deeds); err != nil {
+	if err := e.admit(ctx, w, d, deeds); err != nil {
 		return undone, err
 	}
 	unbegun := inParallel(ctx, len(deeds), deedTimeout, func(ctx context.Context, i int) error {
@@ -144,7 +144,7 @@ func (e *Engine) recordRepair(ctx context.Context, w *world, do *deed) error {
 }
 
 // admit asks which of the repairs may begin, all things considered that are recorded by now.
-func (e *Engine) admit(ctx context.Context, w *world, deeds []deed) error {
+func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []deed) error {
 	if !slices.ContainsFunc(deeds, func(do deed) bool { return do.recorded }) {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (e *Engine) admit(ctx context.Context, w *world, deeds []deed) error {
 	if err != nil {
 		return fmt.Errorf("reading which repairs run: %w", err)
 	}
-	policies, fleet := core.Fenced(w.policies, w.fleet, running)
+	policies, fleet := core.Fenced(w.policies, w.fleet, w.withoutGone(running, d))
 	for _, a := range core.Decide(policies, fleet, e.Now()).Acts {
 		r := &fleet.Repairs[a.Repair]
 		for i := range deeds {
@@ -170,6 +170,18 @@ func (e *Engine) admit(ctx context.Context, w *world, deeds []deed) error {
 		}
 	}
 	return nil
+}
+
+// withoutGone leaves out the repairs whose targets are gone, which is recorded later in this pass.
+func (w *world) withoutGone(running []core.Repair, d core.Decision) []core.Repair {
+	type key struct{ namespace, name string }
+	over := map[key]bool{}
+	for _, f := range d.Finishes {
+		if r := &w.fleet.Repairs[f.Repair]; f.Outcome == core.Succeeded {
+			over[key{r.Namespace, r.Name}] = true
+		}
+	}
+	return slices.DeleteFunc(running, func(r core.Repair) bool { return over[key{r.Namespace, r.Name}] })
 }
 
 // begin calls the remedy of one repair.

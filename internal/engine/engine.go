@@ -63,8 +63,9 @@ func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	e.memory.Tallied(w.policies, decision.Tallies)
 	blocked, unrecorded := e.record(ctx, w, decision)
 	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
-	finished := e.finish(ctx, w, decision)
+	// Those that wait for a repair come before the records of those that have had theirs.
 	repeat, acted := e.act(ctx, w, decision, blocked)
+	finished := e.finish(ctx, w, decision)
 	nextDrop, dropped := e.prune(ctx, w)
 
 	next := earliest(earliest(decision.NextAt, nextDrop), e.digest.NextAt())

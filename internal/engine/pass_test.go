@@ -31,13 +31,13 @@ func (s *stage) wantNext(next, want time.Time) {
 	}
 }
 
-func TestRecordThenFinishThenBegin(t *testing.T) {
+func TestRecordThenBeginThenFinish(t *testing.T) {
 	s := newStage(t)
 	s.machines.observes(machine("m", dead))
 	s.ledger.has(running(machine("old")))
 	did, next := s.passes()
-	s.wantDid("status first, then what has ended, then the repair, and its remedy last", did,
-		"read m", "record workers", "amend old: Succeeded", "open m", "begin m", "tell begun m")
+	s.wantDid("status first, then the repair and its remedy, and what has ended last, since nobody waits for that", did,
+		"read m", "record workers", "open m", "begin m", "tell begun m", "amend old: Succeeded")
 	s.wantNext(next, noon.Add(time.Second)) // what has ended made room
 }
 

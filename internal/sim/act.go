@@ -7,20 +7,12 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// do is the second half of a pass: finish, record, act, remember. After a number of writes the
+// do is the second half of a pass: record, act, finish, remember. After a number of writes the
 // process crashes; a negative number means that it doesn't. It returns how many writes there were.
 func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	w := &writer{universe: u, plan: p, left: crashAfter, refused: refused}
 	e, now := p.engine, at(u.truth.now)
 	e.repeat, e.nextAt = false, p.decision.NextAt
-	for _, f := range p.decision.Finishes {
-		r := p.fleet.Repairs[f.Repair]
-		r.Ended, r.Outcome = now, f.Outcome
-		w.amend(r)
-		if !u.setup.Faults.NoSecondLook {
-			e.repeat = true
-		}
-	}
 	var begin []beginning
 	for _, a := range p.decision.Acts {
 		begin = append(begin, beginning{a.Target, p.fleet.Repairs[a.Repair]})
@@ -40,6 +32,14 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	}
 	for _, b := range w.admitted(begin) {
 		w.begin(b.target, b.repair)
+	}
+	for _, f := range p.decision.Finishes {
+		r := p.fleet.Repairs[f.Repair]
+		r.Ended, r.Outcome = now, f.Outcome
+		w.amend(r)
+		if !u.setup.Faults.NoSecondLook {
+			e.repeat = true
+		}
 	}
 	if w.crashed {
 		e.forget()
@@ -76,7 +76,11 @@ func (w *writer) admitted(begin []beginning) []beginning {
 	if !core.Contested(u.setup.Policies, &w.plan.fleet, w.plan.decision, targets) {
 		return begin
 	}
-	running := slices.DeleteFunc(slices.Clone(u.truth.ledger), func(r core.Repair) bool { return !r.Running() })
+	over := map[string]bool{}
+	for _, f := range w.plan.decision.Finishes {
+		over[w.plan.fleet.Repairs[f.Repair].Name] = f.Outcome == core.Succeeded
+	}
+	running := slices.DeleteFunc(slices.Clone(u.truth.ledger), func(r core.Repair) bool { return !r.Running() || over[r.Name] })
 	admitted := map[string]bool{}
 	policies, fleet := core.Fenced(u.setup.Policies, w.plan.fleet, running)
 	for _, a := range u.setup.Faults.decide(policies, fleet, at(u.truth.now)).Acts {
