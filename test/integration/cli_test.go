@@ -196,7 +196,7 @@ func askAboutABackOff(f *fleet) {
 	f.wantRepairs("a Succeeded")
 	f.machine("b", machineOptions{phase: "Failed", noNode: true, noNodeRef: true})
 	f.wantEvent("b", "RemediationHeldBackingOff")
-	f.wantAnswer("explain machine/b", "BackingOff (example): 1 replacements in a row", "opens at", "Earlier repairs", "Succeeded", "it is deleted, and its owner makes a new machine, if it is still unhealthy")
+	f.wantAnswer("explain machine/b", "BackingOff (example): the replacement of a repaired one has failed too", "opens at", "Earlier repairs", "Succeeded", "it is deleted, and its owner makes a new machine, if it is still unhealthy")
 	f.wantMachines("b")
 }
 

@@ -155,7 +155,10 @@ func unhealthyFor(status any) bool {
 	if !isWord && ref["name"] != nil {
 		return false
 	}
-	return (node == "" || len(validation.IsDNS1123Subdomain(node)) == 0) && (phase == "Failed" || node != "")
+	if node == "" {
+		return phase == "Failed" || s["lastUpdated"] != nil // its startup time is long over
+	}
+	return len(validation.IsDNS1123Subdomain(node)) == 0
 }
 
 func (f *fleet) drawHealthCheck(i int) {

@@ -120,9 +120,15 @@ func (f *fleet) aroundUnreadableMachines(early []string) {
 	f.wantMachines(append(early, late...)...)
 	said := map[string]string{}
 	for name, tc := range unreadable() {
-		said["late-"+name], said["early-"+name] = tc.says, tc.says
+		said["early-"+name] = tc.says
 	}
 	f.wantEventsSaying("MachineUnreadable", said)
+	f.Eventually(f.t, "more than a person reads one by one are told together", func(context.Context) error {
+		if reasons := f.EventReasons(f.t, f.namespace, "good"); !slices.Contains(reasons, "MachineUnreadable") {
+			return fmt.Errorf("the events about the health check are %v", reasons)
+		}
+		return nil
+	})
 	f.comesToRest()
 	f.wantMachines(append(early, late...)...)
 }
