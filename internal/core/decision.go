@@ -159,17 +159,25 @@ func (r Refusal) Text() string {
 	case InFlightLimit:
 		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended (annotation fettle.io/max-in-flight changes the limit)", r.Have, r.Most)
 	case BackingOff:
-		if r.Have == 1 {
-			return "the replacement of a repaired one has failed too, so the next repair in this pool waits; look at why it fails"
-		}
-		return fmt.Sprintf("%d replacements in a row have failed, so the next repair in this pool waits; look at why they fail", r.Have)
+		return r.backoffText()
 	case AttemptPause:
-		if r.Have == 1 {
-			return "the call of the remedy was refused; it is tried again after a pause"
-		}
-		return fmt.Sprintf("the last %d calls of the remedy were refused; it is tried again after a pause", r.Have)
+		return r.attemptText()
 	case Unconfirmed:
 		return "its node is read once more from the API server before anything is done"
 	}
 	return "refused"
+}
+
+func (r Refusal) backoffText() string {
+	if r.Have == 1 {
+		return "the replacement of a repaired one has failed too, so the next repair in this pool waits; look at why it fails"
+	}
+	return fmt.Sprintf("%d replacements in a row have failed, so the next repair in this pool waits; look at why they fail", r.Have)
+}
+
+func (r Refusal) attemptText() string {
+	if r.Have == 1 {
+		return "the call of the remedy was refused; it is tried again after a pause"
+	}
+	return fmt.Sprintf("the last %d calls of the remedy were refused; it is tried again after a pause", r.Have)
 }
