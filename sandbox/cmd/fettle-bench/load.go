@@ -2,17 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // How many requests are under way at a time: when the fleet is made and broken, and for heartbeats.
@@ -31,22 +37,25 @@ func newKubelets(admin *rest.Config) (kubelets, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = config.ContentType
 	config.UserAgent = "fettle-bench/kubelets"
-	client, err := kubernetes.NewForConfig(config)
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return kubelets{}, fmt.Errorf("making the kubelets' client: %w", err)
 	}
-	return kubelets{client.CoreV1().RESTClient()}, nil
+	return kubelets{c.CoreV1().RESTClient()}, nil
 }
 
 // register makes a node, and sends the first heartbeat, after which its managed fields have their final size.
 func (k kubelets) register(ctx context.Context, i int) error {
 	now := time.Now()
-	err := k.api.Post().Resource("nodes").VersionedParams(&metav1.CreateOptions{FieldManager: "kubelet"}, metav1.ParameterCodec).
-		Body(node(i, now)).Do(ctx).Error()
+	err := patiently(func() error {
+		err := k.api.Post().Resource("nodes").VersionedParams(&metav1.CreateOptions{FieldManager: "kubelet"}, metav1.ParameterCodec).
+			Body(node(i, now)).Do(ctx).Error()
+		return client.IgnoreAlreadyExists(err)
+	})
 	if err != nil {
 		return fmt.Errorf("creating node %s: %w", nodeName(i), err)
 	}
-	return k.beat(ctx, i)
+	return patiently(func() error { return k.beat(ctx, i) })
 }
 
 func (k kubelets) beat(ctx context.Context, i int) error {
@@ -102,10 +111,13 @@ func (k kubelets) startPulse(ctx context.Context, nodes []int, perSecond int) *p
 		group.Go(func() error {
 			for limiter.Wait(ctx) == nil {
 				i := nodes[int(next.Add(1)-1)%len(nodes)]
-				if err := k.beat(ctx, i); err != nil && ctx.Err() == nil {
+				err := k.beat(ctx, i)
+				switch {
+				case err == nil:
+					p.sent.Add(1)
+				case ctx.Err() == nil && !overloaded(err):
 					return err
 				}
-				p.sent.Add(1)
 			}
 			return nil
 		})
@@ -115,6 +127,17 @@ func (k kubelets) startPulse(ctx context.Context, nodes []int, perSecond int) *p
 		return group.Wait()
 	}
 	return p
+}
+
+// patiently repeats a call that the API server was too busy for, as the sandbox may be while a large fleet is made.
+func patiently(call func() error) error {
+	return retry.OnError(wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6}, overloaded, call)
+}
+
+// overloaded tells whether the API server answered that it could not do it now.
+func overloaded(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests)
 }
 
 // inParallel calls for each number below n, some at a time, until one fails.

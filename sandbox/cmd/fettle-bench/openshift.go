@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -104,11 +105,19 @@ func populateOpenShift(ctx context.Context, s *stage.Stage, machines int) (int, 
 
 func makeMachine(ctx context.Context, c client.Client, m *machinev1.Machine) error {
 	status := m.Status
-	if err := c.Create(ctx, m, client.FieldOwner("machineset-controller")); err != nil {
+	err := patiently(func() error {
+		return client.IgnoreAlreadyExists(c.Create(ctx, m, client.FieldOwner("machineset-controller")))
+	})
+	if err != nil {
 		return fmt.Errorf("creating machine %s: %w", m.Name, err)
 	}
-	m.Status = status
-	if err := c.Status().Update(ctx, m, client.FieldOwner("machine-controller")); err != nil {
+	body, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encoding the status of machine %s: %w", m.Name, err)
+	}
+	patch := client.RawPatch(types.MergePatchType, body)
+	err = patiently(func() error { return c.Status().Patch(ctx, m, patch, client.FieldOwner("machine-controller")) })
+	if err != nil {
 		return fmt.Errorf("writing the status of machine %s: %w", m.Name, err)
 	}
 	return nil

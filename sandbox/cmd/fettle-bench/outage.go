@@ -104,9 +104,11 @@ func (r *run) breakNodes(ctx context.Context) ([]victim, error) {
 	indices := r.indices(true)
 	victims := make([]victim, len(indices))
 	err := inParallel(ctx, len(indices), func(ctx context.Context, i int) error {
-		since, err := r.kubelets.fail(ctx, indices[i])
-		victims[i] = victim{machine: machineName(indices[i]), node: nodeName(indices[i]), deadline: since.Add(timeout)}
-		return err
+		return patiently(func() error {
+			since, err := r.kubelets.fail(ctx, indices[i])
+			victims[i] = victim{machine: machineName(indices[i]), node: nodeName(indices[i]), deadline: since.Add(timeout)}
+			return err
+		})
 	})
 	return victims, err
 }
