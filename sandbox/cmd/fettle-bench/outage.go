@@ -67,7 +67,7 @@ func (r *run) outage(ctx context.Context) error {
 	}
 	r.result.Outage = outage{
 		traffic: trafficOf(requests), Stages: stagesOf(victims, requests, gone, r.machines.Resource),
-		FloorCPU: seconds(spent.floor), FettleCPU: seconds(spent.fettle),
+		FloorCPU: seconds(spent.floor), FettleCPU: seconds(spent.fettle), SandboxCPU: seconds(spent.sandbox), Lasted: seconds(time.Since(began)),
 	}
 	r.result.Outage.PerRepair = float64(r.result.Outage.Writes) / float64(r.Broken)
 	r.result.Histograms = r.histograms(ctx, before)

@@ -49,6 +49,7 @@ type heartbeatCosts struct {
 	PerSecond float64  `json:"perSecond"`
 	Floor     seconds  `json:"floorCPU"`
 	Fettle    seconds  `json:"fettleCPU"`
+	Sandbox   seconds  `json:"sandboxCPU"`
 	Windows   []window `json:"windows"`
 }
 
@@ -62,12 +63,14 @@ func (h *heartbeatCosts) add(s spending, sent int64) {
 	h.Windows = append(h.Windows, window{Sent: sent, Floor: seconds(s.floor), Fettle: seconds(s.fettle)})
 	h.Floor += seconds(s.floor)
 	h.Fettle += seconds(s.fettle)
+	h.Sandbox += seconds(s.sandbox)
 }
 
 // finish adds what came after the last window.
 func (h *heartbeatCosts) finish(rest spending, sent int64, took time.Duration) {
 	h.Floor += seconds(rest.floor)
 	h.Fettle += seconds(rest.fettle)
+	h.Sandbox += seconds(rest.sandbox)
 	h.Sent, h.PerSecond = sent, float64(sent)/took.Seconds()
 }
 
@@ -82,10 +85,12 @@ type outage struct {
 	traffic
 
 	// PerRepair is the writes of all kinds, leases aside, divided by the number of repairs.
-	PerRepair float64      `json:"writesPerRepair"`
-	Stages    []stageDelay `json:"stages"`
-	FloorCPU  seconds      `json:"floorCPU"`
-	FettleCPU seconds      `json:"fettleCPU"`
+	PerRepair  float64      `json:"writesPerRepair"`
+	Stages     []stageDelay `json:"stages"`
+	FloorCPU   seconds      `json:"floorCPU"`
+	FettleCPU  seconds      `json:"fettleCPU"`
+	SandboxCPU seconds      `json:"sandboxCPU"`
+	Lasted     seconds      `json:"lasted"`
 }
 
 // stageDelay is how long after the deadline of its machine a step of a repair came.

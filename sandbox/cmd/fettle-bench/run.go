@@ -224,9 +224,9 @@ func (r *run) look(context.Context) error {
 	return r.eachUsage(func(c *cost, u usage) { c.Peak = u.peak })
 }
 
-// spending is what both have spent in the same while.
+// spending is what both have spent in the same while, and the API server with its etcd.
 type spending struct {
-	floor, fettle processor
+	floor, fettle, sandbox processor
 }
 
 // processor is time of the processor.
@@ -239,8 +239,9 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 	read := func(s *spending) error {
 		floor, badFloor := r.floor.usage()
 		fettle, badFettle := r.fettle.usage()
-		s.floor, s.fettle = processor(floor.cpu), processor(fettle.cpu)
-		return errors.Join(badFloor, badFettle)
+		sandbox, badSandbox := r.sandbox.usage()
+		s.floor, s.fettle, s.sandbox = processor(floor.cpu), processor(fettle.cpu), processor(sandbox.cpu)
+		return errors.Join(badFloor, badFettle, badSandbox)
 	}
 	if err := read(&before); err != nil {
 		return spending{}, err
@@ -251,7 +252,7 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 	if err := read(&after); err != nil {
 		return spending{}, err
 	}
-	return spending{after.floor - before.floor, after.fettle - before.fettle}, nil
+	return spending{after.floor - before.floor, after.fettle - before.fettle, after.sandbox - before.sandbox}, nil
 }
 
 func (r *run) eachUsage(note func(*cost, usage)) error {

@@ -29,6 +29,10 @@ func (r *report) head(b *strings.Builder) {
 		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }),
 		p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }),
 		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, len(r.Rounds))
+	fmt.Fprintf(b, "the API server with its etcd: %.1f ms of processor per heartbeat, %.1f of %d cores busy in the outage, %.0f MiB at its peak\n",
+		r.median(func(x *round) float64 { return perHeartbeat(x.Heartbeats.Sandbox, x.Heartbeats.Sent) }),
+		r.median(func(x *round) float64 { return inFull(x.Outage.SandboxCPU) / inFull(x.Outage.Lasted) }), r.Host.Cores,
+		r.median(func(x *round) float64 { return x.SandboxPeak }))
 	fmt.Fprintf(b, "%s, %d cores (%s), %.0f GiB, %s, load before the run %.1f\n",
 		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, r.Host.Memory/1024, r.Host.Go, r.Host.Load)
 }

@@ -26,7 +26,7 @@ func aRound(share float64) round {
 			StartUp: ms(1800), StartUpCPU: ms(2500), Settled: 60 * share, SettledAnonymous: 30 * share, AfterHeartbeats: 61 * share, Peak: 64 * share, IdleCPU: ms(40),
 		},
 		Heartbeats: heartbeatCosts{
-			Sent: 6000, PerSecond: 99.7, Floor: ms(3000), Fettle: ms(3000 * share),
+			Sent: 6000, PerSecond: 99.7, Floor: ms(3000), Fettle: ms(3000 * share), Sandbox: ms(48000),
 			Windows: []window{{1000, ms(500), ms(400)}, {1000, ms(500), ms(600)}, {0, 0, 0}},
 		},
 		Idle: idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Leases: calls{"update leases": 60}}},
@@ -40,7 +40,7 @@ func aRound(share float64) round {
 				{"repair recorded", distribution{200, ms(100), ms(300), ms(310)}},
 				{deletionSeen, distribution{200, ms(400), ms(1200 * share), ms(1250 * share)}},
 			},
-			FloorCPU: ms(400), FettleCPU: ms(900),
+			FloorCPU: ms(400), FettleCPU: ms(900), SandboxCPU: ms(24000), Lasted: ms(16000),
 		},
 		Histograms:  []summary{{"fettle_act_seconds", 200, ms(12.5), ms(11), ms(24)}},
 		SandboxPeak: 812.5,
