@@ -14,7 +14,7 @@ func remedyWords(ladder []core.Step, kind string) string {
 	if len(ladder) == 0 {
 		return "is not repaired, since its health check names no remedy that Fettle knows"
 	}
-	if ladder[0].NeedsOwner {
+	if ladder[0].Nature == core.Destroys {
 		return "is deleted, and its owner makes a new " + kind
 	}
 	return "is repaired (" + ladder[0].Remedy + ")"

@@ -74,7 +74,7 @@ func (s *scene) check(name string, age time.Duration) *core.Policy {
 			{Type: "Ready", Status: "False", For: 5 * time.Minute}, {Type: "Ready", Status: "Unknown", For: 5 * time.Minute},
 		}},
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(40)}, MaxInFlight: core.Count(1), Backoff: core.DefaultBackoff(),
-		StormCooldown: core.DefaultStormCooldown, Ladder: []core.Step{{Remedy: "DeleteMachine", NeedsOwner: true}},
+		StormCooldown: core.DefaultStormCooldown, Ladder: []core.Step{{Remedy: "DeleteMachine"}},
 	}
 	for i := range s.Targets {
 		p.Members = append(p.Members, i)

@@ -65,7 +65,7 @@ func unknownNeverActs(w world, d core.Decision) string {
 			return t.ID.Name + " is repaired though nobody knows about its node"
 		case t.Node.State != core.NodeAwaited && w.now.Sub(t.NodeReadAt) >= 10*time.Second:
 			return t.ID.Name + " is repaired though its node was not read live"
-		case t.ControlPlane && w.fleet.QuorumSurvives != core.Yes:
+		case t.ControlPlane && t.QuorumSurvives != core.Yes:
 			return t.ID.Name + " is repaired though nobody knows about the quorum"
 		}
 	}
@@ -154,12 +154,15 @@ func oneOfTheControlPlane(w world, d core.Decision) string {
 	}
 	repaired := 0
 	for _, do := range deeds(d) {
-		if w.fleet.Targets[do.target].ControlPlane {
+		if t := &w.fleet.Targets[do.target]; t.ControlPlane {
 			repaired++
+			if t.QuorumSurvives != core.Yes {
+				return fmt.Sprintf("%s is repaired though it is not known that quorum survives: %v", t.ID, t.QuorumSurvives)
+			}
 		}
 	}
-	if repaired > 0 && (out+repaired > 1 || w.fleet.QuorumSurvives != core.Yes) {
-		return fmt.Sprintf("%d of the control plane are out and %d are repaired; quorum survives: %v", out, repaired, w.fleet.QuorumSurvives)
+	if repaired > 0 && out+repaired > 1 {
+		return fmt.Sprintf("%d of the control plane are out and %d are repaired", out, repaired)
 	}
 	return ""
 }

@@ -20,6 +20,14 @@ type Decision struct {
 	Acts []Act
 	// Finishes are running repairs that have come to their end.
 	Finishes []Finish
+	// Advances are steps that are given up, so that the next is taken.
+	Advances []Advance
+	// Withdrawals are requests that nothing asks for any more.
+	Withdrawals []Withdrawal
+	// Notes are running repairs whose target has just recovered, or no longer is.
+	Notes []Note
+	// Holds are leases to be taken or renewed for repairs under way.
+	Holds []Hold
 	// Refusals say which gate holds back which unhealthy target.
 	Refusals []Refusal
 	// Confirm are targets whose node must be read live before anything can happen to them.
@@ -64,10 +72,43 @@ type Start struct {
 	Contemporaries []string
 }
 
-// Act is a running repair whose remedy has not begun yet.
+// Act is a running repair the step of which has not begun yet.
 type Act struct {
 	Repair, Target, Policy int
 	Verdict                Verdict
+	// Step is the index of the step in the repair's ladder.
+	Step int
+}
+
+// Advance is a step that is given up. Its request, an index in Fleet.Requests or -1, is told to stop
+// first, unless the remediator says that it has succeeded.
+type Advance struct {
+	Repair, Target, Policy int
+	Request                int
+	Outcome                RungOutcome
+	Text                   string
+}
+
+// Withdrawal is a request to take back, an index in Fleet.Requests.
+type Withdrawal struct {
+	Request int
+	// Policy is the index of the one that asked, -1 when that is gone. Target likewise.
+	Policy, Target int
+	Text           string
+}
+
+// Note is what is to be remembered of a running repair: since when its target has been healthy again,
+// zero for not.
+type Note struct {
+	Repair    int
+	Recovered time.Time
+}
+
+// Hold is a lease to be held for a time from now.
+type Hold struct {
+	Target int
+	Holder string
+	For    time.Duration
 }
 
 // Finish is a running repair that ends.
@@ -94,6 +135,14 @@ const (
 	BackingOff
 	AttemptPause
 	Unconfirmed
+	QuorumLost
+	Excluded
+	ClusterUpgrading
+	TargetUpgrading
+	LeaseHeld
+	TemplateUnusable
+	RequestsUnseen
+	LadderExhausted
 )
 
 var gateNames = [...]string{
@@ -109,6 +158,14 @@ var gateNames = [...]string{
 	BackingOff:       "BackingOff",
 	AttemptPause:     "AttemptPause",
 	Unconfirmed:      "Unconfirmed",
+	QuorumLost:       "QuorumLost",
+	Excluded:         "Excluded",
+	ClusterUpgrading: "ClusterUpgrading",
+	TargetUpgrading:  "TargetUpgrading",
+	LeaseHeld:        "LeaseHeld",
+	TemplateUnusable: "TemplateUnusable",
+	RequestsUnseen:   "RequestsUnseen",
+	LadderExhausted:  "LadderExhausted",
 }
 
 // String names the gate as conditions, events and metrics do.

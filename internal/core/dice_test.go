@@ -49,7 +49,6 @@ func instant(d dice) time.Time {
 func drawWorld(d dice) world {
 	w := world{now: noon}
 	w.fleet.Observed = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
-	w.fleet.QuorumSurvives = oneOf(d, core.Unknown, core.No, core.Yes)
 	for i := range d(7) {
 		w.fleet.Targets = append(w.fleet.Targets, drawTarget(d, i))
 	}
@@ -70,6 +69,7 @@ func drawTarget(d dice, i int) core.Target {
 	t := machine(fmt.Sprintf("m-%d", i), created(instant(d)), ownedBy(drawOwner(d)))
 	t.StartupFrom = instant(d)
 	t.NodeReadAt = oneOf(d, noon, noon, ago(time.Second), ago(time.Minute), time.Time{})
+	t.QuorumSurvives, t.QuorumReadAt = oneOf(d, core.Unknown, core.No, core.Yes), oneOf(d, noon, noon, ago(time.Minute))
 	t.ControlPlane, t.Deleting, t.Claimed = d(5) == 4, d(6) == 5, d(9) == 8
 	if d(5) == 4 {
 		failed(instant(d))(&t)
@@ -127,7 +127,7 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 	}
 	p.MaxInFlight = drawAmount(d)
 	p.Backoff = oneOf(d, core.DefaultBackoff(), core.DefaultBackoff(), core.Backoff{Base: time.Minute, Limit: time.Hour}, core.Backoff{})
-	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, []core.Step{{Remedy: "Reboot"}}, nil)
+	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, []core.Step{{Remedy: "Reboot", Nature: core.Requests}}, nil)
 	return p
 }
 

@@ -7,7 +7,8 @@ type Observation struct {
 	// Kind is the kind of its targets. Repairs of targets of a kind that nobody observes are
 	// left alone.
 	Kind string
-	// Observed is Yes when everything below is in step with the cluster.
+	// Observed is Yes when everything below is in step with the cluster, and No when the cluster does not
+	// serve the API, so that there is nothing to observe. While one source's is Unknown, nothing is decided.
 	Observed Tri
 	Policies []Policy
 	// Targets are what the members of the policies index.
@@ -20,6 +21,25 @@ type PolicyReport struct {
 	Tally  Tally
 	// Concerns are some of the members that are not healthy, those first that need a repair.
 	Concerns []Concern
+	// Cases are the members that are unhealthy, under repair, or have requests, for policies that ask
+	// remediators; in the order of their names.
+	Cases []Case
+}
+
+// Case is one member of a policy that is unhealthy, under repair, or has requests standing.
+type Case struct {
+	Target ID
+	Health Health
+	// Repair is the one under way, nil when there is none.
+	Repair *Repair
+	// Lead is the policy that leads it.
+	Lead ID
+	// Requests are those that the policy itself has made, the oldest first.
+	Requests []Request
+	// HealthySince is when the target's conditions stopped matching any criterion, for one that recovers.
+	HealthySince time.Time
+	// Delayed is set while the request of a recovered target stands only for the policy's HealthyDelay.
+	Delayed bool
 }
 
 // Concern is one member of a policy that is not healthy. Text says how it stands, without its name,
@@ -27,6 +47,17 @@ type PolicyReport struct {
 type Concern struct {
 	Target ID
 	Text   string
+}
+
+// Order asks a remedy to take a step.
+type Order struct {
+	Target Target
+	Policy ID
+	Step   Step
+	// Repair names the entry of the ledger.
+	Repair string
+	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none.
+	Sibling ID
 }
 
 // Entry is a repair to be recorded.
@@ -50,6 +81,8 @@ const (
 	Vanished
 	// Stale: the target has changed since it was judged. It must be judged again.
 	Stale
+	// Busy: somebody else holds what the repair needs.
+	Busy
 )
 
 // String names the answer.
@@ -61,6 +94,8 @@ func (b Beginning) String() string {
 		return "vanished"
 	case Stale:
 		return "stale"
+	case Busy:
+		return "busy"
 	}
 	return "failed"
 }

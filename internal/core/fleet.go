@@ -60,10 +60,15 @@ type Fleet struct {
 	// Observed is Yes when every target and repair below was read from a source that is in step
 	// with the cluster. Anything else makes every verdict unknown.
 	Observed Tri
-	// QuorumSurvives tells whether the control plane keeps its quorum when one member more is lost.
-	QuorumSurvives Tri
-	Targets        []Target
-	Repairs        []Repair
+	// Upgrading tells whether the cluster is being upgraded.
+	Upgrading Tri
+	Targets   []Target
+	Repairs   []Repair
+	// Requests are what remediators have been asked for and was not taken back yet.
+	Requests []Request
+	// Unseen are the kinds, by the template that they are made from, whose requests can't be seen now. Only
+	// APIVersion and Kind are set.
+	Unseen []Reference
 }
 
 // Target is one thing that can be repaired: a machine with its node, a machine whose node never
@@ -92,9 +97,32 @@ type Target struct {
 	NodeReadAt time.Time
 	// NodeUnreadable is set when such a read has just failed.
 	NodeUnreadable bool
+	// QuorumSurvives tells, for a member of the control plane, whether quorum survives while it is out, as
+	// read live at QuorumReadAt.
+	QuorumSurvives Tri
+	QuorumReadAt   time.Time
+	// Excluded is set when somebody has excluded the target from all repairs.
+	Excluded bool
+	// Vouched is set when a person has confirmed that the target is healthy.
+	Vouched bool
+	// Upgrading is set while the target itself is being upgraded.
+	Upgrading bool
+	// Lease is the right to take the target's node out of service, and whose it is.
+	Lease Lease
 	// Revision is the version of the target's own object that these facts were read from. The core
 	// doesn't interpret it: it is there so that a destructive call can insist on it.
 	Revision string
+}
+
+// Lease is who may take a node out of service, and until when. The zero Lease is nobody's.
+type Lease struct {
+	Holder string
+	Until  time.Time
+}
+
+// heldFrom tells whether somebody else than the holder has the lease at an instant.
+func (l Lease) heldFrom(holder string, now time.Time) bool {
+	return l.Holder != "" && l.Holder != holder && now.Before(l.Until)
 }
 
 // NodeState tells what is known of a target's node.

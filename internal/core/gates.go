@@ -121,7 +121,7 @@ func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
 
 func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
 	ladder := d.policies[p.leader].Ladder
-	if len(ladder) == 0 || !ladder[0].NeedsOwner || d.fleet.Targets[p.target].Owner.UID != "" {
+	if len(ladder) == 0 || ladder[0].Nature != Destroys || d.fleet.Targets[p.target].Owner.UID != "" {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: NoOwner}, true
@@ -130,7 +130,7 @@ func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
 // quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
 // known that quorum survives (I4).
 func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
-	if !d.fleet.Targets[p.target].ControlPlane || d.fleet.QuorumSurvives == Yes {
+	if !d.fleet.Targets[p.target].ControlPlane || d.fleet.Targets[p.target].QuorumSurvives == Yes {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: QuorumUnknown}, true

@@ -94,7 +94,7 @@ func targetGateCases() map[string]gateCase {
 	one := []int{0}
 	cp := func(t core.Tri, targets ...core.Target) core.Fleet {
 		f := fleet(targets)
-		f.QuorumSurvives = t
+		quorumOf(&f, t)
 		return f
 	}
 	young := machine("young", failed(noon), created(ago(time.Minute)))

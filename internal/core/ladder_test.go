@@ -104,7 +104,7 @@ func TestRepairsNotBegunDoNotWaitForEachOther(t *testing.T) {
 		a, b := machine("a", append(changes, dead)...), machine("b", append(changes, dead)...)
 		p := policy("p", all(2))
 		f := fleet([]core.Target{a, b}, repair(a, p, started(ago(time.Minute))), repair(b, p, started(ago(2*time.Minute))))
-		f.QuorumSurvives = core.Yes
+		quorumOf(&f, core.Yes)
 		return core.Decide([]core.Policy{p}, f, noon)
 	}
 	for name, d := range map[string]core.Decision{"workers": one(), "control plane": one(controlPlane)} {

@@ -34,6 +34,18 @@ type Policy struct {
 	Backoff     Backoff
 	// Ladder are the steps of a repair, in order. A policy without steps repairs nothing.
 	Ladder []Step
+	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
+	// withdrawn; negative means until a person confirms it (seed 003; reference medik8s 2.6).
+	HealthyDelay time.Duration
+	// FixedCooldown has the cooldown last from the opening of the short circuit, whoever recovers later.
+	FixedCooldown bool
+	// IgnoresRequests has targets count as healthy for which a remediator is still at work.
+	IgnoresRequests bool
+	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
+	WaitsForUpgrades bool
+	// Holder is the name under which the policy holds the lease of a node that it has repaired. A policy
+	// without one neither holds leases nor heeds them.
+	Holder string
 }
 
 // Criteria are the rules by which a target is unhealthy; any one suffices.
@@ -53,8 +65,39 @@ type ConditionCriterion struct {
 type Step struct {
 	// Remedy names the remedy that takes this step.
 	Remedy string
-	// NeedsOwner is set for remedies that destroy the target and count on its owner to replace it.
-	NeedsOwner bool
+	// Nature tells what becomes of a target in the hands of the remedy.
+	Nature Nature
+	// Template is what the remedy makes its request from, for remedies that need one.
+	Template Reference
+	// Limit is how long the step may take before the next one is taken; 0 is no limit.
+	Limit time.Duration
+	// Problem says in a sentence why the step can't be taken now, and is empty when it can. Missing is set
+	// when that is because the template does not exist.
+	Problem string
+	Missing bool
+}
+
+// Nature tells the kinds of remedies apart.
+type Nature int8
+
+// The natures. The zero Nature asks for the most before it acts.
+const (
+	// Destroys: the target is deleted, and its owner is counted on to replace it.
+	Destroys Nature = iota
+	// Requests: a remediator is asked by a request that stands until it is withdrawn.
+	Requests
+	// Hands over: the target is marked, and whoever repairs it takes the mark away (Target.Claimed).
+	HandsOver
+)
+
+// Reference names an object by name alone, as people do.
+type Reference struct {
+	APIVersion, Kind, Namespace, Name string
+}
+
+// String gives the reference as a person would write it.
+func (r Reference) String() string {
+	return ID{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
 }
 
 // Amount is a number of targets, given as such or as a share of a total.

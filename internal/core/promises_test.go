@@ -73,7 +73,7 @@ func TestI04OneOfTheControlPlane(t *testing.T) {
 			w.fleet.Targets[i].ControlPlane = true
 		}
 		for _, survives := range []core.Tri{core.Unknown, core.No, core.Yes} {
-			w.fleet.QuorumSurvives = survives
+			quorumOf(&w.fleet, survives)
 			if wrong := oneOfTheControlPlane(w, w.decide()); wrong != "" {
 				r.Fatalf("%s\nworld: %+v", wrong, w)
 			}
@@ -82,7 +82,7 @@ func TestI04OneOfTheControlPlane(t *testing.T) {
 	targets := machines(3, 3, dead, controlPlane)
 	f := fleet(targets)
 	for survives, want := range map[core.Tri]int{core.Unknown: 0, core.No: 0, core.Yes: 1} {
-		f.QuorumSurvives = survives
+		quorumOf(&f, survives)
 		if got := len(core.Decide([]core.Policy{policy("p", all(3), maxInFlight(core.Unlimited()))}, f, noon).Starts); got != want {
 			t.Errorf("quorum survives: %v: %d of three dead members are repaired, want %d", survives, got, want)
 		}

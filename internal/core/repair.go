@@ -24,6 +24,14 @@ type Repair struct {
 	// Sequence orders repairs as the ledger took them. It is 0, before all others, for one of which
 	// that is not known any more.
 	Sequence uint64
+	// Ladder are the steps of the repair as they were when it was recorded.
+	Ladder []Step
+	// Rungs are the steps that have been taken to no avail, in order. The next of the ladder is under way.
+	Rungs []Rung
+	// Recovered is when the target was seen to be healthy again; zero while it isn't.
+	Recovered time.Time
+	// Begun is when the target was handed over, for a step of that nature.
+	Begun time.Time
 	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
 	Attempts    int
 	LastAttempt time.Time
@@ -34,6 +42,50 @@ type Repair struct {
 	// started, but before it. Creation times are whole seconds and don't tell them from its
 	// replacement. Losing them may delay a repair, never hasten it.
 	Contemporaries []string
+}
+
+// Rung is a step of a ladder that was taken to no avail.
+type Rung struct {
+	Ended   time.Time
+	Outcome RungOutcome
+}
+
+// RungOutcome is why a step was given up.
+type RungOutcome int8
+
+// The outcomes of a step.
+const (
+	// TimedOut: its time was over and the target was not healthy.
+	TimedOut RungOutcome = iota + 1
+	// Failed: the remediator said that it can't repair the target.
+	Failed
+)
+
+// String names the outcome.
+func (o RungOutcome) String() string {
+	switch o {
+	case TimedOut:
+		return "TimedOut"
+	case Failed:
+		return "Failed"
+	}
+	return "None"
+}
+
+// step is the step under way, and false when the ladder is exhausted.
+func (r *Repair) step() (*Step, bool) {
+	if at := len(r.Rungs); at < len(r.Ladder) {
+		return &r.Ladder[at], true
+	}
+	return nil, false
+}
+
+// stepBegan is when the step under way was due.
+func (r *Repair) stepBegan() time.Time {
+	if n := len(r.Rungs); n > 0 {
+		return r.Rungs[n-1].Ended
+	}
+	return r.Started
 }
 
 // Running tells whether the repair has not ended.

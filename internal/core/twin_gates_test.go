@@ -21,8 +21,8 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 	}
 	ladder := w.policies[lead].Ladder
 	hold(len(ladder) == 0, "NoRemedy")
-	hold(len(ladder) > 0 && ladder[0].NeedsOwner && t.Owner.UID == "", "NoOwner")
-	hold(t.ControlPlane && w.fleet.QuorumSurvives != core.Yes, "QuorumUnknown")
+	hold(len(ladder) > 0 && ladder[0].Nature == core.Destroys && t.Owner.UID == "", "NoOwner")
+	hold(t.ControlPlane && t.QuorumSurvives != core.Yes, "QuorumUnknown")
 	hold(t.ControlPlane && w.controlPlaneOut(repair) > 0, "ControlPlaneBusy")
 	if len(w.out) > before {
 		return false

@@ -107,7 +107,7 @@ func policy(name string, members []int, changes ...func(*core.Policy)) core.Poli
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
 		MaxInFlight:  core.Count(1),
 		Backoff:      core.DefaultBackoff(),
-		Ladder:       []core.Step{{Remedy: "Delete", NeedsOwner: true}},
+		Ladder:       []core.Step{{Remedy: "Delete"}},
 	}
 	for _, change := range changes {
 		change(&p)
@@ -119,7 +119,7 @@ func paused(p *core.Policy)   { p.Paused = true }
 func dryRun(p *core.Policy)   { p.DryRun = true }
 func noLadder(p *core.Policy) { p.Ladder = nil }
 
-func needsNoOwner(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Reboot"}} }
+func needsNoOwner(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Reboot", Nature: core.Requests}} }
 
 func problem(text string) func(*core.Policy) { return func(p *core.Policy) { p.Problem = text } }
 func maxUnhealthy(a core.Amount) func(*core.Policy) {
@@ -205,4 +205,12 @@ func begun(d core.Decision) []int {
 		targets = append(targets, s.Target)
 	}
 	return targets
+}
+
+// quorumOf has the guard say the same of every member of the control plane, as just read.
+func quorumOf(f *core.Fleet, survives core.Tri) {
+	f.Targets = slices.Clone(f.Targets)
+	for i := range f.Targets {
+		f.Targets[i].QuorumSurvives, f.Targets[i].QuorumReadAt = survives, noon
+	}
 }

@@ -200,7 +200,7 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, name)
 	}
 	limited, cancel := context.WithTimeout(ctx, remedyTimeout)
-	answer, err := remedy.Begin(limited, target)
+	answer, err := remedy.Begin(limited, core.Order{Target: target, Policy: w.policies[do.policy].ID, Step: w.policies[do.policy].Ladder[0], Repair: do.repair.Name})
 	cancel()
 	if err != nil && cutOff(ctx) {
 		return fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", target.ID, err)

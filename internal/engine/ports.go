@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -53,6 +54,40 @@ type Pruner interface {
 
 // Remedy is one way to repair a target.
 type Remedy interface {
-	// Begin starts the repair. Calling it again for the same target must be harmless.
-	Begin(ctx context.Context, t core.Target) (core.Beginning, error)
+	// Begin takes a step of a repair. Calling it again for the same order must be harmless.
+	Begin(ctx context.Context, o core.Order) (core.Beginning, error)
+}
+
+// Petitioner is a remedy whose requests stand until they are withdrawn.
+type Petitioner interface {
+	Remedy
+	// Stop tells the remediator that its time is over. A request that is gone, or was told so, is no error.
+	Stop(ctx context.Context, r core.Request, at time.Time) error
+	// Withdraw takes a request back. One that is gone is no error.
+	Withdraw(ctx context.Context, r core.Request) error
+}
+
+// Surveyor adds what it knows to what the dialects have observed: facts about targets, what remediators
+// have been asked for, and which steps can't be taken. It reads caches, makes no call, and may change
+// the policies' ladders, which it must copy first, and the fleet's targets.
+type Surveyor interface {
+	Survey(policies []core.Policy, fleet *core.Fleet)
+}
+
+// Quorum tells from the API server itself whether the control plane keeps its quorum while a target is out.
+type Quorum interface {
+	Survives(ctx context.Context, t core.Target) (core.Tri, error)
+}
+
+// Lock is the right to take a node out of service.
+type Lock interface {
+	// Hold takes the lease of a target's node, or renews it. It is false while somebody else has it.
+	Hold(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error)
+	// Release gives the lease back. One that is somebody else's, or is gone, is no error.
+	Release(ctx context.Context, node, holder string) error
+}
+
+// Confirmer takes back a person's word that a target is healthy, once nothing waits for it.
+type Confirmer interface {
+	Unvouch(ctx context.Context, t core.Target) error
 }

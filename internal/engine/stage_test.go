@@ -254,7 +254,8 @@ func (l *ledger) of(target string) []core.Repair {
 // remedy deletes targets.
 type remedy struct{ stage *stage }
 
-func (r remedy) Begin(ctx context.Context, t core.Target) (core.Beginning, error) {
+func (r remedy) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+	t := o.Target
 	if err := r.stage.do(ctx, "begin "+t.ID.Name); err != nil {
 		return 0, err
 	}
@@ -317,7 +318,7 @@ func policy(name string, members []int, changes ...func(*core.Policy)) core.Poli
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
 		MaxInFlight:  core.Unlimited(),
 		Backoff:      core.DefaultBackoff(),
-		Ladder:       []core.Step{{Remedy: "Delete", NeedsOwner: true}},
+		Ladder:       []core.Step{{Remedy: "Delete"}},
 	}
 	for _, change := range changes {
 		change(&p)

@@ -29,7 +29,7 @@ func anEntry(changes ...func(*core.Entry)) core.Entry {
 	e := core.Entry{
 		Name:   core.RepairName(aTarget, 3),
 		Target: core.Target{ID: aTarget, Owner: anOwner, Node: core.Node{Name: "m-node"}},
-		Policy: core.Policy{ID: aPolicy, Ladder: []core.Step{{Remedy: "DeleteMachine", NeedsOwner: true}}},
+		Policy: core.Policy{ID: aPolicy, Ladder: []core.Step{{Remedy: "DeleteMachine"}}},
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Since: noon.Add(-5 * time.Minute),
 			Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute},

@@ -127,10 +127,9 @@ func (e *engine) look(u *Universe) *plan {
 		p.fleet.Observed = core.Unknown
 		return p
 	}
-	p.fleet.QuorumSurvives = u.setup.QuorumSurvives
 	now := at(u.truth.now)
 	for i := range u.setup.ControlPlane {
-		p.fleet.Targets[i].ControlPlane = true
+		p.fleet.Targets[i].ControlPlane, p.fleet.Targets[i].QuorumSurvives = true, u.setup.QuorumSurvives
 	}
 	if !faults.NoMemory {
 		laid := p.fleet

@@ -18,7 +18,7 @@ func onePolicy(n int, changes ...func(*core.Policy)) core.Policy {
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
 		MaxInFlight:  core.Count(1),
 		Backoff:      core.DefaultBackoff(),
-		Ladder:       []core.Step{{Remedy: "Delete", NeedsOwner: true}},
+		Ladder:       []core.Step{{Remedy: "Delete"}},
 	}
 	for i := range n {
 		p.Members = append(p.Members, i)
@@ -162,7 +162,9 @@ func stubborn(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 
 // trusting is a Decide that takes every quorum to survive.
 func trusting(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
-	f.QuorumSurvives = core.Yes
+	for i := range f.Targets {
+		f.Targets[i].QuorumSurvives = core.Yes
+	}
 	return core.Decide(policies, f, now)
 }
 

@@ -298,7 +298,7 @@ func readLadder(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]str
 	if spec.RemediationTemplate != nil || strategy == "external-baremetal" {
 		return nil
 	}
-	return []core.Step{{Remedy: DeleteMachine, NeedsOwner: true}}
+	return []core.Step{{Remedy: DeleteMachine}}
 }
 
 // machine is one Machine, translated: a target without its node, and what relates it to others.

@@ -13,7 +13,7 @@ import (
 )
 
 // deletion is the ladder of every health check that asks for no other way to repair.
-func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", NeedsOwner: true}} }
+func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine"}} }
 
 // plain is the policy of a health check that says nothing.
 func plain(changes ...func(*core.Policy)) core.Policy {

@@ -1,0 +1,42 @@
+package core
+
+import "time"
+
+// Request is what a remediator was asked for, as the cluster shows it, and how that stands.
+type Request struct {
+	// ID is the object by which it is asked.
+	ID ID
+	// APIVersion is that of the object.
+	APIVersion string
+	// Remedy made it, from Template, for a step of that template.
+	Remedy   string
+	Template Reference
+	// Target is what it is about. The UID is empty where the request doesn't tell it.
+	Target ID
+	// Policy asked for it. The UID is empty where the request doesn't tell it.
+	Policy  ID
+	Created time.Time
+	// Stopped is when the remediator was told that its time is over; zero while it wasn't.
+	Stopped time.Time
+	// Processing and Succeeded are the remediator's own word.
+	Processing, Succeeded Tri
+	// Replaces is set when the remediator expects the target's node to be gone for good.
+	Replaces bool
+	// Leaving is set once it has been withdrawn and isn't gone yet.
+	Leaving bool
+}
+
+// about tells whether the request is about a target.
+func (r *Request) about(t *ID) bool {
+	return r.Target.Kind == t.Kind && r.Target.Namespace == t.Namespace && r.Target.Name == t.Name &&
+		(r.Target.UID == "" || r.Target.UID == t.UID)
+}
+
+// asks tells whether the request is that of a step.
+func (r *Request) asks(s *Step) bool { return r.Remedy == s.Remedy && r.Template == s.Template }
+
+// askedBy tells whether a policy asked for the request.
+func (r *Request) askedBy(p *ID) bool {
+	return r.Policy.Kind == p.Kind && r.Policy.Namespace == p.Namespace && r.Policy.Name == p.Name &&
+		(r.Policy.UID == "" || r.Policy.UID == p.UID)
+}
