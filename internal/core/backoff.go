@@ -71,14 +71,14 @@ type pool struct {
 // retryOf tells how many replacements in a row have failed before t, t included. It is the longest
 // streak that t may continue: the repair of an old target in between does not end it.
 func (d *deliberation) retryOf(t *Target, since time.Time) int {
-	p := d.pools[t.Owner.UID]
-	if p == nil || t.Owner.UID == "" {
-		return 0
-	}
 	if since.IsZero() || since.After(d.now) {
 		since = d.now
 	}
-	retry := 0
+	retry := d.relapses(t, since)
+	p := d.pools[t.Owner.UID]
+	if p == nil || t.Owner.UID == "" {
+		return retry
+	}
 	for _, i := range p.repairs {
 		r := &d.fleet.Repairs[i]
 		if r.precedes(t) && r.Started.After(p.proven) && since.Sub(r.Started) < unrelatedAfter {
@@ -86,6 +86,32 @@ func (d *deliberation) retryOf(t *Target, since time.Time) int {
 		}
 	}
 	return retry
+}
+
+// relapses tells how many repairs of the target itself have not lasted, in a row.
+func (d *deliberation) relapses(t *Target, since time.Time) int {
+	last, known := d.ended[t.ID.UID]
+	if !known {
+		return 0
+	}
+	r := &d.fleet.Repairs[last]
+	if since.Sub(r.Ended) >= unrelatedAfter {
+		return 0
+	}
+	return r.Retry + 1
+}
+
+// paceFrom is when the last repair that a target's must keep its distance from began, or, of the target
+// itself, ended.
+func (d *deliberation) paceFrom(t *Target) time.Time {
+	var from time.Time
+	if p := d.pools[t.Owner.UID]; p != nil && t.Owner.UID != "" {
+		from = p.lastStart
+	}
+	if last, known := d.ended[t.ID.UID]; known && d.fleet.Repairs[last].Ended.After(from) {
+		from = d.fleet.Repairs[last].Ended
+	}
+	return from
 }
 
 // precedes tells whether t may be a replacement that the repair brought about. Creation times are

@@ -21,10 +21,13 @@ const none = -1
 // order of its input changes nothing (I7, I8).
 func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
 	d := &deliberation{policies: policies, fleet: &fleet, now: now}
+	d.bodies = embody(fleet.Targets)
+	d.relateRequests()
 	d.judgeMembers()
 	d.readLedger()
 	d.tally()
 	d.carryOn()
+	d.withdrawOrphans()
 	d.startRepairs()
 	d.rehearse()
 	return d.decision
@@ -40,14 +43,23 @@ type deliberation struct {
 	// seniority is each policy's place in the order of their age, then ID: the first of those that
 	// find a target unhealthy leads its repair.
 	seniority []int
-	// running is the running repair of each target's UID, and repairOf that of each target.
+	// bodies are those of the targets, nil when each is its own.
+	bodies []int
+	// running is the oldest running repair of each target's UID, targetOf the target of each of those,
+	// and repairOf the oldest of each body.
 	running  map[string]int
+	targetOf map[int]int
 	repairOf []int
+	// ended is the youngest repair of each target's UID that has ended and left the target in place.
+	ended map[string]int
+	// requestsOn are the requests about each target, and petitions those of each running repair.
+	requestsOn map[int][]int
+	petitions  map[int][]int
 	// lastNumber is the highest number among the earlier repairs of each target's UID.
 	lastNumber map[string]int
 	// young are the targets created in this very second; nil until somebody asks.
 	young []int
-	// troubled are the targets that are unhealthy or under repair, each once, and judgements the
+	// troubled are the bodies that are unhealthy or under repair, each once, and judgements the
 	// verdicts on them.
 	troubled   []int
 	judgements judgements
@@ -93,6 +105,9 @@ func (d *deliberation) judgeMember(policy, target int) {
 		v = judge(&d.policies[policy], t, d.now)
 	}
 	v.Policy, v.Target = policy, target
+	if v.Health == Healthy && d.petitioned(policy, target) {
+		v.Health, v.Reason = Suspect, Recovering
+	}
 	d.decision.Verdicts = append(d.decision.Verdicts, v)
 	d.wakeAt(v.Until)
 	if v.Reason == NodeUnconfirmed && !t.Deleting {
@@ -103,7 +118,7 @@ func (d *deliberation) judgeMember(policy, target int) {
 
 // readLedger relates repairs to targets and to pools, and collects the verdicts that matter.
 func (d *deliberation) readLedger() {
-	d.pools, d.lastNumber, d.running = map[string]*pool{}, map[string]int{}, map[string]int{}
+	d.pools, d.lastNumber, d.running, d.ended = map[string]*pool{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for i := range d.fleet.Repairs {
 		r := &d.fleet.Repairs[i]
 		d.lastNumber[r.Target.UID] = max(d.lastNumber[r.Target.UID], r.number())
@@ -112,18 +127,44 @@ func (d *deliberation) readLedger() {
 			d.running[r.Target.UID] = i
 		}
 	}
-	d.repairOf = make([]int, len(d.fleet.Targets))
+	d.relateRepairs()
+	d.countControlPlane()
+	d.collectJudgements()
+}
+
+// relateRepairs finds the repair under way of each body: the oldest.
+func (d *deliberation) relateRepairs() {
+	d.repairOf, d.targetOf = make([]int, len(d.fleet.Targets)), map[int]int{}
+	for i := range d.repairOf {
+		d.repairOf[i] = none
+	}
+	if len(d.running) == 0 {
+		return
+	}
+	for i := range d.fleet.Targets {
+		at, under := d.running[d.fleet.Targets[i].ID.UID]
+		if !under {
+			continue
+		}
+		d.targetOf[at] = i
+		if of := &d.repairOf[d.body(i)]; *of == none || d.olderRepair(at, *of) < 0 {
+			*of = at
+		}
+	}
+	d.relatePetitions()
+}
+
+// countControlPlane counts the bodies of the control plane that are out, or are about to be: under repair,
+// in the hands of a remediator, or leaving.
+func (d *deliberation) countControlPlane() {
+	counted := map[int]bool{}
 	for i := range d.fleet.Targets {
 		t := &d.fleet.Targets[i]
-		d.repairOf[i] = none
-		if at, under := d.running[t.ID.UID]; under {
-			d.repairOf[i] = at
-		}
-		if t.ControlPlane && (t.Deleting || d.repairOf[i] != none) {
+		if t.ControlPlane && (t.Deleting || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0) && !counted[d.body(i)] {
+			counted[d.body(i)] = true
 			d.controlPlaneOut++
 		}
 	}
-	d.collectJudgements()
 }
 
 // olderRepair orders repairs as the ledger took them, then by their start and name.
@@ -133,6 +174,9 @@ func (d *deliberation) olderRepair(a, b int) int {
 }
 
 func (d *deliberation) remember(index int, r *Repair) {
+	if last, known := d.ended[r.Target.UID]; r.lasted() && (!known || d.fleet.Repairs[last].Ended.Before(r.Ended)) {
+		d.ended[r.Target.UID] = index
+	}
 	if r.Owner.UID == "" {
 		return
 	}
@@ -151,28 +195,29 @@ func (d *deliberation) collectJudgements() {
 	troubled := make([]bool, len(d.fleet.Targets))
 	for i := range d.decision.Verdicts {
 		v := &d.decision.Verdicts[i]
-		if t := v.Target; !troubled[t] && (v.Health == Unhealthy || d.repairOf[t] != none) {
-			troubled[t] = true
-			d.troubled = append(d.troubled, t)
+		if b := d.body(v.Target); !troubled[b] && (v.Health == Unhealthy || d.repairOf[b] != none) {
+			troubled[b] = true
+			d.troubled = append(d.troubled, b)
 		}
 	}
 	if len(d.troubled) > 0 {
-		d.judgements = judgementsOn(troubled, d.decision.Verdicts)
+		d.judgements = d.judgementsOn(troubled)
 	}
 	if len(d.pools) > 0 {
 		d.findProof()
 	}
 }
 
-// judgements are the verdicts on some targets, by target: the indices of those on target t are
-// all[from[t]:from[t+1]]. It is two slices, since a storm has a great many of them.
+// judgements are the verdicts on some bodies, by body: the indices of those on body b are
+// all[from[b]:from[b+1]]. It is two slices, since a storm has a great many of them.
 type judgements struct{ from, all []int32 }
 
-func judgementsOn(troubled []bool, verdicts []Verdict) judgements {
+func (d *deliberation) judgementsOn(troubled []bool) judgements {
+	verdicts := d.decision.Verdicts
 	from := make([]int32, len(troubled)+2)
 	for i := range verdicts {
-		if t := verdicts[i].Target; troubled[t] {
-			from[t+2]++
+		if b := d.body(verdicts[i].Target); troubled[b] {
+			from[b+2]++
 		}
 	}
 	for t := range len(troubled) + 1 {
@@ -180,19 +225,22 @@ func judgementsOn(troubled []bool, verdicts []Verdict) judgements {
 	}
 	all := make([]int32, from[len(troubled)+1])
 	for i := range verdicts {
-		if t := verdicts[i].Target; troubled[t] {
-			all[from[t+1]] = int32(i)
-			from[t+1]++
+		if b := d.body(verdicts[i].Target); troubled[b] {
+			all[from[b+1]] = int32(i)
+			from[b+1]++
 		}
 	}
 	return judgements{from, all}
 }
 
-func (j *judgements) on(target int) []int32 {
+// judgementsOf are the verdicts on the body of a target.
+func (d *deliberation) judgementsOf(target int) []int32 {
+	j := &d.judgements
 	if j.from == nil {
 		return nil
 	}
-	return j.all[j.from[target]:j.from[target+1]]
+	b := d.body(target)
+	return j.all[j.from[b]:j.from[b+1]]
 }
 
 // findProof finds the youngest target of each pool that every policy which acts finds healthy. One
@@ -239,16 +287,19 @@ func (d *deliberation) tally() {
 		t.MostInFlight = mostInFlight(p.MaxInFlight, t.Total)
 		if t.Permitted && p.Held && !p.Paused && p.Problem == "" && t.Unhealthy() > 0 {
 			t.Opening, t.ResumeAt = p.Opening.coolDown(p.StormCooldown, t.Unhealthy(), d.now)
+			if p.FixedCooldown {
+				t.ResumeAt = t.Opening.First.Add(p.StormCooldown)
+			}
 			t.CoolingDown = d.now.Before(t.ResumeAt)
 			d.wakeAt(t.ResumeAt)
 		}
 	}
 }
 
-// inFlight: under repair, or leaving while not healthy. The latter needs no memory, so a lost
-// ledger can't make room for another repair (I6).
+// inFlight: under repair, in the hands of a remediator, or leaving while not healthy. The latter two need
+// no memory, so a lost ledger can't make room for another repair (I6).
 func (d *deliberation) inFlight(v *Verdict) bool {
-	return d.repairOf[v.Target] != none || (v.Health == Gone && v.Unsound)
+	return d.repairOf[d.body(v.Target)] != none || (v.Health == Gone && v.Unsound) || d.petitioned(v.Policy, v.Target)
 }
 
 // mostInFlight lets a share that is not zero repair at least one, or it would repair none for ever.

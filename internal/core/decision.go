@@ -67,6 +67,7 @@ func (t Tally) RepairsAllowed() int {
 type Start struct {
 	Target, Policy int
 	Name           string
+	Ladder         []Step
 	Retry          int
 	Verdict        Verdict
 	Contemporaries []string
@@ -197,7 +198,7 @@ func (r Refusal) Text() string {
 	case PolicyInvalid:
 		return "the health check can't be followed: " + r.Detail
 	case PolicyPaused:
-		return "the health check is paused; remove its pause annotation to go on"
+		return "the health check is paused; remove its pause annotation, or its pause requests, to go on"
 	case TooManyUnhealthy:
 		if r.Have < r.Least {
 			return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Least, r.Most)
@@ -210,7 +211,7 @@ func (r Refusal) Text() string {
 	case NoOwner:
 		return "no controller owns it, so nothing would replace it after a deletion; repair it by hand, or let a machine set own it"
 	case QuorumUnknown:
-		return "it belongs to the control plane, and it is not known that the cluster's quorum survives its loss; repair it by hand"
+		return "it belongs to the control plane, and it is not known whether the cluster's quorum survives while it is out; repair it by hand, or let Fettle read what it needs (docs/guards.md)"
 	case ControlPlaneBusy:
 		return "another member of the control plane is out; one at a time is repaired"
 	case InFlightLimit:
@@ -219,10 +220,34 @@ func (r Refusal) Text() string {
 		return r.backoffText()
 	case AttemptPause:
 		return r.attemptText()
+	case QuorumLost:
+		return "it belongs to the control plane, whose quorum would not survive while it is out; repair another member first, by hand"
+	case Excluded:
+		return "its node is excluded from repairs by the label remediation.medik8s.io/exclude-from-remediation; remove the label to go on"
+	case ClusterUpgrading, TargetUpgrading:
+		return r.upgradeText()
+	case LeaseHeld:
+		return "the lease of its node is held by " + r.Detail + ", so somebody else is at work on it; it follows when they release the lease, or let it expire"
+	case TemplateUnusable:
+		return "the health check can't be followed: " + r.Detail
+	case RequestsUnseen:
+		return "what was asked of its remediator can't be seen at the moment, so it is left as it is"
+	case LadderExhausted:
+		return fmt.Sprintf("all %d steps of its repair were tried to no avail; repair it by hand", r.Have)
 	case Unconfirmed:
 		return "its node is read once more from the API server before anything is done"
 	}
 	return "refused"
+}
+
+func (r Refusal) upgradeText() string {
+	switch {
+	case r.Gate == TargetUpgrading:
+		return "its node is being upgraded; repairs go on when that is done"
+	case r.Detail == Unknown.String():
+		return "it is not known yet whether the cluster is being upgraded"
+	}
+	return "the cluster is being upgraded; repairs go on when that is done"
 }
 
 func (r Refusal) backoffText() string {

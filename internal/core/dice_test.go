@@ -127,7 +127,7 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 	}
 	p.MaxInFlight = drawAmount(d)
 	p.Backoff = oneOf(d, core.DefaultBackoff(), core.DefaultBackoff(), core.Backoff{Base: time.Minute, Limit: time.Hour}, core.Backoff{})
-	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, []core.Step{{Remedy: "Reboot", Nature: core.Requests}}, nil)
+	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, nil)
 	return p
 }
 
@@ -146,6 +146,7 @@ func drawRepair(d dice, i int, w world) core.Repair {
 		lead = w.policies[d(n)]
 	}
 	r := repair(t, lead, number(i+1), started(oneOf(d, ago(time.Hour), ago(patience), ago(time.Minute), ago(5*time.Second), noon)), retry(d(4)))
+	r.Ladder = []core.Step{{Remedy: "Delete"}}
 	if d(2) == 1 {
 		ended(r.Started.Add(time.Second))(&r)
 	}

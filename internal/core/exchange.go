@@ -66,6 +66,7 @@ type Entry struct {
 	Target  Target
 	Policy  Policy
 	Verdict Verdict
+	Ladder  []Step
 	Retry   int
 	Started time.Time
 }

@@ -16,7 +16,7 @@ func TestI3FencedLimits(t *testing.T) {
 	recorded := func(of core.Target, sequence uint64, changes ...func(*core.Repair)) core.Repair {
 		r := core.Repair{
 			Namespace: of.ID.Namespace, Name: core.RepairName(of.ID, 1), Target: of.ID, Policy: policy("workers", nil).ID, Owner: of.Owner,
-			Started: noon, Sequence: sequence,
+			Started: noon, Sequence: sequence, Ladder: policy("workers", nil).Ladder,
 		}
 		for _, change := range changes {
 			change(&r)

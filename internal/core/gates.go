@@ -20,9 +20,17 @@ type policyGate func(d *deliberation, policy int, p *proposal) (refusal Refusal,
 // A targetGate is asked once.
 type targetGate func(d *deliberation, p *proposal) (refusal Refusal, refuses bool)
 
-var policyGates = [...]policyGate{validGate, pauseGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
+// The gates of a repair that has not begun.
+var (
+	policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
+	targetGates = [...]targetGate{remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+)
 
-var targetGates = [...]targetGate{remedyGate, ownerGate, quorumGate, controlPlaneGate}
+// The gates of the further steps of a repair: it has its place among the limits already.
+var (
+	laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
+	laterTargetGates = [...]targetGate{templateGate, exclusionGate, leaseGate}
+)
 
 // gatesOpen asks every gate and records every refusal. When all are open but the facts about the
 // node are not fresh from the API server, it asks for those instead.
@@ -35,22 +43,43 @@ func (d *deliberation) gatesOpen(p *proposal) bool {
 			d.refuse(r)
 		}
 	}
-	for _, i := range d.judgements.on(p.target) {
+	ofPolicies, ofTarget := policyGates[:], targetGates[:]
+	if d.further(p) {
+		ofPolicies, ofTarget = laterPolicyGates[:], laterTargetGates[:]
+	}
+	for _, i := range d.judgementsOf(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		if d.policies[policy].DryRun && policy != p.leader {
 			continue
 		}
-		for _, gate := range policyGates {
+		for _, gate := range ofPolicies {
 			hold(gate(d, policy, p))
 		}
 	}
-	for _, gate := range targetGates {
+	for _, gate := range ofTarget {
 		hold(gate(d, p))
 	}
 	if open && !p.rehearsal {
 		hold(confirmationGate(d, p))
 	}
 	return open
+}
+
+// further tells whether the proposal is one more step of a repair that has begun.
+func (d *deliberation) further(p *proposal) bool {
+	return p.repair != none && d.begun(p.repair, p.target)
+}
+
+// stepOf is the step that a proposal is about; nil when there is none.
+func (d *deliberation) stepOf(p *proposal) *Step {
+	if p.repair != none {
+		step, _ := d.fleet.Repairs[p.repair].step()
+		return step
+	}
+	if ladder := d.policies[p.leader].ladderFor(&d.fleet.Targets[p.target]); len(ladder) > 0 {
+		return &ladder[0]
+	}
+	return nil
 }
 
 func (d *deliberation) refuse(r Refusal) {
@@ -112,26 +141,67 @@ func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total}, true
 }
 
+// upgradeGate: what is being upgraded restarts, and says little about its health meanwhile.
+func upgradeGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
+	switch {
+	case !d.policies[policy].WaitsForUpgrades:
+		return Refusal{}, false
+	case d.fleet.Upgrading != No:
+		return Refusal{Policy: policy, Gate: ClusterUpgrading, Detail: d.fleet.Upgrading.String()}, true
+	case d.fleet.Targets[p.target].Upgrading:
+		return Refusal{Policy: policy, Gate: TargetUpgrading}, true
+	}
+	return Refusal{}, false
+}
+
 func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
-	if len(d.policies[p.leader].Ladder) > 0 {
+	if d.stepOf(p) != nil {
 		return Refusal{}, false
 	}
-	return Refusal{Policy: p.leader, Gate: NoRemedy, Detail: "this version of Fettle deletes machines and knows no other remedy yet, so nothing is done"}, true
+	return Refusal{Policy: p.leader, Gate: NoRemedy, Detail: "it has no step by which to repair"}, true
+}
+
+// templateGate: a ladder is followed when all of its steps can be, so that a repair never ends for want of
+// one that nobody looked at.
+func templateGate(d *deliberation, p *proposal) (Refusal, bool) {
+	ladder := d.policies[p.leader].ladderFor(&d.fleet.Targets[p.target])
+	for i := range ladder {
+		if ladder[i].Problem != "" {
+			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: ladder[i].Problem}, true
+		}
+	}
+	return Refusal{}, false
 }
 
 func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
-	ladder := d.policies[p.leader].Ladder
-	if len(ladder) == 0 || ladder[0].Nature != Destroys || d.fleet.Targets[p.target].Owner.UID != "" {
+	step := d.stepOf(p)
+	if step == nil || step.Nature != Destroys || d.fleet.Targets[p.target].Owner.UID != "" {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: NoOwner}, true
 }
 
-// quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
-// known that quorum survives (I4).
-func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
-	if !d.fleet.Targets[p.target].ControlPlane || d.fleet.Targets[p.target].QuorumSurvives == Yes {
+func exclusionGate(d *deliberation, p *proposal) (Refusal, bool) {
+	return Refusal{Policy: p.leader, Gate: Excluded}, d.fleet.Targets[p.target].Excluded
+}
+
+func leaseGate(d *deliberation, p *proposal) (Refusal, bool) {
+	holder, lease := d.policies[p.leader].Holder, d.fleet.Targets[p.target].Lease
+	if holder == "" || !lease.heldFrom(holder, d.now) {
 		return Refusal{}, false
+	}
+	return Refusal{Policy: p.leader, Gate: LeaseHeld, Until: lease.Until, Detail: lease.Holder}, true
+}
+
+// quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
+// known that quorum survives (I4). What was never asked, or long ago, is asked when all else permits.
+func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
+	t := &d.fleet.Targets[p.target]
+	if !t.ControlPlane || t.QuorumSurvives == Yes || !t.quorumKnown(d.now) {
+		return Refusal{}, false
+	}
+	if t.QuorumSurvives == No {
+		return Refusal{Policy: p.leader, Gate: QuorumLost}, true
 	}
 	return Refusal{Policy: p.leader, Gate: QuorumUnknown}, true
 }
@@ -156,8 +226,7 @@ func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	if p.repair != none || p.retry == 0 {
 		return Refusal{}, false
 	}
-	pool := d.pools[d.fleet.Targets[p.target].Owner.UID]
-	until := pool.lastStart.Add(d.policies[policy].Backoff.Delay(p.retry))
+	until := d.paceFrom(&d.fleet.Targets[p.target]).Add(d.policies[policy].Backoff.Delay(p.retry))
 	if !d.now.Before(until) {
 		return Refusal{}, false
 	}
@@ -177,6 +246,11 @@ func confirmationGate(d *deliberation, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: Unconfirmed}, true
 }
 
+// quorumKnown tells whether the quorum was asked for a moment ago.
+func (t *Target) quorumKnown(now time.Time) bool {
+	return !t.QuorumReadAt.IsZero() && now.Sub(t.QuorumReadAt) < confirmedFor
+}
+
 // reserve keeps the reads to as many as may be repaired: it takes room for one among the targets
 // whose nodes are to be read. A repair in the ledger has its place already.
 func (d *deliberation) reserve(p *proposal) bool {
@@ -186,22 +260,25 @@ func (d *deliberation) reserve(p *proposal) bool {
 	if d.reserved == nil {
 		d.reserved = make([]int, len(d.policies))
 	}
-	for _, i := range d.judgements.on(p.target) {
+	for _, i := range d.judgementsOf(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		t := &d.decision.Tallies[policy]
 		if !d.policies[policy].DryRun && t.MostInFlight-t.InFlight <= d.reserved[policy] {
 			return false
 		}
 	}
-	for _, i := range d.judgements.on(p.target) {
+	for _, i := range d.judgementsOf(p.target) {
 		d.reserved[d.decision.Verdicts[i].Policy]++
 	}
 	return true
 }
 
-// Confirmed tells whether what is known of the target's node justifies a destructive step at an
-// instant: it was read live a moment ago, or there is no node yet.
+// Confirmed tells whether what is known of the target's node justifies a step at an instant: it was read
+// live a moment ago, or there is no node yet, and so was the quorum of a control plane.
 func (t *Target) Confirmed(now time.Time) bool {
+	if t.ControlPlane && !t.quorumKnown(now) {
+		return false
+	}
 	if t.Node.State == NodeAwaited {
 		return true
 	}

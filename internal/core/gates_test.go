@@ -112,8 +112,8 @@ func targetGateCases() map[string]gateCase {
 	return map[string]gateCase{
 		"a policy without a remedy": {
 			reason: "nothing to do", policies: []core.Policy{policy("p", one, noLadder)}, fleet: fleet([]core.Target{sick}),
-			want: core.Refusal{Gate: core.NoRemedy, Detail: "this version of Fettle deletes machines and knows no other remedy yet, so nothing is done"},
-			says: []string{"names no remedy", "deletes machines"},
+			want: core.Refusal{Gate: core.NoRemedy, Detail: "it has no step by which to repair"},
+			says: []string{"names no remedy", "no step"},
 		},
 		"a machine without an owner": {
 			reason: "nobody would replace it", policies: []core.Policy{policy("p", one)},
@@ -126,7 +126,7 @@ func targetGateCases() map[string]gateCase {
 		},
 		"control plane, quorum would be lost": {
 			reason: "I4", policies: []core.Policy{policy("p", one)}, fleet: cp(core.No, machine("m", dead, controlPlane)),
-			want: core.Refusal{Gate: core.QuorumUnknown}, says: []string{"not known"},
+			want: core.Refusal{Gate: core.QuorumLost}, says: []string{"would not survive", "by hand"},
 		},
 		"another member of the control plane is out": {
 			reason: "I4: one at a time, whoever deletes it", policies: []core.Policy{policy("p", one)},

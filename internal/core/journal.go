@@ -44,10 +44,10 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 // for the policy as a whole, or open by themselves.
 func lasting(g Gate) bool {
 	switch g {
-	case NoOwner, NoRemedy, QuorumUnknown, BackingOff:
+	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, LadderExhausted,
+		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy:
 		return true
-	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, ControlPlaneBusy,
-		InFlightLimit, AttemptPause, Unconfirmed:
+	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, InFlightLimit, AttemptPause, Unconfirmed, TemplateUnusable:
 	}
 	return false
 }

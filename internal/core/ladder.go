@@ -1,47 +1,49 @@
 package core
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // carryOn looks at the repairs under way, before new ones compete for their room.
 func (d *deliberation) carryOn() {
 	if d.fleet.Observed != Yes {
 		return
 	}
-	targetOf := make(map[int]int, len(d.running))
-	for t, r := range d.repairOf {
-		if r != none {
-			targetOf[r] = t
-		}
-	}
 	d.later = make([]int, len(d.policies))
-	for _, t := range targetOf {
-		d.queue(t, 1)
+	for r, t := range d.targetOf {
+		d.queue(r, t, 1)
 	}
 	for _, r := range d.runningRepairs() {
-		t, exists := targetOf[r]
+		t, exists := d.targetOf[r]
 		switch {
-		case exists:
+		case d.blind(&d.fleet.Repairs[r]):
+			d.leaveUnseen(r, t, exists)
+		case exists && d.repairOf[d.body(t)] == r:
 			d.carryOnOne(r, t)
-			d.queue(t, -1)
+		case exists:
+			d.close(r, t, Withdrawn, "an older repair of the same node is running")
 		case d.running[d.fleet.Repairs[r].Target.UID] != r:
 			d.finish(r, Withdrawn, "an older repair of the same target is running")
 		default:
-			d.finish(r, Succeeded, "the target is gone; its owner replaces it")
+			d.targetGone(r)
+		}
+		if exists {
+			d.queue(r, t, -1)
 		}
 	}
 }
 
 // queue puts the repair of a target, which has not begun, among those whose turn comes later, or
 // takes it out. Of several the oldest goes first; they don't wait for each other.
-func (d *deliberation) queue(target, by int) {
-	t := &d.fleet.Targets[target]
-	if t.Deleting {
+func (d *deliberation) queue(repair, target, by int) {
+	if d.begun(repair, target) || d.repairOf[d.body(target)] != repair {
 		return
 	}
-	for _, i := range d.judgements.on(target) {
+	for _, i := range d.judgementsOf(target) {
 		d.later[d.decision.Verdicts[i].Policy] += by
 	}
-	if t.ControlPlane {
+	if d.fleet.Targets[target].ControlPlane {
 		d.laterControlPlane += by
 	}
 }
@@ -57,8 +59,42 @@ func (d *deliberation) runningRepairs() []int {
 	return running
 }
 
-// carryOnOne: a deletion that has begun goes on to its own end, whatever the gates say now. One
-// that has not is asked for again from the start, and dropped when nothing asks for it.
+// leaveUnseen: a repair whose requests can't be seen is neither carried on nor ended.
+func (d *deliberation) leaveUnseen(repair, target int, exists bool) {
+	if lead, v := d.leaderOf(&d.fleet.Repairs[repair], target); exists && v != nil {
+		d.refuse(Refusal{Target: target, Policy: lead, Gate: RequestsUnseen})
+	}
+}
+
+// targetGone ends the repair of a target that is gone, once nothing is asked for it any more. A remediator
+// that expects the target to be replaced has until that is done.
+func (d *deliberation) targetGone(repair int) {
+	stands := false
+	for _, i := range d.petitions[repair] {
+		stands = true
+		if q := &d.fleet.Requests[i]; !q.Replaces || q.Succeeded == Yes {
+			d.withdraw(i, none, d.leaderAt(&d.fleet.Repairs[repair]), "its target is gone")
+		}
+	}
+	if !stands {
+		d.finish(repair, Succeeded, "the target is gone; its owner replaces it")
+	}
+}
+
+// leaderAt is the index of the policy that leads a repair, none when it is gone.
+func (d *deliberation) leaderAt(r *Repair) int {
+	return slices.IndexFunc(d.policies, func(p Policy) bool { return p.ID == r.Policy })
+}
+
+// close withdraws what a repair has asked for and ends it when none of that stands any more.
+func (d *deliberation) close(repair, target int, outcome Outcome, text string) {
+	if d.takeBack(repair, target, d.leaderAt(&d.fleet.Repairs[repair]), text) {
+		d.finish(repair, outcome, text)
+	}
+}
+
+// carryOnOne: what has begun goes on to its own end, whatever the limits say now. What has not is asked
+// for again from the start, and dropped when nothing asks for it.
 func (d *deliberation) carryOnOne(repair, target int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
 	if t.Deleting {
@@ -67,32 +103,84 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	lead, v := d.leaderOf(r, target)
 	switch {
 	case v == nil:
-		d.finish(repair, Withdrawn, "the health check that asked for the repair no longer selects the target, or no longer exists")
-		return
+		text := "the health check that asked for the repair no longer selects the target, or no longer exists"
+		if d.begun(repair, target) {
+			text += "; what was asked of others is taken back where that is possible"
+		}
+		d.close(repair, target, Withdrawn, text)
 	case v.Health == Undetermined:
-		return
-	case v.Health != Unhealthy:
+	case v.Health == Unhealthy:
+		d.note(repair, time.Time{})
+		d.climb(&proposal{target: target, leader: lead, verdict: v, repair: repair})
+	case v.Health == Healthy, v.Reason == Recovering:
+		d.recover(repair, target, lead)
+	default:
+		d.note(repair, time.Time{})
+		d.suspected(repair, target)
+	}
+}
+
+// suspected: a target that is neither well nor unhealthy keeps what was asked for it.
+func (d *deliberation) suspected(repair, target int) {
+	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
+	switch {
+	case !d.begun(repair, target):
 		d.finish(repair, Recovered, "the target is no longer unhealthy; nothing was done to it")
+	case !r.Begun.IsZero() && !t.Claimed && len(d.petitions[repair]) == 0:
+		d.finish(repair, Succeeded, "the remediator to whom the target was handed over has finished")
+	}
+}
+
+// recover takes back what was asked for a target that is healthy again, and ends its repair.
+func (d *deliberation) recover(repair, target, lead int) {
+	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
+	if len(d.petitions[repair]) == 0 {
+		d.finish(repair, d.recoveredAs(r), d.recoveredText(r))
 		return
 	}
-	if pause := r.nextAttempt(d.now); d.now.Before(pause) {
-		d.refuse(Refusal{Target: target, Policy: lead, Gate: AttemptPause, Until: pause, Have: r.Attempts})
+	recovered := r.Recovered
+	if recovered.IsZero() {
+		recovered = d.now
+		d.note(repair, recovered)
+	}
+	if until, lasts := d.lastsUntil(&d.policies[lead], t, recovered); lasts {
+		d.wakeAt(until)
+		d.hold(repair, target, lead)
 		return
 	}
-	if d.gatesOpen(&proposal{target: target, leader: lead, verdict: v, repair: repair}) {
-		d.decision.Acts = append(d.decision.Acts, Act{Repair: repair, Target: target, Policy: lead, Verdict: *v})
+	d.takeBack(repair, target, lead, "the target is healthy again")
+}
+
+func (d *deliberation) recoveredAs(r *Repair) Outcome {
+	if r.Recovered.IsZero() && r.Begun.IsZero() && len(r.Rungs) == 0 {
+		return Recovered
+	}
+	return Succeeded
+}
+
+func (d *deliberation) recoveredText(r *Repair) string {
+	if d.recoveredAs(r) == Recovered {
+		return "the target is no longer unhealthy; nothing was done to it"
+	}
+	return "the target is healthy again"
+}
+
+// note remembers since when the target of a repair is healthy again; zero for not.
+func (d *deliberation) note(repair int, recovered time.Time) {
+	if !d.fleet.Repairs[repair].Recovered.Equal(recovered) {
+		d.decision.Notes = append(d.decision.Notes, Note{Repair: repair, Recovered: recovered})
 	}
 }
 
 // leaderOf finds the policy that leads a repair and its verdict on the target.
 func (d *deliberation) leaderOf(r *Repair, target int) (int, *Verdict) {
-	for _, i := range d.judgements.on(target) {
+	for _, i := range d.judgementsOf(target) {
 		v := &d.decision.Verdicts[i]
-		if p := &d.policies[v.Policy]; p.ID == r.Policy && !p.DryRun {
+		if p := &d.policies[v.Policy]; v.Target == target && p.ID == r.Policy && !p.DryRun {
 			return v.Policy, v
 		}
 	}
-	return -1, nil
+	return none, nil
 }
 
 func (d *deliberation) finish(repair int, outcome Outcome, text string) {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,21 @@ type Memory struct {
 	openings map[string]Opening
 	// repairs are the entries of the ledger as last written or seen.
 	repairs map[ledgerKey]*entry
+	// requested are the requests that were made and have not been seen.
+	requested map[petition]request
+	// withdrawn are the requests, by their UID, that were taken back and have not been seen to leave.
+	withdrawn map[string]bool
+}
+
+// petition tells requests apart that have not been seen yet: what was asked of whom, for which target.
+type petition struct {
+	target, remedy string
+	template       Reference
+}
+
+type request struct {
+	Request
+	made time.Time
 }
 
 type ledgerKey struct{ namespace, name string }
@@ -31,6 +47,8 @@ type entry struct {
 	seen bool
 	// begun is set once the remedy has done its work on the target.
 	begun bool
+	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
+	ours bool
 	// lost is set when somebody has deleted it from the ledger while it ran.
 	lost bool
 	// recorded is when it was written or seen last.
@@ -48,6 +66,23 @@ func (m *Memory) Deleted(target ID) {
 	}
 }
 
+// Requested remembers a request that was made.
+func (m *Memory) Requested(r Request, now time.Time) {
+	if m.requested == nil {
+		m.requested = map[petition]request{}
+	}
+	m.requested[petition{r.Target.UID, r.Remedy, r.Template}] = request{r, now}
+}
+
+// Withdrawn remembers that the withdrawal of a request was accepted.
+func (m *Memory) Withdrawn(r Request) {
+	if m.withdrawn == nil {
+		m.withdrawn = map[string]bool{}
+	}
+	m.withdrawn[r.ID.UID] = true
+	delete(m.requested, petition{r.Target.UID, r.Remedy, r.Template})
+}
+
 // NodeGone remembers that a live read did not find the node that a target names.
 func (m *Memory) NodeGone(target ID, node string) {
 	if m.gone == nil {
@@ -59,6 +94,7 @@ func (m *Memory) NodeGone(target ID, node string) {
 // Recorded remembers a repair as it was written to the ledger.
 func (m *Memory) Recorded(r Repair, now time.Time) {
 	m.keep(r, false, now)
+	m.repairs[ledgerKey{r.Namespace, r.Name}].ours = true
 }
 
 // Dropped forgets a repair that was deleted from the ledger because its time was over.
@@ -107,6 +143,34 @@ func (m *Memory) Lay(f *Fleet, now time.Time) {
 	}
 	m.layTargets(f.Targets)
 	f.Repairs = m.layRepairs(f.Repairs, now)
+	f.Requests = m.layRequests(f.Requests, now)
+}
+
+// layRequests adds the requests that were made and are not shown yet, and marks those that were taken back.
+// One that is never shown was made in vain, and may be made again: its name keeps that safe.
+func (m *Memory) layRequests(shown []Request, now time.Time) []Request {
+	if len(m.requested) == 0 && len(m.withdrawn) == 0 {
+		return shown
+	}
+	leaving := map[string]bool{}
+	for i := range shown {
+		r := &shown[i]
+		if m.withdrawn[r.ID.UID] && !r.Leaving {
+			r.Leaving, leaving[r.ID.UID] = true, true
+		}
+	}
+	m.withdrawn = leaving
+	for key, made := range m.requested {
+		seen := slices.ContainsFunc(shown, func(r Request) bool {
+			return r.Remedy == key.remedy && r.Template == key.template && r.about(&made.Target)
+		})
+		if seen || now.Sub(made.made) >= unseenFor {
+			delete(m.requested, key)
+			continue
+		}
+		shown = append(shown, made.Request)
+	}
+	return shown
 }
 
 func (m *Memory) layTargets(targets []Target) {
@@ -136,9 +200,8 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	for i := range cached {
 		key := ledgerKey{cached[i].Namespace, cached[i].Name}
 		shown[key] = true
-		if e := m.repairs[key]; e != nil && !e.lost && newer(&e.repair, &cached[i]) && sameTarget(&e.repair, &cached[i]) {
-			e.seen = true
-			cached[i] = e.repair
+		if e := m.repairs[key]; e != nil && !e.lost && e.ahead(&cached[i], now) && sameTarget(&e.repair, &cached[i]) {
+			e.seen, cached[i] = true, e.repair
 			continue
 		}
 		m.keep(cached[i], true, now)
@@ -168,10 +231,20 @@ func (e *entry) loseAt(now time.Time) {
 
 func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }
 
-// newer tells whether a has gone further than b: ended, or more attempts.
-func newer(a, b *Repair) bool {
-	if a.Running() != b.Running() {
-		return !a.Running()
+// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where neither
+// tells which is the newer.
+const laggingFor = 10 * time.Second
+
+// ahead tells whether the entry has gone further than the cache shows it: ended, more steps given up, more
+// attempts, or written a moment ago.
+func (e *entry) ahead(cached *Repair, now time.Time) bool {
+	r := &e.repair
+	if r.Running() != cached.Running() {
+		return !r.Running()
 	}
-	return cmp.Compare(a.Attempts, b.Attempts) > 0
+	if order := cmp.Or(cmp.Compare(len(r.Rungs), len(cached.Rungs)), cmp.Compare(r.Attempts, cached.Attempts)); order != 0 {
+		return order > 0
+	}
+	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun)
+	return differs && e.ours && now.Sub(e.recorded) < laggingFor
 }

@@ -34,6 +34,9 @@ type Policy struct {
 	Backoff     Backoff
 	// Ladder are the steps of a repair, in order. A policy without steps repairs nothing.
 	Ladder []Step
+	// FailedLadder are the steps for targets that say of themselves that they can't recover; nil means that
+	// they are treated as all others.
+	FailedLadder []Step
 	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
 	// withdrawn; negative means until a person confirms it (seed 003; reference medik8s 2.6).
 	HealthyDelay time.Duration
@@ -77,6 +80,14 @@ type Step struct {
 	Missing bool
 }
 
+// ladderFor are the steps by which the policy repairs a target.
+func (p *Policy) ladderFor(t *Target) []Step {
+	if t.Failed && p.FailedLadder != nil {
+		return p.FailedLadder
+	}
+	return p.Ladder
+}
+
 // Nature tells the kinds of remedies apart.
 type Nature int8
 
@@ -86,7 +97,7 @@ const (
 	Destroys Nature = iota
 	// Requests: a remediator is asked by a request that stands until it is withdrawn.
 	Requests
-	// Hands over: the target is marked, and whoever repairs it takes the mark away (Target.Claimed).
+	// HandsOver: the target is marked, and whoever repairs it takes the mark away (Target.Claimed).
 	HandsOver
 )
 

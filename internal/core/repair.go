@@ -88,6 +88,11 @@ func (r *Repair) stepBegan() time.Time {
 	return r.Started
 }
 
+// lasted tells whether the repair did something and left its target in place, to be judged again.
+func (r *Repair) lasted() bool {
+	return r.Outcome == Succeeded && len(r.Ladder) > 0 && r.Ladder[0].Nature != Destroys
+}
+
 // Running tells whether the repair has not ended.
 func (r *Repair) Running() bool { return r.Ended.IsZero() }
 

@@ -17,7 +17,7 @@ func TestReports(t *testing.T) {
 	unseen := func(t *core.Target) { t.Node.State = core.NodeUnseen }
 	suspect := ready("False", ago(time.Minute))
 	begun := machine("begun", dead, deleting)
-	repair := core.Repair{Namespace: "machines", Name: core.RepairName(begun.ID, 1), Target: begun.ID, Policy: policy("workers", nil).ID, Owner: pool, Started: noon}
+	repair := core.Repair{Namespace: "machines", Name: core.RepairName(begun.ID, 1), Target: begun.ID, Policy: policy("workers", nil).ID, Owner: pool, Started: noon, Ladder: policy("workers", nil).Ladder}
 	cases := map[string]struct {
 		targets []core.Target
 		most    int

@@ -107,7 +107,7 @@ func acted(w world, d core.Decision, m *core.Memory) world {
 		t := &w.fleet.Targets[s.Target]
 		r := core.Repair{
 			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Policy: w.policies[s.Policy].ID, Owner: t.Owner,
-			Retry: s.Retry, Started: w.now, Contemporaries: s.Contemporaries,
+			Retry: s.Retry, Started: w.now, Contemporaries: s.Contemporaries, Ladder: s.Ladder,
 		}
 		w.fleet.Repairs = append(w.fleet.Repairs, r)
 		begin(s.Target, r)

@@ -26,28 +26,28 @@ type candidate struct {
 	verdict *Verdict
 }
 
-// candidates are the unhealthy targets without a running repair, each with the verdict of the
+// candidates are the unhealthy bodies without a running repair, each with the verdict of the
 // policy that leads: the oldest that finds it unhealthy. Each dry-run policy leads its own.
 func (d *deliberation) candidates(dryRun bool) []candidate {
 	var found []candidate
-	for _, target := range d.troubled {
-		if d.repairOf[target] != none {
+	for _, body := range d.troubled {
+		if d.repairOf[body] != none {
 			continue
 		}
 		var lead *Verdict
-		for _, i := range d.judgements.on(target) {
+		for _, i := range d.judgementsOf(body) {
 			v := &d.decision.Verdicts[i]
 			if v.Health != Unhealthy || d.policies[v.Policy].DryRun != dryRun {
 				continue
 			}
 			if dryRun {
-				found = append(found, candidate{target, v})
+				found = append(found, candidate{v.Target, v})
 			} else if lead == nil || d.seniority[v.Policy] < d.seniority[lead.Policy] {
 				lead = v
 			}
 		}
 		if lead != nil {
-			found = append(found, candidate{target, lead})
+			found = append(found, candidate{lead.Target, lead})
 		}
 	}
 	slices.SortFunc(found, d.oldestUnhealthyFirst)
@@ -74,7 +74,7 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 		return
 	}
 	start := Start{
-		Target: c.target, Policy: p.leader, Verdict: *c.verdict, Retry: p.retry,
+		Target: c.target, Policy: p.leader, Verdict: *c.verdict, Retry: p.retry, Ladder: d.policies[p.leader].ladderFor(t),
 		Name: RepairName(t.ID, d.lastNumber[t.ID.UID]+1),
 	}
 	if rehearsal {
@@ -90,7 +90,7 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 // takeRoom counts a start against every limit that the next candidate is held to.
 func (d *deliberation) takeRoom(target int) {
 	t := &d.fleet.Targets[target]
-	for _, i := range d.judgements.on(target) {
+	for _, i := range d.judgementsOf(target) {
 		d.decision.Tallies[d.decision.Verdicts[i].Policy].InFlight++
 	}
 	if t.ControlPlane {

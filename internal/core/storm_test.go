@@ -58,7 +58,7 @@ func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 	}}}
 	policy := Policy{
 		Members: []int{0}, MaxInFlight: Unlimited(), StormCooldown: time.Second,
-		ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any"}},
+		ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any", Nature: HandsOver}},
 	}
 	if d := Decide([]Policy{policy}, fleet, now); len(d.Starts) != 1 {
 		t.Errorf("without a storm before it the repair must start at once: %+v", d.Refusals)
@@ -83,7 +83,7 @@ func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 func TestLiveReadsAreAsManyAsMayBeRepaired(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fleet := Fleet{Observed: Yes}
-	policy := Policy{MaxInFlight: Count(1), ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any"}}}
+	policy := Policy{MaxInFlight: Count(1), ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any", Nature: HandsOver}}}
 	for _, uid := range []string{"a", "b", "c"} {
 		policy.Members = append(policy.Members, len(fleet.Targets))
 		fleet.Targets = append(fleet.Targets, Target{ID: ID{Name: uid, UID: uid}, Failed: true, Node: Node{State: NodePresent}})

@@ -39,7 +39,7 @@ func (s *theatre) pass(crash bool) {
 		s.printf("  start %s for %s, retry %d: %s", start.Name, policies[start.Policy].ID.Name, start.Retry, start.Verdict.Text())
 		r := core.Repair{
 			Namespace: t.ID.Namespace, Name: start.Name, Target: t.ID, Policy: policies[start.Policy].ID, Owner: t.Owner,
-			Retry: start.Retry, Started: s.now.Truncate(time.Second),
+			Retry: start.Retry, Started: s.now.Truncate(time.Second), Ladder: start.Ladder,
 		}
 		s.ledger = append(s.ledger, r)
 		r.Contemporaries = start.Contemporaries

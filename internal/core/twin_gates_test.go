@@ -20,14 +20,20 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 		}
 	}
 	ladder := w.policies[lead].Ladder
+	if repair != none {
+		ladder = w.fleet.Repairs[repair].Ladder
+	}
 	hold(len(ladder) == 0, "NoRemedy")
 	hold(len(ladder) > 0 && ladder[0].Nature == core.Destroys && t.Owner.UID == "", "NoOwner")
-	hold(t.ControlPlane && t.QuorumSurvives != core.Yes, "QuorumUnknown")
+	asked := w.now.Sub(t.QuorumReadAt) < 10*time.Second
+	hold(t.ControlPlane && asked && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
+	hold(t.ControlPlane && asked && t.QuorumSurvives == core.No, "QuorumLost")
 	hold(t.ControlPlane && w.controlPlaneOut(repair) > 0, "ControlPlaneBusy")
 	if len(w.out) > before {
 		return false
 	}
-	hold(t.Node.State != core.NodeAwaited && (t.Node.State == core.NodeUnseen || w.now.Sub(t.NodeReadAt) >= 10*time.Second), "Unconfirmed")
+	unread := t.Node.State != core.NodeAwaited && (t.Node.State == core.NodeUnseen || w.now.Sub(t.NodeReadAt) >= 10*time.Second)
+	hold(unread || t.ControlPlane && !asked, "Unconfirmed")
 	return len(w.out) == before
 }
 

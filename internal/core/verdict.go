@@ -54,6 +54,7 @@ const (
 	ConditionMet
 	ConditionUntimed
 	ClaimedElsewhere
+	Recovering
 )
 
 var reasonNames = [...]string{
@@ -67,6 +68,7 @@ var reasonNames = [...]string{
 	ConditionMet:       "UnhealthyCondition",
 	ConditionUntimed:   "ConditionUntimed",
 	ClaimedElsewhere:   "ExternalRemediation",
+	Recovering:         "Recovering",
 }
 
 // String names the reason as conditions, events and metrics do.
@@ -120,6 +122,8 @@ func (v Verdict) Text() string {
 		return fmt.Sprintf("node condition %s is %s but carries no lastTransitionTime, so it is not known for how long", v.Criterion.Type, v.Criterion.Status)
 	case ClaimedElsewhere:
 		return "an external remediator has been asked to repair it and has not finished"
+	case Recovering:
+		return "no criterion is met any more, and what was asked of a remediator is not taken back yet"
 	}
 	return "not judged"
 }

@@ -84,7 +84,7 @@ func ownedBy(o core.ID) func(*core.Target)    { return func(t *core.Target) { t.
 func readAt(at time.Time) func(*core.Target)  { return func(t *core.Target) { t.NodeReadAt = at } }
 func deleting(t *core.Target)                 { t.Deleting = true }
 func claimed(t *core.Target)                  { t.Claimed = true }
-func controlPlane(t *core.Target)             { t.ControlPlane = true }
+func controlPlane(t *core.Target)             { t.ControlPlane, t.QuorumReadAt = true, noon }
 
 // dead has had a node that is not Ready for an hour, which is longer than any policy allows.
 func dead(t *core.Target) { ready("False", ago(time.Hour))(t) }
@@ -119,7 +119,7 @@ func paused(p *core.Policy)   { p.Paused = true }
 func dryRun(p *core.Policy)   { p.DryRun = true }
 func noLadder(p *core.Policy) { p.Ladder = nil }
 
-func needsNoOwner(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Reboot", Nature: core.Requests}} }
+func needsNoOwner(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}} }
 
 func problem(text string) func(*core.Policy) { return func(p *core.Policy) { p.Problem = text } }
 func maxUnhealthy(a core.Amount) func(*core.Policy) {
@@ -140,7 +140,7 @@ func criteria(conditions ...core.ConditionCriterion) func(*core.Policy) {
 func repair(t core.Target, p core.Policy, changes ...func(*core.Repair)) core.Repair {
 	r := core.Repair{
 		Namespace: t.ID.Namespace, Name: core.RepairName(t.ID, 1), Target: t.ID, Policy: p.ID, Owner: t.Owner,
-		Started: ago(time.Minute),
+		Started: ago(time.Minute), Ladder: p.Ladder,
 	}
 	for _, change := range changes {
 		change(&r)

@@ -21,7 +21,7 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 		t := &p.fleet.Targets[s.Target]
 		r := core.Repair{
 			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Policy: u.setup.Policies[s.Policy].ID, Owner: t.Owner,
-			Retry: s.Retry, Started: now, Contemporaries: s.Contemporaries,
+			Retry: s.Retry, Started: now, Contemporaries: s.Contemporaries, Ladder: s.Ladder,
 		}
 		if u.setup.Faults.OwnNames {
 			r.Name = e.name + "-" + r.Name

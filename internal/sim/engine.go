@@ -129,7 +129,7 @@ func (e *engine) look(u *Universe) *plan {
 	}
 	now := at(u.truth.now)
 	for i := range u.setup.ControlPlane {
-		p.fleet.Targets[i].ControlPlane, p.fleet.Targets[i].QuorumSurvives = true, u.setup.QuorumSurvives
+		p.fleet.Targets[i].ControlPlane = true
 	}
 	if !faults.NoMemory {
 		laid := p.fleet
@@ -172,6 +172,7 @@ func (p *plan) decide(u *Universe, now time.Time) {
 func (p *plan) readLive(u *Universe, t int, now time.Time) {
 	target := &p.fleet.Targets[t]
 	target.NodeReadAt = now
+	target.QuorumSurvives, target.QuorumReadAt = u.setup.QuorumSurvives, now
 	if u.setup.Faults.NoLiveRead {
 		if target.Node.State == core.NodeUnseen {
 			target.Node.State = core.NodeGone

@@ -1,0 +1,101 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// climb takes the step under way of a repair whose target is unhealthy, waits for it, or gives it up for
+// the next.
+func (d *deliberation) climb(p *proposal) {
+	t, r := &d.fleet.Targets[p.target], &d.fleet.Repairs[p.repair]
+	step, more := r.step()
+	switch {
+	case !more:
+		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: LadderExhausted, Have: len(r.Ladder)})
+	case step.Nature == HandsOver && t.Claimed && !r.Begun.IsZero():
+		// It is in the hands of somebody else.
+	case step.Nature == Requests && d.current(p.repair, step) != none:
+		d.await(p, step, d.current(p.repair, step))
+	case r.overdue(step, d.now):
+		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
+	default:
+		d.take(p)
+	}
+}
+
+// overdue tells whether a step that did not begin, since its remedy was refused, has had its time.
+func (r *Repair) overdue(step *Step, now time.Time) bool {
+	return step.Limit > 0 && r.Attempts > 0 && !now.Before(r.stepBegan().Add(step.Limit))
+}
+
+// await waits for a remediator, until it fails or its time is over. The last step of a ladder that has no
+// limit is never given up: there is nothing else to do.
+func (d *deliberation) await(p *proposal, step *Step, request int) {
+	r, q := &d.fleet.Repairs[p.repair], &d.fleet.Requests[request]
+	last := len(r.Rungs) == len(r.Ladder)-1
+	until := r.stepBegan().Add(step.Limit)
+	switch {
+	case q.Succeeded == No && (step.Limit > 0 || !last):
+		d.advance(p, request, Failed, "the remediator says that it failed")
+	case step.Limit > 0 && !d.now.Before(until):
+		d.advance(p, request, TimedOut, fmt.Sprintf("the target was not healthy within the step's time of %s", step.Limit))
+	default:
+		if step.Limit > 0 {
+			d.wakeAt(until)
+		}
+		d.hold(p.repair, p.target, p.leader)
+	}
+}
+
+func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, text string) {
+	d.decision.Advances = append(d.decision.Advances, Advance{
+		Repair: p.repair, Target: p.target, Policy: p.leader, Request: request, Outcome: outcome, Text: text,
+	})
+}
+
+// take has the remedy of the step called, unless it was just refused or a gate holds it back.
+func (d *deliberation) take(p *proposal) {
+	r := &d.fleet.Repairs[p.repair]
+	if pause := r.nextAttempt(d.now); d.now.Before(pause) {
+		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: AttemptPause, Until: pause, Have: r.Attempts})
+		return
+	}
+	if d.gatesOpen(p) {
+		d.decision.Acts = append(d.decision.Acts, Act{
+			Repair: p.repair, Target: p.target, Policy: p.leader, Verdict: *p.verdict, Step: len(r.Rungs),
+		})
+	}
+}
+
+// What a lease is held for: the time of the step under way, or the usual time of one without a limit, and
+// some time for what ends it (reference medik8s 2.11).
+const (
+	unlimitedHold = 10 * time.Minute
+	holdBeyond    = time.Minute
+)
+
+// HoldFor is how long the lease of a node is taken for while a step is under way.
+func (s *Step) HoldFor() time.Duration {
+	if s.Limit > 0 {
+		return s.Limit + holdBeyond
+	}
+	return unlimitedHold + holdBeyond
+}
+
+// hold renews the lease of a node under repair when half of it is over, and takes it when it was lost to
+// nobody. One that somebody else has is left to them.
+func (d *deliberation) hold(repair, target, policy int) {
+	holder := d.policies[policy].Holder
+	step, more := d.fleet.Repairs[repair].step()
+	lease := d.fleet.Targets[target].Lease
+	if holder == "" || !more || lease.heldFrom(holder, d.now) {
+		return
+	}
+	during := step.HoldFor()
+	if renew := lease.Until.Add(-during / 2); lease.Holder == holder && d.now.Before(renew) {
+		d.wakeAt(renew)
+		return
+	}
+	d.decision.Holds = append(d.decision.Holds, Hold{Target: target, Holder: holder, For: during})
+}

@@ -1,0 +1,235 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// relateRequests finds the target of each request.
+func (d *deliberation) relateRequests() {
+	if len(d.fleet.Requests) == 0 {
+		return
+	}
+	type name struct{ kind, namespace, name string }
+	wanted := make(map[name][]int, len(d.fleet.Requests))
+	for i := range d.fleet.Requests {
+		of := &d.fleet.Requests[i].Target
+		key := name{of.Kind, of.Namespace, of.Name}
+		wanted[key] = append(wanted[key], i)
+	}
+	d.requestsOn = make(map[int][]int, len(wanted))
+	for i := range d.fleet.Targets {
+		t := &d.fleet.Targets[i].ID
+		for _, r := range wanted[name{t.Kind, t.Namespace, t.Name}] {
+			if d.fleet.Requests[r].about(t) {
+				d.requestsOn[i] = append(d.requestsOn[i], r)
+			}
+		}
+	}
+	for _, requests := range d.requestsOn {
+		slices.SortFunc(requests, d.olderRequest)
+	}
+}
+
+func (d *deliberation) olderRequest(a, b int) int {
+	p, q := &d.fleet.Requests[a], &d.fleet.Requests[b]
+	if order := p.Created.Compare(q.Created); order != 0 {
+		return order
+	}
+	return p.ID.Compare(q.ID)
+}
+
+// petitioned tells whether a request about a target stands that its policy must wait for.
+func (d *deliberation) petitioned(policy, target int) bool {
+	if d.requestsOn == nil {
+		return false
+	}
+	p := &d.policies[policy]
+	return !p.IgnoresRequests && slices.ContainsFunc(d.requestsOn[target], func(r int) bool {
+		return d.fleet.Requests[r].askedBy(&p.ID)
+	})
+}
+
+// relatePetitions finds the requests of each running repair: those of its steps, by its policy.
+func (d *deliberation) relatePetitions() {
+	if len(d.fleet.Requests) == 0 {
+		return
+	}
+	d.petitions = map[int][]int{}
+	byName := make(map[string][]int, len(d.running))
+	for _, at := range d.running {
+		name := d.fleet.Repairs[at].Target.Name
+		byName[name] = append(byName[name], at)
+	}
+	for i := range d.fleet.Requests {
+		q := &d.fleet.Requests[i]
+		for _, at := range byName[q.Target.Name] {
+			if r := &d.fleet.Repairs[at]; q.about(&r.Target) && r.asked(q) {
+				d.petitions[at] = append(d.petitions[at], i)
+			}
+		}
+	}
+	for _, requests := range d.petitions {
+		slices.SortFunc(requests, d.olderRequest)
+	}
+}
+
+// asked tells whether the repair asked for a request about its target.
+func (r *Repair) asked(q *Request) bool {
+	if q.Policy != (ID{}) && !q.askedBy(&r.Policy) {
+		return false
+	}
+	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return q.asks(&s) })
+}
+
+// blind tells whether requests of the repair may stand that can't be seen.
+func (d *deliberation) blind(r *Repair) bool {
+	return len(d.fleet.Unseen) > 0 && slices.ContainsFunc(r.Ladder, func(s Step) bool {
+		return s.Nature == Requests && slices.ContainsFunc(d.fleet.Unseen, func(u Reference) bool {
+			return u.APIVersion == s.Template.APIVersion && u.Kind == s.Template.Kind
+		})
+	})
+}
+
+// begun tells whether the remedy of a repair has done something, as far as the world shows it.
+func (d *deliberation) begun(repair, target int) bool {
+	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
+	return t.Deleting || len(r.Rungs) > 0 || !r.Begun.IsZero() || len(d.petitions[repair]) > 0
+}
+
+// current is the request of the step under way, none when there is none.
+func (d *deliberation) current(repair int, step *Step) int {
+	for _, i := range d.petitions[repair] {
+		if q := &d.fleet.Requests[i]; q.asks(step) && !q.Leaving {
+			return i
+		}
+	}
+	return none
+}
+
+// takeBack withdraws the requests of a repair, and tells whether none stands any more.
+func (d *deliberation) takeBack(repair, target, policy int, text string) bool {
+	for _, i := range d.petitions[repair] {
+		d.withdraw(i, target, policy, text)
+	}
+	return len(d.petitions[repair]) == 0
+}
+
+func (d *deliberation) withdraw(request, target, policy int, text string) {
+	if !d.fleet.Requests[request].Leaving {
+		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{Request: request, Target: target, Policy: policy, Text: text})
+	}
+}
+
+// lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay,
+// and until when, zero for until a person says otherwise.
+func (d *deliberation) lastsUntil(p *Policy, t *Target, recovered time.Time) (time.Time, bool) {
+	if p.HealthyDelay == 0 || t.Vouched {
+		return time.Time{}, false
+	}
+	if p.HealthyDelay < 0 {
+		return time.Time{}, true
+	}
+	since := recovered
+	if turned := healthySince(&p.Criteria, t); turned.After(since) {
+		since = turned
+	}
+	until := since.Add(p.HealthyDelay)
+	return until, d.now.Before(until)
+}
+
+// healthySince is the last time at which a condition that matters turned; zero when none says.
+func healthySince(c *Criteria, t *Target) time.Time {
+	var since time.Time
+	for i := range t.Node.Conditions {
+		have := &t.Node.Conditions[i]
+		matters := slices.ContainsFunc(c.Conditions, func(want ConditionCriterion) bool { return want.Type == have.Type })
+		if matters && have.Since.After(since) {
+			since = have.Since
+		}
+	}
+	return since
+}
+
+// withdrawOrphans looks at the requests that no running repair accounts for: somebody deleted its entry,
+// another health checker made them, or their health check is gone.
+func (d *deliberation) withdrawOrphans() {
+	if d.fleet.Observed != Yes || len(d.fleet.Requests) == 0 {
+		return
+	}
+	accounted := make([]bool, len(d.fleet.Requests))
+	for _, requests := range d.petitions {
+		for _, i := range requests {
+			accounted[i] = true
+		}
+	}
+	targetOf := make(map[int]int, len(d.fleet.Requests))
+	for target, requests := range d.requestsOn {
+		for _, i := range requests {
+			targetOf[i] = target
+		}
+	}
+	for i := range d.fleet.Requests {
+		if accounted[i] {
+			continue
+		}
+		if target, exists := targetOf[i]; exists {
+			d.orphan(i, target)
+		} else {
+			d.bereft(i)
+		}
+	}
+}
+
+// bereft: the target of a request is gone, or nobody selects it any more. Whoever expects it to be gone
+// still has to say that it was replaced.
+func (d *deliberation) bereft(request int) {
+	q := &d.fleet.Requests[request]
+	if q.Policy == (ID{}) || (q.Replaces && q.Succeeded != Yes) {
+		return
+	}
+	d.withdraw(request, none, d.asker(q), "its target is gone, or no health check selects it any more")
+}
+
+// asker is the policy that asked for a request, none when it is gone.
+func (d *deliberation) asker(q *Request) int {
+	return slices.IndexFunc(d.policies, func(p Policy) bool { return q.askedBy(&p.ID) })
+}
+
+// orphan: a request about a target that exists is taken back as soon as the target is healthy. While it
+// isn't, the request is left for the repair that follows.
+func (d *deliberation) orphan(request, target int) {
+	q, t := &d.fleet.Requests[request], &d.fleet.Targets[target]
+	policy, v := d.verdictFor(q, target)
+	switch {
+	case v == nil && q.Policy != (ID{}):
+		d.withdraw(request, target, d.asker(q), "the health check that asked for it no longer selects the target, or no longer exists")
+	case v == nil:
+		return // it may be somebody else's
+	case v.Health != Healthy && v.Reason != Recovering:
+		return
+	default:
+		if until, lasts := d.lastsUntil(&d.policies[policy], t, time.Time{}); lasts {
+			d.wakeAt(until)
+			return
+		}
+		d.withdraw(request, target, policy, "the target is healthy")
+	}
+}
+
+// verdictFor finds the verdict on a target of the policy that asked for a request. A request that doesn't
+// name it is that of whoever would make the same.
+func (d *deliberation) verdictFor(q *Request, target int) (int, *Verdict) {
+	for i := range d.decision.Verdicts {
+		v := &d.decision.Verdicts[i]
+		if v.Target != target {
+			continue
+		}
+		p := &d.policies[v.Policy]
+		anonymous := q.Policy == (ID{}) && slices.ContainsFunc(p.Ladder, func(s Step) bool { return q.asks(&s) })
+		if anonymous || q.askedBy(&p.ID) {
+			return v.Policy, v
+		}
+	}
+	return none, nil
+}
