@@ -220,6 +220,17 @@ func (r Refusal) Text() string {
 		return r.backoffText()
 	case AttemptPause:
 		return r.attemptText()
+	case Unconfirmed:
+		return "its node is read once more from the API server before anything is done"
+	case QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, TemplateUnusable, RequestsUnseen, LadderExhausted:
+		return r.circumstance()
+	}
+	return "refused"
+}
+
+// circumstance says what about the target, its node or its remediator holds it back.
+func (r Refusal) circumstance() string {
+	switch r.Gate { //nolint:exhaustive // the others are about limits
 	case QuorumLost:
 		return "it belongs to the control plane, whose quorum would not survive while it is out; repair another member first, by hand"
 	case Excluded:
@@ -229,13 +240,11 @@ func (r Refusal) Text() string {
 	case LeaseHeld:
 		return "the lease of its node is held by " + r.Detail + ", so somebody else is at work on it; it follows when they release the lease, or let it expire"
 	case TemplateUnusable:
-		return "the health check can't be followed: " + r.Detail
+		return "a step of the health check can't be taken: " + r.Detail
 	case RequestsUnseen:
 		return "what was asked of its remediator can't be seen at the moment, so it is left as it is"
 	case LadderExhausted:
 		return fmt.Sprintf("all %d steps of its repair were tried to no avail; repair it by hand", r.Have)
-	case Unconfirmed:
-		return "its node is read once more from the API server before anything is done"
 	}
 	return "refused"
 }

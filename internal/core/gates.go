@@ -21,16 +21,14 @@ type policyGate func(d *deliberation, policy int, p *proposal) (refusal Refusal,
 type targetGate func(d *deliberation, p *proposal) (refusal Refusal, refuses bool)
 
 // The gates of a repair that has not begun.
-var (
-	policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
-	targetGates = [...]targetGate{remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
-)
+var policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
+
+var targetGates = [...]targetGate{remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
 // The gates of the further steps of a repair: it has its place among the limits already.
-var (
-	laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
-	laterTargetGates = [...]targetGate{templateGate, exclusionGate, leaseGate}
-)
+var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
+
+var laterTargetGates = [...]targetGate{templateGate, exclusionGate, leaseGate}
 
 // gatesOpen asks every gate and records every refusal. When all are open but the facts about the
 // node are not fresh from the API server, it asks for those instead.

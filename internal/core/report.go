@@ -9,7 +9,7 @@ func (d *Decision) Reports(policies []Policy, fleet *Fleet) []PolicyReport {
 	for i := range policies {
 		reports[i] = PolicyReport{Policy: policies[i], Tally: d.Tallies[i]}
 	}
-	standing := d.standing(fleet)
+	standing := d.standing(policies, fleet)
 	unhealthy := func(v *Verdict) bool { return v.Health == Unhealthy }
 	others := func(v *Verdict) bool { return v.Health != Unhealthy }
 	for _, some := range []func(*Verdict) bool{unhealthy, others} {
@@ -17,28 +17,48 @@ func (d *Decision) Reports(policies []Policy, fleet *Fleet) []PolicyReport {
 			v := &d.Verdicts[i]
 			r := &reports[v.Policy]
 			if v.Health != Healthy && len(r.Concerns) < mostConcerns && some(v) {
-				r.Concerns = append(r.Concerns, Concern{Target: fleet.Targets[v.Target].ID, Text: standing.of(v, fleet)})
+				r.Concerns = append(r.Concerns, Concern{Target: fleet.Targets[v.Target].ID, Text: standing.of(v, policies)})
 			}
 		}
 	}
+	d.file(reports, fleet)
 	return reports
 }
 
 // standing tells of targets whether they are under repair, or which gate holds them back first.
 type standing struct {
-	repairing map[string]bool
-	held      map[int]Gate
+	// bodies are those of the targets, nil when each is its own.
+	bodies []int
+	// lead is the policy that leads the repair of a body.
+	lead map[int]ID
+	held map[int]Gate
 }
 
-func (d *Decision) standing(fleet *Fleet) standing {
-	s := standing{repairing: map[string]bool{}, held: map[int]Gate{}}
-	for _, start := range d.Starts {
-		s.repairing[fleet.Targets[start.Target].ID.UID] = true
+func (s *standing) body(target int) int {
+	if s.bodies == nil {
+		return target
 	}
+	return s.bodies[target]
+}
+
+func (d *Decision) standing(policies []Policy, fleet *Fleet) standing {
+	s := standing{bodies: embody(fleet.Targets), lead: map[int]ID{}, held: map[int]Gate{}}
+	running := map[string]ID{}
 	for i := range fleet.Repairs {
 		if r := &fleet.Repairs[i]; r.Running() {
-			s.repairing[r.Target.UID] = true
+			running[r.Target.UID] = r.Policy
 		}
+	}
+	for i := range fleet.Targets {
+		if len(running) == 0 {
+			break
+		}
+		if lead, under := running[fleet.Targets[i].ID.UID]; under {
+			s.lead[s.body(i)] = lead
+		}
+	}
+	for _, start := range d.Starts {
+		s.lead[s.body(start.Target)] = policies[start.Policy].ID
 	}
 	for i := range d.Refusals {
 		r := &d.Refusals[i]
@@ -49,10 +69,15 @@ func (d *Decision) standing(fleet *Fleet) standing {
 	return s
 }
 
-func (s standing) of(v *Verdict, fleet *Fleet) string {
+func (s *standing) of(v *Verdict, policies []Policy) string {
+	lead, led := s.lead[s.body(v.Target)]
 	reason := " (" + v.Reason.String() + ")"
 	switch {
-	case s.repairing[fleet.Targets[v.Target].ID.UID]:
+	case v.Reason == Recovering:
+		return "is healthy again, and what was asked of its remediator is not taken back yet"
+	case led && lead != policies[v.Policy].ID:
+		return "is being repaired, which " + lead.String() + " leads"
+	case led:
 		return "is being repaired"
 	case v.Health == Gone:
 		return "is being deleted"
