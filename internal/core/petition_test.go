@@ -1,0 +1,449 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// The worlds of these tests have nodes that are repaired by asking remediators.
+
+var (
+	rebooting      = core.Reference{APIVersion: "reboot.example/v1", Kind: "RebootTemplate", Namespace: "remedies", Name: "hard"}
+	reprovisioning = core.Reference{APIVersion: "image.example/v1", Kind: "ImageTemplate", Namespace: "remedies", Name: "stable"}
+)
+
+func ask(template core.Reference, limit time.Duration) core.Step {
+	return core.Step{Remedy: "Ask", Nature: core.Requests, Template: template, Limit: limit}
+}
+
+// classic asks one remediator, for as long as it takes.
+func classic(p *core.Policy) { p.Ladder = []core.Step{ask(rebooting, 0)} }
+
+// escalating asks a second one when the first has failed or had its five minutes.
+func escalating(p *core.Policy) {
+	p.Ladder = []core.Step{ask(rebooting, patience), ask(reprovisioning, 2*patience)}
+}
+
+func unlimited(p *core.Policy) { p.MaxInFlight = core.Unlimited() }
+
+func check(name string, members []int, changes ...func(*core.Policy)) core.Policy {
+	return policy(name, members, append([]func(*core.Policy){unlimited, func(p *core.Policy) { p.ID.Kind, p.ID.Namespace = "NodeCheck", "" }}, changes...)...)
+}
+
+// aNode is a node alone.
+func aNode(name string, changes ...func(*core.Target)) core.Target {
+	n := machine(name)
+	n.ID, n.Owner = core.ID{Kind: "Node", Name: name, UID: name + "-uid"}, core.ID{}
+	n.Node.Name, n.NodeReadAt = name, noon
+	for _, change := range changes {
+		change(&n)
+	}
+	return n
+}
+
+// asked is the request of a step of a policy about a target, a minute old.
+func asked(p core.Policy, t core.Target, template core.Reference, changes ...func(*core.Request)) core.Request {
+	q := core.Request{
+		ID:     core.ID{Kind: "Request", Namespace: template.Namespace, Name: t.ID.Name, UID: t.ID.Name + template.Kind},
+		Remedy: "Ask", Template: template, Target: t.ID, Policy: p.ID, Created: ago(time.Minute),
+	}
+	for _, change := range changes {
+		change(&q)
+	}
+	return q
+}
+
+func says(succeeded core.Tri) func(*core.Request) {
+	return func(q *core.Request) { q.Succeeded = succeeded }
+}
+func leaving(q *core.Request)   { q.Leaving = true }
+func replaces(q *core.Request)  { q.Replaces = true }
+func anonymous(q *core.Request) { q.Policy = core.ID{} }
+
+// gaveUp has the first step of a repair given up at an instant.
+func gaveUp(at time.Time) func(*core.Repair) {
+	return func(r *core.Repair) { r.Rungs = append(r.Rungs, core.Rung{Ended: at, Outcome: core.TimedOut}) }
+}
+
+func recovered(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.Recovered = at } }
+
+// deedsOf says what a decision does, each deed in a line.
+func deedsOf(f core.Fleet, d core.Decision) []string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, s := range d.Starts {
+		say("start %s", f.Targets[s.Target].ID.Name)
+	}
+	for _, a := range d.Acts {
+		say("step %d for %s", a.Step, f.Repairs[a.Repair].Target.Name)
+	}
+	for _, a := range d.Advances {
+		say("give up on %s: %s", f.Repairs[a.Repair].Target.Name, a.Outcome)
+	}
+	for _, w := range d.Withdrawals {
+		say("take back %s", f.Requests[w.Request].ID.UID)
+	}
+	for _, n := range d.Notes {
+		say("note %s: %t", f.Repairs[n.Repair].Target.Name, !n.Recovered.IsZero())
+	}
+	for _, h := range d.Holds {
+		say("hold %s for %s as %s", f.Targets[h.Target].ID.Name, h.For, h.Holder)
+	}
+	for _, e := range d.Finishes {
+		say("end %s: %s", f.Repairs[e.Repair].Target.Name, e.Outcome)
+	}
+	for _, r := range d.Refusals {
+		say("%s holds back %s", r.Gate, f.Targets[r.Target].ID.Name)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+type petitionCase struct {
+	reason string
+	world  core.Fleet
+	// wants are lines of deedsOf; next is when time alone changes that.
+	wants []string
+	next  time.Time
+}
+
+func (c petitionCase) run(t *testing.T, policies ...core.Policy) {
+	t.Helper()
+	c.world.Observed, c.world.Upgrading = core.Yes, core.No
+	d := core.Decide(policies, c.world, noon)
+	if diff := cmp.Diff(c.wants, deedsOf(c.world, d)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+	}
+	if !d.NextAt.Equal(c.next) {
+		t.Errorf("%s: it looks again at %s, want %s", c.reason, d.NextAt, c.next)
+	}
+}
+
+func with(targets []core.Target, repairs []core.Repair, requests ...core.Request) core.Fleet {
+	return core.Fleet{Targets: targets, Repairs: repairs, Requests: requests}
+}
+
+// TestRequestOfOneStep: what is asked stands until the target is healthy, and nothing else happens.
+func TestRequestOfOneStep(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	sick, well, suspect := aNode("n", dead), aNode("n"), aNode("n", ready("False", ago(time.Minute)))
+	r := func(changes ...func(*core.Repair)) []core.Repair {
+		return []core.Repair{repair(sick, p, append(changes, started(ago(time.Hour)))...)}
+	}
+	for name, c := range map[string]petitionCase{
+		"a new one":              {"it is recorded first", with([]core.Target{sick}, nil), []string{"start n"}, time.Time{}},
+		"recorded":               {"the remediator is asked", with([]core.Target{sick}, r()), []string{"step 0 for n"}, time.Time{}},
+		"asked":                  {"it has all the time", with([]core.Target{sick}, r(), asked(p, sick, rebooting)), nil, time.Time{}},
+		"failed":                 {"there is no other", with([]core.Target{sick}, r(), asked(p, sick, rebooting, says(core.No))), nil, time.Time{}},
+		"taken away":             {"it is asked again", with([]core.Target{sick}, r(), asked(p, sick, rebooting, leaving)), []string{"step 0 for n"}, time.Time{}},
+		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), asked(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
+		"well":                   {"it is taken back", with([]core.Target{well}, r(), asked(p, sick, rebooting)), []string{"note n: true", "take back nRebootTemplate"}, time.Time{}},
+		"well, being taken back": {"once", with([]core.Target{well}, r(recovered(noon)), asked(p, sick, rebooting, leaving)), nil, time.Time{}},
+		"well, taken back":       {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
+		"well before asked":      {"nothing was done", with([]core.Target{well}, r()), []string{"end n: Recovered"}, time.Time{}},
+		"the entry was lost":     {"a new one adopts it", with([]core.Target{sick}, nil, asked(p, sick, rebooting)), []string{"start n"}, time.Time{}},
+		"well, the entry lost":   {"it is taken back all the same", with([]core.Target{well}, nil, asked(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
+	}
+}
+
+// TestEscalation: a step that fails, or takes too long, gives way to the next.
+func TestEscalation(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	sick := aNode("n", dead)
+	second := asked(p, sick, reprovisioning)
+	r := func(at time.Time, changes ...func(*core.Repair)) []core.Repair {
+		return []core.Repair{repair(sick, p, append(changes, started(at))...)}
+	}
+	for name, c := range map[string]petitionCase{
+		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), asked(p, sick, rebooting)), nil, noon.Add(time.Minute)},
+		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), asked(p, sick, rebooting)), []string{"give up on n: TimedOut"}, time.Time{}},
+		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), asked(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
+		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), asked(p, sick, rebooting, says(core.Yes))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"given up":            {"the next is asked", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), asked(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
+		"the second, in time": {
+			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), asked(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
+		},
+		"the second out of time": {
+			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), asked(p, sick, rebooting), second), []string{"give up on n: TimedOut"}, time.Time{},
+		},
+		"all given up": {
+			"nothing is left to do", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience)), gaveUp(noon)), asked(p, sick, rebooting), second),
+			[]string{"LadderExhausted holds back n"}, time.Time{},
+		},
+		"well after all": {
+			"both are taken back", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), asked(p, sick, rebooting), second),
+			[]string{"note n: true", "take back nImageTemplate", "take back nRebootTemplate"}, time.Time{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
+	}
+}
+
+// TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps what
+// was asked for a target that is well; and none of the limits stops a repair that has begun.
+func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
+	back := []string{"note n: true", "take back nRebootTemplate"}
+	onward := []string{"step 1 for n"}
+	for name, c := range map[string]struct {
+		change func(*core.Policy)
+		next   []string
+	}{
+		"paused":        {paused, []string{"Paused holds back n"}},
+		"a problem":     {problem("spec.x is y"), []string{"InvalidSpec holds back n"}},
+		"short circuit": {maxUnhealthy(core.Count(0)), onward},
+		"in flight":     {maxInFlight(core.Count(0)), onward},
+		"no template":   {func(p *core.Policy) { p.Ladder = slices.Clone(p.Ladder); p.Ladder[1].Problem = "gone" }, []string{"TemplateUnusable holds back n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := check("p", []int{0}, escalating, c.change)
+			sick := aNode("n", dead)
+			r := []core.Repair{repair(sick, p, started(ago(time.Hour)), gaveUp(ago(time.Minute)))}
+			petitionCase{"recovery", with([]core.Target{aNode("n")}, r, asked(p, sick, rebooting)), back, time.Time{}}.run(t, p)
+			petitionCase{"escalation", with([]core.Target{sick}, r, asked(p, sick, rebooting)), c.next, time.Time{}}.run(t, p)
+		})
+	}
+}
+
+// TestHealthyDelay: what was asked stands for a while after the target is well, and the while begins anew
+// when it falls ill again.
+func TestHealthyDelay(t *testing.T) {
+	sick, vouched := aNode("n", dead), aNode("n", ready("True", ago(time.Minute)), func(t *core.Target) { t.Vouched = true })
+	well := func(since time.Time) core.Target { return aNode("n", ready("True", since)) }
+	for name, c := range map[string]struct {
+		delay    time.Duration
+		target   core.Target
+		repaired func(*core.Repair)
+		wants    []string
+		next     time.Time
+	}{
+		"just well":           {patience, well(noon), recovered(time.Time{}), []string{"note n: true"}, noon.Add(patience)},
+		"for a minute":        {patience, well(ago(time.Minute)), recovered(ago(time.Minute)), nil, noon.Add(4 * time.Minute)},
+		"seen late":           {patience, well(ago(time.Hour)), recovered(ago(time.Minute)), nil, noon.Add(4 * time.Minute)},
+		"flapped unseen":      {patience, well(ago(time.Minute)), recovered(ago(time.Hour)), nil, noon.Add(4 * time.Minute)},
+		"over":                {patience, well(ago(patience)), recovered(ago(patience)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"ill again":           {patience, sick, recovered(ago(time.Minute)), []string{"note n: false"}, time.Time{}},
+		"until confirmed":     {-1, well(ago(time.Hour)), recovered(ago(time.Hour)), nil, time.Time{}},
+		"confirmed":           {-1, vouched, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
+		"confirmed too early": {patience, vouched, recovered(ago(time.Minute)), []string{"take back nRebootTemplate"}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := check("p", []int{0}, classic, func(p *core.Policy) { p.HealthyDelay = c.delay })
+			r := []core.Repair{repair(sick, p, started(ago(2*time.Hour)), c.repaired)}
+			petitionCase{name, with([]core.Target{c.target}, r, asked(p, sick, rebooting)), c.wants, c.next}.run(t, p)
+		})
+	}
+}
+
+// TestNothingIsLeftBehind: targets that are gone or not selected any more, and health checks that are gone.
+func TestNothingIsLeftBehind(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	sick := aNode("n", dead)
+	r := []core.Repair{repair(sick, p, started(ago(time.Hour)))}
+	none := check("p", nil, classic)
+	back := []string{"take back nRebootTemplate"}
+	other := check("other", []int{0}, classic)
+	for name, c := range map[string]struct {
+		policies []core.Policy
+		world    core.Fleet
+		wants    []string
+	}{
+		"node deleted":                   {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting)), back},
+		"node deleted, taken back":       {[]core.Policy{none}, with(nil, r), []string{"end n: Succeeded"}},
+		"node to be replaced":            {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces)), nil},
+		"node replaced":                  {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces, says(core.Yes))), back},
+		"node deleted, entry lost":       {[]core.Policy{none}, with(nil, nil, asked(p, sick, rebooting)), back},
+		"a namesake":                     {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, asked(p, sick, rebooting)), back},
+		"not selected":                   {[]core.Policy{none}, with([]core.Target{sick}, r, asked(p, sick, rebooting)), back},
+		"not selected, entry lost":       {[]core.Policy{none}, with([]core.Target{sick}, nil, asked(p, sick, rebooting)), back},
+		"not selected, taken back":       {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
+		"check gone":                     {nil, with([]core.Target{sick}, r, asked(p, sick, rebooting)), back},
+		"check gone, entry lost":         {nil, with([]core.Target{sick}, nil, asked(p, sick, rebooting)), back},
+		"check made anew, entry lost":    {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting)), back},
+		"nobody's, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting, anonymous)), back},
+		"nobody's, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, asked(p, sick, reprovisioning, anonymous)), nil},
+		"another check's": {
+			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, asked(other, sick, rebooting)), nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			petitionCase{name, c.world, c.wants, time.Time{}}.run(t, c.policies...)
+		})
+	}
+}
+
+// TestUnseenRequests: what can't be seen may stand, so its repair is left as it is.
+func TestUnseenRequests(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	for name, target := range map[string]core.Target{"sick": aNode("n", dead), "well": aNode("n")} {
+		world := with([]core.Target{target}, []core.Repair{repair(target, p)})
+		world.Unseen = []core.Reference{{APIVersion: rebooting.APIVersion, Kind: rebooting.Kind}}
+		petitionCase{name, world, []string{"RequestsUnseen holds back n"}, time.Time{}}.run(t, p)
+	}
+}
+
+// TestLeases: somebody else's holds a repair back, Fettle's own is renewed when half of it is over.
+func TestLeases(t *testing.T) {
+	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder = "p" })
+	leased := func(holder string, until time.Time) core.Target {
+		return aNode("n", dead, func(t *core.Target) { t.Lease = core.Lease{Holder: holder, Until: until} })
+	}
+	later := noon.Add(time.Hour)
+	hold := []string{"hold n for 11m0s as p"}
+	sick := aNode("n", dead)
+	r := []core.Repair{repair(sick, p)}
+	for name, c := range map[string]petitionCase{
+		"theirs":                {"they are at work", with([]core.Target{leased("maintenance", later)}, nil), []string{"LeaseHeld holds back n"}, later},
+		"theirs, over":          {"they have let it expire", with([]core.Target{leased("maintenance", noon)}, nil), []string{"start n"}, time.Time{}},
+		"ours from before":      {"it is ours", with([]core.Target{leased("p", later)}, nil), []string{"start n"}, time.Time{}},
+		"at work":               {"it has half an hour", with([]core.Target{leased("p", later)}, r, asked(p, sick, rebooting)), nil, later.Add(-5*time.Minute - 30*time.Second)},
+		"at work, half over":    {"it is renewed", with([]core.Target{leased("p", noon.Add(5*time.Minute))}, r, asked(p, sick, rebooting)), hold, time.Time{}},
+		"at work, lost":         {"it is taken again", with([]core.Target{sick}, r, asked(p, sick, rebooting)), hold, time.Time{}},
+		"at work, they took it": {"they keep it", with([]core.Target{leased("maintenance", later)}, r, asked(p, sick, rebooting)), nil, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
+	}
+}
+
+// TestHandedOver: a target is marked once, and its repair lasts until the mark is taken away.
+func TestHandedOver(t *testing.T) {
+	p := policy("p", []int{0}, needsNoOwner)
+	sick, well := machine("m", dead), machine("m")
+	mark := func(t core.Target) core.Target { t.Claimed = true; return t }
+	begun := func(r *core.Repair) { r.Begun = ago(time.Minute) }
+	for name, c := range map[string]petitionCase{
+		"recorded":            {"it is marked", with([]core.Target{sick}, []core.Repair{repair(sick, p)}), []string{"step 0 for m"}, time.Time{}},
+		"marked":              {"it is in their hands", with([]core.Target{mark(sick)}, []core.Repair{repair(sick, p, begun)}), nil, time.Time{}},
+		"marked, well":        {"until they say so", with([]core.Target{mark(well)}, []core.Repair{repair(sick, p, begun)}), nil, time.Time{}},
+		"unmarked, well":      {"they have said so", with([]core.Target{well}, []core.Repair{repair(sick, p, begun)}), []string{"end m: Succeeded"}, time.Time{}},
+		"unmarked, still ill": {"it is marked again", with([]core.Target{sick}, []core.Repair{repair(sick, p, begun)}), []string{"step 0 for m"}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
+	}
+}
+
+// TestOneBody: a node and its machine are repaired once, and every health check of either is asked.
+func TestOneBody(t *testing.T) {
+	both := func(changes ...func(*core.Target)) []core.Target {
+		m := machine("m", append(changes, dead)...)
+		m.Node.Name = "n"
+		return []core.Target{m, aNode("n", append(changes, dead)...)}
+	}
+	older := policy("machines", []int{0}, since(ago(48*time.Hour)))
+	younger := check("nodes", []int{1}, classic)
+	oldest := check("nodes", []int{1}, classic, since(ago(72*time.Hour)))
+	well := both()
+	well[0].Node, well[1].Node = machine("n").Node, aNode("n").Node
+	well[0].Node.Name = "n"
+	for name, c := range map[string]struct {
+		policies []core.Policy
+		world    core.Fleet
+		wants    []string
+	}{
+		"the machine's check is older":  {[]core.Policy{older, younger}, with(both(), nil), []string{"start m"}},
+		"the node's check is older":     {[]core.Policy{older, oldest}, with(both(), nil), []string{"start n"}},
+		"the other one is paused":       {[]core.Policy{older, check("nodes", []int{1}, classic, paused)}, with(both(), nil), []string{"Paused holds back m"}},
+		"the other one short-circuits":  {[]core.Policy{policy("machines", []int{0}, since(ago(48*time.Hour)), maxUnhealthy(core.Count(0))), oldest}, with(both(), nil), []string{"TooManyUnhealthy holds back n"}},
+		"the machine is being repaired": {[]core.Policy{older, oldest}, with(both(deleting), []core.Repair{repair(both()[0], older)}), nil},
+		"excluded":                      {[]core.Policy{older, younger}, with(both(func(t *core.Target) { t.Excluded = true }), nil), []string{"Excluded holds back m"}},
+		"two of them run": {
+			[]core.Policy{older, oldest},
+			with(both(), []core.Repair{
+				repair(both()[1], oldest, started(ago(time.Hour))), repair(both()[0], older, started(ago(time.Minute))),
+			}, asked(oldest, both()[1], rebooting)),
+			[]string{"end m: Withdrawn"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			petitionCase{name, c.world, c.wants, time.Time{}}.run(t, c.policies...)
+		})
+	}
+	if got := core.SiblingOf(&core.Fleet{Targets: both()}, 1).Name; got != "m" {
+		t.Errorf("the sibling of the node is %q, want its machine", got)
+	}
+}
+
+// TestI4OneOfTheControlPlaneOverAllHealthChecks: also over those that don't know each other, and with
+// what others have asked for.
+func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
+	cp := func(name string, survives core.Tri) core.Target {
+		return aNode(name, dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = survives })
+	}
+	a, b := check("a", []int{0}, classic, since(ago(72*time.Hour))), check("b", []int{1}, classic)
+	for name, c := range map[string]struct {
+		world core.Fleet
+		wants []string
+	}{
+		"two fail":             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}},
+		"one is under repair":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}},
+		"one has a request":    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}},
+		"quorum would be lost": {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			petitionCase{name, c.world, c.wants, time.Time{}}.run(t, a, b)
+		})
+	}
+}
+
+// TestUpgradesAreWaitedFor: of the cluster and of the node, by those health checks that say so. What is
+// not known is waited for too.
+func TestUpgradesAreWaitedFor(t *testing.T) {
+	waits := check("p", []int{0}, classic, func(p *core.Policy) { p.WaitsForUpgrades = true })
+	for name, c := range map[string]struct {
+		upgrading core.Tri
+		node      bool
+		policy    core.Policy
+		want      []string
+	}{
+		"cluster":   {core.Yes, false, waits, []string{"ClusterUpgrading holds back n"}},
+		"not known": {core.Unknown, false, waits, []string{"ClusterUpgrading holds back n"}},
+		"node":      {core.No, true, waits, []string{"TargetUpgrading holds back n"}},
+		"nothing":   {core.No, false, waits, []string{"start n"}},
+		"no matter": {core.Yes, true, check("p", []int{0}, classic), []string{"start n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := with([]core.Target{aNode("n", dead, func(t *core.Target) { t.Upgrading = c.node })}, nil)
+			f.Observed, f.Upgrading = core.Yes, c.upgrading
+			if diff := cmp.Diff(c.want, deedsOf(f, core.Decide([]core.Policy{c.policy}, f, noon))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRelapses: a node that keeps failing is repaired after pauses that grow, where its health check says so.
+func TestRelapses(t *testing.T) {
+	backoff := func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} }
+	sick := aNode("n", ready("False", ago(6*time.Minute)))
+	past := func(p core.Policy, at time.Time, n int) core.Repair {
+		return repair(sick, p, started(at.Add(-time.Minute)), ended(at), retry(n), number(1))
+	}
+	for name, c := range map[string]struct {
+		ended time.Time
+		retry int
+		paces bool
+		wants []string
+		next  time.Time
+	}{
+		"a minute ago":           {ago(time.Minute), 0, true, []string{"start n"}, time.Time{}},
+		"half a minute ago":      {ago(30 * time.Second), 0, true, []string{"BackingOff holds back n"}, noon.Add(30 * time.Second)},
+		"for the third time":     {ago(time.Minute), 2, true, []string{"BackingOff holds back n"}, noon.Add(3 * time.Minute)},
+		"long ago":               {ago(2 * time.Hour), 7, true, []string{"start n"}, time.Time{}},
+		"where nothing paces it": {ago(time.Second), 7, false, []string{"start n"}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{} })
+			if c.paces {
+				backoff(&p)
+			}
+			petitionCase{name, with([]core.Target{sick}, []core.Repair{past(p, c.ended, c.retry)}), c.wants, c.next}.run(t, p)
+		})
+	}
+}
