@@ -22,7 +22,7 @@ func drawPetitions(d dice) world {
 	w.fleet.Observed, w.fleet.Upgrading = core.Yes, oneOf(d, core.No, core.No, core.No, core.Yes, core.Unknown)
 	for i := range 1 + d(4) {
 		w.fleet.Targets = append(w.fleet.Targets, drawNode(d, i))
-		if d(4) == 3 {
+		if d(2) == 1 {
 			m := drawTarget(d, i)
 			m.Node = w.fleet.Targets[len(w.fleet.Targets)-1].Node
 			w.fleet.Targets = append(w.fleet.Targets, m)
@@ -33,6 +33,10 @@ func drawPetitions(d dice) world {
 	}
 	for i := range d(4) {
 		r := drawRepair(d, i, w)
+		if p := w.policies[d(len(w.policies))]; len(p.Members) > 0 && d(4) > 0 {
+			t := w.fleet.Targets[p.Members[d(len(p.Members))]].ID
+			r.Policy, r.Target, r.Name = p.ID, t, core.RepairName(t, i+1)
+		}
 		r.Ladder = oneOf(d, []core.Step{ask(rebooting, 0)}, []core.Step{ask(rebooting, patience), ask(reprovisioning, patience)}, r.Ladder)
 		for range d(3) {
 			gaveUp(oneOf(d, noon, ago(time.Minute), ago(time.Hour)))(&r)
@@ -64,11 +68,11 @@ func drawNode(d dice, i int) core.Target {
 func drawCheck(d dice, i int, targets []core.Target) core.Policy {
 	p := drawPolicy(d, i, 0)
 	for m := range targets {
-		if d(4) > 0 && targets[m].ID.Kind == "Node" == (i != 2) {
+		if d(4) > 0 && targets[m].ID.Kind == "Node" == (i != 1) {
 			p.Members = append(p.Members, m)
 		}
 	}
-	oneOf(d, classic, escalating, classic)(&p)
+	oneOf(d, classic, escalating)(&p)
 	if d(8) == 7 {
 		p.Ladder[0].Problem = "there is no such template"
 	}
@@ -86,6 +90,10 @@ func drawRequest(d dice, i int, w world) core.Request {
 	p := w.policies[d(len(w.policies))]
 	if d(6) == 5 {
 		p = policy("unknown", nil)
+	}
+	if n := len(w.fleet.Repairs); n > 0 && d(3) > 0 {
+		r := w.fleet.Repairs[d(n)]
+		t.ID, p.ID = r.Target, r.Policy
 	}
 	q := asked(p, t, oneOf(d, rebooting, rebooting, reprovisioning), says(oneOf(d, core.Unknown, core.Yes, core.No)))
 	q.ID.UID = fmt.Sprintf("request-%d", i)
