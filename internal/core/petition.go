@@ -63,15 +63,31 @@ func (d *deliberation) relatePetitions() {
 	}
 	for i := range d.fleet.Requests {
 		q := &d.fleet.Requests[i]
-		for _, at := range byName[q.Target.Name] {
-			if r := &d.fleet.Repairs[at]; q.about(&r.Target) && r.asked(q) {
-				d.petitions[at] = append(d.petitions[at], i)
-			}
+		if of := d.petitioner(q, byName[q.Target.Name]); of != none {
+			d.petitions[of] = append(d.petitions[of], i)
 		}
 	}
 	for _, requests := range d.petitions {
 		slices.SortFunc(requests, d.olderRequest)
 	}
+}
+
+// petitioner is the repair that made a request. A request may not tell the UID of its target: then it is
+// that of the target which exists.
+func (d *deliberation) petitioner(q *Request, repairs []int) int {
+	best := none
+	for _, at := range repairs {
+		r := &d.fleet.Repairs[at]
+		if !q.about(&r.Target) || !r.asked(q) {
+			continue
+		}
+		_, exists := d.targetOf[at]
+		_, rivalExists := d.targetOf[best]
+		if best == none || (exists && !rivalExists) || (exists == rivalExists && d.olderRepair(at, best) < 0) {
+			best = at
+		}
+	}
+	return best
 }
 
 // asked tells whether the repair asked for a request about its target.
