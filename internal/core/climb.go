@@ -15,6 +15,8 @@ func (d *deliberation) climb(p *proposal) {
 		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: LadderExhausted, Have: len(r.Ladder)})
 	case step.Nature == HandsOver && t.Claimed && !r.Begun.IsZero():
 		// It is in the hands of somebody else.
+	case step.Nature == Requests && d.leaves(d.current(p.repair, step)):
+		// Somebody has taken it away. It is made again when its name is free.
 	case step.Nature == Requests && d.current(p.repair, step) != none:
 		d.await(p, step, d.current(p.repair, step))
 	case r.overdue(step, d.now):
@@ -22,6 +24,10 @@ func (d *deliberation) climb(p *proposal) {
 	default:
 		d.take(p)
 	}
+}
+
+func (d *deliberation) leaves(request int) bool {
+	return request != none && d.fleet.Requests[request].Leaving
 }
 
 // overdue tells whether a step that did not begin, since its remedy was refused, has had its time.

@@ -168,6 +168,9 @@ func templateGate(d *deliberation, p *proposal) (Refusal, bool) {
 			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: ladder[i].Problem}, true
 		}
 	}
+	if step := d.stepOf(p); step != nil && step.Problem != "" {
+		return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: step.Problem}, true
+	}
 	return Refusal{}, false
 }
 

@@ -103,7 +103,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	lead, v := d.leaderOf(r, target)
 	switch {
 	case v == nil:
-		text := "the health check that asked for the repair no longer selects the target, or no longer exists"
+		text := "the health check that asked for the repair no longer selects the target, only rehearses, or no longer exists"
 		if d.begun(repair, target) {
 			text += "; what was asked of others is taken back where that is possible"
 		}

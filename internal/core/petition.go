@@ -113,14 +113,16 @@ func (d *deliberation) begun(repair, target int) bool {
 	return t.Deleting || len(r.Rungs) > 0 || !r.Begun.IsZero() || len(d.petitions[repair]) > 0
 }
 
-// current is the request of the step under way, none when there is none.
+// current is the request of the step under way, none when there is none. One that stands goes before
+// one that is leaving.
 func (d *deliberation) current(repair int, step *Step) int {
+	found := none
 	for _, i := range d.petitions[repair] {
-		if q := &d.fleet.Requests[i]; q.asks(step) && !q.Leaving {
-			return i
+		if q := &d.fleet.Requests[i]; q.asks(step) && (found == none || !q.Leaving) {
+			found = i
 		}
 	}
-	return none
+	return found
 }
 
 // takeBack withdraws the requests of a repair, and tells whether none stands any more.
