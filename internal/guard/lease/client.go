@@ -1,0 +1,251 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Informers give what is watched. They should be limited to Namespace: a cluster has a Lease for each of
+	// its nodes elsewhere, renewed every ten seconds.
+	Informers cache.Informers
+	// Live reads from the API server itself.
+	Live   client.Reader
+	Writer client.Writer
+	Now    func() time.Time
+	// Wake is called when the lease of a node has changed.
+	Wake func()
+}
+
+// Client knows the leases of nodes, and takes them. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	mu sync.Mutex
+	// leases are by the name of their node.
+	leases map[string]record
+	synced toolscache.InformerSynced
+}
+
+// NewClient makes a client that watches nothing yet.
+func NewClient(c Config) *Client { return &Client{Config: c, leases: map[string]record{}} }
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=medik8s-leases,verbs=get;list;watch;create;update;delete
+
+// Watch begins to watch. Once it has succeeded, calling it again does nothing. The namespace need not exist.
+func (c *Client) Watch(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.synced != nil {
+		return nil
+	}
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(leaseKind)
+	informer, err := c.Informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching the leases of nodes: %w", err)
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    c.put,
+		UpdateFunc: func(_, obj any) { c.put(obj) },
+		DeleteFunc: c.drop,
+	})
+	if err != nil {
+		return fmt.Errorf("subscribing to the leases of nodes: %w", err)
+	}
+	c.synced = registration.HasSynced
+	return nil
+}
+
+// InStep tells whether what is watched has been taken in.
+func (c *Client) InStep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.synced != nil && c.synced()
+}
+
+func (c *Client) put(obj any) {
+	l, ok := obj.(*unstructured.Unstructured)
+	if !ok || l.GetNamespace() != Namespace || !strings.HasPrefix(l.GetName(), prefix) {
+		return
+	}
+	fresh, node := read(l), strings.TrimPrefix(l.GetName(), prefix)
+	c.mu.Lock()
+	old, known := c.leases[node]
+	c.leases[node] = fresh
+	c.mu.Unlock()
+	if !known || !old.same(&fresh) {
+		c.Wake()
+	}
+}
+
+func (c *Client) drop(obj any) {
+	key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	node, ours := strings.CutPrefix(key, Namespace+"/"+prefix)
+	if err != nil || !ours {
+		return
+	}
+	c.mu.Lock()
+	delete(c.leases, node)
+	c.mu.Unlock()
+	c.Wake()
+}
+
+// Survey says of each target who validly holds the lease of its node, as far as that was seen. While leases
+// can't be watched it says nothing: nothing begins without Hold, which reads live.
+func (c *Client) Survey(_ []core.Policy, fleet *core.Fleet) {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.leases) == 0 {
+		return
+	}
+	for i := range fleet.Targets {
+		t := &fleet.Targets[i]
+		if r, known := c.leases[strings.ToLower(t.Node.Name)]; known && r.validAt(now) {
+			t.Lease = core.Lease{Holder: r.holder, Until: r.until()}
+		}
+	}
+}
+
+// looks bounds how often a lease is read anew because it has changed between read and write.
+const looks = 3
+
+// errUnsteady is for a lease that changes all the time.
+var errUnsteady = errors.New("it changed whenever it was looked at; it is tried again")
+
+// Hold takes the lease of a target's node for a time from now, or renews it. It is false while somebody else
+// validly holds it. Each write insists on what was read, so of two who take it at the same moment one has it.
+// A target without a node has no lease, and nobody else can have it.
+func (c *Client) Hold(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error) {
+	node := nodeOf(t)
+	if node.Name == "" {
+		return true, nil
+	}
+	for range looks {
+		held, err := c.hold(ctx, node, holder, during)
+		if err == nil {
+			return held, nil
+		}
+		if !hasChanged(err) {
+			return false, explain("taking", node.Name, err)
+		}
+	}
+	return false, explain("taking", node.Name, errUnsteady)
+}
+
+// nodeOf is the node of a target. One that is known to be gone has no UID that a lease could refer to: what
+// refers to nothing is deleted.
+func nodeOf(t core.Target) core.Node {
+	n := t.Node
+	if n.State == core.NodeGone {
+		n.UID = ""
+	}
+	return n
+}
+
+// hasChanged tells whether a write was refused because of what somebody else has written meanwhile.
+func hasChanged(err error) bool {
+	var gone *goneError
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.As(err, &gone)
+}
+
+// goneError is for a lease that went between read and write.
+type goneError struct{ error }
+
+func (c *Client) hold(ctx context.Context, node core.Node, holder string, during time.Duration) (bool, error) {
+	l := object(node.Name)
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l)
+	// A renewal that comes while the answer is awaited must not seem to lie in the future.
+	now := c.Now()
+	if apierrors.IsNotFound(err) {
+		r, _ := taken(nil, holder, now, during)
+		return true, c.create(ctx, render(node, &r))
+	}
+	if err != nil {
+		return false, err //nolint:wrapcheck // Hold says what was being done
+	}
+	old := read(l)
+	r, may := taken(&old, holder, now, during)
+	if !may {
+		return false, nil
+	}
+	write(l, &r)
+	belong(l, node)
+	if err := c.Writer.Update(ctx, l); err != nil {
+		if apierrors.IsNotFound(err) {
+			err = &goneError{err}
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+// errNoNamespace is for leases that have no place to be in.
+var errNoNamespace = errors.New("namespace " + Namespace + " is missing and can't be created; create it, and the roles in it, with kubectl apply -k config")
+
+// create creates a lease, and the namespace first where it is missing.
+func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error {
+	err := c.Writer.Create(ctx, l)
+	if !apierrors.IsNotFound(err) {
+		return err //nolint:wrapcheck // Hold says what was being done
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	namespace.SetName(Namespace)
+	err = c.Writer.Create(ctx, namespace)
+	if client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("%w: %w", errNoNamespace, err)
+	}
+	return c.Writer.Create(ctx, l) //nolint:wrapcheck // Hold says what was being done
+}
+
+// Release gives the lease of a node back. One that is somebody else's, or is gone, is no error.
+func (c *Client) Release(ctx context.Context, node, holder string) error {
+	for range looks {
+		err := c.release(ctx, node, holder)
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return explain("giving back", node, err)
+		}
+	}
+	return explain("giving back", node, errUnsteady)
+}
+
+func (c *Client) release(ctx context.Context, node, holder string) error {
+	l := object(node)
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l); err != nil {
+		return err //nolint:wrapcheck // Release says what was being done
+	}
+	if r := read(l); r.holder != holder {
+		return nil
+	}
+	uid, revision := l.GetUID(), l.GetResourceVersion()
+	return c.Writer.Delete(ctx, l, client.Preconditions{UID: &uid, ResourceVersion: &revision}) //nolint:wrapcheck // Release says what was being done
+}
+
+// explain says what was being done, and who grants what is forbidden.
+func explain(doing, node string, err error) error {
+	if apierrors.IsForbidden(err) && !errors.Is(err, errNoNamespace) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fmt.Errorf("%s the lease of node %s: Role fettle in namespace %s grants it, and goes with that namespace when somebody deletes it; "+
+			"kubectl apply -k config makes both: %w", doing, node, Namespace, err)
+	}
+	return fmt.Errorf("%s the lease of node %s: %w", doing, node, err)
+}

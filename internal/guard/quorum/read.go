@@ -1,0 +1,142 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// The labels that tell who belongs to the control plane, and where.
+const (
+	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+	masterLabel       = "node-role.kubernetes.io/master"
+	etcdRoleLabel     = "node-role.kubernetes.io/etcd"
+	hostnameLabel     = "kubernetes.io/hostname"
+)
+
+const ready = "Ready"
+
+// pod is what is read of a pod.
+type pod struct {
+	Node       string
+	Conditions []condition
+}
+
+type condition struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
+}
+
+// readPod gives what is read of a pod. One whose conditions can't be read has none, and so is not ready.
+func readPod(u *unstructured.Unstructured) pod {
+	spec, _ := legible.Part[struct {
+		NodeName string `json:"nodeName"`
+	}](u.Object, "spec")
+	status, _ := legible.Part[struct {
+		Conditions []condition `json:"conditions"`
+	}](u.Object, "status")
+	return pod{Node: spec.NodeName, Conditions: status.Conditions}
+}
+
+// ready tells whether the pod says that it is ready. A pod that does not say it is not.
+func (p *pod) ready() core.Tri {
+	for _, c := range p.Conditions {
+		if c.Type == ready {
+			return factOf(c.Status)
+		}
+	}
+	return core.No
+}
+
+func factOf(status string) core.Tri {
+	switch status {
+	case "True":
+		return core.Yes
+	case "False":
+		return core.No
+	}
+	return core.Unknown
+}
+
+// readBudget gives what is read of a PodDisruptionBudget, and which pods it is about.
+func readBudget(u *unstructured.Unstructured) (budget, labels.Selector, error) {
+	spec, wrong := legible.Part[struct {
+		Selector *metav1.LabelSelector `json:"selector"`
+	}](u.Object, "spec")
+	status, alsoWrong := legible.Part[struct {
+		DisruptionsAllowed int64 `json:"disruptionsAllowed"`
+		ObservedGeneration int64 `json:"observedGeneration"`
+	}](u.Object, "status")
+	if problems := slices.Concat(wrong, alsoWrong); len(problems) > 0 {
+		return budget{}, nil, fmt.Errorf("%s is %s and can't be read", problems[0].Field, problems[0].Value)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		return budget{}, nil, fmt.Errorf("reading spec.selector: %w", err)
+	}
+	return budget{counted: status.ObservedGeneration >= u.GetGeneration(), allowed: status.DisruptionsAllowed}, selector, nil
+}
+
+// livingHost is the host of the API server whose identity a Lease is, or nothing when it is not renewed any more.
+func livingHost(u *unstructured.Unstructured, now time.Time) string {
+	spec, _ := legible.Part[struct {
+		LeaseDurationSeconds int64             `json:"leaseDurationSeconds"`
+		RenewTime            *metav1.MicroTime `json:"renewTime"`
+	}](u.Object, "spec")
+	if spec.RenewTime == nil || !now.Before(spec.RenewTime.Add(time.Duration(spec.LeaseDurationSeconds)*time.Second)) {
+		return ""
+	}
+	return u.GetLabels()[hostnameLabel]
+}
+
+// membersOf puts together what is read of the nodes of the control plane, of the etcd pods and of the hosts of
+// living API servers. A node that has an etcd pod and none of the labels is a member of which nothing is known.
+func membersOf(nodes []*lean.Node, pods []pod, hosts []string) []member {
+	podsAt := map[string]podsOf{}
+	for i := range pods {
+		if at := pods[i].Node; at != "" {
+			podsAt[at] = podsAt[at].with(&pods[i])
+		}
+	}
+	members := make([]member, 0, len(nodes))
+	for _, n := range nodes {
+		serves := func(host string) bool { return sameHost(host, n.Name) || sameHost(host, n.Labels.Get(hostnameLabel)) }
+		members = append(members, member{
+			name: n.Name, ready: isReady(n), labelled: n.Labels.Has(etcdRoleLabel),
+			pods: podsAt[n.Name], serves: slices.ContainsFunc(hosts, serves),
+		})
+		delete(podsAt, n.Name)
+	}
+	for at := range podsAt {
+		members = append(members, member{name: at, pods: podsAt[at]})
+	}
+	return members
+}
+
+// with counts one pod more. All of them must be ready.
+func (p podsOf) with(another *pod) podsOf {
+	if p == podsNotReady || another.ready() != core.Yes {
+		return podsNotReady
+	}
+	return podsReady
+}
+
+func isReady(n *lean.Node) bool {
+	for _, c := range n.Conditions {
+		if c.Type == ready {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+func sameHost(host, name string) bool { return host != "" && strings.EqualFold(host, name) }

@@ -1,0 +1,122 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Kinds are the resources without which nothing is known of upgrades, by the name of their definitions.
+var Kinds = []string{"clusterversions.config.openshift.io"} //nolint:gochecknoglobals // a constant list
+
+var versionKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"} //nolint:gochecknoglobals // a constant
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Informers give what is watched.
+	Informers cache.Informers
+	// Served tells whether the cluster serves Kinds.
+	Served func() core.Tri
+	// Wake is called when an upgrade begins or ends.
+	Wake func()
+}
+
+// Client knows whether the cluster is being upgraded. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	mu sync.Mutex
+	// progress tells of each ClusterVersion, by its name, whether it progresses.
+	progress map[string]bool
+	synced   toolscache.InformerSynced
+}
+
+// NewClient makes a client that watches nothing yet.
+func NewClient(c Config) *Client { return &Client{Config: c, progress: map[string]bool{}} }
+
+// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be called again
+// then. Once it has succeeded, calling it again does nothing. The right to list and watch ClusterVersions is in
+// config/openshift, since other clusters have none.
+func (c *Client) Watch(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.synced != nil {
+		return nil
+	}
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(versionKind)
+	informer, err := c.Informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching cluster versions: %w", err)
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    c.put,
+		UpdateFunc: func(_, obj any) { c.put(obj) },
+		DeleteFunc: c.drop,
+	})
+	if err != nil {
+		return fmt.Errorf("subscribing to cluster versions: %w", err)
+	}
+	c.synced = registration.HasSynced
+	return nil
+}
+
+// InStep tells whether what is watched has been taken in.
+func (c *Client) InStep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.synced != nil && c.synced()
+}
+
+func (c *Client) put(obj any) {
+	version, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	fresh := progressing(version)
+	c.mu.Lock()
+	old := c.progress[version.GetName()]
+	c.progress[version.GetName()] = fresh
+	c.mu.Unlock()
+	if old != fresh {
+		c.Wake()
+	}
+}
+
+func (c *Client) drop(obj any) {
+	name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	delete(c.progress, name)
+	c.mu.Unlock()
+	c.Wake()
+}
+
+// Survey says whether the cluster is being upgraded.
+func (c *Client) Survey(_ []core.Policy, fleet *core.Fleet) { fleet.Upgrading = c.upgrading() }
+
+func (c *Client) upgrading() core.Tri {
+	if served := c.Served(); served != core.Yes {
+		return served
+	}
+	if !c.InStep() {
+		return core.Unknown
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, progresses := range c.progress {
+		if progresses {
+			return core.Yes
+		}
+	}
+	return core.No
+}

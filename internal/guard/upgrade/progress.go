@@ -1,0 +1,30 @@
+package upgrade
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// status is what is read of the status of a ClusterVersion.
+type status struct {
+	Conditions []struct {
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	} `json:"conditions"`
+}
+
+// progressing tells whether a ClusterVersion is on its way to another version. One whose conditions can't be
+// read is taken to be, since what waits for an upgrade had better wait for nothing than not wait.
+func progressing(version *unstructured.Unstructured) bool {
+	s, problems := legible.Part[status](version.Object, "status")
+	if len(problems) > 0 {
+		return true
+	}
+	for _, c := range s.Conditions {
+		if c.Type == "Progressing" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
