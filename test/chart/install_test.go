@@ -21,6 +21,8 @@ import (
 const (
 	ownCRD       = "repairs.fettle.io"
 	openshiftCRD = "machinehealthchecks.machine.openshift.io"
+	// leasesNamespace is shared with others.
+	leasesNamespace = "medik8s-leases"
 )
 
 // world is a cluster with a user who installs charts.
@@ -148,6 +150,9 @@ func TestLifeOfARelease(t *testing.T) {
 	if repair := w.get("fettle.io/v1alpha1", "Repair", "default", "survivor"); !exists(repair) {
 		t.Error("a Repair went with the release")
 	}
+	if leases := w.get("v1", "Namespace", "", leasesNamespace); !exists(leases) {
+		t.Error("the leases of others went with the release")
+	}
 	w.helm("install", release, chartDir())
 	w.wantShortNames("rep", "mhc mhcs")
 }
@@ -172,6 +177,7 @@ func TestOpenShiftsDefinitionIsLeftAlone(t *testing.T) {
 	if err := w.Create(cluster.Context(t), theirs); err != nil {
 		t.Fatalf("creating their definition: %v", err)
 	}
+	w.Namespace(t, leasesNamespace)
 	for _, step := range [][]string{
 		{"install", release, chartDir(), "--create-namespace"},
 		{"upgrade", release, chartDir(), "--set", "logLevel=debug"},
@@ -184,6 +190,9 @@ func TestOpenShiftsDefinitionIsLeftAlone(t *testing.T) {
 		if !exists(now) || shortNames(now) != "theirs" || now.GetGeneration() != 1 || len(now.GetLabels()) > 0 {
 			t.Errorf("after helm %s their definition is %s, generation %d, labels %v",
 				step[0], shortNames(now), now.GetGeneration(), now.GetLabels())
+		}
+		if ns := w.get("v1", "Namespace", "", leasesNamespace); !exists(ns) || ns.GetLabels()["helm.sh/chart"] != "" {
+			t.Errorf("after helm %s the namespace of leases that somebody made has the labels %v", step[0], ns.GetLabels())
 		}
 	}
 }
