@@ -84,6 +84,7 @@ func TestKustomizationIsComplete(t *testing.T) {
 	for dir, patterns := range map[string][]string{
 		"config":            {"rbac/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml"},
 		"config/monitoring": {"[^k]*.yaml"},
+		"config/openshift":  {"[^k]*.yaml"},
 	} {
 		have, _, err := unstructured.NestedStringSlice(cluster.Manifest(t, dir+"/kustomization.yaml")[0].Object, "resources")
 		if err != nil {
