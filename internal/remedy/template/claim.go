@@ -1,0 +1,90 @@
+package template
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// compare tells what an object that exists already means for an order which would have made it: it may be what was
+// asked for, or on its way out, and else the error says whose it is.
+func compare(existing *unstructured.Unstructured, o core.Order, templateName string) (core.Beginning, error) {
+	claimed := claimedForNode
+	if o.Step.Remedy == MachineRemedy {
+		claimed = claimedForMachine
+	}
+	if err := claimed(existing, o, templateName); err != nil {
+		return 0, err
+	}
+	if existing.GetDeletionTimestamp() != nil {
+		return core.Stale, nil
+	}
+	return core.Accepted, nil
+}
+
+// claimedForNode: the health check is known by its name, since one that was deleted and made again goes on with what
+// it had asked for.
+func claimedForNode(u *unstructured.Unstructured, o core.Order, templateName string) error {
+	policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind)
+	if !is || policy.Name != o.Policy.Name {
+		return foreign(u, o, ownersOf(u))
+	}
+	if about := nodeOf(u); about != o.Target.ID.Name {
+		return foreign(u, o, "is about node "+about)
+	}
+	if node, is := owner(u, "", nodeKind); is && string(node.UID) != o.Target.ID.UID {
+		return foreign(u, o, "is about an earlier node of that name")
+	}
+	made, told := u.GetAnnotations()[v1alpha1.TemplateNameAnnotation]
+	if made != templateName && (told || u.GetName() != o.Target.ID.Name) {
+		return foreign(u, o, madeFrom(made))
+	}
+	return nil
+}
+
+func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName string) error {
+	owners := u.GetOwnerReferences()
+	if !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return string(r.UID) == o.Target.ID.UID }) {
+		return foreign(u, o, ownersOf(u))
+	}
+	if made := u.GetAnnotations()[clonedFromName]; made != templateName {
+		return foreign(u, o, madeFrom(made))
+	}
+	return nil
+}
+
+// foreign says that a request is in the way, and what to do.
+func foreign(u *unstructured.Unstructured, o core.Order, whose string) error {
+	return fmt.Errorf("%s exists already and %s, so nothing is done for %s; wait until whoever made it takes it back, or delete it",
+		idOf(u), whose, o.Target.ID)
+}
+
+func madeFrom(template string) string {
+	if template == "" {
+		return "does not say which template it was made from"
+	}
+	return "was made from template " + template
+}
+
+func ownersOf(u *unstructured.Unstructured) string {
+	text := ""
+	for _, r := range u.GetOwnerReferences() {
+		if text != "" {
+			text += ", "
+		}
+		text += r.Kind + " " + r.Name
+	}
+	if text == "" {
+		return "has no owner"
+	}
+	return "belongs to " + text
+}
+
+func idOf(u *unstructured.Unstructured) core.ID {
+	return core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())}
+}

@@ -1,0 +1,207 @@
+package template
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Informers give what is watched, as unstructured objects. Those of a kind that is not served any more are
+	// removed, so nobody else may rely on them.
+	Informers cache.Informers
+	// API reads from the API server itself, and writes to it.
+	API client.WithWatch
+	// Served tells whether the definitions of these names are in the cluster, and Changed gives a channel that is
+	// closed when any comes or goes; it may be nil for as long as that can't be told.
+	Served  func(names []string) core.Tri
+	Changed func() <-chan struct{}
+	Log     logr.Logger
+	// Wake is called when something that decisions read has changed.
+	Wake func()
+}
+
+// Client is the remedy's thin side, for both of its forms. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	// more has one element when fresh may have some.
+	more chan struct{}
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]*kind
+	// order has all kinds that were ever needed, in the order in which they came.
+	order []schema.GroupVersionKind
+	// fresh are kinds that nobody keeps yet.
+	fresh []*kind
+	// pass counts the surveys.
+	pass uint64
+}
+
+// NewClient makes a client that watches nothing yet.
+func NewClient(c Config) *Client {
+	return &Client{Config: c, more: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}}
+}
+
+// Start watches the kinds that surveys need, until the context ends. A kind that nothing needs any more stays watched,
+// since there may be requests of it.
+func (c *Client) Start(ctx context.Context) error {
+	var keepers sync.WaitGroup
+	defer keepers.Wait()
+	for {
+		for _, k := range c.takeFresh() {
+			keepers.Go(func() { c.keep(ctx, k) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.more:
+		}
+	}
+}
+
+// NeedLeaderElection lets replicas that don't lead watch too what they have been asked about.
+func (*Client) NeedLeaderElection() bool { return false }
+
+func (c *Client) takeFresh() []*kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh := c.fresh
+	c.fresh = nil
+	return fresh
+}
+
+// template gives the template of an order, where it is known.
+func (c *Client) template(o core.Order) *unstructured.Unstructured {
+	gvk, _, ok := kindsOf(o.Step.Template)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.kinds[gvk]
+	if k == nil {
+		return nil
+	}
+	at := located(&o.Step, o.Target.ID.Namespace, k.namespaced)
+	return k.shelf.find(at.Namespace, at.Name)
+}
+
+// Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, and when an
+// earlier request of the same name is not gone yet.
+func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+	template := c.template(o)
+	if template == nil {
+		return core.Stale, nil
+	}
+	request, err := render(template, o)
+	if err != nil {
+		return 0, err
+	}
+	err = c.API.Create(ctx, request)
+	switch {
+	case err == nil:
+		return core.Accepted, nil
+	case meta.IsNoMatchError(err):
+		return core.Stale, nil
+	case !apierrors.IsAlreadyExists(err):
+		return 0, fmt.Errorf("creating %s for %s: %w", idOf(request), o.Target.ID, advised(err))
+	}
+	existing := &unstructured.Unstructured{}
+	existing.SetGroupVersionKind(request.GroupVersionKind())
+	err = c.API.Get(ctx, client.ObjectKeyFromObject(request), existing)
+	switch {
+	case apierrors.IsNotFound(err):
+		return core.Stale, nil
+	case err != nil:
+		return 0, fmt.Errorf("reading %s, which exists already: %w", idOf(request), advised(err))
+	}
+	return compare(existing, o, template.GetName())
+}
+
+// advised adds to an error what a person can do about it.
+func advised(err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("%w; use a template in another namespace", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; give the ClusterRole of its remediator the label %s=true, and in it the verbs get, list, watch, create, patch and delete", err, aggregationLabel)
+	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
+		return fmt.Errorf("%w; create the namespace", err)
+	}
+	return err
+}
+
+// errNoUID keeps a namesake from being taken for a request.
+var errNoUID = errors.New("its UID is not known, and nothing is done to it without")
+
+// Stop tells a remediator that its time is over.
+func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
+	if !r.Stopped.IsZero() {
+		return nil
+	}
+	if r.ID.UID == "" {
+		return fmt.Errorf("telling %s to stop: %w", r.ID, errNoUID)
+	}
+	// A UID in a patch is a condition: an object with another is left alone.
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": r.ID.UID, "annotations": map[string]string{v1alpha1.TimedOutAnnotation: at.UTC().Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the annotation: %w", err)
+	}
+	err = c.API.Patch(ctx, objectOf(r), client.RawPatch(types.MergePatchType, body))
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("telling %s to stop: %w", r.ID, advised(err))
+	}
+	return nil
+}
+
+// Withdraw deletes a request. Its remediator may keep it until everything that it did is undone.
+func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
+	if r.Leaving {
+		return nil
+	}
+	if r.ID.UID == "" {
+		return fmt.Errorf("withdrawing %s: %w", r.ID, errNoUID)
+	}
+	uid := types.UID(r.ID.UID)
+	err := c.API.Delete(ctx, objectOf(r), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("withdrawing %s: %w", r.ID, advised(err))
+	}
+	return nil
+}
+
+// isGone tells that a request is not there any more, whatever has its name by now.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || meta.IsNoMatchError(err)
+}
+
+func objectOf(r core.Request) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(r.APIVersion)
+	u.SetKind(r.ID.Kind)
+	u.SetNamespace(r.ID.Namespace)
+	u.SetName(r.ID.Name)
+	return u
+}

@@ -1,0 +1,227 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// The pauses between attempts to watch a kind grow from the first to the last. A change of definitions ends one, after a
+// moment in which others may follow, since a definition is not served the instant that it exists.
+const (
+	firstPause  = time.Second
+	lastPause   = 30 * time.Second
+	settles     = 200 * time.Millisecond
+	fillCheck   = 20 * time.Millisecond
+	probeWithin = 10 * time.Second
+	fillsWithin = 30 * time.Second
+	// goneCheck is how often a watched kind is looked for among the definitions as long as those can't be waited for.
+	goneCheck = 5 * time.Second
+)
+
+// kind is one kind of templates or of requests. All but gvk belongs to the Client's lock.
+type kind struct {
+	gvk schema.GroupVersionKind
+	standing
+
+	// shelf has the objects while the kind is in step, and is nil else.
+	shelf *shelf
+	// pass is the last survey that needed the kind.
+	pass uint64
+}
+
+// keep watches a kind from when it is served until it is not, over and over, until the context ends or a kind that is
+// not served is needed no more.
+func (c *Client) keep(ctx context.Context, k *kind) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		changed := c.Changed()
+		found, resource := c.probe(ctx, k.gvk)
+		if found.state == inStep {
+			found = c.watch(ctx, k, found, resource)
+			pause = firstPause
+		}
+		c.record(ctx, k, found, nil)
+		if await(ctx, changed, pause) {
+			pause = firstPause
+			await(ctx, nil, settles)
+		} else {
+			pause = min(2*pause, lastPause)
+		}
+		if c.forget(k) {
+			return
+		}
+	}
+}
+
+// await waits for a change, which it tells, for the context and for the pause.
+func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
+// probe asks the API server whether a kind can be listed and watched. An informer would ask without end, and not say
+// what it was answered. When it can be, the resource is given too.
+func (c *Client) probe(ctx context.Context, gvk schema.GroupVersionKind) (standing, schema.GroupResource) {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	mapping, err := c.API.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return standingAfter(err), schema.GroupResource{}
+	}
+	found := standing{state: inStep, namespaced: core.No}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		found.namespaced = core.Yes
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	err = c.API.List(ctx, list, client.Limit(1))
+	if err == nil {
+		err = c.probeWatch(ctx, list)
+	}
+	if err != nil {
+		failed := standingAfter(err)
+		failed.namespaced = found.namespaced
+		return failed, schema.GroupResource{}
+	}
+	return found, mapping.Resource.GroupResource()
+}
+
+// probeWatch begins a watch from a list, and ends it.
+func (c *Client) probeWatch(ctx context.Context, list *unstructured.UnstructuredList) error {
+	second := int64(1)
+	raw := &metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &second}
+	watch, err := c.API.Watch(ctx, list, &client.ListOptions{Raw: raw})
+	if err != nil {
+		return err //nolint:wrapcheck // it says what it is about, and becomes a fact
+	}
+	watch.Stop()
+	return nil
+}
+
+// standingAfter tells from an error how it stands with a kind.
+func standingAfter(err error) standing {
+	const mostSaid = 300
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return standing{state: unserved}
+	case apierrors.IsForbidden(err):
+		return standing{state: forbidden}
+	case errors.Is(err, context.DeadlineExceeded):
+		return standing{state: failing, why: "the API server did not answer within " + probeWithin.String()}
+	}
+	return standing{state: failing, why: legible.Cut(err.Error(), mostSaid)}
+}
+
+// watch has an informer keep a kind in step, and returns how it stands with it when its definition is gone.
+func (c *Client) watch(ctx context.Context, k *kind, found standing, resource schema.GroupResource) standing {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(k.gvk)
+	informer, err := c.Informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return standingAfter(err)
+	}
+	objects := newShelf(c.Wake)
+	registration, err := informer.AddEventHandler(objects.handler())
+	if err != nil {
+		return standingAfter(err)
+	}
+	if !awaitFilled(ctx, registration.HasSynced) {
+		if err := c.Informers.RemoveInformer(ctx, object); err != nil {
+			return standingAfter(err)
+		}
+		return standing{state: failing, why: "it was not taken in within " + fillsWithin.String(), namespaced: found.namespaced}
+	}
+	c.record(ctx, k, found, objects)
+	c.Log.Info("watching a kind that templates need", "kind", k.gvk.String())
+	if c.awaitGone(ctx, resource); ctx.Err() != nil {
+		return standing{}
+	}
+	c.Log.Info("a kind that templates need is not served any more", "kind", k.gvk.String())
+	// Its watch would be tried again ever more rarely, and find the kind late when it returns.
+	if err := c.Informers.RemoveInformer(ctx, object); err != nil {
+		return standingAfter(err)
+	}
+	return standing{state: unserved, namespaced: found.namespaced}
+}
+
+// awaitFilled gives up after a while, since what was found out about a kind may have changed.
+func awaitFilled(ctx context.Context, filled toolscache.InformerSynced) bool {
+	ctx, cancel := context.WithTimeout(ctx, fillsWithin)
+	defer cancel()
+	tick := time.NewTicker(fillCheck)
+	defer tick.Stop()
+	for !filled() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
+// awaitGone waits until the definition of a resource is gone. A resource that has none is served otherwise, and stays.
+func (c *Client) awaitGone(ctx context.Context, resource schema.GroupResource) {
+	names, defined := []string{resource.String()}, false
+	for ctx.Err() == nil {
+		changed := c.Changed()
+		switch c.Served(names) {
+		case core.Yes:
+			defined = true
+		case core.No:
+			if defined {
+				return
+			}
+		case core.Unknown:
+		}
+		await(ctx, changed, goneCheck)
+	}
+}
+
+// record notes how it stands with a kind, and wakes the engine when that is news.
+func (c *Client) record(ctx context.Context, k *kind, found standing, objects *shelf) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	if found.namespaced == core.Unknown {
+		found.namespaced = k.namespaced
+	}
+	news := k.standing != found
+	k.standing, k.shelf = found, objects
+	c.mu.Unlock()
+	if news {
+		c.Wake()
+	}
+}
+
+// forget drops a kind that is not in step and that the last survey did not need.
+func (c *Client) forget(k *kind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.pass == c.pass {
+		return false
+	}
+	delete(c.kinds, k.gvk)
+	return true
+}

@@ -1,0 +1,144 @@
+package template
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// aggregationLabel on a ClusterRole grants its rights to Fettle, as to other health checkers (reference medik8s 2.12).
+const aggregationLabel = "rbac.ext-remediation/aggregate-to-ext-remediation"
+
+// state is how it stands with the watch of a kind.
+type state int8
+
+const (
+	// unread: it is not known yet whether the kind is served, or its objects are being taken in.
+	unread state = iota
+	// unserved: the cluster does not know the kind.
+	unserved
+	// forbidden: Fettle may not list or watch it.
+	forbidden
+	// failing: asking for it failed otherwise.
+	failing
+	// inStep: its objects are as the cluster has them.
+	inStep
+)
+
+// standing is what is known of a kind. Why explains states that don't explain themselves.
+type standing struct {
+	state state
+	why   string
+	// namespaced is known from when the kind was first found.
+	namespaced core.Tri
+}
+
+// setting is what is known of the template of a step.
+type setting struct {
+	templates, requests standing
+	// template is nil when there is none.
+	template *unstructured.Unstructured
+	// kindTwice is set when another step of the ladder makes requests of the same kind, and sameTwice when it even has
+	// the same template.
+	kindTwice, sameTwice bool
+}
+
+// problem says in a sentence why a step can't be taken now, and whether that is because its template is not there. It
+// is empty when the step can be taken.
+func (s *setting) problem(step *core.Step) (text string, missing bool) {
+	t := step.Template
+	switch standing := &s.templates; standing.state {
+	case inStep:
+	case unserved:
+		return fmt.Sprintf("there is no template %s, since the cluster does not serve %s; install the remediator that defines it, or name another template", t, kindText(t)), true
+	case unread, forbidden, failing:
+		return fmt.Sprintf("template %s can't be read: %s", t, standing.text(kindText(t))), false
+	}
+	switch {
+	case s.templates.namespaced == core.Yes && t.Namespace == "":
+		return fmt.Sprintf("template %s has no namespace, and its kind has one; name the namespace of the template", t), true
+	case s.template == nil:
+		return fmt.Sprintf("template %s does not exist; create it, or name another template", t), true
+	case blueprint(s.template) == nil:
+		return fmt.Sprintf("template %s has no object in spec.template, so nothing can be made from it; mend it, or name another template", t), false
+	}
+	if text := s.requestProblem(step); text != "" {
+		return text, false
+	}
+	return s.repetition(step), false
+}
+
+// requestProblem says why no request can be made from a template that is as it should be.
+func (s *setting) requestProblem(step *core.Step) string {
+	t := step.Template
+	made := t
+	made.Kind = made.Kind[:len(made.Kind)-len(templateSuffix)]
+	switch standing := &s.requests; standing.state {
+	case inStep:
+	case unserved:
+		return fmt.Sprintf("what template %s is for can't be asked, since the cluster does not serve %s; install the remediator that defines it", t, kindText(made))
+	case unread, forbidden, failing:
+		return fmt.Sprintf("what was made from template %s can't be read: %s", t, standing.text(kindText(made)))
+	}
+	switch {
+	case step.Remedy == MachineRemedy && s.requests.namespaced == core.No:
+		return fmt.Sprintf("template %s is of no use for machines, since %s has no namespace and machines do; name another template", t, kindText(made))
+	case step.Remedy == NodeRemedy && s.requests.namespaced == core.Yes && t.Namespace == "":
+		return fmt.Sprintf("template %s has no namespace, and %s needs the one of its template; name another template", t, kindText(made))
+	}
+	return ""
+}
+
+// repetition says why a kind can't be asked twice, where it can't: the second request would have the name of the first.
+func (s *setting) repetition(step *core.Step) string {
+	t := step.Template
+	switch {
+	case s.sameTwice:
+		return fmt.Sprintf("template %s is named by two steps; name each template once", t)
+	case s.kindTwice && step.Remedy == MachineRemedy:
+		return fmt.Sprintf("%s is the kind of two steps, and a machine can have one of its requests only; name templates of different kinds", t.Kind)
+	case s.kindTwice && !manyPerNode(s.template):
+		return fmt.Sprintf("%s is the kind of two steps, and its remediator serves one template per node: template %s lacks the annotation %s; name templates of different kinds",
+			t.Kind, t, v1alpha1.MultipleTemplatesAnnotation)
+	}
+	return ""
+}
+
+// text explains a state other than inStep and unserved.
+func (s *standing) text(kind string) string {
+	switch s.state {
+	case forbidden:
+		return fmt.Sprintf("Fettle may not list and watch %s; give the ClusterRole of its remediator the label %s=true", kind, aggregationLabel)
+	case failing:
+		return s.why + "; it is tried again"
+	case unread, unserved, inStep:
+	}
+	return kind + " is being read"
+}
+
+// kindText names a kind as people find it.
+func kindText(r core.Reference) string { return r.Kind + " (" + r.APIVersion + ")" }
+
+// notATemplate says why a reference can't be that of a template.
+func notATemplate(r core.Reference) string {
+	return fmt.Sprintf("%s can't be a template: that has an apiVersion such as example.org/v1, and a kind that ends in %s", r, templateSuffix)
+}
+
+// twins tells whether another step of a ladder has the kind of one of its steps, and whether even the template.
+func twins(ladder []core.Step, of int) (kind, same bool) {
+	step := &ladder[of]
+	_, mine, _ := kindsOf(step.Template)
+	for i := range ladder {
+		if i == of || !ours(ladder[i].Remedy) {
+			continue
+		}
+		if _, theirs, ok := kindsOf(ladder[i].Template); ok && theirs.GroupKind() == mine.GroupKind() {
+			kind = true
+			same = same || ladder[i].Template.Name == step.Template.Name && ladder[i].Template.Namespace == step.Template.Namespace
+		}
+	}
+	return kind, same
+}

@@ -1,0 +1,205 @@
+package template
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// The remedies, by the names that steps have.
+const (
+	// NodeRemedy asks for the remediation of a node (reference medik8s 1.7).
+	NodeRemedy = "RequestNodeRemediation"
+	// MachineRemedy asks for the remediation of a machine (reference openshift 2.7).
+	MachineRemedy = "RequestMachineRemediation"
+)
+
+// What a request for a machine says of its template.
+const (
+	clonedFromName = "cluster.x-k8s.io/cloned-from-name"
+	clonedFromKind = "cluster.x-k8s.io/cloned-from-groupkind"
+)
+
+// templateNamespace on a request is the namespace of its template, where that is not its own.
+const templateNamespace = "fettle.io/template-namespace"
+
+const (
+	templateSuffix  = "Template"
+	nodeKind        = "Node"
+	machineKind     = "Machine"
+	healthCheckKind = "NodeHealthCheck"
+)
+
+// ours tells whether a step is taken by this remedy.
+func ours(remedy string) bool { return remedy == NodeRemedy || remedy == MachineRemedy }
+
+// kindsOf gives the kind of a template and that of what is made from it. It is false for what can't be a template.
+func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
+	version, err := schema.ParseGroupVersion(t.APIVersion)
+	kind, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
+	if err != nil || version.Version == "" || !isTemplate || kind == "" {
+		return schema.GroupVersionKind{}, schema.GroupVersionKind{}, false
+	}
+	return version.WithKind(t.Kind), version.WithKind(kind), true
+}
+
+// located is the template that a step names, as objects have it: nothing that the cluster has once is in a namespace,
+// and for machines the template is beside them unless the step says otherwise. Scope is Yes for what has a namespace.
+func located(s *core.Step, home string, scope core.Tri) core.Reference {
+	t := s.Template
+	switch {
+	case scope == core.No:
+		t.Namespace = ""
+	case scope == core.Yes && t.Namespace == "" && s.Remedy == MachineRemedy:
+		t.Namespace = home
+	}
+	return t
+}
+
+// blueprint gives the part of a template that requests are made from. It is nil when there is none.
+func blueprint(template *unstructured.Unstructured) map[string]any {
+	spec, _ := template.Object["spec"].(map[string]any)
+	made, _ := spec["template"].(map[string]any)
+	return made
+}
+
+// manyPerNode tells whether a template's remediator finds the node by an annotation, so that a node may have several
+// objects of the kind.
+func manyPerNode(template *unstructured.Unstructured) bool {
+	_, set := template.GetAnnotations()[v1alpha1.MultipleTemplatesAnnotation]
+	return set
+}
+
+// render makes the request for an order from a template, which stays as it is.
+func render(template *unstructured.Unstructured, o core.Order) (*unstructured.Unstructured, error) {
+	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
+	made := blueprint(template)
+	switch {
+	case !isTemplate:
+		return nil, fmt.Errorf("%s %s is no template: its kind does not end in %s", template.GetKind(), template.GetName(), templateSuffix)
+	case made == nil:
+		return nil, fmt.Errorf("template %s %s has no object in spec.template", template.GetKind(), template.GetName())
+	case o.Target.ID.UID == "":
+		return nil, fmt.Errorf("the UID of %s is not known, and nothing is asked for without", o.Target.ID)
+	}
+	made = runtime.DeepCopyJSON(made)
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if o.Step.Remedy == MachineRemedy {
+		renderForMachine(u, template, made, o)
+	} else {
+		renderForNode(u, template, made, o)
+	}
+	u.SetGroupVersionKind(kind)
+	if template.GetNamespace() != u.GetNamespace() {
+		annotate(u, map[string]string{templateNamespace: template.GetNamespace()})
+	}
+	return u, nil
+}
+
+// renderForNode: the request is beside its template, and both the health check and the node own it.
+func renderForNode(u, template *unstructured.Unstructured, made map[string]any, o core.Order) {
+	u.Object["spec"] = map[string]any{}
+	if spec, has := made["spec"]; has {
+		u.Object["spec"] = spec
+	}
+	keepLabelsAndAnnotations(u, made)
+	u.SetNamespace(template.GetNamespace())
+	u.SetName(nodeRequestName(template, o.Target.ID.Name))
+	annotate(u, map[string]string{
+		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
+	})
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.PartOfLabel] = v1alpha1.PartOf
+	if o.Target.ControlPlane {
+		labels[v1alpha1.ControlPlaneLabel] = ""
+	}
+	u.SetLabels(labels)
+	owners := []metav1.OwnerReference{
+		ownedBy(v1alpha1.GroupVersion.WithKind(healthCheckKind), o.Policy),
+		ownedBy(schema.GroupVersionKind{Version: "v1", Kind: nodeKind}, o.Target.ID),
+	}
+	// An owner in another namespace is taken for one that is gone, and the object is collected.
+	if s := o.Sibling; s.Kind == machineKind && s.UID != "" && s.Namespace != "" && s.Namespace == u.GetNamespace() {
+		owners = append(owners, ownedBy(v1beta1.GroupVersion.WithKind(machineKind), s))
+	}
+	u.SetOwnerReferences(owners)
+}
+
+// renderForMachine: the request is beside the machine, has its name, and is owned by it alone.
+func renderForMachine(u, template *unstructured.Unstructured, made map[string]any, o core.Order) {
+	for field, value := range made {
+		if field != "metadata" && field != "status" {
+			u.Object[field] = value
+		}
+	}
+	keepLabelsAndAnnotations(u, made)
+	u.SetNamespace(o.Target.ID.Namespace)
+	u.SetName(o.Target.ID.Name)
+	annotate(u, map[string]string{
+		clonedFromName: template.GetName(), clonedFromKind: template.GroupVersionKind().GroupKind().String(),
+	})
+	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(v1beta1.GroupVersion.WithKind(machineKind), o.Target.ID)})
+}
+
+// keepLabelsAndAnnotations takes over what of the metadata in a template is for the objects made from it.
+func keepLabelsAndAnnotations(u *unstructured.Unstructured, made map[string]any) {
+	part := unstructured.Unstructured{Object: map[string]any{"metadata": made["metadata"]}}
+	if labels := part.GetLabels(); len(labels) > 0 {
+		u.SetLabels(labels)
+	}
+	if annotations := part.GetAnnotations(); len(annotations) > 0 {
+		u.SetAnnotations(annotations)
+	}
+}
+
+func annotate(u *unstructured.Unstructured, more map[string]string) {
+	all := u.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	u.SetAnnotations(all)
+}
+
+// ownedBy has the garbage collector see to an object without keeping its owner from going.
+func ownedBy(kind schema.GroupVersionKind, id core.ID) metav1.OwnerReference {
+	controls := false
+	return metav1.OwnerReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: id.Name, UID: types.UID(id.UID), Controller: &controls,
+	}
+}
+
+const (
+	mostName   = 253 // of an object, by the API server
+	suffixSize = 5   // as the API server's own for generated names
+)
+
+// nodeRequestName is the name of a node's request. Whoever makes the same request computes the same name, so that the
+// API server lets only one of two leaders create it.
+func nodeRequestName(template *unstructured.Unstructured, node string) string {
+	if !manyPerNode(template) {
+		return node
+	}
+	stem, hashed := node, template.GetName()
+	if most := mostName - 1 - suffixSize; len(stem) > most {
+		// What is cut off still tells nodes apart.
+		stem, hashed = strings.TrimRight(stem[:most], "-."), hashed+"\x00"+node
+	}
+	sum := sha256.Sum256([]byte(hashed))
+	return stem + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:suffixSize]
+}
