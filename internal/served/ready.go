@@ -30,3 +30,11 @@ func (w *Waker) ready(part Part) error {
 	}
 	return nil
 }
+
+// Changed is closed when a definition comes or goes. It is nil until they have been read.
+func (w *Waker) Changed() <-chan struct{} {
+	if definitions := w.definitions.Load(); definitions != nil {
+		return definitions.changed()
+	}
+	return nil
+}

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 func TestReadiness(t *testing.T) {
@@ -42,4 +44,32 @@ func TestNothingIsReadyBeforeTheClusterIsKnown(t *testing.T) {
 			t.Errorf("%s is ready", name)
 		}
 	}
+}
+
+func TestWhatIsServed(t *testing.T) {
+	unread := &Waker{}
+	if got := unread.Served([]string{things}); got != core.Unknown || unread.Changed() != nil {
+		t.Errorf("nothing has been read, and %s is served: %s", things, got)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": nil})
+		serves := func(sentence string, want core.Tri, kinds ...string) {
+			t.Helper()
+			if got := m.waker.Served(kinds); got != want {
+				t.Errorf("%s: %v served: %s, want %s", sentence, kinds, got, want)
+			}
+		}
+		serves("nothing is asked for", core.Yes)
+		serves("nothing is defined", core.No, things)
+		changed := m.waker.Changed()
+		m.defines(things)
+		<-changed
+		serves("it is defined", core.Yes, things)
+		serves("half of it is", core.No, things, others)
+		changed = m.waker.Changed()
+		m.handler.OnDelete(definition(things))
+		<-changed
+		serves("it is gone", core.No, things)
+		m.stop()
+	})
 }
