@@ -153,7 +153,8 @@ func (c *Client) watch(ctx context.Context, k *kind, found standing, resource sc
 	}
 	c.record(ctx, k, found, objects)
 	c.Log.Info("watching a kind that templates need", "kind", k.gvk.String())
-	if c.awaitGone(ctx, resource); ctx.Err() != nil {
+	c.awaitGone(ctx, resource)
+	if ctx.Err() != nil {
 		return standing{}
 	}
 	c.Log.Info("a kind that templates need is not served any more", "kind", k.gvk.String())

@@ -1,12 +1,12 @@
 package template
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -17,7 +17,9 @@ type shelf struct {
 	wake func()
 
 	mu      sync.Mutex
-	objects map[string]item
+	objects map[types.NamespacedName]item
+	// asking counts those that are requests.
+	asking int
 }
 
 // item is one object. Nobody may change it: the informer's cache has it too.
@@ -28,7 +30,9 @@ type item struct {
 	asks    bool
 }
 
-func newShelf(wake func()) *shelf { return &shelf{wake: wake, objects: map[string]item{}} }
+func newShelf(wake func()) *shelf {
+	return &shelf{wake: wake, objects: map[types.NamespacedName]item{}}
+}
 
 // handler takes in what comes, and wakes the engine only for what can change a decision. What comes at first is told
 // together, by whoever waits for it.
@@ -45,7 +49,7 @@ func (s *shelf) handler() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil && s.drop(key) {
+			if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil && s.drop(name.AsNamespacedName()) {
 				s.wake()
 			}
 		},
@@ -60,21 +64,30 @@ func (s *shelf) put(obj any) bool {
 	}
 	fresh := item{object: u}
 	fresh.request, fresh.asks = readRequest(u)
-	key := toolscache.NewObjectName(u.GetNamespace(), u.GetName()).String()
+	name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, known := s.objects[key]
-	s.objects[key] = fresh
+	old, known := s.objects[name]
+	s.objects[name] = fresh
+	s.asking += number(fresh.asks) - number(old.asks)
 	return !known || fresh.asks != old.asks || fresh.request != old.request || manyPerNode(u) != manyPerNode(old.object) ||
 		!reflect.DeepEqual(blueprint(u), blueprint(old.object))
 }
 
-func (s *shelf) drop(key string) bool {
+func (s *shelf) drop(name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, known := s.objects[key]
-	delete(s.objects, key)
+	old, known := s.objects[name]
+	delete(s.objects, name)
+	s.asking -= number(old.asks)
 	return known
+}
+
+func number(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // find gives an object, or nil. A nil shelf is empty.
@@ -84,17 +97,22 @@ func (s *shelf) find(namespace, name string) *unstructured.Unstructured {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objects[toolscache.NewObjectName(namespace, name).String()].object
+	return s.objects[types.NamespacedName{Namespace: namespace, Name: name}].object
 }
 
 // appendRequests adds the requests, in the order of their names.
 func (s *shelf) appendRequests(requests []core.Request) []core.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
-		if o := s.objects[key]; o.asks {
+	if s.asking == 0 {
+		return requests
+	}
+	from := len(requests)
+	for _, o := range s.objects {
+		if o.asks {
 			requests = append(requests, o.request)
 		}
 	}
+	slices.SortFunc(requests[from:], func(a, b core.Request) int { return a.ID.Compare(b.ID) })
 	return requests
 }

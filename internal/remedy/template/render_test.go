@@ -1,0 +1,233 @@
+package template
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func TestRender(t *testing.T) {
+	changed := func(o core.Order, change func(*core.Order)) core.Order {
+		change(&o)
+		return o
+	}
+	sibling := core.ID{Kind: "Machine", Namespace: "remediators", Name: "m", UID: "m-uid"}
+	cases := map[string]struct {
+		template string
+		order    core.Order
+		want     string
+	}{
+		"a node": {plainTemplate, nodeOrder(), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: w
+  namespace: remediators
+  annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
+  labels: {app.kubernetes.io/part-of: node-healthcheck-controller}
+  ownerReferences:
+  - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid, controller: false}
+  - {apiVersion: v1, kind: Node, name: w, uid: w-uid, controller: false}
+spec: {retries: 3, way: {by: [power]}}
+`},
+		"a control-plane node with a machine, by a template that says what its objects wear": {`
+apiVersion: x.example/v1
+kind: XTemplate
+metadata: {name: t, namespace: remediators, annotations: {remediation.medik8s.io/multiple-templates-support: ""}, labels: {not: copied}}
+spec:
+  template:
+    metadata: {name: not-copied, finalizers: [not/copied], labels: {a: b, app.kubernetes.io/part-of: another}, annotations: {c: d}}
+    status: {not: copied}
+`, changed(nodeOrder(), func(o *core.Order) { o.Target.ControlPlane, o.Sibling = true, sibling }), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: w-sesok
+  namespace: remediators
+  annotations: {c: d, remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
+  labels: {a: b, app.kubernetes.io/part-of: node-healthcheck-controller, remediation.medik8s.io/isControlPlaneNode: ""}
+  ownerReferences:
+  - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid, controller: false}
+  - {apiVersion: v1, kind: Node, name: w, uid: w-uid, controller: false}
+  - {apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid, controller: false}
+spec: {}
+`},
+		"a node whose machine is elsewhere, and a kind that the cluster has once": {`
+apiVersion: x.example/v1
+kind: XTemplate
+metadata: {name: t}
+spec: {template: {spec: {}}}
+`, changed(nodeOrder(), func(o *core.Order) { o.Sibling = sibling }), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: w
+  annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
+  labels: {app.kubernetes.io/part-of: node-healthcheck-controller}
+  ownerReferences:
+  - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid, controller: false}
+  - {apiVersion: v1, kind: Node, name: w, uid: w-uid, controller: false}
+spec: {}
+`},
+		"a machine": {`
+apiVersion: x.example/v1
+kind: XTemplate
+metadata: {name: t, namespace: machines}
+spec:
+  template:
+    metadata: {name: not-copied, uid: not-copied, ownerReferences: [{name: not-copied}], labels: {a: b}, annotations: {c: d}}
+    spec: {strategy: {type: Reboot}}
+    data: {e: f}
+    status: {not: copied}
+`, machineOrder(), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: m
+  namespace: machines
+  annotations: {c: d, cluster.x-k8s.io/cloned-from-name: t, cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example}
+  labels: {a: b}
+  ownerReferences:
+  - {apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid, controller: false}
+spec: {strategy: {type: Reboot}}
+data: {e: f}
+`},
+		"a machine by a template from elsewhere": {plainTemplate, machineOrder(), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: m
+  namespace: machines
+  annotations:
+    cluster.x-k8s.io/cloned-from-name: t
+    cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example
+    fettle.io/template-namespace: remediators
+  ownerReferences:
+  - {apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid, controller: false}
+spec: {retries: 3, way: {by: [power]}}
+`},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			template := parse(t, tc.template)
+			got, err := render(template, tc.order)
+			if err != nil {
+				t.Fatalf("rendering: %v", err)
+			}
+			if diff := cmp.Diff(parse(t, tc.want).Object, got.Object); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(parse(t, tc.template).Object, template.Object); diff != "" {
+				t.Errorf("the template itself has changed (-want +got):\n%s", diff)
+			}
+			if spec, _ := got.Object["spec"].(map[string]any); spec != nil {
+				spec["changed"] = true
+			}
+			if diff := cmp.Diff(parse(t, tc.template).Object, template.Object); diff != "" {
+				t.Errorf("the request shares its spec with the template (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatIsRenderedIsRead: a request is read as that of the order for which it was made.
+func TestWhatIsRenderedIsRead(t *testing.T) {
+	elsewhere := machineOrder()
+	elsewhere.Step = machineStep("t")
+	elsewhere.Step.Template.Namespace = "remediators"
+	beside := parse(t, plainTemplate)
+	beside.SetNamespace("machines")
+	for sentence, tc := range map[string]struct {
+		template *unstructured.Unstructured
+		order    core.Order
+		policy   core.ID
+	}{
+		"a node":                             {parse(t, plainTemplate), nodeOrder(), nodeOrder().Policy},
+		"a node, one of many":                {parse(t, manyTemplate), nodeOrder(), nodeOrder().Policy},
+		"a machine":                          {beside, machineOrder(), core.ID{}},
+		"a machine, by a template of others": {parse(t, plainTemplate), elsewhere, core.ID{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			u, err := render(tc.template, tc.order)
+			if err != nil {
+				t.Fatalf("rendering: %v", err)
+			}
+			got, asks := readRequest(u)
+			if !asks || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
+				t.Errorf("read as %+v (%t)", got, asks)
+			}
+			if answer, err := compare(u, tc.order, tc.template.GetName()); answer != core.Accepted || err != nil {
+				t.Errorf("for its own order it is %s, %v", answer, err)
+			}
+		})
+	}
+}
+
+func TestNothingIsRenderedFromNonsense(t *testing.T) {
+	nobody := nodeOrder()
+	nobody.Target.ID.UID = ""
+	cases := map[string]struct {
+		template string
+		order    core.Order
+		says     []string
+	}{
+		"no template by its kind":   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, spec: {template: {}}}", nodeOrder(), []string{"ConfigMap c", "does not end in Template"}},
+		"nothing before the suffix": {"{apiVersion: v1, kind: Template, metadata: {name: c}, spec: {template: {}}}", nodeOrder(), []string{"Template c"}},
+		"no spec":                   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}}", nodeOrder(), []string{"XTemplate t", "spec.template"}},
+		"a word for the template":   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}, spec: {template: no}}", nodeOrder(), []string{"spec.template"}},
+		"a target of no UID":        {plainTemplate, nobody, []string{"the UID of Node w is not known"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := render(parse(t, tc.template), tc.order)
+			if err == nil {
+				t.Fatalf("rendered %v", got.Object)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("the message does not say %q: %v", words, err)
+				}
+			}
+		})
+	}
+}
+
+// TestNamesOfRequests can be names, are the same for whoever makes them, and differ between templates and nodes.
+func TestNamesOfRequests(t *testing.T) {
+	many := parse(t, manyTemplate)
+	labels := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?`)
+	names := rapid.Custom(func(t *rapid.T) string {
+		name := strings.Join(rapid.SliceOfN(labels, 1, 8).Draw(t, "labels"), ".")
+		return strings.TrimRight(name[:min(len(name), 253)], "-.")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		template := many.DeepCopy()
+		template.SetName(names.Draw(t, "template"))
+		node := names.Draw(t, "node")
+		name := nodeRequestName(template, node)
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			t.Errorf("%q can't be a name: %v", name, problems)
+		}
+		if again := nodeRequestName(template, node); again != name {
+			t.Errorf("%q the first time and %q the second", name, again)
+		}
+		other := template.DeepCopy()
+		other.SetName(names.Draw(t, "other template"))
+		if other.GetName() != template.GetName() && nodeRequestName(other, node) == name {
+			t.Errorf("templates %q and %q both give %q", template.GetName(), other.GetName(), name)
+		}
+	})
+	long := strings.Repeat("a", 250)
+	if a, b := nodeRequestName(many, long+"bbb"), nodeRequestName(many, long+"ccc"); a == b || len(a) != 253 {
+		t.Errorf("two long nodes have the requests %q and %q", a, b)
+	}
+	if got := nodeRequestName(parse(t, plainTemplate), "w"); got != "w" {
+		t.Errorf("a remediator that serves one template per node is asked by %q", got)
+	}
+}
