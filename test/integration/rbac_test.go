@@ -175,8 +175,9 @@ func TestNoWildcards(t *testing.T) {
 			}
 			roles++
 			rules, _ := u.Object["rules"].([]any)
-			if len(rules) == 0 {
-				t.Errorf("%s %s has no rules", u.GetKind(), u.GetName())
+			_, gathers := u.Object["aggregationRule"]
+			if (len(rules) == 0) != gathers {
+				t.Errorf("%s %s has %d rules, and gathers those of others: %t", u.GetKind(), u.GetName(), len(rules), gathers)
 			}
 			for _, rule := range rules {
 				for field, values := range rule.(map[string]any) {

@@ -170,10 +170,21 @@ func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 		return fmt.Errorf("encoding the annotation: %w", err)
 	}
 	err = c.API.Patch(ctx, objectOf(r), client.RawPatch(types.MergePatchType, body))
-	if err != nil && !isGone(err) {
+	if err != nil && !isGone(err) && !c.replaced(ctx, r, err) {
 		return fmt.Errorf("telling %s to stop: %w", r.ID, advised(err))
 	}
 	return nil
+}
+
+// replaced tells whether a patch was refused since a namesake is there instead. Which refusal that is depends on the
+// kind, and each has other causes too.
+func (c *Client) replaced(ctx context.Context, r core.Request, refusal error) bool {
+	if !apierrors.IsInvalid(refusal) && !apierrors.IsConflict(refusal) {
+		return false
+	}
+	u := objectOf(r)
+	err := c.API.Get(ctx, client.ObjectKeyFromObject(u), u)
+	return apierrors.IsNotFound(err) || err == nil && string(u.GetUID()) != r.ID.UID
 }
 
 // Withdraw deletes a request. Its remediator may keep it until everything that it did is undone.
@@ -186,16 +197,15 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	}
 	uid := types.UID(r.ID.UID)
 	err := c.API.Delete(ctx, objectOf(r), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !isGone(err) {
+	// A deletion conflicts with nothing but another UID.
+	if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("withdrawing %s: %w", r.ID, advised(err))
 	}
 	return nil
 }
 
-// isGone tells that a request is not there any more, whatever has its name by now.
-func isGone(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || meta.IsNoMatchError(err)
-}
+// isGone tells that nothing has the name of a request any more.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 func objectOf(r core.Request) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
