@@ -414,7 +414,9 @@ func TestFormsOfRequests(t *testing.T) {
 	o := core.Order{Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "default", Name: "m", UID: string(machine.GetUID())}}, Step: s}
 	r.begins(core.Accepted, o)
 	r.begins(core.Accepted, o)
-	r.wantRequest("is about the machine", func(q core.Request) bool { return q.Target == o.Target.ID && q.Template == s.Template && q.Remedy == s.Remedy }, s)
+	r.wantRequest("is about the machine", func(q core.Request) bool {
+		return q.Target == o.Target.ID && q.Template == s.Template && q.Remedy == s.Remedy
+	}, s)
 	o.Target.ID.Namespace = "nowhere"
 	r.begins(0, o, `"nowhere" not found`, "create the namespace")
 }
