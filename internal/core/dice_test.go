@@ -118,6 +118,10 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 		[]core.ConditionCriterion{notReady, pressure}, []core.ConditionCriterion{{Type: "Ready", Status: "False"}}, nil)
 	p.ShortCircuit.MaxUnhealthy = oneOf(d, core.Percent(100), core.Unlimited(), drawAmount(d))
 	if d(10) == 9 {
+		least := oneOf(d, core.Count(d(4)), core.Percent(100*d(11)/10))
+		p.ShortCircuit.MinHealthy = &least
+	}
+	if d(10) == 9 {
 		p.ShortCircuit.Range = &core.Range{From: d(3), To: d(6)}
 	}
 	if d(4) == 3 {

@@ -127,5 +127,10 @@ func naivePermits(p *core.Policy, unhealthy, total int) bool {
 	if r := p.ShortCircuit.Range; r != nil {
 		return r.From <= unhealthy && unhealthy <= r.To
 	}
+	if least := p.ShortCircuit.MinHealthy; least != nil && least.Percent {
+		return unhealthy == 0 || (total-unhealthy)*100 >= least.Number*total
+	} else if least != nil {
+		return unhealthy == 0 || total-unhealthy >= least.Number
+	}
 	return unhealthy <= naiveFloor(p.ShortCircuit.MaxUnhealthy, total)
 }

@@ -138,6 +138,17 @@ func (a Amount) FloorOf(total int) int {
 	return max(0, a.Number)
 }
 
+// CeilOf is the amount as a number of total, rounded up, from zero to total.
+func (a Amount) CeilOf(total int) int {
+	switch {
+	case a.Unlimited, a.Percent && a.Number >= 100:
+		return total
+	case a.Percent:
+		return max(0, min(total, int((int64(a.Number)*int64(total)+99)/100)))
+	}
+	return max(0, min(total, a.Number))
+}
+
 // String gives the amount as an administrator would write it.
 func (a Amount) String() string {
 	switch {
@@ -153,7 +164,9 @@ func (a Amount) String() string {
 // is outside of what the administrator expects. The zero value permits nothing while any is.
 type ShortCircuit struct {
 	MaxUnhealthy Amount
-	// Range, when set, replaces MaxUnhealthy.
+	// MinHealthy, when set, replaces MaxUnhealthy by how many members must be healthy.
+	MinHealthy *Amount
+	// Range, when set, replaces both.
 	Range *Range
 }
 
@@ -162,10 +175,14 @@ type Range struct {
 	From, To int
 }
 
-// Most is the largest number of unhealthy members, out of total, at which repairs go on.
+// Most is the largest number of unhealthy members, out of total, at which repairs go on. Shares are
+// rounded so that it is the smaller of two.
 func (s ShortCircuit) Most(total int) int {
-	if s.Range != nil {
+	switch {
+	case s.Range != nil:
 		return s.Range.To
+	case s.MinHealthy != nil:
+		return total - s.MinHealthy.CeilOf(total)
 	}
 	return s.MaxUnhealthy.FloorOf(total)
 }

@@ -53,6 +53,19 @@ func TestShortCircuit(t *testing.T) {
 		"more than there are":                 {3, 3, maxUnhealthy(core.Count(50)), "as is", want{true, 50, 47}},
 		"the largest number":                  {3, 3, maxUnhealthy(core.Count(math.MaxInt)), "as is", want{true, math.MaxInt, math.MaxInt - 3}},
 		"no limit given":                      {3, 1, maxUnhealthy(core.Amount{}), "the zero value permits nothing while any is unhealthy", want{false, 0, 0}},
+		"at least 75 % of 10, 2 unhealthy":    {10, 2, minHealthy(core.Percent(75)), "7.5 rounds up to 8", want{true, 2, 0}},
+		"at least 75 % of 10, 3 unhealthy":    {10, 3, minHealthy(core.Percent(75)), "7.5 rounds up to 8", want{false, 2, 0}},
+		"at least 51 % of 10, 4 unhealthy":    {10, 4, minHealthy(core.Percent(51)), "5.1 rounds up to 6", want{true, 4, 0}},
+		"at least 50 % of 10, 5 unhealthy":    {10, 5, minHealthy(core.Percent(50)), "exactly half", want{true, 5, 0}},
+		"at least 0 %, all unhealthy":         {10, 10, minHealthy(core.Percent(0)), "never blocks", want{true, 10, 0}},
+		"at least 100 %, one unhealthy":       {10, 1, minHealthy(core.Percent(100)), "a way to disable repairs", want{false, 0, 0}},
+		"at least 1 % of 3, 2 unhealthy":      {3, 2, minHealthy(core.Percent(1)), "0.03 rounds up to 1", want{true, 2, 0}},
+		"at least 2 of 3, 1 unhealthy":        {3, 1, minHealthy(core.Count(2)), "as is", want{true, 1, 0}},
+		"at least 2 of 3, 2 unhealthy":        {3, 2, minHealthy(core.Count(2)), "as is", want{false, 1, 0}},
+		"at least more than there are":        {3, 1, minHealthy(core.Count(5)), "is all of them", want{false, 0, 0}},
+		"at least more, all healthy":          {3, 0, minHealthy(core.Count(5)), "all of them are healthy", want{true, 0, 0}},
+		"at least a number below zero":        {3, 3, minHealthy(core.Count(-5)), "is 0", want{true, 3, 0}},
+		"at least one, and nobody there":      {0, 0, minHealthy(core.Count(1)), "nothing lacks", want{true, 0, 0}},
 		"max 1 with one unhealthy goes ahead": {3, 1, maxUnhealthy(core.Count(1)), "though no more may fail", want{true, 1, 0}},
 	}
 	for sentence, c := range cases {
@@ -156,5 +169,26 @@ func TestMaxInFlight(t *testing.T) {
 				t.Errorf("%d repairs start and %d are in flight, want %d", len(d.Starts), d.Tallies[0].InFlight, c.want)
 			}
 		})
+	}
+}
+
+// TestCeilOfNeverFallsShortOfTheShare holds also where the arithmetic overflows.
+func TestCeilOfNeverFallsShortOfTheShare(t *testing.T) {
+	for _, percent := range []int{0, 1, 33, 99, 100} {
+		for total := range 500 {
+			if got := core.Percent(percent).CeilOf(total); got*100 < percent*total || (got-1)*100 >= percent*total && got > 0 {
+				t.Fatalf("%d %% of %d = %d", percent, total, got)
+			}
+		}
+	}
+	for _, a := range []core.Amount{core.Unlimited(), core.Percent(math.MaxInt), core.Count(math.MaxInt)} {
+		if got := a.CeilOf(3); got != 3 {
+			t.Errorf("%s of 3 is %d; at most all are asked for", a, got)
+		}
+	}
+	for _, a := range []core.Amount{core.Percent(-40), core.Percent(math.MinInt), core.Count(math.MinInt)} {
+		if got := a.CeilOf(3); got != 0 {
+			t.Errorf("%s of 3 is %d, which is not 0", a, got)
+		}
 	}
 }

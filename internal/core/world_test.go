@@ -126,6 +126,10 @@ func maxUnhealthy(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: a} }
 }
 
+func minHealthy(a core.Amount) func(*core.Policy) {
+	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MinHealthy: &a} }
+}
+
 func unhealthyRange(from, to int) func(*core.Policy) {
 	return func(p *core.Policy) { p.ShortCircuit.Range = &core.Range{From: from, To: to} }
 }
