@@ -23,6 +23,7 @@ const (
 	openshiftCRD = "machinehealthchecks.machine.openshift.io"
 	// leasesNamespace is shared with others.
 	leasesNamespace = "medik8s-leases"
+	medik8sCRD   = "nodehealthchecks.remediation.medik8s.io"
 )
 
 // world is a cluster with a user who installs charts.
@@ -75,7 +76,7 @@ func olderChart(t *testing.T) string {
 		t.Fatalf("copying the chart: %v", err)
 	}
 	edit(t, filepath.Join(dir, "Chart.yaml"), func(o map[string]any) { o["version"], o["appVersion"] = "0.0.1", "v0.0.1" })
-	for _, file := range []string{"fettle.io_repairs.yaml", "machine.openshift.io_machinehealthchecks.yaml"} {
+	for _, file := range []string{"fettle.io_repairs.yaml", "machine.openshift.io_machinehealthchecks.yaml", "remediation.medik8s.io_nodehealthchecks.yaml"} {
 		edit(t, filepath.Join(dir, "files", "crd", file), func(o map[string]any) {
 			if err := unstructured.SetNestedStringSlice(o, []string{"older"}, "spec", "names", "shortNames"); err != nil {
 				t.Fatal(err)
@@ -124,7 +125,7 @@ func TestLifeOfARelease(t *testing.T) {
 	older := olderChart(t)
 
 	w.helm("install", release, older, "--create-namespace")
-	w.wantShortNames("older", "older")
+	w.wantShortNames("older", "older", "older")
 	w.Eventually(t, "serving Repairs", func(context.Context) error {
 		_, err := w.RESTMapper().RESTMapping(schema.GroupKind{Group: "fettle.io", Kind: "Repair"})
 		return err
@@ -132,18 +133,18 @@ func TestLifeOfARelease(t *testing.T) {
 	w.Apply(t, aRepair)
 
 	w.helm("upgrade", release, chartDir(), "--set", "replicas=3")
-	w.wantShortNames("rep", "mhc mhcs")
+	w.wantShortNames("rep", "mhc mhcs", "nhc")
 	if replicas, _, _ := unstructured.NestedInt64(w.deployment().Object, "spec", "replicas"); replicas != 3 {
 		t.Errorf("after the upgrade there are %d replicas, want 3", replicas)
 	}
 	w.helm("rollback", release, "1")
-	w.wantShortNames("older", "older")
+	w.wantShortNames("older", "older", "older")
 	if replicas, _, _ := unstructured.NestedInt64(w.deployment().Object, "spec", "replicas"); replicas != 2 {
 		t.Errorf("after the rollback there are %d replicas, want 2", replicas)
 	}
 
 	w.helm("uninstall", release)
-	w.wantShortNames("older", "older")
+	w.wantShortNames("older", "older", "older")
 	if d := w.deployment(); exists(d) {
 		t.Error("the Deployment is still there after uninstall")
 	}
@@ -154,42 +155,46 @@ func TestLifeOfARelease(t *testing.T) {
 		t.Error("the leases of others went with the release")
 	}
 	w.helm("install", release, chartDir())
-	w.wantShortNames("rep", "mhc mhcs")
+	w.wantShortNames("rep", "mhc mhcs", "nhc")
 }
 
-func (w *world) wantShortNames(own, openshift string) {
+func (w *world) wantShortNames(own, openshift, medik8s string) {
 	w.t.Helper()
-	for name, want := range map[string]string{ownCRD: own, openshiftCRD: openshift} {
+	for name, want := range map[string]string{ownCRD: own, openshiftCRD: openshift, medik8sCRD: medik8s} {
 		if got := shortNames(w.definition(name)); got != want {
 			w.t.Errorf("definition %s has the short names %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestOpenShiftsDefinitionIsLeftAlone: whatever the chart does, what somebody else has defined stays as it is.
-func TestOpenShiftsDefinitionIsLeftAlone(t *testing.T) {
+// TestDefinitionsOfOthersAreLeftAlone: whatever the chart does, what somebody else has defined stays as it is.
+func TestDefinitionsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{}), t: t}
-	theirs := cluster.Manifest(t, cluster.OpenShiftCRD)[0]
-	if err := unstructured.SetNestedStringSlice(theirs.Object, []string{"theirs"}, "spec", "names", "shortNames"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Create(cluster.Context(t), theirs); err != nil {
-		t.Fatalf("creating their definition: %v", err)
+	for _, manifest := range []string{cluster.OpenShiftCRD, cluster.Medik8sCRD} {
+		theirs := cluster.Manifest(t, manifest)[0]
+		if err := unstructured.SetNestedStringSlice(theirs.Object, []string{"theirs"}, "spec", "names", "shortNames"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Create(cluster.Context(t), theirs); err != nil {
+			t.Fatalf("creating their definition: %v", err)
+		}
 	}
 	w.Namespace(t, leasesNamespace)
 	for _, step := range [][]string{
 		{"install", release, chartDir(), "--create-namespace"},
 		{"upgrade", release, chartDir(), "--set", "logLevel=debug"},
 		{"rollback", release, "1"},
-		{"upgrade", release, chartDir(), "--set", "crds.openshift=Never"},
+		{"upgrade", release, chartDir(), "--set", "crds.openshift=Never,crds.medik8s=Never"},
 		{"uninstall", release},
 	} {
 		w.helm(step...)
-		now := w.definition(openshiftCRD)
-		if !exists(now) || shortNames(now) != "theirs" || now.GetGeneration() != 1 || len(now.GetLabels()) > 0 {
-			t.Errorf("after helm %s their definition is %s, generation %d, labels %v",
-				step[0], shortNames(now), now.GetGeneration(), now.GetLabels())
+		for _, name := range []string{openshiftCRD, medik8sCRD} {
+			now := w.definition(name)
+			if !exists(now) || shortNames(now) != "theirs" || now.GetGeneration() != 1 || len(now.GetLabels()) > 0 {
+				t.Errorf("after helm %s their definition %s is %s, generation %d, labels %v",
+					step[0], name, shortNames(now), now.GetGeneration(), now.GetLabels())
+			}
 		}
 		if ns := w.get("v1", "Namespace", "", leasesNamespace); !exists(ns) || ns.GetLabels()["helm.sh/chart"] != "" {
 			t.Errorf("after helm %s the namespace of leases that somebody made has the labels %v", step[0], ns.GetLabels())

@@ -109,6 +109,10 @@ func TestValuesTakeEffect(t *testing.T) {
 		"networkPolicy.enabled=false":     {[]string{"NetworkPolicy fettle"}, ""},
 		"crds.install=false":              {[]string{"CustomResourceDefinition repairs.fettle.io"}, ""},
 		"crds.openshift=Never":            {nil, ""},
+		"crds.medik8s=Never":              {nil, ""},
+		"admission.enabled=false": {[]string{
+			"ValidatingAdmissionPolicy node-health-check.fettle.io", "ValidatingAdmissionPolicyBinding node-health-check.fettle.io",
+		}, ""},
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +164,8 @@ func TestBadValues(t *testing.T) {
 		"extraArgs=--log-level=debug":                   "extraArgs",
 		"extraArgs[0]=log-level":                        "extraArgs",
 		"crds.openshift=Always":                         "openshift",
+		"crds.medik8s=Always":                           "medik8s",
+		"admission=true":                                "admission",
 		"crds.install=perhaps":                          "install",
 		"monitoring.interval=often":                     "interval",
 		"monitoring.readers[0].name=alone":              "readers",

@@ -13,8 +13,11 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// OpenShiftCRD is the manifest of a definition that a cluster may have from somebody else.
-const OpenShiftCRD = "config/crd/machine.openshift.io_machinehealthchecks.yaml"
+// The manifests of definitions that a cluster may have from somebody else.
+const (
+	OpenShiftCRD = "config/crd/machine.openshift.io_machinehealthchecks.yaml"
+	Medik8sCRD   = "config/crd/remediation.medik8s.io_nodehealthchecks.yaml"
+)
 
 // InstallFettle installs Fettle as its users do, from config/. Its pods aside: no scheduler runs
 // here, and a test starts its processes itself. Definitions that a user's cluster has from others
@@ -26,12 +29,15 @@ func (c *Cluster) InstallFettle(t testing.TB) {
 			c.createMissing(t, u)
 		}
 	}
-	for _, u := range Manifest(t, OpenShiftCRD) {
-		c.createMissing(t, u)
+	for _, manifest := range []string{OpenShiftCRD, Medik8sCRD} {
+		for _, u := range Manifest(t, manifest) {
+			c.createMissing(t, u)
+		}
 	}
 	c.ApplyDir(t, "sandbox/crd")
 	for _, kind := range []schema.GroupKind{
 		{Group: "fettle.io", Kind: "Repair"}, {Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
+		{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
 		{Group: "machine.openshift.io", Kind: "MachineSet"}, {Group: "machine.openshift.io", Kind: "Machine"},
 	} {
 		c.Eventually(t, "serving "+kind.String(), func(context.Context) error {

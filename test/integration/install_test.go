@@ -82,7 +82,7 @@ func TestDeploymentsFlags(t *testing.T) {
 func TestKustomizationIsComplete(t *testing.T) {
 	t.Parallel()
 	for dir, patterns := range map[string][]string{
-		"config":            {"rbac/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml"},
+		"config":            {"rbac/*.yaml", "admission/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml"},
 		"config/monitoring": {"[^k]*.yaml"},
 		"config/openshift":  {"[^k]*.yaml"},
 	} {
