@@ -13,6 +13,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // words are field names, and values that mean something, of a health check.
@@ -137,7 +138,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 func wantToldOrSane(t *testing.T, h *healthCheck) {
 	t.Helper()
 	p := h.policy
-	if len(p.Problem) > mostSaid+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
+	if len(p.Problem) > setting.MostSaid+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
 		t.Errorf("the problem can't be told: %q", p.Problem)
 	}
 	if p.Problem != "" {

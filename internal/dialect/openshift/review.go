@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // Remark is something to say about a health check that somebody is about to apply.
@@ -306,7 +307,7 @@ func doubtfulLimits(mhc *v1beta1.MachineHealthCheck) []Remark {
 		remarks = append(remarks, doubt("metadata.annotations."+v1beta1.MaxInFlightAnnotation, "annotation %s is 0, so nothing is ever repaired", v1beta1.MaxInFlightAnnotation))
 	}
 	if d := mhc.Spec.NodeStartupTimeout; d != nil {
-		if limit, err := readDuration(string(*d)); err == nil && limit == 0 {
+		if limit, err := setting.Duration(string(*d)); err == nil && limit == 0 {
 			remarks = append(remarks, doubt("spec.nodeStartupTimeout", "spec.nodeStartupTimeout is 0, so a machine whose node never joins is never found"))
 		}
 	}

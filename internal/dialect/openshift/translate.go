@@ -3,8 +3,6 @@ package openshift
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 const (
@@ -75,16 +74,9 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
 }
 
-// mostSaid bounds what is said of a health check, which may have any number of mistakes.
-const mostSaid = 2048
-
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
 func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []legible.Problem, annotations map[string]string) string {
-	text := strings.Join(append(h.problemsOf(spec, annotations), h.withhold(wrong)...), "; ")
-	if len(text) > mostSaid {
-		return legible.Cut(text, mostSaid) + "…"
-	}
-	return text
+	return setting.Sentence(append(h.problemsOf(spec, annotations), h.withhold(wrong)...))
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that
@@ -96,16 +88,14 @@ func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotatio
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
 	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(spec.MaxUnhealthy)
-	p.MaxInFlight, problems[4] = readMaxInFlight(annotations)
+	// One machine is deleted at a time unless the annotation says otherwise (seed 001).
+	p.MaxInFlight, problems[4] = setting.InFlight(annotations, v1beta1.MaxInFlightAnnotation, core.Count(1))
 	p.Backoff, problems[5] = readBackoff(annotations)
-	p.DryRun, problems[6] = readDryRun(annotations)
+	p.DryRun, problems[6] = setting.DryRun(annotations, v1beta1.DryRunAnnotation)
 	p.StormCooldown, problems[7] = readStormCooldown(annotations)
 	_, p.Paused = annotations[v1beta1.PausedAnnotation]
 	p.Ladder = readLadder(spec, annotations)
-	if err := errors.Join(problems[:]...); err != nil {
-		return strings.Split(err.Error(), "\n")
-	}
-	return nil
+	return setting.Each(problems[:]...)
 }
 
 // withhold takes back what a field of the wrong type was translated to: it is absent, but that must
@@ -113,7 +103,7 @@ func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotatio
 func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 	problems := make([]string, len(wrong))
 	for i, w := range wrong {
-		problems[i] = fmt.Sprintf("%s is %s, which is of the wrong type; \"kubectl explain machinehealthcheck.%s\" says what to give", w.Field, w.Value, w.Field)
+		problems[i] = setting.WrongType(w, "machinehealthcheck")
 		part, within, _ := strings.Cut(w.Field, ".")
 		field, _, _ := strings.Cut(within, ".")
 		all := part == "spec" && field == ""
@@ -133,13 +123,10 @@ func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 	return problems
 }
 
-// mostOfASelector bounds what is repeated of why a selector is none.
-const mostOfASelector = 300
-
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
-	selector, err := metav1.LabelSelectorAsSelector(s)
+	selector, err := setting.Selector(s)
 	if err != nil {
-		return labels.Nothing(), fmt.Errorf("spec.selector is not a label selector (%s); give one such as {matchLabels: {role: worker}}", legible.Cut(err.Error(), mostOfASelector))
+		return selector, fmt.Errorf("spec.selector %w", err)
 	}
 	return selector, nil
 }
@@ -158,7 +145,7 @@ func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCr
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d] lacks a type or a status; give both, such as {type: Ready, status: Unknown, timeout: 300s}", i))
 			continue
 		}
-		limit, err := readDuration(string(c.Timeout))
+		limit, err := setting.Duration(string(c.Timeout))
 		if err != nil {
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].timeout %w", i, err))
 			continue
@@ -172,23 +159,11 @@ func readStartup(d *v1beta1.Duration) (time.Duration, error) {
 	if d == nil {
 		return defaultNodeStartup, nil
 	}
-	limit, err := readDuration(string(*d))
+	limit, err := setting.Duration(string(*d))
 	if err != nil {
 		return 0, fmt.Errorf("spec.nodeStartupTimeout %w", err)
 	}
 	return limit, nil
-}
-
-// readDuration reads a Go duration that is not negative; an empty one is 0.
-func readDuration(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("is %s; give a duration such as 300s, 10m or 1h30m", legible.Quote(s))
-	}
-	return d, nil
 }
 
 // readMaxUnhealthy: the default never stops repairs, and a negative number counts as 0, as in
@@ -200,61 +175,21 @@ func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	if v.Type == intstr.Int {
 		return core.Count(v.IntValue()), nil
 	}
-	a, err := readAmount(v.StrVal)
+	a, err := setting.Amount(v.StrVal)
 	if err != nil {
 		return core.Amount{}, fmt.Errorf("spec.maxUnhealthy %w", err)
 	}
 	return a, nil
 }
 
-// readMaxInFlight: one machine is deleted at a time unless the annotation says otherwise (seed 001).
-func readMaxInFlight(annotations map[string]string) (core.Amount, error) {
-	v, set := annotations[v1beta1.MaxInFlightAnnotation]
-	switch {
-	case !set:
-		return core.Count(1), nil
-	case v == "unlimited":
-		return core.Unlimited(), nil
-	}
-	a, err := readAmount(v)
-	if err != nil {
-		return core.Amount{}, fmt.Errorf("annotation %s %w, or unlimited", v1beta1.MaxInFlightAnnotation, err)
-	}
-	return a, nil
-}
-
-var amountPattern = regexp.MustCompile(`^[0-9]{1,9}%?$`)
-
-// readAmount reads a number, or a percentage from 0% to 100%.
-func readAmount(s string) (core.Amount, error) {
-	digits, percent := strings.CutSuffix(s, "%")
-	n, err := strconv.Atoi(digits)
-	if err != nil || !amountPattern.MatchString(s) || (percent && n > 100) {
-		return core.Amount{}, fmt.Errorf("is %s; give a number such as 2 or a percentage such as 40%%, at most 100%%", legible.Quote(s))
-	}
-	return core.Amount{Number: n, Percent: percent}, nil
-}
-
 func readBackoff(annotations map[string]string) (core.Backoff, error) {
 	b := core.DefaultBackoff()
-	base, badBase := readBackoffPart(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
-	limit, badLimit := readBackoffPart(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
+	base, badBase := setting.Pause(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
+	limit, badLimit := setting.Pause(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
 	if err := errors.Join(badBase, badLimit); err != nil {
 		return b, err
 	}
 	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
-}
-
-func readBackoffPart(annotations map[string]string, key string, fallback time.Duration) (time.Duration, error) {
-	v, set := annotations[key]
-	if !set {
-		return fallback, nil
-	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("annotation %s is %s; give a duration above zero, such as 10s or 10m", key, legible.Quote(v))
-	}
-	return d, nil
 }
 
 func readStormCooldown(annotations map[string]string) (time.Duration, error) {
@@ -262,7 +197,7 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 	if !set {
 		return core.DefaultStormCooldown, nil
 	}
-	d, err := readDuration(v)
+	d, err := setting.Duration(v)
 	if err != nil || v == "" {
 		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %s; give a duration such as 30s, or 0s for no wait", v1beta1.StormCooldownAnnotation, legible.Quote(v))
 	}
@@ -279,17 +214,6 @@ func wasHeld(conditions []v1beta1.Condition) bool {
 		}
 	}
 	return false
-}
-
-func readDryRun(annotations map[string]string) (bool, error) {
-	switch v, set := annotations[v1beta1.DryRunAnnotation]; {
-	case !set || v == "false":
-		return false, nil
-	case v == "true":
-		return true, nil
-	default:
-		return true, fmt.Errorf("annotation %s is %s; give \"true\" or \"false\"", v1beta1.DryRunAnnotation, legible.Quote(v))
-	}
 }
 
 // readLadder: a health check that asks for another way to repair must never delete its machines.

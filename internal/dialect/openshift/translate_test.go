@@ -10,6 +10,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // deletion is the ladder of every health check that asks for no other way to repair.
@@ -272,7 +273,7 @@ func TestNonsenseBecomesProblem(t *testing.T) {
 						t.Errorf("the problem does not say %q:\n%s", words, got.Problem)
 					}
 				}
-				if strings.Contains(got.Problem, "\n") || len(got.Problem) > mostSaid+len("…") {
+				if strings.Contains(got.Problem, "\n") || len(got.Problem) > setting.MostSaid+len("…") {
 					t.Errorf("the problem is not one line of some length, but %d bytes:\n%.500s", len(got.Problem), got.Problem)
 				}
 				if want := plain().ID; got.ID != want {

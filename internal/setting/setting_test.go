@@ -1,0 +1,101 @@
+package setting
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// reading is how something was read: as what, or why not.
+type reading struct {
+	got any
+	err error
+}
+
+func read[T any](got T, err error) reading { return reading{got, err} }
+
+func TestWhatIsWrittenIsReadOrTold(t *testing.T) {
+	key := "fettle.io/setting"
+	set := func(v string) map[string]string { return map[string]string{key: v} }
+	one := core.Count(1)
+	cases := map[string]struct {
+		reading reading
+		want    any
+		says    []string
+	}{
+		"a duration":               {read(Duration("1h30m")), 90 * time.Minute, nil},
+		"no duration":              {read(Duration("")), time.Duration(0), nil},
+		"a negative duration":      {read(Duration("-5m")), time.Duration(0), []string{`is "-5m"; give a duration such as 300s`}},
+		"a duration without unit":  {read(Duration("300")), time.Duration(0), []string{`is "300"; give a duration`}},
+		"a number":                 {read(Amount("2")), core.Count(2), nil},
+		"a share":                  {read(Amount("40%")), core.Percent(40), nil},
+		"more than all":            {read(Amount("101%")), core.Amount{}, []string{`is "101%"`, "a percentage such as 40%, at most 100%"}},
+		"a word for a number":      {read(Amount("many")), core.Amount{}, []string{`is "many"; give a number such as 2`}},
+		"a negative number":        {read(Amount("-1")), core.Amount{}, []string{`is "-1"`}},
+		"a number beyond fleets":   {read(Amount("9999999999")), core.Amount{}, []string{`is "9999999999"`}},
+		"nothing in flight said":   {read(InFlight(nil, key, one)), one, nil},
+		"some in flight":           {read(InFlight(set("25%"), key, one)), core.Percent(25), nil},
+		"any number in flight":     {read(InFlight(set("unlimited"), key, one)), core.Unlimited(), nil},
+		"a word in flight":         {read(InFlight(set("lots"), key, one)), core.Amount{}, []string{"annotation " + key + ` is "lots"`, ", or unlimited"}},
+		"no pause said":            {read(Pause(nil, key, time.Second)), time.Second, nil},
+		"a pause":                  {read(Pause(set("1m"), key, time.Second)), time.Minute, nil},
+		"a pause of nothing":       {read(Pause(set("0s"), key, time.Second)), time.Duration(0), []string{"annotation " + key + ` is "0s"`, "above zero"}},
+		"no dry run said":          {read(DryRun(nil, key)), false, nil},
+		"a dry run":                {read(DryRun(set("true"), key)), true, nil},
+		"a dry run declined":       {read(DryRun(set("false"), key)), false, nil},
+		"perhaps a dry run":        {read(DryRun(set("yes"), key)), true, []string{"annotation " + key + ` is "yes"; give "true" or "false"`}},
+		"a long word is cut short": {read(Amount(strings.Repeat("9", 1<<20))), core.Amount{}, []string{"(1048576 bytes)"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if tc.reading.got != tc.want {
+				t.Errorf("it is read as %v, want %v", tc.reading.got, tc.want)
+			}
+			if (tc.reading.err != nil) != (len(tc.says) > 0) {
+				t.Fatalf("the error is %v", tc.reading.err)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(tc.reading.err.Error(), words) {
+					t.Errorf("the error does not say %q: %v", words, tc.reading.err)
+				}
+			}
+		})
+	}
+}
+
+func TestSelectorThatIsNoneSelectsNothing(t *testing.T) {
+	worker := labels.Set{"role": "worker"}
+	got, err := Selector(&metav1.LabelSelector{MatchLabels: worker})
+	if err != nil || !got.Matches(worker) || got.Matches(labels.Set{}) {
+		t.Errorf("a selector is read as %v: %v", got, err)
+	}
+	got, err = Selector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "role", Operator: "Near"}}})
+	if err == nil || got.Matches(worker) || !strings.Contains(err.Error(), "Near") || !strings.Contains(err.Error(), "give one such as {matchLabels: {role: worker}}") {
+		t.Errorf("nonsense is read as %v: %v", got, err)
+	}
+	if got, err = Selector(&metav1.LabelSelector{}); err != nil || !got.Matches(worker) {
+		t.Errorf("a selector without requirements is read as %v: %v", got, err)
+	}
+}
+
+func TestSentence(t *testing.T) {
+	problems := Each(nil, errors.New("one"), nil, errors.Join(errors.New("two"), errors.New("three")))
+	problems = append(problems, WrongType(legible.Problem{Field: "spec.limit", Value: "[1]"}, "thing"))
+	want := `one; two; three; spec.limit is [1], which is of the wrong type; "kubectl explain thing.spec.limit" says what to give`
+	if got := Sentence(problems); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got := Sentence(Each(nil, nil)); got != "" {
+		t.Errorf("where nothing is wrong it says %q", got)
+	}
+	if got := Sentence([]string{strings.Repeat("ü", MostSaid)}); len(got) > MostSaid+len("…") || !strings.HasSuffix(got, "ü…") {
+		t.Errorf("a long sentence has %d bytes", len(got))
+	}
+}
