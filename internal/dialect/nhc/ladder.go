@@ -1,0 +1,116 @@
+package nhc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+const (
+	// RequestRemediation is the name of the remedy that this dialect asks for: an object made from a template
+	// that asks an outside remediator to repair a node.
+	RequestRemediation = "RequestNodeRemediation"
+
+	templateSuffix          = "Template"
+	machineDeletionTemplate = "MachineDeletionRemediationTemplate"
+	// The templates of metal3 work in one namespace only (reference medik8s 2.13).
+	metal3Template  = "Metal3RemediationTemplate"
+	metal3Namespace = "openshift-machine-api"
+)
+
+// leastTimeout is what a step of an escalation must have at least (reference medik8s 1.1).
+const leastTimeout = time.Minute
+
+// mostSteps bounds an escalation.
+const mostSteps = 20
+
+// readLadder gives the steps of a remediation in their order. What is wrong with a template is the problem of its
+// step, and what is wrong with the ladder is the error.
+func readLadder(spec *v1alpha1.NodeHealthCheckSpec) ([]core.Step, error) {
+	one, several := spec.RemediationTemplate != nil, len(spec.EscalatingRemediations) > 0
+	switch {
+	case one && several:
+		return nil, errors.New("spec.remediationTemplate and spec.escalatingRemediations exclude each other; remove one of them")
+	case one:
+		return []core.Step{stepOf("spec.remediationTemplate", spec.RemediationTemplate)}, nil
+	case several:
+		return readEscalation(spec.EscalatingRemediations)
+	}
+	return nil, errors.New("spec.remediationTemplate and spec.escalatingRemediations are both missing; give one of them, " +
+		"such as remediationTemplate: {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}")
+}
+
+func readEscalation(remediations []v1alpha1.EscalatingRemediation) ([]core.Step, error) {
+	if len(remediations) > mostSteps {
+		return nil, fmt.Errorf("spec.escalatingRemediations has %d entries; give at most %d", len(remediations), mostSteps)
+	}
+	places := make([]int, len(remediations))
+	steps := make([]core.Step, len(remediations))
+	var problems []error
+	for i := range remediations {
+		r, field := &remediations[i], fmt.Sprintf("spec.escalatingRemediations[%d]", i)
+		places[i], steps[i] = i, stepOf(field+".remediationTemplate", &r.RemediationTemplate)
+		limit, err := time.ParseDuration(string(r.Timeout))
+		if err != nil || limit < leastTimeout {
+			problems = append(problems, fmt.Errorf("%s.timeout is %s; give a duration of at least 60s, such as 300s, 10m or 1h30m", field, legible.Quote(string(r.Timeout))))
+		}
+		steps[i].Limit = limit
+		for before := range i {
+			if remediations[before].Order == r.Order {
+				problems = append(problems, fmt.Errorf("%s.order is %d, as that of [%d]; give each an order of its own", field, r.Order, before))
+				break
+			}
+		}
+		if slices.ContainsFunc(steps[:i], func(s core.Step) bool { return s.Template == steps[i].Template }) && steps[i].Problem == "" {
+			steps[i].Problem = field + ".remediationTemplate is that of an earlier entry too; remove one of them, since what failed once is not tried again"
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(remediations[a].Order, remediations[b].Order) })
+	ladder := make([]core.Step, len(steps))
+	for i, place := range places {
+		ladder[i] = steps[place]
+	}
+	return ladder, nil
+}
+
+// stepOf is the step that a template stands for, without a limit.
+func stepOf(field string, t *v1alpha1.TemplateReference) core.Step {
+	return core.Step{
+		Remedy: RequestRemediation, Nature: core.Requests,
+		Template: core.Reference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name},
+		Problem:  templateProblem(field, t),
+	}
+}
+
+// templateProblem says what is wrong with a template, as far as that shows without looking for it.
+func templateProblem(field string, t *v1alpha1.TemplateReference) string {
+	stem, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
+	switch {
+	case t.APIVersion == "" || t.Kind == "" || t.Name == "":
+		return field + " lacks an apiVersion, a kind or a name; give all three, such as {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}"
+	case !isTemplate || stem == "":
+		return fmt.Sprintf("%s.kind is %s; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate", field, legible.Quote(t.Kind))
+	case t.Kind == metal3Template && t.Namespace != metal3Namespace:
+		return fmt.Sprintf("%s.namespace is %s; a %s works in %s only, so make one there and refer to that", field, legible.Quote(t.Namespace), metal3Template, metal3Namespace)
+	}
+	return ""
+}
+
+// deletesMachines tells whether a step deletes machines, as today's operator goes by it: whatever the kind's case.
+func deletesMachines(spec *v1alpha1.NodeHealthCheckSpec) bool {
+	deletes := func(t *v1alpha1.TemplateReference) bool { return strings.EqualFold(t.Kind, machineDeletionTemplate) }
+	if spec.RemediationTemplate != nil && deletes(spec.RemediationTemplate) {
+		return true
+	}
+	return slices.ContainsFunc(spec.EscalatingRemediations, func(r v1alpha1.EscalatingRemediation) bool { return deletes(&r.RemediationTemplate) })
+}

@@ -1,0 +1,284 @@
+package nhc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/setting"
+)
+
+const (
+	healthCheckKind = "NodeHealthCheck"
+
+	// workerLabel is what nodes have that a health check without a selector selects (seed 003).
+	workerLabel = "node-role.kubernetes.io/worker"
+	// holderPrefix begins the name under which a health check holds the leases of nodes (reference medik8s 1.7).
+	holderPrefix = "NodeHealthCheck-"
+)
+
+// defaultFor is for how long a node is unready, or unheard of, before a health check without conditions finds it
+// unhealthy (seed 003).
+const defaultFor = 300 * time.Second
+
+// untilConfirmed is a healthy delay that only a person ends.
+const untilConfirmed = time.Duration(-1)
+
+// healthCheck is one NodeHealthCheck, translated.
+type healthCheck struct {
+	policy   core.Policy
+	selector labels.Selector
+	revision string
+	status   v1alpha1.NodeHealthCheckStatus
+	// members are the places of the nodes that it selects, in the roster.
+	members []int
+}
+
+// readHealthCheck translates a health check. What is wrong with it becomes the policy's problem, or that of a
+// step: it stays in the fleet, judges what it still can, and permits nothing.
+func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
+	h := &healthCheck{
+		revision: u.GetResourceVersion(),
+		selector: labels.Nothing(),
+		policy: core.Policy{
+			ID:               core.ID{Kind: healthCheckKind, Name: u.GetName(), UID: string(u.GetUID())},
+			Created:          u.GetCreationTimestamp().Time,
+			WaitsForUpgrades: true,
+			Holder:           holderPrefix + u.GetName(),
+		},
+	}
+	spec, wrong := legible.Part[v1alpha1.NodeHealthCheckSpec](u.Object, "spec")
+	problems := h.problemsOf(&spec, wrong, u.GetAnnotations())
+	h.withhold(wrong)
+	h.policy.Problem = setting.Sentence(append(mistyped(wrong).told(), problems...))
+	h.readStatus(u)
+	return h
+}
+
+// readStatus takes over the status that was last written. One that somebody else has made illegible is written
+// anew, and remediation may have been stopped before that.
+func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
+	status, wrong := legible.Part[v1alpha1.NodeHealthCheckStatus](u.Object, "status")
+	if len(wrong) > 0 {
+		status.ObservedNodes = nil
+	}
+	h.status = status
+	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+}
+
+// wasHeld tells whether the status, as last written, says that remediation was stopped: by the short circuit or
+// its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have come and gone. The
+// conditions about storms are what today's operator has left behind.
+func wasHeld(conditions []metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+		switch c.Type {
+		case v1alpha1.RemediationAllowedCondition:
+			return c.Status == metav1.ConditionFalse
+		case v1alpha1.StormActiveCondition, v1alpha1.StormCooldownCondition:
+			return c.Status == metav1.ConditionTrue
+		}
+		return false
+	})
+}
+
+// problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with
+// the field.
+func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong mistyped, annotations map[string]string) []string {
+	p := &h.policy
+	var problems [9]error
+	h.selector, problems[0] = readSelector(spec.Selector)
+	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
+	p.ShortCircuit, problems[2] = readShortCircuit(spec)
+	if !wrong.has("remediationTemplate") && !wrong.has("escalatingRemediations") {
+		p.Ladder, problems[3] = readLadder(spec)
+	}
+	p.HealthyDelay, problems[4] = readHealthyDelay(spec.HealthyDelay)
+	p.StormCooldown, p.FixedCooldown, problems[5] = readStormCooldown(spec.StormCooldownDuration)
+	p.Backoff, problems[6] = readBackoff(spec.Backoff, annotations)
+	p.MaxInFlight, problems[7] = setting.InFlight(annotations, v1alpha1.MaxInFlightAnnotation, core.Unlimited())
+	p.DryRun, problems[8] = setting.DryRun(annotations, v1alpha1.DryRunAnnotation)
+	p.Paused = len(spec.PauseRequests) > 0
+	return setting.Each(problems[:]...)
+}
+
+// mistyped are the fields of a spec that are of the wrong type.
+type mistyped []legible.Problem
+
+// has tells whether a field of the spec is among them, or the whole spec.
+func (m mistyped) has(field string) bool {
+	return slices.ContainsFunc(m, func(w legible.Problem) bool {
+		_, within, _ := strings.Cut(w.Field, ".")
+		first, _, _ := strings.Cut(within, ".")
+		return first == "" || first == field
+	})
+}
+
+func (m mistyped) told() []string {
+	problems := make([]string, len(m))
+	for i, w := range m {
+		problems[i] = setting.WrongType(w, "nodehealthcheck")
+	}
+	return problems
+}
+
+// withhold takes back what a field of the wrong type was translated to: it is absent, but that must not mean
+// what its absence means.
+func (h *healthCheck) withhold(wrong mistyped) {
+	if wrong.has("selector") {
+		h.selector = labels.Nothing()
+	}
+	if wrong.has("unhealthyConditions") {
+		h.policy.Criteria.Conditions = nil
+	}
+	if wrong.has("minHealthy") || wrong.has("maxUnhealthy") {
+		h.policy.ShortCircuit = core.ShortCircuit{}
+	}
+	if wrong.has("pauseRequests") {
+		h.policy.Paused = true
+	}
+	if wrong.has("healthyDelay") {
+		h.policy.HealthyDelay = untilConfirmed
+	}
+}
+
+// readSelector: one that is absent selects the workers, one that is empty every node, as in today's operator
+// (reference medik8s 1.1).
+func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		s = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: workerLabel, Operator: metav1.LabelSelectorOpExists}}}
+	}
+	selector, err := setting.Selector(s)
+	if err != nil {
+		return selector, fmt.Errorf("spec.selector %w", err)
+	}
+	return selector, nil
+}
+
+// mostConditions bounds what each node is compared with in each pass.
+const mostConditions = 1000
+
+func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
+	switch {
+	case conditions == nil:
+		return []core.ConditionCriterion{
+			{Type: "Ready", Status: "False", For: defaultFor}, {Type: "Ready", Status: "Unknown", For: defaultFor},
+		}, nil
+	case len(conditions) == 0:
+		return nil, errors.New("spec.unhealthyConditions is empty, so that no node would ever be unhealthy; remove it for the default, or give one such as {type: Ready, status: Unknown, duration: 300s}")
+	case len(conditions) > mostConditions:
+		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), mostConditions)
+	}
+	criteria := make([]core.ConditionCriterion, 0, len(conditions))
+	var problems []error
+	for i, c := range conditions {
+		if c.Type == "" || c.Status == "" {
+			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d] lacks a type or a status; give both, such as {type: Ready, status: Unknown, duration: 300s}", i))
+			continue
+		}
+		limit, err := setting.Duration(string(c.Duration))
+		if c.Duration == "" {
+			err = errors.New("is missing; give a duration such as 300s, 10m or 1h30m")
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].duration %w", i, err))
+			continue
+		}
+		criteria = append(criteria, core.ConditionCriterion{Type: c.Type, Status: c.Status, For: limit})
+	}
+	return criteria, errors.Join(problems...)
+}
+
+// defaultMaxUnhealthy applies where a health check sets neither limit (seed 003).
+func defaultMaxUnhealthy() core.ShortCircuit {
+	return core.ShortCircuit{MaxUnhealthy: core.Percent(49)}
+}
+
+func readShortCircuit(spec *v1alpha1.NodeHealthCheckSpec) (core.ShortCircuit, error) {
+	switch {
+	case spec.MinHealthy != nil && spec.MaxUnhealthy != nil:
+		return core.ShortCircuit{}, errors.New("spec.minHealthy and spec.maxUnhealthy exclude each other; remove one of them")
+	case spec.MinHealthy != nil:
+		least, err := readAmount("spec.minHealthy", spec.MinHealthy)
+		if err != nil {
+			return core.ShortCircuit{}, err
+		}
+		return core.ShortCircuit{MinHealthy: &least}, nil
+	case spec.MaxUnhealthy == nil:
+		return defaultMaxUnhealthy(), nil
+	}
+	most, err := readAmount("spec.maxUnhealthy", spec.MaxUnhealthy)
+	if err == nil && deletesMachines(spec) {
+		err = errors.New("spec.maxUnhealthy can't go with a " + machineDeletionTemplate + ", which changes the number of nodes; give minHealthy instead")
+	}
+	if err != nil {
+		return core.ShortCircuit{}, err
+	}
+	return core.ShortCircuit{MaxUnhealthy: most}, nil
+}
+
+func readAmount(field string, v *intstr.IntOrString) (core.Amount, error) {
+	a, err := setting.Amount(v.String())
+	if err != nil {
+		return a, fmt.Errorf("%s %w", field, err)
+	}
+	return a, nil
+}
+
+// readHealthyDelay: a delay that can't be read is one that a person ends, since to withdraw too early is what it
+// was to prevent.
+func readHealthyDelay(d *v1alpha1.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	delay, err := time.ParseDuration(string(*d))
+	if err != nil {
+		return untilConfirmed, fmt.Errorf("spec.healthyDelay is %s; give a duration such as 300s or 10m, or a negative one such as -1s to wait until a person confirms that the node is healthy", legible.Quote(string(*d)))
+	}
+	return delay, nil
+}
+
+// readStormCooldown: a cooldown that is asked for lasts as long as it says. The default is a moment in which
+// nodes that return together do so (docs/adr/0006-storm-cooldown.md), and is prolonged while they do.
+func readStormCooldown(d *v1alpha1.Duration) (cooldown time.Duration, fixed bool, err error) {
+	if d == nil {
+		return core.DefaultStormCooldown, false, nil
+	}
+	cooldown, err = setting.Duration(string(*d))
+	if err != nil || *d == "" {
+		return core.DefaultStormCooldown, false, fmt.Errorf("spec.stormCooldownDuration is %s; give a duration such as 300s, 10m or 1h30m", legible.Quote(string(*d)))
+	}
+	return cooldown, true, nil
+}
+
+// exponential is the one way in which pauses grow (seed 003).
+const exponential = "exponential"
+
+// readBackoff: a health check without back-off has none, as in today's operator.
+func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backoff, error) {
+	base, badBase := setting.Pause(annotations, v1alpha1.BackoffBaseAnnotation, core.DefaultBackoff().Base)
+	if b == nil {
+		return core.Backoff{}, badBase
+	}
+	var badType, badLimit error
+	if b.Type != exponential {
+		badType = fmt.Errorf("spec.backoff.type is %s; give %s", legible.Quote(b.Type), exponential)
+	}
+	limit, err := time.ParseDuration(string(b.Limit))
+	if err != nil || limit <= 0 {
+		badLimit = fmt.Errorf("spec.backoff.limit is %s; give a duration above zero, such as 10m", legible.Quote(string(b.Limit)))
+	}
+	if err := errors.Join(badBase, badType, badLimit); err != nil {
+		return core.Backoff{}, err
+	}
+	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
+}
