@@ -3,6 +3,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -90,7 +92,10 @@ func TestNodeHealthChecksAreAdmitted(t *testing.T) {
 		}
 	}
 	for _, u := range cluster.Manifest(t, "internal/dialect/nhc/testdata/seed.yaml") {
-		n.must("the proposal's manifest", strict.Create(cluster.Context(t), u))
+		n.must("the proposal's manifest", strict.Create(cluster.Context(t), u, client.DryRunAll))
+	}
+	for _, u := range examplesOf(t, "docs/dialects/nhc.md") {
+		n.must("the example "+u.GetName()+" of the documentation", strict.Create(cluster.Context(t), u, client.DryRunAll))
 	}
 	for i, tc := range refusedNodeChecks() {
 		u := n.nodeCheck(fmt.Sprintf("bad-%d", i), tc.spec)
@@ -100,6 +105,24 @@ func TestNodeHealthChecksAreAdmitted(t *testing.T) {
 	delete(u.Object, "spec")
 	n.wantRefused("no spec", c.Create(cluster.Context(t), u), "spec: Required value")
 	n.wantDefaults()
+}
+
+// examplesOf gives the objects in the YAML of a page, of which there is some.
+func examplesOf(t *testing.T, page string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(cluster.Root(), page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*unstructured.Unstructured
+	for _, part := range strings.Split(string(text), "```yaml\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		all = append(all, cluster.Decode(t, []byte(block))...)
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no example", page)
+	}
+	return all
 }
 
 func goodNodeChecks() []string {
