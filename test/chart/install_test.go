@@ -23,7 +23,7 @@ const (
 	openshiftCRD = "machinehealthchecks.machine.openshift.io"
 	// leasesNamespace is shared with others.
 	leasesNamespace = "medik8s-leases"
-	medik8sCRD   = "nodehealthchecks.remediation.medik8s.io"
+	medik8sCRD      = "nodehealthchecks.remediation.medik8s.io"
 )
 
 // world is a cluster with a user who installs charts.
