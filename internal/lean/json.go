@@ -30,10 +30,7 @@ func (w *Metadata) Keep(annotations ...string) Meta {
 		Namespace: Word(w.Namespace), Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Labels: LabelsOf(w.Labels),
 		CreationTimestamp: w.CreationTimestamp, DeletionTimestamp: w.DeletionTimestamp,
 	}
-	m.annotate(w.Annotations, metav1.InitialEventsAnnotationKey)
-	for _, key := range annotations {
-		m.annotate(w.Annotations, key)
-	}
+	m.keep(w.Annotations, append(annotations, metav1.InitialEventsAnnotationKey))
 	for _, o := range w.OwnerReferences {
 		if o.Controller {
 			m.Owner = &Owner{Kind: Word(o.Kind), Name: Word(o.Name), UID: Word(o.UID)}
@@ -43,17 +40,13 @@ func (w *Metadata) Keep(annotations ...string) Meta {
 	return m
 }
 
-func (m *Meta) annotate(all map[string]string, key string) {
-	if value, set := all[key]; set {
-		m.setAnnotation(key, value)
+func (m *Meta) keep(all map[string]string, keys []string) {
+	for _, key := range keys {
+		if value, set := all[key]; set {
+			m.Annotations = append(m.Annotations, &label{Word(key), value})
+		}
 	}
-}
-
-func (m *Meta) setAnnotation(key, value string) {
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	m.Annotations[key] = value
+	m.Annotations = m.Annotations.arranged()
 }
 
 // Word gives a copy of a word that is shared with the objects that have it too.

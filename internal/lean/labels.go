@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Labels are the labels of an object, for selectors. Each is shared with the objects that have it too.
+// Labels are the labels of an object, for selectors, or its annotations. Each is shared with the objects
+// that have it too.
 type Labels []*label
 
 type label struct{ key, value string }

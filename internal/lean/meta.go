@@ -2,7 +2,6 @@ package lean
 
 import (
 	"errors"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,8 +21,8 @@ type Meta struct { //nolint:recvcheck // encoding must fail for a value too
 	DeletionTimestamp *metav1.Time
 	// Owner is the controller that owns the object, or nil.
 	Owner *Owner
-	// Annotations are those that are read, or nil. Nobody may change them.
-	Annotations map[string]string
+	// Annotations are those that are read, or nil.
+	Annotations Labels
 }
 
 // Owner is what is read of the reference to a controller.
@@ -39,7 +38,6 @@ func (m *Meta) CloneMeta() Meta {
 		owner := *m.Owner
 		c.Owner = &owner
 	}
-	c.Annotations = maps.Clone(m.Annotations)
 	return c
 }
 
@@ -98,11 +96,11 @@ func (m *Meta) GetLabels() map[string]string { return m.Labels.Map() }
 // SetLabels is a setter of metav1.Object.
 func (m *Meta) SetLabels(set map[string]string) { m.Labels = LabelsOf(set) }
 
-// GetAnnotations gives those that are read.
-func (m *Meta) GetAnnotations() map[string]string { return m.Annotations }
+// GetAnnotations gives those that are read, as a map of the caller's own.
+func (m *Meta) GetAnnotations() map[string]string { return m.Annotations.Map() }
 
 // SetAnnotations is a setter of metav1.Object.
-func (m *Meta) SetAnnotations(annotations map[string]string) { m.Annotations = annotations }
+func (m *Meta) SetAnnotations(annotations map[string]string) { m.Annotations = LabelsOf(annotations) }
 
 // GetOwnerReferences gives the controller alone.
 func (m *Meta) GetOwnerReferences() []metav1.OwnerReference {

@@ -12,6 +12,18 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
+// The annotations of a node that decisions read.
+const (
+	// ConfirmedHealthyAnnotation, with any value, is a person's word that the node is healthy.
+	ConfirmedHealthyAnnotation = "remediation.medik8s.io/manually-confirmed-healthy"
+	// CurrentConfigAnnotation and DesiredConfigAnnotation name the configuration that the node has and the
+	// one that it is to have. They differ while it is being upgraded.
+	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
+	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
+	// MachineAnnotation names the node's machine, as namespace/name.
+	MachineAnnotation = "machine.openshift.io/machine"
+)
+
 // Node is the part of a core/v1 Node that decisions read.
 type Node struct {
 	Meta
@@ -97,7 +109,7 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
-	*n = Node{Meta: wire.Metadata.Keep()}
+	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation)}
 	n.Owner = nil // which is not read of protobuf either: nobody controls a node
 	for _, c := range wire.Status.Conditions {
 		n.Conditions = append(n.Conditions, core.Condition{Type: Word(c.Type), Status: Word(c.Status), Since: c.LastTransitionTime.Time})

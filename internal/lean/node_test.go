@@ -116,7 +116,11 @@ func TestShapesOfNodes(t *testing.T) {
 		"a node being deleted":  {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: noon}}},
 		"empty labels":          {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"": "", "a": "", "b": "b"}}},
 		"a name without an end": {ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("n", 5000), Labels: map[string]string{"a": strings.Repeat("n", 5000)}}},
-		"a bookmark":            {ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{"a": "b", metav1.InitialEventsAnnotationKey: "true"}}},
+		"annotations that are read": {ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{
+			"remediation.medik8s.io/manually-confirmed-healthy": "", "machine.openshift.io/machine": "machines/n", "other": "x",
+			"machineconfiguration.openshift.io/desiredConfig": "b", "machineconfiguration.openshift.io/currentConfig": "a",
+		}}},
+		"a bookmark": {ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{"a": "b", metav1.InitialEventsAnnotationKey: "true"}}},
 	}
 	for name, f := range formats(t) {
 		for sentence, n := range nodes {
@@ -181,7 +185,7 @@ func TestLeanNodesAreNotEncoded(t *testing.T) {
 func TestCopiesAreApart(t *testing.T) {
 	n := &Node{Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}}
 	n.Name, n.Labels = "n", LabelsOf(map[string]string{"a": "b"})
-	n.Owner, n.Annotations, n.DeletionTimestamp = &Owner{Name: "o"}, map[string]string{"a": "b"}, &metav1.Time{Time: noon}
+	n.Owner, n.Annotations, n.DeletionTimestamp = &Owner{Name: "o"}, LabelsOf(map[string]string{"a": "b"}), &metav1.Time{Time: noon}
 	list := &NodeList{Items: []Node{*n}}
 	c, l := n.DeepCopyObject().(*Node), list.DeepCopyObject().(*NodeList)
 	was := n.DeepCopyObject()
@@ -189,7 +193,9 @@ func TestCopiesAreApart(t *testing.T) {
 		t.Fatalf("a copy differs (-copy +original):\n%s", diff)
 	}
 	for _, c := range []*Node{c, &l.Items[0]} {
-		c.Conditions[0].Status, c.Owner.Name, c.Annotations["a"] = "False", "x", "x"
+		c.Conditions[0].Status, c.Owner.Name = "False", "x"
+		c.GetAnnotations()["a"] = "x"
+		c.SetAnnotations(nil)
 		*c.DeletionTimestamp = metav1.Time{}
 		c.SetLabels(nil)
 	}

@@ -26,8 +26,9 @@ const (
 	timestampSeconds                                    = 1
 )
 
-// commonConditions is for how many there is room on the stack; more is no mistake, and costs an allocation.
-const commonConditions = 12
+// commonConditions and commonAnnotations are for how many there is room on the stack; more is no mistake, and
+// costs an allocation.
+const commonConditions, commonAnnotations = 12, 4
 
 // field is one field of a message, as it stands on the wire.
 type field struct {
@@ -196,16 +197,19 @@ func decodeCondition(condition field, into *core.Condition) error {
 type rawMeta struct {
 	name, namespace, uid, version []byte
 	labels                        []rawEntry
+	annotations                   []rawEntry
 }
 
 // rawEntry is an entry of a map.
 type rawEntry struct{ key, value []byte }
 
 func (n *Node) decodeMetadata(metadata field) error {
-	raw := rawMeta{labels: shared.room[:0]}
+	var room [commonAnnotations]rawEntry
+	raw := rawMeta{labels: shared.room[:0], annotations: room[:0]}
 	err := metadata.message(func(f field) error { return n.Meta.decodeField(f, &raw) })
 	n.identify(&raw)
 	n.label(raw.labels)
+	n.annotate(raw.annotations)
 	clear(raw.labels)
 	shared.room = raw.labels
 	return err
@@ -232,7 +236,7 @@ func (m *Meta) decodeField(f field, raw *rawMeta) error {
 		raw.labels = append(raw.labels, label)
 		return err
 	case metaAnnotations:
-		return m.decodeAnnotation(f)
+		return raw.decodeAnnotation(f)
 	}
 	return nil
 }
@@ -247,14 +251,24 @@ func (e *rawEntry) decodeField(f field) error {
 	return nil
 }
 
-// decodeAnnotation keeps the one annotation that informers read: it ends a streaming list.
-func (m *Meta) decodeAnnotation(f field) error {
+// decodeAnnotation keeps those that are read.
+func (r *rawMeta) decodeAnnotation(f field) error {
 	var annotation rawEntry
 	err := f.message(annotation.decodeField)
-	if string(annotation.key) == metav1.InitialEventsAnnotationKey {
-		m.setAnnotation(metav1.InitialEventsAnnotationKey, string(annotation.value))
+	if isRead(annotation.key) {
+		r.annotations = append(r.annotations, annotation)
 	}
 	return err
+}
+
+// isRead tells whether an annotation of a node is read: by decisions, or by informers, for which one
+// ends a streaming list.
+func isRead(annotation []byte) bool {
+	switch string(annotation) {
+	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation:
+		return true
+	}
+	return false
 }
 
 // identify keeps the strings that are an object's own in one piece of memory.
@@ -276,16 +290,30 @@ func (m *Meta) identify(raw *rawMeta) {
 }
 
 // label adds labels to those that the object has.
-func (m *Meta) label(raw []rawEntry) {
+func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(raw, m.labelOf) }
+
+// annotate adds annotations to those that the object has.
+func (m *Meta) annotate(raw []rawEntry) { m.Annotations = m.Annotations.with(raw, annotationOf) }
+
+// with gives labels with more of them.
+func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
 	if len(raw) == 0 {
-		return
+		return l
 	}
-	l := make(Labels, len(m.Labels), len(m.Labels)+len(raw))
-	copy(l, m.Labels)
+	all := make(Labels, len(l), len(l)+len(raw))
+	copy(all, l)
 	for _, each := range raw {
-		l = append(l, m.labelOf(each))
+		all = append(all, of(each))
 	}
-	m.Labels = l.arranged()
+	return all.arranged()
+}
+
+// annotationOf shares an annotation, unless it names the node's machine, which no other node has.
+func annotationOf(raw rawEntry) *label {
+	if string(raw.key) == MachineAnnotation {
+		return &label{shared.word(raw.key), string(raw.value)}
+	}
+	return shared.rawLabel(raw.key, raw.value)
 }
 
 // labelOf shares a label, unless its value is the object's name, which no other object has.

@@ -40,6 +40,8 @@ func later() []byte {
 
 func label1(key, value string) []byte { return message(11, text(1, key), text(2, value)) }
 
+func annotation1(key, value string) []byte { return message(12, text(1, key), text(2, value)) }
+
 // TestWireForms: bytes that no encoder of today makes are read as the stock type reads them.
 func TestWireForms(t *testing.T) {
 	ready := []byte("Ready")
@@ -63,7 +65,12 @@ func TestWireForms(t *testing.T) {
 		"a deletion without a time":           message(1, message(9)),
 		"more conditions than are common":     message(3, slices.Repeat(message(4, message(1, ready)), 3*commonConditions)),
 		"more labels than are common":         message(1, slices.Repeat(label1("a", "b"), 40), label1("b", "c")),
-		"a bookmark's annotation":             message(1, message(12, text(1, "k8s.io/initial-events-end"), text(2, "true"))),
+		"annotations in two parts": slices.Concat(
+			message(1, text(1, "n"), annotation1("machineconfiguration.openshift.io/desiredConfig", "b"), annotation1("x", "y")),
+			message(1, annotation1("machineconfiguration.openshift.io/currentConfig", "a"), annotation1("machine.openshift.io/machine", "m/n"))),
+		"an annotation that comes twice": message(1, slices.Repeat(annotation1("machine.openshift.io/machine", "a"), 2*commonAnnotations),
+			annotation1("machine.openshift.io/machine", "b")),
+		"a bookmark's annotation": message(1, message(12, text(1, "k8s.io/initial-events-end"), text(2, "true"))),
 	}
 	for sentence, body := range forms {
 		t.Run(sentence, func(t *testing.T) {
@@ -96,6 +103,7 @@ func TestBrokenBytesAreRefused(t *testing.T) {
 		"a status that is a number":           varint(3, 7),
 		"a name that is a number":             message(1, varint(1, 7)),
 		"a label that is a number":            message(1, varint(11, 7)),
+		"an annotation that is a number":      message(1, varint(12, 7)),
 		"a key that is a number":              message(1, message(11, varint(1, 7))),
 		"a condition that is a number":        message(3, varint(4, 7)),
 		"a time that is a number":             message(3, message(4, varint(4, 7))),

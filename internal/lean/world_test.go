@@ -29,15 +29,24 @@ type view struct {
 	Labels          map[string]string
 	Created         time.Time
 	Deleted         *time.Time
-	InitialEvents   string
-	Conditions      []core.Condition
+	// Annotations are those that are read.
+	Annotations map[string]string
+	Conditions  []core.Condition
 }
 
 // metaView reads by the interface that both kinds of nodes have.
 func metaView(o metav1.Object) view {
 	v := view{
 		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), Version: o.GetResourceVersion(),
-		Created: o.GetCreationTimestamp().Time, InitialEvents: o.GetAnnotations()[metav1.InitialEventsAnnotationKey],
+		Created: o.GetCreationTimestamp().Time, Annotations: map[string]string{},
+	}
+	for _, key := range []string{
+		"k8s.io/initial-events-end", "remediation.medik8s.io/manually-confirmed-healthy", "machine.openshift.io/machine",
+		"machineconfiguration.openshift.io/currentConfig", "machineconfiguration.openshift.io/desiredConfig",
+	} {
+		if value, set := o.GetAnnotations()[key]; set {
+			v.Annotations[key] = value
+		}
 	}
 	if len(o.GetLabels()) > 0 {
 		v.Labels = o.GetLabels()

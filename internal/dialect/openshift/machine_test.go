@@ -295,8 +295,8 @@ func TestCopiesAreEqualAndApart(t *testing.T) {
 // meddle changes whatever a machine points to.
 func meddle(m *Machine) {
 	m.SetLabels(map[string]string{"role": "changed"})
-	for key := range m.Annotations {
-		m.Annotations[key] = "changed"
+	for key := range m.GetAnnotations() {
+		m.SetAnnotations(map[string]string{key: "changed"})
 	}
 	if m.DeletionTimestamp != nil {
 		*m.DeletionTimestamp = metav1.NewTime(noon.Add(time.Hour))

@@ -259,7 +259,7 @@ func readMachine(m *Machine) *machine {
 	if owner := m.Owner; owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
-	_, t.Claimed = m.Annotations[claimAnnotation]
+	t.Claimed = m.Annotations.Has(claimAnnotation)
 	if m.Node != "" {
 		t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	}
