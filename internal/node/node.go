@@ -4,39 +4,112 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 )
 
-// The labels by which a node says that it belongs to the control plane.
+// The labels that decisions read.
 const (
+	// controlPlaneLabel and masterLabel, with any value, say that a node belongs to the control plane.
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 	masterLabel       = "node-role.kubernetes.io/master"
+	// excludeLabel, with the value "true", keeps a node from being repaired (reference medik8s 1.6).
+	excludeLabel = "remediation.medik8s.io/exclude-from-remediation"
 )
 
-// Facts are what decisions read of one node.
+// Facts are what decisions read of one node. They share the memory of the object that they were read from.
 type Facts struct {
 	Node         core.Node
 	ControlPlane bool
+	// Excluded is set when somebody has excluded the node from all repairs, and Mislabelled when the label
+	// for that is there and empty, so that it is not known what was meant.
+	Excluded, Mislabelled bool
+	// Vouched is set when a person has confirmed that the node is healthy.
+	Vouched bool
+	// Upgrading is set while the node is to have another configuration than it has.
+	Upgrading bool
+	Deleting  bool
+	// Labels are for selectors. A change of other labels than those above changes no fact.
+	Labels   lean.Labels
+	Created  time.Time
+	Revision string
 }
 
-// FactsOf reads the facts of a node. They share its conditions.
-func FactsOf(n *lean.Node) Facts {
+// FactsOf reads the facts of a node.
+func FactsOf(n *lean.Node) Facts { return See(n).Facts() }
+
+// Sighting is a node as it was last seen. It keeps the object itself, which a cache keeps too, and in a
+// few bytes what its labels and annotations say. The zero Sighting is of no node, and has facts alone.
+type Sighting struct {
+	object *lean.Node
+	marks  marks
+}
+
+// marks are the facts that labels and annotations tell.
+type marks struct{ controlPlane, excluded, mislabelled, vouched, upgrading bool }
+
+// See takes a look at a node.
+func See(n *lean.Node) Sighting {
+	exclude, labelled := n.Labels.Lookup(excludeLabel)
+	desired := n.Annotations.Get(lean.DesiredConfigAnnotation)
+	return Sighting{object: n, marks: marks{
+		controlPlane: n.Labels.Has(controlPlaneLabel) || n.Labels.Has(masterLabel),
+		excluded:     exclude == "true",
+		mislabelled:  labelled && exclude == "",
+		vouched:      n.Annotations.Has(lean.ConfirmedHealthyAnnotation),
+		upgrading:    desired != "" && desired != n.Annotations.Get(lean.CurrentConfigAnnotation),
+	}}
+}
+
+// Facts gives the facts of the node that was seen, and none of no node.
+func (s Sighting) Facts() Facts {
+	n := s.object
+	if n == nil {
+		return Facts{}
+	}
 	return Facts{
 		Node:         core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: n.Conditions},
-		ControlPlane: n.Labels.Has(controlPlaneLabel) || n.Labels.Has(masterLabel),
+		ControlPlane: s.marks.controlPlane,
+		Excluded:     s.marks.excluded,
+		Mislabelled:  s.marks.mislabelled,
+		Vouched:      s.marks.vouched,
+		Upgrading:    s.marks.upgrading,
+		Deleting:     n.DeletionTimestamp != nil,
+		Labels:       n.Labels,
+		Created:      n.CreationTimestamp.Time,
+		Revision:     n.ResourceVersion,
 	}
+}
+
+// Name is the name of the node that was seen.
+func (s Sighting) Name() string { return s.object.Name }
+
+// Labels are those of the node that was seen.
+func (s Sighting) Labels() lean.Labels { return s.object.Labels }
+
+// Same tells whether two sightings can't lead to different decisions, as long as their labels don't
+// matter to a selector. It builds nothing, since nearly every event is a heartbeat.
+func (s Sighting) Same(other Sighting) bool {
+	a, b := s.object, other.object
+	if a == nil || b == nil {
+		return a == b
+	}
+	return s.marks == other.marks && a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		slices.EqualFunc(a.Conditions, b.Conditions, func(c, d core.Condition) bool {
+			return c.Type == d.Type && c.Status == d.Status && c.Since.Equal(d.Since)
+		})
 }
 
 // Store holds the facts of all nodes of a cluster. It is safe for concurrent use.
 type Store struct {
 	mu    sync.RWMutex
-	nodes map[string]Facts
+	nodes map[string]Sighting
 }
 
 // NewStore makes an empty store.
-func NewStore() *Store { return &Store{nodes: map[string]Facts{}} }
+func NewStore() *Store { return &Store{nodes: map[string]Sighting{}} }
 
 // Put takes in a node and tells whether that changed a fact.
 func (s *Store) Put(obj any) (bool, error) {
@@ -44,23 +117,14 @@ func (s *Store) Put(obj any) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("taking in a node: got %T", obj)
 	}
-	fresh := FactsOf(n)
+	fresh := See(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, known := s.nodes[n.Name]
-	// The fresh facts are kept even when they are the same, since the old ones hold on to the memory of
-	// a node that the cache has dropped.
+	old := s.nodes[n.Name]
+	// The fresh one is kept even when it is the same, since the old one holds on to the memory of a node
+	// that the cache has dropped.
 	s.nodes[n.Name] = fresh
-	return !known || !same(&old, &fresh), nil
-}
-
-// same tells whether facts can't lead to different decisions. It builds nothing, since nearly every
-// event is a heartbeat.
-func same(a, b *Facts) bool {
-	return a.ControlPlane == b.ControlPlane && a.Node.UID == b.Node.UID &&
-		slices.EqualFunc(a.Node.Conditions, b.Node.Conditions, func(c, d core.Condition) bool {
-			return c.Type == d.Type && c.Status == d.Status && c.Since.Equal(d.Since)
-		})
+	return !old.Same(fresh), nil
 }
 
 // Remove forgets a node.
@@ -76,7 +140,7 @@ func (s *Store) Lookup(yield func(find func(name string) (Facts, bool))) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	yield(func(name string) (Facts, bool) {
-		f, ok := s.nodes[name]
-		return f, ok
+		seen, ok := s.nodes[name]
+		return seen.Facts(), ok
 	})
 }

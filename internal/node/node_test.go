@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ func decoded(n *corev1.Node) *lean.Node {
 func aNode(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "1",
+			Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)),
 			Labels:        map[string]string{"kubernetes.io/hostname": name, "node-role.kubernetes.io/worker": ""},
 			Annotations:   map[string]string{"machine.openshift.io/machine": "machines/" + name},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat(" ", 2000))}},
@@ -72,12 +73,7 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, sin
 	}
 }
 
-func labelled(key string) func(*corev1.Node) {
-	return func(n *corev1.Node) {
-		n.Labels = maps.Clone(n.Labels)
-		n.Labels[key] = ""
-	}
-}
+func labelled(key string) func(*corev1.Node) { return label(key, "") }
 
 func heartbeat(n *corev1.Node) {
 	n.ResourceVersion += "0"
@@ -91,26 +87,44 @@ func TestFacts(t *testing.T) {
 		{Type: "MemoryPressure", Status: "False", Since: noon}, {Type: "DiskPressure", Status: "False", Since: noon},
 		{Type: "PIDPressure", Status: "False", Since: noon}, {Type: "Ready", Status: "True", Since: noon},
 	}
-	facts := func(controlPlane bool, more ...core.Condition) Facts {
-		return Facts{ControlPlane: controlPlane, Node: core.Node{
-			State: core.NodePresent, Name: "n", UID: "n-uid", Conditions: append(conditions[:4:4], more...),
-		}}
+	worker := Facts{
+		Node:    core.Node{State: core.NodePresent, Name: "n", UID: "n-uid", Conditions: conditions},
+		Created: noon.Add(-time.Hour), Revision: "1",
 	}
+	facts := func(change func(*Facts)) Facts {
+		f := worker
+		change(&f)
+		return f
+	}
+	with := func(c core.Condition) Facts {
+		return facts(func(f *Facts) { f.Node.Conditions = slices.Concat(conditions, []core.Condition{c}) })
+	}
+	controlPlane := facts(func(f *Facts) { f.ControlPlane = true })
+	upgrading := facts(func(f *Facts) { f.Upgrading = true })
 	cases := map[string]struct {
 		reason string
 		node   *corev1.Node
 		want   Facts
 	}{
-		"a worker":                {"conditions in their order", aNode("n"), facts(false)},
-		"a control-plane node":    {"by its label", aNode("n", labelled("node-role.kubernetes.io/control-plane")), facts(true)},
-		"a master":                {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), facts(true)},
-		"a node with both labels": {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), facts(true)},
+		"a worker":                   {"conditions in their order", aNode("n"), worker},
+		"a control-plane node":       {"by its label", aNode("n", labelled("node-role.kubernetes.io/control-plane")), controlPlane},
+		"a master":                   {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), controlPlane},
+		"a node with both labels":    {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), controlPlane},
+		"an excluded node":           {"", aNode("n", label(excludeLabel, "true")), facts(func(f *Facts) { f.Excluded = true })},
+		"a label that excludes none": {"only one value does", aNode("n", label(excludeLabel, "false")), worker},
+		"a label that says nothing":  {"what was meant is not known", aNode("n", labelled(excludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
+		"a node that is vouched for": {"whatever the value", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.Vouched = true })},
+		"a node with its config":     {"it has what it is to have", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "a")), worker},
+		"a node with another config": {"it is on its way", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
+		"a node without a config":    {"it is on its way", aNode("n", annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
+		"a node that was configured": {"nothing else is wanted", aNode("n", annotated(lean.CurrentConfigAnnotation, "a")), worker},
+		"a node that is leaving":     {"", aNode("n", leaving), facts(func(f *Facts) { f.Deleting = true })},
 		"a condition of others": {
 			"any condition may be a criterion", aNode("n", condition("Terminating", "True", noon)),
-			facts(false, core.Condition{Type: "Terminating", Status: "True", Since: noon}),
+			with(core.Condition{Type: "Terminating", Status: "True", Since: noon}),
 		},
 		"a condition without a time": {
-			"it is not known since when", aNode("n", condition("Odd", "True", time.Time{})), facts(false, core.Condition{Type: "Odd", Status: "True"}),
+			"it is not known since when", aNode("n", condition("Odd", "True", time.Time{})), with(core.Condition{Type: "Odd", Status: "True"}),
 		},
 		"a node of which nothing is known": {
 			"it is there", &corev1.Node{}, Facts{Node: core.Node{State: core.NodePresent}},
@@ -118,12 +132,35 @@ func TestFacts(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, FactsOf(decoded(tc.node))); diff != "" {
+			tc.want.Labels = lean.LabelsOf(tc.node.Labels)
+			if diff := cmp.Diff(tc.want, FactsOf(decoded(tc.node)), labelsByValue); diff != "" {
 				t.Errorf("%s\nfacts (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
+	if diff := cmp.Diff(Facts{}, Sighting{}.Facts()); diff != "" {
+		t.Errorf("of no node there are facts (-want +got):\n%s", diff)
+	}
 }
+
+// labelsByValue compares what labels say.
+var labelsByValue = cmp.Transformer("Map", lean.Labels.Map)
+
+func label(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Labels = maps.Clone(n.Labels)
+		n.Labels[key] = value
+	}
+}
+
+func annotated(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Annotations = maps.Clone(n.Annotations)
+		n.Annotations[key] = value
+	}
+}
+
+func leaving(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }
 
 func TestPutTellsWhetherAFactChanged(t *testing.T) {
 	cases := map[string]struct {
@@ -134,7 +171,13 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 		"the same again":          {"", aNode("n"), false},
 		"a heartbeat":             {"the kubelet lives, and nothing else", aNode("n", heartbeat), false},
 		"an image":                {"nobody reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
-		"a label":                 {"nobody reads this one", aNode("n", labelled("zone")), false},
+		"a label":                 {"it matters to selectors alone", aNode("n", labelled("zone")), false},
+		"an annotation":           {"nobody reads this one", aNode("n", annotated("a", "b")), false},
+		"an exclusion":            {"nobody may repair it", aNode("n", label(excludeLabel, "true")), true},
+		"an unclear exclusion":    {"somebody is to be told", aNode("n", labelled(excludeLabel)), true},
+		"a confirmation":          {"a person says that it is well", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "x")), true},
+		"an upgrade":              {"it begins", aNode("n", annotated(lean.DesiredConfigAnnotation, "x")), true},
+		"its end":                 {"it is being deleted", aNode("n", leaving), true},
 		"a taint":                 {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
 		"a reason of a condition": {"nobody reads reasons", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), false},
 		"the time in another zone": {
@@ -175,7 +218,7 @@ func wantFacts(t *testing.T, s *Store, name string, want Facts) {
 	t.Helper()
 	s.Lookup(func(find func(string) (Facts, bool)) {
 		got, found := find(name)
-		if diff := cmp.Diff(want, got); !found || diff != "" {
+		if diff := cmp.Diff(want, got, labelsByValue); !found || diff != "" {
 			t.Errorf("found %t; facts (-want +got):\n%s", found, diff)
 		}
 	})
@@ -212,8 +255,12 @@ func someNode() *rapid.Generator[*corev1.Node] {
 		n := &corev1.Node{}
 		n.Name, n.UID = "n", types.UID(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "uid"))
 		n.ResourceVersion = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "revision")
-		n.Labels = rapid.MapOfN(rapid.SampledFrom([]string{controlPlaneLabel, masterLabel, "zone"}), rapid.Just(""), 0, 2).Draw(t, "labels")
-		n.Annotations = rapid.MapOfN(rapid.Just("a"), rapid.Just("b"), 0, 1).Draw(t, "annotations")
+		n.Labels = rapid.MapOfN(rapid.SampledFrom([]string{controlPlaneLabel, masterLabel, excludeLabel, "zone"}), rapid.SampledFrom([]string{"", "true"}), 0, 2).Draw(t, "labels")
+		keys := rapid.SampledFrom([]string{"a", lean.ConfirmedHealthyAnnotation, lean.CurrentConfigAnnotation, lean.DesiredConfigAnnotation})
+		n.Annotations = rapid.MapOfN(keys, rapid.SampledFrom([]string{"", "b"}), 0, 3).Draw(t, "annotations")
+		if rapid.Bool().Draw(t, "leaving") {
+			leaving(n)
+		}
 		n.Status.Images = make([]corev1.ContainerImage, rapid.IntRange(0, 2).Draw(t, "images"))
 		for range rapid.IntRange(0, 3).Draw(t, "conditions") {
 			since := noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "since")) * time.Second)
@@ -228,7 +275,16 @@ func someNode() *rapid.Generator[*corev1.Node] {
 
 // readStock is the naive twin of FactsOf: it reads a whole node.
 func readStock(n *corev1.Node) Facts {
-	f := Facts{Node: core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)}}
+	exclude, labelled := n.Labels["remediation.medik8s.io/exclude-from-remediation"]
+	_, vouched := n.Annotations["remediation.medik8s.io/manually-confirmed-healthy"]
+	desired := n.Annotations["machineconfiguration.openshift.io/desiredConfig"]
+	f := Facts{
+		Node:     core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)},
+		Excluded: exclude == "true", Mislabelled: labelled && exclude == "", Vouched: vouched,
+		Upgrading: desired != "" && desired != n.Annotations["machineconfiguration.openshift.io/currentConfig"],
+		Deleting:  n.DeletionTimestamp != nil,
+		Labels:    lean.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
+	}
 	for _, c := range n.Status.Conditions {
 		f.Node.Conditions = append(f.Node.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
 	}
@@ -243,7 +299,7 @@ func readStock(n *corev1.Node) Facts {
 func TestDecodingLosesNoFact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := someNode().Draw(t, "node")
-		if diff := cmp.Diff(readStock(n), FactsOf(decoded(n))); diff != "" {
+		if diff := cmp.Diff(readStock(n), FactsOf(decoded(n)), labelsByValue); diff != "" {
 			t.Errorf("facts (-of the whole node +of the lean one):\n%s", diff)
 		}
 	})
@@ -259,7 +315,12 @@ func TestPutAgreesWithSame(t *testing.T) {
 		if err != nil {
 			t.Fatalf("taking in: %v", err)
 		}
-		if same := cmp.Equal(readStock(a), readStock(b)); changed == same {
+		of := func(n *corev1.Node) Facts {
+			f := readStock(n)
+			f.Labels, f.Revision = nil, "" // no decision follows from them alone
+			return f
+		}
+		if same := cmp.Equal(of(a), of(b)); changed == same {
 			t.Errorf("changed: %t, yet the facts are the same: %t", changed, same)
 		}
 	})

@@ -139,7 +139,7 @@ func (f *fleet) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, [
 		t := &f.targets[i]
 		*t = m.target
 		if facts, seen := find(m.node); m.node != "" && seen {
-			t.Node = facts.Node
+			t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
 			// A machine stays one of the control plane when its node is gone, and tells it no more.
 			m.target.ControlPlane = m.target.ControlPlane || facts.ControlPlane
 			t.ControlPlane = m.target.ControlPlane

@@ -238,6 +238,21 @@ func TestNodesAreJoined(t *testing.T) {
 	}
 }
 
+// TestMarksOfANodeAreItsMachines: what keeps a node from being repaired keeps its machine.
+func TestMarksOfANodeAreItsMachines(t *testing.T) {
+	f := newFleet()
+	f.putMachine(aMachine("m"))
+	for sentence, facts := range map[string]node.Facts{"excluded": {Excluded: true}, "upgrading": {Upgrading: true}, "neither": {Vouched: true}} {
+		_, targets := f.snapshot(these(map[string]node.Facts{"m-node": facts}))
+		if m := targets[0]; m.Excluded != facts.Excluded || m.Upgrading != facts.Upgrading || m.Vouched {
+			t.Errorf("its node is %s, and the machine is excluded: %t, upgrading: %t, vouched for: %t", sentence, m.Excluded, m.Upgrading, m.Vouched)
+		}
+	}
+	if _, targets := f.snapshot(none); targets[0].Excluded || targets[0].Upgrading {
+		t.Error("a node that is gone still marks its machine")
+	}
+}
+
 // TestSnapshotIsNobodysButItsTakers: what a pass writes over it is not there in the next.
 func TestSnapshotIsNobodysButItsTakers(t *testing.T) {
 	f := newFleet()
