@@ -5,6 +5,7 @@ package served
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 // Part is something that needs certain kinds to be served.
@@ -41,7 +44,8 @@ type Waker struct {
 	Informers cache.Informers
 	Log       logr.Logger
 	Parts     []Part
-	// Awake is called when a part has begun to watch and is in step.
+	// Awake is called when a part has begun to watch and is in step, and when a kind that a part needs
+	// is served no more.
 	Awake func()
 
 	// definitions are nil until they have been read.
@@ -60,6 +64,19 @@ func (w *Waker) Start(ctx context.Context) error {
 	}
 	parts.Wait()
 	return nil
+}
+
+// Served tells whether the cluster defines all of some kinds, given by the names of their definitions. It
+// is Unknown until the definitions have been read.
+func (w *Waker) Served(kinds []string) core.Tri {
+	definitions := w.definitions.Load()
+	switch {
+	case definitions == nil:
+		return core.Unknown
+	case definitions.have(kinds):
+		return core.Yes
+	}
+	return core.No
 }
 
 // NeedLeaderElection lets replicas that don't lead fill their caches too, so that the next leader
@@ -138,8 +155,12 @@ func (w *Waker) watchDefinitions(ctx context.Context) (*definitions, error) {
 		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { d.set(obj, true) },
-		DeleteFunc: func(obj any) { d.set(obj, false) },
+		AddFunc: func(obj any) { d.set(obj, true) },
+		DeleteFunc: func(obj any) {
+			if name, known := d.set(obj, false); known && w.needs(name) {
+				w.Awake() // whoever waited for that part waits no more
+			}
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to custom resource definitions: %w", err)
@@ -150,16 +171,23 @@ func (w *Waker) watchDefinitions(ctx context.Context) (*definitions, error) {
 	return d, nil
 }
 
-func (d *definitions) set(obj any, exists bool) {
+// needs tells whether any part needs a kind.
+func (w *Waker) needs(kind string) bool {
+	return slices.ContainsFunc(w.Parts, func(p Part) bool { return slices.Contains(p.Kinds, kind) })
+}
+
+// set takes in that a definition exists or does not, and gives its name.
+func (d *definitions) set(obj any, exists bool) (string, bool) {
 	name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
-		return
+		return "", false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.names[name] = exists
 	close(d.notify)
 	d.notify = make(chan struct{})
+	return name, true
 }
 
 func (d *definitions) have(names []string) bool {

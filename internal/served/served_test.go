@@ -17,6 +17,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 var (
@@ -156,17 +158,46 @@ func TestPartWakesWhenAllItsKindsAreThere(t *testing.T) {
 		m.defines("unrelated.example.org")
 		m.wantDid("nor is another", time.Hour)
 		m.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: things, Obj: definition(things)})
+		m.handler.OnDelete(definition("unrelated.example.org"))
+		m.handler.OnDelete("a word")
+		m.wantDid("what p needs has left, so nobody is to wait for p", 0, "awake")
 		m.defines(others)
 		m.wantDid("one that has left does not count", time.Hour)
 		m.defines(things)
 		m.wantDid("both are there, and it wakes at once", 0, "watch p", isUp, "awake")
 		m.handler.OnDelete(definition(things))
 		m.defines(things)
-		m.wantDid("once awake it stays so", time.Hour)
+		m.wantDid("once awake it stays so", time.Hour, "awake")
 		m.stop()
 		if want := (schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}); m.asked != want {
 			t.Errorf("it watches %s", m.asked)
 		}
+	})
+}
+
+// TestServed: what is not known yet is not taken for absent.
+func TestServed(t *testing.T) {
+	if got := (&Waker{}).Served([]string{things}); got != core.Unknown {
+		t.Errorf("before the definitions have been read, a kind is served: %s", got)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, nil)
+		served := func(sentence string, want core.Tri, kinds ...string) {
+			t.Helper()
+			if got := m.waker.Served(kinds); got != want {
+				t.Errorf("%s: %s, want %s", sentence, got, want)
+			}
+		}
+		served("none is defined", core.No, things)
+		m.defines(things)
+		served("it is defined", core.Yes, things)
+		served("all must be", core.No, things, others)
+		m.defines(others)
+		served("all are", core.Yes, things, others)
+		m.handler.OnDelete(definition(things))
+		served("one has left", core.No, things, others)
+		served("nothing is needed", core.Yes)
+		m.stop()
 	})
 }
 

@@ -26,7 +26,7 @@ import (
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
 var Kinds = []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Metrics.
+// Config is what a Client needs. Every field is required but Served and Metrics.
 type Config struct {
 	// Informers give what is watched.
 	Informers cache.Informers
@@ -38,6 +38,8 @@ type Config struct {
 	Now    func() time.Time
 	// Wake is called when something that decisions read has changed.
 	Wake func()
+	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
+	Served func() core.Tri
 	// Metrics may be nil, and then nothing is counted.
 	Metrics *Metrics
 }
@@ -128,10 +130,14 @@ func (c *Client) putNode(obj any) bool {
 	return changed && err == nil
 }
 
-// Observe gives the machines of the cluster and the health checks, from what has been watched.
+// Observe gives the machines of the cluster and the health checks, from what has been watched. While the
+// cluster does not serve them, there is nothing to observe.
 func (c *Client) Observe() (core.Observation, error) {
-	if !c.InStep() {
-		return core.Observation{}, nil
+	switch {
+	case c.Served != nil && c.Served() == core.No:
+		return core.Observation{Kind: machineKind, Observed: core.No}, nil
+	case !c.InStep():
+		return core.Observation{Kind: machineKind}, nil
 	}
 	o := core.Observation{Kind: machineKind, Observed: core.Yes}
 	c.nodes.Lookup(func(find func(string) (node.Facts, bool)) {

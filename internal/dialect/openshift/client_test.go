@@ -172,6 +172,32 @@ func TestWatching(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotServedIsNotAwaited, so that it keeps nobody else from being judged.
+func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
+	in, served := newInformers(), core.Unknown
+	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
+	observes := func(sentence string, want core.Tri) {
+		t.Helper()
+		if o, err := c.Observe(); err != nil || o.Observed != want || o.Kind != machineKind {
+			t.Errorf("%s, yet it observes %+v, %v; want %s", sentence, o, err, want)
+		}
+	}
+	observes("nobody knows yet what is served", core.Unknown)
+	served = core.No
+	observes("there is nothing to observe", core.No)
+	served = core.Yes
+	observes("it is served and nothing was taken in", core.Unknown)
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	for _, i := range in.informer {
+		i.synced = true
+	}
+	observes("all was taken in", core.Yes)
+	served = core.No
+	observes("it is served no more", core.No)
+}
+
 func TestWatchingIsTriedAgain(t *testing.T) {
 	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}}
 	for _, kind := range []string{"check", "machine", "node"} {
