@@ -36,6 +36,10 @@ const (
 	Refused
 	// Rehearsed: a dry run would have started a repair.
 	Rehearsed
+	// Escalated: a step of a repair was given up, and the next one is taken if there is one.
+	Escalated
+	// Relieved: a remediator was relieved, since its request was withdrawn.
+	Relieved
 )
 
 // String names the happening.
@@ -57,6 +61,10 @@ func (k HappeningKind) String() string {
 		return "refused"
 	case Rehearsed:
 		return "rehearsed"
+	case Escalated:
+		return "escalated"
+	case Relieved:
+		return "relieved"
 	}
 	return "unnamed"
 }

@@ -48,6 +48,10 @@ func lineOf(k core.HappeningKind) string {
 		return "unhealthy target is not repaired"
 	case core.Rehearsed:
 		return "dry run: a repair would begin"
+	case core.Escalated:
+		return "step of a repair is given up"
+	case core.Relieved:
+		return "request to a remediator is withdrawn"
 	case core.Begun, core.Refused:
 	}
 	return ""

@@ -58,6 +58,12 @@ func eventFor(h core.Happening) event {
 	case core.Rehearsed:
 		e.reason = "DryRun"
 		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a deletion would begin now: " + subject(h) + " unhealthy" + because(h)
+	case core.Escalated:
+		e.warning, e.reason = true, "RemediationGivenUp"
+		e.note = of + ": " + subject(h) + " still unhealthy, and a step of its remediation is given up" + because(h)
+	case core.Relieved:
+		e.reason = "RemediationRemoved"
+		e.note = of + ": " + subject(h) + " not to be remediated any more, and the request for that is withdrawn" + because(h)
 	}
 	return e
 }
