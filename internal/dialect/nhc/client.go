@@ -1,0 +1,280 @@
+package nhc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// Kinds are the resources without which this dialect sleeps, by the name of their definitions.
+var Kinds = []string{"nodehealthchecks.remediation.medik8s.io"} //nolint:gochecknoglobals // a constant list
+
+// Writer writes statuses, and takes annotations of nodes away.
+type Writer interface {
+	client.StatusClient
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+}
+
+// Config is what a Client needs. Every field is required but Served and Metrics.
+type Config struct {
+	// Informers give what is watched.
+	Informers cache.Informers
+	// Live reads from the API server itself.
+	Live   client.Reader
+	Writer Writer
+	Events events.EventRecorder
+	Now    func() time.Time
+	// Wake is called when something that decisions read has changed.
+	Wake func()
+	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
+	Served func() core.Tri
+	// Metrics may be nil, and then nothing is counted.
+	Metrics *Metrics
+}
+
+// Client is the dialect's thin side. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	fleet fleet
+	mu    sync.Mutex
+	// synced tell whether what is watched has been taken in; nil until watching began.
+	synced []toolscache.InformerSynced
+	// doubts are the nodes whose exclusion is unclear and which that was told of.
+	doubts doubts
+}
+
+// NewClient makes a client that watches nothing yet.
+func NewClient(c Config) *Client {
+	return &Client{Config: c, fleet: newFleet()}
+}
+
+// +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+
+// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
+// called again then. Once it has succeeded, calling it again does nothing.
+func (c *Client) Watch(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.synced != nil {
+		return nil
+	}
+	checks, err := c.Informers.GetInformer(ctx, healthCheckObject(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching health checks: %w", err)
+	}
+	nodes, err := c.Informers.GetInformer(ctx, &lean.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	return c.subscribe(map[cache.Informer]toolscache.ResourceEventHandler{
+		checks: c.handler(c.fleet.putCheck, c.fleet.dropCheck),
+		nodes:  c.handler(c.fleet.putNode, c.fleet.dropNode),
+	})
+}
+
+func healthCheckObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(healthCheckKind))
+	return u
+}
+
+func (c *Client) subscribe(handlers map[cache.Informer]toolscache.ResourceEventHandler) error {
+	var synced []toolscache.InformerSynced
+	for informer, handler := range handlers {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("subscribing to what is watched: %w", err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	c.synced = synced
+	return nil
+}
+
+// handler takes in what comes and goes, and wakes the engine only for what can change a decision.
+func (c *Client) handler(put func(any) bool, drop func(name string) bool) toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if put(obj) {
+			c.Wake()
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    take,
+		UpdateFunc: func(_, obj any) { take(obj) },
+		DeleteFunc: func(obj any) {
+			name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+			if err == nil && drop(name) {
+				c.Wake()
+			}
+		},
+	}
+}
+
+// Observe gives the health checks and the nodes that they select, from what has been watched. While the
+// cluster does not serve health checks of this kind, there is nothing to observe.
+func (c *Client) Observe() (core.Observation, error) {
+	switch {
+	case c.Served != nil && c.Served() == core.No:
+		return core.Observation{Kind: nodeKind, Observed: core.No}, nil
+	case !c.InStep():
+		return core.Observation{Kind: nodeKind}, nil
+	}
+	o := core.Observation{Kind: nodeKind, Observed: core.Yes}
+	o.Policies, o.Targets = c.fleet.snapshot()
+	return o, nil
+}
+
+// InStep tells whether what is watched has been taken in.
+func (c *Client) InStep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, done := range c.synced {
+		if !done() {
+			return false
+		}
+	}
+	return c.synced != nil
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
+
+// ReadNode reads a target from the API server itself. A node that has its name and is another one is as
+// good as none.
+func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
+	var n lean.Node
+	err := c.Live.Get(ctx, types.NamespacedName{Name: t.ID.Name}, &n)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(n.UID) != t.ID.UID:
+		return core.Node{State: core.NodeGone, Name: t.ID.Name}, nil
+	case err != nil:
+		return core.Node{}, fmt.Errorf("getting node %s: %w", t.ID.Name, err)
+	}
+	return node.FactsOf(&n).Node, nil
+}
+
+// parallelStatuses bounds how many statuses are written at a time.
+const parallelStatuses = 8
+
+// Record writes the statuses that have changed, and tells of what begins or ends with that.
+func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	var (
+		mu     sync.Mutex
+		failed = map[core.ID]error{}
+		group  errgroup.Group
+		now    = c.Now()
+	)
+	c.Metrics.found(reports, c.fleet.factsOf, now)
+	c.emit(c.doubts.news(reports, c.fleet.factsOf))
+	group.SetLimit(parallelStatuses)
+	for _, r := range reports {
+		last, known := c.fleet.recordOf(r.Policy.ID)
+		fresh, changed := statusOf(last.status, r, last.generation, now)
+		if !known || !changed {
+			continue
+		}
+		group.Go(func() error {
+			if err := c.writeStatus(ctx, r.Policy.ID, last, fresh); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[r.Policy.ID] = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return failed
+}
+
+// +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks/status,verbs=patch
+
+// writeStatus replaces the status as a whole, since what a merge does not name stays, such as a node that
+// is healthy again. It insists on the revision that the status was made from, which may hold what others
+// wrote.
+func (c *Client) writeStatus(ctx context.Context, id core.ID, last record, fresh v1alpha1.NodeHealthCheckStatus) error {
+	body, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": last.revision},
+		{"op": "add", "path": "/status", "value": fresh},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	u := healthCheckObject()
+	u.SetName(id.Name)
+	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, body))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("patching the status: %w", err)
+	}
+	c.fleet.wroteCheck(u)
+	c.emit(transitions(id, last.status, fresh))
+	return nil
+}
+
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Announce emits the events of what happened. They are written in the background.
+func (c *Client) Announce(happenings []core.Happening) {
+	for _, h := range happenings {
+		if e, told := eventFor(h); told {
+			c.emit([]event{e})
+		}
+	}
+}
+
+// emit names the node as what an event relates to: of events that differ in nothing else the recorder
+// would write the first one alone.
+func (c *Client) emit(events []event) {
+	for _, e := range events {
+		var related runtime.Object
+		if e.node.Name != "" {
+			related = &corev1.ObjectReference{APIVersion: "v1", Kind: nodeKind, Name: e.node.Name, UID: types.UID(e.node.UID)}
+		}
+		c.Events.Eventf(&corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: healthCheckKind, Name: e.about.Name, UID: types.UID(e.about.UID),
+		}, related, e.kind(), e.reason, e.action, "%s", e.noteWithin())
+	}
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
+
+// Unvouch takes a person's word that a node is healthy away from it. One that is gone, or is another node
+// of that name, is no error.
+func (c *Client) Unvouch(ctx context.Context, t core.Target) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": t.ID.UID, "annotations": map[string]any{v1alpha1.ConfirmedHealthyAnnotation: nil},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	n := &metav1.PartialObjectMetadata{}
+	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(nodeKind))
+	n.SetName(t.ID.Name)
+	err = c.Writer.Patch(ctx, n, client.RawPatch(types.MergePatchType, body))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+		return fmt.Errorf("taking the annotation %s away from node %s: %w", v1alpha1.ConfirmedHealthyAnnotation, t.ID.Name, err)
+	}
+	return nil
+}

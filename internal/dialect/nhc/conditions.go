@@ -1,0 +1,165 @@
+package nhc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// The reasons of RemediationAllowed that are not those of Disabled.
+const (
+	allowedReason          = "Allowed"
+	pausedReason           = "Paused"
+	tooManyUnhealthyReason = "TooManyUnhealthy"
+	stormCooldownReason    = "StormCooldown"
+)
+
+// conditionsOf gives our conditions as they should be, without their times.
+func conditionsOf(old []metav1.Condition, r *core.PolicyReport) []metav1.Condition {
+	return append(stormConditions(old, r), disabled(&r.Policy), remediationAllowed(r))
+}
+
+// disabled is True while the health check can't be followed, or a template can't be used (reference
+// medik8s 1.3).
+func disabled(p *core.Policy) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.DisabledCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.EnabledReason}
+	if p.Problem != "" {
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.InvalidSpecReason
+		c.Message = "Nothing is remediated, since this health check can't be followed: " + p.Problem
+		return c
+	}
+	var problems []string
+	for i := range p.Ladder {
+		s := &p.Ladder[i]
+		switch {
+		case s.Problem == "":
+			continue
+		case len(problems) > 0:
+		case s.Missing:
+			c.Reason = v1alpha1.TemplateNotFoundReason
+		default:
+			c.Reason = v1alpha1.TemplateInvalidReason
+		}
+		problems = append(problems, s.Problem)
+	}
+	if len(problems) > 0 {
+		c.Status = metav1.ConditionTrue
+		c.Message = within(mostSaid, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
+	}
+	return c
+}
+
+// stormConditions tell of a storm and of the cooldown after it, for a health check that has a cooldown, and
+// from its first storm on (reference medik8s 2.7). A health check that can't be followed has no limit to
+// compare with, so nothing is known of storms.
+func stormConditions(old []metav1.Condition, r *core.PolicyReport) []metav1.Condition {
+	was := meta.FindStatusCondition(old, v1alpha1.StormActiveCondition)
+	if r.Policy.Problem != "" {
+		return slices.DeleteFunc(slices.Clone(old), func(c metav1.Condition) bool {
+			return c.Type != v1alpha1.StormActiveCondition && c.Type != v1alpha1.StormCooldownCondition
+		})
+	}
+	cooling := r.Tally.CoolingDown
+	active := cooling || (!r.Tally.Permitted && r.Tally.Unhealthy() > 0)
+	if !r.Policy.FixedCooldown || (was == nil && !active) {
+		return nil
+	}
+	storm := metav1.Condition{
+		Type: v1alpha1.StormActiveCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.HealthyNodeThresholdReason,
+		Message: "Remediation is not held back by a storm",
+	}
+	cooldown := metav1.Condition{
+		Type: v1alpha1.StormCooldownCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.HealthyNodeThresholdReason,
+		Message: "No cooldown is under way",
+	}
+	if active {
+		storm.Status = metav1.ConditionTrue
+		storm.Message = "Too many nodes were unhealthy at the same time, so no remediation begins until enough are healthy and spec.stormCooldownDuration is over"
+	}
+	if cooling {
+		cooldown.Status = metav1.ConditionTrue
+		cooldown.Message = "Enough nodes are healthy again; remediation resumes when spec.stormCooldownDuration is over"
+	}
+	return []metav1.Condition{storm, cooldown}
+}
+
+// remediationAllowed says whether remediation may begin, and why not; or who is not healthy, and what
+// becomes of them.
+func remediationAllowed(r *core.PolicyReport) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.RemediationAllowedCondition, Status: metav1.ConditionFalse}
+	d := disabled(&r.Policy)
+	switch {
+	case d.Status == metav1.ConditionTrue:
+		c.Reason, c.Message = d.Reason, d.Message
+	case r.Policy.Paused:
+		c.Reason = pausedReason
+		c.Message = "No remediation begins while spec.pauseRequests has entries; remove them to go on"
+	case !r.Tally.Permitted:
+		c.Reason = tooManyUnhealthyReason
+		c.Message = fmt.Sprintf("No remediation begins, since more nodes are not healthy than maxUnhealthy or minHealthy allows, "+
+			"which points to a fault that they share; it resumes when enough are healthy again (observed: %d, unhealthy: %d, at most: %d)",
+			r.Tally.Total, r.Tally.Unhealthy(), r.Tally.MostUnhealthy)
+	case r.Tally.CoolingDown:
+		c.Reason = stormCooldownReason
+		c.Message = "Remediation was stopped until just now; it resumes when those that recover have had time to do so (spec.stormCooldownDuration)"
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, concerns(r)
+	}
+	return c
+}
+
+// concerns says who is not healthy and what becomes of them; it is empty when all is well.
+func concerns(r *core.PolicyReport) string {
+	if len(r.Concerns) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, c := range r.Concerns {
+		parts = append(parts, c.Target.Name+" "+c.Text)
+	}
+	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%d of %d nodes are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, strings.Join(parts, "; "))
+}
+
+// mostSaid bounds what a condition says of templates, of which there may be any number.
+const mostSaid = 2048
+
+func within(most int, text string) string {
+	if len(text) <= most {
+		return text
+	}
+	return legible.Cut(text, most-len("…")) + "…"
+}
+
+// withConditions replaces our conditions, keeps those of others, and sorts all by type. The transition time
+// is renewed when the status differs, and only then.
+func withConditions(old, ours []metav1.Condition, generation int64, now time.Time) []metav1.Condition {
+	fresh := slices.DeleteFunc(slices.Clone(old), func(c metav1.Condition) bool { return isOurs(c.Type) })
+	for _, c := range ours {
+		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
+		if was := meta.FindStatusCondition(old, c.Type); was != nil && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+		fresh = append(fresh, c)
+	}
+	slices.SortStableFunc(fresh, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return fresh
+}
+
+func isOurs(condition string) bool {
+	switch condition {
+	case v1alpha1.DisabledCondition, v1alpha1.StormActiveCondition, v1alpha1.StormCooldownCondition, v1alpha1.RemediationAllowedCondition:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,198 @@
+package nhc
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// event is one event to emit about a health check, with the reasons of today's operator where it has one
+// (reference medik8s 1.5).
+type event struct {
+	about core.ID
+	// node is the one that it is about too, or the first of several; the zero ID when it is about none.
+	node    core.ID
+	warning bool
+	reason  string
+	action  string
+	note    string
+}
+
+const (
+	remediateAction   = "Remediate"
+	healthCheckAction = "HealthCheck"
+	skippedReason     = "RemediationSkipped"
+	// notePrefix begins every note, as those of today's operator.
+	notePrefix = "[remediation] "
+)
+
+// eventFor renders a happening. It is false for what the status tells: its transitions have events.
+func eventFor(h core.Happening) (event, bool) {
+	e := event{about: h.Policy, node: h.Target, action: remediateAction, reason: skippedReason}
+	if len(h.Targets) > 0 {
+		e.node = h.Targets[0]
+	}
+	switch h.Kind {
+	case core.Misconfigured:
+		return event{}, false
+	case core.Suspected:
+		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
+		e.note = subject(h) + " not healthy" + because(h)
+	case core.Unreadable:
+		e.warning, e.reason, e.action = true, "NodeUnreadable", healthCheckAction
+		e.note = subject(h) + " left alone" + because(h)
+	case core.Restricted:
+		e.warning = true
+		e.note = "no remediation begins: " + h.Text
+	case core.Held:
+		e.warning = isWarning(h.Gate)
+		if h.Gate == core.LadderExhausted {
+			e.reason = "NoTemplateLeft"
+		}
+		e.note = subject(h) + " unhealthy and not remediated" + because(h)
+	case core.Begun:
+		e.reason = "RemediationCreated"
+		e.note = subject(h) + " to be remediated" + because(h)
+	case core.Refused:
+		e.warning, e.reason = true, "RemediationFailed"
+		e.note = subject(h) + " not remediated yet, since the API server refused that; it is tried again after a pause" + because(h)
+	case core.Rehearsed:
+		e.reason = "DryRun"
+		e.note = "were it not for the annotation " + v1alpha1.DryRunAnnotation + ", remediation would begin now: " + subject(h) + " unhealthy" + because(h)
+	case core.Escalated:
+		e.warning, e.reason = true, "RemediationGivenUp"
+		e.note = subject(h) + " still unhealthy, and a step of its remediation is given up" + because(h)
+	case core.Relieved:
+		e.reason = "RemediationRemoved"
+		e.note = subject(h) + " not to be remediated any more, and the request for that is withdrawn" + because(h)
+	}
+	return e, true
+}
+
+// isWarning tells whether somebody should look at why a gate holds. The other gates open by themselves, or
+// somebody has shut them on purpose.
+func isWarning(g core.Gate) bool {
+	switch g {
+	case core.PolicyPaused, core.ClusterUpgrading, core.TargetUpgrading, core.InFlightLimit, core.BackingOff,
+		core.AttemptPause, core.Unconfirmed:
+		return false
+	case core.PolicyInvalid, core.TooManyUnhealthy, core.StormCooldown, core.NoRemedy, core.NoOwner, core.QuorumUnknown,
+		core.ControlPlaneBusy, core.QuorumLost, core.Excluded, core.LeaseHeld, core.TemplateUnusable, core.RequestsUnseen,
+		core.LadderExhausted:
+	}
+	return true
+}
+
+// subject names who it is about, up to the verb.
+func subject(h core.Happening) string {
+	if n := len(h.Targets); n > 0 {
+		return fmt.Sprintf("%d nodes (%s) are", n, namesOf(h.Targets))
+	}
+	return "node " + h.Target.Name + " is"
+}
+
+// because gives the reason, which for several nodes is that of the first.
+func because(h core.Happening) string {
+	if len(h.Targets) > 0 {
+		return "; of the first, " + h.Text
+	}
+	return ": " + h.Text
+}
+
+// mostNames are as many as a person reads.
+const mostNames = 10
+
+func namesOf(targets []core.ID) string {
+	var names []string
+	for _, t := range targets[:min(len(targets), mostNames)] {
+		names = append(names, t.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(targets) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// transitions gives the events of what begins or ends with a new status.
+func transitions(id core.ID, old, fresh v1alpha1.NodeHealthCheckStatus) []event {
+	var told []event
+	tell := func(warning bool, reason, note string) {
+		told = append(told, event{about: id, warning: warning, reason: reason, action: healthCheckAction, note: note})
+	}
+	is := func(s *v1alpha1.NodeHealthCheckStatus, condition string) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, condition)
+	}
+	was, now := meta.FindStatusCondition(old.Conditions, v1alpha1.DisabledCondition), meta.FindStatusCondition(fresh.Conditions, v1alpha1.DisabledCondition)
+	enabled := !is(&fresh, v1alpha1.DisabledCondition)
+	switch {
+	case enabled && (was == nil || is(&old, v1alpha1.DisabledCondition)):
+		tell(false, "Enabled", "nodes are checked, and remediated when they are unhealthy")
+	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message):
+		tell(true, "Disabled", now.Reason+": "+now.Message)
+	}
+	if fresh.Phase == v1alpha1.PhasePaused && old.Phase != v1alpha1.PhasePaused {
+		tell(false, skippedReason, "no remediation begins while spec.pauseRequests has entries; remove them to go on")
+	}
+	storm, stormBefore := is(&fresh, v1alpha1.StormActiveCondition), is(&old, v1alpha1.StormActiveCondition)
+	switch {
+	case storm && !stormBefore:
+		tell(true, "StormRecoveryStarted", "too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over")
+	case !storm && stormBefore:
+		tell(false, "StormRecoveryEnded", "the storm is over, and remediation resumes")
+	}
+	if is(&fresh, v1alpha1.StormCooldownCondition) && !is(&old, v1alpha1.StormCooldownCondition) {
+		tell(true, "StormRecoveryCooldownStarted", "enough nodes are healthy again; remediation resumes when the cooldown is over")
+	}
+	return told
+}
+
+// doubts are the unhealthy nodes of which it was told that their exclusion is unclear, by health check. It
+// is not safe for concurrent use. Losing it repeats an event.
+type doubts map[doubt]bool
+
+type doubt struct{ check, node string }
+
+// news gives the events of doubts that have arisen since the last pass.
+func (d *doubts) news(reports []core.PolicyReport, find func(name string) (node.Facts, bool)) []event {
+	var told []event
+	now := doubts{}
+	for i := range reports {
+		r := &reports[i]
+		for j := range r.Cases {
+			t := r.Cases[j].Target
+			if n, known := find(t.Name); !known || !n.Mislabelled || n.Node.UID != t.UID {
+				continue
+			}
+			at := doubt{check: r.Policy.ID.UID, node: t.UID}
+			now[at] = true
+			if !(*d)[at] {
+				told = append(told, event{
+					about: r.Policy.ID, node: t, warning: true, reason: "InvalidNodeLabel", action: healthCheckAction,
+					note: "node " + t.Name + " has the label " + v1alpha1.ExcludeLabel + " without a value, which does not exclude it; give the value \"true\", or remove the label",
+				})
+			}
+		}
+	}
+	*d = now
+	return told
+}
+
+// longestNote is what the API server takes.
+const longestNote = 1024
+
+// noteWithin gives the note with its prefix, cut to what the API server takes.
+func (e event) noteWithin() string { return within(longestNote, notePrefix+e.note) }
+
+func (e event) kind() string {
+	if e.warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}

@@ -1,0 +1,219 @@
+package nhc
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+const nodeKind = "Node"
+
+// fleet holds the health checks of a cluster as translated and its nodes as seen, and knows which selects
+// which. It is safe for concurrent use.
+type fleet struct {
+	mu *sync.Mutex
+	// checks and nodes are by name. roster has all nodes in the order of that.
+	checks map[string]*listed
+	nodes  map[string]*seat
+	roster []*seat
+	// arranged is false when the members of the health checks are to be numbered anew.
+	arranged bool
+	// selected are the nodes that some health check selects, in the order of the roster. targets are the
+	// same as of the last snapshot, to be filled again for the next.
+	selected []*seat
+	targets  []core.Target
+}
+
+// listed is a health check with the generation of what was read, and of what the last snapshot showed: that
+// is the one which a decision has observed.
+type listed struct {
+	*healthCheck
+
+	generation, shown int64
+}
+
+func newFleet() fleet {
+	return fleet{mu: &sync.Mutex{}, checks: map[string]*listed{}, nodes: map[string]*seat{}}
+}
+
+// putCheck takes in a health check and tells whether that can change a decision.
+func (f *fleet) putCheck(obj any) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	if u.GetDeletionTimestamp() != nil {
+		return f.dropCheck(u.GetName())
+	}
+	fresh := readCheck(u)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.takeCheck(u.GetName(), fresh)
+}
+
+func readCheck(u *unstructured.Unstructured) *listed {
+	return &listed{healthCheck: readHealthCheck(u), generation: u.GetGeneration()}
+}
+
+// wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the
+// meantime, and would not tell that again.
+func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
+	fresh := readCheck(u)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old := f.checks[u.GetName()]; old != nil && old.policy.ID == fresh.policy.ID {
+		f.takeCheck(u.GetName(), fresh)
+	}
+}
+
+func (f *fleet) takeCheck(name string, fresh *listed) bool {
+	old := f.checks[name]
+	known := old != nil && old.policy.ID == fresh.policy.ID
+	if known && olderRevision(fresh.revision, old.revision) {
+		return false
+	}
+	f.checks[name] = fresh
+	if known {
+		fresh.shown = old.shown
+	}
+	if old == nil || old.selector.String() != fresh.selector.String() {
+		f.enrol(name, fresh)
+		return true
+	}
+	fresh.members = old.members
+	return !reflect.DeepEqual(old.policy, fresh.policy)
+}
+
+// olderRevision compares resource versions, which are numbers that grow; others are never older.
+func olderRevision(a, b string) bool {
+	m, err1 := strconv.ParseUint(a, 10, 64)
+	n, err2 := strconv.ParseUint(b, 10, 64)
+	return err1 == nil && err2 == nil && m < n
+}
+
+// dropCheck forgets a health check and tells whether there was one.
+func (f *fleet) dropCheck(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.checks[name] == nil {
+		return false
+	}
+	delete(f.checks, name)
+	f.dismiss(name)
+	return true
+}
+
+// putNode takes in a node and tells whether that can change a decision. Nearly every time it is a
+// heartbeat and can't.
+func (f *fleet) putNode(obj any) bool {
+	n, ok := obj.(*lean.Node)
+	if !ok {
+		return false
+	}
+	fresh := node.See(n)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.nodes[n.Name]
+	if s == nil {
+		s = &seat{seen: fresh}
+		f.nodes[n.Name] = s
+		f.list(s)
+		return f.assign(s)
+	}
+	// What was seen before is let go of, and the name with it: they hold on to the memory of a node that
+	// the cache has dropped.
+	f.nodes[n.Name] = s
+	old := s.seen
+	s.seen = fresh
+	moved := !old.Labels().Equal(fresh.Labels()) && f.assign(s)
+	return moved || (len(s.selectedBy) > 0 && !old.Same(fresh))
+}
+
+// dropNode forgets a node and tells whether a health check selected it.
+func (f *fleet) dropNode(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.nodes[name]
+	if s == nil {
+		return false
+	}
+	delete(f.nodes, name)
+	f.strike(name)
+	if len(s.selectedBy) == 0 {
+		return false
+	}
+	f.arranged = false
+	return true
+}
+
+// snapshot gives all health checks, and the nodes that any of them selects. The slice of targets is the
+// fleet's own: it is good until the next snapshot.
+func (f *fleet) snapshot() ([]core.Policy, []core.Target) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.arranged {
+		f.arrange()
+	}
+	for i, s := range f.selected {
+		facts := s.seen.Facts()
+		fill(&f.targets[i], &facts)
+	}
+	policies := make([]core.Policy, 0, len(f.checks))
+	for _, name := range slices.Sorted(maps.Keys(f.checks)) {
+		c := f.checks[name]
+		c.shown = c.generation
+		p := c.policy
+		p.Members = c.members
+		policies = append(policies, p)
+	}
+	return policies, f.targets
+}
+
+// fill makes a target of a node alone, in the place of what was there. Nobody would replace such a node.
+func fill(t *core.Target, n *node.Facts) {
+	*t = core.Target{}
+	t.ID.Kind, t.ID.Name, t.ID.UID = nodeKind, n.Node.Name, n.Node.UID
+	t.Created, t.Revision = n.Created, n.Revision
+	t.ControlPlane, t.Deleting = n.ControlPlane, n.Deleting
+	t.Node = n.Node
+	t.Excluded, t.Vouched, t.Upgrading = n.Excluded, n.Vouched, n.Upgrading
+}
+
+// record is the status of a health check as last seen or written, the revision of that, and the
+// generation of the specification that the last snapshot showed.
+type record struct {
+	status     v1alpha1.NodeHealthCheckStatus
+	revision   string
+	generation int64
+}
+
+// recordOf gives the record of a health check, and false when it is gone.
+func (f *fleet) recordOf(id core.ID) (record, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.checks[id.Name]
+	if c == nil || c.policy.ID.UID != id.UID {
+		return record{}, false
+	}
+	return record{status: c.status, revision: c.revision, generation: c.shown}, true
+}
+
+// factsOf gives the facts of a node by its name, and false when there is no such node.
+func (f *fleet) factsOf(name string) (node.Facts, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.nodes[name]
+	if s == nil {
+		return node.Facts{}, false
+	}
+	return s.seen.Facts(), true
+}

@@ -1,0 +1,364 @@
+package nhc
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// selectedIn gives the names of the members of each policy, and those of all targets under "".
+func selectedIn(policies []core.Policy, targets []core.Target) map[string][]string {
+	members := map[string][]string{"": {}}
+	for i := range targets {
+		members[""] = append(members[""], targets[i].ID.Name)
+	}
+	for _, p := range policies {
+		members[p.ID.Name] = []string{}
+		for _, i := range p.Members {
+			members[p.ID.Name] = append(members[p.ID.Name], targets[i].ID.Name)
+		}
+	}
+	return members
+}
+
+// TestMembershipFollowsWhatChanges: whatever comes, goes or changes. Only nodes that are selected are targets.
+func TestMembershipFollowsWhatChanges(t *testing.T) {
+	type members = map[string][]string
+	steps := []struct {
+		sentence string
+		change   func(*fleet)
+		want     members
+	}{
+		{"a node comes", func(f *fleet) { f.putNode(seen("a")) }, members{"": {}}},
+		{"a health check comes", func(f *fleet) { f.putCheck(posted(t, "w", "1", selectsWorkers)) }, members{"": {"a"}, "w": {"a"}}},
+		{"a node comes that it does not select", func(f *fleet) { f.putNode(seen("m", tagged("role", "master"))) }, members{"": {"a"}, "w": {"a"}}},
+		{"one comes that sorts before the others", func(f *fleet) { f.putNode(seen("Z")) }, members{"": {"Z", "a"}, "w": {"Z", "a"}}},
+		{"a node is relabelled", func(f *fleet) { f.putNode(seen("a", tagged("role", "master"))) }, members{"": {"Z"}, "w": {"Z"}}},
+		{"another selector", func(f *fleet) { f.putCheck(posted(t, "w", "2", selectsMasters)) }, members{"": {"a", "m"}, "w": {"a", "m"}}},
+		{"a second health check", func(f *fleet) { f.putCheck(posted(t, "all", "3", selectsAll)) }, members{"": {"Z", "a", "m"}, "w": {"a", "m"}, "all": {"Z", "a", "m"}}},
+		{"a node goes", func(f *fleet) { f.dropNode("a") }, members{"": {"Z", "m"}, "w": {"m"}, "all": {"Z", "m"}}},
+		{"a node that never was goes", func(f *fleet) { f.dropNode("x") }, members{"": {"Z", "m"}, "w": {"m"}, "all": {"Z", "m"}}},
+		{"a node comes back", func(f *fleet) { f.putNode(seen("a")) }, members{"": {"Z", "a", "m"}, "w": {"m"}, "all": {"Z", "a", "m"}}},
+		{"a health check goes", func(f *fleet) { f.dropCheck("all") }, members{"": {"m"}, "w": {"m"}}},
+		{"one that never was goes", func(f *fleet) { f.dropCheck("x") }, members{"": {"m"}, "w": {"m"}}},
+		{"the other is being deleted", func(f *fleet) { f.putCheck(leavingSoon(posted(t, "w", "4", selectsMasters))) }, members{"": {}}},
+	}
+	f := newFleet()
+	for _, s := range steps {
+		s.change(&f)
+		if diff := cmp.Diff(s.want, selectedIn(f.snapshot())); diff != "" {
+			t.Errorf("after this: %s, members are (-want +got):\n%s", s.sentence, diff)
+		}
+	}
+	if len(f.roster) != 3 || len(f.nodes) != 3 {
+		t.Errorf("%d places and %d nodes are kept of 3", len(f.roster), len(f.nodes))
+	}
+}
+
+func TestPutNodeTellsWhetherADecisionCanChange(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		put    any
+		want   bool
+	}{
+		"a heartbeat":              {"it lives, and nothing else", seen("a", beating), false},
+		"a label of others":        {"nobody selects by it", seen("a", tagged("zone", "z")), false},
+		"an annotation of others":  {"nobody reads it", seen("a", noted("a", "b")), false},
+		"a status":                 {"", seen("a", notReady), true},
+		"a label that unselects":   {"it has left", seen("a", tagged("role", "none")), true},
+		"a label that reselects":   {"another health check has it", seen("a", tagged("role", "master")), true},
+		"a namesake":               {"it is another node", seen("a", renamed("other")), true},
+		"an exclusion":             {"", seen("a", tagged(v1alpha1.ExcludeLabel, "true")), true},
+		"a confirmation":           {"", seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "")), true},
+		"an upgrade":               {"", seen("a", noted(lean.DesiredConfigAnnotation, "b")), true},
+		"its end":                  {"", seen("a", departing), true},
+		"another node":             {"it is selected", seen("b"), true},
+		"a node nobody selects":    {"nobody asks about it", seen("b", tagged("role", "none")), false},
+		"what nobody selects ails": {"nobody asks about it", seen("stray", tagged("role", "none"), notReady), false},
+		"what is selected now":     {"a health check has it", seen("stray"), true},
+		"something else":           {"", posted(t, "w", "1", selectsWorkers), false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			f := newFleet()
+			f.putCheck(posted(t, "w", "1", selectsWorkers))
+			f.putCheck(posted(t, "m", "1", selectsMasters))
+			f.putNode(seen("a"))
+			f.putNode(seen("stray", tagged("role", "none")))
+			if got := f.putNode(tc.put); got != tc.want {
+				t.Errorf("it can change a decision: %t, want %t. %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestDroppingTellsWhetherADecisionCanChange(t *testing.T) {
+	f := newFleet()
+	f.putCheck(posted(t, "w", "1", selectsWorkers))
+	f.putNode(seen("a"))
+	f.putNode(seen("stray", tagged("role", "none")))
+	for sentence, tc := range map[string]struct{ got, want bool }{
+		"a node that is selected":       {f.dropNode("a"), true},
+		"a node that nobody selects":    {f.dropNode("stray"), false},
+		"a node that never was":         {f.dropNode("x"), false},
+		"a health check":                {f.dropCheck("w"), true},
+		"a health check that never was": {f.dropCheck("x"), false},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("the end of %s can change a decision: %t, want %t", sentence, tc.got, tc.want)
+		}
+	}
+}
+
+func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
+	recreated := posted(t, "w", "9", selectsWorkers)
+	recreated.SetUID("another-uid")
+	counted := posted(t, "w", "6", selectsWorkers)
+	counted.Object["status"] = map[string]any{"observedNodes": int64(3)}
+	cases := map[string]struct {
+		reason string
+		put    any
+		want   bool
+	}{
+		"the same again":     {"nothing has changed", posted(t, "w", "5", selectsWorkers), false},
+		"a revision more":    {"metadata that nobody reads", posted(t, "w", "6", selectsWorkers), false},
+		"its status":         {"numbers decide nothing", counted, false},
+		"a pause":            {"it holds remediation back", posted(t, "w", "6", pausedWorkers), true},
+		"another selector":   {"it has other members", posted(t, "w", "6", selectsMasters), true},
+		"another one":        {"it has never been seen", posted(t, "other", "6", selectsWorkers), true},
+		"a namesake":         {"it is another health check", recreated, true},
+		"its end":            {"nobody asks for anything any more", leavingSoon(posted(t, "w", "6", selectsWorkers)), true},
+		"the end of another": {"nobody knew it", leavingSoon(posted(t, "other", "6", selectsWorkers)), false},
+		"an older revision":  {"a late word does not count", posted(t, "w", "4", selectsMasters), false},
+		"something else":     {"", seen("a"), false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			f := newFleet()
+			if !f.putCheck(posted(t, "w", "5", selectsWorkers)) {
+				t.Error("a health check that is new changes nothing")
+			}
+			if got := f.putCheck(tc.put); got != tc.want {
+				t.Errorf("it can change a decision: %t, want %t. %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestTargetIsANodeAlone(t *testing.T) {
+	ready := core.Condition{Type: "Ready", Status: "True", Since: before(time.Hour)}
+	plain := core.Target{
+		ID: nodeID("a"), Created: before(24 * time.Hour), Revision: "7",
+		Node: core.Node{State: core.NodePresent, Name: "a", UID: "a-uid", Conditions: []core.Condition{ready}},
+	}
+	cases := map[string]struct {
+		node   *lean.Node
+		change func(*core.Target)
+	}{
+		"a worker":             {seen("a"), func(*core.Target) {}},
+		"a control-plane node": {seen("a", tagged("node-role.kubernetes.io/master", "")), func(t *core.Target) { t.ControlPlane = true }},
+		"one that is leaving":  {seen("a", departing), func(t *core.Target) { t.Deleting = true }},
+		"an excluded one":      {seen("a", tagged(v1alpha1.ExcludeLabel, "true")), func(t *core.Target) { t.Excluded = true }},
+		"one vouched for":      {seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "x")), func(t *core.Target) { t.Vouched = true }},
+		"one in an upgrade":    {seen("a", noted(lean.DesiredConfigAnnotation, "x")), func(t *core.Target) { t.Upgrading = true }},
+		"its newest revision":  {seen("a", beating), func(t *core.Target) { t.Revision = "8" }},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			f := newFleet()
+			f.putCheck(posted(t, "w", "1", selectsAll))
+			f.putNode(seen("a"))
+			f.putNode(tc.node)
+			want := plain
+			tc.change(&want)
+			_, targets := f.snapshot()
+			if diff := cmp.Diff([]core.Target{want}, targets); diff != "" {
+				t.Errorf("targets (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSnapshotsAreApart: what a pass writes over one is not there in the next.
+func TestSnapshotsAreApart(t *testing.T) {
+	f := newFleet()
+	f.putNode(seen("a"))
+	f.putCheck(posted(t, "w", "1", selectsWorkers))
+	policies, targets := f.snapshot()
+	targets[0].Deleting, policies[0].Paused = true, true
+	again, nodes := f.snapshot()
+	if nodes[0].Deleting || again[0].Paused {
+		t.Error("a change of one snapshot shows in the next")
+	}
+}
+
+// TestNewestNodeIsKept: a fleet that went on pointing into the first of a thousand heartbeats would keep a
+// second copy of every node alive.
+func TestNewestNodeIsKept(t *testing.T) {
+	f := newFleet()
+	f.putCheck(posted(t, "w", "1", selectsWorkers))
+	f.putNode(seen("a"))
+	newest := seen("a", beating)
+	if f.putNode(newest) {
+		t.Fatal("a heartbeat changes a decision")
+	}
+	if _, targets := f.snapshot(); &targets[0].Node.Conditions[0] != &newest.Conditions[0] {
+		t.Error("the conditions are those of a node that is no longer cached")
+	}
+}
+
+// TestGenerationIsThatOfTheSnapshot: a specification that came after it has not been observed.
+func TestGenerationIsThatOfTheSnapshot(t *testing.T) {
+	f := newFleet()
+	generation := func(sentence string, want int64) {
+		t.Helper()
+		if r, known := f.recordOf(checkID("w")); !known || r.generation != want {
+			t.Errorf("%s: generation %d, known: %t; want %d", sentence, r.generation, known, want)
+		}
+	}
+	f.putCheck(posted(t, "w", "1", selectsWorkers))
+	generation("nothing has been observed", 0)
+	f.snapshot()
+	generation("a snapshot was taken", 3)
+	edited := posted(t, "w", "2", pausedWorkers)
+	edited.SetGeneration(4)
+	f.putCheck(edited)
+	generation("it has been edited since", 3)
+	f.snapshot()
+	generation("another was taken", 4)
+	if _, known := f.recordOf(core.ID{Kind: "NodeHealthCheck", Name: "w", UID: "another"}); known {
+		t.Error("a namesake has its record")
+	}
+}
+
+// TestRosterAgreesWithMatchingAnew draws changes, and compares members with those that a naive match finds.
+func TestRosterAgreesWithMatchingAnew(t *testing.T) {
+	specs := map[string]labels.Selector{
+		selectsWorkers: labels.SelectorFromSet(labels.Set{"role": "worker"}),
+		selectsMasters: labels.SelectorFromSet(labels.Set{"role": "master"}),
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		f := newFleet()
+		roles, checks := map[string]string{}, map[string]string{}
+		name := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+		for revision := range rapid.IntRange(1, 30).Draw(rt, "changes") {
+			n := name.Draw(rt, "name")
+			switch rapid.IntRange(0, 4).Draw(rt, "change") {
+			case 0, 1:
+				roles[n] = rapid.SampledFrom([]string{"worker", "master", "none"}).Draw(rt, "role")
+				f.putNode(seen(n, tagged("role", roles[n])))
+			case 2:
+				delete(roles, n)
+				f.dropNode(n)
+			case 3:
+				checks[n] = rapid.SampledFrom([]string{selectsWorkers, selectsMasters}).Draw(rt, "spec")
+				f.putCheck(posted(t, n, fmt.Sprint(revision+1), checks[n]))
+			case 4:
+				delete(checks, n)
+				f.dropCheck(n)
+			}
+			if rapid.Bool().Draw(rt, "look") {
+				f.snapshot()
+			}
+		}
+		want := map[string][]string{"": {}}
+		for check := range checks {
+			want[check] = []string{}
+		}
+		for _, n := range []string{"a", "b", "c", "d"} {
+			selected := false
+			for check, spec := range checks {
+				if role, exists := roles[n]; exists && specs[spec].Matches(labels.Set{"role": role}) {
+					want[check] = append(want[check], n)
+					selected = true
+				}
+			}
+			if selected {
+				want[""] = append(want[""], n)
+			}
+		}
+		if diff := cmp.Diff(want, selectedIn(f.snapshot())); diff != "" {
+			rt.Errorf("members (-matched anew +got):\n%s", diff)
+		}
+	})
+}
+
+func TestFactsOfANode(t *testing.T) {
+	f := newFleet()
+	f.putNode(seen("a"))
+	if facts, known := f.factsOf("a"); !known || facts.Node.UID != "a-uid" {
+		t.Errorf("known: %t, facts: %+v", known, facts)
+	}
+	if facts, known := f.factsOf("b"); known || facts.Node.State != core.NodeUnseen {
+		t.Errorf("of no node there are facts: %+v", facts)
+	}
+}
+
+// TestLabelsHaveOneName: the dialect and those who read nodes mean the same.
+func TestLabelsHaveOneName(t *testing.T) {
+	if lean.ConfirmedHealthyAnnotation != v1alpha1.ConfirmedHealthyAnnotation {
+		t.Errorf("a person's word is read from %s", lean.ConfirmedHealthyAnnotation)
+	}
+	if !node.FactsOf(seen("a", tagged(v1alpha1.ExcludeLabel, "true"))).Excluded {
+		t.Errorf("the label %s excludes nobody", v1alpha1.ExcludeLabel)
+	}
+}
+
+// crowd is a fleet of many nodes in no order, all of them selected.
+func crowd(tb testing.TB, size int) *fleet {
+	tb.Helper()
+	f := newFleet()
+	c := &listed{healthCheck: &healthCheck{selector: labels.SelectorFromSet(labels.Set{"role": "worker"})}}
+	c.policy.ID = checkID("w")
+	f.takeCheck("w", c)
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(size) { //nolint:gosec // an order, no secret
+		f.putNode(seen(fmt.Sprintf("n-%06d", i), tagged("kubernetes.io/hostname", fmt.Sprint(i))))
+	}
+	f.snapshot()
+	return &f
+}
+
+// TestHeartbeatCostsNothing: nearly every event is one.
+func TestHeartbeatCostsNothing(t *testing.T) {
+	f := crowd(t, 100)
+	n := seen("n-000077", tagged("kubernetes.io/hostname", "77"), beating)
+	changed := false
+	if got := testing.AllocsPerRun(100, func() { changed = f.putNode(n) || changed }); got > 0 || changed {
+		t.Errorf("a heartbeat allocates %.0f times; a decision can change: %t", got, changed)
+	}
+}
+
+// TestSnapshotCostsTheSameWhateverTheNumber of nodes: targets are filled anew, not made.
+func TestSnapshotCostsTheSameWhateverTheNumber(t *testing.T) {
+	f := crowd(t, 1000)
+	if got := testing.AllocsPerRun(10, func() { f.snapshot() }); got > 10 {
+		t.Errorf("a snapshot of 1000 nodes allocates %.0f times", got)
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	f := crowd(b, 50_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.snapshot()
+	}
+}
+
+func BenchmarkHeartbeat(b *testing.B) {
+	f := crowd(b, 5_000)
+	n := seen("n-000077", tagged("kubernetes.io/hostname", "77"), beating)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.putNode(n)
+	}
+}

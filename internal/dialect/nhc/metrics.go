@@ -1,0 +1,146 @@
+package nhc
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// oldAfter is the age from which a remediation counts as old (reference medik8s 2.15).
+const oldAfter = 48 * time.Hour
+
+// Metrics are the series of today's operator (reference medik8s 2.15), so that dashboards and alerts go on
+// working. Series end with the remediation or the node that they are about. A nil *Metrics counts nothing.
+type Metrics struct {
+	ongoing, old *prometheus.Desc
+	durations    *prometheus.HistogramVec
+
+	mu sync.Mutex
+	// requests are those that stand, by UID. aged are, by node, how many have grown old.
+	requests map[string]asked
+	aged     map[string]float64
+	// observed are the series of durations.
+	observed map[series]bool
+}
+
+// series is how a remediation is labelled: by its node, not by its own name.
+type series struct{ node, namespace, kind string }
+
+// asked is a request that stands.
+type asked struct {
+	series
+
+	policy  string
+	created time.Time
+	aged    bool
+}
+
+// NewMetrics makes metrics that count nothing yet.
+func NewMetrics() *Metrics {
+	labels := []string{"name", "namespace", "remediation"}
+	return &Metrics{
+		ongoing: prometheus.NewDesc("nodehealthcheck_ongoing_remediation", "1 while a node has a remediation of this kind.", labels, nil),
+		old:     prometheus.NewDesc("nodehealthcheck_old_remediation_cr", "Remediations of a node that were there for 48 hours.", []string{"name", "namespace"}, nil),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "nodehealthcheck_unhealthy_node_duration_seconds",
+			Help:    "How long remediations of a node were there until it was healthy again.",
+			Buckets: []float64{30, 60, 120, 180, 240, 300, 600, 1200, 2400, 3600},
+		}, labels),
+		requests: map[string]asked{}, aged: map[string]float64{}, observed: map[series]bool{},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	out <- m.ongoing
+	out <- m.old
+	m.durations.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	standing := map[series]bool{}
+	for _, a := range m.requests {
+		standing[a.series] = true
+	}
+	for s := range standing {
+		out <- prometheus.MustNewConstMetric(m.ongoing, prometheus.GaugeValue, 1, s.node, s.namespace, s.kind)
+	}
+	for name, n := range m.aged {
+		out <- prometheus.MustNewConstMetric(m.old, prometheus.CounterValue, n, name, "")
+	}
+	m.durations.Collect(out)
+}
+
+// found takes in what one pass found for all health checks.
+func (m *Metrics) found(reports []core.PolicyReport, find func(name string) (node.Facts, bool), now time.Time) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, well := m.requests, map[string]func(node string) bool{}
+	m.requests = map[string]asked{}
+	for i := range reports {
+		m.take(&reports[i], before, now)
+		well[reports[i].Policy.ID.UID] = recoveredIn(&reports[i])
+	}
+	for uid, a := range before {
+		_, stands := m.requests[uid]
+		_, exists := find(a.node)
+		// What ends with its node or its health check, or before the node is healthy, is no recovery.
+		if !stands && exists && well[a.policy] != nil && well[a.policy](a.node) {
+			m.durations.WithLabelValues(a.node, a.namespace, a.kind).Observe(now.Sub(a.created).Seconds())
+			m.observed[a.series] = true
+		}
+	}
+	m.endSeries(find)
+}
+
+// recoveredIn tells of nodes whether they are not found unhealthy.
+func recoveredIn(r *core.PolicyReport) func(node string) bool {
+	return func(name string) bool {
+		return !slices.ContainsFunc(r.Cases, func(c core.Case) bool { return c.Target.Name == name && c.Health == core.Unhealthy })
+	}
+}
+
+// take takes in the requests of one health check, and counts those that have grown old, once each.
+func (m *Metrics) take(r *core.PolicyReport, before map[string]asked, now time.Time) {
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		for j := range c.Requests {
+			q := &c.Requests[j]
+			a := asked{
+				series: series{node: c.Target.Name, namespace: q.ID.Namespace, kind: q.ID.Kind},
+				policy: r.Policy.ID.UID, created: q.Created, aged: before[q.ID.UID].aged,
+			}
+			if !a.aged && now.Sub(q.Created) >= oldAfter {
+				a.aged = true
+				m.aged[c.Target.Name]++
+			}
+			m.requests[q.ID.UID] = a
+		}
+	}
+}
+
+// endSeries ends the series of nodes that are gone.
+func (m *Metrics) endSeries(find func(name string) (node.Facts, bool)) {
+	for s := range m.observed {
+		if _, exists := find(s.node); !exists {
+			m.durations.DeleteLabelValues(s.node, s.namespace, s.kind)
+			delete(m.observed, s)
+		}
+	}
+	for name := range m.aged {
+		if _, exists := find(name); !exists {
+			delete(m.aged, name)
+		}
+	}
+}
