@@ -122,35 +122,54 @@ func namesOf(targets []core.ID) string {
 
 // transitions gives the events of what begins or ends with a new status.
 func transitions(id core.ID, old, fresh v1alpha1.NodeHealthCheckStatus) []event {
-	var told []event
-	tell := func(warning bool, reason, note string) {
-		told = append(told, event{about: id, warning: warning, reason: reason, action: healthCheckAction, note: note})
-	}
-	is := func(s *v1alpha1.NodeHealthCheckStatus, condition string) bool {
-		return meta.IsStatusConditionTrue(s.Conditions, condition)
-	}
-	was, now := meta.FindStatusCondition(old.Conditions, v1alpha1.DisabledCondition), meta.FindStatusCondition(fresh.Conditions, v1alpha1.DisabledCondition)
-	enabled := !is(&fresh, v1alpha1.DisabledCondition)
-	switch {
-	case enabled && (was == nil || is(&old, v1alpha1.DisabledCondition)):
-		tell(false, "Enabled", "nodes are checked, and remediated when they are unhealthy")
-	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message):
-		tell(true, "Disabled", now.Reason+": "+now.Message)
-	}
-	if fresh.Phase == v1alpha1.PhasePaused && old.Phase != v1alpha1.PhasePaused {
-		tell(false, skippedReason, "no remediation begins while spec.pauseRequests has entries; remove them to go on")
-	}
-	storm, stormBefore := is(&fresh, v1alpha1.StormActiveCondition), is(&old, v1alpha1.StormActiveCondition)
-	switch {
-	case storm && !stormBefore:
-		tell(true, "StormRecoveryStarted", "too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over")
-	case !storm && stormBefore:
-		tell(false, "StormRecoveryEnded", "the storm is over, and remediation resumes")
-	}
-	if is(&fresh, v1alpha1.StormCooldownCondition) && !is(&old, v1alpha1.StormCooldownCondition) {
-		tell(true, "StormRecoveryCooldownStarted", "enough nodes are healthy again; remediation resumes when the cooldown is over")
+	told := append(enabling(&old, &fresh), storming(&old, &fresh)...)
+	for i := range told {
+		told[i].about, told[i].action = id, healthCheckAction
 	}
 	return told
+}
+
+// enabling tells when a health check is enabled, disabled or disabled for another reason, or paused.
+func enabling(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
+	var told []event
+	was, now := meta.FindStatusCondition(old.Conditions, v1alpha1.DisabledCondition), meta.FindStatusCondition(fresh.Conditions, v1alpha1.DisabledCondition)
+	enabled := !holds(fresh, v1alpha1.DisabledCondition)
+	switch {
+	case enabled && (was == nil || holds(old, v1alpha1.DisabledCondition)):
+		told = append(told, event{reason: "Enabled", note: "nodes are checked, and remediated when they are unhealthy"})
+	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message):
+		told = append(told, event{warning: true, reason: "Disabled", note: now.Reason + ": " + now.Message})
+	}
+	if fresh.Phase == v1alpha1.PhasePaused && old.Phase != v1alpha1.PhasePaused {
+		told = append(told, event{reason: skippedReason, note: "no remediation begins while spec.pauseRequests has entries; remove them to go on"})
+	}
+	return told
+}
+
+// storming tells when a storm begins, calms down and ends.
+func storming(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
+	var told []event
+	storm, before := holds(fresh, v1alpha1.StormActiveCondition), holds(old, v1alpha1.StormActiveCondition)
+	switch {
+	case storm && !before:
+		told = append(told, event{
+			warning: true, reason: "StormRecoveryStarted",
+			note: "too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over",
+		})
+	case !storm && before:
+		told = append(told, event{reason: "StormRecoveryEnded", note: "the storm is over, and remediation resumes"})
+	}
+	if holds(fresh, v1alpha1.StormCooldownCondition) && !holds(old, v1alpha1.StormCooldownCondition) {
+		told = append(told, event{
+			warning: true, reason: "StormRecoveryCooldownStarted",
+			note: "enough nodes are healthy again; remediation resumes when the cooldown is over",
+		})
+	}
+	return told
+}
+
+func holds(s *v1alpha1.NodeHealthCheckStatus, condition string) bool {
+	return meta.IsStatusConditionTrue(s.Conditions, condition)
 }
 
 // doubts are the unhealthy nodes of which it was told that their exclusion is unclear, by health check. It

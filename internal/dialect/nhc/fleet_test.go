@@ -321,7 +321,7 @@ func crowd(tb testing.TB, size int) *fleet {
 	c := &listed{healthCheck: &healthCheck{selector: labels.SelectorFromSet(labels.Set{"role": "worker"})}}
 	c.policy.ID = checkID("w")
 	f.takeCheck("w", c)
-	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(size) { //nolint:gosec // an order, no secret
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(size) {
 		f.putNode(seen(fmt.Sprintf("n-%06d", i), tagged("kubernetes.io/hostname", fmt.Sprint(i))))
 	}
 	f.snapshot()

@@ -1,0 +1,523 @@
+package nhc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+var (
+	errDown     = errors.New("the API server is down")
+	anything    = schema.GroupResource{Resource: "any"}
+	errNotFound = apierrors.NewNotFound(anything, "it")
+	errConflict = apierrors.NewConflict(anything, "it", errors.New("it has changed"))
+)
+
+// informers are caches that are filled by hand, one for each kind that is watched.
+type informers struct {
+	cache.Informers
+
+	refuse   map[string]error
+	informer map[string]*informer
+}
+
+type informer struct {
+	cache.Informer
+
+	refuse  error
+	synced  bool
+	handler toolscache.ResourceEventHandler
+	asked   int
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+
+	of *informer
+}
+
+func (r registration) HasSynced() bool { return r.of.synced }
+
+func newInformers() *informers {
+	return &informers{refuse: map[string]error{}, informer: map[string]*informer{"check": {}, "node": {}}}
+}
+
+func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	kind := map[string]string{"*unstructured.Unstructured": "check", "*lean.Node": "node"}[fmt.Sprintf("%T", obj)]
+	i.informer[kind].asked++
+	if err := i.refuse[kind]; err != nil {
+		return nil, err
+	}
+	return i.informer[kind], nil
+}
+
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.handler = h
+	return registration{of: i}, i.refuse
+}
+
+// getter answers a live read.
+type getter func(name string, into client.Object) error
+
+func (g getter) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	return g(key.Name, obj)
+}
+
+func (getter) List(context.Context, client.ObjectList, ...client.ListOption) error { return errDown }
+
+// patcher answers a write, of a status or of an object.
+type patcher func(obj client.Object, kind types.PatchType, body []byte) error
+
+func (p patcher) Status() client.SubResourceWriter { return statusPatcher{patch: p} }
+
+func (p patcher) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	return p(obj, patch.Type(), data)
+}
+
+type statusPatcher struct {
+	client.SubResourceWriter
+
+	patch patcher
+}
+
+func (p statusPatcher) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return p.patch.Patch(ctx, obj, patch)
+}
+
+// recorder keeps events as lines.
+type recorder func(line string)
+
+func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	name := func(o runtime.Object) string {
+		ref, ok := o.(*corev1.ObjectReference)
+		if !ok {
+			return "-"
+		}
+		return strings.TrimPrefix(ref.APIVersion+" "+ref.Kind+" "+ref.Namespace+"/"+ref.Name+" "+string(ref.UID), " ")
+	}
+	r(strings.Join([]string{kind, reason, action, name(regarding), name(related), fmt.Sprintf(note, args...)}, "|"))
+}
+
+func TestWatching(t *testing.T) {
+	woken := 0
+	in := newInformers()
+	c := NewClient(Config{Informers: in, Wake: func() { woken++ }})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	for _, kind := range []string{"check", "node"} {
+		if o, _ := c.Observe(); o.Observed != core.Unknown || o.Kind != "Node" || c.InStep() {
+			t.Errorf("it is in step before every %s has been taken in", kind)
+		}
+		in.informer[kind].synced = true
+	}
+	checks, nodes := in.informer["check"].handler, in.informer["node"].handler
+	wakes := func(sentence string, want int, events ...func()) {
+		t.Helper()
+		woken = 0
+		for _, event := range events {
+			event()
+		}
+		if woken != want {
+			t.Errorf("%s woke the engine %d times, want %d", sentence, woken, want)
+		}
+	}
+	stray := seen("stray", tagged("role", "none"))
+	wakes("two that are new", 2,
+		func() { checks.OnAdd(posted(t, "w", "1", selectsWorkers), true) },
+		func() { nodes.OnAdd(seen("a"), true) })
+	wakes("what changes nothing", 0,
+		func() { checks.OnUpdate(nil, posted(t, "w", "2", selectsWorkers)) },
+		func() { nodes.OnUpdate(nil, seen("a", beating)) },
+		func() { nodes.OnAdd(stray, false) })
+	o, err := c.Observe()
+	if err != nil || o.Observed != core.Yes || o.Kind != "Node" || len(o.Policies) != 1 || len(o.Targets) != 1 || o.Targets[0].ID != nodeID("a") {
+		t.Errorf("it observes %+v, %v", o, err)
+	}
+	wakes("what leaves, also what was seen leave late", 2,
+		func() { checks.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "w"}) },
+		func() { checks.OnAdd(posted(t, "w", "3", selectsWorkers), false) })
+	wakes("a node that leaves", 1, func() { nodes.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "a"}) })
+	wakes("what nobody selects leaves, and what no watch delivers", 0,
+		func() { nodes.OnDelete(stray) }, func() { checks.OnAdd("a word", false) },
+		func() { nodes.OnAdd("a word", false) }, func() { nodes.OnDelete("a word") })
+	if o, _ := c.Observe(); len(o.Targets) > 0 {
+		t.Errorf("what has left is still there: %+v", o)
+	}
+}
+
+func TestWatchingIsTriedAgain(t *testing.T) {
+	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"}}
+	for _, kind := range []string{"check", "node"} {
+		t.Run(kind, func(t *testing.T) {
+			in := newInformers()
+			in.refuse[kind] = unserved
+			c := NewClient(Config{Informers: in, Wake: func() {}})
+			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.InStep() {
+				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.InStep())
+			}
+			delete(in.refuse, kind)
+			in.informer[kind].refuse = errDown
+			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
+				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.InStep())
+			}
+			in.informer[kind].refuse = nil
+			if err := c.Watch(t.Context()); err != nil {
+				t.Fatalf("watching: %v", err)
+			}
+			asked := in.informer["node"].asked
+			if err := c.Watch(t.Context()); err != nil || in.informer["node"].asked != asked {
+				t.Errorf("watching once more begins anew: %v", err)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotServedIsNotAwaited, so that it keeps nobody else from being judged.
+func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
+	in, served := newInformers(), core.Unknown
+	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
+	observes := func(sentence string, want core.Tri) {
+		t.Helper()
+		if o, err := c.Observe(); err != nil || o.Observed != want || o.Kind != "Node" {
+			t.Errorf("%s, yet it observes %+v, %v; want %s", sentence, o, err, want)
+		}
+	}
+	observes("nobody knows yet what is served", core.Unknown)
+	served = core.No
+	observes("there is nothing to observe", core.No)
+	served = core.Yes
+	observes("it is served and nothing was taken in", core.Unknown)
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	for _, i := range in.informer {
+		i.synced = true
+	}
+	observes("all was taken in", core.Yes)
+	served = core.No
+	observes("it is served no more", core.No)
+}
+
+func TestLiveReadOfANode(t *testing.T) {
+	is := func(uid string) getter {
+		return func(name string, into client.Object) error {
+			n := into.(*lean.Node)
+			n.Name, n.UID, n.Conditions = name, types.UID(uid), []core.Condition{{Type: "Ready", Status: "True", Since: dawn}}
+			return nil
+		}
+	}
+	fails := func(err error) getter { return func(string, client.Object) error { return err } }
+	cases := map[string]struct {
+		reason string
+		live   getter
+		want   core.Node
+		fails  bool
+	}{
+		"the node is there": {"", is("a-uid"), core.Node{
+			State: core.NodePresent, Name: "a", UID: "a-uid", Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: dawn}},
+		}, false},
+		"it is not":       {"an ordinary answer", fails(errNotFound), core.Node{State: core.NodeGone, Name: "a"}, false},
+		"it is another":   {"the one that was judged is gone", is("other"), core.Node{State: core.NodeGone, Name: "a"}, false},
+		"no answer":       {"nothing is known", fails(errDown), core.Node{}, true},
+		"a forbidden one": {"nothing is known", fails(apierrors.NewForbidden(anything, "a", errDown)), core.Node{}, true},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := NewClient(Config{Live: tc.live}).ReadNode(t.Context(), core.Target{ID: nodeID("a")})
+			if (err != nil) != tc.fails {
+				t.Errorf("the error is %v, want one: %t. %s", err, tc.fails, tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("node (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// desk is a client that knows some health checks, with the statuses that it writes and the events that it emits.
+type desk struct {
+	*Client
+
+	mu      sync.Mutex
+	written map[string][]map[string]any
+	events  []string
+}
+
+func newDesk(t *testing.T, answer func(d *desk, u *unstructured.Unstructured) error, names ...string) *desk {
+	t.Helper()
+	d := &desk{written: map[string][]map[string]any{}}
+	d.Client = NewClient(Config{
+		Now:  func() time.Time { return dawn },
+		Wake: func() { t.Error("a status write woke the engine") },
+		Events: recorder(func(line string) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.events = append(d.events, line)
+		}),
+		Writer: patcher(func(obj client.Object, kind types.PatchType, data []byte) error {
+			var body []map[string]any
+			if err := json.Unmarshal(data, &body); err != nil || kind != types.JSONPatchType {
+				t.Errorf("the patch %s is a %s: %v", data, kind, err)
+			}
+			d.mu.Lock()
+			d.written[obj.GetName()] = body
+			d.mu.Unlock()
+			return answer(d, obj.(*unstructured.Unstructured))
+		}),
+	})
+	for _, name := range names {
+		d.fleet.putCheck(posted(t, name, "5", selectsWorkers))
+	}
+	return d
+}
+
+// store answers a write as an API server does that stores it.
+func (d *desk) store(u *unstructured.Unstructured) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name := u.GetName()
+	u.Object = map[string]any{
+		"metadata": map[string]any{"name": name, "uid": name + "-uid", "resourceVersion": "6", "generation": int64(3)},
+		"spec": map[string]any{
+			"selector":            map[string]any{"matchLabels": map[string]any{"role": "worker"}},
+			"remediationTemplate": map[string]any{"apiVersion": "t/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"},
+		},
+		"status": d.written[name][1]["value"],
+	}
+	return nil
+}
+
+func (d *desk) reports(changes ...func(*core.PolicyReport)) []core.PolicyReport {
+	policies, _ := d.fleet.snapshot()
+	reports := make([]core.PolicyReport, 0, len(policies))
+	for _, p := range policies {
+		r := core.PolicyReport{Policy: p, Tally: core.Tally{Total: 3, Healthy: 3, MostUnhealthy: 1, Permitted: true}}
+		for _, change := range changes {
+			change(&r)
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+func TestRecordWritesWhatHasChanged(t *testing.T) {
+	d := newDesk(t, (*desk).store, "a", "b")
+	if failed := d.Record(t.Context(), d.reports()); len(failed) > 0 {
+		t.Fatalf("recording failed: %v", failed)
+	}
+	condition := func(kind, status, reason string) map[string]any {
+		return map[string]any{
+			"type": kind, "status": status, "reason": reason, "message": "",
+			"lastTransitionTime": "2026-08-03T06:00:00Z", "observedGeneration": 3.0,
+		}
+	}
+	body := []map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": "5"},
+		{"op": "add", "path": "/status", "value": map[string]any{
+			"observedNodes": 3.0, "healthyNodes": 3.0, "phase": "Enabled", "reason": "No node is under remediation",
+			"lastUpdateTime": "2026-08-03T06:00:00Z",
+			"conditions": []any{
+				condition("Disabled", "False", "NodeHealthCheckEnabled"), condition("RemediationAllowed", "True", "Allowed"),
+			},
+		}},
+	}
+	if diff := cmp.Diff(map[string][]map[string]any{"a": body, "b": body}, d.written); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+	if len(d.events) != 2 || !strings.HasPrefix(d.events[0], "Normal|Enabled|") {
+		t.Errorf("events: %v", d.events)
+	}
+	clear(d.written)
+	d.events = nil
+	if failed := d.Record(t.Context(), d.reports()); len(failed)+len(d.written)+len(d.events) > 0 {
+		t.Errorf("nothing has changed, yet %v was written and %v told; failed: %v", d.written, d.events, failed)
+	}
+	d.Record(t.Context(), d.reports(func(r *core.PolicyReport) { r.Tally.Healthy = 2 }))
+	if len(d.written) != 2 || len(d.events) > 0 {
+		t.Errorf("one node fewer is healthy, yet %v was written and %v told", d.written, d.events)
+	}
+}
+
+func TestRecordTellsWhatFailed(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		answer error
+		fails  bool
+	}{
+		"the API server is down":        {"nothing may start for its members", errDown, true},
+		"somebody has changed it":       {"what others wrote would be lost", errConflict, true},
+		"it is there no more":           {"nobody waits for its status", errNotFound, false},
+		"somebody else's status is due": {"the other one was written", nil, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+				if u.GetName() == "a" && tc.answer != nil {
+					return tc.answer
+				}
+				return d.store(u)
+			}, "a", "b")
+			failed := d.Record(t.Context(), d.reports())
+			if err := failed[checkID("a")]; (err != nil) != tc.fails || (tc.fails && (len(failed) != 1 || !errors.Is(err, tc.answer))) {
+				t.Errorf("%s, yet it tells %v", tc.reason, failed)
+			}
+			if len(d.written) != 2 {
+				t.Errorf("one failure kept the other from being written: %v", d.written)
+			}
+			if told := len(d.events); (told == 2) != (tc.answer == nil) {
+				t.Errorf("what was not written was told of: %v", d.events)
+			}
+		})
+	}
+}
+
+func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
+	d := newDesk(t, (*desk).store, "a")
+	reports := d.reports()
+	reports[0].Policy.ID.UID = "another-uid"
+	if failed := d.Record(t.Context(), reports); len(failed)+len(d.written) > 0 {
+		t.Errorf("the status of a health check that is gone was written: %v, %v", d.written, failed)
+	}
+}
+
+// TestAnswerToAWriteBringsNothingBack: when the watch has told of a health check's end before the answer to
+// the last write of its status is read, that answer must not bring it back for ever.
+func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
+	endings := map[string]func(d *desk){
+		"it was deleted": func(d *desk) { d.fleet.dropCheck("a") },
+		"a namesake came": func(d *desk) {
+			u := posted(t, "a", "7", selectsMasters)
+			u.SetUID("another-uid")
+			d.fleet.putCheck(u)
+		},
+	}
+	for sentence, end := range endings {
+		t.Run(sentence, func(t *testing.T) {
+			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+				end(d)
+				return d.store(u)
+			}, "a")
+			d.Record(t.Context(), d.reports())
+			policies, _ := d.fleet.snapshot()
+			for i := range policies {
+				if policies[i].ID.UID == "a-uid" {
+					t.Errorf("the health check is back: %+v", policies[i].ID)
+				}
+			}
+		})
+	}
+}
+
+// TestUnclearExclusionIsToldOnce, for as long as it lasts.
+func TestUnclearExclusionIsToldOnce(t *testing.T) {
+	d := newDesk(t, (*desk).store, "w")
+	unclear := seen("a", tagged(v1alpha1.ExcludeLabel, ""))
+	d.fleet.putNode(unclear)
+	ill := func(r *core.PolicyReport) {
+		r.Cases = []core.Case{{Target: nodeID("a"), Health: core.Unhealthy}}
+	}
+	tells := func(sentence string, want int) {
+		t.Helper()
+		told := 0
+		for _, e := range d.events {
+			if strings.Contains(e, "|InvalidNodeLabel|") {
+				told++
+			}
+		}
+		d.events = nil
+		if told != want {
+			t.Errorf("%s: told %d times, want %d", sentence, told, want)
+		}
+	}
+	d.Record(t.Context(), d.reports())
+	tells("the node is healthy", 0)
+	d.Record(t.Context(), d.reports(ill))
+	tells("it is unhealthy", 1)
+	d.Record(t.Context(), d.reports(ill))
+	tells("it still is", 0)
+	d.fleet.putNode(seen("a"))
+	d.Record(t.Context(), d.reports(ill))
+	tells("the label is gone", 0)
+	d.fleet.putNode(unclear)
+	d.Record(t.Context(), d.reports(ill))
+	tells("it is back", 1)
+	d.fleet.putNode(seen("a", tagged(v1alpha1.ExcludeLabel, ""), renamed("other")))
+	d.Record(t.Context(), d.reports(ill))
+	tells("it is on a namesake", 0)
+}
+
+func TestAnnounceEmitsEvents(t *testing.T) {
+	var lines []string
+	c := NewClient(Config{Events: recorder(func(line string) { lines = append(lines, line) })})
+	c.Announce([]core.Happening{
+		{Kind: core.Begun, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "100% sure"},
+		{Kind: core.Restricted, Policy: checkID("w"), Text: "why"},
+		{Kind: core.Misconfigured, Policy: checkID("w"), Text: "why"},
+	})
+	of := "remediation.medik8s.io/v1alpha1 NodeHealthCheck /w w-uid"
+	want := []string{
+		"Normal|RemediationCreated|Remediate|" + of + "|v1 Node /a a-uid|[remediation] node a is to be remediated: 100% sure",
+		"Warning|RemediationSkipped|Remediate|" + of + "|-|[remediation] no remediation begins: why",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnvouch(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		answer error
+		fails  bool
+	}{
+		"it is taken away":       {"", nil, false},
+		"the node is gone":       {"so is the annotation", errNotFound, false},
+		"the node is another":    {"it has a word of its own", errConflict, false},
+		"it is refused as such":  {"a UID can't be changed", apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "a", nil), false},
+		"the API server is down": {"it is to be tried again", errDown, true},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var got string
+			c := NewClient(Config{Writer: patcher(func(obj client.Object, kind types.PatchType, body []byte) error {
+				gvk := obj.GetObjectKind().GroupVersionKind()
+				got = fmt.Sprintf("%s %s %s %s", gvk.GroupVersion(), gvk.Kind, obj.GetName(), kind) + " " + string(body)
+				return tc.answer
+			})})
+			err := c.Unvouch(t.Context(), core.Target{ID: nodeID("a")})
+			if (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
+				t.Errorf("the error is %v, want one: %t. %s", err, tc.fails, tc.reason)
+			}
+			want := `v1 Node a application/merge-patch+json {"metadata":{"annotations":{"remediation.medik8s.io/manually-confirmed-healthy":null},"uid":"a-uid"}}`
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the write (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package nhc
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func happened(kind core.HappeningKind) core.Happening {
+	return core.Happening{Kind: kind, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "why"}
+}
+
+func heldBy(gate core.Gate) core.Happening {
+	h := happened(core.Held)
+	h.Gate = gate
+	return h
+}
+
+func several(kind core.HappeningKind, names ...string) core.Happening {
+	h := core.Happening{Kind: kind, Policy: checkID("w"), Text: "why"}
+	for _, name := range names {
+		h.Targets = append(h.Targets, nodeID(name))
+	}
+	return h
+}
+
+// line gives an event as a person sees it.
+func line(e event) string {
+	return strings.Join([]string{e.kind(), e.reason, e.action, e.about.Name, e.node.Name, e.noteWithin()}, "|")
+}
+
+func TestHappeningBecomesEvent(t *testing.T) {
+	const unremediated = "|Remediate|w|a|[remediation] node a is unhealthy and not remediated: why"
+	restricted := core.Happening{Kind: core.Restricted, Policy: checkID("w"), Text: "why"}
+	var dozen []string
+	for i := range 12 {
+		dozen = append(dozen, fmt.Sprint("n", i))
+	}
+	cases := map[string]struct {
+		happening core.Happening
+		want      string
+	}{
+		"a suspicion":             {happened(core.Suspected), "Normal|DetectedUnhealthy|HealthCheck|w|a|[remediation] node a is not healthy: why"},
+		"an unreadable node":      {happened(core.Unreadable), "Warning|NodeUnreadable|HealthCheck|w|a|[remediation] node a is left alone: why"},
+		"a short circuit":         {restricted, "Warning|RemediationSkipped|Remediate|w||[remediation] no remediation begins: why"},
+		"a remediation":           {happened(core.Begun), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
+		"its end":                 {happened(core.Relieved), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
+		"a step given up":         {happened(core.Escalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and a step of its remediation is given up: why"},
+		"a refusal":               {happened(core.Refused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since the API server refused that; it is tried again after a pause: why"},
+		"a rehearsal":             {happened(core.Rehearsed), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
+		"a pause":                 {heldBy(core.PolicyPaused), "Normal|RemediationSkipped" + unremediated},
+		"an upgrade":              {heldBy(core.ClusterUpgrading), "Normal|RemediationSkipped" + unremediated},
+		"an upgrade of the node":  {heldBy(core.TargetUpgrading), "Normal|RemediationSkipped" + unremediated},
+		"a back-off":              {heldBy(core.BackingOff), "Normal|RemediationSkipped" + unremediated},
+		"a threshold":             {heldBy(core.TooManyUnhealthy), "Warning|RemediationSkipped" + unremediated},
+		"a storm":                 {heldBy(core.StormCooldown), "Warning|RemediationSkipped" + unremediated},
+		"an exclusion":            {heldBy(core.Excluded), "Warning|RemediationSkipped" + unremediated},
+		"a control-plane node":    {heldBy(core.ControlPlaneBusy), "Warning|RemediationSkipped" + unremediated},
+		"a quorum":                {heldBy(core.QuorumLost), "Warning|RemediationSkipped" + unremediated},
+		"a quorum nobody knows":   {heldBy(core.QuorumUnknown), "Warning|RemediationSkipped" + unremediated},
+		"a lease":                 {heldBy(core.LeaseHeld), "Warning|RemediationSkipped" + unremediated},
+		"the end of all steps":    {heldBy(core.LadderExhausted), "Warning|NoTemplateLeft" + unremediated},
+		"several":                 {several(core.Begun, "a", "b"), "Normal|RemediationCreated|Remediate|w|a|[remediation] 2 nodes (a, b) are to be remediated; of the first, why"},
+		"more than anybody reads": {several(core.Relieved, dozen...), "Normal|RemediationRemoved|Remediate|w|n0|[remediation] 12 nodes (n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more) are not to be remediated any more, and the request for that is withdrawn; of the first, why"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			e, told := eventFor(tc.happening)
+			if diff := cmp.Diff(tc.want, line(e)); diff != "" || !told {
+				t.Errorf("told: %t; event (-want +got):\n%s", told, diff)
+			}
+		})
+	}
+}
+
+// TestEveryHappeningHasAnEvent, also those that are added later, but the one that the status tells.
+func TestEveryHappeningHasAnEvent(t *testing.T) {
+	known := 0
+	for kind := core.HappeningKind(1); kind.String() != "unnamed"; kind++ {
+		known++
+		e, told := eventFor(happened(kind))
+		if told != (kind != core.Misconfigured) {
+			t.Errorf("%s is told by an event: %t", kind, told)
+		}
+		if told && (e.reason == "" || e.action == "" || e.about != checkID("w") || !strings.HasSuffix(e.note, "why")) {
+			t.Errorf("%s has the event %+v", kind, e)
+		}
+	}
+	if known < 10 {
+		t.Errorf("only %d happenings are known", known)
+	}
+}
+
+// TestEveryGateIsAWarningOrNot: those that are added later are warnings.
+func TestEveryGateIsAWarningOrNot(t *testing.T) {
+	calm := 0
+	for gate := core.Gate(1); gate.String() != "Unnamed"; gate++ {
+		if !isWarning(gate) {
+			calm++
+		}
+	}
+	if calm != 7 || !isWarning(core.Gate(99)) {
+		t.Errorf("%d gates are no warning, want 7", calm)
+	}
+}
+
+func TestTransitionsAreTold(t *testing.T) {
+	const (
+		started  = "Warning|StormRecoveryStarted|HealthCheck|w||[remediation] too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over"
+		cooldown = "Warning|StormRecoveryCooldownStarted|HealthCheck|w||[remediation] enough nodes are healthy again; remediation resumes when the cooldown is over"
+		ended    = "Normal|StormRecoveryEnded|HealthCheck|w||[remediation] the storm is over, and remediation resumes"
+		enabled  = "Normal|Enabled|HealthCheck|w||[remediation] nodes are checked, and remediated when they are unhealthy"
+		missing  = "Warning|Disabled|HealthCheck|w||[remediation] RemediationTemplateNotFound: " + unusable
+		paused   = "Normal|RemediationSkipped|HealthCheck|w||[remediation] no remediation begins while spec.pauseRequests has entries; remove them to go on"
+	)
+	steps := []struct {
+		sentence string
+		report   core.PolicyReport
+		want     []string
+	}{
+		{"it has never been seen", found(), []string{enabled}},
+		{"nothing has happened", found(healthy(8)), nil},
+		{"a template is missing", found(lacks("t")), []string{missing + "t does not exist"}},
+		{"it still is", found(lacks("t"), healthy(7)), nil},
+		{"another one is missing too", found(lacks("t"), lacks("u")), []string{missing + "t does not exist; u does not exist"}},
+		{"it can't even be followed", found(isBroken), []string{"Warning|Disabled|HealthCheck|w||[remediation] InvalidSpec: " + brokenText}},
+		{"all is mended", found(), []string{enabled}},
+		{"it is paused", found(isPaused), []string{paused}},
+		{"it still is", found(isPaused, healthy(3)), nil},
+		{"the pause ends", found(), nil},
+		{"a storm", found(hasCooldown, healthy(2)), []string{started}},
+		{"it goes on", found(hasCooldown, healthy(3)), nil},
+		{"it calms down", found(hasCooldown, cooling), []string{cooldown}},
+		{"it is back", found(hasCooldown, healthy(3)), nil},
+		{"it calms down again", found(hasCooldown, cooling), []string{cooldown}},
+		{"it is over", found(hasCooldown), []string{ended}},
+	}
+	var s v1alpha1.NodeHealthCheckStatus
+	for i, step := range steps {
+		fresh, _ := statusOf(s, step.report, 3, dawn.Add(time.Duration(i)*time.Second))
+		var got []string
+		for _, e := range transitions(checkID("w"), s, fresh) {
+			got = append(got, line(e))
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s; events (-want +got):\n%s", step.sentence, diff)
+		}
+		s = fresh
+	}
+	broken := v1alpha1.NodeHealthCheckStatus{Conditions: []metav1.Condition{{Type: "Disabled", Status: "True", Reason: "R", Message: "m"}}}
+	if got := transitions(checkID("w"), v1alpha1.NodeHealthCheckStatus{}, broken); len(got) != 1 || got[0].reason != "Disabled" {
+		t.Errorf("one that is disabled from the beginning has the events %+v", got)
+	}
+}
+
+func TestAnyNoteFitsTheAPI(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		note := strings.Repeat("é", rapid.IntRange(480, 515).Draw(t, "filler")) + rapid.StringN(0, 60, -1).Draw(t, "text")
+		got := event{note: note}.noteWithin()
+		if len(got) > 1024 || !utf8.ValidString(got) {
+			t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
+		}
+		if kept := strings.TrimSuffix(got, "…"); !strings.HasPrefix("[remediation] "+note, kept) {
+			t.Errorf("the note was changed, not shortened: %q", kept)
+		}
+	})
+}

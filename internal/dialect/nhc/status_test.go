@@ -1,0 +1,393 @@
+package nhc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// found is what was found for a health check with ten nodes, nine of them healthy.
+func found(changes ...func(*core.PolicyReport)) core.PolicyReport {
+	r := core.PolicyReport{
+		Policy: core.Policy{ID: checkID("w"), Ladder: []core.Step{{Remedy: "RequestNodeRemediation", Nature: core.Requests}}},
+		Tally:  core.Tally{Total: 10, Healthy: 9, MostUnhealthy: 4, Permitted: true},
+	}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func healthy(n int) func(*core.PolicyReport) {
+	return func(r *core.PolicyReport) { r.Tally.Healthy, r.Tally.Permitted = n, n >= 6 }
+}
+
+func cooling(r *core.PolicyReport) {
+	r.Tally.CoolingDown, r.Tally.ResumeAt = true, dawn.Add(time.Minute)
+}
+
+func hasCooldown(r *core.PolicyReport) {
+	r.Policy.StormCooldown, r.Policy.FixedCooldown = time.Minute, true
+}
+
+func isPaused(r *core.PolicyReport) { r.Policy.Paused = true }
+
+func isBroken(r *core.PolicyReport) { r.Policy.Problem, r.Tally.Permitted = "spec.x is wrong", false }
+
+func lacks(template string) func(*core.PolicyReport) {
+	return func(r *core.PolicyReport) {
+		r.Policy.Ladder = append(r.Policy.Ladder, core.Step{Problem: template + " does not exist", Missing: true})
+	}
+}
+
+func dislikes(template string) func(*core.PolicyReport) {
+	return func(r *core.PolicyReport) {
+		r.Policy.Ladder = append(r.Policy.Ladder, core.Step{Problem: template + " has no spec.template"})
+	}
+}
+
+func concerned(name, text string) func(*core.PolicyReport) {
+	return func(r *core.PolicyReport) {
+		r.Concerns = append(r.Concerns, core.Concern{Target: nodeID(name), Text: text})
+	}
+}
+
+// ails adds a case of a node with these requests.
+func ails(name string, health core.Health, requests ...core.Request) func(*core.PolicyReport) {
+	return func(r *core.PolicyReport) {
+		r.Cases = append(r.Cases, core.Case{Target: nodeID(name), Health: health, Requests: requests})
+	}
+}
+
+// asks is a request that was made so long ago.
+func asks(name string, age time.Duration) core.Request {
+	return core.Request{
+		ID: core.ID{Kind: "Reboot", Namespace: "n", Name: name, UID: name + "-uid"}, APIVersion: "t/v1",
+		Template: core.Reference{APIVersion: "t/v1", Kind: "RebootTemplate", Namespace: "n", Name: "r"}, Created: before(age),
+	}
+}
+
+func statusFor(changes ...func(*core.PolicyReport)) v1alpha1.NodeHealthCheckStatus {
+	s, _ := statusOf(v1alpha1.NodeHealthCheckStatus{}, found(changes...), 3, dawn)
+	return s
+}
+
+const (
+	disabledFalse = "Disabled=False NodeHealthCheckEnabled: "
+	pausedText    = "No remediation begins while spec.pauseRequests has entries; remove them to go on"
+	brokenText    = "Nothing is remediated, since this health check can't be followed: spec.x is wrong"
+	tooMany       = "No remediation begins, since more nodes are not healthy than maxUnhealthy or minHealthy allows, " +
+		"which points to a fault that they share; it resumes when enough are healthy again "
+	unusable = "No remediation begins, since a template can't be used: "
+)
+
+func TestConditionsAndPhase(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		status     v1alpha1.NodeHealthCheckStatus
+		conditions []string
+		phase      string
+	}{
+		"nothing is done": {
+			"", statusFor(), []string{disabledFalse, "RemediationAllowed=True Allowed: "}, "Enabled: No node is under remediation",
+		},
+		"who is unhealthy": {
+			"a description of the health check says what goes on",
+			statusFor(healthy(7), concerned("a", "is being repaired"), concerned("b", "may become unhealthy")),
+			[]string{disabledFalse, "RemediationAllowed=True Allowed: 3 of 10 nodes are not healthy: a is being repaired; b may become unhealthy; and 1 more"},
+			"Enabled: No node is under remediation",
+		},
+		"one is remediated": {
+			"", statusFor(ails("a", core.Unhealthy, asks("a", 0), asks("b", 0)), ails("b", core.Unhealthy)),
+			[]string{disabledFalse, "RemediationAllowed=True Allowed: "}, "Remediating: 1 node is under remediation",
+		},
+		"two are remediated": {
+			"also when one is healthy again", statusFor(ails("a", core.Unhealthy, asks("a", 0)), ails("b", core.Suspect, asks("b", 0))),
+			[]string{disabledFalse, "RemediationAllowed=True Allowed: "}, "Remediating: 2 nodes are under remediation",
+		},
+		"paused": {
+			"before what is under way", statusFor(isPaused, healthy(2), ails("a", core.Unhealthy, asks("a", 0))),
+			[]string{disabledFalse, "RemediationAllowed=False Paused: " + pausedText}, "Paused: " + pausedText,
+		},
+		"too many are unhealthy": {
+			"which is no phase", statusFor(healthy(5)),
+			[]string{disabledFalse, "RemediationAllowed=False TooManyUnhealthy: " + tooMany + "(observed: 10, unhealthy: 5, at most: 4)"},
+			"Enabled: No node is under remediation",
+		},
+		"a cooldown": {
+			"", statusFor(cooling),
+			[]string{disabledFalse, "RemediationAllowed=False StormCooldown: Remediation was stopped until just now; it resumes when those that recover " +
+				"have had time to do so (spec.stormCooldownDuration)"}, "Enabled: No node is under remediation",
+		},
+		"it can't be followed": {
+			"before everything else", statusFor(isBroken, isPaused, lacks("t")),
+			[]string{"Disabled=True InvalidSpec: " + brokenText, "RemediationAllowed=False InvalidSpec: " + brokenText}, "Disabled: " + brokenText,
+		},
+		"a template is missing": {
+			"", statusFor(lacks("t"), isPaused), []string{
+				"Disabled=True RemediationTemplateNotFound: " + unusable + "t does not exist",
+				"RemediationAllowed=False RemediationTemplateNotFound: " + unusable + "t does not exist",
+			}, "Disabled: " + unusable + "t does not exist",
+		},
+		"a template is no template": {
+			"the first one gives the reason, all are told", statusFor(dislikes("u"), lacks("t")), []string{
+				"Disabled=True RemediationTemplateInvalid: " + unusable + "u has no spec.template; t does not exist",
+				"RemediationAllowed=False RemediationTemplateInvalid: " + unusable + "u has no spec.template; t does not exist",
+			}, "Disabled: " + unusable + "u has no spec.template; t does not exist",
+		},
+		"a missing one before one that is none": {
+			"", statusFor(lacks("t"), dislikes("u")), []string{
+				"Disabled=True RemediationTemplateNotFound: " + unusable + "t does not exist; u has no spec.template",
+				"RemediationAllowed=False RemediationTemplateNotFound: " + unusable + "t does not exist; u has no spec.template",
+			}, "Disabled: " + unusable + "t does not exist; u has no spec.template",
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.conditions, told(tc.status.Conditions)); diff != "" {
+				t.Errorf("%s\nconditions (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := string(tc.status.Phase) + ": " + tc.status.Reason; got != tc.phase {
+				t.Errorf("the phase is %q, want %q. %s", got, tc.phase, tc.reason)
+			}
+		})
+	}
+}
+
+// told gives conditions as "Type=Status Reason: message".
+func told(conditions []metav1.Condition) []string {
+	var lines []string
+	for _, c := range conditions {
+		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return lines
+}
+
+// TestStorm goes through storms: each line is a pass, and what its conditions are.
+func TestStorm(t *testing.T) {
+	steps := []struct {
+		sentence string
+		report   core.PolicyReport
+		storm    string
+	}{
+		{"all is well", found(hasCooldown), "-/-"},
+		{"too many are unhealthy, and there is no cooldown", found(healthy(5)), "-/-"},
+		{"too many are unhealthy", found(hasCooldown, healthy(5)), "True/False"},
+		{"enough are healthy again", found(hasCooldown, healthy(6), cooling), "True/True"},
+		{"too many once more", found(hasCooldown, healthy(5)), "True/False"},
+		{"it can't be followed", found(isBroken), "True/False"},
+		{"all recover", found(hasCooldown, healthy(10), cooling), "True/True"},
+		{"the cooldown is over", found(hasCooldown, healthy(10)), "False/False"},
+		{"a limit that forbids all, and all are healthy", found(hasCooldown, healthy(10), func(r *core.PolicyReport) { r.Tally.Permitted = false }), "False/False"},
+		{"a storm while paused", found(hasCooldown, healthy(5), isPaused), "True/False"},
+		{"the cooldown is taken out of the specification", found(healthy(5)), "-/-"},
+	}
+	var s v1alpha1.NodeHealthCheckStatus
+	for _, step := range steps {
+		s, _ = statusOf(s, step.report, 3, dawn)
+		state := func(kind string) string {
+			c := meta.FindStatusCondition(s.Conditions, kind)
+			if c == nil {
+				return "-"
+			}
+			if c.Reason != "HealthyNodeThresholdChange" || c.Message == "" {
+				t.Errorf("%s: %s has the reason %q and the message %q", step.sentence, kind, c.Reason, c.Message)
+			}
+			return string(c.Status)
+		}
+		if got := state("StormActive") + "/" + state("StormCooldownActive"); got != step.storm {
+			t.Errorf("%s: storm and cooldown are %s, want %s", step.sentence, got, step.storm)
+		}
+	}
+}
+
+func TestUnhealthyNodes(t *testing.T) {
+	second := asks("a-2", time.Minute)
+	second.Stopped, second.Template.Name = dawn.Add(700*time.Millisecond), "second"
+	recovering := func(r *core.PolicyReport) {
+		r.Cases = append(r.Cases, core.Case{
+			Target: nodeID("c"), Health: core.Suspect, Requests: []core.Request{asks("c", time.Hour)}, HealthySince: before(time.Minute), Delayed: true,
+		})
+	}
+	got := statusFor(
+		ails("b", core.Unhealthy),
+		ails("a", core.Unhealthy, asks("a-1", time.Hour), second),
+		recovering,
+		ails("d", core.Healthy),
+	)
+	at := func(d time.Duration) metav1.Time { return metav1.NewTime(before(d).UTC()) }
+	resource := func(name string) corev1.ObjectReference {
+		return corev1.ObjectReference{APIVersion: "t/v1", Kind: "Reboot", Namespace: "n", Name: name, UID: types.UID(name + "-uid")}
+	}
+	yes, stopped, since := true, at(0), at(time.Minute)
+	want := []v1alpha1.UnhealthyNode{
+		{Name: "a", Remediations: []v1alpha1.Remediation{
+			{Resource: resource("a-1"), Started: at(time.Hour), TemplateName: "r"},
+			{Resource: resource("a-2"), Started: at(time.Minute), TimedOut: &stopped, TemplateName: "second"},
+		}},
+		{Name: "b"},
+		{
+			Name: "c", Remediations: []v1alpha1.Remediation{{Resource: resource("c"), Started: at(time.Hour), TemplateName: "r"}},
+			ConditionsHealthyTimestamp: &since, HealthyDelayed: &yes,
+		},
+	}
+	if diff := cmp.Diff(want, got.UnhealthyNodes); diff != "" {
+		t.Errorf("unhealthy nodes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]metav1.Time{"a": at(time.Hour), "c": at(time.Hour)}, got.InFlightRemediations); diff != "" {
+		t.Errorf("remediations in flight (-want +got):\n%s", diff)
+	}
+}
+
+// TestNumbersAreRightWhateverHolds: today they are 0 while paused or disabled.
+func TestNumbersAreRightWhateverHolds(t *testing.T) {
+	for sentence, s := range map[string]v1alpha1.NodeHealthCheckStatus{
+		"enabled": statusFor(), "paused": statusFor(isPaused), "disabled": statusFor(lacks("t")), "broken": statusFor(isBroken),
+	} {
+		if *s.ObservedNodes != 10 || *s.HealthyNodes != 9 {
+			t.Errorf("%s: %d of %d nodes are healthy, want 9 of 10", sentence, *s.HealthyNodes, *s.ObservedNodes)
+		}
+	}
+}
+
+// TestStatusFitsAnObject: of very many nodes those with remediations are named first.
+func TestStatusFitsAnObject(t *testing.T) {
+	var many []func(*core.PolicyReport)
+	for i := range 3 * mostListed {
+		if name := fmt.Sprintf("n-%05d", i); i%3 == 2 && i < 3000 {
+			many = append(many, ails(name, core.Unhealthy, asks(name, time.Hour)))
+		} else {
+			many = append(many, ails(name, core.Unhealthy))
+		}
+	}
+	s := statusFor(many...)
+	if len(s.UnhealthyNodes) != mostListed || len(s.InFlightRemediations) != mostListed || s.UnhealthyNodes[0].Name != "n-00002" {
+		t.Errorf("%d nodes are named, the first %s, %d under remediation", len(s.UnhealthyNodes), s.UnhealthyNodes[0].Name, len(s.InFlightRemediations))
+	}
+	body, err := json.Marshal(s)
+	if err != nil || len(body) > 1<<20 {
+		t.Errorf("the status has %d bytes (%v), which must be below a mebibyte", len(body), err)
+	}
+	if c := meta.FindStatusCondition(statusFor(lacks(strings.Repeat("ü", 5000))).Conditions, "Disabled"); len(c.Message) > mostSaid {
+		t.Errorf("a message has %d bytes, which the API may not take", len(c.Message))
+	}
+}
+
+// TestTransitionTimesAndGenerations: the time is that of the last change of the status, and the generation
+// that of what was observed.
+func TestTransitionTimesAndGenerations(t *testing.T) {
+	written, _ := statusOf(v1alpha1.NodeHealthCheckStatus{}, found(), 3, before(time.Hour))
+	later := dawn.Add(999 * time.Millisecond)
+	cases := map[string]struct {
+		reason     string
+		report     core.PolicyReport
+		generation int64
+		since      time.Time
+	}{
+		"nothing differs":    {"", found(), 3, before(time.Hour)},
+		"another message":    {"it is allowed as before", found(concerned("a", "is unwell")), 3, before(time.Hour)},
+		"another generation": {"it is allowed as before", found(), 4, before(time.Hour)},
+		"another status":     {"in whole seconds, as the API server keeps them", found(healthy(2)), 3, dawn},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			s, _ := statusOf(written, tc.report, tc.generation, later)
+			c := meta.FindStatusCondition(s.Conditions, "RemediationAllowed")
+			if !c.LastTransitionTime.Time.Equal(tc.since) || c.ObservedGeneration != tc.generation {
+				t.Errorf("since %s at generation %d, want %s and %d. %s", c.LastTransitionTime, c.ObservedGeneration, tc.since, tc.generation, tc.reason)
+			}
+		})
+	}
+}
+
+// TestConditionsOfOthersStay: they are kept as they are, and all are sorted by type.
+func TestConditionsOfOthersStay(t *testing.T) {
+	at := metav1.NewTime(before(time.Hour))
+	z := metav1.Condition{Type: "Zoned", Status: "False", Reason: "Z", Message: "z", LastTransitionTime: at}
+	a := metav1.Condition{Type: "Audited", Status: "True", Reason: "A", LastTransitionTime: at}
+	old := []metav1.Condition{z, {Type: "RemediationAllowed", Status: "False"}, a}
+	got, _ := statusOf(v1alpha1.NodeHealthCheckStatus{Conditions: old}, found(), 3, dawn)
+	want := []string{"Audited=True A: ", disabledFalse, "RemediationAllowed=True Allowed: ", "Zoned=False Z: z"}
+	if diff := cmp.Diff(want, told(got.Conditions)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if old[0].Type != "Zoned" || old[1].Status != "False" {
+		t.Errorf("the old conditions were changed under their owner: %+v", old)
+	}
+}
+
+// TestNoChangeNoWrite: a status that says the same is not written again, also after it has been stored and
+// read back. Times are then of another zone, and lists that were empty are absent.
+func TestNoChangeNoWrite(t *testing.T) {
+	uneven := asks("a", 90*time.Minute)
+	uneven.Created, uneven.Stopped = uneven.Created.Add(123*time.Millisecond), dawn.Add(time.Microsecond)
+	delayed := func(r *core.PolicyReport) {
+		r.Cases = append(r.Cases, core.Case{Target: nodeID("b"), Health: core.Suspect, Requests: []core.Request{uneven}, HealthySince: dawn.Add(-1), Delayed: true})
+	}
+	for sentence, r := range map[string]core.PolicyReport{
+		"all is well": found(), "stopped": found(healthy(2)), "a storm": found(hasCooldown, healthy(2)), "cooling": found(hasCooldown, cooling),
+		"paused": found(isPaused), "broken": found(isBroken), "no template": found(lacks("t")), "nothing at all": {},
+		"remediating": found(ails("a", core.Unhealthy, uneven), delayed), "concerned": found(concerned("a", "is unwell")),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			written, changed := statusOf(v1alpha1.NodeHealthCheckStatus{}, r, 3, dawn.Add(300*time.Millisecond))
+			if !changed || !written.LastUpdateTime.Time.Equal(dawn) {
+				t.Errorf("an empty status was taken for this one: %t, %s", changed, written.LastUpdateTime)
+			}
+			u := posted(t, "w", "2", selectsWorkers)
+			u.Object["status"] = storedAs(t, written)
+			again, changed := statusOf(readHealthCheck(u).status, r, 3, dawn.Add(time.Hour))
+			if changed || !again.LastUpdateTime.Time.Equal(dawn) {
+				t.Errorf("it is written again (-written +again):\n%s", cmp.Diff(written, again))
+			}
+		})
+	}
+}
+
+// TestWhatIsOverIsWritten: a node that is healthy again is in no list any more.
+func TestWhatIsOverIsWritten(t *testing.T) {
+	old := statusFor(ails("a", core.Unhealthy, asks("a", time.Hour)), hasCooldown, healthy(2))
+	fresh, changed := statusOf(old, found(healthy(10)), 3, dawn.Add(time.Hour))
+	if !changed || !fresh.LastUpdateTime.Time.Equal(dawn.Add(time.Hour)) {
+		t.Errorf("changed: %t, at %s", changed, fresh.LastUpdateTime)
+	}
+	if len(fresh.UnhealthyNodes)+len(fresh.InFlightRemediations) > 0 || fresh.Phase != "Enabled" {
+		t.Errorf("it still says %+v", fresh)
+	}
+}
+
+// storedAs is a status as the API server gives it back.
+func storedAs(t *testing.T, s v1alpha1.NodeHealthCheckStatus) map[string]any {
+	t.Helper()
+	body, err := json.Marshal(s)
+	if err != nil {
+		t.Fatalf("encoding the status: %v", err)
+	}
+	var status map[string]any
+	if err := json.Unmarshal(body, &status); err != nil {
+		t.Fatalf("decoding the status: %v", err)
+	}
+	return status
+}
+
+// TestMessagesAreStable: a message has no instant in it, or the condition would flap.
+func TestMessagesAreStable(t *testing.T) {
+	for _, s := range []v1alpha1.NodeHealthCheckStatus{
+		statusFor(healthy(2)), statusFor(cooling, hasCooldown), statusFor(isPaused), statusFor(isBroken), statusFor(ails("a", core.Unhealthy, asks("a", 0))),
+	} {
+		if all := strings.Join(told(s.Conditions), " ") + s.Reason; strings.Contains(all, "2026") {
+			t.Errorf("the text %q has a time in it", all)
+		}
+	}
+}
