@@ -27,19 +27,19 @@ var fields = []string{
 	"exponential", "true", "unlimited", "In", "Exists", "Ready", "RemediationAllowed", "StormActive", "40%", "101%", "-1", "60s", "-10m", "",
 }
 
-// anything draws what JSON can hold, to a depth.
-func anything(depth int) *rapid.Generator[any] {
+// anyField draws what JSON can hold, to a depth.
+func anyField(depth int) *rapid.Generator[any] {
 	leaves := []*rapid.Generator[any]{
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64Range(-1e9, 1e9).AsAny(), rapid.SampledFrom(fields).AsAny(), rapid.String().AsAny(),
 	}
 	if depth == 0 {
 		return rapid.OneOf(leaves...)
 	}
-	return rapid.OneOf(append(leaves, objects(depth).AsAny(), rapid.SliceOfN(anything(depth-1), 0, 3).AsAny())...)
+	return rapid.OneOf(append(leaves, objects(depth).AsAny(), rapid.SliceOfN(anyField(depth-1), 0, 3).AsAny())...)
 }
 
 func objects(depth int) *rapid.Generator[map[string]any] {
-	return rapid.MapOfN(rapid.OneOf(rapid.SampledFrom(fields), rapid.String()), anything(depth-1), 0, 5)
+	return rapid.MapOfN(rapid.OneOf(rapid.SampledFrom(fields), rapid.String()), anyField(depth-1), 0, 5)
 }
 
 // nearlyRight draws objects that are health checks but for a field or two.
@@ -61,7 +61,7 @@ func nearlyRight() *rapid.Generator[map[string]any] {
 		status := map[string]any{"conditions": []any{map[string]any{"type": "RemediationAllowed", "status": "True"}}}
 		for _, part := range append(steps, spec, status) {
 			if rapid.Bool().Draw(t, "broken") {
-				part[rapid.SampledFrom(fields).Draw(t, "field")] = anything(3).Draw(t, "value")
+				part[rapid.SampledFrom(fields).Draw(t, "field")] = anyField(3).Draw(t, "value")
 			}
 		}
 		meta := map[string]any{"name": "check", "uid": "uid", "resourceVersion": "1", "annotations": map[string]any{
