@@ -21,7 +21,7 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 	}
 	for i := range d.Verdicts {
 		switch v := &d.Verdicts[i]; {
-		case v.Health == Suspect:
+		case v.Health == Suspect && v.Reason != Recovering:
 			page.target(Suspected, v.Policy, v.Target, v.Text())
 		case v.Health == Undetermined && v.Reason == TargetUnreadable:
 			page.target(Unreadable, v.Policy, v.Target, v.Text())

@@ -98,7 +98,7 @@ func atLeast(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MinHealthy: &a} }
 }
 
-func found(c ...core.ConditionCriterion) func(*core.Policy) {
+func finds(c ...core.ConditionCriterion) func(*core.Policy) {
 	return func(p *core.Policy) { p.Criteria.Conditions = c }
 }
 
@@ -108,7 +108,7 @@ func climbing(steps ...core.Step) func(*core.Policy) {
 
 func delayed(d time.Duration) func(*core.Policy) { return func(p *core.Policy) { p.HealthyDelay = d } }
 
-func cooling(d time.Duration) func(*core.Policy) {
+func coolsFor(d time.Duration) func(*core.Policy) {
 	return func(p *core.Policy) { p.StormCooldown, p.FixedCooldown = d, true }
 }
 
@@ -120,7 +120,7 @@ func inFlightMost(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.MaxInFlight = a }
 }
 
-func isPaused(p *core.Policy)    { p.Paused = true }
+func pausing(p *core.Policy)    { p.Paused = true }
 func isRehearsed(p *core.Policy) { p.DryRun = true }
 
 type rendition struct {
@@ -160,7 +160,7 @@ func fieldCases() map[string]rendition {
 		"conditions in their order": {
 			reason: "as they are written, and no default beside them",
 			spec:   withReboot(`unhealthyConditions: [{type: Disk, status: "True", duration: 1h30m}, {type: Ready, status: Unknown, duration: 0s}]`),
-			want:   plainPolicy(found(core.ConditionCriterion{Type: "Disk", Status: "True", For: 90 * time.Minute}, core.ConditionCriterion{Type: "Ready", Status: "Unknown"})),
+			want:   plainPolicy(finds(core.ConditionCriterion{Type: "Disk", Status: "True", For: 90 * time.Minute}, core.ConditionCriterion{Type: "Ready", Status: "Unknown"})),
 		},
 		"maxUnhealthy as integer":    {"an absolute number", withReboot(`maxUnhealthy: 2`), nil, plainPolicy(atMost(core.Count(2)))},
 		"maxUnhealthy as digits":     {"a string of digits is a number", withReboot(`maxUnhealthy: "2"`), nil, plainPolicy(atMost(core.Count(2)))},
@@ -170,14 +170,14 @@ func fieldCases() map[string]rendition {
 		"minHealthy as integer":      {"an absolute number, and no default of maxUnhealthy", withReboot(`minHealthy: 3`), nil, plainPolicy(atLeast(core.Count(3)))},
 		"minHealthy as percentage":   {"a share, of those that must be healthy", withReboot(`minHealthy: 51%`), nil, plainPolicy(atLeast(core.Percent(51)))},
 		"minHealthy of 0":            {"never stops", withReboot(`minHealthy: 0`), nil, plainPolicy(atLeast(core.Count(0)))},
-		"a request to pause":         {"any entry pauses", withReboot(`pauseRequests: [because]`), nil, plainPolicy(isPaused)},
-		"an empty request to pause":  {"any entry pauses", withReboot(`pauseRequests: [""]`), nil, plainPolicy(isPaused)},
+		"a request to pause":         {"any entry pauses", withReboot(`pauseRequests: [because]`), nil, plainPolicy(pausing)},
+		"an empty request to pause":  {"any entry pauses", withReboot(`pauseRequests: [""]`), nil, plainPolicy(pausing)},
 		"no requests to pause":       {"a list without entries does not", withReboot(`pauseRequests: []`), nil, plainPolicy()},
 		"a healthy delay":            {"as written", withReboot(`healthyDelay: 5m`), nil, plainPolicy(delayed(5 * time.Minute))},
 		"a healthy delay of 0":       {"none", withReboot(`healthyDelay: "0"`), nil, plainPolicy()},
 		"a negative healthy delay":   {"until a person confirms it", withReboot(`healthyDelay: -1s`), nil, plainPolicy(delayed(-time.Second))},
-		"a storm cooldown":           {"lasts as long as it says", withReboot(`stormCooldownDuration: 10m`), nil, plainPolicy(cooling(10 * time.Minute))},
-		"a storm cooldown of 0":      {"none, not the default", withReboot(`stormCooldownDuration: 0s`), nil, plainPolicy(cooling(0))},
+		"a storm cooldown":           {"lasts as long as it says", withReboot(`stormCooldownDuration: 10m`), nil, plainPolicy(coolsFor(10 * time.Minute))},
+		"a storm cooldown of 0":      {"none, not the default", withReboot(`stormCooldownDuration: 0s`), nil, plainPolicy(coolsFor(0))},
 		"back-off":                   {"from the default base", withReboot(`backoff: {type: exponential, limit: 10m}`), nil, plainPolicy(backingOff(5*time.Second, 10*time.Minute))},
 		"back-off with a low limit":  {"the limit holds", withReboot(`backoff: {type: exponential, limit: 3s}`), nil, plainPolicy(backingOff(3*time.Second, 3*time.Second))},
 		"fields nobody knows":        {"are passed over", withReboot(`somethingNew: {a: 1}`), nil, plainPolicy()},
@@ -258,7 +258,7 @@ func TestProposalsManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := readHealthCheck(objectOf(t, string(text)))
-	want := plainPolicy(found(readiness(5 * time.Minute)[1], readiness(5 * time.Minute)[0]))
+	want := plainPolicy(finds(readiness(5 * time.Minute)[1], readiness(5 * time.Minute)[0]))
 	want.ID, want.Created, want.Holder = core.ID{Kind: "NodeHealthCheck", Name: "example"}, time.Time{}, "NodeHealthCheck-example"
 	want.Ladder = []core.Step{{
 		Remedy: "RequestNodeRemediation", Nature: core.Requests,
@@ -424,7 +424,7 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 	whole := func(field string) string {
 		return withReboot(`selector: {matchLabels: {zone: a}}, unhealthyConditions: [{type: Ready, status: Unknown, duration: 5m}], minHealthy: 2, healthyDelay: 5m, ` + field)
 	}
-	all := []func(*core.Policy){found(readiness(5 * time.Minute)[1]), atLeast(core.Count(2)), delayed(5 * time.Minute)}
+	all := []func(*core.Policy){finds(readiness(5 * time.Minute)[1]), atLeast(core.Count(2)), delayed(5 * time.Minute)}
 	but := func(changes ...func(*core.Policy)) core.Policy { return plainPolicy(append(all, changes...)...) }
 	cases := map[string]struct {
 		spec    string
@@ -433,14 +433,14 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 	}{
 		"all is well":       {whole(`other: 1`), but(), true},
 		"the selector":      {whole(`selector: all`), but(), false},
-		"the conditions":    {whole(`unhealthyConditions: 7`), but(found()), true},
+		"the conditions":    {whole(`unhealthyConditions: 7`), but(finds()), true},
 		"one limit":         {whole(`minHealthy: [2]`), but(atMost(core.Amount{})), true},
 		"the other limit":   {whole(`maxUnhealthy: [2]`), but(atMost(core.Amount{})), true},
 		"the template":      {whole(`remediationTemplate: reboot`), but(climbing()), true},
 		"the escalation":    {whole(`escalatingRemediations: reboot`), but(climbing()), true},
-		"the pause":         {whole(`pauseRequests: 1`), but(isPaused), true},
+		"the pause":         {whole(`pauseRequests: 1`), but(pausing), true},
 		"the healthy delay": {whole(`healthyDelay: 5`), but(delayed(-1)), true},
-		"everything":        {`many`, plainPolicy(found(), atMost(core.Amount{}), climbing(), isPaused, delayed(-1)), false},
+		"everything":        {`many`, plainPolicy(finds(), atMost(core.Amount{}), climbing(), pausing, delayed(-1)), false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
