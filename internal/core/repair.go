@@ -14,6 +14,8 @@ import (
 type Repair struct {
 	Namespace, Name string
 	Target          ID
+	// Node is the name that the target's node had when the repair was recorded; empty when it had none.
+	Node string
 	// Policy leads the repair.
 	Policy ID
 	// Owner was the owner of the target. Targets of one owner back off together.
@@ -48,6 +50,8 @@ type Repair struct {
 type Rung struct {
 	Ended   time.Time
 	Outcome RungOutcome
+	// Text says why in a sentence, for people.
+	Text string
 }
 
 // RungOutcome is why a step was given up.
