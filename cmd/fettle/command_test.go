@@ -84,6 +84,8 @@ func TestNonsenseOnTheCommandLine(t *testing.T) {
 		"a retry that never is":       {[]string{"--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period is 0s"}},
 		"a retry that is too late":    {[]string{"--leader-elect-retry-period=9s"}, []string{"--leader-elect-retry-period is 9s", "10s"}},
 		"a lease in no namespace":     {[]string{"--leader-election-namespace="}, []string{"--leader-election-namespace"}},
+		"repairs in no namespace":     {[]string{"--repair-namespace="}, []string{"--repair-namespace is \"\""}},
+		"repairs where none can be":   {[]string{"--repair-namespace=Fettle System"}, []string{"--repair-namespace", "Fettle System"}},
 		"no retention":                {[]string{"--repair-retention=0s"}, []string{"--repair-retention is 0s", "above zero", "back-off"}},
 		"a negative retention":        {[]string{"--repair-retention=-1h"}, []string{"--repair-retention is -1h0m0s", "above zero"}},
 		"no repairs kept":             {[]string{"--repair-retention-count=0"}, []string{"--repair-retention-count is 0", "at least 1", "back-off"}},
@@ -123,7 +125,7 @@ func file(t *testing.T, content string) string {
 
 func TestOptionsThatMakeSense(t *testing.T) {
 	for _, retention := range []core.Retention{{For: 24 * time.Hour, Most: 1000}, {For: 1, Most: 1}} {
-		if err := (&controllerOptions{retention: retention, healthAddress: off, metricsAddress: off}).validate(); err != nil {
+		if err := (&controllerOptions{repairNamespace: "fettle-system", retention: retention, healthAddress: off, metricsAddress: off}).validate(); err != nil {
 			t.Errorf("%+v is refused: %v", retention, err)
 		}
 	}

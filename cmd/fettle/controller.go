@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -32,7 +34,9 @@ type controllerOptions struct {
 	metricsAddress string
 	metricsCertDir string
 
-	retention core.Retention
+	repairNamespace string
+	retention       core.Retention
+
 	logLevel  string
 	logFormat string
 }
@@ -58,6 +62,7 @@ func controllerCommand() *cobra.Command {
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", off, "address that /healthz and /readyz are served on, such as :8081; 0 serves none")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", off, "address that /metrics is served on over TLS, such as :8443, to whom the cluster allows it; 0 serves none")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "directory of tls.crt and tls.key for /metrics, read anew when they change (default: a certificate made at the start)")
+	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of the Repairs of targets that have none, such as nodes; it is made when it is missing")
 	f.DurationVar(&o.retention.For, "repair-retention", 24*time.Hour, "how long a finished Repair is kept")
 	f.IntVar(&o.retention.Most, "repair-retention-count", 1000, "how many finished Repairs are kept in one namespace; the oldest go first")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -72,6 +77,9 @@ func (o *controllerOptions) validate() error {
 	}
 	if o.retention.Most < 1 {
 		problems = append(problems, fmt.Errorf("--repair-retention-count is %d; it must be at least 1, since back-off reads finished repairs", o.retention.Most))
+	}
+	if wrong := validation.IsDNS1123Label(o.repairNamespace); len(wrong) > 0 {
+		problems = append(problems, fmt.Errorf("--repair-namespace is %q, which no namespace can be called: %s", o.repairNamespace, strings.Join(wrong, "; ")))
 	}
 	problems = append(problems, o.checkElection(), o.checkServing())
 	return errors.Join(problems...)

@@ -54,7 +54,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	var loop *engine.Loop
 	wake := func() { loop.Wake(cluster) }
 	repairs := ledger.NewClient(ledger.Config{
-		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
+		Namespace: o.repairNamespace, Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("ledger"), Wake: wake,
 	})
 	machines := openshift.NewClient(openshift.Config{

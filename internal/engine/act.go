@@ -17,7 +17,7 @@ func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
 		f := d.Finishes[i]
 		r := w.fleet.Repairs[f.Repair]
 		r.Ended, r.Outcome = w.now, f.Outcome
-		if err := e.Ledger.Amend(ctx, r, f.Text); err != nil {
+		if err := e.Ledger.Amend(ctx, r, f.Text, nil); err != nil {
 			return fmt.Errorf("recording the end of repair %s: %w", r.Name, err)
 		}
 		ended[i] = r
@@ -184,6 +184,9 @@ func (w *world) withoutGone(running []core.Repair, d core.Decision) []core.Repai
 	return slices.DeleteFunc(running, func(r core.Repair) bool { return over[key{r.Namespace, r.Name}] })
 }
 
+// refusedText is what a repair says of itself after such a call.
+const refusedText = "the remedy was refused and is tried again after a pause"
+
 // begin calls the remedy of one repair.
 func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 	if !do.admitted {
@@ -211,7 +214,7 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 	}
 	do.repair.Attempts++
 	do.repair.LastAttempt = e.Now()
-	if err := e.Ledger.Amend(ctx, do.repair, err.Error()); err != nil {
+	if err := e.Ledger.Amend(ctx, do.repair, refusedText, err); err != nil {
 		return fmt.Errorf("recording an attempt of repair %s: %w", do.repair.Name, err)
 	}
 	return nil

@@ -37,8 +37,9 @@ type Ledger interface {
 	Entries() ([]core.Repair, core.Tri)
 	// Open creates an entry. When one of that name exists already it returns false, and no error.
 	Open(ctx context.Context, e core.Entry) (core.Repair, bool, error)
-	// Amend writes how far a repair has come: attempts, their last error, or its end.
-	Amend(ctx context.Context, r core.Repair, text string) error
+	// Amend writes how far a repair has come, all of it, and in the text what happened last. Refused is
+	// what a call of the remedy has just been refused with, nil when that is not it.
+	Amend(ctx context.Context, r core.Repair, text string, refused error) error
 }
 
 // Witness tells what the ledger has, from the API server itself.

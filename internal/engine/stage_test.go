@@ -200,7 +200,7 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 	return r, true, nil
 }
 
-func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string) error {
+func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string, _ error) error {
 	line := "amend " + r.Target.Name + ": attempts"
 	if !r.Running() {
 		line = "amend " + r.Target.Name + ": " + r.Outcome.String()

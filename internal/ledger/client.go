@@ -2,7 +2,7 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -30,6 +30,9 @@ var repairKind = v1alpha1.GroupVersion.WithKind("Repair") //nolint:gochecknoglob
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
+	// Namespace is where the repairs of targets are recorded that have no namespace, such as nodes. It is
+	// made when it is missing.
+	Namespace string
 	Informers cache.Informers
 	// Live reads from the API server itself.
 	Live   client.Reader
@@ -96,7 +99,7 @@ func (c *Client) put(obj any) {
 	if fresh.problem != "" && (old == nil || old.problem != fresh.problem) {
 		c.tell(fresh)
 	}
-	if fresh.repair.Attempts > 0 {
+	if fresh.hasMoved(old) {
 		c.Wake()
 	}
 }
@@ -185,8 +188,8 @@ func (c *Client) Running(ctx context.Context) ([]core.Repair, error) {
 
 // Open creates an entry, or returns false when there is one of that name.
 func (c *Client) Open(ctx context.Context, e core.Entry) (core.Repair, bool, error) {
-	r := render(e)
-	err := c.Writer.Create(ctx, r)
+	r := render(e, c.Namespace)
+	err := c.create(ctx, r)
 	switch {
 	case apierrors.IsAlreadyExists(err) && c.isTaken(r):
 		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: its name is taken by one that does not say that it is about %s; delete that one",
@@ -199,6 +202,34 @@ func (c *Client) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 	return read(r), true, nil
 }
 
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
+
+// create creates a Repair, and the namespace for those of targets without one when that is missing. It
+// tries each once.
+func (c *Client) create(ctx context.Context, r *v1alpha1.Repair) error {
+	err := c.Writer.Create(ctx, r)
+	if r.Namespace != c.Namespace || !lacksNamespace(err) {
+		return err //nolint:wrapcheck // the caller says what was created
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(c.Namespace)
+	if err := c.Writer.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("its namespace is missing and could not be created (create it, or give one that exists by --repair-namespace): %w", err)
+	}
+	return c.Writer.Create(ctx, r) //nolint:wrapcheck // the caller says what was created
+}
+
+// lacksNamespace tells whether an object was refused because its namespace does not exist.
+func lacksNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
+}
+
 // isTaken tells whether the name of a Repair is known to belong to one of another target, so that looking
 // again would not help.
 func (c *Client) isTaken(r *v1alpha1.Repair) bool {
@@ -208,9 +239,10 @@ func (c *Client) isTaken(r *v1alpha1.Repair) bool {
 	return p != nil && p.repair.Target.UID != r.Spec.Target.UID
 }
 
-// Amend writes how far a repair has come. When somebody has deleted it there is nothing to amend.
-func (c *Client) Amend(ctx context.Context, r core.Repair, text string) error {
-	body, err := json.Marshal(map[string]any{"status": progress(r, text)})
+// Amend writes how far a repair has come, all of it, and what happened last: refused is what a call of the
+// remedy has just been refused with, if that is it. When somebody has deleted it there is nothing to amend.
+func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused error) error {
+	body, err := amendment(r, text, refused)
 	if err != nil {
 		return fmt.Errorf("encoding the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}

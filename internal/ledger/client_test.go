@@ -69,12 +69,19 @@ type writer struct {
 	client.Client
 
 	answer error
-	lines  []string
+	// first are answered instead, one for each of the first writes.
+	first []error
+	lines []string
 }
 
 func (w *writer) write(verb string, obj client.Object, body string) error {
 	w.lines = append(w.lines, strings.TrimSpace(verb+" "+obj.GetNamespace()+"/"+obj.GetName()+" "+body))
-	return w.answer
+	if len(w.first) == 0 {
+		return w.answer
+	}
+	answer := w.first[0]
+	w.first = w.first[1:]
+	return answer
 }
 
 func (w *writer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
@@ -123,11 +130,17 @@ func TestWatching(t *testing.T) {
 			t.Errorf("%s woke the engine %d times, want %d", sentence, woken, want)
 		}
 	}
-	r := render(anEntry())
+	r := render(anEntry(), "")
 	wakes("a repair that Fettle has just recorded", 0, func() { in.handler.OnAdd(stored(t, r), false) })
 	tried := r.DeepCopy()
 	tried.Status.Attempts = 1
 	wakes("how far it has come", 1, func() { in.handler.OnUpdate(stored(t, r), stored(t, tried)) })
+	recovered := r.DeepCopy()
+	recovered.Status.RecoveredAt = &metav1.MicroTime{Time: noon.Add(time.Minute)}
+	wakes("that its target has recovered", 1, func() { in.handler.OnUpdate(stored(t, tried), stored(t, recovered)) })
+	wakes("the same once more", 0, func() { in.handler.OnUpdate(stored(t, recovered), stored(t, recovered)) })
+	wakes("that it has not", 1, func() { in.handler.OnUpdate(stored(t, recovered), stored(t, r)) })
+	in.handler.OnUpdate(stored(t, r), stored(t, tried))
 	entries, inStep := c.Entries()
 	if diff := cmp.Diff([]core.Repair{read(sent(t, tried))}, entries); diff != "" || inStep != core.Yes {
 		t.Errorf("in step: %s; entries (-want +got):\n%s", inStep, diff)
@@ -148,7 +161,7 @@ func TestEntriesAreTheTakers(t *testing.T) {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	in.handler.OnAdd(stored(t, render(anEntry())), true)
+	in.handler.OnAdd(stored(t, render(anEntry(), "")), true)
 	first, _ := c.Entries()
 	first[0].Attempts = 9
 	if second, _ := c.Entries(); second[0].Attempts != 0 {
@@ -198,7 +211,7 @@ func TestOpen(t *testing.T) {
 			}
 			want := core.Repair{}
 			if tc.created {
-				want = read(render(anEntry()))
+				want = read(render(anEntry(), ""))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("repair (-want +got):\n%s", diff)
@@ -210,10 +223,51 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestTargetsWithoutNamespace have their repairs in a namespace that is made when it is missing.
+func TestTargetsWithoutNamespace(t *testing.T) {
+	homeless := func(e *core.Entry) { e.Target.ID.Kind, e.Target.ID.Namespace = "Node", "" }
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "repairs")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "repairs", errors.New("no"))
+	open, create := "create repairs/"+anEntry().Name, "create /repairs"
+	cases := map[string]struct {
+		reason  string
+		entry   core.Entry
+		answers []error
+		did     []string
+		says    string
+	}{
+		"it is there":            {"", anEntry(homeless), []error{nil}, []string{open}, ""},
+		"it is missing":          {"it is made, and then the repair", anEntry(homeless), []error{missing, nil, nil}, []string{open, create, open}, ""},
+		"somebody else makes it": {"that is as good", anEntry(homeless), []error{missing, errExists, nil}, []string{open, create, open}, ""},
+		"it may not be made": {
+			"people are told what to do", anEntry(homeless), []error{missing, forbidden}, []string{open, create}, "--repair-namespace",
+		},
+		"it is missing even then":            {"it is made once", anEntry(homeless), []error{missing, nil, missing}, []string{open, create, open}, "not found"},
+		"the definition is missing":          {"no namespace would help", anEntry(homeless), []error{errGone}, []string{open}, "not found"},
+		"another's namespace is missing now": {"it is its target's, which is gone", anEntry(), []error{missing}, []string{"create machines/" + anEntry().Name}, "not found"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			w := &writer{first: tc.answers, answer: errDown}
+			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Open(t.Context(), tc.entry)
+			if created != (tc.says == "") || (err != nil) != (tc.says != "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("created: %t, error: %v, want one that says %q. %s", created, err, tc.says, tc.reason)
+			}
+			if created && (got.Namespace != "repairs" || got.Target != tc.entry.Target.ID) {
+				t.Errorf("the repair is in %q and about %s", got.Namespace, got.Target)
+			}
+			if diff := cmp.Diff(tc.did, w.lines); diff != "" {
+				t.Errorf("%s\ncalls (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestAmendAndDrop(t *testing.T) {
 	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded}
 	body, err := json.Marshal(map[string]any{"status": map[string]any{
 		"phase": "Succeeded", "message": "it is gone", "finishedAt": noon.UTC().Format(time.RFC3339),
+		"recoveredAt": nil, "begunAt": nil,
 	}})
 	if err != nil {
 		t.Fatalf("encoding: %v", err)
@@ -232,7 +286,7 @@ func TestAmendAndDrop(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
 			c := NewClient(Config{Writer: w})
-			amended, dropped := c.Amend(t.Context(), r, "it is gone"), c.Drop(t.Context(), r)
+			amended, dropped := c.Amend(t.Context(), r, "it is gone", nil), c.Drop(t.Context(), r)
 			for verb, err := range map[string]error{"amending": amended, "dropping": dropped} {
 				if (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
 					t.Errorf("%s gives %v, want an error: %t. %s", verb, err, tc.fails, tc.reason)
@@ -290,12 +344,12 @@ func TestTrim(t *testing.T) {
 	other := &unstructured.Unstructured{}
 	other.SetAPIVersion("machine.openshift.io/v1beta1")
 	other.SetKind("Repair")
-	for _, obj := range []any{nil, "a word", other, render(anEntry())} {
+	for _, obj := range []any{nil, "a word", other, render(anEntry(), "")} {
 		if got, isRepair := Trim(obj); isRepair || got != obj {
 			t.Errorf("trimming a %T gives %v, %t", obj, got, isRepair)
 		}
 	}
-	r := render(anEntry())
+	r := render(anEntry(), "")
 	r.ManagedFields, r.Annotations = []metav1.ManagedFieldsEntry{{Manager: "fettle"}}, map[string]string{"a": "b"}
 	r.ResourceVersion, r.UID = "7", "r-uid"
 	p := stored(t, r)

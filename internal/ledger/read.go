@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,9 +18,10 @@ import (
 // decided is what is read of a Repair's spec. Its times may be written with fractions of a second or
 // without: the definition takes both, and people write the latter.
 type decided struct {
-	Target    v1alpha1.ObjectReference  `json:"target"`
+	Target    v1alpha1.RepairTarget     `json:"target"`
 	Policy    v1alpha1.ObjectReference  `json:"policy"`
 	Owner     *v1alpha1.ObjectReference `json:"owner"`
+	Ladder    []v1alpha1.RepairStep     `json:"ladder"`
 	StartedAt metav1.Time               `json:"startedAt"`
 	Retry     int32                     `json:"retry"`
 }
@@ -27,9 +29,20 @@ type decided struct {
 // come is what is read of a Repair's status: how far it has come.
 type come struct {
 	Phase       v1alpha1.RepairPhase `json:"phase"`
+	Message     string               `json:"message"`
+	Steps       []attempt            `json:"steps"`
+	RecoveredAt *metav1.Time         `json:"recoveredAt"`
+	BegunAt     *metav1.Time         `json:"begunAt"`
 	Attempts    int32                `json:"attempts"`
 	LastAttempt *metav1.Time         `json:"lastAttempt"`
 	FinishedAt  *metav1.Time         `json:"finishedAt"`
+}
+
+// attempt is what is read of a step that was given up.
+type attempt struct {
+	Outcome v1alpha1.StepOutcome `json:"outcome"`
+	EndedAt *metav1.Time         `json:"endedAt"`
+	Message string               `json:"message"`
 }
 
 // page is a Repair as far as it could be read. It is what a cache keeps of one.
@@ -49,6 +62,21 @@ func (p *page) DeepCopyObject() runtime.Object {
 	return &c
 }
 
+// hasMoved tells whether somebody has changed how far a repair has come, or may have, since it was seen
+// last.
+func (p *page) hasMoved(old *page) bool {
+	r := &p.repair
+	if r.Attempts > 0 {
+		return true
+	}
+	moved := len(r.Rungs) > 0 || !r.Recovered.IsZero() || !r.Begun.IsZero()
+	if old == nil {
+		return moved
+	}
+	was := &old.repair
+	return len(r.Rungs) != len(was.Rungs) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun)
+}
+
 // about tells whether it is known what is repaired. If not, nothing follows from the Repair.
 func (p *page) about() bool { return p.repair.Target.Kind != "" && p.repair.Target.UID != "" }
 
@@ -63,7 +91,7 @@ func readPage(u *unstructured.Unstructured) *page {
 	}}
 	p.repair = repairOf(&p.ObjectMeta, &spec, &status)
 	var problems []string
-	for _, w := range append(wrong, alsoWrong...) {
+	for _, w := range append(append(wrong, unknownNature(spec.Ladder)...), alsoWrong...) {
 		problems = append(problems, w.Field+" is "+w.Value+" and can't be read")
 	}
 	if !p.about() {
@@ -79,12 +107,16 @@ func Read(r *v1alpha1.Repair) core.Repair { return read(r) }
 // read gives what the core reads of a Repair.
 func read(r *v1alpha1.Repair) core.Repair {
 	spec := decided{
-		Target: r.Spec.Target.ObjectReference, Policy: r.Spec.Policy, Owner: r.Spec.Owner,
+		Target: r.Spec.Target, Policy: r.Spec.Policy, Owner: r.Spec.Owner, Ladder: r.Spec.Ladder,
 		StartedAt: metav1.Time(r.Spec.StartedAt), Retry: r.Spec.Retry,
 	}
 	status := come{
-		Phase: r.Status.Phase, Attempts: r.Status.Attempts,
+		Phase: r.Status.Phase, Message: r.Status.Message, Attempts: r.Status.Attempts,
+		RecoveredAt: (*metav1.Time)(r.Status.RecoveredAt), BegunAt: (*metav1.Time)(r.Status.BegunAt),
 		LastAttempt: (*metav1.Time)(r.Status.LastAttempt), FinishedAt: r.Status.FinishedAt,
+	}
+	for _, s := range r.Status.Steps {
+		status.Steps = append(status.Steps, attempt{Outcome: s.Outcome, EndedAt: (*metav1.Time)(&s.EndedAt), Message: s.Message})
 	}
 	return repairOf(&r.ObjectMeta, &spec, &status)
 }
@@ -95,8 +127,10 @@ const clocksDiffer = time.Hour
 func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair {
 	out := core.Repair{
 		Namespace: meta.Namespace, Name: meta.Name,
-		Target:   identity(spec.Target),
+		Target:   identity(spec.Target.ObjectReference),
+		Node:     spec.Target.Node,
 		Policy:   identity(spec.Policy),
+		Ladder:   ladder(spec.Ladder),
 		Retry:    int(spec.Retry),
 		Started:  spec.StartedAt.Time,
 		Attempts: int(status.Attempts),
@@ -108,6 +142,15 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 	}
 	if spec.Owner != nil {
 		out.Owner = identity(*spec.Owner)
+	}
+	for _, s := range status.Steps {
+		out.Rungs = append(out.Rungs, core.Rung{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: s.Message})
+	}
+	if status.RecoveredAt != nil {
+		out.Recovered = sinceStart(&out, status.RecoveredAt)
+	}
+	if status.BegunAt != nil {
+		out.Begun = sinceStart(&out, status.BegunAt)
 	}
 	if status.LastAttempt != nil {
 		out.LastAttempt = status.LastAttempt.Time
@@ -121,10 +164,51 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 	return out
 }
 
-// sequence is the revision at which a Repair was created. It is lost with the first change, which is
-// that of an attempt or an end.
+// sinceStart is an instant in the course of a repair. One from before its start, which nobody writes but
+// by hand, would have a step be over before its time.
+func sinceStart(r *core.Repair, at *metav1.Time) time.Time {
+	if at == nil || at.Time.Before(r.Started) {
+		return r.Started
+	}
+	return at.Time
+}
+
+// ladder gives the steps of a repair, and none when one of them can't be read: what a step does to a
+// target is no matter for a guess.
+func ladder(steps []v1alpha1.RepairStep) []core.Step {
+	if len(unknownNature(steps)) > 0 {
+		return nil
+	}
+	var out []core.Step
+	for _, s := range steps {
+		step := core.Step{Remedy: s.Remedy, Nature: natures[s.Nature]}
+		if s.Template != nil {
+			step.Template = core.Reference(*s.Template)
+		}
+		if s.Timeout != nil {
+			step.Limit = max(0, s.Timeout.Duration)
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// unknownNature tells of the first step whose nature is not known here.
+func unknownNature(steps []v1alpha1.RepairStep) []legible.Problem {
+	for i, s := range steps {
+		if _, known := natures[s.Nature]; !known {
+			return []legible.Problem{{
+				Field: "spec.ladder[" + strconv.Itoa(i) + "].nature", Value: legible.Excerpt(strconv.Quote(string(s.Nature))),
+			}}
+		}
+	}
+	return nil
+}
+
+// sequence is the revision at which a Repair was created. It is lost with the first change, which leaves a
+// message.
 func sequence(meta *metav1.ObjectMeta, status *come) uint64 {
-	if status.Attempts > 0 || status.FinishedAt != nil {
+	if status.Attempts > 0 || status.FinishedAt != nil || status.Message != "" {
 		return 0
 	}
 	revision, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)

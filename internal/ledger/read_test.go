@@ -46,7 +46,15 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 	whole := core.Repair{
 		Namespace: "machines", Name: "r", Retry: 2, Started: created.Add(250 * time.Millisecond), Owner: anOwner,
 		Target: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Policy: aPolicy,
+		Ladder: []core.Step{{Remedy: "DeleteMachine"}},
 	}
+	ladder := func(steps ...core.Step) core.Repair {
+		r := whole
+		r.Ladder = steps
+		return r
+	}
+	template := core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Name: "quick"}
+	atMinute := func(minute int) time.Time { return created.Add(time.Duration(minute) * time.Minute) }
 	with := func(change func(*core.Repair)) core.Repair {
 		r := whole
 		change(&r)
@@ -70,7 +78,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"a retry beyond all":       {"", aSpec(`"retry": 9999999999`), `{}`, with(func(r *core.Repair) { r.Retry = 0 }), "spec.retry is 9999999999 and can't be read"},
 		"an owner that is a word":  {"", aSpec(`"owner": "pool"`), `{}`, with(func(r *core.Repair) { r.Owner = core.ID{} }), `spec.owner is "pool" and can't be read`},
 		"a policy that is a list":  {"", aSpec(`"policy": []`), `{}`, with(func(r *core.Repair) { r.Policy = core.ID{} }), "spec.policy is [] and can't be read"},
-		"a message of a number":    {"nobody reads it", aSpec(`"message": 5, "ladder": "up"`), `{}`, whole, ""},
+		"a message of a number":    {"nobody reads it", aSpec(`"message": 5, "ladder": "up"`), `{}`, ladder(), `spec.ladder is "up" and can't be read`},
 		"a phase of a number":      {"it does not say that it ended", aSpec(), `{"phase": 7, "attempts": 1}`, with(func(r *core.Repair) { r.Attempts = 1 }), "status.phase is 7 and can't be read"},
 		"a phase nobody has":       {"the same", aSpec(), `{"phase": "Exploded"}`, whole, ""},
 		"attempts in words":        {"", aSpec(), `{"attempts": "many"}`, whole, `status.attempts is "many" and can't be read`},
@@ -79,6 +87,32 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"an end in the year 1":     {"the same", aSpec(), `{"phase": "Succeeded", "finishedAt": "0001-01-01T00:00:00Z"}`, succeeded(whole.Started), ""},
 		"an end without start":     {"the same", aSpec(`"startedAt": 5`), `{"phase": "Succeeded"}`, with(func(r *core.Repair) { r.Started, r.Outcome, r.Ended = created, core.Succeeded, created }), "spec.startedAt is 5 and can't be read"},
 		"an attempt in seconds":    {"", aSpec(), `{"attempts": 1, "lastAttempt": "2026-08-03T12:00:00Z"}`, with(func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, created }), ""},
+		"a step that asks": {
+			"", aSpec(`"ladder": [{"remedy": "Ask", "nature": "Requests", "timeout": "5m", "template": {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "quick"}}]`),
+			`{}`, ladder(core.Step{Remedy: "Ask", Nature: core.Requests, Template: template, Limit: 5 * time.Minute}), "",
+		},
+		"a step of a nature nobody knows": {
+			"what it would do to the target is no matter for a guess", aSpec(`"ladder": [{"remedy": "A", "nature": "HandsOver"}, {"remedy": "B", "nature": "Blesses"}]`),
+			`{}`, ladder(), `spec.ladder[1].nature is "Blesses" and can't be read`,
+		},
+		"a time limit in words":     {"", aSpec(`"ladder": [{"remedy": "A", "timeout": "soon"}]`), `{}`, ladder(), `spec.ladder is [{"remedy":"A","timeout":"soon"}] and can't be read`},
+		"a time limit of less than": {"it would be over before it began", aSpec(`"ladder": [{"remedy": "A", "timeout": "-5m"}]`), `{}`, ladder(core.Step{Remedy: "A"}), ""},
+		"steps that were given up": {
+			"", aSpec(), `{"step": 2, "steps": [{"outcome": "TimedOut", "endedAt": "2026-08-03T12:05:00Z", "message": "slow"}, {"outcome": "Failed", "endedAt": "2026-08-03T12:06:00.000000Z"}]}`,
+			with(func(r *core.Repair) {
+				r.Rungs = []core.Rung{{Ended: atMinute(5), Outcome: core.TimedOut, Text: "slow"}, {Ended: atMinute(6), Outcome: core.Failed}}
+			}), "",
+		},
+		"a step given up before the start": {
+			"the next one would be over before its time", aSpec(), `{"steps": [{"outcome": "Failed", "endedAt": "2026-08-03T11:00:00Z"}, {"outcome": "Bored"}]}`,
+			with(func(r *core.Repair) {
+				r.Rungs = []core.Rung{{Ended: whole.Started, Outcome: core.Failed}, {Ended: whole.Started, Outcome: core.TimedOut}}
+			}), "",
+		},
+		"a recovery and a hand-over": {
+			"", aSpec(), `{"recoveredAt": "2026-08-03T12:05:00Z", "begunAt": "2026-08-03T12:02:00.000000Z"}`,
+			with(func(r *core.Repair) { r.Recovered, r.Begun = atMinute(5), atMinute(2) }), "",
+		},
 		"a target that is a word": {
 			"nobody knows what is repaired", aSpec(`"target": "m"`), `{}`, with(func(r *core.Repair) { r.Target = core.ID{} }),
 			`spec.target is "m" and can't be read; spec.target does not say what is repaired`,
@@ -105,7 +139,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 // TestStoredRepairReadsAsWritten: what a cache keeps of a Repair is what its writer has.
 func TestStoredRepairReadsAsWritten(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		rendered := render(someEntry().Draw(r, "entry"))
+		rendered := render(someEntry().Draw(r, "entry"), "repairs")
 		if diff := cmp.Diff(read(sent(r, rendered)), stored(t, rendered).repair); diff != "" {
 			r.Errorf("repair (-written +stored):\n%s", diff)
 		}

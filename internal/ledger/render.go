@@ -1,6 +1,10 @@
 package ledger
 
 import (
+	"cmp"
+	"encoding/json"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -8,11 +12,12 @@ import (
 	"github.com/fettle-io/fettle/internal/legible"
 )
 
-// render makes the Repair that records an entry, in the namespace of its target.
-func render(e core.Entry) *v1alpha1.Repair {
+// render makes the Repair that records an entry, in the namespace of its target, or in the one that is
+// given when the target has none.
+func render(e core.Entry, otherwise string) *v1alpha1.Repair {
 	r := &v1alpha1.Repair{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: e.Target.ID.Namespace, Name: e.Name,
+			Namespace: cmp.Or(e.Target.ID.Namespace, otherwise), Name: e.Name,
 			Labels: map[string]string{v1alpha1.TargetUIDLabel: e.Target.ID.UID},
 		},
 		Spec: v1alpha1.RepairSpec{
@@ -33,9 +38,40 @@ func render(e core.Entry) *v1alpha1.Repair {
 		r.Spec.UnhealthySince = &metav1.Time{Time: e.Verdict.Since}
 	}
 	for _, step := range e.Policy.Ladder {
-		r.Spec.Ladder = append(r.Spec.Ladder, v1alpha1.RepairStep{Remedy: step.Remedy})
+		r.Spec.Ladder = append(r.Spec.Ladder, renderStep(step))
 	}
 	return r
+}
+
+func renderStep(step core.Step) v1alpha1.RepairStep {
+	s := v1alpha1.RepairStep{Remedy: step.Remedy, Nature: natureNames[step.Nature]}
+	if step.Template != (core.Reference{}) {
+		template := v1alpha1.TemplateReference(step.Template)
+		s.Template = &template
+	}
+	if step.Limit != 0 {
+		s.Timeout = &metav1.Duration{Duration: step.Limit}
+	}
+	return s
+}
+
+var natureNames = map[core.Nature]v1alpha1.StepNature{ //nolint:gochecknoglobals // a constant table
+	core.Destroys:  v1alpha1.StepDestroys,
+	core.Requests:  v1alpha1.StepRequests,
+	core.HandsOver: v1alpha1.StepHandsOver,
+}
+
+// natures are those that are read. Repairs of a Fettle that knew no other than to destroy have none.
+var natures = map[v1alpha1.StepNature]core.Nature{ //nolint:gochecknoglobals // a constant table
+	"":                     core.Destroys,
+	v1alpha1.StepDestroys:  core.Destroys,
+	v1alpha1.StepRequests:  core.Requests,
+	v1alpha1.StepHandsOver: core.HandsOver,
+}
+
+var stepOutcomes = map[v1alpha1.StepOutcome]core.RungOutcome{ //nolint:gochecknoglobals // a constant table
+	v1alpha1.StepTimedOut: core.TimedOut,
+	v1alpha1.StepFailed:   core.Failed,
 }
 
 // mostText bounds a text, which may name a condition of any length: the API server refuses objects that
@@ -63,23 +99,50 @@ var outcomes = map[v1alpha1.RepairPhase]core.Outcome{ //nolint:gochecknoglobals 
 	v1alpha1.RepairWithdrawn: core.Withdrawn,
 }
 
-// progress makes the status that says how far a repair has come. The text is why it ended, or with
-// what its last attempt was refused.
-func progress(r core.Repair, text string) v1alpha1.RepairStatus {
+// progress makes the status that says how far a repair has come, and what happened last: refused is what
+// a call of the remedy has just been refused with, if that is it.
+func progress(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
 	s := v1alpha1.RepairStatus{
-		Phase:    v1alpha1.RepairRunning,
-		Attempts: int32(min(r.Attempts, 1<<30)), //nolint:gosec // bounded on the same line
+		Phase:       v1alpha1.RepairRunning,
+		Message:     shortened(text),
+		Step:        int32(min(len(r.Rungs), 1<<30)),
+		RecoveredAt: microTime(r.Recovered),
+		BegunAt:     microTime(r.Begun),
+		Attempts:    int32(min(r.Attempts, 1<<30)), //nolint:gosec // bounded on the same line
+		LastAttempt: microTime(r.LastAttempt),
 	}
-	if !r.LastAttempt.IsZero() {
-		s.LastAttempt = &metav1.MicroTime{Time: r.LastAttempt}
+	for _, rung := range r.Rungs {
+		s.Steps = append(s.Steps, v1alpha1.RepairAttempt{
+			Outcome: v1alpha1.StepOutcome(rung.Outcome.String()), EndedAt: metav1.MicroTime{Time: rung.Ended}, Message: shortened(rung.Text),
+		})
 	}
-	if r.Running() {
-		s.LastError = shortened(text)
-		s.Message = "the remedy was refused and is tried again after a pause"
-		return s
+	if refused != nil {
+		s.LastError = shortened(refused.Error())
 	}
-	s.Phase = v1alpha1.RepairPhase(r.Outcome.String())
-	s.Message = shortened(text)
-	s.FinishedAt = &metav1.Time{Time: r.Ended}
+	if !r.Running() {
+		s.Phase = v1alpha1.RepairPhase(r.Outcome.String())
+		s.FinishedAt = &metav1.Time{Time: r.Ended}
+	}
 	return s
+}
+
+func microTime(at time.Time) *metav1.MicroTime {
+	if at.IsZero() {
+		return nil
+	}
+	return &metav1.MicroTime{Time: at}
+}
+
+// patched is a status as it is patched: what may come to an end again is taken away with a null.
+type patched struct {
+	v1alpha1.RepairStatus
+
+	RecoveredAt *metav1.MicroTime `json:"recoveredAt"`
+	BegunAt     *metav1.MicroTime `json:"begunAt"`
+}
+
+// amendment is the merge patch that writes how far a repair has come.
+func amendment(r core.Repair, text string, refused error) ([]byte, error) {
+	s := progress(r, text, refused)
+	return json.Marshal(map[string]patched{"status": {RepairStatus: s, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}}) //nolint:wrapcheck // the caller says what is encoded
 }

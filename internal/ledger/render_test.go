@@ -1,13 +1,16 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
@@ -76,12 +79,12 @@ func TestEntryBecomesRepair(t *testing.T) {
 			Reason:         "UnhealthyCondition",
 			Message:        anEntry().Verdict.Text(),
 			UnhealthySince: &since,
-			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine"}},
+			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Destroys"}},
 			StartedAt:      metav1.NewMicroTime(noon),
 			Retry:          2,
 		},
 	}
-	if diff := cmp.Diff(want, render(anEntry())); diff != "" {
+	if diff := gocmp.Diff(want, render(anEntry(), "")); diff != "" {
 		t.Errorf("Repair (-want +got):\n%s", diff)
 	}
 }
@@ -89,7 +92,7 @@ func TestEntryBecomesRepair(t *testing.T) {
 func TestRepairLeavesOutWhatIsNotKnown(t *testing.T) {
 	r := render(anEntry(func(e *core.Entry) {
 		e.Target.Owner, e.Target.Node, e.Verdict.Since = core.ID{}, core.Node{}, time.Time{}
-	}))
+	}), "")
 	if r.Spec.Owner != nil || r.Spec.UnhealthySince != nil || r.Spec.Target.Node != "" {
 		t.Errorf("owner %v, since %v, node %q; want none of them", r.Spec.Owner, r.Spec.UnhealthySince, r.Spec.Target.Node)
 	}
@@ -109,14 +112,14 @@ func TestRepairIsWrittenWhateverTheNodeSays(t *testing.T) {
 	for sentence, since := range map[string]time.Time{
 		"before the year 1": time.Unix(-1e18, 0), "beyond the year 9999": time.Unix(1e18, 0), "the year 0": time.Date(0, 6, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		if r := render(anEntry(func(e *core.Entry) { e.Verdict.Since = since })); r.Spec.UnhealthySince != nil {
+		if r := render(anEntry(func(e *core.Entry) { e.Verdict.Since = since }), ""); r.Spec.UnhealthySince != nil {
 			t.Errorf("%s: unhealthy since %v, which the API server refuses or which is no time", sentence, r.Spec.UnhealthySince)
 		}
 	}
 	long := strings.Repeat("ü", 1<<20)
-	r := render(anEntry(func(e *core.Entry) { e.Verdict.Criterion.Type = long }))
-	running, finished := progress(core.Repair{Attempts: 1}, long), progress(core.Repair{Ended: noon, Outcome: core.Succeeded}, long)
-	for _, text := range []string{r.Spec.Message, running.LastError, finished.Message} {
+	r := render(anEntry(func(e *core.Entry) { e.Verdict.Criterion.Type = long }), "")
+	tried := progress(core.Repair{Attempts: 1, Rungs: []core.Rung{{Ended: noon, Outcome: core.Failed, Text: long}}}, long, errors.New(long))
+	for _, text := range []string{r.Spec.Message, tried.Message, tried.LastError, tried.Steps[0].Message} {
 		if len(text) > 5000 || len(text) < 1000 || !utf8.ValidString(text) {
 			t.Errorf("a text has %d bytes", len(text))
 		}
@@ -138,6 +141,22 @@ func anID(kind string) *rapid.Generator[core.ID] {
 	})
 }
 
+func aStep() *rapid.Generator[core.Step] {
+	return rapid.Custom(func(t *rapid.T) core.Step {
+		s := core.Step{
+			Remedy: rapid.StringMatching(`[A-Z][a-z]{1,9}`).Draw(t, "remedy"), Nature: rapid.SampledFrom(natureList).Draw(t, "nature"),
+			Limit: time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "limit")),
+		}
+		if rapid.Bool().Draw(t, "from a template") {
+			s.Template = core.Reference{APIVersion: "remediation.example/v1", Kind: "FixTemplate", Name: aName().Draw(t, "template")}
+			s.Template.Namespace = rapid.StringMatching(`[a-z]{0,63}`).Draw(t, "its namespace")
+		}
+		return s
+	})
+}
+
+var natureList = []core.Nature{core.Destroys, core.Requests, core.HandsOver}
+
 func someEntry() *rapid.Generator[core.Entry] {
 	return rapid.Custom(func(t *rapid.T) core.Entry {
 		return anEntry(func(e *core.Entry) {
@@ -147,6 +166,10 @@ func someEntry() *rapid.Generator[core.Entry] {
 				e.Target.Owner = core.ID{}
 			}
 			e.Retry = rapid.IntRange(0, 1<<30).Draw(t, "retry")
+			e.Policy.Ladder = rapid.SliceOfN(aStep(), 1, 4).Draw(t, "ladder")
+			if rapid.Bool().Draw(t, "homeless") {
+				e.Target.ID.Namespace = ""
+			}
 			e.Started = time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
 		})
 	})
@@ -157,12 +180,12 @@ func someEntry() *rapid.Generator[core.Entry] {
 func TestReadGivesBackWhatWasRendered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := someEntry().Draw(t, "entry")
-		got := read(sent(t, render(e)))
+		got := read(sent(t, render(e, "repairs")))
 		want := core.Repair{
-			Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
-			Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
+			Namespace: cmp.Or(e.Target.ID.Namespace, "repairs"), Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
+			Node: e.Target.Node.Name, Ladder: e.Policy.Ladder, Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("repair (-want +got):\n%s", diff)
 		}
 		if !got.Running() {
@@ -174,7 +197,7 @@ func TestReadGivesBackWhatWasRendered(t *testing.T) {
 // TestRepairIsAcceptable: names and labels are what the API server takes, whatever the target is called.
 func TestRepairIsAcceptable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := render(someEntry().Draw(t, "entry"))
+		r := render(someEntry().Draw(t, "entry"), "repairs")
 		if problems := validation.IsDNS1123Subdomain(r.Name); len(problems) > 0 {
 			t.Errorf("the name %q: %v", r.Name, problems)
 		}
@@ -187,20 +210,36 @@ func TestRepairIsAcceptable(t *testing.T) {
 }
 
 func TestHugeCountsFit(t *testing.T) {
-	if got := render(anEntry(func(e *core.Entry) { e.Retry = 1 << 40 })).Spec.Retry; got != 1<<30 {
+	if got := render(anEntry(func(e *core.Entry) { e.Retry = 1 << 40 }), "").Spec.Retry; got != 1<<30 {
 		t.Errorf("retry is %d, want %d: the field has 32 bits and its sign must not turn", got, 1<<30)
 	}
-	if got := progress(core.Repair{Attempts: 1 << 40}, "").Attempts; got != 1<<30 {
+	if got := progress(core.Repair{Attempts: 1 << 40}, "", nil).Attempts; got != 1<<30 {
 		t.Errorf("attempts are %d, want %d", got, 1<<30)
 	}
+}
+
+func someTime(t *rapid.T) time.Time {
+	return noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "after the start")))
 }
 
 // someProgress draws how far a repair can have come.
 func someProgress() *rapid.Generator[core.Repair] {
 	return rapid.Custom(func(t *rapid.T) core.Repair {
-		r := read(render(anEntry()))
+		r := read(render(anEntry(), ""))
 		if r.Attempts = rapid.IntRange(0, 1<<30).Draw(t, "attempts"); r.Attempts > 0 {
 			r.LastAttempt = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "attempt")))
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "rungs") {
+			r.Rungs = append(r.Rungs, core.Rung{
+				Ended: someTime(t), Text: rapid.StringMatching(`[a-z ]{0,20}`).Draw(t, "text"),
+				Outcome: rapid.SampledFrom([]core.RungOutcome{core.TimedOut, core.Failed}).Draw(t, "rung"),
+			})
+		}
+		if rapid.Bool().Draw(t, "recovered") {
+			r.Recovered = someTime(t)
+		}
+		if rapid.Bool().Draw(t, "begun") {
+			r.Begun = someTime(t)
 		}
 		if rapid.Bool().Draw(t, "ended") {
 			r.Ended = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "end")))
@@ -210,18 +249,88 @@ func someProgress() *rapid.Generator[core.Repair] {
 	})
 }
 
+// TestAmendmentReplacesWhatWasThere: whatever a status has had before, a repair reads as it was amended last.
+func TestAmendmentReplacesWhatWasThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before, want := someProgress().Draw(t, "before"), someProgress().Draw(t, "repair")
+		before.Ended, before.Outcome = time.Time{}, 0                  // what has ended is not amended any more
+		if len(want.Rungs) < len(before.Rungs) || want.Attempts == 0 { // neither becomes less
+			before.Rungs, before.Attempts, before.LastAttempt = nil, 0, time.Time{}
+		}
+		status := map[string]any{}
+		for _, r := range []core.Repair{before, want} {
+			body, err := amendment(r, "why", nil)
+			if err != nil {
+				t.Fatalf("encoding: %v", err)
+			}
+			mergeInto(t, status, body)
+		}
+		body, err := json.Marshal(status)
+		if err != nil {
+			t.Fatalf("encoding: %v", err)
+		}
+		object := render(anEntry(), "")
+		if err := json.Unmarshal(body, &object.Status); err != nil {
+			t.Fatalf("decoding: %v", err)
+		}
+		if diff := gocmp.Diff(rounded(want), read(sent(t, object))); diff != "" {
+			t.Errorf("repair (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestPlaceInTheOrderIsNotMadeUp: the revision of a Repair that was changed is not that of its creation,
+// also when nothing else is left of the change.
+func TestPlaceInTheOrderIsNotMadeUp(t *testing.T) {
+	object := render(anEntry(), "")
+	object.ResourceVersion = "7"
+	if got := read(object).Sequence; got != 7 {
+		t.Errorf("the sequence of a new repair is %d, want 7", got)
+	}
+	r := read(object)
+	object.Status = progress(r, "the target is not healthy after all", nil)
+	object.ResourceVersion = "9"
+	if got := read(object).Sequence; got != 0 {
+		t.Errorf("the sequence of a repair that was changed is %d, want 0", got)
+	}
+}
+
+// mergeInto patches a status as the API server would.
+func mergeInto(t fataler, status map[string]any, body []byte) {
+	var patch struct{ Status map[string]any }
+	if err := json.Unmarshal(body, &patch); err != nil {
+		t.Fatalf("decoding: %v", err)
+	}
+	for field, value := range patch.Status {
+		if status[field] = value; value == nil {
+			delete(status, field)
+		}
+	}
+}
+
+// rounded is a repair as a Repair has it: to the microsecond, and its end to the second. Its revision is
+// not that of its creation any more.
+func rounded(r core.Repair) core.Repair {
+	for _, at := range []*time.Time{&r.Started, &r.LastAttempt, &r.Recovered, &r.Begun} {
+		*at = at.Truncate(time.Microsecond)
+	}
+	r.Rungs = slices.Clone(r.Rungs)
+	for i := range r.Rungs {
+		r.Rungs[i].Ended = r.Rungs[i].Ended.Truncate(time.Microsecond)
+	}
+	r.Ended, r.Sequence = r.Ended.Truncate(time.Second), 0
+	return r
+}
+
 // TestProgressIsReadBack: attempts to the microsecond, since the next one waits for the last; the
 // end to the second.
 func TestProgressIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := someProgress().Draw(t, "repair")
-		object := render(anEntry())
-		object.Status = progress(want, "why")
+		object := render(anEntry(), "")
+		object.Status = progress(want, "why", nil)
 		got := read(sent(t, object))
-		want.Started = want.Started.Truncate(time.Microsecond)
-		want.LastAttempt = want.LastAttempt.Truncate(time.Microsecond)
-		want.Ended = want.Ended.Truncate(time.Second)
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(rounded(want), got); diff != "" {
 			t.Errorf("repair (-want +got):\n%s", diff)
 		}
 	})
@@ -233,30 +342,39 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 		reason string
 		repair core.Repair
 		text   string
+		err    error
 		want   v1alpha1.RepairStatus
 	}{
 		"a refused attempt": {
-			"what it was refused with is kept apart from what people read", core.Repair{Attempts: 2, LastAttempt: noon}, "forbidden",
+			"what it was refused with is kept apart from what people read", core.Repair{Attempts: 2, LastAttempt: noon}, "it is tried again", errors.New("forbidden"),
+			v1alpha1.RepairStatus{Phase: "Running", Attempts: 2, LastAttempt: &at, LastError: "forbidden", Message: "it is tried again"},
+		},
+		"a step that is given up": {
+			"the next one is under way", core.Repair{Rungs: []core.Rung{{Ended: noon, Outcome: core.TimedOut, Text: "too slow"}}}, "too slow", nil,
 			v1alpha1.RepairStatus{
-				Phase: "Running", Attempts: 2, LastAttempt: &at, LastError: "forbidden", Message: "the remedy was refused and is tried again after a pause",
+				Phase: "Running", Step: 1, Steps: []v1alpha1.RepairAttempt{{Outcome: "TimedOut", EndedAt: at, Message: "too slow"}}, Message: "too slow",
 			},
 		},
+		"a target that is well again": {
+			"", core.Repair{Recovered: noon, Begun: noon}, "it is well", nil,
+			v1alpha1.RepairStatus{Phase: "Running", RecoveredAt: &at, BegunAt: &at, Message: "it is well"},
+		},
 		"a success": {
-			"its end, and why", core.Repair{Ended: noon, Outcome: core.Succeeded}, "the target is gone",
+			"its end, and why", core.Repair{Ended: noon, Outcome: core.Succeeded}, "the target is gone", nil,
 			v1alpha1.RepairStatus{Phase: "Succeeded", Message: "the target is gone", FinishedAt: &end},
 		},
 		"a recovery after an attempt": {
-			"what was refused stays known", core.Repair{Ended: noon, Outcome: core.Recovered, Attempts: 1, LastAttempt: noon}, "it is well",
+			"what was refused stays known", core.Repair{Ended: noon, Outcome: core.Recovered, Attempts: 1, LastAttempt: noon}, "it is well", nil,
 			v1alpha1.RepairStatus{Phase: "Recovered", Attempts: 1, LastAttempt: &at, Message: "it is well", FinishedAt: &end},
 		},
 		"a withdrawal": {
-			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "nobody asks",
+			"", core.Repair{Ended: noon, Outcome: core.Withdrawn}, "nobody asks", nil,
 			v1alpha1.RepairStatus{Phase: "Withdrawn", Message: "nobody asks", FinishedAt: &end},
 		},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, progress(tc.repair, tc.text)); diff != "" {
+			if diff := gocmp.Diff(tc.want, progress(tc.repair, tc.text, tc.err)); diff != "" {
 				t.Errorf("%s\nstatus (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -272,6 +390,11 @@ func TestEveryOutcomeIsAPhase(t *testing.T) {
 	}
 	if len(outcomes) != 3 {
 		t.Errorf("%d phases end a repair", len(outcomes))
+	}
+	for o := core.RungOutcome(1); o.String() != "None"; o++ {
+		if got := stepOutcomes[v1alpha1.StepOutcome(o.String())]; got != o {
+			t.Errorf("a step that %s is read as %s", o, got)
+		}
 	}
 }
 
@@ -291,7 +414,7 @@ func TestReadingWhatOthersWrote(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			object := render(anEntry())
+			object := render(anEntry(), "")
 			object.Status = tc.status
 			if got := read(object).Ended; !got.Equal(tc.ended) {
 				t.Errorf("it ended at %s, want %s. %s", got, tc.ended, tc.reason)

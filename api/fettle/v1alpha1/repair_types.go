@@ -19,6 +19,32 @@ const (
 	RepairWithdrawn RepairPhase = "Withdrawn"
 )
 
+// Natures of a step.
+const (
+	// StepDestroys: the target is deleted, and its owner is counted on to replace it.
+	StepDestroys StepNature = "Destroys"
+	// StepRequests: a remediator is asked by an object that stands until it is withdrawn.
+	StepRequests StepNature = "Requests"
+	// StepHandsOver: the target is marked, and whoever repairs it takes the mark away.
+	StepHandsOver StepNature = "HandsOver"
+)
+
+// StepNature is what becomes of a target in a step.
+// +kubebuilder:validation:Enum=Destroys;Requests;HandsOver
+type StepNature string
+
+// Outcomes of a step that was given up.
+const (
+	// StepTimedOut: its time was over and the target was not healthy.
+	StepTimedOut StepOutcome = "TimedOut"
+	// StepFailed: the remediator said that it can't repair the target.
+	StepFailed StepOutcome = "Failed"
+)
+
+// StepOutcome is why a step was given up.
+// +kubebuilder:validation:Enum=TimedOut;Failed
+type StepOutcome string
+
 // RepairPhase is where a repair stands.
 // +kubebuilder:validation:Enum=Running;Succeeded;Recovered;Withdrawn
 type RepairPhase string
@@ -37,6 +63,7 @@ type RepairPhase string
 // +kubebuilder:printcolumn:name="Health Check",type=string,JSONPath=`.spec.policy.name`
 // +kubebuilder:printcolumn:name="Remedy",type=string,JSONPath=`.spec.ladder[*].remedy`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.step`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Finished",type=date,priority=1,JSONPath=`.status.finishedAt`
 // +kubebuilder:printcolumn:name="Refused Calls",type=integer,priority=1,JSONPath=`.status.attempts`
@@ -128,6 +155,50 @@ type RepairStep struct {
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Remedy string `json:"remedy"`
+	// nature is what becomes of the target: Destroys (it is deleted, and its owner replaces it; also
+	// meant where there is no nature), Requests (a remediator is asked by an object that stands until it
+	// is withdrawn) or HandsOver (the target is marked, and whoever repairs it takes the mark away).
+	// +optional
+	Nature StepNature `json:"nature,omitempty"`
+	// template is what the remedy makes its request from, where it needs one.
+	// +optional
+	Template *TemplateReference `json:"template,omitempty"`
+	// timeout is how long the step may take before the next one is taken, such as 5m0s. Without one there
+	// is no limit.
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// TemplateReference names a template as the health check does, by its name alone.
+type TemplateReference struct {
+	// apiVersion of the template.
+	// +required
+	APIVersion string `json:"apiVersion"`
+	// kind of the template.
+	// +required
+	Kind string `json:"kind"`
+	// namespace of the template, if it has one.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// name of the template.
+	// +required
+	Name string `json:"name"`
+}
+
+// RepairAttempt is a step that was taken to no avail.
+type RepairAttempt struct {
+	// outcome is why the step was given up: TimedOut, or Failed when the remediator said so.
+	// +required
+	Outcome StepOutcome `json:"outcome"`
+	// endedAt is when the step was given up, to the microsecond. The next one is counted from then.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +required
+	EndedAt metav1.MicroTime `json:"endedAt"`
+	// message says in a sentence why the step was given up.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // RepairStatus is how far a repair has come.
@@ -139,6 +210,28 @@ type RepairStatus struct {
 	// message says in a sentence what happened last.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// step is the index, in spec.ladder, of the step under way. It is the number of steps when all have
+	// been taken to no avail.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+	// steps are those that were taken to no avail, in their order.
+	// +listType=atomic
+	// +optional
+	Steps []RepairAttempt `json:"steps,omitempty"`
+	// recoveredAt is since when the target has been healthy again while the repair is not over, to the
+	// microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +optional
+	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
+	// begunAt is when the target was handed over in the step under way, for a step of that nature, to the
+	// microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	// +optional
+	BegunAt *metav1.MicroTime `json:"begunAt,omitempty"`
 	// attempts counts the calls of the remedy that were refused.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`

@@ -1,0 +1,88 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestLedgerKeepsWholeRepairs: what a repair has come through reads back from a real API server as it was
+// written, and what has come to an end again is gone. Targets without a namespace have their repairs in one
+// that is made for them.
+func TestLedgerKeepsWholeRepairs(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func() {}})
+	started := time.Now().Truncate(time.Microsecond)
+	node := core.ID{Kind: "Node", Name: "n", UID: "n-uid"}
+	opened, created, err := l.Open(t.Context(), core.Entry{
+		Name: core.RepairName(node, 1), Started: started,
+		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
+		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Ladder: longLadder()},
+		Verdict: core.Verdict{
+			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},
+		},
+	})
+	if err != nil || !created {
+		t.Fatalf("recording gives %t, %v", created, err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "repairs-of-nodes"}, &corev1.Namespace{}); err != nil {
+		t.Errorf("the namespace was not made: %v", err)
+	}
+	wantKept(t, l, opened)
+	r := opened
+	r.Sequence = 0 // it is that of its creation
+	for sentence, change := range stepsOfARepair(started) {
+		change(&r)
+		if err := l.Amend(t.Context(), r, sentence, nil); err != nil {
+			t.Fatalf("%s: %v", sentence, err)
+		}
+		wantKept(t, l, r)
+	}
+}
+
+func longLadder() []core.Step {
+	template := core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Namespace: "fixers", Name: "quick"}
+	return []core.Step{
+		{Remedy: "RequestNodeRemediation", Nature: core.Requests, Template: template, Limit: 5*time.Minute + 250*time.Millisecond},
+		{Remedy: "AnnotateMachine", Nature: core.HandsOver, Limit: 48 * time.Hour},
+		{Remedy: "DeleteMachine", Nature: core.Destroys},
+	}
+}
+
+// stepsOfARepair gives what happens to a repair one after another, until it ends.
+func stepsOfARepair(started time.Time) func(yield func(string, func(*core.Repair)) bool) {
+	at := func(minutes int) time.Time { return started.Add(time.Duration(minutes) * time.Minute) }
+	return func(yield func(string, func(*core.Repair)) bool) {
+		_ = yield("it is well", func(r *core.Repair) { r.Recovered = at(2) }) &&
+			yield("it is not", func(r *core.Repair) { r.Recovered = time.Time{} }) &&
+			yield("too slow", func(r *core.Repair) {
+				r.Rungs = []core.Rung{{Ended: at(5), Outcome: core.TimedOut, Text: "too slow"}}
+			}) &&
+			yield("handed over", func(r *core.Repair) { r.Begun = at(6) }) &&
+			yield("can't be mended", func(r *core.Repair) {
+				r.Rungs, r.Begun = append(r.Rungs, core.Rung{Ended: at(7), Outcome: core.Failed, Text: "can't be mended"}), time.Time{}
+			}) &&
+			yield("refused", func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, at(8) })
+	}
+}
+
+func wantKept(t *testing.T, l *ledger.Client, want core.Repair) {
+	t.Helper()
+	running, err := l.Running(t.Context())
+	if err != nil {
+		t.Fatalf("reading what runs: %v", err)
+	}
+	if diff := cmp.Diff([]core.Repair{want}, running); diff != "" {
+		t.Errorf("repairs (-want +got):\n%s", diff)
+	}
+}
