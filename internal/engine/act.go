@@ -10,34 +10,13 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// finish closes the repairs that have come to their end.
-func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
-	ended := make([]core.Repair, len(d.Finishes))
-	errs := inParallel(ctx, len(d.Finishes), callTimeout, func(ctx context.Context, i int) error {
-		f := d.Finishes[i]
-		r := w.fleet.Repairs[f.Repair]
-		r.Ended, r.Outcome = w.now, f.Outcome
-		if err := e.Ledger.Amend(ctx, r, f.Text, nil); err != nil {
-			return fmt.Errorf("recording the end of repair %s: %w", r.Name, err)
-		}
-		ended[i] = r
-		return nil
-	})
-	for i := range ended {
-		if errs[i] == nil {
-			e.memory.Recorded(ended[i], w.now)
-			e.Metrics.hasEnded(w.policies, ended[i])
-			e.Log.Info("repair ended", "repair", ended[i].Name, "target", ended[i].Target.String(), "outcome", ended[i].Outcome.String())
-		}
-	}
-	return joined(errs)
-}
-
 // deed is one repair to record, unless it is recorded already, and to begin.
 type deed struct {
 	target, policy int
 	verdict        core.Verdict
 	repair         core.Repair
+	// step is the one to take, nil when the repair has none.
+	step *core.Step
 	// entry is nil for a repair that the ledger has already.
 	entry          *core.Entry
 	contemporaries []string
@@ -53,8 +32,7 @@ type deed struct {
 
 // act starts repairs. Each is recorded before its remedy begins; one that can't be recorded is not
 // begun. It tells whether the fleet should be looked at again soon.
-func (e *Engine) act(ctx context.Context, w *world, d core.Decision, blocked map[int]bool) (bool, error) {
-	deeds := deedsOf(w, d, blocked)
+func (e *Engine) act(ctx context.Context, w *world, d core.Decision, deeds []deed) (bool, error) {
 	if len(deeds) == 0 {
 		return false, nil
 	}
@@ -106,25 +84,49 @@ func targetsOf(deeds []deed) []int {
 	return targets
 }
 
-func deedsOf(w *world, d core.Decision, blocked map[int]bool) []deed {
+// deedsOf gives what is to be done for targets that are not blocked. A repair the record of which changes in
+// this pass has its turn in the next.
+func deedsOf(w *world, d core.Decision, blocked map[int]bool, changes []change) []deed {
+	changing := map[int]bool{}
+	for i := range changes {
+		changing[changes[i].index] = true
+	}
 	deeds := make([]deed, 0, len(d.Acts)+len(d.Starts))
 	for _, a := range d.Acts {
-		if !blocked[a.Target] {
-			deeds = append(deeds, deed{target: a.Target, policy: a.Policy, verdict: a.Verdict, repair: w.fleet.Repairs[a.Repair], recorded: true})
+		if !blocked[a.Target] && !changing[a.Repair] {
+			deeds = append(deeds, carryingOn(&w.fleet.Repairs[a.Repair], a))
 		}
 	}
 	for _, s := range d.Starts {
 		if !blocked[s.Target] {
-			deeds = append(deeds, deed{
-				target: s.Target, policy: s.Policy, verdict: s.Verdict, contemporaries: s.Contemporaries,
-				entry: &core.Entry{
-					Name: s.Name, Target: w.fleet.Targets[s.Target], Policy: w.policies[s.Policy],
-					Verdict: s.Verdict, Retry: s.Retry, Started: w.now,
-				},
-			})
+			deeds = append(deeds, w.starting(s))
 		}
 	}
 	return deeds
+}
+
+// carryingOn is the next step of a repair by the ladder that it was recorded with.
+func carryingOn(r *core.Repair, a core.Act) deed {
+	do := deed{target: a.Target, policy: a.Policy, verdict: a.Verdict, repair: *r, recorded: true}
+	if at := len(r.Rungs); at < len(r.Ladder) {
+		do.step = &r.Ladder[at]
+	}
+	return do
+}
+
+func (w *world) starting(s core.Start) deed {
+	policy := &w.policies[s.Policy]
+	do := deed{
+		target: s.Target, policy: s.Policy, verdict: s.Verdict, contemporaries: s.Contemporaries,
+		entry: &core.Entry{
+			Name: s.Name, Target: w.fleet.Targets[s.Target], Policy: *policy,
+			Verdict: s.Verdict, Retry: s.Retry, Started: w.now,
+		},
+	}
+	if len(policy.Ladder) > 0 {
+		do.step = &policy.Ladder[0]
+	}
+	return do
 }
 
 // recordRepair records one repair, unless it is recorded already.
@@ -182,70 +184,6 @@ func (w *world) withoutGone(running []core.Repair, d core.Decision) []core.Repai
 		}
 	}
 	return slices.DeleteFunc(running, func(r core.Repair) bool { return over[key{r.Namespace, r.Name}] })
-}
-
-// refusedText is what a repair says of itself after such a call.
-const refusedText = "the remedy was refused and is tried again after a pause"
-
-// begin calls the remedy of one repair.
-func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
-	if !do.admitted {
-		return nil
-	}
-	target := w.fleet.Targets[do.target]
-	// Since the node was read, calls may have hung, or the whole process may have been stopped.
-	if !target.Confirmed(e.Now()) {
-		return nil
-	}
-	name := w.policies[do.policy].Ladder[0].Remedy
-	remedy := e.Remedies[name]
-	if remedy == nil {
-		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, name)
-	}
-	limited, cancel := context.WithTimeout(ctx, remedyTimeout)
-	answer, err := remedy.Begin(limited, core.Order{Target: target, Policy: w.policies[do.policy].ID, Step: w.policies[do.policy].Ladder[0], Repair: do.repair.Name})
-	cancel()
-	if err != nil && cutOff(ctx) {
-		return fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", target.ID, err)
-	}
-	do.beginning, do.refused, do.answered = answer, err, e.Now()
-	if err == nil {
-		return nil
-	}
-	do.repair.Attempts++
-	do.repair.LastAttempt = e.Now()
-	if err := e.Ledger.Amend(ctx, do.repair, refusedText, err); err != nil {
-		return fmt.Errorf("recording an attempt of repair %s: %w", do.repair.Name, err)
-	}
-	return nil
-}
-
-// remember keeps what was done until the caches show it, and says what happened.
-func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
-	if !do.recorded {
-		return nil, true
-	}
-	e.memory.Recorded(do.repair, w.now)
-	e.measureDeed(w, do)
-	target := w.fleet.Targets[do.target]
-	h := core.Happening{
-		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
-	}
-	switch {
-	case do.beginning == 0 && do.refused == nil: // the call was cut off, or not made
-		return nil, true
-	case do.refused != nil:
-		h.Kind, h.Text = core.Refused, do.refused.Error()
-		e.Log.Error(do.refused, "remedy was refused", "repair", do.repair.Name, "target", target.ID.String(), "attempts", do.repair.Attempts)
-		return []core.Happening{h}, true
-	case do.beginning == core.Accepted:
-		e.memory.Deleted(target.ID)
-		h.Kind = core.Begun
-		e.Log.Info("repair begun", "repair", do.repair.Name, "target", target.ID.String(), "policy", h.Policy.String())
-		return []core.Happening{h}, false
-	}
-	e.Log.Info("target changed before its repair began; looking again", "repair", do.repair.Name, "target", target.ID.String(), "answer", do.beginning.String())
-	return nil, true
 }
 
 // prune deletes finished repairs whose time is over, and tells when the next one's will be.

@@ -20,9 +20,15 @@ const (
 	recordTimeout = 5 * time.Second
 	// remedyTimeout is how long the call of a remedy may take. Admission webhooks have up to ten seconds.
 	remedyTimeout = 15 * time.Second
-	// deedTimeout is how long it may take to record a repair, to call its remedy, and to record that
-	// the call was not granted.
-	deedTimeout = 30 * time.Second
+	// leaseTimeout is how long it may take to take, renew or release a lease, which is one small object.
+	leaseTimeout = 5 * time.Second
+	// deedTimeout is how long it may take to record a repair, to take a lease for it, to call its remedy,
+	// and to record the answer.
+	deedTimeout = 35 * time.Second
+	// changeTimeout is how long it may take to stop a request and to record that, and finishTimeout to
+	// record an end and give back what the repair held.
+	changeTimeout = 2 * callTimeout
+	finishTimeout = callTimeout + 2*leaseTimeout
 	// stageTimeout is how long a stage of a pass begins new calls; the rest is left to the next pass.
 	stageTimeout = 30 * time.Second
 	// grace is how long calls under way may go on once the pass is asked to end. A call that is cut off

@@ -81,14 +81,30 @@ func TestEachDialectHearsOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestDialectOutOfStepKeepsNobodyElse: its API may not be served at all.
-func TestDialectOutOfStepKeepsNobodyElse(t *testing.T) {
+// TestDialectThatIsNotServedKeepsNobodyElse: it has no policy that could mind.
+func TestDialectThatIsNotServedKeepsNobodyElse(t *testing.T) {
 	s, nodes := two(t)
-	s.machines.observation = core.Observation{Kind: "Machine"}
+	s.machines.observation = core.Observation{Kind: "Machine", Observed: core.No}
 	nodes.observes(target("Node", "n", dead))
 	s.ledger.has(running(machine("gone")))
 	did, _ := s.passes()
 	s.wantDid("nodes are repaired, and repairs of machines are left alone", did, "read n", "record workers", "open n", "begin n", "tell begun n")
+}
+
+// TestDialectThatIsNotKnownKeepsEverybody: it may have a policy that leads, or whose limits hold.
+func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
+	for _, kind := range []string{"the first", "the last"} {
+		t.Run(kind, func(t *testing.T) {
+			s, nodes := two(t)
+			unknown := map[string]*dialect{"the first": s.machines, "the last": nodes}[kind]
+			s.machines.observes(machine("m", dead))
+			nodes.observes(target("Node", "n", dead))
+			unknown.observation.Observed = core.Unknown
+			did, next := s.passes()
+			s.wantDid("nothing is decided", did)
+			s.wantNext(next, time.Time{})
+		})
+	}
 }
 
 // TestRepairsOfKindsThatNobodyObservesAreLeftAlone: they are neither ended, nor begun, nor pruned.
@@ -115,7 +131,10 @@ func TestDialectThatFallsOutOfStep(t *testing.T) {
 	s.passes()
 	nodes.observation.Observed = core.Unknown
 	did, _ := s.passes()
-	s.wantDid("nobody knows how n fares", did, "record workers")
+	s.wantDid("nobody knows how n fares", did)
+	nodes.observation.Observed = core.No
+	did, _ = s.passes()
+	s.wantDid("its API is gone, and its repair is left alone", did, "record workers")
 	s.settle()
 	did, _ = s.passes()
 	s.wantDid("the same when the ledger shows the repair", did, "record workers")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,12 +13,19 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what an engine needs. Every field is required but Metrics.
+// Config is what an engine needs. Every field is required but Surveyors, Quorum, Lock and Metrics.
 type Config struct {
+	// Dialects may be Confirmers too.
 	Dialects []Dialect
 	Ledger   Ledger
 	Witness  Witness
 	Pruner   Pruner
+	// Surveyors are asked in their order, after all dialects.
+	Surveyors []Surveyor
+	// Quorum may be nil, and then nothing is known of it: no member of the control plane is repaired.
+	Quorum Quorum
+	// Lock may be nil, and then no leases are held.
+	Lock Lock
 	// Remedies by the name that a ladder calls them.
 	Remedies map[string]Remedy
 	// Retention bounds how long finished repairs are kept.
@@ -38,6 +46,11 @@ type Engine struct {
 	digest  core.Digest
 
 	stopwatch core.Stopwatch
+
+	// lost are the leases that somebody else has taken from repairs under way, so that each is told once.
+	lost map[leaseKey]bool
+	// vouched are the UIDs of targets whose repair has ended and whose confirmation could not be taken back.
+	vouched []string
 }
 
 // New makes an engine that remembers nothing yet.
@@ -59,21 +72,41 @@ func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
 	}
-	e.measure(w, decision)
-	e.memory.Tallied(w.policies, decision.Tallies)
-	blocked, unrecorded := e.record(ctx, w, decision)
-	e.announce(w, e.journal.News(w.policies, &w.fleet, decision))
-	// Those that wait for a repair come before the records of those that have had theirs.
-	repeat, acted := e.act(ctx, w, decision, blocked)
-	finished := e.finish(ctx, w, decision)
-	nextDrop, dropped := e.prune(ctx, w)
-
-	next := earliest(earliest(decision.NextAt, nextDrop), e.digest.NextAt())
-	// What has ended made room that this decision could not count on.
-	if repeat || unsure || (len(decision.Finishes) > 0 && finished == nil) {
+	next, err := e.carryOut(ctx, w, decision)
+	if unsure {
 		next = earliest(next, w.now.Add(again))
 	}
-	return next, errors.Join(unread, unrecorded, finished, acted, dropped)
+	return next, errors.Join(unread, err)
+}
+
+// carryOut does what was decided, and tells when to look again. Nothing begins before the statuses are
+// written. Beginning what is due, and the upkeep of what has begun, don't wait for each other: requests are
+// withdrawn while creations hang (I12). Ends are recorded last, since nobody waits for those.
+func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.Time, error) {
+	e.measure(w, d)
+	e.memory.Tallied(w.policies, d.Tallies)
+	blocked, unrecorded := e.record(ctx, w, d)
+	e.announce(w, e.journal.News(w.policies, &w.fleet, d))
+
+	changes := changesOf(w, d)
+	var kept *upkeep
+	var beside sync.WaitGroup
+	beside.Go(func() { kept = e.keepUp(ctx, w, d, changes) })
+	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, blocked, changes))
+	beside.Wait()
+	changed, unkept := e.settle(w, d, kept)
+	finished := e.finish(ctx, w, d)
+	nextDrop, dropped := e.prune(ctx, w)
+
+	next := earliest(earliest(d.NextAt, nextDrop), e.digest.NextAt())
+	if changed { // the next step is due
+		next = w.now
+	}
+	// What has ended made room that this decision could not count on.
+	if repeat || (len(d.Finishes) > 0 && finished == nil) {
+		next = earliest(next, w.now.Add(again))
+	}
+	return next, errors.Join(unrecorded, acted, unkept, finished, dropped)
 }
 
 // world is what one pass sees.
@@ -89,28 +122,40 @@ type world struct {
 // observe takes the snapshot that the pass decides on.
 func (e *Engine) observe() (*world, error) {
 	w := &world{now: e.Now(), dialectOf: map[core.ID]Dialect{}}
-	kinds := map[string]bool{}
+	kinds, unknown := map[string]bool{}, false
 	for _, dialect := range e.Dialects {
 		o, err := dialect.Observe()
 		if err != nil {
 			return nil, fmt.Errorf("observing the fleet: %w", err)
 		}
-		if o.Observed != core.Yes {
-			continue
+		switch o.Observed {
+		case core.Yes:
+			kinds[o.Kind] = true
+			w.add(dialect, o)
+		case core.Unknown: // it may have a policy that leads, or whose limits hold
+			unknown = true
+		case core.No:
 		}
-		kinds[o.Kind] = true
-		w.add(dialect, o)
 	}
 	entries, inStep := e.Ledger.Entries()
-	if len(kinds) == 0 || inStep != core.Yes {
+	if unknown || len(kinds) == 0 || inStep != core.Yes {
 		return w, nil
 	}
 	w.fleet.Observed, w.fleet.Repairs = core.Yes, entries
+	for _, s := range e.Surveyors {
+		s.Survey(w.policies, &w.fleet)
+	}
 	e.memory.Lay(&w.fleet, w.now)
-	// What is remembered may be of a kind that nobody observes any more, so this comes last.
-	w.fleet.Repairs = slices.DeleteFunc(w.fleet.Repairs, func(r core.Repair) bool { return !kinds[r.Target.Kind] })
+	w.leaveAlone(kinds)
 	e.memory.LayPolicies(w.policies)
 	return w, nil
+}
+
+// leaveAlone takes out the repairs of targets of a kind that nobody observes, and the requests for them.
+// What is remembered may be of such a kind too, so this comes after it was laid over.
+func (w *world) leaveAlone(kinds map[string]bool) {
+	w.fleet.Repairs = slices.DeleteFunc(w.fleet.Repairs, func(r core.Repair) bool { return !kinds[r.Target.Kind] })
+	w.fleet.Requests = slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
 }
 
 func (w *world) add(dialect Dialect, o core.Observation) {
@@ -163,33 +208,6 @@ func unreadOf(targets []int, read map[int]bool) []int {
 		}
 	}
 	return unread
-}
-
-// readLive replaces what the cache says of these targets' nodes by what the API server says now.
-func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
-	at := e.Now()
-	nodes := make([]core.Node, len(targets))
-	errs := inParallel(ctx, len(targets), callTimeout, func(ctx context.Context, i int) error {
-		t := targets[i]
-		node, err := w.targetsFrom[t].ReadNode(ctx, w.fleet.Targets[t])
-		if err != nil {
-			return fmt.Errorf("reading the node of %s: %w", w.fleet.Targets[t].ID, err)
-		}
-		nodes[i] = node
-		return nil
-	})
-	for i, t := range targets {
-		target := &w.fleet.Targets[t]
-		if errs[i] != nil {
-			target.NodeUnreadable = true
-			continue
-		}
-		target.Node, target.NodeReadAt = nodes[i], at
-		if nodes[i].State == core.NodeGone {
-			e.memory.NodeGone(target.ID, nodes[i].Name)
-		}
-	}
-	return joined(errs)
 }
 
 // record writes what was found. It returns the targets for which nothing may start, since the

@@ -49,8 +49,8 @@ func (e *Engine) measureDeed(w *world, do *deed) {
 	}
 	switch {
 	case do.refused != nil:
-		e.Metrics.hasRefused(policy)
-	case do.beginning == core.Accepted:
+		e.Metrics.hasRefused(policy, do.step.Remedy)
+	case do.beginning == core.Accepted && len(do.repair.Rungs) == 0:
 		e.Metrics.hasBegun(do.answered.Sub(started))
 	}
 }

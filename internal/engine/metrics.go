@@ -18,6 +18,7 @@ type Metrics struct {
 	recover                            *prometheus.HistogramVec
 	decision, pass                     prometheus.Histogram
 	passes, started, ended, notGranted *prometheus.CounterVec
+	requests, givenUp                  *prometheus.CounterVec
 	verdicts, refusals, running        *prometheus.Desc
 	permitted, invalid, paused         *prometheus.Desc
 	counters                           []*prometheus.CounterVec
@@ -64,6 +65,8 @@ func NewMetrics() *Metrics {
 		started:    counter("fettle_repairs_started_total", "Repairs that were started.", "namespace", "policy", "remedy"),
 		ended:      counter("fettle_repairs_total", "Repairs that have ended, by outcome.", "namespace", "policy", "remedy", "outcome"),
 		notGranted: counter("fettle_remedy_refusals_total", "Calls of a remedy that were refused or failed.", "namespace", "policy", "remedy"),
+		requests:   counter("fettle_requests_total", "Requests to remediators, by whether they were made or withdrawn.", "namespace", "policy", "remedy", "outcome"),
+		givenUp:    counter("fettle_steps_given_up_total", "Steps of repairs that were taken to no avail, by why.", "namespace", "policy", "remedy", "outcome"),
 
 		verdicts:  prometheus.NewDesc("fettle_verdicts", "Targets of a policy, by how it judges them and why.", []string{"namespace", "policy", "kind", "health", "reason"}, nil),
 		refusals:  prometheus.NewDesc("fettle_refusals", "Unhealthy targets of a policy that a gate holds back.", []string{"namespace", "policy", "gate"}, nil),
@@ -73,9 +76,10 @@ func NewMetrics() *Metrics {
 		paused:    prometheus.NewDesc("fettle_policy_paused", "1 while a policy is paused; 0 otherwise.", ofPolicy, nil),
 		policies:  map[account]bool{},
 	}
-	m.counters = []*prometheus.CounterVec{m.started, m.ended, m.notGranted}
+	m.counters = []*prometheus.CounterVec{m.started, m.ended, m.notGranted, m.requests, m.givenUp}
 	m.collectors = []prometheus.Collector{
 		m.detect, m.decide, m.queue, m.act, m.recover, m.decision, m.pass, m.passes, m.started, m.ended, m.notGranted,
+		m.requests, m.givenUp,
 	}
 	return m
 }
@@ -190,9 +194,42 @@ func (m *Metrics) hasBegun(took time.Duration) {
 	}
 }
 
-func (m *Metrics) hasRefused(p *core.Policy) {
+func (m *Metrics) hasRefused(p *core.Policy, remedy string) {
 	if m != nil {
-		m.notGranted.WithLabelValues(p.ID.Namespace, p.ID.Name, remedyOf(p)).Inc()
+		m.notGranted.WithLabelValues(p.ID.Namespace, p.ID.Name, remedy).Inc()
+	}
+}
+
+// What becomes of a request, in its series.
+const (
+	asked     = "Asked"
+	withdrawn = "Withdrawn"
+)
+
+// hasAsked takes in that a remedy has made a request.
+func (m *Metrics) hasAsked(p *core.Policy, remedy string) {
+	if m != nil {
+		m.requests.WithLabelValues(p.ID.Namespace, p.ID.Name, remedy, asked).Inc()
+	}
+}
+
+// hasWithdrawn takes in that a request was taken back.
+func (m *Metrics) hasWithdrawn(p *core.Policy, remedy string) {
+	if m != nil {
+		m.requests.WithLabelValues(p.ID.Namespace, p.ID.Name, remedy, withdrawn).Inc()
+	}
+}
+
+// hasGivenUp takes in that the last step of a repair so far was given up.
+func (m *Metrics) hasGivenUp(policies []core.Policy, r core.Repair) {
+	at := len(r.Rungs) - 1
+	if m == nil || at >= len(r.Ladder) {
+		return
+	}
+	for i := range policies {
+		if p := &policies[i]; p.ID == r.Policy {
+			m.givenUp.WithLabelValues(p.ID.Namespace, p.ID.Name, r.Ladder[at].Remedy, r.Rungs[at].Outcome.String()).Inc()
+		}
 	}
 }
 
@@ -249,8 +286,25 @@ func (m *Metrics) nowStands(w *world, d core.Decision) {
 func (m *Metrics) zero(p *core.Policy) {
 	namespace, name, remedy := p.ID.Namespace, p.ID.Name, remedyOf(p)
 	m.started.WithLabelValues(namespace, name, remedy)
-	m.notGranted.WithLabelValues(namespace, name, remedy)
+	for i := range p.Ladder {
+		m.zeroStep(p, &p.Ladder[i])
+	}
 	for _, o := range []core.Outcome{core.Succeeded, core.Recovered, core.Withdrawn} {
 		m.ended.WithLabelValues(namespace, name, remedy, o.String())
+	}
+}
+
+// zeroStep makes those that a step may count in.
+func (m *Metrics) zeroStep(p *core.Policy, s *core.Step) {
+	namespace, name := p.ID.Namespace, p.ID.Name
+	m.notGranted.WithLabelValues(namespace, name, s.Remedy)
+	if s.Nature == core.Requests {
+		m.requests.WithLabelValues(namespace, name, s.Remedy, asked)
+		m.requests.WithLabelValues(namespace, name, s.Remedy, withdrawn)
+	}
+	if s.Limit > 0 || len(p.Ladder) > 1 {
+		for _, o := range []core.RungOutcome{core.TimedOut, core.Failed} {
+			m.givenUp.WithLabelValues(namespace, name, s.Remedy, o.String())
+		}
 	}
 }

@@ -192,7 +192,7 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 	}
 	r := core.Repair{
 		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
-		Retry: e.Retry, Started: e.Started,
+		Node: e.Target.Node.Name, Ladder: e.Policy.Ladder, Retry: e.Retry, Started: e.Started,
 	}
 	l.taken++
 	r.Sequence = l.taken
@@ -201,10 +201,9 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 }
 
 func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string, _ error) error {
-	line := "amend " + r.Target.Name + ": attempts"
-	if !r.Running() {
-		line = "amend " + r.Target.Name + ": " + r.Outcome.String()
-	}
+	l.stage.mu.Lock()
+	line := "amend " + r.Target.Name + ": " + changed(l.stored[r.Name], r)
+	l.stage.mu.Unlock()
 	if err := l.stage.do(ctx, line); err != nil {
 		return err
 	}
@@ -212,6 +211,26 @@ func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string, _ error) er
 	defer l.stage.mu.Unlock()
 	l.stored[r.Name] = r
 	return ctx.Err()
+}
+
+// changed says in words what is new in a repair.
+func changed(old, fresh core.Repair) string {
+	var words []string
+	say := func(anew bool, word string) {
+		if anew {
+			words = append(words, word)
+		}
+	}
+	say(!fresh.Recovered.Equal(old.Recovered) && !fresh.Recovered.IsZero(), "recovered")
+	say(!fresh.Recovered.Equal(old.Recovered) && fresh.Recovered.IsZero(), "relapsed")
+	say(!fresh.Begun.Equal(old.Begun) && !fresh.Begun.IsZero(), "handed over")
+	say(!fresh.Begun.Equal(old.Begun) && fresh.Begun.IsZero(), "not handed over")
+	say(fresh.Attempts != old.Attempts, "attempts")
+	for _, rung := range fresh.Rungs[min(len(old.Rungs), len(fresh.Rungs)):] {
+		words = append(words, rung.Outcome.String())
+	}
+	say(!fresh.Running(), fresh.Outcome.String())
+	return strings.Join(words, ", ")
 }
 
 func (l *ledger) Drop(ctx context.Context, r core.Repair) error {
@@ -339,8 +358,8 @@ func (d *dialect) observes(targets ...core.Target) {
 // running is a repair of a target that an earlier process has recorded.
 func running(t core.Target, changes ...func(*core.Repair)) core.Repair {
 	r := core.Repair{
-		Namespace: "machines", Name: core.RepairName(t.ID, 1), Target: t.ID, Owner: t.Owner, Started: ago(time.Minute),
-		Policy: policy("workers", nil).ID,
+		Namespace: "machines", Name: core.RepairName(t.ID, 1), Target: t.ID, Node: t.Node.Name, Owner: t.Owner, Started: ago(time.Minute),
+		Policy: policy("workers", nil).ID, Ladder: policy("workers", nil).Ladder,
 	}
 	for _, change := range changes {
 		change(&r)

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// What a Repair says of itself after a remedy was called.
+const (
+	refusedText    = "the remedy was refused and is tried again after a pause"
+	handedOverText = "the target is handed over, and whoever repairs it takes the mark away"
+)
+
+// How long a lease is taken for a step: for its limit, or this where it has none, and a margin in which it
+// is renewed or the step given up.
+const (
+	leaseUnlimited = 10 * time.Minute
+	leaseMargin    = time.Minute
+)
+
+// begin takes the step of one repair: it takes the lease of the node, and calls the remedy.
+func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
+	if !do.admitted {
+		return nil
+	}
+	target := w.fleet.Targets[do.target]
+	if do.step == nil {
+		return fmt.Errorf("repairing %s: Repair %s has no step left that can be read; delete it to have the target repaired anew", target.ID, do.repair.Name)
+	}
+	remedy := e.Remedies[do.step.Remedy]
+	if remedy == nil {
+		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, do.step.Remedy)
+	}
+	if holds, err := e.takeLease(ctx, w, do); err != nil || !holds {
+		return err
+	}
+	// Since the node was read, calls may have hung, or the whole process may have been stopped.
+	if do.needsFreshNode() && !target.Confirmed(e.Now()) {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, remedyTimeout)
+	answer, err := remedy.Begin(limited, core.Order{
+		Target: target, Policy: w.policies[do.policy].ID, Step: *do.step, Repair: do.repair.Name, Sibling: core.SiblingOf(&w.fleet, do.target),
+	})
+	cancel()
+	if err != nil && cutOff(ctx) {
+		return fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", target.ID, err)
+	}
+	do.beginning, do.refused, do.answered = answer, err, e.Now()
+	return e.recordAnswer(ctx, do)
+}
+
+// needsFreshNode: nothing is destroyed on a cached word, and no repair begins on one. Further steps that ask
+// or mark find the target in repair already.
+func (do *deed) needsFreshNode() bool {
+	return do.step.Nature == core.Destroys || len(do.repair.Rungs) == 0
+}
+
+// takeLease takes the right to take the target's node out of service, where the policy holds leases. It is
+// false while somebody else has it.
+func (e *Engine) takeLease(ctx context.Context, w *world, do *deed) (bool, error) {
+	holder := w.policies[do.policy].Holder
+	if e.Lock == nil || holder == "" {
+		return true, nil
+	}
+	during := leaseUnlimited
+	if do.step.Limit > 0 {
+		during = do.step.Limit
+	}
+	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	target := w.fleet.Targets[do.target]
+	holds, err := e.Lock.Hold(limited, target, holder, during+leaseMargin)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("taking the lease of the node of %s: %w", target.ID, err)
+	case !holds:
+		do.beginning = core.Busy
+	}
+	return holds, nil
+}
+
+// recordAnswer records that the call of a remedy was refused, or that the target was handed over. That it
+// was destroyed or a request made for it shows in the cluster itself.
+func (e *Engine) recordAnswer(ctx context.Context, do *deed) error {
+	switch {
+	case do.refused != nil:
+		do.repair.Attempts++
+		do.repair.LastAttempt = do.answered
+		if err := e.Ledger.Amend(ctx, do.repair, refusedText, do.refused); err != nil {
+			return fmt.Errorf("recording an attempt of repair %s: %w", do.repair.Name, err)
+		}
+	case do.beginning == core.Accepted && do.step.Nature == core.HandsOver:
+		do.repair.Begun = do.answered
+		if err := e.Ledger.Amend(ctx, do.repair, handedOverText, nil); err != nil {
+			return fmt.Errorf("recording that the target of repair %s is handed over: %w", do.repair.Name, err)
+		}
+	}
+	return nil
+}
+
+// remember keeps what was done until the caches show it, and says what happened. It tells whether the
+// target should be looked at again soon.
+func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
+	if !do.recorded {
+		return nil, true
+	}
+	e.memory.Recorded(do.repair, w.now)
+	e.measureDeed(w, do)
+	target := w.fleet.Targets[do.target]
+	h := core.Happening{
+		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
+	}
+	log := e.Log.WithValues("repair", do.repair.Name, "target", target.ID.String())
+	switch {
+	case do.beginning == 0 && do.refused == nil: // the call was cut off, or not made
+		return nil, true
+	case do.refused != nil:
+		h.Kind, h.Text = core.Refused, do.refused.Error()
+		log.Error(do.refused, "remedy was refused", "attempts", do.repair.Attempts)
+		return []core.Happening{h}, true
+	case do.beginning == core.Accepted:
+		e.rememberBegun(w, do)
+		h.Kind = core.Begun
+		log.Info("repair begun", "policy", h.Policy.String(), "remedy", do.step.Remedy, "step", len(do.repair.Rungs))
+		return []core.Happening{h}, false
+	case do.beginning == core.Busy: // a watch tells when that changes
+		log.Info("somebody else holds what the repair needs; it goes on when that is given back")
+		return nil, false
+	}
+	log.Info("target changed before its repair began; looking again", "answer", do.beginning.String())
+	return nil, true
+}
+
+// rememberBegun keeps what a remedy has done until it is seen.
+func (e *Engine) rememberBegun(w *world, do *deed) {
+	target := w.fleet.Targets[do.target].ID
+	switch do.step.Nature {
+	case core.Destroys:
+		e.memory.Deleted(target)
+	case core.Requests:
+		e.memory.Requested(core.Request{
+			Remedy: do.step.Remedy, Template: do.step.Template, Target: target, Policy: w.policies[do.policy].ID, Created: do.answered,
+		}, w.now)
+		e.Metrics.hasAsked(&w.policies[do.policy], do.step.Remedy)
+	case core.HandsOver: // the repair says so
+	}
+}

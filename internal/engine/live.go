@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// reading is what the API server itself says of one target.
+type reading struct {
+	// begun is set unless there was no time to ask.
+	begun          bool
+	node           core.Node
+	survives       core.Tri
+	unread, unsure error
+}
+
+// readLive replaces what caches say of these targets' nodes by what the API server says now, and finds out
+// whether the cluster's quorum survives the loss of those that belong to the control plane.
+func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
+	at := e.Now()
+	readings := make([]reading, len(targets))
+	errs := inParallel(ctx, len(targets), callTimeout, func(ctx context.Context, i int) error {
+		readings[i] = e.read(ctx, w, targets[i])
+		return joined([]error{readings[i].unread, readings[i].unsure})
+	})
+	for i, t := range targets {
+		if r := &readings[i]; !r.begun {
+			r.unread = errs[i]
+		}
+		e.take(&w.fleet.Targets[t], &readings[i], at)
+	}
+	return joined(errs)
+}
+
+// read asks all that is to be known of a target at once.
+func (e *Engine) read(ctx context.Context, w *world, target int) reading {
+	r := reading{begun: true}
+	t := w.fleet.Targets[target]
+	var all sync.WaitGroup
+	all.Go(func() {
+		if r.node, r.unread = w.targetsFrom[target].ReadNode(ctx, t); r.unread != nil {
+			r.unread = fmt.Errorf("reading the node of %s: %w", t.ID, r.unread)
+		}
+	})
+	if t.ControlPlane && e.Quorum != nil {
+		all.Go(func() {
+			if r.survives, r.unsure = e.Quorum.Survives(ctx, t); r.unsure != nil {
+				r.survives, r.unsure = core.Unknown, fmt.Errorf("reading whether quorum survives the loss of %s: %w", t.ID, r.unsure)
+			}
+		})
+	}
+	all.Wait()
+	return r
+}
+
+// take takes in what was read of a target. That quorum is not known after all is an answer too, and not
+// asked for again in this pass.
+func (e *Engine) take(t *core.Target, r *reading, at time.Time) {
+	if t.ControlPlane {
+		t.QuorumSurvives, t.QuorumReadAt = r.survives, at
+	}
+	if r.unread != nil {
+		t.NodeUnreadable = true
+		return
+	}
+	t.Node, t.NodeReadAt = r.node, at
+	if r.node.State == core.NodeGone {
+		e.memory.NodeGone(t.ID, r.node.Name)
+	}
+}
