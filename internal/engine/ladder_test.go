@@ -1,0 +1,556 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/engine"
+)
+
+var quick = core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Namespace: "fixers", Name: "quick"}
+
+// ladder asks twice, then hands over.
+func ladder() []core.Step {
+	slow := quick
+	slow.Name = "slow"
+	return []core.Step{
+		{Remedy: "Ask", Nature: core.Requests, Template: quick, Limit: 5 * time.Minute},
+		{Remedy: "Ask", Nature: core.Requests, Template: slow},
+		{Remedy: "Mark", Nature: core.HandsOver},
+	}
+}
+
+// asker is a remedy whose requests stand. It keeps the orders that it was given.
+type asker struct {
+	stage  *stage
+	orders []core.Order
+}
+
+func (a *asker) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+	name := o.Target.ID.Name
+	err := a.stage.do(ctx, strings.TrimSpace("begin "+name+" "+o.Step.Template.Name))
+	a.stage.mu.Lock()
+	defer a.stage.mu.Unlock()
+	a.orders = append(a.orders, o)
+	if answer := a.stage.answer[name]; answer != 0 && err == nil {
+		return answer, nil
+	}
+	return core.Accepted, err
+}
+
+func (a *asker) Stop(ctx context.Context, r core.Request, _ time.Time) error {
+	return a.stage.do(ctx, "stop "+r.ID.Name)
+}
+
+func (a *asker) Withdraw(ctx context.Context, r core.Request) error {
+	return a.stage.do(ctx, "withdraw "+r.ID.Name)
+}
+
+// locks are leases by the node; those of taken nodes are somebody else's.
+type locks struct {
+	stage *stage
+	taken map[string]bool
+}
+
+func (l *locks) Hold(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error) {
+	err := l.stage.do(ctx, "hold "+t.Node.Name+" for "+holder+" "+during.String())
+	return err == nil && !l.taken[t.Node.Name], err
+}
+
+func (l *locks) Release(ctx context.Context, node, holder string) error {
+	return l.stage.do(ctx, "release "+node+" of "+holder)
+}
+
+// surveyor adds requests, and keeps what it was shown.
+type surveyor struct {
+	stage    *stage
+	requests []core.Request
+	survey   func(policies []core.Policy, fleet *core.Fleet)
+}
+
+func (s *surveyor) Survey(policies []core.Policy, fleet *core.Fleet) {
+	fleet.Requests = append(fleet.Requests, s.requests...)
+	if s.survey != nil {
+		s.survey(policies, fleet)
+	}
+}
+
+// confirming is a dialect that takes back people's word.
+type confirming struct{ *dialect }
+
+func (c confirming) Unvouch(ctx context.Context, t core.Target) error {
+	return c.stage.do(ctx, "unvouch "+t.ID.Name)
+}
+
+// climb is a stage with one dialect of nodes, whose policy has a ladder and holds leases.
+type climb struct {
+	*stage
+
+	nodes    *dialect
+	asker    *asker
+	locks    *locks
+	surveyor *surveyor
+}
+
+func newClimb(t *testing.T, targets ...core.Target) *climb {
+	t.Helper()
+	s := newStage(t)
+	c := &climb{stage: s, asker: &asker{stage: s}, locks: &locks{stage: s, taken: map[string]bool{}}, surveyor: &surveyor{stage: s}}
+	s.actors, s.dialects = nil, nil
+	c.nodes = s.dialect("Node")
+	s.dialects = []engine.Dialect{confirming{c.nodes}}
+	s.remedies["Ask"], s.remedies["Mark"] = c.asker, c.asker
+	c.nodes.observes(targets...)
+	p := &c.nodes.observation.Policies[0]
+	p.Ladder, p.Holder = ladder(), "check"
+	c.takeOver()
+	return c
+}
+
+// takeOver has a new process begin.
+func (c *climb) takeOver() {
+	c.restart()
+	c.Surveyors, c.Lock = []engine.Surveyor{c.surveyor}, c.locks
+}
+
+// carries has the engine carry out a script instead of what the core decides.
+func (c *climb) carries(script func(d *core.Decision, fleet *core.Fleet)) (did []string, next time.Time, err error) {
+	c.Helper()
+	next, err = c.Carry(c.Context(), script)
+	did, c.diary = c.diary, nil
+	return did, next, err
+}
+
+func sick(name string) core.Target { return target("Node", name, dead) }
+
+// climbing is a repair of a target by the ladder.
+func climbing(t core.Target, changes ...func(*core.Repair)) core.Repair {
+	return running(t, append([]func(*core.Repair){func(r *core.Repair) { r.Ladder = ladder() }}, changes...)...)
+}
+
+func onStep(n int) func(*core.Repair) {
+	return func(r *core.Repair) {
+		for i := range n {
+			r.Rungs = append(r.Rungs, core.Rung{Ended: ago(time.Duration(n-i) * time.Second), Outcome: core.Failed})
+		}
+	}
+}
+
+// request is one that asks for a target by the first step.
+func request(name string, t core.Target, changes ...func(*core.Request)) core.Request {
+	r := core.Request{
+		ID: core.ID{Kind: "Fix", Namespace: "fixers", Name: name, UID: name + "-uid"}, Remedy: "Ask", Template: quick,
+		Target: t.ID, Policy: policy("workers", nil).ID, Created: ago(time.Minute),
+	}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+// acts is the decision to take the next step of the first repairs.
+func acts(n int) func(*core.Decision, *core.Fleet) {
+	return func(d *core.Decision, fleet *core.Fleet) {
+		for i := range n {
+			fleet.Targets[i].NodeReadAt = noon
+			d.Acts = append(d.Acts, core.Act{Repair: i, Target: i, Step: len(fleet.Repairs[i].Rungs), Verdict: core.Verdict{Target: i}})
+		}
+	}
+}
+
+func TestStepIsTakenAsRecorded(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		rungs  int
+		spoil  func(*core.Policy)
+		did    []string
+	}{
+		"the first":                      {"its limit, and a margin", 0, nil, []string{"hold a-node for check 6m0s", "begin a quick", "tell begun a"}},
+		"the second, which has no limit": {"ten minutes", 1, nil, []string{"hold a-node for check 11m0s", "begin a slow", "tell begun a"}},
+		"a hand-over":                    {"it is recorded", 2, nil, []string{"hold a-node for check 11m0s", "begin a", "amend a: handed over", "tell begun a"}},
+		"another health check by now": {
+			"the repair goes by its own ladder", 1, func(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Delete"}} },
+			[]string{"hold a-node for check 11m0s", "begin a slow", "tell begun a"},
+		},
+		"no leases": {"they are the policy's to hold", 0, func(p *core.Policy) { p.Holder = "" }, []string{"begin a quick", "tell begun a"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			c := newClimb(t, sick("a"))
+			c.ledger.has(climbing(sick("a"), onStep(tc.rungs)))
+			if tc.spoil != nil {
+				tc.spoil(&c.nodes.observation.Policies[0])
+			}
+			did, _, err := c.carries(acts(1))
+			if err != nil {
+				t.Fatalf("the pass failed: %v", err)
+			}
+			c.wantDid(tc.reason, did, append([]string{"record workers"}, tc.did...)...)
+			want := core.Order{
+				Target: c.asker.orders[0].Target, Policy: policy("workers", nil).ID, Step: ladder()[tc.rungs], Repair: core.RepairName(sick("a").ID, 1),
+			}
+			if diff := cmp.Diff(want, c.asker.orders[0]); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHandOverIsRemembered, with the instant in the ledger.
+func TestHandOverIsRemembered(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	c.ledger.has(climbing(sick("a"), onStep(2)))
+	if _, _, err := c.carries(acts(1)); err != nil {
+		t.Fatalf("the pass failed: %v", err)
+	}
+	if got := c.ledger.of("a")[0].Begun; !got.Equal(noon) {
+		t.Errorf("it was handed over at %s, want %s", got, noon)
+	}
+}
+
+// TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step destroys.
+func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
+	last := func(p *core.Repair) { p.Ladder = append(slices.Clip(ladder()[:1]), core.Step{Remedy: "Delete"}) }
+	cases := map[string]struct {
+		change []func(*core.Repair)
+		begins bool
+	}{
+		"the first step":       {nil, false},
+		"a further step":       {[]func(*core.Repair){onStep(1)}, true},
+		"a further hand-over":  {[]func(*core.Repair){onStep(2)}, true},
+		"a step that destroys": {[]func(*core.Repair){last, onStep(1)}, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			c := newClimb(t, sick("a"))
+			c.ledger.has(climbing(sick("a"), tc.change...))
+			did, _, err := c.carries(func(d *core.Decision, fleet *core.Fleet) {
+				acts(1)(d, fleet)
+				fleet.Targets[0].NodeReadAt = ago(time.Minute)
+			})
+			if err != nil {
+				t.Fatalf("the pass failed: %v", err)
+			}
+			if begun := slices.Contains(did, "tell begun a"); begun != tc.begins {
+				t.Errorf("with its node read a minute ago it begins: %t; %v", begun, did)
+			}
+		})
+	}
+}
+
+// TestStepThatNobodyKnows: a ladder of which nothing is left can't be climbed, and keeps nobody else.
+func TestStepThatNobodyKnows(t *testing.T) {
+	c := newClimb(t, sick("a"), sick("b"))
+	c.ledger.has(climbing(sick("a"), func(r *core.Repair) { r.Ladder = nil }), climbing(sick("b")))
+	did, _, err := c.carries(func(d *core.Decision, fleet *core.Fleet) {
+		slices.SortFunc(fleet.Repairs, func(a, b core.Repair) int { return strings.Compare(a.Name, b.Name) })
+		acts(2)(d, fleet)
+	})
+	if err == nil || !strings.Contains(err.Error(), "no step left") || slices.Contains(did, "tell begun a") || !slices.Contains(did, "tell begun b") {
+		t.Errorf("it did %v, and tells %v", did, err)
+	}
+}
+
+// TestLeaseOfSomebodyElse keeps a repair recorded and waiting, and nobody else.
+func TestLeaseOfSomebodyElse(t *testing.T) {
+	c := newClimb(t, sick("a"), sick("b"))
+	c.locks.taken["a-node"] = true
+	did, next := c.passes()
+	if slices.Contains(did, "begin a quick") || !slices.Contains(did, "open a") || !slices.Contains(did, "tell begun b") {
+		t.Errorf("a is to be recorded and to wait, and b to begin: %v", did)
+	}
+	c.wantNext(next, time.Time{}) // a watch tells when the lease is given back
+	c.refuse["hold a-node for check 6m0s"] = errDown
+	if _, _, err := c.tries(); err == nil || !strings.Contains(err.Error(), "lease of the node of Node machines/a") {
+		t.Errorf("a lease that can't be taken gives %v", err)
+	}
+	wantAttempts(c.stage, 0, time.Time{})
+}
+
+// TestRemedyThatIsBusy: what it waits for shows in a cache.
+func TestRemedyThatIsBusy(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	c.answer["a"] = core.Busy
+	did, next := c.passes()
+	c.wantDid("nothing is told", did, "read a", "record workers", "open a", "hold a-node for check 6m0s", "begin a quick")
+	c.wantNext(next, time.Time{})
+}
+
+// advances is the decision to give up the step of the first repairs. A request is that of the same place.
+func advances(n int) func(*core.Decision, *core.Fleet) {
+	return func(d *core.Decision, fleet *core.Fleet) {
+		slices.SortFunc(fleet.Repairs, func(a, b core.Repair) int { return strings.Compare(a.Name, b.Name) })
+		for i := range n {
+			a := core.Advance{Repair: i, Target: i, Request: -1, Outcome: core.TimedOut, Text: "too slow"}
+			if i < len(fleet.Requests) {
+				a.Request = i
+			}
+			d.Advances = append(d.Advances, a)
+		}
+	}
+}
+
+// TestStepIsGivenUp: the remediator is told first, so that a crash in between tells it twice rather than never.
+func TestStepIsGivenUp(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	c.ledger.has(climbing(sick("a"), func(r *core.Repair) { r.Begun = ago(time.Minute) }))
+	c.surveyor.requests = []core.Request{request("fix-a", sick("a"))}
+	c.refuse["amend a: not handed over, TimedOut"] = errDown
+	did, next, err := c.carries(advances(1))
+	if err == nil || !next.IsZero() {
+		t.Errorf("a record that fails gives %v and the next pass at %s", err, next)
+	}
+	c.wantDid("nothing is told that isn't recorded", did, "record workers", "stop fix-a", "amend a: not handed over, TimedOut")
+
+	c.takeOver()
+	c.refuse = map[string]error{}
+	did, next, err = c.carries(advances(1))
+	if err != nil {
+		t.Fatalf("the pass failed: %v", err)
+	}
+	c.wantDid("the same again is harmless", did, "record workers", "stop fix-a", "amend a: not handed over, TimedOut", "tell escalated a")
+	c.wantNext(next, noon) // the next step is due
+	if diff := cmp.Diff([]core.Rung{{Ended: noon, Outcome: core.TimedOut, Text: "too slow"}}, c.ledger.of("a")[0].Rungs); diff != "" {
+		t.Errorf("rungs (-want +got):\n%s", diff)
+	}
+}
+
+// TestOnlyThoseWhoAreAtWorkAreTold: one that has succeeded, or was never asked, is not.
+func TestOnlyThoseWhoAreAtWorkAreTold(t *testing.T) {
+	for sentence, requests := range map[string][]core.Request{
+		"nobody was asked": nil, "it has succeeded": {request("fix-a", sick("a"), func(r *core.Request) { r.Succeeded = core.Yes })},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newClimb(t, sick("a"))
+			c.ledger.has(climbing(sick("a")))
+			c.surveyor.requests = requests
+			did, _, err := c.carries(advances(1))
+			if err != nil {
+				t.Fatalf("the pass failed: %v", err)
+			}
+			c.wantDid(sentence, did, "record workers", "amend a: TimedOut", "tell escalated a")
+		})
+	}
+}
+
+// TestOneFailureKeepsNobodyElse, of any kind of call for repairs under way.
+func TestOneFailureKeepsNobodyElse(t *testing.T) {
+	script := func(d *core.Decision, fleet *core.Fleet) {
+		advances(2)(d, fleet)
+		for i := range 2 {
+			d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Text: "healthy"})
+			d.Holds = append(d.Holds, core.Hold{Target: i, Holder: "check", For: time.Minute})
+			d.Finishes = append(d.Finishes, core.Finish{Repair: 2 + i, Outcome: core.Succeeded})
+		}
+	}
+	calls := []string{
+		"stop fix-%", "amend %: TimedOut", "withdraw fix-%", "hold %-node for check 1m0s", "amend z%: Succeeded", "release z%-node of check", "unvouch z%",
+	}
+	for _, call := range calls {
+		t.Run(call, func(t *testing.T) {
+			a, b, za, zb := sick("a"), sick("b"), sick("za"), sick("zb")
+			za.Vouched, zb.Vouched = true, true
+			c := newClimb(t, a, b, za, zb)
+			c.ledger.has(climbing(a), climbing(b), climbing(za), climbing(zb))
+			c.surveyor.requests = []core.Request{request("fix-a", a), request("fix-b", b)}
+			c.refuse[strings.ReplaceAll(call, "%", "a")] = errDown
+			did, _, err := c.carries(script)
+			if (err == nil) != strings.HasPrefix(call, "release") { // which is told, and no reason to look again
+				t.Errorf("the pass gives %v", err)
+			}
+			for _, other := range calls {
+				if line := strings.ReplaceAll(other, "%", "b"); !slices.Contains(did, line) {
+					t.Errorf("%q is missing: %v", line, did)
+				}
+			}
+		})
+	}
+}
+
+// TestI12WithdrawalsDontWaitForCreations that hang, nor for statuses that are not written.
+func TestI12WithdrawalsDontWaitForCreations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		well := target("Node", "well")
+		c := newClimb(t, sick("a"), well)
+		c.ledger.has(climbing(sick("a")))
+		c.surveyor.requests = []core.Request{request("fix-well", well)}
+		c.refuse["record workers"] = nil
+		start := clock()
+		var withdrawn time.Duration
+		c.wait["begin a quick"] = func(ctx context.Context) error { return within(ctx, 24*time.Hour) }
+		c.wait["withdraw fix-well"] = func(context.Context) error {
+			withdrawn = clock().Sub(start)
+			return nil
+		}
+		did, _, err := c.carries(func(d *core.Decision, fleet *core.Fleet) {
+			acts(1)(d, fleet)
+			d.Withdrawals = []core.Withdrawal{{Request: 0, Target: 1, Text: "healthy"}}
+		})
+		if err != nil || withdrawn != 0 || !slices.Contains(did, "tell relieved well") || !slices.Contains(did, "begin a quick") {
+			t.Errorf("it was withdrawn after %s: %v, %v", withdrawn, did, err)
+		}
+	})
+}
+
+// TestI12WithdrawalGoesOn while the policy is paused, its status can't be written, or it is gone.
+func TestI12WithdrawalGoesOn(t *testing.T) {
+	cases := map[string]struct {
+		spoil  func(*climb)
+		policy int
+		told   bool
+	}{
+		"paused":                {func(c *climb) { c.nodes.observation.Policies[0].Paused = true }, 0, true},
+		"a status not written":  {func(c *climb) { c.refuse["record workers"] = errDown }, 0, true},
+		"a policy that is gone": {func(c *climb) { c.nodes.observation.Policies = nil }, -1, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			c := newClimb(t, target("Node", "a"))
+			c.surveyor.requests = []core.Request{request("fix-a", sick("a"))}
+			tc.spoil(c)
+			did, _, _ := c.carries(func(d *core.Decision, _ *core.Fleet) {
+				d.Withdrawals = []core.Withdrawal{{Request: 0, Policy: tc.policy, Target: -1, Text: "healthy"}}
+			})
+			if !slices.Contains(did, "withdraw fix-a") || slices.Contains(did, "tell relieved a") != tc.told {
+				t.Errorf("it did %v", did)
+			}
+		})
+	}
+}
+
+// TestRequestOfARemedyThatNobodyKnows can't be withdrawn, and people are told.
+func TestRequestOfARemedyThatNobodyKnows(t *testing.T) {
+	for _, remedy := range []string{"Bless", "Delete"} {
+		c := newClimb(t, sick("a"))
+		c.surveyor.requests = []core.Request{request("fix-a", sick("a"), func(r *core.Request) { r.Remedy = remedy })}
+		did, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) { d.Withdrawals = []core.Withdrawal{{}} })
+		if err == nil || !strings.Contains(err.Error(), remedy) || slices.Contains(did, "tell relieved a") {
+			t.Errorf("it did %v, and tells %v", did, err)
+		}
+	}
+}
+
+// TestRecoveryIsNoted before anything else is done for the repair, and taken away again.
+func TestRecoveryIsNoted(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	c.ledger.has(climbing(sick("a")))
+	note := func(at time.Time) func(*core.Decision, *core.Fleet) {
+		return func(d *core.Decision, fleet *core.Fleet) {
+			acts(1)(d, fleet)
+			d.Notes = []core.Note{{Repair: 0, Recovered: at}}
+		}
+	}
+	did, next, err := c.carries(note(noon))
+	c.wantDid("the step has its turn in the next pass", did, "record workers", "amend a: recovered")
+	c.wantNext(next, noon)
+	c.settle()
+	again, _, errAgain := c.carries(func(d *core.Decision, fleet *core.Fleet) {
+		advances(1)(d, fleet)
+		d.Notes = []core.Note{{Repair: 0}}
+	})
+	if err != nil || errAgain != nil {
+		t.Errorf("the passes gave %v, %v", err, errAgain)
+	}
+	c.wantDid("both are written at once, since a record is written in full", again, "record workers", "amend a: relapsed, TimedOut", "tell escalated a")
+}
+
+func TestEndGivesBackWhatWasHeld(t *testing.T) {
+	ends := func(d *core.Decision, fleet *core.Fleet) {
+		for i := range fleet.Repairs {
+			if fleet.Repairs[i].Running() {
+				d.Finishes = append(d.Finishes, core.Finish{Repair: i, Outcome: core.Succeeded, Text: "healthy"})
+			}
+		}
+	}
+	vouched := target("Node", "a", func(t *core.Target) { t.Vouched = true })
+	gone := target("Node", "gone")
+	cases := map[string]struct {
+		reason string
+		target core.Target
+		of     core.Target
+		spoil  func(*climb)
+		did    []string
+	}{
+		"its lease":                  {"", target("Node", "a"), target("Node", "a"), nil, []string{"release a-node of check"}},
+		"a person's word":            {"once nothing waits for it", vouched, vouched, nil, []string{"release a-node of check", "unvouch a"}},
+		"the lease of one that left": {"the ledger knows its node", vouched, gone, nil, []string{"release gone-node of check"}},
+		"none it never held":         {"", vouched, vouched, func(c *climb) { c.nodes.observation.Policies[0].Holder = "" }, []string{"unvouch a"}},
+		"not for a policy gone":      {"the lease expires by itself", target("Node", "a"), target("Node", "a"), func(c *climb) { c.nodes.observation.Policies[0].ID.UID = "other" }, nil},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			c := newClimb(t, tc.target)
+			c.ledger.has(climbing(tc.of))
+			if tc.spoil != nil {
+				tc.spoil(c)
+			}
+			did, _, err := c.carries(ends)
+			if err != nil {
+				t.Fatalf("the pass failed: %v", err)
+			}
+			c.wantDid(tc.reason, did, append([]string{"record workers", "amend " + tc.of.ID.Name + ": Succeeded"}, tc.did...)...)
+		})
+	}
+}
+
+// TestWordThatIsNotTakenBackIsTriedAgain: it would have the next repair end before its time.
+func TestWordThatIsNotTakenBackIsTriedAgain(t *testing.T) {
+	c := newClimb(t, target("Node", "a", func(t *core.Target) { t.Vouched = true }))
+	c.ledger.has(climbing(target("Node", "a")))
+	c.refuse["unvouch a"] = errDown
+	nothing := func(*core.Decision, *core.Fleet) {}
+	did, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) { d.Finishes = []core.Finish{{Outcome: core.Succeeded}} })
+	if err == nil || !slices.Contains(did, "amend a: Succeeded") {
+		t.Errorf("it did %v and tells %v", did, err)
+	}
+	for range 2 {
+		did, _, err = c.carries(nothing)
+		if err == nil {
+			t.Error("the pass did not fail")
+		}
+		c.wantDid("it is tried again, and nothing else", did, "record workers", "unvouch a")
+	}
+	c.refuse = map[string]error{}
+	did, _, _ = c.carries(nothing)
+	c.wantDid("it is taken back", did, "record workers", "unvouch a")
+	did, _, _ = c.carries(nothing)
+	c.wantDid("once", did, "record workers")
+}
+
+// TestLostLeaseIsToldOnce, and again when it is lost anew.
+func TestLostLeaseIsToldOnce(t *testing.T) {
+	c := newClimb(t, sick("a"), sick("b"))
+	var told []string
+	c.Engine.Log = lines(&told)
+	holds := func(d *core.Decision, _ *core.Fleet) {
+		d.Holds = []core.Hold{{Target: 0, Holder: "check", For: time.Minute}, {Target: 1, Holder: "check", For: time.Minute}}
+	}
+	for i, taken := range []bool{true, true, false, true} {
+		c.locks.taken["a-node"] = taken
+		if did, _, err := c.carries(holds); err != nil || len(did) != 3 {
+			t.Errorf("pass %d did %v and tells %v", i, did, err)
+		}
+	}
+	n := 0
+	for _, line := range told {
+		if strings.Contains(line, "taken the lease") {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("a lease that was lost twice is told %d times: %v", n, told)
+	}
+	c.Lock = nil
+	did, _, err := c.carries(holds)
+	c.wantDid("there are no leases to hold", did, "record workers")
+	if err != nil {
+		t.Errorf("the pass tells %v", err)
+	}
+}
