@@ -23,15 +23,7 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	c.InstallFettle(t)
 	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func() {}})
 	started := time.Now().Truncate(time.Microsecond)
-	node := core.ID{Kind: "Node", Name: "n", UID: "n-uid"}
-	opened, created, err := l.Open(t.Context(), core.Entry{
-		Name: core.RepairName(node, 1), Started: started,
-		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
-		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Ladder: longLadder()},
-		Verdict: core.Verdict{
-			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},
-		},
-	})
+	opened, created, err := l.Open(t.Context(), repairOfANode(started))
 	if err != nil || !created {
 		t.Fatalf("recording gives %t, %v", created, err)
 	}
@@ -47,6 +39,18 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 			t.Fatalf("%s: %v", sentence, err)
 		}
 		wantKept(t, l, r)
+	}
+}
+
+func repairOfANode(started time.Time) core.Entry {
+	node := core.ID{Kind: "Node", Name: "n", UID: "n-uid"}
+	return core.Entry{
+		Name: core.RepairName(node, 1), Started: started,
+		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
+		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Ladder: longLadder()},
+		Verdict: core.Verdict{
+			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},
+		},
 	}
 }
 

@@ -9,13 +9,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -36,6 +41,7 @@ func TestRights(t *testing.T) {
 	tellsOfTheSameTwice(f)
 	givesMetrics(f, "https://"+address+"/metrics")
 	fettle.Stop(t)
+	recordsForANode(t, c)
 	onAnOlderServer(t, c)
 
 	granted, uses := c.Granted(t), c.Uses(t)
@@ -63,6 +69,27 @@ func repairsAndPrunes(f *fleet) {
 	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
 	f.wantMachines()
 	f.wantRepairs("b Succeeded")
+}
+
+// recordsForANode: a repair of a target without a namespace goes to one that is made for it.
+func recordsForANode(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.FettleKubeconfig(t))
+	if err != nil {
+		t.Fatalf("reading Fettle's kubeconfig: %v", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatalf("making a scheme: %v", err)
+	}
+	writer, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Writer: writer})
+	if _, created, err := l.Open(t.Context(), repairOfANode(time.Now())); err != nil || !created {
+		t.Errorf("recording as Fettle gives %t, %v", created, err)
+	}
 }
 
 // isRefused: a deletion is refused, so the repair's status says so.
