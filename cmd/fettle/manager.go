@@ -17,12 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
-	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
 	"github.com/fettle-io/fettle/internal/served"
 )
 
@@ -51,42 +50,12 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	if err != nil {
 		return nil, err
 	}
-	var loop *engine.Loop
-	wake := func() { loop.Wake(cluster) }
-	repairs := ledger.NewClient(ledger.Config{
-		Namespace: o.repairNamespace, Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
-		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("ledger"), Wake: wake,
-	})
-	machines := openshift.NewClient(openshift.Config{
-		Informers: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
-		Events: manager.GetEventRecorder("fettle"), Now: time.Now, Wake: wake, Metrics: measures.openshift,
-	})
-	fleet := engine.New(engine.Config{
-		Dialects: []engine.Dialect{machines},
-		Ledger:   repairs,
-		Witness:  repairs,
-		Pruner:   repairs,
-		Remedies: map[string]engine.Remedy{
-			openshift.DeleteMachine: machinedelete.NewClient(v1beta1.GroupVersion.WithKind("Machine"), manager.GetClient()),
-		},
-		Retention: o.retention,
-		Now:       time.Now,
-		Log:       log.WithName("engine"),
-		Metrics:   measures.engine,
-	})
-	watchdog := engine.NewWatchdog(time.Now)
-	loop = engine.NewLoop(log.WithName("engine"), time.Now, map[string]func(context.Context) (time.Time, error){
-		cluster: watchdog.Over(cluster, fleet.Pass),
-	})
-	waker := &served.Waker{
-		Informers: manager.GetCache(), Log: log.WithName("served"), Awake: wake,
-		Parts: []served.Part{
-			{Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: machines.Watch, InStep: machines.InStep},
-			{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: repairs.Watch, InStep: repairs.InStep},
-		},
+	rooms, err := furnish(manager, watched, measures, o, log)
+	if err != nil {
+		return nil, err
 	}
-	acting := &leader{loop: loop, metrics: measures.engine, log: log.WithName("leader"), lease: held}
-	return manager, errors.Join(add(manager, acting), add(manager, waker), addChecks(manager, watchdog, waker))
+	acting := &leader{loop: rooms.loop, metrics: measures.engine, log: log.WithName("leader"), lease: held}
+	return manager, errors.Join(add(manager, acting), rooms.addTo(manager))
 }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {
@@ -114,14 +83,15 @@ func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *served.Wa
 type measures struct {
 	engine    *engine.Metrics
 	openshift *openshift.Metrics
+	nhc       *nhc.Metrics
 }
 
 func newMeasures(o controllerOptions) (measures, error) {
 	if o.metricsAddress == off {
 		return measures{}, nil
 	}
-	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics()}
-	for _, c := range []prometheus.Collector{m.engine, m.openshift} {
+	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics()}
+	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return measures{}, fmt.Errorf("preparing metrics: %w", err)
 		}

@@ -134,7 +134,8 @@ func (d *deliberation) takeBack(repair, target, policy int, text string) bool {
 }
 
 func (d *deliberation) withdraw(request, target, policy int, text string) {
-	if !d.fleet.Requests[request].Leaving {
+	// One that was made and has not been seen yet can't be named.
+	if q := &d.fleet.Requests[request]; !q.Leaving && q.ID.UID != "" {
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{Request: request, Target: target, Policy: policy, Text: text})
 	}
 }

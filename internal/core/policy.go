@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -75,9 +76,15 @@ type Step struct {
 	// Limit is how long the step may take before the next one is taken; 0 is no limit.
 	Limit time.Duration
 	// Problem says in a sentence why the step can't be taken now, and is empty when it can. Missing is set
-	// when that is because the template does not exist.
-	Problem string
-	Missing bool
+	// when that is because the template does not exist, Pending when it is not known yet whether it can.
+	Problem          string
+	Missing, Pending bool
+}
+
+// Settled tells whether it is known of each step whether it can be taken. What is not known yet is not
+// worth telling.
+func (p *Policy) Settled() bool {
+	return !slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Pending })
 }
 
 // ladderFor are the steps by which the policy repairs a target.

@@ -215,6 +215,9 @@ func unreadOf(targets []int, read map[int]bool) []int {
 func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int]bool, error) {
 	reports := map[Dialect][]core.PolicyReport{}
 	for _, r := range d.Reports(w.policies, &w.fleet) {
+		if !r.Policy.Settled() {
+			continue
+		}
 		of := w.dialectOf[r.Policy.ID]
 		reports[of] = append(reports[of], r)
 	}

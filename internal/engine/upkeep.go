@@ -49,7 +49,8 @@ func changesOf(w *world, d core.Decision) []change {
 		c := of(a.Repair)
 		rung := core.Rung{Ended: w.now, Outcome: a.Outcome, Text: a.Text}
 		c.amended.Rungs = append(slices.Clip(c.amended.Rungs), rung)
-		c.amended.Begun = time.Time{} // that was the step before
+		// These were about the step before.
+		c.amended.Begun, c.amended.Attempts, c.amended.LastAttempt = time.Time{}, 0, time.Time{}
 		c.advance, c.text = a, a.Text
 		if a.Request >= 0 && w.fleet.Requests[a.Request].Succeeded != core.Yes {
 			c.stop = &w.fleet.Requests[a.Request]

@@ -76,6 +76,7 @@ func (c *Client) surveyStep(ladder []core.Step, at int, home string) core.Step {
 	s.template = templates.shelf.find(step.Template.Namespace, step.Template.Name)
 	s.kindTwice, s.sameTwice = twins(ladder, at)
 	step.Problem, step.Missing = s.problem(&step)
+	step.Pending = step.Problem != "" && (s.templates.state == unread || (s.templates.state == inStep && s.requests.state == unread))
 	return step
 }
 

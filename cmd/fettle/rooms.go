@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/nhc"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/engine"
+	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
+	"github.com/fettle-io/fettle/internal/remedy/template"
+	"github.com/fettle-io/fettle/internal/served"
+)
+
+// rooms are the parts of the controller that know an API, and the loop that has them meet.
+type rooms struct {
+	manager  ctrl.Manager
+	log      logr.Logger
+	loop     *engine.Loop
+	watchdog *engine.Watchdog
+	waker    *served.Waker
+
+	machines *openshift.Client
+	nodes    *nhc.Client
+	repairs  *ledger.Client
+	asked    *template.Client
+	leases   *nodelease.Client
+	// leaseCache has leases of one namespace alone.
+	leaseCache cache.Cache
+	versions   *upgrade.Client
+	votes      *quorum.Client
+}
+
+// furnish makes every room and shows it its neighbours.
+func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOptions, log logr.Logger) (*rooms, error) {
+	r := &rooms{manager: manager, log: log, watchdog: engine.NewWatchdog(time.Now)}
+	r.waker = &served.Waker{Informers: manager.GetCache(), Log: log.WithName("served"), Awake: r.wake}
+	r.addDialects(m, o)
+	if err := errors.Join(r.addRemedies(), r.addGuards(watched)); err != nil {
+		return nil, err
+	}
+	r.waker.Parts = []served.Part{
+		{Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep},
+		{Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep},
+		{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep},
+		{Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep},
+		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
+	}
+	fleet := engine.New(engine.Config{
+		Dialects:  []engine.Dialect{r.machines, r.nodes},
+		Ledger:    r.repairs,
+		Witness:   r.repairs,
+		Pruner:    r.repairs,
+		Surveyors: []engine.Surveyor{r.asked, r.leases, r.versions},
+		Quorum:    r.votes,
+		Lock:      r.leases,
+		Remedies: map[string]engine.Remedy{
+			openshift.DeleteMachine: machinedelete.NewClient(v1beta1.GroupVersion.WithKind("Machine"), manager.GetClient()),
+			template.NodeRemedy:     r.asked,
+			template.MachineRemedy:  r.asked,
+		},
+		Retention: o.retention,
+		Now:       time.Now,
+		Log:       log.WithName("engine"),
+		Metrics:   m.engine,
+	})
+	r.loop = engine.NewLoop(log.WithName("engine"), time.Now, map[string]func(context.Context) (time.Time, error){
+		cluster: r.watchdog.Over(cluster, fleet.Pass),
+	})
+	return r, nil
+}
+
+// wake has the fleet looked at soon. Nothing is watched before the loop is there.
+func (r *rooms) wake() { r.loop.Wake(cluster) }
+
+func (r *rooms) serves(kinds []string) func() core.Tri {
+	return func() core.Tri { return r.waker.Served(kinds) }
+}
+
+func (r *rooms) addDialects(m measures, o controllerOptions) {
+	events := r.manager.GetEventRecorder("fettle")
+	r.machines = openshift.NewClient(openshift.Config{
+		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
+		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(openshift.Kinds), Metrics: m.openshift,
+	})
+	r.nodes = nhc.NewClient(nhc.Config{
+		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
+		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(nhc.Kinds), Metrics: m.nhc,
+	})
+	r.repairs = ledger.NewClient(ledger.Config{
+		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
+		Events: events, Log: r.log.WithName("ledger"), Wake: r.wake,
+	})
+}
+
+func (r *rooms) addRemedies() error {
+	api, err := client.NewWithWatch(r.manager.GetConfig(), client.Options{
+		HTTPClient: r.manager.GetHTTPClient(), Scheme: r.manager.GetScheme(), Mapper: r.manager.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("preparing a client of remediators: %w", err)
+	}
+	r.asked = template.NewClient(template.Config{
+		Informers: r.manager.GetCache(), API: api, Served: r.waker.Served, Changed: r.waker.Changed,
+		Log: r.log.WithName("template"), Wake: r.wake,
+	})
+	return nil
+}
+
+// addGuards gives leases a cache of their own, since they are watched in one namespace alone, and options by
+// kind would ask the API server before there is anything to ask it for.
+func (r *rooms) addGuards(watched *watches) error {
+	var err error
+	r.leaseCache, err = cache.New(r.manager.GetConfig(), cache.Options{
+		HTTPClient: r.manager.GetHTTPClient(), Scheme: r.manager.GetScheme(), Mapper: r.manager.GetRESTMapper(),
+		DefaultTransform: trim, DefaultWatchErrorHandler: watched.failed,
+		DefaultNamespaces: map[string]cache.Config{nodelease.Namespace: {}},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing to watch leases: %w", err)
+	}
+	isOpenShift := r.serves(upgrade.Kinds)
+	r.leases = nodelease.NewClient(nodelease.Config{
+		Informers: r.leaseCache, Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(), Now: time.Now, Wake: r.wake,
+	})
+	r.versions = upgrade.NewClient(upgrade.Config{Informers: r.manager.GetCache(), Served: isOpenShift, Wake: r.wake})
+	r.votes = quorum.NewClient(quorum.Config{Live: r.manager.GetAPIReader(), OpenShift: isOpenShift, Now: time.Now})
+	return nil
+}
+
+func (r *rooms) addTo(manager ctrl.Manager) error {
+	return errors.Join(add(manager, cached{r.leaseCache}), add(manager, r.asked), add(manager, r.waker), addChecks(manager, r.watchdog, r.waker))
+}
+
+// cached has the manager start a cache with its own, whether it leads or not.
+type cached struct{ cache.Cache }
+
+// GetCache is how the manager knows a cache.
+func (c cached) GetCache() cache.Cache { return c.Cache }
