@@ -35,8 +35,8 @@ type Policy struct {
 	Backoff     Backoff
 	// Ladder are the steps of a repair, in order. A policy without steps repairs nothing.
 	Ladder []Step
-	// FailedLadder are the steps for targets that say of themselves that they can't recover; nil means that
-	// they are treated as all others.
+	// FailedLadder are the steps for targets that say of themselves that they can't recover; nil is the
+	// Ladder. It is for remedies that wake a target up, which is no use where that is gone for good.
 	FailedLadder []Step
 	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
 	// withdrawn; negative means until a person confirms it (seed 003; reference medik8s 2.6).
