@@ -25,6 +25,7 @@ type Digest struct {
 type topic struct {
 	kind   HappeningKind
 	gate   Gate
+	remedy string
 	policy ID
 }
 
@@ -64,7 +65,7 @@ func bundled(k HappeningKind) bool {
 	return false
 }
 
-func topicOf(h Happening) topic { return topic{h.Kind, h.Gate, h.Policy} }
+func topicOf(h Happening) topic { return topic{h.Kind, h.Gate, h.Remedy, h.Policy} }
 
 func (d *Digest) afford(t topic, now time.Time) bool {
 	if d.gathered[t] != nil {
@@ -117,7 +118,7 @@ func (d *Digest) ripe(now time.Time) []Happening {
 		}
 	}
 	slices.SortFunc(tell, func(a, b Happening) int {
-		return cmp.Or(a.Policy.Compare(b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Gate, b.Gate))
+		return cmp.Or(a.Policy.Compare(b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Remedy, b.Remedy))
 	})
 	return tell
 }

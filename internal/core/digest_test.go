@@ -113,3 +113,20 @@ func TestDigestLosesNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestDigestKeepsRemediesApart: what is told together is told as having happened to all of them.
+func TestDigestKeepsRemediesApart(t *testing.T) {
+	begun := suspected("p", 0, 60)
+	for i := range begun {
+		begun[i].Kind, begun[i].Remedy = core.Begun, []string{"Delete", "Mark"}[i%2]
+	}
+	var d core.Digest
+	d.Take(begun, noon)
+	bundles := map[string]int{}
+	for _, h := range d.Take(nil, noon.Add(time.Second)) {
+		bundles[h.Remedy] = len(h.Targets)
+	}
+	if diff := cmp.Diff(map[string]int{"Delete": 10, "Mark": 10}, bundles); diff != "" {
+		t.Errorf("bundles by remedy (-want +got):\n%s", diff)
+	}
+}

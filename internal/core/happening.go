@@ -11,6 +11,8 @@ type Happening struct {
 	Targets []ID
 	// Gate is set for Held.
 	Gate Gate
+	// Remedy names the remedy that was called, or would be, for Begun, Refused and Rehearsed.
+	Remedy string
 	// Text says in a sentence what happened and why.
 	Text string
 }
