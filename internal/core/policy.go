@@ -52,6 +52,14 @@ type Policy struct {
 	Holder string
 }
 
+// LadderFor gives the steps of a repair of one of the policy's members.
+func (p *Policy) LadderFor(t *Target) []Step {
+	if t.Failed && p.FailedLadder != nil {
+		return p.FailedLadder
+	}
+	return p.Ladder
+}
+
 // Criteria are the rules by which a target is unhealthy; any one suffices.
 type Criteria struct {
 	// NodeStartup is how long a target may be without a node; 0 means for ever.

@@ -1,0 +1,30 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestLadderFor: only who can't recover is repaired in another way, and only where there is one.
+func TestLadderFor(t *testing.T) {
+	wake, replace := []core.Step{{Remedy: "Wake"}}, []core.Step{{Remedy: "Replace"}}
+	cases := map[string]struct {
+		policy core.Policy
+		failed bool
+		want   string
+	}{
+		"it may recover":                      {core.Policy{Ladder: wake, FailedLadder: replace}, false, "Wake"},
+		"it can't recover":                    {core.Policy{Ladder: wake, FailedLadder: replace}, true, "Replace"},
+		"it can't, and nothing is said of it": {core.Policy{Ladder: wake}, true, "Wake"},
+	}
+	for sentence, tc := range cases {
+		if got := tc.policy.LadderFor(&core.Target{Failed: tc.failed}); len(got) != 1 || got[0].Remedy != tc.want {
+			t.Errorf("%s: got %v, want %s", sentence, got, tc.want)
+		}
+	}
+	none := core.Policy{Ladder: wake, FailedLadder: []core.Step{}}
+	if got := none.LadderFor(&core.Target{Failed: true}); len(got) != 0 {
+		t.Errorf("a ladder without steps is meant, got %v", got)
+	}
+}
