@@ -9,15 +9,26 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// remedyWords say what the remedies do to a target.
+// remedyWords say what the first step of a ladder does to a target.
 func remedyWords(ladder []core.Step, kind string) string {
 	if len(ladder) == 0 {
 		return "is not repaired, since its health check names no remedy that Fettle knows"
 	}
-	if ladder[0].Nature == core.Destroys {
+	switch step := ladder[0]; step.Nature {
+	case core.Destroys:
 		return "is deleted, and its owner makes a new " + kind
+	case core.Requests:
+		return "is left to an outside remediator, which is asked by an object made from " + step.Template.String()
+	case core.HandsOver:
+		return "is marked for an outside remediator and left to it"
 	}
 	return "is repaired (" + ladder[0].Remedy + ")"
+}
+
+// does says what the repair of a target led by a policy begins with.
+func (w *world) does(policy, target int) string {
+	t := &w.fleet.Targets[target]
+	return remedyWords(w.policies[policy].LadderFor(t), kindWord(t.ID))
 }
 
 func kindWord(id core.ID) string { return strings.ToLower(id.Kind) }
@@ -50,7 +61,7 @@ func (w *world) nextOfRunning(target, repair int) Next {
 		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s ends as %s: %s.", name, f.Outcome, f.Text)}
 	}
 	if a, acts := w.actOf[target]; acts {
-		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), remedyWords(w.policies[a.Policy].Ladder, kindWord(w.fleet.Targets[target].ID)))}
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), w.does(a.Policy, target))}
 	}
 	until, timed := latestUntil(w.held(target))
 	if timed && !until.IsZero() {
@@ -60,8 +71,7 @@ func (w *world) nextOfRunning(target, repair int) Next {
 }
 
 func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
-	id := w.fleet.Targets[target].ID
-	does := remedyWords(w.policies[lead.Policy].Ladder, kindWord(id))
+	does := w.does(lead.Policy, target)
 	if _, starts := w.startOf[target]; starts {
 		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}
@@ -114,7 +124,6 @@ func (w *world) nextOfOther(target int) Next {
 // nextOfSuspect looks ahead to the deadline, as if nothing changed until then.
 func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 	n := Next{At: instant(v.Until)}
-	id := w.fleet.Targets[target].ID
 	still := "if " + stillSo(v)
 	then := w.asOf(v.Until)
 	if w.policies[v.Policy].DryRun {
@@ -122,7 +131,7 @@ func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 		return n
 	}
 	if s, starts := then.startOf[target]; starts {
-		n.Text = fmt.Sprintf("It %s, %s.", remedyWords(w.policies[s.Policy].Ladder, kindWord(id)), still)
+		n.Text = fmt.Sprintf("It %s, %s.", then.does(s.Policy, target), still)
 		return n
 	}
 	gates := gateNames(then.held(target))

@@ -10,12 +10,14 @@ import (
 const (
 	// PausedAnnotation, with any value, stops all repairs of the health check.
 	PausedAnnotation = "cluster.x-k8s.io/paused"
-	// RemediationStrategyAnnotation selects a way to repair other than deletion.
+	// RemediationStrategyAnnotation with the value "external-baremetal" has machines marked for an outside
+	// remediator instead of deleted, all but those that have failed.
 	RemediationStrategyAnnotation = "machine.openshift.io/remediation-strategy"
 	// DryRunAnnotation, with the value "true", shows what would be done and does nothing.
 	DryRunAnnotation = "fettle.io/dry-run"
-	// MaxInFlightAnnotation is how many machines may be deleted at a time: a number, a percentage
-	// of the selected machines, or "unlimited". The default is 1.
+	// MaxInFlightAnnotation is how many machines may be under repair at a time: a number, a percentage
+	// of the selected machines, or "unlimited". The default is 1 where machines are deleted, and
+	// unlimited where an outside remediator repairs them.
 	MaxInFlightAnnotation = "fettle.io/max-in-flight"
 	// StormCooldownAnnotation is how long repairs wait after they were stopped, since machines that
 	// return do so one after the other. A duration, 0s for no wait; the default is 5s.
@@ -39,6 +41,21 @@ const (
 	PausedReason = "Paused"
 	// InvalidSpecReason: the health check can't be followed as it is written.
 	InvalidSpecReason = "InvalidSpec"
+	// TemplateUnusableReason: no remediation object can be made from the template.
+	TemplateUnusableReason = "TemplateUnusable"
+
+	// ExternalRemediationTemplateAvailableCondition tells whether remediation objects can be made from the
+	// health check's template. It is set for health checks that have one.
+	ExternalRemediationTemplateAvailableCondition = "ExternalRemediationTemplateAvailable"
+	// ExternalRemediationTemplateNotFoundReason: there is no such template.
+	ExternalRemediationTemplateNotFoundReason = "ExternalRemediationTemplateNotFound"
+	// ExternalRemediationTemplateUnusableReason: there is one, and nothing can be made from it.
+	ExternalRemediationTemplateUnusableReason = "ExternalRemediationTemplateUnusable"
+	// ExternalRemediationRequestAvailableCondition tells whether all remediation objects exist that are asked
+	// for. It is set for health checks that have a template.
+	ExternalRemediationRequestAvailableCondition = "ExternalRemediationRequestAvailable"
+	// ExternalRemediationRequestCreationFailedReason: one could not be created.
+	ExternalRemediationRequestCreationFailedReason = "ExternalRemediationRequestCreationFailed"
 
 	// SeverityError, SeverityWarning and SeverityInfo grade a condition that is False.
 	SeverityError   = "Error"
@@ -100,8 +117,10 @@ type MachineHealthCheckSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') && duration(self) >= duration('0s'))",message="nodeStartupTimeout must be a duration such as 300s, 10m or 1h30m, up to 2562047h, or \"0\" for no timeout"
 	// +optional
 	NodeStartupTimeout *Duration `json:"nodeStartupTimeout,omitempty"`
-	// remediationTemplate refers to a template of an object that asks an outside remediator to
-	// repair the machine.
+	// remediationTemplate refers to a template, in the health check's namespace, of the objects that ask an
+	// outside remediator to repair a machine. Its kind ends in Template, and the objects have the kind
+	// without that. With a template no machine is deleted by the health check itself.
+	// +kubebuilder:validation:XValidation:rule="has(self.apiVersion) && self.apiVersion != '' && has(self.kind) && self.kind.matches('^.+Template$') && has(self.name) && self.name != ''",message="remediationTemplate needs an apiVersion, a kind that ends in Template, and a name, such as {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
 	// +optional
 	RemediationTemplate *corev1.ObjectReference `json:"remediationTemplate,omitempty"`
 }

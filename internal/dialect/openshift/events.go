@@ -50,14 +50,15 @@ func eventFor(h core.Happening) event {
 		e.reason = heldReason(h.Gate)
 		e.note = of + ": " + subject(h) + " unhealthy and not repaired" + because(h)
 	case core.Begun:
-		e.reason = "MachineDeleted"
-		e.note = of + ": " + subject(h) + " being deleted, for the owner to replace" + because(h)
+		w := wordsOf(h.Remedy)
+		e.reason, e.note = w.begun, of+": "+subject(h)+" "+w.does+because(h)
 	case core.Refused:
-		e.warning, e.reason = true, "MachineDeletionFailed"
-		e.note = of + ": " + subject(h) + " not deleted yet, since that was refused; it is tried again after a pause" + because(h)
+		w := wordsOf(h.Remedy)
+		e.warning, e.reason = true, w.refused
+		e.note = of + ": " + subject(h) + " not " + w.done + " yet, since that was refused; it is tried again after a pause" + because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
-		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a deletion would begin now: " + subject(h) + " unhealthy" + because(h)
+		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + subject(h) + " unhealthy" + because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
 		e.note = of + ": " + subject(h) + " still unhealthy, and a step of its remediation is given up" + because(h)
@@ -66,6 +67,35 @@ func eventFor(h core.Happening) event {
 		e.note = of + ": " + subject(h) + " not to be remediated any more, and the request for that is withdrawn" + because(h)
 	}
 	return e
+}
+
+// remedyWords are how events tell of a remedy.
+type remedyWords struct {
+	// begun and refused are the reasons of its events.
+	begun, refused string
+	// does and done follow "machine m is" and "machine m is not".
+	does, done, noun string
+}
+
+// wordsOf gives today's reasons where today's controller has an event; for remediation objects it has
+// none (reference openshift 1.4).
+func wordsOf(remedy string) remedyWords {
+	switch remedy {
+	case AnnotateMachine:
+		return remedyWords{
+			begun: "ExternalAnnotationAdded", refused: "ExternalAnnotationFailed", noun: "repair by an outside remediator",
+			does: "left to an outside remediator, for whom it is marked by the annotation " + claimAnnotation, done: "marked for an outside remediator",
+		}
+	case RequestMachineRemediation:
+		return remedyWords{
+			begun: "ExternalRemediationRequested", refused: v1beta1.ExternalRemediationRequestCreationFailedReason, noun: "repair by an outside remediator",
+			does: "left to an outside remediator, for whom a remediation object was created", done: "handed to an outside remediator",
+		}
+	}
+	return remedyWords{
+		begun: "MachineDeleted", refused: "MachineDeletionFailed", noun: "deletion",
+		does: "being deleted, for the owner to replace", done: "deleted",
+	}
 }
 
 func heldReason(g core.Gate) string {

@@ -27,6 +27,11 @@ func held(gate core.Gate) core.Happening {
 	return h
 }
 
+func by(remedy string, h core.Happening) core.Happening {
+	h.Remedy = remedy
+	return h
+}
+
 func TestHappeningBecomesEvent(t *testing.T) {
 	of := func(kind core.HappeningKind) core.Happening {
 		return core.Happening{Kind: kind, Policy: aCheck, Text: "why"}
@@ -71,6 +76,30 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		"a deletion that is refused": {
 			happening(core.Refused, "why"), "Warning",
 			event{regarding: aTarget, warning: true, reason: "MachineDeletionFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not deleted yet, since that was refused; it is tried again after a pause: why"},
+		},
+		"a deletion that begins": {
+			by(DeleteMachine, happening(core.Begun, "why")), "Normal",
+			event{regarding: aTarget, reason: "MachineDeleted", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
+		},
+		"a machine that is marked": {
+			by(AnnotateMachine, happening(core.Begun, "why")), "Normal",
+			event{regarding: aTarget, reason: "ExternalAnnotationAdded", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom it is marked by the annotation host.metal3.io/external-remediation: why"},
+		},
+		"a mark that is refused": {
+			by(AnnotateMachine, happening(core.Refused, "why")), "Warning",
+			event{regarding: aTarget, warning: true, reason: "ExternalAnnotationFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not marked for an outside remediator yet, since that was refused; it is tried again after a pause: why"},
+		},
+		"a machine for which a remediator is asked": {
+			by(RequestMachineRemediation, happening(core.Begun, "why")), "Normal",
+			event{regarding: aTarget, reason: "ExternalRemediationRequested", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom a remediation object was created: why"},
+		},
+		"a remediation object that is refused": {
+			by(RequestMachineRemediation, happening(core.Refused, "why")), "Warning",
+			event{regarding: aTarget, warning: true, reason: "ExternalRemediationRequestCreationFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not handed to an outside remediator yet, since that was refused; it is tried again after a pause: why"},
+		},
+		"a rehearsal with a remediator": {
+			by(AnnotateMachine, happening(core.Rehearsed, "why")), "Normal",
+			event{regarding: aTarget, reason: "DryRun", action: "Remediate", note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a repair by an outside remediator would begin now: machine m (node m-node) is unhealthy: why"},
 		},
 		"a rehearsal": {
 			happening(core.Rehearsed, "why"), "Normal",

@@ -91,7 +91,8 @@ func (m *Metrics) found(reports []core.PolicyReport) {
 	m.checks = checks
 }
 
-// happened takes in the deletions that were accepted, of which a storm tells several together.
+// happened takes in the deletions that were accepted, of which a storm tells several together. What is
+// left to an outside remediator doesn't count, as today (reference openshift 1.5).
 func (m *Metrics) happened(happenings []core.Happening) {
 	if m == nil {
 		return
@@ -99,7 +100,8 @@ func (m *Metrics) happened(happenings []core.Happening) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range happenings {
-		if s := m.checks[checkName{h.Policy.Namespace, h.Policy.Name}]; s != nil && h.Kind == core.Begun {
+		outside := h.Remedy == AnnotateMachine || h.Remedy == RequestMachineRemediation
+		if s := m.checks[checkName{h.Policy.Namespace, h.Policy.Name}]; s != nil && h.Kind == core.Begun && !outside {
 			s.deleted += float64(max(1, len(h.Targets)))
 		}
 	}

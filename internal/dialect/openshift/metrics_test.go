@@ -51,7 +51,10 @@ func TestTodaysSeries(t *testing.T) {
 	begun := core.Happening{Kind: core.Begun, Policy: report("a", 0, true).Policy.ID}
 	refused, stranger := begun, begun
 	refused.Kind, stranger.Policy.Name = core.Refused, "z"
+	marked, requested := begun, begun
+	marked.Remedy, requested.Remedy = AnnotateMachine, RequestMachineRemediation
 	several := begun
+	several.Remedy = DeleteMachine
 	several.Targets = make([]core.ID, 4)
 
 	var none *Metrics
@@ -70,7 +73,7 @@ func TestTodaysSeries(t *testing.T) {
 			"remediation_success_total a machines: 0", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
-		{"accepted deletions count, and nothing else does", func() { m.happened([]core.Happening{begun, refused, stranger, begun}) }, []string{
+		{"accepted deletions count, and nothing else does", func() { m.happened([]core.Happening{begun, refused, stranger, marked, requested, begun}) }, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 2",
 			"remediation_success_total a machines: 2", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",

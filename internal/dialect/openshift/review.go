@@ -335,9 +335,5 @@ func doubtfulSwitches(mhc *v1beta1.MachineHealthCheck) []Remark {
 	if _, paused := mhc.Annotations[v1beta1.PausedAnnotation]; paused {
 		remarks = append(remarks, doubt("metadata.annotations."+v1beta1.PausedAnnotation, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", v1beta1.PausedAnnotation))
 	}
-	if len(readLadder(&mhc.Spec, mhc.Annotations)) == 0 {
-		remarks = append(remarks, doubt("spec.remediationTemplate", "the health check asks for an outside remediator (remediationTemplate, or annotation %s), and this version of Fettle knows none: "+
-			"its machines are judged and counted, and not repaired", v1beta1.RemediationStrategyAnnotation))
-	}
-	return remarks
+	return append(remarks, doubtfulRemedy(mhc)...)
 }

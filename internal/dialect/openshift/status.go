@@ -21,7 +21,7 @@ func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now tim
 	fresh := v1beta1.MachineHealthCheckStatus{
 		ExpectedMachines: &r.Tally.Total,
 		CurrentHealthy:   &r.Tally.Healthy,
-		Conditions:       withCondition(old.Conditions, allowed, now),
+		Conditions:       withConditions(old.Conditions, append(externalConditions(r), allowed), now),
 	}
 	if allowed.Status == string(corev1.ConditionTrue) {
 		fresh.RemediationsAllowed = int32(min(r.Tally.RepairsAllowed(), 1<<30)) //nolint:gosec // bounded on the same line
@@ -30,7 +30,7 @@ func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now tim
 }
 
 // remediationAllowed is the condition as reference openshift 1.2 has it, and False too while the
-// health check is paused or can't be followed, so that nobody waits for a repair in vain.
+// health check is paused or can't be followed, or its template can't be used, so that nobody waits for a repair in vain.
 func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 	c := v1beta1.Condition{Type: v1beta1.RemediationAllowedCondition, Status: string(corev1.ConditionFalse)}
 	switch {
@@ -49,11 +49,19 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
 		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " +
 			v1beta1.StormCooldownAnnotation + ")"
+	case templateProblem(r.Policy) != "":
+		c.Reason, c.Severity = v1beta1.TemplateUnusableReason, v1beta1.SeverityError
+		c.Message = "No remediator can be asked for a repair: " + templateProblem(r.Policy)
 	default:
 		c.Status = string(corev1.ConditionTrue)
 		c.Message = concerns(r)
 	}
 	return c
+}
+
+func templateProblem(p core.Policy) string {
+	step, _ := requestStep(p)
+	return step.Problem
 }
 
 // concerns says who is not healthy and what becomes of them; it is empty when all is well.
@@ -79,21 +87,31 @@ func limitText(a core.Amount) string {
 	return a.String()
 }
 
-// withCondition replaces one condition, keeps those of others, and sorts them by type. The
-// transition time is renewed only when something about the condition differs.
-func withCondition(old []v1beta1.Condition, c v1beta1.Condition, now time.Time) []v1beta1.Condition {
-	c.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
-	fresh := []v1beta1.Condition{}
+// ownConditions are the types that are this dialect's to write, and to take away when they say nothing.
+var ownConditions = [...]string{
+	v1beta1.ExternalRemediationRequestAvailableCondition, v1beta1.ExternalRemediationTemplateAvailableCondition, v1beta1.RemediationAllowedCondition,
+}
+
+// withConditions replaces the dialect's own conditions, keeps those of others, and sorts them by type.
+// The transition time is renewed only when something about a condition differs.
+func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condition {
+	fresh := slices.Clone(own)
+	for i := range fresh {
+		fresh[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+	}
 	for _, o := range old {
-		if o.Type != c.Type {
+		i := slices.IndexFunc(own, func(c v1beta1.Condition) bool { return c.Type == o.Type })
+		switch {
+		case i < 0 && !slices.Contains(ownConditions[:], o.Type):
 			fresh = append(fresh, o)
-			continue
-		}
-		if o.Status == c.Status && o.Reason == c.Reason && o.Severity == c.Severity && o.Message == c.Message {
-			c.LastTransitionTime = o.LastTransitionTime
+		case i >= 0 && sameWords(o, own[i]):
+			fresh[i].LastTransitionTime = o.LastTransitionTime
 		}
 	}
-	fresh = append(fresh, c)
 	slices.SortFunc(fresh, func(a, b v1beta1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	return fresh
+}
+
+func sameWords(a, b v1beta1.Condition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Severity == b.Severity && a.Message == b.Message
 }

@@ -28,9 +28,6 @@ const (
 	roleLabel       = "machine.openshift.io/cluster-api-machine-role"
 	masterRole      = "master"
 	failedPhase     = "Failed"
-
-	// DeleteMachine is the name of the remedy that this dialect asks for.
-	DeleteMachine = "DeleteMachine"
 )
 
 // defaultNodeStartup applies where a health check sets none (reference openshift 1.1).
@@ -55,6 +52,9 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		policy: core.Policy{
 			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 			Created: u.GetCreationTimestamp().Time,
+			// As today: a machine whose remediator is still at work and which looks healthy is (reference
+			// openshift 2.4).
+			IgnoresRequests: true,
 		},
 	}
 	spec, wrong := legible.Part[v1beta1.MachineHealthCheckSpec](u.Object, "spec")
@@ -83,18 +83,18 @@ func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []le
 // begins with the field.
 func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
-	var problems [8]error
+	p.Ladder, p.FailedLadder = readLadders(spec, annotations, p.ID.Namespace)
+	var problems [9]error
 	h.selector, problems[0] = readSelector(&spec.Selector)
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
 	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(spec.MaxUnhealthy)
-	// One machine is deleted at a time unless the annotation says otherwise (seed 001).
-	p.MaxInFlight, problems[4] = setting.InFlight(annotations, v1beta1.MaxInFlightAnnotation, core.Count(1))
+	p.MaxInFlight, problems[4] = readMaxInFlight(annotations, p.Ladder)
 	p.Backoff, problems[5] = readBackoff(annotations)
 	p.DryRun, problems[6] = setting.DryRun(annotations, v1beta1.DryRunAnnotation)
 	p.StormCooldown, problems[7] = readStormCooldown(annotations)
+	problems[8] = checkTemplate(spec.RemediationTemplate)
 	_, p.Paused = annotations[v1beta1.PausedAnnotation]
-	p.Ladder = readLadder(spec, annotations)
 	return setting.Each(problems[:]...)
 }
 
@@ -117,7 +117,7 @@ func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 			h.policy.ShortCircuit.MaxUnhealthy = core.Amount{}
 		}
 		if all || field == "remediationTemplate" {
-			h.policy.Ladder = nil
+			h.policy.Ladder, h.policy.FailedLadder = nil, nil
 		}
 	}
 	return problems
@@ -206,23 +206,15 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped: by the short
 // circuit or its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have
-// come and gone. It is what a new process knows of that.
+// come and gone. It is what a new process knows of that. That the template can't be used is told only
+// where nothing else stops repairs.
 func wasHeld(conditions []v1beta1.Condition) bool {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == v1beta1.RemediationAllowedCondition {
-			return c.Status == string(corev1.ConditionFalse)
+			return c.Status == string(corev1.ConditionFalse) && c.Reason != v1beta1.TemplateUnusableReason
 		}
 	}
 	return false
-}
-
-// readLadder: a health check that asks for another way to repair must never delete its machines.
-func readLadder(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []core.Step {
-	strategy := annotations[v1beta1.RemediationStrategyAnnotation]
-	if spec.RemediationTemplate != nil || strategy == "external-baremetal" {
-		return nil
-	}
-	return []core.Step{{Remedy: DeleteMachine}}
 }
 
 // machine is one Machine, translated: a target without its node, and what relates it to others.

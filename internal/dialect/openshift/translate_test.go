@@ -14,7 +14,7 @@ import (
 )
 
 // deletion is the ladder of every health check that asks for no other way to repair.
-func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine"}} }
+func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", Nature: core.Destroys}} }
 
 // plain is the policy of a health check that says nothing.
 func plain(changes ...func(*core.Policy)) core.Policy {
@@ -27,6 +27,8 @@ func plain(changes ...func(*core.Policy)) core.Policy {
 		MaxInFlight:   core.Count(1),
 		Backoff:       core.Backoff{Base: 5 * time.Second, Limit: 10 * time.Minute},
 		Ladder:        deletion(),
+
+		IgnoresRequests: true,
 	}
 	for _, change := range changes {
 		change(&p)
@@ -58,9 +60,25 @@ func stormCooldown(d time.Duration) func(*core.Policy) {
 	return func(p *core.Policy) { p.StormCooldown = d }
 }
 
-func noRemedy(p *core.Policy) { p.Ladder = nil }
-func paused(p *core.Policy)   { p.Paused = true }
-func dryRun(p *core.Policy)   { p.DryRun = true }
+func noRemedy(p *core.Policy) { p.Ladder, p.FailedLadder = nil, nil }
+
+func requests(apiVersion, kind, name string) func(*core.Policy) {
+	return func(p *core.Policy) {
+		p.Ladder = []core.Step{{
+			Remedy: "RequestMachineRemediation", Nature: core.Requests,
+			Template: core.Reference{APIVersion: apiVersion, Kind: kind, Namespace: p.ID.Namespace, Name: name},
+		}}
+		p.MaxInFlight = core.Unlimited()
+	}
+}
+
+func handsOver(p *core.Policy) {
+	p.Ladder, p.FailedLadder = []core.Step{{Remedy: "AnnotateMachine", Nature: core.HandsOver}}, deletion()
+	p.MaxInFlight = core.Unlimited()
+}
+
+func paused(p *core.Policy) { p.Paused = true }
+func dryRun(p *core.Policy) { p.DryRun = true }
 
 type translation struct {
 	reason      string
@@ -160,19 +178,38 @@ func annotationCases() map[string]translation {
 }
 
 func ladderCases() map[string]translation {
-	strategy := func(v string) map[string]string {
-		return map[string]string{v1beta1.RemediationStrategyAnnotation: v}
+	strategy := func(v string, more ...string) map[string]string {
+		annotations := map[string]string{v1beta1.RemediationStrategyAnnotation: v}
+		for i := 0; i < len(more); i += 2 {
+			annotations[more[i]] = more[i+1]
+		}
+		return annotations
 	}
-	template := `{remediationTemplate: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}}`
+	reference := `apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot`
+	template := `{remediationTemplate: {` + reference + `}}`
+	metal := requests("infrastructure.cluster.x-k8s.io/v1beta1", "Metal3RemediationTemplate", "reboot")
 	return map[string]translation{
 		"a remediation template": {
-			reason: "whoever asks for another way to repair must not lose machines", spec: template, want: plain(noRemedy),
+			reason: "a remediator is asked for all machines, as many at a time as there are", spec: template, want: plain(metal),
+		},
+		"a template with a namespace": {
+			reason: "it is not looked at, as in today's controller", spec: `{remediationTemplate: {` + reference + `, namespace: elsewhere}}`, want: plain(metal),
+		},
+		"a template of a kind without group": {
+			reason: "there may be such", spec: `{remediationTemplate: {apiVersion: v1, kind: RebootTemplate, name: a.b}}`, want: plain(requests("v1", "RebootTemplate", "a.b")),
 		},
 		"a template and a strategy": {
-			reason: "the same", spec: template, annotations: strategy("external-baremetal"), want: plain(noRemedy),
+			reason: "the template takes all machines, Failed ones too", spec: template, annotations: strategy("external-baremetal"), want: plain(metal),
+		},
+		"a template and a limit": {
+			reason: "whoever wants it slower says so", spec: template, annotations: map[string]string{v1beta1.MaxInFlightAnnotation: "2"}, want: plain(metal, maxInFlight(core.Count(2))),
 		},
 		"power-based repair": {
-			reason: "hosts are to be rebooted and not deleted", spec: `{}`, annotations: strategy("external-baremetal"), want: plain(noRemedy),
+			reason: "hosts are to be rebooted and not deleted, but for those that failed", spec: `{}`, annotations: strategy("external-baremetal"), want: plain(handsOver),
+		},
+		"power-based repair and a limit": {
+			reason: "whoever wants it slower says so", spec: `{}`, annotations: strategy("external-baremetal", v1beta1.MaxInFlightAnnotation, "1"),
+			want: plain(handsOver, maxInFlight(core.Count(1))),
 		},
 		"another strategy": {reason: "other values are ignored, as in today's controller", spec: `{}`, annotations: strategy("other"), want: plain()},
 		"no strategy":      {reason: "so is an empty one", spec: `{}`, annotations: strategy(""), want: plain()},
@@ -202,8 +239,8 @@ func TestPublishedExamples(t *testing.T) {
 			want: plain(conditions(down, unknown), maxUnhealthy(core.Percent(40))), selects: okd,
 		},
 		"the guide's for bare metal": {
-			reason: "deletes no machine", file: "baremetal.yaml",
-			want: plain(conditions(down, unknown), maxUnhealthy(core.Percent(40)), noRemedy), selects: okd,
+			reason: "deletes only machines that failed", file: "baremetal.yaml",
+			want: plain(conditions(down, unknown), maxUnhealthy(core.Percent(40)), handsOver), selects: okd,
 		},
 	}
 	for sentence, tc := range cases {
@@ -328,6 +365,12 @@ func unfollowable() map[string]nonsense {
 		"a condition of no status":     {spec: `{unhealthyConditions: [{type: Ready, status: ""}]}`, says: []string{"spec.unhealthyConditions[0] lacks"}},
 		"conditions without end":       {spec: `{unhealthyConditions: [` + strings.Repeat(`{type: a, status: b},`, 1001) + `]}`, says: []string{"spec.unhealthyConditions has 1001 entries; give at most 1000"}},
 		"a thousand mistakes":          {spec: `{unhealthyConditions: [` + strings.Repeat(`{type: a, status: b, timeout: soon},`, 1000) + `]}`, says: duration(first)},
+		"an empty template":            {spec: `{remediationTemplate: {}}`, says: []string{"spec.remediationTemplate lacks apiVersion and kind and name", "Metal3RemediationTemplate"}},
+		"a template without name":      {spec: `{remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate}}`, says: []string{"spec.remediationTemplate lacks name;"}},
+		"a template of odd version":    {spec: `{remediationTemplate: {apiVersion: a/b/c, kind: RebootTemplate, name: r}}`, says: []string{"spec.remediationTemplate.apiVersion is \"a/b/c\""}},
+		"a template of another kind":   {spec: `{remediationTemplate: {apiVersion: a/v1, kind: Reboot, name: r}}`, says: []string{"spec.remediationTemplate.kind is \"Reboot\"", "ends in Template"}},
+		"a template of no kind":        {spec: `{remediationTemplate: {apiVersion: a/v1, kind: Template, name: r}}`, says: []string{"spec.remediationTemplate.kind is \"Template\""}},
+		"a template with a path":       {spec: `{remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate, name: a/b}}`, says: []string{"spec.remediationTemplate.name is \"a/b\""}},
 		"a label that can't exist":     {spec: `{selector: {matchLabels: {"a b": c}}}`, says: []string{"spec.selector"}},
 		"a word in flight":             with(v1beta1.MaxInFlightAnnotation, "lots", "a number such as 2", "40%", "unlimited"),
 		"an empty number in flight":    with(v1beta1.MaxInFlightAnnotation, "", "a number such as 2", "unlimited"),
@@ -425,6 +468,7 @@ func TestWrongTypeHidesNothingElse(t *testing.T) {
 		"the conditions":      {whole(`unhealthyConditions: 7`), plain(maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
 		"the short circuit":   {whole(`maxUnhealthy: [2]`), plain(ready, maxUnhealthy(core.Amount{}), startup(25*time.Minute)), true},
 		"the startup timeout": {whole(`nodeStartupTimeout: 25`), plain(ready, maxUnhealthy(core.Count(2)), startup(0)), true},
+		"the template's name": {whole(`remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate, name: 7}`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
 		"the template":        {whole(`remediationTemplate: reboot`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
 		"everything":          {`many`, plain(startup(0), maxUnhealthy(core.Amount{}), noRemedy), false},
 	}

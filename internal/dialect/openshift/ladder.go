@@ -1,0 +1,115 @@
+package openshift
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/setting"
+)
+
+// The names of the remedies that this dialect asks for.
+const (
+	// DeleteMachine has the machine deleted, for its owner to replace.
+	DeleteMachine = "DeleteMachine"
+	// RequestMachineRemediation has a remediation object made for the machine from a template.
+	RequestMachineRemediation = "RequestMachineRemediation"
+	// AnnotateMachine has the machine marked for a remediator which looks for the mark.
+	AnnotateMachine = "AnnotateMachine"
+)
+
+// externalStrategy is the one value of the strategy annotation that means something.
+const externalStrategy = "external-baremetal"
+
+// templateSuffix is what the kind of a template has and that of the objects made from it lacks.
+const templateSuffix = "Template"
+
+// readLadders gives the steps for the machines of a health check, and those for machines that have
+// failed where they differ (reference openshift 2.6 and 2.7). A template takes all machines; the
+// strategy leaves the failed ones to deletion, since there is no host left to wake up.
+func readLadders(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string, namespace string) (all, failed []core.Step) {
+	deletion := []core.Step{{Remedy: DeleteMachine, Nature: core.Destroys}}
+	switch {
+	case spec.RemediationTemplate != nil:
+		return []core.Step{{
+			Remedy: RequestMachineRemediation, Nature: core.Requests, Template: templateIn(namespace, spec.RemediationTemplate),
+		}}, nil
+	case annotations[v1beta1.RemediationStrategyAnnotation] == externalStrategy:
+		return []core.Step{{Remedy: AnnotateMachine, Nature: core.HandsOver}}, deletion
+	}
+	return deletion, nil
+}
+
+// templateIn names a template. Whatever namespace the reference gives, the template is that of the health
+// check's own, as today (reference openshift 1.1): who may write health checks in a namespace may
+// not for that reason read another.
+func templateIn(namespace string, r *corev1.ObjectReference) core.Reference {
+	return core.Reference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name}
+}
+
+const templateExample = "{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
+
+// checkTemplate says what of a reference to a template can't be meant.
+func checkTemplate(r *corev1.ObjectReference) error {
+	if r == nil {
+		return nil
+	}
+	var lacks []string
+	for _, field := range [...]struct{ name, value string }{{"apiVersion", r.APIVersion}, {"kind", r.Kind}, {"name", r.Name}} {
+		if field.value == "" {
+			lacks = append(lacks, field.name)
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("spec.remediationTemplate lacks %s; give all of %s", strings.Join(lacks, " and "), templateExample)
+	}
+	if _, err := schema.ParseGroupVersion(r.APIVersion); err != nil {
+		return fmt.Errorf("spec.remediationTemplate.apiVersion is %s; give a group and a version, as in %s", legible.Quote(r.APIVersion), templateExample)
+	}
+	if kind, is := strings.CutSuffix(r.Kind, templateSuffix); !is || kind == "" {
+		return fmt.Errorf("spec.remediationTemplate.kind is %s; give a kind that ends in %s, as in %s", legible.Quote(r.Kind), templateSuffix, templateExample)
+	}
+	if len(content.IsPathSegmentName(r.Name)) > 0 {
+		return fmt.Errorf("spec.remediationTemplate.name is %s, which no object can be called; give the name of a template, as in %s", legible.Quote(r.Name), templateExample)
+	}
+	return nil
+}
+
+// readMaxInFlight: machines are deleted one at a time (seed 001). Remediators pace themselves, and
+// the short circuit bounds how many they are asked for. The annotation changes either.
+func readMaxInFlight(annotations map[string]string, ladder []core.Step) (core.Amount, error) {
+	usual := core.Count(1)
+	if len(ladder) > 0 && ladder[0].Nature != core.Destroys {
+		usual = core.Unlimited()
+	}
+	return setting.InFlight(annotations, v1beta1.MaxInFlightAnnotation, usual) //nolint:wrapcheck // it names the annotation
+}
+
+// doubtfulRemedy says what may not be meant of how machines are to be repaired.
+func doubtfulRemedy(mhc *v1beta1.MachineHealthCheck) []Remark {
+	const key = v1beta1.RemediationStrategyAnnotation
+	field := "metadata.annotations." + key
+	strategy, set := mhc.Annotations[key]
+	template := mhc.Spec.RemediationTemplate
+	var remarks []Remark
+	switch {
+	case !set:
+	case template != nil:
+		remarks = append(remarks, doubt(field, "annotation %s is ignored, since there is a remediationTemplate, which takes all machines; remove one of them", key))
+	case strategy != externalStrategy:
+		remarks = append(remarks, doubt(field, "annotation %s is %s, which means nothing, so unhealthy machines are deleted; %s has them marked for an outside remediator", key, legible.Quote(strategy), externalStrategy))
+	default:
+		remarks = append(remarks, doubt(field, "unhealthy machines get the annotation %s and are left to whoever repairs hosts that have it and takes it away again, such as the machine controller of OpenShift's bare-metal platform; "+
+			"where nobody does, nothing happens. Machines in phase Failed are deleted all the same", claimAnnotation))
+	}
+	if template != nil && template.Namespace != "" && mhc.Namespace != "" && template.Namespace != mhc.Namespace {
+		remarks = append(remarks, doubt("spec.remediationTemplate.namespace", "spec.remediationTemplate.namespace is ignored: the template is looked for in the health check's own namespace"))
+	}
+	return remarks
+}
