@@ -1,0 +1,49 @@
+package annotate
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Client marks machines of one kind with one annotation.
+type Client struct {
+	kind   schema.GroupVersionKind
+	key    string
+	writer client.Writer
+}
+
+// NewClient makes a client that marks machines of this kind with the annotation of this key. Its value is
+// empty: that it is there is all that counts.
+func NewClient(kind schema.GroupVersionKind, key string, writer client.Writer) *Client {
+	return &Client{kind: kind, key: key, writer: writer}
+}
+
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch
+
+// Begin marks the machine. One that has the mark already keeps it.
+func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+	t := o.Target
+	if t.ID.UID == "" || t.Revision == "" {
+		return 0, fmt.Errorf("annotating %s: its UID or revision is not known, and nothing is handed over without", t.ID)
+	}
+	m, mark, err := render(c.kind, c.key, t)
+	if err != nil {
+		return 0, fmt.Errorf("annotating %s: %w", t.ID, err)
+	}
+	err = c.writer.Patch(ctx, m, mark)
+	switch {
+	case err == nil:
+		return core.Accepted, nil
+	case apierrors.IsNotFound(err):
+		return core.Vanished, nil
+	case apierrors.IsConflict(err):
+		return core.Stale, nil
+	}
+	return 0, fmt.Errorf("annotating %s with %s: %w", t.ID, c.key, err)
+}

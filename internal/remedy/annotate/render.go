@@ -1,0 +1,31 @@
+package annotate
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// render makes the machine to mark and the patch that does it. The patch names the UID and the revision
+// of the machine that was judged, and the API server refuses it as a conflict for any other (I11).
+func render(gvk schema.GroupVersionKind, key string, t core.Target) (*metav1.PartialObjectMetadata, client.Patch, error) {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             t.ID.UID,
+		"resourceVersion": t.Revision,
+		"annotations":     map[string]string{key: ""},
+	}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(gvk)
+	m.SetNamespace(t.ID.Namespace)
+	m.SetName(t.ID.Name)
+	return m, client.RawPatch(types.MergePatchType, body), nil
+}
