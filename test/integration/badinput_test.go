@@ -81,7 +81,11 @@ func refusedSpecs() []refused {
 	add(`selector: {matchExpressions: [{key: a, operator: In%s}]}`, []string{``, `, values: []`}, "at least one value")
 	add(`selector: {matchExpressions: [{key: a, operator: %s, values: [b]}]}`, []string{`Exists`, `DoesNotExist`}, "take no values")
 	add(`selector: {matchExpressions: [{key: a, operator: In, values: %s}]}`, types(`[a]`, `[]`), "values")
-	add(`remediationTemplate: %s`, types(`{}`, `{a: b}`), "remediationTemplate")
+	add(`remediationTemplate: %s`, types(), "remediationTemplate")
+	add(`remediationTemplate: %s`, []string{
+		`{}`, `{kind: RebootTemplate, name: a}`, `{apiVersion: a/v1, name: a}`, `{apiVersion: a/v1, kind: RebootTemplate}`, `{apiVersion: a/v1, kind: RebootTemplate, name: ""}`,
+		`{apiVersion: a/v1, kind: Reboot, name: a}`, `{apiVersion: a/v1, kind: Template, name: a}`,
+	}, "spec.remediationTemplate", "a kind that ends in Template")
 	add(`remediationTemplate: {name: %s}`, types(`"word"`), "remediationTemplate.name")
 	return all
 }

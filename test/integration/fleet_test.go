@@ -245,10 +245,11 @@ func (f *fleet) wantStatus(name string, healthy, expected int, allowed int32, re
 			return err
 		}
 		s := mhc.Status
-		if s.CurrentHealthy == nil || s.ExpectedMachines == nil || len(s.Conditions) != 1 {
+		at := slices.IndexFunc(s.Conditions, func(c v1beta1.Condition) bool { return c.Type == v1beta1.RemediationAllowedCondition })
+		if s.CurrentHealthy == nil || s.ExpectedMachines == nil || at < 0 {
 			return fmt.Errorf("status is not filled in yet: %+v", s)
 		}
-		found = s.Conditions[0]
+		found = s.Conditions[at]
 		have := fmt.Sprintf("%d/%d healthy, %d allowed, reason %q", *s.CurrentHealthy, *s.ExpectedMachines, s.RemediationsAllowed, found.Reason)
 		if want := fmt.Sprintf("%d/%d healthy, %d allowed, reason %q", healthy, expected, allowed, reason); have != want {
 			return fmt.Errorf("status is %s, want %s", have, want)

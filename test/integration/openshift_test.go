@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -42,6 +45,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		"expressions":    selectorExpressions,
 		"overlap":        overlappingHealthChecks,
 		"bare-metal":     externalBaremetalIsNotDeleted,
+		"failed-metal":   failedBaremetalIsDeleted,
 		"template":       remediationTemplateIsNotDeleted,
 		"removed-check":  deletedHealthCheckEndsTheCheck,
 		"recovered":      recoveryBeforeTheTimeout,
@@ -308,19 +312,70 @@ func overlappingHealthChecks(f *fleet) {
 	f.wantRepairs("a Succeeded")
 }
 
+// externalBaremetalIsNotDeleted: it is marked and left to a remediator, which takes the mark away.
 func externalBaremetalIsNotDeleted(f *fleet) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
-	f.machine("a", machineOptions{})
+	f.machine("a", machineOptions{noOwner: true})
+	f.machine("b", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
-	f.wantEvent("a", "RemediationHeldNoRemedy")
-	f.keepsMachines("a")
+	f.wantMarked("a", true)
+	f.wantEvent("a", "ExternalAnnotationAdded")
+	f.wantStatus("example", 1, 2, 1, "")
+	f.keepsMachines("a", "b")
+	f.setReady("a", corev1.ConditionTrue)
+	f.Never(f.t, "the mark is not Fettle's to take away", quiet, func(ctx context.Context) error { return f.isMarked(ctx, "a", true) })
+	f.wantStatus("example", 1, 2, 1, "")
+	f.annotate(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), v1beta1.ExternalRemediationAnnotation, nil)
+	f.wantStatus("example", 2, 2, 2, "")
+	f.comesToEnd("a")
 }
 
+// failedBaremetalIsDeleted: there is no host left to power on.
+func failedBaremetalIsDeleted(f *fleet) {
+	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
+	f.machine("a", machineOptions{phase: "Failed"})
+	f.wantMachines()
+	f.wantRepairs("a Succeeded")
+	f.wantEvent("a", "MachineDeleted")
+}
+
+func (f *fleet) wantMarked(machine string, marked bool) {
+	f.t.Helper()
+	f.Eventually(f.t, "the mark on "+machine, func(ctx context.Context) error { return f.isMarked(ctx, machine, marked) })
+}
+
+func (f *fleet) isMarked(ctx context.Context, machine string, marked bool) error {
+	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
+	if err := f.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+		return err
+	}
+	if _, has := m.GetAnnotations()[v1beta1.ExternalRemediationAnnotation]; has != marked {
+		return fmt.Errorf("annotations of %s are %v; marked must be %t", machine, m.GetAnnotations(), marked)
+	}
+	return nil
+}
+
+// comesToEnd waits until no repair of a machine runs.
+func (f *fleet) comesToEnd(machine string) {
+	f.t.Helper()
+	f.Eventually(f.t, "the end of the repair of "+machine, func(ctx context.Context) error {
+		repairs, err := f.repairs(ctx)
+		for i := range repairs {
+			if r := &repairs[i]; r.Spec.Target.Name == machine && r.Status.Phase == v1alpha1.RepairRunning {
+				return fmt.Errorf("repair %s runs: %+v", r.Name, r.Status)
+			}
+		}
+		return err
+	})
+}
+
+// remediationTemplateIsNotDeleted: without its template nothing is done, and the health check says so.
 func remediationTemplateIsNotDeleted(f *fleet) {
 	f.healthCheck("example", nil, readyCheck("remediationTemplate: {apiVersion: example.com/v1, kind: RebootTemplate, name: reboot}"))
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
-	f.wantEvent("a", "RemediationHeldNoRemedy")
+	f.wantStatus("example", 0, 1, 0, v1beta1.TemplateUnusableReason)
+	f.wantEvent("a", "RemediationHeldTemplateUnusable")
 	f.keepsMachines("a")
 }
 

@@ -29,6 +29,10 @@ const (
 	BackoffLimitAnnotation = "fettle.io/backoff-limit"
 )
 
+// ExternalRemediationAnnotation on a Machine, with any value, asks an outside remediator to repair it. The
+// remediator removes it when it is done.
+const ExternalRemediationAnnotation = "host.metal3.io/external-remediation"
+
 // Condition types, reasons and severities of a MachineHealthCheck.
 const (
 	// RemediationAllowedCondition tells whether the health check may start repairs.

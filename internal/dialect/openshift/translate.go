@@ -24,7 +24,7 @@ const (
 	healthCheckKind = "MachineHealthCheck"
 
 	// claimAnnotation on a machine asks an outside remediator to repair it.
-	claimAnnotation = "host.metal3.io/external-remediation"
+	claimAnnotation = v1beta1.ExternalRemediationAnnotation
 	roleLabel       = "machine.openshift.io/cluster-api-machine-role"
 	masterRole      = "master"
 	failedPhase     = "Failed"
