@@ -20,6 +20,7 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/remedy/annotate"
 	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/served"
@@ -59,6 +60,7 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 		{Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep},
 		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
 	}
+	machineKind := v1beta1.GroupVersion.WithKind("Machine")
 	fleet := engine.New(engine.Config{
 		Dialects:  []engine.Dialect{r.machines, r.nodes},
 		Ledger:    r.repairs,
@@ -68,9 +70,10 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 		Quorum:    r.votes,
 		Lock:      r.leases,
 		Remedies: map[string]engine.Remedy{
-			openshift.DeleteMachine: machinedelete.NewClient(v1beta1.GroupVersion.WithKind("Machine"), manager.GetClient()),
-			template.NodeRemedy:     r.asked,
-			template.MachineRemedy:  r.asked,
+			openshift.DeleteMachine:   machinedelete.NewClient(machineKind, manager.GetClient()),
+			template.NodeRemedy:       r.asked,
+			template.MachineRemedy:    r.asked,
+			openshift.AnnotateMachine: annotate.NewClient(machineKind, v1beta1.ExternalRemediationAnnotation, manager.GetClient()),
 		},
 		Retention: o.retention,
 		Now:       time.Now,
