@@ -33,12 +33,18 @@ type Process struct {
 
 // Launch runs a binary until the stage is struck, and doesn't wait for it to be up.
 func (s *Stage) Launch(name, binary string, args ...string) (*Process, error) {
+	return s.launch(name, nil, binary, args...)
+}
+
+// launch runs a binary with these variables added to the environment, as NAME=VALUE.
+func (s *Stage) launch(name string, environment []string, binary string, args ...string) (*Process, error) {
 	log, err := os.Create(filepath.Join(s.Dir, name+".log"))
 	if err != nil {
 		return nil, fmt.Errorf("making a log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
 	p := &Process{Name: name, Log: log.Name(), cmd: exec.Command(filepath.Join(s.Bin, binary), args...), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), environment...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// An interrupt at the terminal must reach the parent alone, which then ends its children in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

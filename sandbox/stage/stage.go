@@ -20,6 +20,8 @@ const Account = "fettle-system/fettle"
 type Stage struct {
 	// Bin has the binaries, Config the repository's manifests; logs and state go to Dir.
 	Bin, Config, Dir string
+	// SandboxEnvironment is added to the environment of the sandbox, as NAME=VALUE.
+	SandboxEnvironment []string
 	// Admin and Client are the administrator's, once the sandbox is up.
 	Admin  *rest.Config
 	Client client.Client
@@ -49,7 +51,7 @@ func (s *Stage) sandbox() string { return filepath.Join(s.Dir, "sandbox") }
 
 // StartSandbox starts a control plane, with these flags of fettle-sandbox, and connects to it.
 func (s *Stage) StartSandbox(ctx context.Context, args ...string) (*Process, error) {
-	sandbox, err := s.Launch("sandbox", "fettle-sandbox", append([]string{"--dir", s.sandbox()}, args...)...)
+	sandbox, err := s.launch("sandbox", s.SandboxEnvironment, "fettle-sandbox", append([]string{"--dir", s.sandbox()}, args...)...)
 	if err != nil {
 		return nil, err
 	}

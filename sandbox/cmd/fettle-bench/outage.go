@@ -43,6 +43,9 @@ func (r *run) outage(ctx context.Context) error {
 		return err
 	}
 	defer deletions.stop()
+	if err := r.collectGarbage(ctx); err != nil {
+		return err
+	}
 	before, unread := r.metrics.scrape(ctx)
 	if unread != nil {
 		say("no delays from Fettle itself: %v", unread)

@@ -63,6 +63,7 @@ func play(ctx context.Context, p parameters) (round, error) {
 func (r *run) raise(ctx context.Context) error {
 	say("starting the sandbox")
 	r.audit = &auditLog{path: filepath.Join(r.stage.Dir, "audit.log"), user: "system:serviceaccount:" + strings.ReplaceAll(stage.Account, "/", ":")}
+	r.stage.SandboxEnvironment = lazily(os.LookupEnv, lookAtHost().Memory)
 	sandbox, err := r.stage.StartSandbox(ctx, "--controllers", "serviceaccount-controller", "--audit-log", r.audit.path)
 	if err != nil {
 		return err
