@@ -26,8 +26,12 @@ const (
 	quietFor = 3 * time.Second
 )
 
-// deletionSeen is the step at which whoever watches machines sees that one is deleted.
-const deletionSeen = "deletion seen"
+const (
+	// deletionRequested is the step at which the API server has got the request; Fettle's own part ends here.
+	deletionRequested = "deletion requested"
+	// deletionSeen is the step at which whoever watches machines sees that one is deleted.
+	deletionSeen = "deletion seen"
+)
 
 // victim is a machine whose node breaks, and when Fettle may repair it.
 type victim struct {
@@ -70,6 +74,7 @@ func (r *run) outage(ctx context.Context) error {
 	}
 	r.result.Outage = outage{
 		traffic: trafficOf(requests), Stages: stagesOf(victims, requests, gone, r.machines.Resource),
+		Deadlines: deadlinesOf(victims), Stolen: spent.stolen,
 		FloorCPU: seconds(spent.floor), FettleCPU: seconds(spent.fettle), SandboxCPU: seconds(spent.sandbox), Lasted: seconds(time.Since(began)),
 	}
 	r.result.Outage.PerRepair = float64(r.result.Outage.Writes) / float64(r.Broken)
@@ -114,6 +119,19 @@ func (r *run) breakNodes(ctx context.Context) ([]victim, error) {
 		})
 	})
 	return victims, err
+}
+
+// deadlinesOf counts the victims by deadline, the earliest first.
+func deadlinesOf(victims []victim) []int {
+	counted := map[int64]int{}
+	for _, v := range victims {
+		counted[v.deadline.UnixNano()]++
+	}
+	numbers := make([]int, 0, len(counted))
+	for _, at := range slices.Sorted(maps.Keys(counted)) {
+		numbers = append(numbers, counted[at])
+	}
+	return numbers
 }
 
 // awaitRepairs waits until as many machines are gone as broke, and Fettle has nothing more to do.
@@ -280,7 +298,7 @@ func stagesOf(victims []victim, requests []request, gone map[string]time.Time, m
 	}{
 		{"node read from the API server", func(v victim) time.Time { return last["get nodes "+v.node] }},
 		{"repair recorded", func(v victim) time.Time { return first["create repairs "+v.machine] }},
-		{"deletion requested", func(v victim) time.Time { return first["delete "+machines+" "+v.machine] }},
+		{deletionRequested, func(v victim) time.Time { return first["delete "+machines+" "+v.machine] }},
 		{deletionSeen, func(v victim) time.Time { return gone[v.machine] }},
 		{"repair closed", func(v victim) time.Time { return last["patch repairs/status "+v.machine] }},
 	}

@@ -71,12 +71,20 @@ func TestStagesOf(t *testing.T) {
 	want := []stageDelay{
 		{"node read from the API server", distribution{1, ms(1), ms(1), ms(1)}},
 		{"repair recorded", distribution{1, ms(3), ms(3), ms(3)}},
-		{"deletion requested", distribution{2, ms(5), ms(7), ms(7)}},
+		{deletionRequested, distribution{2, ms(5), ms(7), ms(7)}},
 		{deletionSeen, distribution{2, ms(6), ms(10), ms(10)}},
 		{"repair closed", distribution{1, ms(9), ms(9), ms(9)}},
 	}
 	if diff := cmp.Diff(want, stagesOf(victims, requests, gone, "machines"), cmp.AllowUnexported(stageDelay{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDeadlinesOf(t *testing.T) {
+	later := deadline.Add(time.Second)
+	got := deadlinesOf([]victim{{"a", "n", later}, {"b", "n", deadline}, {"c", "n", later}})
+	if diff := cmp.Diff([]int{1, 2}, got); diff != "" {
+		t.Errorf("the earliest comes first (-want +got):\n%s", diff)
 	}
 }
 

@@ -85,12 +85,16 @@ type outage struct {
 	traffic
 
 	// PerRepair is the writes of all kinds, leases aside, divided by the number of repairs.
-	PerRepair  float64      `json:"writesPerRepair"`
-	Stages     []stageDelay `json:"stages"`
-	FloorCPU   seconds      `json:"floorCPU"`
-	FettleCPU  seconds      `json:"fettleCPU"`
-	SandboxCPU seconds      `json:"sandboxCPU"`
-	Lasted     seconds      `json:"lasted"`
+	PerRepair float64 `json:"writesPerRepair"`
+	// Deadlines is how many machines have each deadline, the earliest first. They are repaired one after the other.
+	Deadlines []int        `json:"deadlines"`
+	Stages    []stageDelay `json:"stages"`
+	// Stolen is how much of the processor's time went to other guests of the host, from 0 to 1.
+	Stolen     float64 `json:"stolen"`
+	FloorCPU   seconds `json:"floorCPU"`
+	FettleCPU  seconds `json:"fettleCPU"`
+	SandboxCPU seconds `json:"sandboxCPU"`
+	Lasted     seconds `json:"lasted"`
 }
 
 // stageDelay is how long after the deadline of its machine a step of a repair came.

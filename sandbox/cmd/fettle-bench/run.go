@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -228,6 +229,8 @@ func (r *run) look(context.Context) error {
 // spending is what both have spent in the same while, and the API server with its etcd.
 type spending struct {
 	floor, fettle, sandbox processor
+	// stolen is what the host's other guests took of all processors, as a share of the while.
+	stolen float64
 }
 
 // processor is time of the processor.
@@ -247,13 +250,27 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 	if err := read(&before); err != nil {
 		return spending{}, err
 	}
+	began, lost := time.Now(), r.stolen()
 	if err := something(); err != nil {
 		return spending{}, err
 	}
 	if err := read(&after); err != nil {
 		return spending{}, err
 	}
-	return spending{after.floor - before.floor, after.fettle - before.fettle, after.sandbox - before.sandbox}, nil
+	return spending{
+		floor: after.floor - before.floor, fettle: after.fettle - before.fettle, sandbox: after.sandbox - before.sandbox,
+		stolen: (r.stolen() - lost) / time.Since(began).Seconds() / float64(runtime.NumCPU()),
+	}, nil
+}
+
+// stolen is the time in seconds that all processors together lost to other guests of the host; zero where the kernel doesn't
+// tell.
+func (r *run) stolen() float64 {
+	stat, err := r.sandbox.fs.Stat()
+	if err != nil {
+		return 0
+	}
+	return stat.CPUTotal.Steal
 }
 
 func (r *run) eachUsage(note func(*cost, usage)) error {

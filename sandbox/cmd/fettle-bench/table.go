@@ -33,8 +33,19 @@ func (r *report) head(b *strings.Builder) {
 		r.median(func(x *round) float64 { return perHeartbeat(x.Heartbeats.Sandbox, x.Heartbeats.Sent) }),
 		r.median(func(x *round) float64 { return inFull(x.Outage.SandboxCPU) / inFull(x.Outage.Lasted) }), r.Host.Cores,
 		r.median(func(x *round) float64 { return x.SandboxPeak }))
+	fmt.Fprintf(b, "deadlines in the outage, a second apart: %s; %.0f %% of the processor went to other guests of the host\n",
+		r.deadlines(), 100*r.median(func(x *round) float64 { return x.Outage.Stolen }))
 	fmt.Fprintf(b, "%s, %d cores (%s), %.0f GiB, %s, load before the run %.1f\n",
 		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, r.Host.Memory/1024, r.Host.Go, r.Host.Load)
+}
+
+// deadlines tells of each round how many machines had the same deadline.
+func (r *report) deadlines() string {
+	rounds := make([]string, len(r.Rounds))
+	for i := range r.Rounds {
+		rounds[i] = strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Rounds[i].Outage.Deadlines), " ", " + "), "[]")
+	}
+	return strings.Join(rounds, ", ")
 }
 
 // costs compares Fettle with the floor.
@@ -80,7 +91,7 @@ func (r *report) spread() string {
 func (r *report) targets() [][]string {
 	rows := [][]string{
 		{"", "Fettle", "target"},
-		{fmt.Sprintf("last of %d deletions after its deadline", r.Parameters.Broken), inUnits(r.lastDeletion()), "≤ 1.0 s"},
+		{fmt.Sprintf("last of %d deletions requested, after its deadline", r.Parameters.Broken), inUnits(r.lastDeletion()), "≤ 1.0 s"},
 		{"API writes per repair", fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), "≤ 4"},
 		{"API writes in an idle minute, leases aside", fmt.Sprintf("%.1f", r.median(func(x *round) float64 { return float64(x.Idle.Writes) / x.Idle.Minutes })), "0"},
 	}
@@ -95,7 +106,7 @@ func (r *report) targets() [][]string {
 func (r *report) lastDeletion() seconds {
 	return inSeconds(r.median(func(x *round) float64 {
 		for _, s := range x.Outage.Stages {
-			if s.Stage == deletionSeen {
+			if s.Stage == deletionRequested {
 				return inFull(s.Last)
 			}
 		}

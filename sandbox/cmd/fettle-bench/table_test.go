@@ -35,9 +35,10 @@ func aRound(share float64) round {
 				Calls:  calls{"create repairs": 200, "delete machines": 200, "get nodes": 200, "patch repairs/status": 200, "patch machinehealthchecks/status": 8},
 				Writes: 608, Leases: calls{"update leases": 6},
 			},
-			PerRepair: 3.04,
+			PerRepair: 3.04, Deadlines: []int{80, 120}, Stolen: 0.034,
 			Stages: []stageDelay{
 				{"repair recorded", distribution{200, ms(100), ms(300), ms(310)}},
+				{deletionRequested, distribution{200, ms(350), ms(1100 * share), ms(1150 * share)}},
 				{deletionSeen, distribution{200, ms(400), ms(1200 * share), ms(1250 * share)}},
 			},
 			FloorCPU: ms(400), FettleCPU: ms(900), SandboxCPU: ms(24000), Lasted: ms(16000),
@@ -104,7 +105,7 @@ func TestReportAsJSON(t *testing.T) {
 	}
 	o := back.Rounds[0].Outage
 	if back.Parameters.Nodes != 3 || back.Rounds[0].Fettle.PeakMiB != 64 || back.Rounds[0].Fettle.StartUp != 1.8 ||
-		o.Writes != 608 || o.WritesPerRepair != 3.04 || o.Stages[1].Stage != deletionSeen || o.Stages[1].Last != 1.25 {
+		o.Writes != 608 || o.WritesPerRepair != 3.04 || o.Stages[2].Stage != deletionSeen || o.Stages[2].Last != 1.25 {
 		t.Errorf("this was not written: %s", body)
 	}
 }
