@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,13 +20,29 @@ import (
 //go:embed *.yaml
 var manifests embed.FS
 
+// Set is some of the definitions: those that belong together.
+type Set int
+
+// The sets.
+const (
+	// MachineAPI has Machine, MachineSet and Instance.
+	MachineAPI Set = iota + 1
+	// Remediators has the remediations of nodes and their templates.
+	Remediators
+)
+
+// has tells whether a definition belongs to the set.
+func (s Set) has(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	return (s == Remediators) == strings.Contains(definition.Spec.Names.Kind, "Remediation")
+}
+
 const (
 	establishPoll    = 50 * time.Millisecond
 	establishTimeout = 30 * time.Second
 )
 
-// Install creates the definitions, or updates those of an older sandbox, and returns when the API server serves them.
-func Install(ctx context.Context, config *rest.Config) error {
+// Install creates the definitions of a set, or updates those of an older sandbox, and returns when the API server serves them.
+func Install(ctx context.Context, config *rest.Config, set Set) error {
 	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
@@ -33,6 +51,7 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	definitions = slices.DeleteFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool { return !set.has(d) })
 	for _, definition := range definitions {
 		if err := apply(ctx, client, definition); err != nil {
 			return fmt.Errorf("installing %s: %w", definition.Name, err)

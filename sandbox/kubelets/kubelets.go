@@ -19,6 +19,8 @@ const (
 	AnnotationValue = "fake"
 	Label           = "sandbox.fettle.io/kubelet"
 	LabelStopped    = "stopped"
+	// AnnotationReady is what a kubelet reports, where it isn't True.
+	AnnotationReady = "sandbox.fettle.io/ready"
 )
 
 const (

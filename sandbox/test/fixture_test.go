@@ -17,6 +17,7 @@ import (
 
 	cloudv1 "github.com/fettle-io/fettle/sandbox/api/cloud/v1alpha1"
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
+	remediationv1 "github.com/fettle-io/fettle/sandbox/api/remediation/v1alpha1"
 )
 
 const (
@@ -66,7 +67,9 @@ func newClient(kubeconfig string) (client.Client, error) {
 	}
 	config.QPS = -1
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, machinev1.AddToScheme, cloudv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, machinev1.AddToScheme, cloudv1.AddToScheme, remediationv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

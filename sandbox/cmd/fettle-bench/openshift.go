@@ -36,7 +36,7 @@ func openShift() dialect {
 		machines: machinev1.GroupVersion.WithResource("machines"),
 		checks:   "machinehealthchecks/status",
 		check:    openShiftCheck,
-		install:  crd.Install,
+		install:  func(ctx context.Context, config *rest.Config) error { return crd.Install(ctx, config, crd.MachineAPI) },
 		populate: populateOpenShift,
 		healthy:  healthyMachines,
 		watch:    watchMachines,

@@ -41,6 +41,8 @@ type options struct {
 
 	machineAPI     bool
 	machineAPIPoll time.Duration
+
+	remediators bool
 }
 
 func newRootCommand(terminal terminal) *cobra.Command {
@@ -90,6 +92,8 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"install Machine, MachineSet and Instance, and simulate a Machine API and its cloud (its nodes need --kubelets to be ready)")
 	flags.DurationVar(&o.machineAPIPoll, "machine-api-poll", defaultMachineAPIPoll,
 		"how often the Machine API asks its cloud for news")
+	flags.BoolVar(&o.remediators, "remediators", false,
+		"install RebootRemediation, ReprovisionRemediation and their templates, and simulate the remediators of nodes")
 }
 
 func (o *options) check() error {

@@ -14,6 +14,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/controlplane"
 	"github.com/fettle-io/fettle/sandbox/kubelets"
 	"github.com/fettle-io/fettle/sandbox/machineapi"
+	"github.com/fettle-io/fettle/sandbox/remediator"
+	"github.com/fettle-io/fettle/sandbox/simulation"
 	"github.com/fettle-io/fettle/sandbox/statedir"
 )
 
@@ -74,6 +76,14 @@ func run(ctx context.Context, opts options, dir *statedir.Dir, logFile *os.File,
 	}
 	if opts.machineAPI {
 		simulation, err := startMachineAPI(ctx, opts, plane)
+		if err != nil {
+			return err
+		}
+		defer simulation.Stop()
+		parts = append(parts, simulation)
+	}
+	if opts.remediators {
+		simulation, err := startRemediators(ctx, plane)
 		if err != nil {
 			return err
 		}
@@ -145,7 +155,7 @@ func startKubelets(opts options, plane *controlplane.ControlPlane, dir *statedir
 	return kubelets.Start(cfg)
 }
 
-func startMachineAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*machineapi.Simulation, error) {
+func startMachineAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
 	identity, err := plane.Simulator("machine-api")
 	if err != nil {
 		return nil, err
@@ -155,4 +165,12 @@ func startMachineAPI(ctx context.Context, opts options, plane *controlplane.Cont
 		Poll:   opts.machineAPIPoll,
 		Log:    klog.Background(),
 	})
+}
+
+func startRemediators(ctx context.Context, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
+	identity, err := plane.Simulator("remediators")
+	if err != nil {
+		return nil, err
+	}
+	return remediator.Start(ctx, identity.ClientConfig(), klog.Background())
 }
