@@ -56,6 +56,10 @@ bin/fettle-bench:
 demo: build ## Watch Fettle repair a simulated fleet (KEEP=1 leaves it running)
 	@bin/fettle-demo $(if $(KEEP),--keep)
 
+.PHONY: demo-nhc
+demo-nhc: build ## The same on nodes alone, with outside remediators (KEEP=1 leaves it running)
+	@bin/fettle-demo --dialect nhc $(if $(KEEP),--keep)
+
 # The load of a benchmark; docs/performance.md says what each is.
 DIALECT ?= openshift
 NODES ?= 5000
@@ -67,7 +71,7 @@ HEARTBEATS ?= 60s
 ROUNDS ?= 1
 
 .PHONY: bench
-bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, ...): a few minutes
+bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, ...): a few minutes
 	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
 		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) -o bin/bench.json | tee bin/bench.txt
 

@@ -22,8 +22,8 @@ import (
 )
 
 // InstallFettle applies what kubectl apply -k config does, without the Deployment: its pods would find no scheduler here.
-// The kind that OpenShift clusters have already follows, as it does wherever it is missing.
-func (s *Stage) InstallFettle(ctx context.Context) error {
+// Definitions in config/crd that a user's cluster has of others follow, as they do wherever they are missing.
+func (s *Stage) InstallFettle(ctx context.Context, definitions ...string) error {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), s.Config)
 	if err != nil {
 		return fmt.Errorf("building the kustomization in %s: %w", s.Config, err)
@@ -37,15 +37,18 @@ func (s *Stage) InstallFettle(ctx context.Context) error {
 		return err
 	}
 	objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Deployment" })
-	text, err = os.ReadFile(filepath.Join(s.Config, "crd", "machine.openshift.io_machinehealthchecks.yaml"))
-	if err != nil {
-		return fmt.Errorf("reading the definition of MachineHealthCheck: %w", err)
+	for _, name := range definitions {
+		text, err := os.ReadFile(filepath.Join(s.Config, "crd", name))
+		if err != nil {
+			return fmt.Errorf("reading a definition: %w", err)
+		}
+		definition, err := Decode(text)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, definition...)
 	}
-	definition, err := Decode(text)
-	if err != nil {
-		return err
-	}
-	return s.Apply(ctx, append(objects, definition...)...)
+	return s.Apply(ctx, objects...)
 }
 
 // Apply creates objects that don't exist, and waits for the kinds of those that are just being defined.

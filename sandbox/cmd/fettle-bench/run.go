@@ -74,7 +74,7 @@ func (r *run) raise(ctx context.Context) error {
 		return fmt.Errorf("reading what processes use: %w", err)
 	}
 	r.sandbox = observed{sandbox, fs}
-	if err := r.stage.InstallFettle(ctx); err != nil {
+	if err := r.stage.InstallFettle(ctx, "machine.openshift.io_machinehealthchecks.yaml"); err != nil {
 		return err
 	}
 	if err := r.install(ctx, r.stage.Admin); err != nil {

@@ -3,6 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
@@ -12,18 +18,29 @@ type demo struct {
 	*stage.Stage
 }
 
+// cluster is what a story needs.
+type cluster struct {
+	// title and parts say what it is.
+	title, parts string
+	// sandbox are flags of fettle-sandbox.
+	sandbox []string
+	// kinds are definitions in config/crd that the cluster has of others.
+	kinds []string
+}
+
 // raise starts the sandbox, installs Fettle's manifests and runs it as its own service account.
-func (s *demo) raise(ctx context.Context) error {
-	say("starting a control plane: API server, etcd, controller manager, and a simulated cloud with kubelets")
-	_, err := s.StartSandbox(ctx, "--kubelets", "--machine-api", "--node-monitor-grace-period", "4s", "--node-monitor-period", "1s")
-	if err != nil {
+func (s *demo) raise(ctx context.Context, c cluster) error {
+	title(c.title)
+	say("starting a control plane: API server, etcd, controller manager, and %s", c.parts)
+	flags := append([]string{"--kubelets", "--node-monitor-grace-period", "4s", "--node-monitor-period", "1s"}, c.sandbox...)
+	if _, err := s.StartSandbox(ctx, flags...); err != nil {
 		return err
 	}
 	say("installing Fettle: definitions, a service account and the few rights that it needs")
-	if err := s.InstallFettle(ctx); err != nil {
+	if err := s.InstallFettle(ctx, c.kinds...); err != nil {
 		return err
 	}
-	_, err = s.StartFettle(ctx, "--leader-elect=false")
+	_, err := s.StartFettle(ctx, "--leader-elect=false")
 	return err
 }
 
@@ -34,21 +51,90 @@ func (s *demo) strike(announce bool) {
 	s.Strike()
 }
 
-func (s *demo) sayHowToLookAround() {
+func (s *demo) sayHowToLookAround(around string) {
 	fmt.Printf(`
 Everything is still running. In another terminal:
 
   export KUBECONFIG=%s
-  kubectl get machines,machinehealthchecks,repairs -n %s
-  kubectl get nodes,instances
-  kubectl describe machinehealthcheck example -n %s
-  kubectl events -n %s
-
-Break something, and watch what happens:
-
-  kubectl patch instance NAME --type=merge -p '{"spec":{"fault":"Unresponsive"}}'   # its node falls silent
-  kubectl patch instance NAME --type=merge -p '{"spec":{"fault":"Terminated"}}'     # its machine becomes Failed
-
+%s
 Fettle's log is %s/fettle.log. Press Ctrl-C to stop.
-`, s.Kubeconfig(), namespace, namespace, namespace, s.Dir)
+`, s.Kubeconfig(), around, s.Dir)
+}
+
+// list gives the objects of a kind, in all namespaces.
+func (s *demo) list(ctx context.Context, apiVersion, kind string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(apiVersion)
+	list.SetKind(kind)
+	if err := s.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", strings.TrimSuffix(kind, "List"), err)
+	}
+	return list.Items, nil
+}
+
+// repairs gives a text for each repair.
+func (s *demo) repairs(ctx context.Context) (map[string]string, error) {
+	repairs, err := s.list(ctx, "fettle.io/v1alpha1", "RepairList")
+	texts := map[string]string{}
+	for i := range repairs {
+		texts[repairs[i].GetName()] = repairText(&repairs[i])
+	}
+	return texts, err
+}
+
+func repairText(u *unstructured.Unstructured) string {
+	reason, _, _ := unstructured.NestedString(u.Object, "spec", "reason")
+	message, _, _ := unstructured.NestedString(u.Object, "spec", "message")
+	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+	return phase + ": " + reason + ", " + message
+}
+
+// conditionOf gives the status, the reason and the message of a condition; empty ones where there is none.
+func conditionOf(u *unstructured.Unstructured, kind string) (status, reason, message string) {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if fields, ok := condition.(map[string]any); ok && fields["type"] == kind {
+			status, _ = fields["status"].(string)
+			reason, _ = fields["reason"].(string)
+			message, _ = fields["message"].(string)
+		}
+	}
+	return status, reason, message
+}
+
+func readyText(n *corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return string(c.Status)
+		}
+	}
+	return "not reported"
+}
+
+// patch changes an object by a merge patch.
+func (s *demo) patch(ctx context.Context, apiVersion, kind, name, patch string) error {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetName(name)
+	if err := s.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("patching %s %s: %w", kind, name, err)
+	}
+	return nil
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
+}
+
+// applyText applies a manifest, and shows it when it is what an administrator would write.
+func (s *demo) applyText(ctx context.Context, text []byte, shown bool) error {
+	if shown {
+		fmt.Println(indented(string(text)))
+	}
+	objects, err := stage.Decode(text)
+	if err != nil {
+		return err
+	}
+	return s.Apply(ctx, objects...)
 }

@@ -1,5 +1,7 @@
-// Command fettle-demo shows Fettle's main job on a real control plane: a node that dies is replaced, and a zone that dies
-// is left alone until it returns. It needs the binaries that make build puts beside it, and the repository's config/.
+// Command fettle-demo shows Fettle's main job on a real control plane. With machines: a node that dies is replaced, and a
+// zone that dies is left alone until it returns. On nodes alone (--dialect nhc): a node that fails is handed to one
+// remediator and then to another, and too many at once are left alone. It needs the binaries that make build puts beside
+// it, and the repository's config/.
 package main
 
 import (
@@ -20,14 +22,29 @@ const limit = 5 * time.Minute
 
 func main() {
 	keep := flag.Bool("keep", false, "leave everything running afterwards, until interrupted")
+	dialect := flag.String("dialect", "openshift", "API of health checks: openshift or nhc")
 	flag.Parse()
-	if err := run(*keep); err != nil {
+	if err := run(*dialect, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "\nfettle-demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(keep bool) error {
+// story is what the demo can show. Each has a cluster, a fleet and a health check of its own.
+type story interface {
+	// cluster says what to start and to install.
+	cluster() cluster
+	// play tells the story on a stage that has been raised. It fails when a part of it does not come true.
+	play(ctx context.Context, s *demo) error
+	// around says what a person may look at and break afterwards.
+	around(s *demo) string
+}
+
+func run(dialect string, keep bool) error {
+	told, known := map[string]story{"openshift": machineStory{}, "nhc": nodeStory{}}[dialect]
+	if !known {
+		return fmt.Errorf("--dialect %q is not known; there is openshift and nhc", dialect)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	raised, err := stage.New("fettle-demo-")
@@ -39,7 +56,9 @@ func run(keep bool) error {
 
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = play(limited, stage)
+	if err = stage.raise(limited, told.cluster()); err == nil {
+		err = told.play(limited, stage)
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return errors.New("interrupted")
@@ -47,7 +66,7 @@ func run(keep bool) error {
 		return fmt.Errorf("%w\nthe logs are in %s", err, stage.Keep())
 	}
 	if keep {
-		stage.sayHowToLookAround()
+		stage.sayHowToLookAround(told.around(stage))
 		<-ctx.Done()
 	}
 	return nil

@@ -26,23 +26,40 @@ func saw(what, format string, args ...any) {
 
 func title(text string) { fmt.Printf("\n── %s\n\n", text) }
 
-// timeline prints what changes in the fleet.
-type timeline struct {
+// timeline prints what changes in a fleet, of which S is a snapshot.
+type timeline[S any] struct {
 	stage *demo
-	last  snapshot
+	// look reads the fleet, and tell prints what has changed between two looks.
+	look func(context.Context) (S, error)
+	tell func(before, now S)
+	last S
+}
+
+// act is a part of a story.
+type act[S any] func(context.Context, *timeline[S]) error
+
+// play plays the parts in their order, until one does not come true.
+func (t *timeline[S]) play(ctx context.Context, acts ...act[S]) error {
+	for _, next := range acts {
+		if err := next(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // until watches the fleet, and prints its changes, until it is as wanted. It fails when it is not in time, or when
 // something happens meanwhile that must not.
-func (t *timeline) until(ctx context.Context, what string, within time.Duration, wanted func(snapshot) (bool, error)) error {
+func (t *timeline[S]) until(ctx context.Context, what string, within time.Duration, wanted func(S) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		shot, err := t.stage.look(ctx)
+		shot, err := t.look(ctx)
 		if err == nil {
-			t.print(shot)
+			t.tell(t.last, shot)
+			t.last = shot
 			var done bool
 			if done, err = wanted(shot); done && err == nil {
 				return nil
@@ -59,43 +76,11 @@ func (t *timeline) until(ctx context.Context, what string, within time.Duration,
 	}
 }
 
-func (t *timeline) print(now snapshot) {
-	for _, name := range slices.Sorted(maps.Keys(now.machines)) {
-		before, known := t.last.machines[name]
-		t.printMachine(before, now.machines[name], known)
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.last.machines)) {
-		if _, exists := now.machines[name]; !exists {
-			saw("machine", "%s is gone", name)
+// tellRepairs prints the repairs that are new, or have come further.
+func tellRepairs(before, now map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] != before[name] {
+			saw("repair", "%s %s", name, now[name])
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(now.repairs)) {
-		if now.repairs[name] != t.last.repairs[name] {
-			saw("repair", "%s %s", name, now.repairs[name])
-		}
-	}
-	t.printCheck(t.last.check, now.check)
-	t.last = now
-}
-
-func (t *timeline) printMachine(before, now machine, known bool) {
-	if !known {
-		saw("machine", "%s is made (%s)", now.name, now.zone)
-		return
-	}
-	if now.phase != before.phase && before.phase != "" {
-		saw("machine", "%s is %s", now.name, now.phase)
-	}
-	if now.ready != before.ready && now.ready != "" {
-		saw("node", "%s: Ready is %s", now.name, now.ready)
-	}
-}
-
-func (t *timeline) printCheck(before, now check) {
-	if now.expected != before.expected || now.healthy != before.healthy {
-		saw("check", "example: %d of %d machines are healthy", now.healthy, now.expected)
-	}
-	if now.allowed != before.allowed || now.reason != before.reason {
-		saw("check", "example: RemediationAllowed is %s %s", now.allowed, now.reason)
 	}
 }

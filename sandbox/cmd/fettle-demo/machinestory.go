@@ -4,12 +4,9 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
 //go:embed machinesets.yaml
@@ -24,65 +21,68 @@ const (
 	deadZone      = "zone-b"
 )
 
-// play tells the story. It fails when a part of it does not come true.
-func play(ctx context.Context, s *demo) error {
-	title("A cluster of three zones")
-	if err := s.raise(ctx); err != nil {
-		return err
+// machineStory is about machines that a machine set replaces.
+type machineStory struct{}
+
+func (machineStory) cluster() cluster {
+	return cluster{
+		title: "A cluster of three zones", parts: "a simulated cloud with kubelets",
+		sandbox: []string{"--machine-api"}, kinds: []string{"machine.openshift.io_machinehealthchecks.yaml"},
 	}
-	t := &timeline{stage: s}
-	for _, act := range []func(context.Context, *timeline) error{fillZones, applyHealthCheck, nodeDies, zoneDies, zoneReturns} {
-		if err := act(ctx, t); err != nil {
-			return err
-		}
+}
+
+func (machineStory) play(ctx context.Context, s *demo) error {
+	t := &timeline[machines]{stage: s, look: s.lookAtMachines, tell: tellMachines}
+	if err := t.play(ctx, fillZones, applyHealthCheck, nodeDies, zoneDies, zoneReturns); err != nil {
+		return err
 	}
 	fmt.Print("\nAll of it came true: the dead node was replaced, the dead zone was left alone and said why, and the gate opened when it returned.\n")
 	return nil
 }
 
-func fillZones(ctx context.Context, t *timeline) error {
-	objects, err := stage.Decode(machineSets)
-	if err != nil {
-		return err
-	}
+func (machineStory) around(*demo) string {
+	return fmt.Sprintf(`  kubectl get machines,machinehealthchecks,repairs -n %[1]s
+  kubectl get nodes,instances
+  kubectl describe machinehealthcheck example -n %[1]s
+  kubectl events -n %[1]s
+
+Break something, and watch what happens:
+
+  kubectl patch instance NAME --type=merge -p '{"spec":{"fault":"Unresponsive"}}'   # its node falls silent
+  kubectl patch instance NAME --type=merge -p '{"spec":{"fault":"Terminated"}}'     # its machine becomes Failed
+`, namespace)
+}
+
+func fillZones(ctx context.Context, t *timeline[machines]) error {
 	say("three machine sets make %d machines, whose nodes join", machinesInAll)
-	if err := t.stage.Apply(ctx, objects...); err != nil {
+	if err := t.stage.applyText(ctx, machineSets, false); err != nil {
 		return err
 	}
-	return t.until(ctx, "waiting for all machines to run", time.Minute, func(s snapshot) (bool, error) {
+	return t.until(ctx, "waiting for all machines to run", time.Minute, func(s machines) (bool, error) {
 		return s.wellOff(machinesInAll), nil
 	})
 }
 
-func applyHealthCheck(ctx context.Context, t *timeline) error {
+func applyHealthCheck(ctx context.Context, t *timeline[machines]) error {
 	title("An administrator applies a health check")
-	fmt.Println(indented(string(healthCheck)))
-	objects, err := stage.Decode(healthCheck)
-	if err != nil {
+	if err := t.stage.applyText(ctx, healthCheck, true); err != nil {
 		return err
 	}
-	if err := t.stage.Apply(ctx, objects...); err != nil {
-		return err
-	}
-	return t.until(ctx, "waiting for the health check's status", 30*time.Second, func(s snapshot) (bool, error) {
+	return t.until(ctx, "waiting for the health check's status", 30*time.Second, func(s machines) (bool, error) {
 		return s.check.healthy == machinesInAll && s.check.allowed == "True", nil
 	})
 }
 
-func indented(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
-}
-
 // nodeDies: one machine of a healthy fleet is deleted, and its machine set replaces it.
-func nodeDies(ctx context.Context, t *timeline) error {
+func nodeDies(ctx context.Context, t *timeline[machines]) error {
 	title("A node dies")
 	victim := t.last.inZone("zone-a")[0]
 	say("pulling the plug of %s: its kubelet falls silent", victim.name)
 	if err := t.stage.setFault(ctx, victim.name, "Unresponsive"); err != nil {
 		return err
 	}
-	err := t.until(ctx, "waiting for the dead node's machine to be replaced", time.Minute, func(s snapshot) (bool, error) {
-		_, there := s.machines[victim.name]
+	err := t.until(ctx, "waiting for the dead node's machine to be replaced", time.Minute, func(s machines) (bool, error) {
+		_, there := s.byName[victim.name]
 		return !there && s.wellOff(machinesInAll) && s.check.healthy == machinesInAll, onlyDeleting(s, victim.uid)
 	})
 	if err == nil {
@@ -92,7 +92,7 @@ func nodeDies(ctx context.Context, t *timeline) error {
 }
 
 // zoneDies: too many are unhealthy at once, so nothing is deleted, and the health check says why.
-func zoneDies(ctx context.Context, t *timeline) error {
+func zoneDies(ctx context.Context, t *timeline[machines]) error {
 	title("A zone dies")
 	dead := t.last.inZone(deadZone)
 	say("the network of %s fails: %d nodes fall silent at once", deadZone, len(dead))
@@ -102,7 +102,7 @@ func zoneDies(ctx context.Context, t *timeline) error {
 		}
 	}
 	unready := time.Time{}
-	err := t.until(ctx, "waiting for the short circuit to hold", time.Minute, func(s snapshot) (bool, error) {
+	err := t.until(ctx, "waiting for the short circuit to hold", time.Minute, func(s machines) (bool, error) {
 		if s.check.reason == "TooManyUnhealthy" && s.check.healthy == int64(machinesInAll-len(dead)) && unready.IsZero() {
 			unready = time.Now()
 			say("every time-out runs out now; watching that nothing is deleted")
@@ -119,7 +119,7 @@ func zoneDies(ctx context.Context, t *timeline) error {
 }
 
 // zoneReturns: the machines of the zone are the same as before, and repairs are possible again.
-func zoneReturns(ctx context.Context, t *timeline) error {
+func zoneReturns(ctx context.Context, t *timeline[machines]) error {
 	title("The zone returns")
 	back := t.last.inZone(deadZone)
 	say("the network of %s works again", deadZone)
@@ -128,9 +128,9 @@ func zoneReturns(ctx context.Context, t *timeline) error {
 			return err
 		}
 	}
-	err := t.until(ctx, "waiting for the gate to open", time.Minute, func(s snapshot) (bool, error) {
+	err := t.until(ctx, "waiting for the gate to open", time.Minute, func(s machines) (bool, error) {
 		for _, m := range back {
-			if s.machines[m.name].uid != m.uid {
+			if s.byName[m.name].uid != m.uid {
 				return false, fmt.Errorf("machine %s was replaced although its zone only had to return", m.name)
 			}
 		}
@@ -143,7 +143,7 @@ func zoneReturns(ctx context.Context, t *timeline) error {
 }
 
 // onlyDeleting fails when a machine is being deleted that is not one of these.
-func onlyDeleting(s snapshot, expected ...types.UID) error {
+func onlyDeleting(s machines, expected ...types.UID) error {
 	for _, m := range s.inZone("") {
 		if !m.deleting {
 			continue

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,11 +23,11 @@ type machine struct {
 	deleting          bool
 }
 
-// snapshot is the fleet at one instant.
-type snapshot struct {
-	machines map[string]machine
-	repairs  map[string]string
-	check    check
+// machines is the fleet at one instant.
+type machines struct {
+	byName  map[string]machine
+	repairs map[string]string
+	check   check
 }
 
 // check is what a health check's status says.
@@ -36,9 +37,9 @@ type check struct {
 	reason, message   string
 }
 
-// look reads the fleet.
-func (s *demo) look(ctx context.Context) (snapshot, error) {
-	shot := snapshot{machines: map[string]machine{}, repairs: map[string]string{}}
+// lookAtMachines reads the fleet.
+func (s *demo) lookAtMachines(ctx context.Context) (machines, error) {
+	shot := machines{byName: map[string]machine{}}
 	var nodes corev1.NodeList
 	if err := s.Client.List(ctx, &nodes); err != nil {
 		return shot, fmt.Errorf("listing nodes: %w", err)
@@ -47,42 +48,19 @@ func (s *demo) look(ctx context.Context) (snapshot, error) {
 	for i := range nodes.Items {
 		ready[nodes.Items[i].Name] = readyText(&nodes.Items[i])
 	}
-	machines, err := s.list(ctx, "machine.openshift.io/v1beta1", "MachineList")
+	listed, err := s.list(ctx, "machine.openshift.io/v1beta1", "MachineList")
 	if err != nil {
 		return shot, err
 	}
-	for i := range machines {
-		m := readMachine(&machines[i], ready)
-		shot.machines[m.name] = m
+	for i := range listed {
+		m := readMachine(&listed[i], ready)
+		shot.byName[m.name] = m
 	}
-	repairs, err := s.list(ctx, "fettle.io/v1alpha1", "RepairList")
-	if err != nil {
+	if shot.repairs, err = s.repairs(ctx); err != nil {
 		return shot, err
-	}
-	for i := range repairs {
-		shot.repairs[repairs[i].GetName()] = repairText(&repairs[i])
 	}
 	shot.check, err = s.readCheck(ctx)
 	return shot, err
-}
-
-func (s *demo) list(ctx context.Context, apiVersion, kind string) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion(apiVersion)
-	list.SetKind(kind)
-	if err := s.Client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing %s: %w", strings.TrimSuffix(kind, "List"), err)
-	}
-	return list.Items, nil
-}
-
-func readyText(n *corev1.Node) string {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return string(c.Status)
-		}
-	}
-	return "not reported"
 }
 
 func readMachine(u *unstructured.Unstructured, ready map[string]string) machine {
@@ -91,13 +69,6 @@ func readMachine(u *unstructured.Unstructured, ready map[string]string) machine 
 	node, _, _ := unstructured.NestedString(u.Object, "status", "nodeRef", "name")
 	m.ready = ready[node]
 	return m
-}
-
-func repairText(u *unstructured.Unstructured) string {
-	reason, _, _ := unstructured.NestedString(u.Object, "spec", "reason")
-	message, _, _ := unstructured.NestedString(u.Object, "spec", "message")
-	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
-	return phase + ": " + reason + ", " + message
 }
 
 func (s *demo) readCheck(ctx context.Context) (check, error) {
@@ -111,21 +82,14 @@ func (s *demo) readCheck(ctx context.Context) (check, error) {
 	var c check
 	c.expected, _, _ = unstructured.NestedInt64(u.Object, "status", "expectedMachines")
 	c.healthy, _, _ = unstructured.NestedInt64(u.Object, "status", "currentHealthy")
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if fields, ok := condition.(map[string]any); ok && fields["type"] == "RemediationAllowed" {
-			c.allowed, _ = fields["status"].(string)
-			c.reason, _ = fields["reason"].(string)
-			c.message, _ = fields["message"].(string)
-		}
-	}
+	c.allowed, c.reason, c.message = conditionOf(u, "RemediationAllowed")
 	return c, nil
 }
 
 // inZone gives the machines of a zone, or all for "", by name.
-func (s snapshot) inZone(zone string) []machine {
+func (s machines) inZone(zone string) []machine {
 	var found []machine
-	for _, m := range s.machines {
+	for _, m := range s.byName {
 		if zone == "" || m.zone == zone {
 			found = append(found, m)
 		}
@@ -135,24 +99,53 @@ func (s snapshot) inZone(zone string) []machine {
 }
 
 // wellOff tells whether this many machines exist, and all run with a ready node.
-func (s snapshot) wellOff(want int) bool {
-	for _, m := range s.machines {
+func (s machines) wellOff(want int) bool {
+	for _, m := range s.byName {
 		if m.deleting || m.phase != "Running" || m.ready != "True" {
 			return false
 		}
 	}
-	return len(s.machines) == want
+	return len(s.byName) == want
 }
 
 // setFault makes an instance of the simulated cloud fail, or heals it.
 func (s *demo) setFault(ctx context.Context, instance, fault string) error {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("sandbox.fettle.io/v1alpha1")
-	u.SetKind("Instance")
-	u.SetName(instance)
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"fault":"`+fault+`"}}`))
-	if err := s.Client.Patch(ctx, u, patch); err != nil {
-		return fmt.Errorf("setting the fault of instance %s: %w", instance, err)
+	return s.patch(ctx, "sandbox.fettle.io/v1alpha1", "Instance", instance, `{"spec":{"fault":"`+fault+`"}}`)
+}
+
+// tellMachines prints what has changed.
+func tellMachines(before, now machines) {
+	for _, name := range slices.Sorted(maps.Keys(now.byName)) {
+		was, known := before.byName[name]
+		tellMachine(was, now.byName[name], known)
 	}
-	return nil
+	for _, name := range slices.Sorted(maps.Keys(before.byName)) {
+		if _, exists := now.byName[name]; !exists {
+			saw("machine", "%s is gone", name)
+		}
+	}
+	tellRepairs(before.repairs, now.repairs)
+	tellCheck(before.check, now.check)
+}
+
+func tellMachine(before, now machine, known bool) {
+	if !known {
+		saw("machine", "%s is made (%s)", now.name, now.zone)
+		return
+	}
+	if now.phase != before.phase && before.phase != "" {
+		saw("machine", "%s is %s", now.name, now.phase)
+	}
+	if now.ready != before.ready && now.ready != "" {
+		saw("node", "%s: Ready is %s", now.name, now.ready)
+	}
+}
+
+func tellCheck(before, now check) {
+	if now.expected != before.expected || now.healthy != before.healthy {
+		saw("check", "example: %d of %d machines are healthy", now.healthy, now.expected)
+	}
+	if now.allowed != before.allowed || now.reason != before.reason {
+		saw("check", "example: RemediationAllowed is %s %s", now.allowed, now.reason)
+	}
 }
