@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -27,8 +28,14 @@ func (r request) isWrite() bool {
 	return false
 }
 
-// isLease tells whether it is about the lease of leader election, which is renewed whatever happens.
-func (r request) isLease() bool { return r.resource == "leases" }
+// isLease tells whether it is about the lease of leader election, which is renewed whatever happens. The leases of nodes
+// belong to their repairs.
+func (r request) isLease() bool {
+	return r.resource == "leases" && !strings.HasPrefix(r.name, leaseOfNode)
+}
+
+// leaseOfNode begins the name of the lease by which a node is kept from others while it is repaired.
+const leaseOfNode = "node-"
 
 // auditLog reads the requests of one user from the API server's log as it grows.
 type auditLog struct {

@@ -95,13 +95,13 @@ func TestTrafficOf(t *testing.T) {
 	requests := []request{
 		{verb: "create", resource: "repairs"}, {verb: "create", resource: "repairs"}, {verb: "get", resource: "nodes"},
 		{verb: "patch", resource: "repairs/status"}, {verb: "watch", resource: "nodes"}, {verb: "update", resource: "leases"},
-		{verb: "delete", resource: "machines"},
+		{verb: "delete", resource: "machines"}, {verb: "create", resource: "leases", name: "node-worker-1"},
 	}
 	want := traffic{
 		Calls: calls{
-			"create repairs": 2, "get nodes": 1, "patch repairs/status": 1, "watch nodes": 1, "delete machines": 1,
+			"create leases": 1, "create repairs": 2, "get nodes": 1, "patch repairs/status": 1, "watch nodes": 1, "delete machines": 1,
 		},
-		Writes: 4, Leases: calls{"update leases": 1},
+		Writes: 5, Leases: calls{"update leases": 1},
 	}
 	if diff := cmp.Diff(want, trafficOf(requests)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -26,7 +26,7 @@ func floorCommand() *cobra.Command {
 	var kubeconfig, dialect string
 	cmd := &cobra.Command{
 		Use:    "floor",
-		Short:  "Watch nodes and machines with the stock typed client, keep what decisions read, and do nothing else",
+		Short:  "Watch nodes, and machines where there are any, with the stock typed client, keep what decisions read, and do nothing else",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,15 +49,21 @@ func watchAll(ctx context.Context, config *rest.Config, d dialect, out io.Writer
 	if err != nil {
 		return err
 	}
-	machines, err := d.watch(config)
-	if err != nil {
-		return err
+	watched := []cache.SharedInformer{nodes}
+	if d.watch != nil {
+		machines, err := d.watch(config)
+		if err != nil {
+			return err
+		}
+		watched = append(watched, machines)
 	}
-	for _, informer := range []cache.SharedInformer{nodes, machines} {
+	for _, informer := range watched {
 		go informer.RunWithContext(ctx)
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced, machines.HasSynced) {
-		return errors.New("ended before it was in step")
+	for _, informer := range watched {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return errors.New("ended before it was in step")
+		}
 	}
 	if _, err := fmt.Fprintln(out, inStep+time.Now().Format(time.RFC3339Nano)); err != nil {
 		return fmt.Errorf("saying that it is in step: %w", err)

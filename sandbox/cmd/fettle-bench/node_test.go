@@ -64,6 +64,17 @@ func TestFailureChangesReadyAlone(t *testing.T) {
 	}
 }
 
+func TestRecoveryUndoesAFailure(t *testing.T) {
+	down, err := failure(noon)
+	n := patched(t, node(7, noon), down, err)
+	up, err := recovery(noon.Add(time.Minute))
+	for _, c := range patched(t, n, up, err).Status.Conditions {
+		if c.Type == corev1.NodeReady && (c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Time.Equal(noon.Add(time.Minute))) {
+			t.Errorf("the node should be ready since a minute after noon: %+v", c)
+		}
+	}
+}
+
 func TestNodeIsRealSized(t *testing.T) {
 	n := node(4999, noon)
 	if len(n.Status.Images) != 40 || len(n.Status.Conditions) != 6 || len(n.Labels) < 18 {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -33,10 +34,21 @@ const (
 // openShift judges machines of machine.openshift.io by its MachineHealthCheck.
 func openShift() dialect {
 	return dialect{
-		machines: machinev1.GroupVersion.WithResource("machines"),
-		checks:   "machinehealthchecks/status",
-		check:    openShiftCheck,
-		install:  func(ctx context.Context, config *rest.Config) error { return crd.Install(ctx, config, crd.MachineAPI) },
+		kinds:  []string{"machine.openshift.io_machinehealthchecks.yaml"},
+		target: machineName,
+		deed: deed{
+			verb: "delete", resource: machinev1.GroupVersion.WithResource("machines"), noun: "machine", participle: "deleted", many: "deletions",
+			requested: deletionRequested, seen: deletionSeen,
+			shows: func(event watch.EventType, m *metav1.PartialObjectMetadata) bool {
+				return event == watch.Deleted || m.DeletionTimestamp != nil
+			},
+		},
+		writes: "≤ 4",
+		checks: "machinehealthchecks/status",
+		check:  openShiftCheck,
+		install: func(ctx context.Context, config *rest.Config) error {
+			return crd.Install(ctx, config, crd.MachineAPI)
+		},
 		populate: populateOpenShift,
 		healthy:  healthyMachines,
 		watch:    watchMachines,

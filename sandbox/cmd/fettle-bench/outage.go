@@ -7,16 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
 )
 
 const (
@@ -33,20 +27,20 @@ const (
 	deletionSeen = "deletion seen"
 )
 
-// victim is a machine whose node breaks, and when Fettle may repair it.
+// victim is a machine whose node breaks, or a node alone, and when Fettle may repair it.
 type victim struct {
-	machine, node string
-	deadline      time.Time
+	target, node string
+	deadline     time.Time
 }
 
-// outage breaks many nodes at once, while the others' heartbeats go on, and measures how their machines are repaired.
+// outage breaks many nodes at once, while the others' heartbeats go on, and measures how they are repaired.
 func (r *run) outage(ctx context.Context) error {
 	say("outage: %d nodes turn Ready=False", r.Broken)
-	deletions, err := r.watchDeletions(ctx)
+	done, err := r.watchDeeds(ctx)
 	if err != nil {
 		return err
 	}
-	defer deletions.stop()
+	defer done.stop()
 	if err := r.collectGarbage(ctx); err != nil {
 		return err
 	}
@@ -62,18 +56,18 @@ func (r *run) outage(ctx context.Context) error {
 		if victims, failed = r.breakNodes(ctx); failed != nil {
 			return failed
 		}
-		return r.awaitRepairs(ctx, deletions)
+		return r.awaitRepairs(ctx, done)
 	})
 	if err := errors.Join(err, pulse.stop()); err != nil {
 		return err
 	}
 	requests := r.audit.between(began, time.Now())
-	gone := deletions.seen()
-	if err := onlyThese(victims, gone, deletionsOf(requests, r.machines.Resource)); err != nil {
+	seen := done.seen()
+	if err := r.deed.onlyTo(victims, seen, r.deed.countIn(requests)); err != nil {
 		return err
 	}
 	r.result.Outage = outage{
-		traffic: trafficOf(requests), Stages: stagesOf(victims, requests, gone, r.machines.Resource),
+		traffic: trafficOf(requests), Stages: r.stagesOf(victims, requests, seen),
 		Deadlines: deadlinesOf(victims), Stolen: spent.stolen,
 		FloorCPU: seconds(spent.floor), FettleCPU: seconds(spent.fettle), SandboxCPU: seconds(spent.sandbox), Lasted: seconds(time.Since(began)),
 	}
@@ -114,7 +108,7 @@ func (r *run) breakNodes(ctx context.Context) ([]victim, error) {
 	err := inParallel(ctx, len(indices), func(ctx context.Context, i int) error {
 		return patiently(func() error {
 			since, err := r.kubelets.fail(ctx, indices[i])
-			victims[i] = victim{machine: machineName(indices[i]), node: nodeName(indices[i]), deadline: since.Add(timeout)}
+			victims[i] = victim{target: r.target(indices[i]), node: nodeName(indices[i]), deadline: since.Add(timeout)}
 			return err
 		})
 	})
@@ -134,13 +128,18 @@ func deadlinesOf(victims []victim) []int {
 	return numbers
 }
 
-// awaitRepairs waits until as many machines are gone as broke, and Fettle has nothing more to do.
-func (r *run) awaitRepairs(ctx context.Context, deletions *deletions) error {
+// awaitRepairs waits until as many targets are being repaired as broke, and Fettle has nothing more to do.
+func (r *run) awaitRepairs(ctx context.Context, done *deeds) error {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, repairedWithin, true, func(context.Context) (bool, error) {
-		return len(deletions.seen()) >= r.Broken, errors.Join(r.fettle.Died(), deletions.failed())
+		return len(done.seen()) >= r.Broken, errors.Join(r.fettle.Died(), done.failed())
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %d machines to be deleted, of which %d are: %w", r.Broken, len(deletions.seen()), err)
+		return fmt.Errorf("waiting for %d %ss to be %s, of which %d are: %w", r.Broken, r.deed.noun, r.deed.participle, len(done.seen()), err)
+	}
+	if r.stands {
+		if err := r.mendNodes(ctx); err != nil {
+			return err
+		}
 	}
 	err = wait.PollUntilContextTimeout(ctx, time.Second, repairedWithin, true, func(ctx context.Context) (bool, error) {
 		running, err := r.runningRepairs(ctx)
@@ -174,112 +173,8 @@ func (a *auditLog) quietSince(then time.Time) bool {
 	return !slices.ContainsFunc(a.requests, func(r request) bool { return !r.isLease() && r.received.After(then) })
 }
 
-// deletions is when each machine was first seen to be deleted.
-type deletions struct {
-	watcher *toolswatch.RetryWatcher
-
-	mu  sync.Mutex
-	at  map[string]time.Time
-	err error
-}
-
-func (r *run) watchDeletions(ctx context.Context) (*deletions, error) {
-	c, err := metadata.NewForConfig(r.stage.Admin)
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	machines := c.Resource(r.machines)
-	list, err := machines.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, fmt.Errorf("listing machines: %w", err)
-	}
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return machines.Watch(ctx, o)
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching machines: %w", err)
-	}
-	d := &deletions{watcher: watcher, at: map[string]time.Time{}}
-	go d.note()
-	return d, nil
-}
-
-func (d *deletions) note() {
-	for event := range d.watcher.ResultChan() {
-		now := time.Now()
-		m, ok := event.Object.(*metav1.PartialObjectMetadata)
-		d.mu.Lock()
-		switch {
-		case !ok:
-			d.err = fmt.Errorf("watching machines: %v", event.Object)
-		case event.Type == watch.Deleted || m.DeletionTimestamp != nil:
-			if _, known := d.at[m.Name]; !known {
-				d.at[m.Name] = now
-			}
-		}
-		d.mu.Unlock()
-	}
-}
-
-func (d *deletions) stop() { d.watcher.Stop() }
-
-func (d *deletions) failed() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.err
-}
-
-func (d *deletions) seen() map[string]time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return maps.Clone(d.at)
-}
-
-// deletionsOf counts the accepted deletions of each object of a resource.
-func deletionsOf(requests []request, resource string) map[string]int {
-	counted := map[string]int{}
-	for _, r := range requests {
-		if r.verb == "delete" && r.resource == resource && r.code < 300 {
-			counted[r.name]++
-		}
-	}
-	return counted
-}
-
-// onlyThese fails unless exactly the victims were deleted, by Fettle, each once and none before its deadline.
-func onlyThese(victims []victim, gone map[string]time.Time, deleted map[string]int) error {
-	var problems []string
-	expected := map[string]bool{}
-	for _, v := range victims {
-		expected[v.machine] = true
-		switch {
-		case deleted[v.machine] != 1:
-			problems = append(problems, fmt.Sprintf("machine %s was deleted %d times instead of once", v.machine, deleted[v.machine]))
-		case gone[v.machine].Before(v.deadline):
-			problems = append(problems, fmt.Sprintf("machine %s was deleted %s before its deadline", v.machine, v.deadline.Sub(gone[v.machine])))
-		}
-	}
-	for name := range deleted {
-		if !expected[name] {
-			problems = append(problems, fmt.Sprintf("machine %s was deleted and is not broken", name))
-		}
-	}
-	for name := range gone {
-		if !expected[name] && deleted[name] == 0 {
-			problems = append(problems, fmt.Sprintf("machine %s is gone, and neither was it broken nor did Fettle delete it", name))
-		}
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	slices.Sort(problems)
-	return errors.New("Fettle did something wrong: " + strings.Join(problems, "; "))
-}
-
-// stagesOf tells how long after the deadline of a machine each step of its repair came, as seen from outside.
-func stagesOf(victims []victim, requests []request, gone map[string]time.Time, machines string) []stageDelay {
+// stagesOf tells how long after the deadline of a target each step of its repair came, as seen from outside.
+func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string]time.Time) []stageDelay {
 	first, last := map[string]time.Time{}, map[string]time.Time{}
 	for _, r := range requests {
 		name := r.name
@@ -297,10 +192,13 @@ func stagesOf(victims []victim, requests []request, gone map[string]time.Time, m
 		at   func(victim) time.Time
 	}{
 		{"node read from the API server", func(v victim) time.Time { return last["get nodes "+v.node] }},
-		{"repair recorded", func(v victim) time.Time { return first["create repairs "+v.machine] }},
-		{deletionRequested, func(v victim) time.Time { return first["delete "+machines+" "+v.machine] }},
-		{deletionSeen, func(v victim) time.Time { return gone[v.machine] }},
-		{"repair closed", func(v victim) time.Time { return last["patch repairs/status "+v.machine] }},
+		{"repair recorded", func(v victim) time.Time { return first["create repairs "+v.target] }},
+		{d.deed.requested, func(v victim) time.Time { return first[d.deed.verb+" "+d.deed.resource.Resource+" "+v.target] }},
+		{d.deed.seen, func(v victim) time.Time { return seen[v.target] }},
+		{"repair closed", func(v victim) time.Time { return last["patch repairs/status "+v.target] }},
+	}
+	if d.stands {
+		steps = steps[:len(steps)-1] // it is closed when the node is healthy again, whenever that is
 	}
 	told := make([]stageDelay, len(steps))
 	for i, step := range steps {
@@ -315,7 +213,7 @@ func stagesOf(victims []victim, requests []request, gone map[string]time.Time, m
 	return told
 }
 
-// targetOf is the machine that a repair is named after: its name ends in a hash and a number.
+// targetOf is what a repair is named after: its name ends in a hash and a number.
 func targetOf(repair string) string {
 	parts := strings.Split(repair, "-")
 	return strings.Join(parts[:max(0, len(parts)-2)], "-")

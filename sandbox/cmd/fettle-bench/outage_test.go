@@ -12,7 +12,7 @@ var deadline = time.Date(2026, time.August, 3, 12, 0, 5, 0, time.UTC)
 
 func after(d time.Duration) time.Time { return deadline.Add(d) }
 
-func TestOnlyThese(t *testing.T) {
+func TestOnlyTo(t *testing.T) {
 	victims := []victim{{"a", "node-a", deadline}, {"b", "node-b", deadline}}
 	cases := map[string]struct {
 		gone    map[string]time.Time
@@ -30,11 +30,12 @@ func TestOnlyThese(t *testing.T) {
 		"one is healthy": {
 			map[string]time.Time{"a": after(1), "b": after(1), "c": after(1)}, map[string]int{"a": 1, "b": 1, "c": 1}, "c was deleted and is not broken",
 		},
-		"one went by itself": {map[string]time.Time{"a": after(1), "b": after(1), "c": after(1)}, map[string]int{"a": 1, "b": 1}, "c is gone"},
+		"one went by itself": {map[string]time.Time{"a": after(1), "b": after(1), "c": after(1)}, map[string]int{"a": 1, "b": 1}, "c was deleted, and neither"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			err := onlyThese(victims, tc.gone, tc.deleted)
+			d := openShift().deed
+			err := d.onlyTo(victims, tc.gone, tc.deleted)
 			switch {
 			case tc.wrong == "" && err != nil:
 				t.Errorf("nothing is wrong, but: %v", err)
@@ -45,11 +46,12 @@ func TestOnlyThese(t *testing.T) {
 	}
 }
 
-func TestDeletionsOf(t *testing.T) {
-	got := deletionsOf([]request{
+func TestCountIn(t *testing.T) {
+	d := openShift().deed
+	got := d.countIn([]request{
 		{verb: "delete", resource: "machines", name: "a", code: 409}, {verb: "delete", resource: "machines", name: "a", code: 200},
 		{verb: "delete", resource: "repairs", name: "b", code: 200}, {verb: "get", resource: "machines", name: "c", code: 200},
-	}, "machines")
+	})
 	if diff := cmp.Diff(map[string]int{"a": 1}, got); diff != "" {
 		t.Errorf("only accepted deletions of machines count (-want +got):\n%s", diff)
 	}
@@ -75,7 +77,8 @@ func TestStagesOf(t *testing.T) {
 		{deletionSeen, distribution{2, ms(6), ms(10), ms(10)}},
 		{"repair closed", distribution{1, ms(9), ms(9), ms(9)}},
 	}
-	if diff := cmp.Diff(want, stagesOf(victims, requests, gone, "machines"), cmp.AllowUnexported(stageDelay{})); diff != "" {
+	d := openShift()
+	if diff := cmp.Diff(want, d.stagesOf(victims, requests, gone), cmp.AllowUnexported(stageDelay{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

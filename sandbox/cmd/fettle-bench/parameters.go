@@ -31,7 +31,7 @@ type parameters struct {
 func (p *parameters) register(f *pflag.FlagSet) {
 	f.StringVar(&p.Dialect, "dialect", "openshift", "API of health checks: "+strings.Join(dialectNames(), ", "))
 	f.IntVar(&p.Nodes, "nodes", 5000, "nodes of the fleet")
-	f.IntVar(&p.Machines, "machines", 5000, "machines of the fleet; at most one for each node")
+	f.IntVar(&p.Machines, "machines", 5000, "machines of the fleet, for dialects that have them; at most one for each node")
 	f.IntVar(&p.Rate, "rate", 100, "heartbeats of kubelets in a second, of all nodes together")
 	f.IntVar(&p.Broken, "broken", 200, "nodes that turn Ready=False at once")
 	f.DurationVar((*time.Duration)(&p.Idle), "idle", time.Minute, "how long nothing changes at all")
@@ -42,13 +42,19 @@ func (p *parameters) register(f *pflag.FlagSet) {
 
 func (p *parameters) validate() error {
 	const shortest = seconds(time.Second)
+	d, known := dialects()[p.Dialect]
+	if d.withoutMachines {
+		p.Machines = 0
+	}
 	switch {
-	case !slices.Contains(dialectNames(), p.Dialect):
+	case !known:
 		return fmt.Errorf("--dialect %q is not known; there is %s", p.Dialect, strings.Join(dialectNames(), ", "))
-	case p.Machines < 1 || p.Nodes < p.Machines:
+	case p.Nodes < 1:
+		return fmt.Errorf("--nodes %d must be above zero", p.Nodes)
+	case !d.withoutMachines && (p.Machines < 1 || p.Nodes < p.Machines):
 		return fmt.Errorf("--machines %d must be between 1 and --nodes %d, since every machine has a node", p.Machines, p.Nodes)
-	case p.Broken < 1 || p.Broken > p.Machines:
-		return fmt.Errorf("--broken %d must be between 1 and --machines %d", p.Broken, p.Machines)
+	case p.Broken < 1 || p.Broken > p.targets():
+		return fmt.Errorf("--broken %d must be between 1 and the %d nodes that can be repaired", p.Broken, p.targets())
 	case p.Rate < 1 || p.Rounds < 1:
 		return fmt.Errorf("--rate %d and --rounds %d must be above zero", p.Rate, p.Rounds)
 	case p.Idle < shortest || p.Heartbeats < shortest:
@@ -57,10 +63,18 @@ func (p *parameters) validate() error {
 	return nil
 }
 
-// broken tells whether the machine of this index is one of those whose node breaks. They are spread over the fleet.
-func (p *parameters) broken(machine int) bool {
+// targets is how many nodes can be repaired: those that have a machine, where there are any.
+func (p *parameters) targets() int {
+	if p.Machines == 0 {
+		return p.Nodes
+	}
+	return p.Machines
+}
+
+// broken tells whether the target of this index is one of those whose node breaks. They are spread over the fleet.
+func (p *parameters) broken(target int) bool {
 	// One of them in each of p.Broken equal parts: where the running share passes a whole number.
-	return machine < p.Machines && (machine+1)*p.Broken/p.Machines > machine*p.Broken/p.Machines
+	return target < p.targets() && (target+1)*p.Broken/p.targets() > target*p.Broken/p.targets()
 }
 
 func dialectNames() []string { return slices.Sorted(maps.Keys(dialects())) }

@@ -23,6 +23,7 @@ type round struct {
 	Fettle       cost           `json:"fettle"`
 	Heartbeats   heartbeatCosts `json:"heartbeats"`
 	Idle         idleTraffic    `json:"idle"`
+	Passes       passTraffic    `json:"passes"`
 	Outage       outage         `json:"outage"`
 	// Histograms are what Fettle observed of itself during the outage; empty when it doesn't tell.
 	Histograms  []summary `json:"histograms,omitempty"`

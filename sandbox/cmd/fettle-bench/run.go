@@ -50,7 +50,7 @@ func play(ctx context.Context, p parameters) (round, error) {
 	}
 	defer s.Strike()
 	r := &run{parameters: p, dialect: dialects()[p.Dialect], stage: s}
-	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.beat, r.outage, r.look}
+	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.nudge, r.beat, r.outage, r.look}
 	for _, phase := range phases {
 		if err := phase(ctx); err != nil {
 			return round{}, fmt.Errorf("%w\nthe logs are in %s", err, s.Keep())
@@ -59,13 +59,16 @@ func play(ctx context.Context, p parameters) (round, error) {
 	return r.result, nil
 }
 
-// raise starts the sandbox and installs Fettle. Of the controllers only the one runs that namespaces need: the others
-// would write to the nodes, or take the processor from what is measured.
+// controllers are those that namespaces and collected roles need. The others would write to the nodes, or take the
+// processor from what is measured.
+const controllers = "serviceaccount-controller,clusterrole-aggregation-controller"
+
+// raise starts the sandbox and installs Fettle.
 func (r *run) raise(ctx context.Context) error {
 	say("starting the sandbox")
 	r.audit = &auditLog{path: filepath.Join(r.stage.Dir, "audit.log"), user: "system:serviceaccount:" + strings.ReplaceAll(stage.Account, "/", ":")}
 	r.stage.SandboxEnvironment = lazily(os.LookupEnv, lookAtHost().Memory)
-	sandbox, err := r.stage.StartSandbox(ctx, "--controllers", "serviceaccount-controller", "--audit-log", r.audit.path)
+	sandbox, err := r.stage.StartSandbox(ctx, "--controllers", controllers, "--audit-log", r.audit.path)
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ func (r *run) raise(ctx context.Context) error {
 		return fmt.Errorf("reading what processes use: %w", err)
 	}
 	r.sandbox = observed{sandbox, fs}
-	if err := r.stage.InstallFettle(ctx, "machine.openshift.io_machinehealthchecks.yaml"); err != nil {
+	if err := r.stage.InstallFettle(ctx, r.kinds...); err != nil {
 		return err
 	}
 	if err := r.install(ctx, r.stage.Admin); err != nil {
@@ -89,7 +92,7 @@ func (r *run) raise(ctx context.Context) error {
 
 // populate makes the fleet and its health check.
 func (r *run) populate(ctx context.Context) error {
-	say("making %d nodes and %d machines", r.Nodes, r.Machines)
+	say("making %s", r.fleet())
 	if err := inParallel(ctx, r.Nodes, r.kubelets.register); err != nil {
 		return err
 	}
@@ -105,6 +108,14 @@ func (r *run) populate(ctx context.Context) error {
 		return err
 	}
 	return r.stage.Apply(ctx, check...)
+}
+
+// fleet says what there is.
+func (p *parameters) fleet() string {
+	if p.Machines == 0 {
+		return fmt.Sprintf("%d nodes", p.Nodes)
+	}
+	return fmt.Sprintf("%d nodes and %d machines", p.Nodes, p.Machines)
 }
 
 // startUp starts both at the same time and waits until the one is in step and the other has written its first decision.
@@ -134,14 +145,14 @@ func (r *run) startUp(ctx context.Context) error {
 	return r.eachUsage(func(c *cost, u usage) { c.StartUpCPU = seconds(u.cpu) })
 }
 
-// firstDecision waits until Fettle has found every machine healthy, and tells when it first wrote a status.
+// firstDecision waits until Fettle has found every target healthy, and tells when it first wrote a status.
 func (r *run) firstDecision(ctx context.Context) (time.Time, error) {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startsWithin, true, func(ctx context.Context) (bool, error) {
 		healthy, err := r.healthy(ctx, r.stage.Client)
-		return healthy == r.Machines, errors.Join(err, r.fettle.Died())
+		return healthy == r.targets(), errors.Join(err, r.fettle.Died())
 	})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("waiting until Fettle finds %d machines healthy: %w", r.Machines, err)
+		return time.Time{}, fmt.Errorf("waiting until Fettle finds %d targets healthy: %w", r.targets(), err)
 	}
 	if err := r.audit.catchUp(); err != nil {
 		return time.Time{}, err

@@ -25,9 +25,12 @@ func (r *report) table() string {
 
 func (r *report) head(b *strings.Builder) {
 	p := r.Parameters
-	fmt.Fprintf(b, "%s: %d nodes (%.1f KB each), %d machines (%.1f KB each), %d heartbeats a second (%.0f reached), %d nodes break; rounds: %d\n",
-		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }),
-		p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }),
+	machines := ""
+	if p.Machines > 0 {
+		machines = fmt.Sprintf(", %d machines (%.1f KB each)", p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }))
+	}
+	fmt.Fprintf(b, "%s: %d nodes (%.1f KB each)%s, %d heartbeats a second (%.0f reached), %d nodes break; rounds: %d\n",
+		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }), machines,
 		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, len(r.Rounds))
 	fmt.Fprintf(b, "the API server with its etcd: %.1f ms of processor per heartbeat, %.1f of %d cores busy in the outage, %.0f MiB at its peak\n",
 		r.median(func(x *round) float64 { return perHeartbeat(x.Heartbeats.Sandbox, x.Heartbeats.Sent) }),
@@ -89,11 +92,15 @@ func (r *report) spread() string {
 
 // targets has what Fettle is held to beside the floor.
 func (r *report) targets() [][]string {
+	d := dialects()[r.Parameters.Dialect]
 	rows := [][]string{
 		{"", "Fettle", "target"},
-		{fmt.Sprintf("last of %d deletions requested, after its deadline", r.Parameters.Broken), inUnits(r.lastDeletion()), "≤ 1.0 s"},
-		{"API writes per repair", fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), "≤ 4"},
+		{fmt.Sprintf("last of %d %s requested, after its deadline", r.Parameters.Broken, d.deed.many), inUnits(r.lastRequest(d.deed.requested)), "≤ 1.0 s"},
+		{"API writes per repair", fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), d.writes},
 		{"API writes in an idle minute, leases aside", fmt.Sprintf("%.1f", r.median(func(x *round) float64 { return float64(x.Idle.Writes) / x.Idle.Minutes })), "0"},
+	}
+	if made, known := r.callsPerPass(); known {
+		rows = append(rows, []string{"API calls in a pass in which nothing has changed", fmt.Sprintf("%.1f", made), "0"})
 	}
 	for _, d := range r.Decide {
 		if strings.HasPrefix(d.Name, "Decide/disjoint/one percent") {
@@ -103,10 +110,11 @@ func (r *report) targets() [][]string {
 	return rows
 }
 
-func (r *report) lastDeletion() seconds {
+// lastRequest is when the last of the repairs was asked for, by the stage of that name.
+func (r *report) lastRequest(stage string) seconds {
 	return inSeconds(r.median(func(x *round) float64 {
 		for _, s := range x.Outage.Stages {
-			if s.Stage == deletionRequested {
+			if s.Stage == stage {
 				return inFull(s.Last)
 			}
 		}
@@ -144,7 +152,7 @@ func (r *report) calls() [][]string {
 
 // stages has the steps of a repair as seen from outside.
 func (r *report) stages() [][]string {
-	rows := [][]string{{"after the deadline of its machine", "count", "median", "p99", "last"}}
+	rows := [][]string{{"after the deadline of its " + dialects()[r.Parameters.Dialect].deed.noun, "count", "median", "p99", "last"}}
 	for i, s := range r.Rounds[0].Outage.Stages {
 		of := func(what func(distribution) seconds) string {
 			return inUnits(inSeconds(r.median(func(x *round) float64 { return inFull(what(x.Outage.Stages[i].distribution)) })))

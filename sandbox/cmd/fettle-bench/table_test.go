@@ -29,7 +29,8 @@ func aRound(share float64) round {
 			Sent: 6000, PerSecond: 99.7, Floor: ms(3000), Fettle: ms(3000 * share), Sandbox: ms(48000),
 			Windows: []window{{1000, ms(500), ms(400)}, {1000, ms(500), ms(600)}, {0, 0, 0}},
 		},
-		Idle: idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Leases: calls{"update leases": 60}}},
+		Passes: passTraffic{Passes: 10, traffic: traffic{Calls: calls{"patch machinehealthchecks/status": 5}, Leases: calls{"update leases": 2}}},
+		Idle:   idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Leases: calls{"update leases": 60}}},
 		Outage: outage{
 			traffic: traffic{
 				Calls:  calls{"create repairs": 200, "delete machines": 200, "get nodes": 200, "patch repairs/status": 200, "patch machinehealthchecks/status": 8},

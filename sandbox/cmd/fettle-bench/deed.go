@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
+)
+
+// deeds is when a watcher first saw of each target what Fettle did.
+type deeds struct {
+	deed
+
+	watcher *toolswatch.RetryWatcher
+
+	mu  sync.Mutex
+	at  map[string]time.Time
+	err error
+}
+
+func (r *run) watchDeeds(ctx context.Context) (*deeds, error) {
+	c, err := metadata.NewForConfig(r.stage.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	objects := c.Resource(r.deed.resource)
+	list, err := objects.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", r.deed.resource.Resource, err)
+	}
+	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, o)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", r.deed.resource.Resource, err)
+	}
+	d := &deeds{deed: r.deed, watcher: watcher, at: map[string]time.Time{}}
+	go d.note()
+	return d, nil
+}
+
+func (d *deeds) note() {
+	for event := range d.watcher.ResultChan() {
+		now := time.Now()
+		o, ok := event.Object.(*metav1.PartialObjectMetadata)
+		d.mu.Lock()
+		switch {
+		case !ok:
+			d.err = fmt.Errorf("watching %s: %v", d.resource.Resource, event.Object)
+		case d.shows(event.Type, o):
+			if _, known := d.at[o.Name]; !known {
+				d.at[o.Name] = now
+			}
+		}
+		d.mu.Unlock()
+	}
+}
+
+func (d *deeds) stop() { d.watcher.Stop() }
+
+func (d *deeds) failed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+func (d *deeds) seen() map[string]time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.at)
+}
+
+// countIn counts the accepted calls for each target.
+func (d *deed) countIn(requests []request) map[string]int {
+	counted := map[string]int{}
+	for _, r := range requests {
+		if r.verb == d.verb && r.resource == d.resource.Resource && r.code < 300 {
+			counted[r.name]++
+		}
+	}
+	return counted
+}
+
+// onlyTo fails unless it was done to exactly the victims, by Fettle, to each once and to none before its deadline.
+func (d *deed) onlyTo(victims []victim, seen map[string]time.Time, done map[string]int) error {
+	var problems []string
+	expected := map[string]bool{}
+	for _, v := range victims {
+		expected[v.target] = true
+		switch {
+		case done[v.target] != 1:
+			problems = append(problems, fmt.Sprintf("%s %s was %s %d times instead of once", d.noun, v.target, d.participle, done[v.target]))
+		case seen[v.target].Before(v.deadline):
+			problems = append(problems, fmt.Sprintf("%s %s was %s %s before its deadline", d.noun, v.target, d.participle, v.deadline.Sub(seen[v.target])))
+		}
+	}
+	for name := range done {
+		if !expected[name] {
+			problems = append(problems, fmt.Sprintf("%s %s was %s and is not broken", d.noun, name, d.participle))
+		}
+	}
+	for name := range seen {
+		if !expected[name] && done[name] == 0 {
+			problems = append(problems, fmt.Sprintf("%s %s was %s, and neither was it broken nor was it Fettle", d.noun, name, d.participle))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.Sort(problems)
+	return errors.New("Fettle did something wrong: " + strings.Join(problems, "; "))
+}

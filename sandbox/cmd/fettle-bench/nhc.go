@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	remediationv1 "github.com/fettle-io/fettle/sandbox/api/remediation/v1alpha1"
+	"github.com/fettle-io/fettle/sandbox/remediator"
+	"github.com/fettle-io/fettle/sandbox/stage"
+)
+
+// nodeHealthCheck judges nodes by the NodeHealthCheck of medik8s, on a cluster without machines. Nobody answers its
+// remediation objects: what a remediator does would be measured with the API server.
+func nodeHealthCheck() dialect {
+	return dialect{
+		kinds:  []string{"remediation.medik8s.io_nodehealthchecks.yaml"},
+		target: nodeName, withoutMachines: true, stands: true,
+		deed: deed{
+			verb: "create", resource: remediationv1.GroupVersion.WithResource("rebootremediations"),
+			noun: "node", participle: "handed to a remediator", many: "remediation objects",
+			requested: "remediation requested", seen: "remediation seen",
+			shows: func(event watch.EventType, _ *metav1.PartialObjectMetadata) bool { return event == watch.Added },
+		},
+		checks:   "nodehealthchecks/status",
+		check:    nodeCheck,
+		install:  remediator.Install,
+		populate: makeTemplate,
+		healthy:  healthyNodes,
+	}
+}
+
+const nodeCheck = `
+apiVersion: remediation.medik8s.io/v1alpha1
+kind: NodeHealthCheck
+metadata: {name: workers}
+spec:
+  selector: {matchExpressions: [{key: node-role.kubernetes.io/worker, operator: Exists}]}
+  unhealthyConditions:
+  - {type: Ready, status: "False", duration: %[1]s}
+  - {type: Ready, status: Unknown, duration: %[1]s}
+  maxUnhealthy: 100%%
+  remediationTemplate:
+    apiVersion: sandbox.fettle.io/v1alpha1
+    kind: RebootRemediationTemplate
+    namespace: remediators
+    name: unanswered
+`
+
+const unanswered = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: remediators}
+---
+apiVersion: sandbox.fettle.io/v1alpha1
+kind: RebootRemediationTemplate
+metadata: {name: unanswered, namespace: remediators}
+spec: {template: {spec: {outcome: Ignore}}}
+`
+
+// makeTemplate makes what the remediation objects are made from. There are no machines.
+func makeTemplate(ctx context.Context, s *stage.Stage, _ int) (int, error) {
+	objects, err := stage.Decode([]byte(unanswered))
+	if err != nil {
+		return 0, err
+	}
+	return 0, s.Apply(ctx, objects...)
+}
+
+func healthyNodes(ctx context.Context, c client.Client) (int, error) {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("remediation.medik8s.io/v1alpha1")
+	u.SetKind("NodeHealthCheck")
+	if err := c.Get(ctx, client.ObjectKey{Name: "workers"}, u); err != nil {
+		return 0, fmt.Errorf("reading the health check: %w", err)
+	}
+	n, _, err := unstructured.NestedInt64(u.Object, "status", "healthyNodes")
+	return int(n), err
+}
+
+// mendNodes lets the broken nodes become Ready again, whereupon Fettle takes back what it asked for.
+func (r *run) mendNodes(ctx context.Context) error {
+	indices := r.indices(true)
+	return inParallel(ctx, len(indices), func(ctx context.Context, i int) error {
+		return patiently(func() error { return r.kubelets.mend(ctx, indices[i]) })
+	})
+}
+
+// mend makes a node Ready as of now.
+func (k kubelets) mend(ctx context.Context, i int) error {
+	patch, err := recovery(time.Now())
+	if err != nil {
+		return err
+	}
+	return k.patch(ctx, i, patch)
+}
+
+// recovery is the patch by which a kubelet says that its node has just become ready again.
+func recovery(now time.Time) ([]byte, error) {
+	return statusPatch([]map[string]any{{
+		"type": corev1.NodeReady, "status": corev1.ConditionTrue, "reason": "KubeletReady", "message": "kubelet is posting ready status",
+		"lastHeartbeatTime": metav1.NewTime(now), "lastTransitionTime": metav1.NewTime(now),
+	}})
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/sandbox/stage"
+)
+
+const (
+	// nudges is how often Fettle is made to decide anew without cause.
+	nudges = 10
+	// nudgeEvery is long enough for each to have a pass of its own.
+	nudgeEvery = 500 * time.Millisecond
+)
+
+// passTraffic is what Fettle asked of the API in passes over a fleet in which nothing had changed.
+type passTraffic struct {
+	// Passes is how many there were, by Fettle's own count; 0 when it doesn't tell.
+	Passes uint64 `json:"passes"`
+	traffic
+}
+
+// nudge changes by how long a node may be not Ready, to and fro, while every node is. So Fettle passes over the whole fleet
+// and finds what it found before; what that costs the API is counted.
+func (r *run) nudge(ctx context.Context) error {
+	say("passes: the health check is changed %d times, and nothing follows from it", nudges)
+	before, unread := r.metrics.scrape(ctx)
+	began := time.Now()
+	for i := range nudges {
+		if err := r.changeTimeout(ctx, timeout+time.Duration((i+1)%2)*time.Second); err != nil {
+			return err
+		}
+		if err := pause(ctx, nudgeEvery); err != nil {
+			return err
+		}
+	}
+	if err := r.audit.catchUp(); err != nil {
+		return err
+	}
+	r.result.Passes.traffic = trafficOf(r.audit.between(began, time.Now()))
+	if after, err := r.metrics.scrape(ctx); err == nil && unread == nil {
+		r.result.Passes.Passes = after[decisions].count - before[decisions].count
+	}
+	return nil
+}
+
+func (r *run) changeTimeout(ctx context.Context, to time.Duration) error {
+	check, err := stage.Decode(fmt.Appendf(nil, r.check, to))
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": check[0].Object["spec"]})
+	if err != nil {
+		return fmt.Errorf("encoding the health check: %w", err)
+	}
+	if err := r.stage.Client.Patch(ctx, check[0], client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("changing the health check: %w", err)
+	}
+	return nil
+}
+
+// decisions is the histogram that has one observation for each pass.
+const decisions = "fettle_decision_duration_seconds"
+
+// callsPerPass is how many calls each such pass made, of all rounds the most; false when Fettle doesn't tell how many there were.
+func (r *report) callsPerPass() (float64, bool) {
+	most, known := 0.0, len(r.Rounds) > 0
+	for i := range r.Rounds {
+		p := &r.Rounds[i].Passes
+		made := 0
+		for _, n := range p.Calls {
+			made += n
+		}
+		if p.Passes == 0 {
+			known = false
+			continue
+		}
+		most = max(most, float64(made)/float64(p.Passes))
+	}
+	return most, known
+}
