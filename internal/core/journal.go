@@ -34,7 +34,7 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 	}
 	for i := range d.Rehearsals {
 		s := &d.Rehearsals[i]
-		page.target(Rehearsed, s.Policy, s.Target, s.Verdict.Text())
+		page.rehearsed(s)
 	}
 	j.told = page.now
 	return page.news
@@ -77,6 +77,15 @@ func (p *page) target(kind HappeningKind, policy, target int, text string) {
 	t := &p.targets[target]
 	h := Happening{Kind: kind, Policy: p.policies[policy].ID, Target: t.ID, Node: t.Node.Name, Text: text}
 	p.write(line{kind: kind, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+func (p *page) rehearsed(s *Start) {
+	t := &p.targets[s.Target]
+	h := Happening{Kind: Rehearsed, Policy: p.policies[s.Policy].ID, Target: t.ID, Node: t.Node.Name, Text: s.Verdict.Text()}
+	if len(s.Ladder) > 0 {
+		h.Remedy = s.Ladder[0].Remedy
+	}
+	p.write(line{kind: Rehearsed, policy: h.Policy.UID, target: t.ID.UID}, h)
 }
 
 func (p *page) held(r *Refusal) {

@@ -31,6 +31,13 @@ func (c *Cluster) EndedWatches(t testing.TB) []Request {
 	return slices.DeleteFunc(c.answered(t), func(r Request) bool { return r.Verb != watch })
 }
 
+// RequestsSince gives those that came at an instant or later. An API server logs a request only when it has
+// answered it, so whoever wants to be sure that there is none waits a moment.
+func (c *Cluster) RequestsSince(t testing.TB, at time.Time) []Request {
+	t.Helper()
+	return slices.DeleteFunc(c.Requests(t), func(r Request) bool { return r.At.Before(at) })
+}
+
 const watch = "watch"
 
 func (c *Cluster) answered(t testing.TB) []Request {

@@ -24,22 +24,58 @@ const (
 // follow where they are missing.
 func (c *Cluster) InstallFettle(t testing.TB) {
 	t.Helper()
-	for _, u := range Kustomization(t, "config") {
-		if u.GetKind() != "Deployment" {
-			c.createMissing(t, u)
-		}
-	}
+	c.installConfig(t)
 	for _, manifest := range []string{OpenShiftCRD, Medik8sCRD} {
 		for _, u := range Manifest(t, manifest) {
 			c.createMissing(t, u)
 		}
 	}
 	c.ApplyDir(t, "sandbox/crd")
-	for _, kind := range []schema.GroupKind{
-		{Group: "fettle.io", Kind: "Repair"}, {Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
-		{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
-		{Group: "machine.openshift.io", Kind: "MachineSet"}, {Group: "machine.openshift.io", Kind: "Machine"},
+	c.awaitKinds(t, schema.GroupKind{Group: "fettle.io", Kind: "Repair"},
+		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
+		schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
+		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineSet"}, schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"})
+}
+
+// InstallFettleForNodes installs Fettle on a cluster without a Machine API, where remediators of nodes have
+// brought their kinds and roles. None of them runs.
+func (c *Cluster) InstallFettleForNodes(t testing.TB) {
+	t.Helper()
+	c.installConfig(t)
+	c.InstallRemediators(t)
+}
+
+// InstallRemediators adds NodeHealthCheck, and the kinds and roles of remediators, to any cluster.
+func (c *Cluster) InstallRemediators(t testing.TB) {
+	t.Helper()
+	for _, path := range []string{
+		Medik8sCRD, "sandbox/remediator/cluster_role.yaml",
+		"sandbox/crd/sandbox.fettle.io_rebootremediations.yaml", "sandbox/crd/sandbox.fettle.io_rebootremediationtemplates.yaml",
+		"sandbox/crd/sandbox.fettle.io_reprovisionremediations.yaml", "sandbox/crd/sandbox.fettle.io_reprovisionremediationtemplates.yaml",
 	} {
+		for _, u := range Manifest(t, path) {
+			c.createMissing(t, u)
+		}
+	}
+	c.awaitKinds(t, schema.GroupKind{Group: "fettle.io", Kind: "Repair"},
+		schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
+		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "RebootRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "RebootRemediationTemplate"},
+		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediationTemplate"})
+}
+
+// installConfig applies config/, its Deployment aside.
+func (c *Cluster) installConfig(t testing.TB) {
+	t.Helper()
+	for _, u := range Kustomization(t, "config") {
+		if u.GetKind() != "Deployment" {
+			c.createMissing(t, u)
+		}
+	}
+}
+
+func (c *Cluster) awaitKinds(t testing.TB, kinds ...schema.GroupKind) {
+	t.Helper()
+	for _, kind := range kinds {
 		c.Eventually(t, "serving "+kind.String(), func(context.Context) error {
 			_, err := c.RESTMapper().RESTMapping(kind)
 			return err

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	medik8sv1alpha1 "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 )
 
@@ -31,6 +32,7 @@ func scheme() *runtime.Scheme {
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
 	utilruntime.Must(v1beta1.AddToScheme(s))
+	utilruntime.Must(medik8sv1alpha1.AddToScheme(s))
 	return s
 }
 
@@ -92,13 +94,19 @@ const patience = 60 * time.Second
 // Eventually waits until check gives no error, and fails the test when it never does.
 func (c *Cluster) Eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
+	c.After(t, 0, what, check)
+}
+
+// After is Eventually for what can't be before a while has passed.
+func (c *Cluster) After(t testing.TB, while time.Duration, what string, check func(context.Context) error) {
+	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(Context(t), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(Context(t), 50*time.Millisecond, while+patience, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("%s: not within %s: %v", what, patience, last)
+		t.Fatalf("%s: not within %s: %v", what, while+patience, last)
 	}
 }
 

@@ -25,8 +25,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// remediators are the kinds of two remediators, of which the second has its own once in the cluster.
-const remediators = `
+// madeKinds are the kinds of two remediators, of which the second has its own once in the cluster.
+const madeKinds = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: NAMES.GROUP}
@@ -121,7 +121,7 @@ func (r *remediation) wake() {
 func (r *remediation) serves(group, scope string) {
 	r.t.Helper()
 	for kind, names := range map[string]string{"Reboot": "reboots", "RebootTemplate": "reboottemplates"} {
-		r.Apply(r.t, strings.NewReplacer("GROUP", group, "SCOPE", scope, "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(remediators))
+		r.Apply(r.t, strings.NewReplacer("GROUP", group, "SCOPE", scope, "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(madeKinds))
 	}
 }
 

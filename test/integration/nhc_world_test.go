@@ -1,0 +1,117 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestRemediatorsRepairNodes: with remediators at work, silent nodes come back, by a reboot or, where that fails, anew; and
+// nothing is left behind.
+func TestRemediatorsRepairNodes(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{
+		"--kubelets", "--remediators", "--node-monitor-grace-period=4s", "--node-monitor-period=500ms",
+	}})
+	c.InstallFettleForNodes(t)
+	c.StartFettle(t)
+	p := newPool(t, c, "world")
+	before := map[string]types.UID{}
+	for _, name := range []string{"hangs", "broken", "c", "d", "e"} {
+		n := &corev1.Node{}
+		n.Name, n.Labels, n.Annotations = p.nodeName(name), map[string]string{"pool": p.namespace}, map[string]string{"kwok.x-k8s.io/node": "fake"}
+		p.create(n)
+		before[name] = n.UID
+	}
+	for _, u := range cluster.Decode(t, []byte(`
+apiVersion: sandbox.fettle.io/v1alpha1
+kind: RebootRemediationTemplate
+metadata: {name: world-reboot, namespace: world}
+spec: {template: {spec: {takes: 1s}}}
+---
+apiVersion: sandbox.fettle.io/v1alpha1
+kind: ReprovisionRemediationTemplate
+metadata: {name: world-install}
+spec: {template: {spec: {takes: 1s}}}
+`)) {
+		p.create(u)
+	}
+	p.healthCheck(p.steps("10m", rebooting, "reboot", reinstall, "install"))
+	p.wantNodeStatus("5/5 healthy, Enabled, unhealthy:")
+	p.change(object("v1", "Node", "", p.nodeName("broken")), `{"metadata":{"annotations":{"sandbox.fettle.io/reboot":"fails"}}}`)
+	for _, name := range []string{"hangs", "broken"} {
+		p.label(name, `{"sandbox.fettle.io/kubelet":"stopped"}`)
+	}
+	p.Eventually(t, "the one that hung is back, and the broken one was made anew", func(ctx context.Context) error {
+		var hung, broken corev1.Node
+		err := errors.Join(p.Get(ctx, types.NamespacedName{Name: p.nodeName("hangs")}, &hung), p.Get(ctx, types.NamespacedName{Name: p.nodeName("broken")}, &broken))
+		_, stopped := hung.Labels["sandbox.fettle.io/kubelet"]
+		if err == nil && (stopped || hung.UID != before["hangs"] || broken.UID == before["broken"]) {
+			err = fmt.Errorf("hangs: stopped %t, same %t; broken: same %t", stopped, hung.UID == before["hangs"], broken.UID == before["broken"])
+		}
+		return err
+	})
+	p.wantObjects()
+	p.nothingIsLeft("hangs", "5/5")
+	p.nothingIsLeft("broken", "5/5")
+	var hung corev1.Node
+	if err := p.Get(cluster.Context(t), types.NamespacedName{Name: p.nodeName("hangs")}, &hung); err != nil || hung.Spec.Unschedulable {
+		t.Errorf("the node is still cordoned: %t (%v)", hung.Spec.Unschedulable, err)
+	}
+	p.keepsObjects()
+}
+
+// TestHealthChecksOfTwoKinds: a machine and its node are one thing to repair. The older health check leads, and the other kind's does
+// nothing meanwhile (design, section 7; today's operator switches itself off instead, 2.10).
+func TestHealthChecksOfTwoKinds(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	c.InstallRemediators(t)
+	c.StartFettle(t)
+	f := newFleet(t, c, "two-kinds")
+	p := &pool{f}
+	for _, name := range []string{"a", "b", "c"} {
+		f.machine(name, machineOptions{})
+	}
+	p.template(rebooting, "reboot", false)
+	// Of two that were made in the same second, the first by name leads.
+	f.namedNodeCheck(p, "at-first")
+	f.healthCheck("then", nil, readyCheck("maxUnhealthy: 50%"))
+	f.wantStatus("then", 3, 3, 1, "")
+
+	p.fails("a")
+	p.wantObjects("a reboot")
+	f.keepsMachines("a", "b", "c")
+	p.keepsObjects("a reboot")
+	p.recovers("a")
+	p.wantObjects()
+	p.wantLease("a", "")
+	f.keepsMachines("a", "b", "c")
+	f.wantStatus("then", 3, 3, 1, "")
+
+	// Without the leader, the other repairs what is unhealthy.
+	p.removeCheck("at-first")
+	p.fails("a")
+	f.wantMachines("b", "c")
+	p.keepsObjects()
+}
+
+// namedNodeCheck creates a health check of the nodes that machines have.
+func (f *fleet) namedNodeCheck(p *pool, name string) {
+	f.t.Helper()
+	p.namedCheck(name, "{for: test}", p.single(rebooting, "reboot"))
+	f.Eventually(f.t, "the health check of nodes is followed", func(ctx context.Context) error {
+		s, err := p.nodeStatus(ctx, name)
+		if err == nil && (s.HealthyNodes == nil || *s.HealthyNodes != 3) {
+			err = errors.New(p.statusText(s))
+		}
+		return err
+	})
+}
