@@ -112,7 +112,10 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 	e.measureDeed(w, do)
 	target := w.fleet.Targets[do.target]
 	h := core.Happening{
-		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Remedy: do.step.Remedy, Text: do.verdict.Text(),
+		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
+	}
+	if do.step != nil {
+		h.Remedy = do.step.Remedy
 	}
 	log := e.Log.WithValues("repair", do.repair.Name, "target", target.ID.String())
 	switch {
