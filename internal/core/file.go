@@ -83,7 +83,13 @@ func (f *filing) caseOf(p *Policy, v *Verdict) (Case, bool) {
 			stands = stands || !q.Leaving
 		}
 	}
-	slices.SortFunc(c.Requests, func(a, b Request) int { return cmp.Or(a.Created.Compare(b.Created), a.ID.Compare(b.ID)) })
+	ladder := p.ladderFor(t)
+	if c.Repair != nil {
+		ladder = c.Repair.Ladder
+	}
+	slices.SortFunc(c.Requests, func(a, b Request) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.rung(ladder), b.rung(ladder)), a.ID.Compare(b.ID))
+	})
 	if recovers := v.Reason == Recovering; recovers {
 		c.HealthySince = healthySince(&p.Criteria, t)
 		if c.Repair != nil && c.Repair.Recovered.After(c.HealthySince) {

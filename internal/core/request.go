@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Request is what a remediator was asked for, as the cluster shows it, and how that stands.
 type Request struct {
@@ -34,6 +37,11 @@ func (r *Request) about(t *ID) bool {
 
 // asks tells whether the request is that of a step.
 func (r *Request) asks(s *Step) bool { return r.Remedy == s.Remedy && r.Template == s.Template }
+
+// rung is the place in a ladder of the step that the request is for, -1 when it is for none.
+func (r *Request) rung(ladder []Step) int {
+	return slices.IndexFunc(ladder, func(s Step) bool { return r.asks(&s) })
+}
 
 // askedBy tells whether a policy asked for the request.
 func (r *Request) askedBy(p *ID) bool {

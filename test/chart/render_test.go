@@ -107,7 +107,10 @@ func TestValuesTakeEffect(t *testing.T) {
 		"metrics.certificateSecret=certs": {[]string{"Deployment fettle"}, "secretName:certs"},
 		"metrics.enabled=false":           {[]string{"Deployment fettle", "Service fettle-metrics"}, "--metrics-bind-address=0"},
 		"networkPolicy.enabled=false":     {[]string{"NetworkPolicy fettle"}, ""},
-		"crds.install=false":              {[]string{"CustomResourceDefinition repairs.fettle.io"}, ""},
+		"crds.install=false": {[]string{
+			"CustomResourceDefinition machinedeletionremediations.fettle.io", "CustomResourceDefinition machinedeletionremediationtemplates.fettle.io",
+			"CustomResourceDefinition repairs.fettle.io",
+		}, ""},
 		"crds.openshift=Never":            {nil, ""},
 		"crds.medik8s=Never":              {nil, ""},
 		"admission.enabled=false": {[]string{

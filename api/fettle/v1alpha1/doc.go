@@ -15,7 +15,12 @@ var GroupVersion = schema.GroupVersion{Group: "fettle.io", Version: "v1alpha1"}
 
 // AddToScheme adds the kinds of this package to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Repair{}, &RepairList{})
+	s.AddKnownTypes(
+		GroupVersion,
+		&Repair{}, &RepairList{},
+		&MachineDeletionRemediation{}, &MachineDeletionRemediationList{},
+		&MachineDeletionRemediationTemplate{}, &MachineDeletionRemediationTemplateList{},
+	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }
