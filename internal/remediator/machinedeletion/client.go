@@ -1,0 +1,172 @@
+package machinedeletion
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+)
+
+// Kinds are the resources without which this remediator sleeps, by the name of their definitions.
+var Kinds = []string{"machinedeletionremediations.fettle.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Informers give what is watched, and Cached reads it.
+	Informers cache.Informers
+	Cached    client.Reader
+	// Live reads from the API server itself.
+	Live   client.Reader
+	Writer client.Client
+	Events events.EventRecorder
+	Log    logr.Logger
+	Now    func() time.Time
+	// Machine and Machines are an empty machine and an empty list, of the types as which others watch
+	// machines too, so that one watch serves all. Read reads one of them.
+	Machine  client.Object
+	Machines client.ObjectList
+	Read     func(client.Object) Machine
+}
+
+// Client is the remediator. It is safe for concurrent use.
+type Client struct {
+	Config
+
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	pools *pools
+
+	mu     sync.Mutex
+	synced []toolscache.InformerSynced
+	// watching is closed once there are synced to ask.
+	watching chan struct{}
+}
+
+// The pauses between tries of what has failed, and how long one look at a remediation may take.
+const (
+	retryFirst = 100 * time.Millisecond
+	retryMost  = time.Minute
+	lookWithin = 30 * time.Second
+)
+
+// NewClient makes a remediator that watches nothing yet.
+func NewClient(c Config) *Client {
+	return &Client{
+		Config: c, pools: newPools(), watching: make(chan struct{}),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost)),
+	}
+}
+
+// +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations,verbs=list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list;watch
+
+// Watch begins to watch. It fails with a NoMatch error while the kinds are not served, and may be called
+// again then. Once it has succeeded, calling it again does nothing.
+func (c *Client) Watch(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.synced != nil {
+		return nil
+	}
+	machines, err := c.Informers.GetInformer(ctx, c.Machine, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching machines: %w", err)
+	}
+	remediations, err := c.Informers.GetInformer(ctx, &v1alpha1.MachineDeletionRemediation{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching remediations: %w", err)
+	}
+	ofMachines, err := machines.AddEventHandler(c.machineEvents())
+	if err != nil {
+		return fmt.Errorf("subscribing to machines: %w", err)
+	}
+	ofRemediations, err := remediations.AddEventHandler(c.remediationEvents())
+	if err != nil {
+		return fmt.Errorf("subscribing to remediations: %w", err)
+	}
+	c.synced = []toolscache.InformerSynced{ofMachines.HasSynced, ofRemediations.HasSynced}
+	close(c.watching)
+	return nil
+}
+
+func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
+	take := func(obj any) {
+		if key, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+			c.queue.Add(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
+}
+
+// InStep tells whether what is watched has been taken in.
+func (c *Client) InStep() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, done := range c.synced {
+		if !done() {
+			return false
+		}
+	}
+	return c.synced != nil
+}
+
+// NeedLeaderElection keeps replicas that don't lead from working.
+func (*Client) NeedLeaderElection() bool { return true }
+
+// workers is how many remediations are worked on at the same time.
+const workers = 8
+
+// Start works until the context ends. It must run only in the replica that leads.
+func (c *Client) Start(ctx context.Context) error {
+	defer c.queue.ShutDown()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.watching:
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.InStep) {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, c.queue.ShutDown)
+	defer stop()
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for c.workOff(ctx) {
+			}
+		})
+	}
+	group.Wait()
+	return nil
+}
+
+// workOff looks at one remediation. It is false when there is nothing more to do for good.
+func (c *Client) workOff(ctx context.Context) bool {
+	key, over := c.queue.Get()
+	if over {
+		return false
+	}
+	defer c.queue.Done(key)
+	limited, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	switch err := c.look(limited, key); {
+	case err == nil:
+		c.queue.Forget(key)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		c.queue.AddRateLimited(key) // somebody was faster, and the cache will show what
+	case ctx.Err() == nil:
+		c.Log.Error(err, "remediation could not go on; it is tried again after a pause", "remediation", key.String())
+		c.queue.AddRateLimited(key)
+	}
+	return true
+}

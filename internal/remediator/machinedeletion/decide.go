@@ -1,0 +1,235 @@
+package machinedeletion
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+)
+
+// finalizer is on a remediation from before its first effect until it is deleted, so that it is never
+// gone while a deletion is on its way.
+const finalizer = "fettle.io/machine-deletion-remediation"
+
+// step is what comes next.
+type step int
+
+const (
+	// rest: nothing, until something changes.
+	rest step = iota + 1
+	addFinalizer
+	dropFinalizer
+	// readAgain reads the remediation itself live.
+	readAgain
+	readNode
+	readMachine
+	lookAtMachine
+	countPool
+	readOwner
+	// record writes next.status, and tells next.event.
+	record
+	deleteMachine
+)
+
+// next is a step and what it is about.
+type next struct {
+	step    step
+	machine types.NamespacedName
+	owner   types.UID
+	status  v1alpha1.MachineDeletionRemediationStatus
+	event   event
+}
+
+// decide gives the next step. Each look asks for what it needs, until there is nothing more to do.
+func decide(f *facts) next {
+	r := f.remediation
+	if !r.DeletionTimestamp.IsZero() {
+		return leave(r)
+	}
+	ended := succeeded(r)
+	switch begun := r.Status.Machine != nil; {
+	case ended == metav1.ConditionTrue, ended == metav1.ConditionFalse && !begun:
+		return next{step: rest}
+	case ended != metav1.ConditionFalse && timedOut(r):
+		return stopped(f)
+	case ended != metav1.ConditionFalse && !hasFinalizer(r):
+		return next{step: addFinalizer}
+	case begun:
+		return goOn(f)
+	}
+	return begin(f)
+}
+
+// leave: a deletion that was asked for can't be taken back, and nothing else was done, so nothing is to
+// be undone.
+func leave(r *v1alpha1.MachineDeletionRemediation) next {
+	if hasFinalizer(r) {
+		return next{step: dropFinalizer}
+	}
+	return next{step: rest}
+}
+
+// begin finds the machine, and records it before anything is done to it.
+func begin(f *facts) next {
+	r := f.remediation
+	key, uid, named := ownerMachine(r)
+	if !named {
+		if f.node == nil {
+			return next{step: readNode}
+		}
+		if !f.node.found {
+			return cannotStart(f, v1alpha1.CannotStartNodeNotFoundReason, "there is no node "+nodeOf(r)+", so it is not known which machine is meant")
+		}
+		if key, named = machineKey(f.node.machine); !named {
+			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "node "+nodeOf(r)+" does not name its machine by the annotation "+machineAnnotation)
+		}
+	}
+	if f.machine == nil {
+		return next{step: readMachine, machine: key}
+	}
+	if problem := notMeant(f, key, uid); problem != "" {
+		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
+	}
+	owner := f.machine.owner
+	if owner == nil {
+		return cannotStart(f, v1alpha1.CannotStartNoControllerOwnerReason, "no controller owns machine "+key.String()+", so nothing would replace it")
+	}
+	if f.pool == nil {
+		return next{step: countPool, machine: key, owner: owner.UID}
+	}
+	return started(f)
+}
+
+// notMeant says why a machine is not the one that the remediation was made for. What replaced that one may
+// have its name, its node's name, or both.
+func notMeant(f *facts, key types.NamespacedName, uid types.UID) string {
+	m, r := f.machine, f.remediation
+	switch {
+	case !m.found:
+		return "there is no machine " + key.String()
+	case uid != "" && m.uid != uid:
+		return "machine " + key.String() + " is another than the one that owns this remediation"
+	case uid == "" && !m.created.Before(r.CreationTimestamp.Time):
+		return "machine " + key.String() + " is not older than this remediation, so it was not meant"
+	case uid == "" && m.node != "" && m.node != nodeOf(r):
+		return "machine " + key.String() + " belongs to node " + m.node + ", though node " + nodeOf(r) + " names it"
+	}
+	return ""
+}
+
+// goOn is for a machine that is recorded: it is deleted unless that was asked for, and waited for.
+func goOn(f *facts) next {
+	r := f.remediation
+	key := types.NamespacedName{Namespace: r.Status.Machine.Namespace, Name: r.Status.Machine.Name}
+	switch {
+	case f.seen == nil:
+		return next{step: lookAtMachine, machine: key}
+	case !f.seen.there:
+		return whenGone(f, key)
+	case f.seen.deleting, succeeded(r) == metav1.ConditionFalse:
+		return next{step: rest}
+	case !f.fresh:
+		return next{step: readAgain}
+	case f.machine == nil:
+		return next{step: readMachine, machine: key}
+	case !f.machine.is(r.Status.Machine), f.machine.deleting:
+		return next{step: rest} // the cache is behind, and will show it
+	}
+	return next{step: deleteMachine, machine: key}
+}
+
+// whenGone: what a cache does not have may not have come yet, so the end is believed only of the API
+// server itself.
+func whenGone(f *facts, key types.NamespacedName) next {
+	owner := f.remediation.Status.Owner
+	switch {
+	case owner == nil:
+		return next{step: rest} // somebody else has written this status
+	case f.pool == nil:
+		return next{step: countPool, machine: key, owner: types.UID(owner.UID)}
+	}
+	enough := f.pool.joined >= int(f.remediation.Status.Machines)
+	switch {
+	case !enough && f.pool.coming > 0:
+		return next{step: rest}
+	case !enough && f.owner == nil:
+		return next{step: readOwner}
+	case !enough && !f.owner.content(f.pool.joined):
+		return next{step: rest}
+	case f.machine == nil:
+		return next{step: readMachine, machine: key}
+	case f.machine.is(f.remediation.Status.Machine):
+		return next{step: rest}
+	}
+	return finished(f, !enough && !f.owner.found)
+}
+
+// content tells whether an owner makes no more machines than have joined: it is gone, or wants no more.
+func (o *ownerFacts) content(joined int) bool {
+	return !o.found || (o.replicas != nil && joined >= *o.replicas)
+}
+
+// is tells whether a machine is the recorded one.
+func (m *machineFacts) is(recorded *v1alpha1.ObjectReference) bool {
+	return m.found && string(m.uid) == recorded.UID
+}
+
+func succeeded(r *v1alpha1.MachineDeletionRemediation) metav1.ConditionStatus {
+	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.SucceededCondition); c != nil {
+		return c.Status
+	}
+	return metav1.ConditionUnknown
+}
+
+func timedOut(r *v1alpha1.MachineDeletionRemediation) bool {
+	_, set := r.Annotations[v1alpha1.TimedOutAnnotation]
+	return set
+}
+
+func hasFinalizer(r *v1alpha1.MachineDeletionRemediation) bool {
+	return slices.Contains(r.Finalizers, finalizer)
+}
+
+// nodeOf names the node that a remediation is about.
+func nodeOf(r *v1alpha1.MachineDeletionRemediation) string {
+	if name := r.Annotations[v1alpha1.NodeNameAnnotation]; name != "" {
+		return name
+	}
+	return r.Name
+}
+
+// machineAnnotation on a node names its machine, as namespace/name.
+const machineAnnotation = "machine.openshift.io/machine"
+
+const (
+	machineGroup = "machine.openshift.io"
+	machineKind  = "Machine"
+)
+
+// ownerMachine is the machine that owns a remediation, where one does.
+func ownerMachine(r *v1alpha1.MachineDeletionRemediation) (types.NamespacedName, types.UID, bool) {
+	for _, o := range r.OwnerReferences {
+		if gv, err := schema.ParseGroupVersion(o.APIVersion); err == nil && gv.Group == machineGroup && o.Kind == machineKind {
+			return types.NamespacedName{Namespace: r.Namespace, Name: o.Name}, o.UID, true
+		}
+	}
+	return types.NamespacedName{}, "", false
+}
+
+// machineKey reads namespace/name.
+func machineKey(text string) (types.NamespacedName, bool) {
+	namespace, name, both := strings.Cut(text, "/")
+	if !both || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, true
+}
+
+// at is an instant as conditions have it.
+func at(now time.Time) metav1.Time { return metav1.NewTime(now.UTC().Truncate(time.Second)) }

@@ -1,0 +1,269 @@
+package machinedeletion
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+)
+
+type look struct {
+	reason string
+	facts  facts
+	want   step
+	// says is the reason of Succeeded in what is recorded.
+	says string
+}
+
+func TestDecide(t *testing.T) {
+	for _, cases := range []map[string]look{beginnings(), refusals(), middles(), ends()} {
+		for sentence, tc := range cases {
+			t.Run(sentence, func(t *testing.T) {
+				tc.facts.now = noon
+				got := decide(&tc.facts)
+				if got.step != tc.want {
+					t.Errorf("the next step is %d, want %d: %s", got.step, tc.want, tc.reason)
+				}
+				if reason := reasonOf(got.status, v1alpha1.SucceededCondition); reason != tc.says {
+					t.Errorf("it says %q, want %q: %s", reason, tc.says, tc.reason)
+				}
+			})
+		}
+	}
+}
+
+func reasonOf(s v1alpha1.MachineDeletionRemediationStatus, kind string) string {
+	for _, c := range s.Conditions {
+		if c.Type == kind {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+func beginnings() map[string]look {
+	names := &nodeFacts{found: true, machine: "machines/worker-a"}
+	owned := ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid")
+	return map[string]look{
+		"a new one": {
+			reason: "the finalizer comes before everything else", facts: facts{remediation: remediation()}, want: addFinalizer,
+		},
+		"with the finalizers of others alone": {
+			reason: "they are not ours", want: addFinalizer,
+			facts: facts{remediation: remediation(func(r *v1alpha1.MachineDeletionRemediation) { r.Finalizers = []string{"another/one"} })},
+		},
+		"which machine": {
+			reason: "the node says", facts: facts{remediation: remediation(finalized)}, want: readNode,
+		},
+		"which machine, for a machine's own": {
+			reason: "its owner is the machine", facts: facts{remediation: remediation(finalized, owned)}, want: readMachine,
+		},
+		"owned by something else": {
+			reason: "only a machine tells which machine", want: readNode,
+			facts: facts{remediation: remediation(finalized, ownedBy("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "workers", "u"), ownedBy("cluster.x-k8s.io/v1beta1", "Machine", "m", "u"))},
+		},
+		"the node names its machine": {
+			reason: "the machine is read live", facts: facts{remediation: remediation(finalized), node: names}, want: readMachine,
+		},
+		"the machine is there": {
+			reason: "how many siblings it has is needed to know when it is replaced", facts: facts{remediation: remediation(finalized), node: names, machine: machineA()}, want: countPool,
+		},
+		"all is known": {
+			reason: "it is recorded before it is deleted", want: record, says: "RemediationStarted",
+			facts: facts{remediation: remediation(finalized), node: names, machine: machineA(), pool: &pool{joined: 2}},
+		},
+		"its node is gone, and the machine owns the remediation": {
+			reason: "a machine without node is to be replaced as well", want: record, says: "RemediationStarted",
+			facts: facts{remediation: remediation(finalized, owned), machine: machineA(), pool: &pool{}},
+		},
+		"a machine that is on its way out": {
+			reason: "it is as good as deleted, and waited for", want: record, says: "RemediationStarted",
+			facts: facts{remediation: remediation(finalized), node: names, machine: machineA(func(m *machineFacts) { m.deleting = true }), pool: &pool{}},
+		},
+	}
+}
+
+func refusals() map[string]look {
+	names := &nodeFacts{found: true, machine: "machines/worker-a"}
+	cant := func(reason string, says string, node *nodeFacts, machine *machineFacts, changes ...change) look {
+		return look{reason: reason, want: record, says: says, facts: facts{remediation: remediation(append([]change{finalized}, changes...)...), node: node, machine: machine}}
+	}
+	const noMachine = "RemediationCannotStartMachineNotFound"
+	return map[string]look{
+		"no node":                   cant("nothing tells which machine", "RemediationCannotStartNodeNotFound", &nodeFacts{}, nil),
+		"a node without machine":    cant("nothing tells which machine", noMachine, &nodeFacts{found: true}, nil),
+		"half of a machine's name":  cant("nothing tells which machine", noMachine, &nodeFacts{found: true, machine: "worker-a"}, nil),
+		"no namespace":              cant("nothing tells which machine", noMachine, &nodeFacts{found: true, machine: "/worker-a"}, nil),
+		"too much of a name":        cant("no machine is called that", noMachine, &nodeFacts{found: true, machine: "a/b/c"}, nil),
+		"a machine that is gone":    cant("there is nothing to delete", noMachine, names, &machineFacts{key: workerA}),
+		"a machine without owner":   cant("nothing would replace it", "RemediationCannotStartNoControllerOwner", names, machineA(func(m *machineFacts) { m.owner = nil })),
+		"a machine of another node": cant("the node's word is out of date", noMachine, names, machineA(func(m *machineFacts) { m.node = "node-b" })),
+		"a machine that is younger than the remediation": cant("it is the replacement, whose node may have the old one's name", noMachine, names,
+			machineA(func(m *machineFacts) { m.created = noon.Add(-59 * time.Second) })),
+		"a machine of the same second": cant("it can't have been found unhealthy by then", noMachine, names,
+			machineA(func(m *machineFacts) { m.created = noon.Add(-time.Minute) })),
+		"a namesake of the owner": cant("only the machine that owns the remediation is meant", noMachine, nil, machineA(func(m *machineFacts) { m.uid = "other" }),
+			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid")),
+		"stopped before it began": {
+			reason: "nothing is begun any more, and no finalizer is needed", want: record, says: "RemediationStoppedByNHC",
+			facts: facts{remediation: remediation(annotated(v1alpha1.TimedOutAnnotation, "2026-08-03T12:00:00Z"))},
+		},
+		"refused before": {
+			reason: "that was the last word", facts: facts{remediation: remediation(finalized, ended(metav1.ConditionFalse))}, want: rest,
+		},
+		"refused before, and stopped": {
+			reason: "it had ended by then", want: rest,
+			facts: facts{remediation: remediation(finalized, ended(metav1.ConditionFalse), annotated(v1alpha1.TimedOutAnnotation, ""))},
+		},
+	}
+}
+
+func middles() map[string]look {
+	there := &seenMachine{there: true}
+	return map[string]look{
+		"recorded": {
+			reason: "is it there still?", facts: facts{remediation: remediation(begun)}, want: lookAtMachine,
+		},
+		"there, as a cache has it": {
+			reason: "the health checker may have changed its mind", facts: facts{remediation: remediation(begun), seen: there}, want: readAgain,
+		},
+		"still asked for": {
+			reason: "the machine is read live", facts: facts{remediation: remediation(begun), seen: there, fresh: true}, want: readMachine,
+		},
+		"to be deleted": {
+			reason: "all is as it was decided", facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA()}, want: deleteMachine,
+		},
+		"deleted already": {
+			reason: "one deletion is enough", want: rest,
+			facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA(func(m *machineFacts) { m.deleting = true })},
+		},
+		"gone already": {
+			reason: "the cache will show it", want: rest, facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: &machineFacts{}},
+		},
+		"replaced by a namesake": {
+			reason: "that one is well", want: rest,
+			facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA(func(m *machineFacts) { m.uid = "new" })},
+		},
+		"being deleted": {
+			reason: "that takes its time", facts: facts{remediation: remediation(begun), seen: &seenMachine{there: true, deleting: true}}, want: rest,
+		},
+		"stopped": {
+			reason: "the contract wants it said", want: record, says: "RemediationStoppedByNHC",
+			facts: facts{remediation: remediation(begun, annotated(v1alpha1.TimedOutAnnotation, "2026-08-03T12:00:00Z"))},
+		},
+		"stopped, and not deleted yet": {
+			reason: "nothing is done any more", want: rest,
+			facts: facts{remediation: remediation(begun, annotated(v1alpha1.TimedOutAnnotation, ""), ended(metav1.ConditionFalse)), seen: there},
+		},
+		"told to go before it began": {
+			reason: "there is nothing of ours on it", facts: facts{remediation: remediation(deleted)}, want: rest,
+		},
+		"told to go": {
+			reason: "nothing is to be undone", facts: facts{remediation: remediation(begun, deleted)}, want: dropFinalizer,
+		},
+		"told to go while stopped": {
+			reason: "nothing is to be undone", facts: facts{remediation: remediation(begun, deleted, ended(metav1.ConditionFalse))}, want: dropFinalizer,
+		},
+		"a status that somebody has written": {
+			reason: "without an owner nobody knows when it is replaced", want: rest,
+			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Owner = nil }), seen: &seenMachine{}},
+		},
+	}
+}
+
+func ends() map[string]look {
+	gone := func(f facts, changes ...change) facts {
+		f.remediation, f.seen = remediation(append([]change{begun}, changes...)...), &seenMachine{}
+		return f
+	}
+	absent := &machineFacts{key: workerA}
+	return map[string]look{
+		"gone": {
+			reason: "is it replaced?", facts: gone(facts{}), want: countPool,
+		},
+		"the replacement boots": {
+			reason: "it has not joined", facts: gone(facts{pool: &pool{joined: 2, coming: 1}}), want: rest,
+		},
+		"none comes": {
+			reason: "perhaps none is to come", facts: gone(facts{pool: &pool{joined: 2}}), want: readOwner,
+		},
+		"none comes, and one should": {
+			reason: "its owner has not made it yet", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(3)}), want: rest,
+		},
+		"none comes, and nobody says whether one should": {
+			reason: "what is not known is waited for", facts: gone(facts{pool: &pool{joined: 2}, owner: &ownerFacts{found: true}}), want: rest,
+		},
+		"fewer are wanted": {
+			reason: "the owner has what it wants, if the machine is really gone", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(2)}), want: readMachine,
+		},
+		"the owner is gone": {
+			reason: "there is nobody to wait for", facts: gone(facts{pool: &pool{}, owner: &ownerFacts{}}), want: readMachine,
+		},
+		"as many as before": {
+			reason: "if the machine is really gone", facts: gone(facts{pool: &pool{joined: 3, coming: 1}}), want: readMachine,
+		},
+		"as many as before, and it is there": {
+			reason: "the cache has not had it yet", facts: gone(facts{pool: &pool{joined: 3}, machine: machineA()}), want: rest,
+		},
+		"replaced": {
+			reason: "that is all", want: record, says: "MachineDeleted", facts: gone(facts{pool: &pool{joined: 3}, machine: absent}),
+		},
+		"replaced by a namesake that has joined": {
+			reason: "hosts keep their names", want: record, says: "MachineDeleted",
+			facts: gone(facts{pool: &pool{joined: 3}, machine: machineA(func(m *machineFacts) { m.uid = "new" })}),
+		},
+		"replaced after it was stopped": {
+			reason: "while it had not succeeded, the health checker would wait for a node that never comes back", want: record, says: "MachineDeleted",
+			facts: gone(facts{pool: &pool{joined: 3}, machine: absent}, ended(metav1.ConditionFalse), annotated(v1alpha1.TimedOutAnnotation, "")),
+		},
+		"over": {
+			reason: "nothing is left to do", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue))}, want: rest,
+		},
+		"over, and stopped": {
+			reason: "it had succeeded", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue), annotated(v1alpha1.TimedOutAnnotation, ""))}, want: rest,
+		},
+	}
+}
+
+// TestI11OnlyTheRecordedMachineIsDeleted: whatever else is known, nothing is deleted that was not recorded by its
+// UID, read live, and is asked for in what was read live.
+func TestI11OnlyTheRecordedMachineIsDeleted(t *testing.T) {
+	deletions := 0
+	for _, r := range []*v1alpha1.MachineDeletionRemediation{
+		remediation(), remediation(finalized), remediation(begun), remediation(begun, deleted), remediation(begun, ended(metav1.ConditionFalse)),
+		remediation(begun, ended(metav1.ConditionTrue)), remediation(begun, annotated(v1alpha1.TimedOutAnnotation, "")),
+	} {
+		for _, m := range []*machineFacts{nil, {}, machineA(), machineA(func(m *machineFacts) { m.uid = "new" }), machineA(func(m *machineFacts) { m.deleting = true })} {
+			for _, seen := range []*seenMachine{nil, {}, {there: true}, {there: true, deleting: true}} {
+				for _, fresh := range []bool{true, false} {
+					f := facts{
+						remediation: r, fresh: fresh, machine: m, seen: seen, node: &nodeFacts{found: true, machine: "machines/worker-a"},
+						pool: &pool{joined: 3}, owner: ownerWanting(3), now: noon,
+					}
+					if decide(&f).step != deleteMachine {
+						continue
+					}
+					deletions++
+					recorded := r.Status.Machine != nil && m != nil && m.found && string(m.uid) == r.Status.Machine.UID
+					if !recorded || !fresh || !r.DeletionTimestamp.IsZero() || timedOut(r) || succeeded(r) != metav1.ConditionUnknown {
+						t.Errorf("it is deleted from %+v", f)
+					}
+				}
+			}
+		}
+	}
+	if deletions != 1 {
+		t.Errorf("%d of these are deleted, want one", deletions)
+	}
+}
+
+func TestNodeOf(t *testing.T) {
+	if got := nodeOf(remediation()); got != "node-a" {
+		t.Errorf("without annotation the node is %q, want the remediation's name", got)
+	}
+	if got := nodeOf(remediation(annotated(v1alpha1.NodeNameAnnotation, "other"))); got != "other" {
+		t.Errorf("with one the node is %q", got)
+	}
+}

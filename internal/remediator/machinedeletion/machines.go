@@ -1,0 +1,196 @@
+package machinedeletion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Machine is what is read of a machine that is watched.
+type Machine struct {
+	UID types.UID
+	// Owner is the UID of the controller that owns it, if one does.
+	Owner types.UID
+	// Joined is set when it refers to a node.
+	Joined   bool
+	Deleting bool
+}
+
+// pools are the owners whose machines somebody waits for. It is safe for concurrent use.
+//
+// While many machines of one owner are replaced, each of their events brings many remediations here. So
+// an owner's machines are counted once after each change, however many ask.
+type pools struct {
+	mu      sync.Mutex
+	waiting map[types.UID][]types.NamespacedName
+	// changes counts the events of an owner's machines; counted is what was counted at one of these.
+	changes map[types.UID]int
+	counted map[types.UID]count
+}
+
+type count struct {
+	pool
+	at int
+}
+
+func newPools() *pools {
+	return &pools{waiting: map[types.UID][]types.NamespacedName{}, changes: map[types.UID]int{}, counted: map[types.UID]count{}}
+}
+
+// await has a remediation looked at again whenever a machine of an owner changes.
+func (p *pools) await(owner types.UID, remediation types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.waiting[owner], remediation) {
+		p.waiting[owner] = append(p.waiting[owner], remediation)
+	}
+}
+
+// forget ends that.
+func (p *pools) forget(remediation types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for owner, waiting := range p.waiting {
+		i := slices.Index(waiting, remediation)
+		switch {
+		case i < 0:
+		case len(waiting) > 1:
+			p.waiting[owner] = slices.Delete(waiting, i, i+1)
+		default:
+			delete(p.waiting, owner)
+			delete(p.changes, owner)
+			delete(p.counted, owner)
+		}
+	}
+}
+
+// changed takes in that a machine of an owner has changed, and gives who waits for that.
+func (p *pools) changed(owner types.UID) []types.NamespacedName {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting[owner]) == 0 {
+		return nil
+	}
+	p.changes[owner]++
+	return slices.Clone(p.waiting[owner])
+}
+
+// count gives an owner's machines as last counted, or counts them. What changes while they are counted
+// has them counted again. Only of an owner that is awaited anything is kept.
+func (p *pools) count(owner types.UID, list func() (pool, error)) (pool, error) {
+	p.mu.Lock()
+	now := p.changes[owner]
+	last, known := p.counted[owner]
+	p.mu.Unlock()
+	if known && last.at == now {
+		return last.pool, nil
+	}
+	counted, err := list()
+	if err != nil {
+		return pool{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting[owner]) > 0 {
+		p.counted[owner] = count{counted, now}
+	}
+	return counted, nil
+}
+
+// machineEvents has those looked at again who wait for the machines that change.
+func (c *Client) machineEvents() toolscache.ResourceEventHandler {
+	wake := func(m Machine) {
+		if m.Owner == "" {
+			return
+		}
+		for _, key := range c.pools.changed(m.Owner) {
+			c.queue.Add(key)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if m, ok := c.readMachine(obj); ok {
+				wake(m)
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			before, ok1 := c.readMachine(old)
+			after, ok2 := c.readMachine(obj)
+			if !ok1 || !ok2 || before == after {
+				return
+			}
+			wake(after)
+			if before.Owner != after.Owner {
+				wake(before)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if last, gone := obj.(toolscache.DeletedFinalStateUnknown); gone {
+				obj = last.Obj
+			}
+			if m, ok := c.readMachine(obj); ok {
+				wake(m)
+			}
+		},
+	}
+}
+
+func (c *Client) readMachine(obj any) (Machine, bool) {
+	o, ok := obj.(client.Object)
+	if !ok {
+		return Machine{}, false
+	}
+	return c.Read(o), true
+}
+
+// lookAt gives the recorded machine as the cache has it.
+func (c *Client) lookAt(ctx context.Context, key types.NamespacedName, uid types.UID) (*seenMachine, error) {
+	m, ok := c.Machine.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("looking at machine %s: %T is no object", key, c.Machine)
+	}
+	err := c.Cached.Get(ctx, key, m)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &seenMachine{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking at machine %s: %w", key, err)
+	}
+	there := m.GetUID() == uid
+	return &seenMachine{there: there, deleting: there && c.Read(m).Deleting}, nil
+}
+
+// poolOf counts the machines of an owner, without one of them.
+func (c *Client) poolOf(ctx context.Context, namespace string, owner, without types.UID) (pool, error) {
+	list, ok := c.Machines.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return pool{}, fmt.Errorf("counting machines: %T is no list", c.Machines)
+	}
+	if err := c.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return pool{}, fmt.Errorf("counting machines: %w", err)
+	}
+	var counted pool
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		m, read := c.readMachine(item)
+		switch {
+		case !read, m.Owner != owner, m.Deleting, m.UID == without:
+		case m.Joined:
+			counted.joined++
+		default:
+			counted.coming++
+		}
+		return nil
+	})
+	if err != nil {
+		return pool{}, fmt.Errorf("counting machines: %w", err)
+	}
+	return counted, nil
+}

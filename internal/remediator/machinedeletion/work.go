@@ -1,0 +1,181 @@
+package machinedeletion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// mostSteps is more than one look ever takes.
+const mostSteps = 20
+
+// look does all that is to be done for a remediation now.
+func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
+	var r v1alpha1.MachineDeletionRemediation
+	switch err := c.Cached.Get(ctx, key, &r); {
+	case apierrors.IsNotFound(err):
+		c.pools.forget(key)
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading it: %w", err)
+	}
+	// Before the machine is looked at, so that no change of it is missed.
+	if owner := r.Status.Owner; owner != nil {
+		c.pools.await(types.UID(owner.UID), key)
+	}
+	f := &facts{remediation: &r, now: c.Now()}
+	for range mostSteps {
+		n := decide(f)
+		switch n.step {
+		case rest:
+			if succeeded(f.remediation) == metav1.ConditionTrue {
+				c.pools.forget(key)
+			}
+			return nil
+		case dropFinalizer:
+			c.pools.forget(key)
+			return c.setFinalizers(ctx, f, slices.DeleteFunc(slices.Clone(f.remediation.Finalizers), func(name string) bool { return name == finalizer }))
+		case deleteMachine:
+			return c.delete(ctx, f, n.machine)
+		case addFinalizer, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner, record:
+			if gone, err := c.take(ctx, f, n); gone || err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("looking at it took more than %d steps", mostSteps)
+}
+
+// take takes a step after which there is more to decide. It tells whether the remediation is gone.
+func (c *Client) take(ctx context.Context, f *facts, n next) (bool, error) {
+	var err error
+	switch n.step {
+	case addFinalizer:
+		err = c.setFinalizers(ctx, f, append(slices.Clone(f.remediation.Finalizers), finalizer))
+	case readAgain:
+		fresh, there, err := c.getRemediation(ctx, f.remediation)
+		if there {
+			f.remediation, f.fresh = fresh, true
+		}
+		return !there, err
+	case readNode:
+		f.node, err = c.getNode(ctx, nodeOf(f.remediation))
+	case readMachine:
+		f.machine, err = c.getMachine(ctx, n.machine)
+	case lookAtMachine:
+		f.seen, err = c.lookAt(ctx, n.machine, types.UID(f.remediation.Status.Machine.UID))
+	case countPool:
+		err = c.countPool(ctx, f, n)
+	case readOwner:
+		f.owner, err = c.getOwner(ctx, f.remediation.Status.Owner)
+	case record:
+		err = c.record(ctx, f, n)
+	case rest, dropFinalizer, deleteMachine:
+	}
+	return false, err
+}
+
+// countPool counts the siblings of a machine that is there, or those that are left of one that is gone.
+func (c *Client) countPool(ctx context.Context, f *facts, n next) error {
+	var counted pool
+	var err error
+	if f.remediation.Status.Machine == nil {
+		counted, err = c.poolOf(ctx, n.machine.Namespace, n.owner, f.machine.uid)
+	} else {
+		counted, err = c.pools.count(n.owner, func() (pool, error) { return c.poolOf(ctx, n.machine.Namespace, n.owner, "") })
+	}
+	f.pool = &counted
+	return err
+}
+
+// +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations,verbs=patch
+
+// setFinalizers insists on the revision, since finalizers of others may have come and gone.
+func (c *Client) setFinalizers(ctx context.Context, f *facts, finalizers []string) error {
+	change, err := encode(map[string]any{"metadata": map[string]any{
+		"resourceVersion": f.remediation.ResourceVersion, "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	updated := named(f.remediation)
+	if err := c.Writer.Patch(ctx, updated, change); err != nil {
+		return fmt.Errorf("changing its finalizers: %w", err)
+	}
+	f.remediation, f.fresh = updated, true
+	return nil
+}
+
+// +kubebuilder:rbac:groups=fettle.io,resources=machinedeletionremediations/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// record writes the status, unless the remediation has changed since it was decided, and then says what
+// happened. Whoever has written it knows the remediation as it is.
+func (c *Client) record(ctx context.Context, f *facts, n next) error {
+	change, err := encode(map[string]any{
+		"metadata": map[string]any{"resourceVersion": f.remediation.ResourceVersion},
+		"status":   n.status,
+	})
+	if err != nil {
+		return err
+	}
+	updated := named(f.remediation)
+	if err := c.Writer.Status().Patch(ctx, updated, change); err != nil {
+		return fmt.Errorf("writing its status: %w", err)
+	}
+	f.remediation, f.fresh = updated, true
+	if owner := updated.Status.Owner; owner != nil {
+		c.pools.await(types.UID(owner.UID), client.ObjectKeyFromObject(updated))
+	}
+	c.tell(f, n.event)
+	return nil
+}
+
+func (c *Client) tell(f *facts, e event) {
+	const most = 1000 // the API server takes 1024 bytes
+	r := f.remediation.DeepCopy()
+	r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MachineDeletionRemediation"))
+	c.Events.Eventf(r, nil, e.kind, e.reason, "Remediate", "%s", legible.Cut(e.note, most))
+	c.Log.Info("remediation "+e.reason, "remediation", client.ObjectKeyFromObject(r).String(), "what", e.note)
+}
+
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
+
+// delete asks for the machine's deletion. The UID keeps a replacement of its name from being hit (I11).
+func (c *Client) delete(ctx context.Context, f *facts, key types.NamespacedName) error {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(machineResource)
+	m.SetNamespace(key.Namespace)
+	m.SetName(key.Name)
+	uid := types.UID(f.remediation.Status.Machine.UID)
+	err := c.Writer.Delete(ctx, m, client.Preconditions{UID: &uid})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is being deleted, or gone; what the cache shows next says which
+	}
+	if ctx.Err() == nil {
+		c.tell(f, warning("MachineDeletionRefused", fmt.Sprintf("machine %s was not deleted, since that was refused; it is tried again after a pause: %v", key, err)))
+	}
+	return fmt.Errorf("deleting machine %s: %w", key, err)
+}
+
+// named is a remediation of the same name, for an answer to be read into.
+func named(r *v1alpha1.MachineDeletionRemediation) *v1alpha1.MachineDeletionRemediation {
+	return &v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+}
+
+func encode(patch map[string]any) (client.Patch, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return client.RawPatch(types.MergePatchType, body), nil
+}
