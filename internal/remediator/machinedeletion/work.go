@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,16 +137,17 @@ func (c *Client) record(ctx context.Context, f *facts, n next) error {
 	if owner := updated.Status.Owner; owner != nil {
 		c.pools.await(types.UID(owner.UID), client.ObjectKeyFromObject(updated))
 	}
-	c.tell(f, n.event)
+	c.emit(updated, n.event)
+	c.Log.Info("remediation has come further", "reason", n.event.reason, "remediation", client.ObjectKeyFromObject(updated).String(), "what", n.event.note)
 	return nil
 }
 
-func (c *Client) tell(f *facts, e event) {
+// emit emits an event about a remediation. It is written in the background.
+func (c *Client) emit(r *v1alpha1.MachineDeletionRemediation, e event) {
 	const most = 1000 // the API server takes 1024 bytes
-	r := f.remediation.DeepCopy()
-	r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MachineDeletionRemediation"))
-	c.Events.Eventf(r, nil, e.kind, e.reason, "Remediate", "%s", legible.Cut(e.note, most))
-	c.Log.Info("remediation "+e.reason, "remediation", client.ObjectKeyFromObject(r).String(), "what", e.note)
+	c.Events.Eventf(&corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "MachineDeletionRemediation", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+	}, nil, e.kind, e.reason, "Remediate", "%s", legible.Cut(e.note, most))
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
@@ -158,11 +160,11 @@ func (c *Client) delete(ctx context.Context, f *facts, key types.NamespacedName)
 	m.SetName(key.Name)
 	uid := types.UID(f.remediation.Status.Machine.UID)
 	err := c.Writer.Delete(ctx, m, client.Preconditions{UID: &uid})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) {
 		return nil // it is being deleted, or gone; what the cache shows next says which
 	}
-	if ctx.Err() == nil {
-		c.tell(f, warning("MachineDeletionRefused", fmt.Sprintf("machine %s was not deleted, since that was refused; it is tried again after a pause: %v", key, err)))
+	if ctx.Err() == nil && !apierrors.IsConflict(err) {
+		c.emit(f.remediation, warning("MachineDeletionRefused", fmt.Sprintf("machine %s was not deleted, since that was refused; it is tried again after a pause: %v", key, err)))
 	}
 	return fmt.Errorf("deleting machine %s: %w", key, err)
 }
