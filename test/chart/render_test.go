@@ -111,8 +111,8 @@ func TestValuesTakeEffect(t *testing.T) {
 			"CustomResourceDefinition machinedeletionremediations.fettle.io", "CustomResourceDefinition machinedeletionremediationtemplates.fettle.io",
 			"CustomResourceDefinition repairs.fettle.io",
 		}, ""},
-		"crds.openshift=Never":            {nil, ""},
-		"crds.medik8s=Never":              {nil, ""},
+		"crds.openshift=Never": {nil, ""},
+		"crds.medik8s=Never":   {nil, ""},
 		"admission.enabled=false": {[]string{
 			"ValidatingAdmissionPolicy node-health-check.fettle.io", "ValidatingAdmissionPolicyBinding node-health-check.fettle.io",
 		}, ""},

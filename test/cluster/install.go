@@ -31,7 +31,7 @@ func (c *Cluster) InstallFettle(t testing.TB) {
 		}
 	}
 	c.ApplyDir(t, "sandbox/crd")
-	c.awaitKinds(t, schema.GroupKind{Group: "fettle.io", Kind: "Repair"},
+	c.awaitKinds(t, schema.GroupKind{Group: "fettle.io", Kind: "Repair"}, schema.GroupKind{Group: "fettle.io", Kind: "MachineDeletionRemediation"},
 		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineHealthCheck"},
 		schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"},
 		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineSet"}, schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"})

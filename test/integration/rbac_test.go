@@ -36,7 +36,10 @@ func TestRights(t *testing.T) {
 	c.InstallFettle(t)
 	f := newFleet(t, c, "rights")
 	repairsAndPrunes(f)
+	remediatesForOthers(f)
 	isRefused(f)
+	isRefusedForOthers(f)
+	marks(f)
 	onlyRehearses(f)
 	tellsOfTheSameTwice(f)
 	givesMetrics(f, "https://"+address+"/metrics")
@@ -90,6 +93,38 @@ func recordsForANode(t *testing.T, c *cluster.Cluster) {
 	if _, created, err := l.Open(t.Context(), repairOfANode(time.Now())); err != nil || !created {
 		t.Errorf("recording as Fettle gives %t, %v", created, err)
 	}
+}
+
+// marks: a machine is marked for an outside remediator.
+func marks(f *fleet) {
+	f.healthCheck("metal", map[string]string{"machine.openshift.io/remediation-strategy": "external-baremetal"},
+		"selector: {matchLabels: {role: metal}}\nunhealthyConditions:\n"+`- {type: Ready, status: "False", timeout: 2s}`)
+	f.machine("m", machineOptions{labels: map[string]string{"role": "metal"}})
+	f.setReady("m", corev1.ConditionFalse)
+	f.wantMarked("m", true)
+}
+
+// remediatesForOthers: a health checker has a machine deleted whose set wants no other.
+func remediatesForOthers(f *fleet) {
+	f.linked("r", machineOptions{labels: map[string]string{"role": "other"}})
+	passesASecond(f.t)
+	f.remediate("r")
+	f.wantRemediation("r", "Succeeded=True")
+	f.endRemediation("r")
+}
+
+// isRefusedForOthers: before a deletion that was refused is tried again, the remediation is read again.
+func isRefusedForOthers(f *fleet) {
+	f.linked("s", machineOptions{labels: map[string]string{"role": "other"}})
+	passesASecond(f.t)
+	f.remediate("s")
+	f.Eventually(f.t, "the remediation is read again", func(context.Context) error {
+		if cluster.Count(f.Requests(f.t), "get", "machinedeletionremediations", f.namespace) == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	f.endRemediation("s")
 }
 
 // isRefused: a deletion is refused, so the repair's status says so.
