@@ -50,16 +50,17 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 	r := &rooms{manager: manager, log: log, watchdog: engine.NewWatchdog(time.Now)}
 	r.waker = &served.Waker{Informers: manager.GetCache(), Log: log.WithName("served"), Awake: r.wake}
 	r.addDialects(m, o)
-	if err := errors.Join(r.addRemedies(), r.addGuards(watched)); err != nil {
+	own, err := remediators(manager, log)
+	if err := errors.Join(err, r.addRemedies(), r.addGuards(watched)); err != nil {
 		return nil, err
 	}
-	r.waker.Parts = []served.Part{
+	r.waker.Parts = append(own, []served.Part{
 		{Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep},
 		{Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep},
 		{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep},
 		{Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep},
 		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
-	}
+	}...)
 	machineKind := v1beta1.GroupVersion.WithKind("Machine")
 	fleet := engine.New(engine.Config{
 		Dialects:  []engine.Dialect{r.machines, r.nodes},
