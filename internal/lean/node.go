@@ -20,8 +20,6 @@ const (
 	// one that it is to have. They differ while it is being upgraded.
 	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
-	// MachineAnnotation names the node's machine, as namespace/name.
-	MachineAnnotation = "machine.openshift.io/machine"
 )
 
 // Node is the part of a core/v1 Node that decisions read.
@@ -109,7 +107,7 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
-	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation)}
+	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation)}
 	n.Owner = nil // which is not read of protobuf either: nobody controls a node
 	for _, c := range wire.Status.Conditions {
 		n.Conditions = append(n.Conditions, core.Condition{Type: Word(c.Type), Status: Word(c.Status), Since: c.LastTransitionTime.Time})

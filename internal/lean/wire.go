@@ -265,7 +265,7 @@ func (r *rawMeta) decodeAnnotation(f field) error {
 // ends a streaming list.
 func isRead(annotation []byte) bool {
 	switch string(annotation) {
-	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation:
+	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation:
 		return true
 	}
 	return false
@@ -293,7 +293,7 @@ func (m *Meta) identify(raw *rawMeta) {
 func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(raw, m.labelOf) }
 
 // annotate adds annotations to those that the object has.
-func (m *Meta) annotate(raw []rawEntry) { m.Annotations = m.Annotations.with(raw, annotationOf) }
+func (m *Meta) annotate(raw []rawEntry) { m.Annotations = m.Annotations.with(raw, sharedLabel) }
 
 // with gives labels with more of them.
 func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
@@ -308,13 +308,7 @@ func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
 	return all.arranged()
 }
 
-// annotationOf shares an annotation, unless it names the node's machine, which no other node has.
-func annotationOf(raw rawEntry) *label {
-	if string(raw.key) == MachineAnnotation {
-		return &label{shared.word(raw.key), string(raw.value)}
-	}
-	return shared.rawLabel(raw.key, raw.value)
-}
+func sharedLabel(raw rawEntry) *label { return shared.rawLabel(raw.key, raw.value) }
 
 // labelOf shares a label, unless its value is the object's name, which no other object has.
 func (m *Meta) labelOf(raw rawEntry) *label {

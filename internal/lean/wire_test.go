@@ -67,9 +67,9 @@ func TestWireForms(t *testing.T) {
 		"more labels than are common":         message(1, slices.Repeat(label1("a", "b"), 40), label1("b", "c")),
 		"annotations in two parts": slices.Concat(
 			message(1, text(1, "n"), annotation1("machineconfiguration.openshift.io/desiredConfig", "b"), annotation1("x", "y")),
-			message(1, annotation1("machineconfiguration.openshift.io/currentConfig", "a"), annotation1("machine.openshift.io/machine", "m/n"))),
-		"an annotation that comes twice": message(1, slices.Repeat(annotation1("machine.openshift.io/machine", "a"), 2*commonAnnotations),
-			annotation1("machine.openshift.io/machine", "b")),
+			message(1, annotation1("machineconfiguration.openshift.io/currentConfig", "a"), annotation1("remediation.medik8s.io/manually-confirmed-healthy", "m/n"))),
+		"an annotation that comes twice": message(1, slices.Repeat(annotation1("remediation.medik8s.io/manually-confirmed-healthy", "a"), 2*commonAnnotations),
+			annotation1("remediation.medik8s.io/manually-confirmed-healthy", "b")),
 		"a bookmark's annotation": message(1, message(12, text(1, "k8s.io/initial-events-end"), text(2, "true"))),
 	}
 	for sentence, body := range forms {

@@ -41,7 +41,7 @@ func metaView(o metav1.Object) view {
 		Created: o.GetCreationTimestamp().Time, Annotations: map[string]string{},
 	}
 	for _, key := range []string{
-		"k8s.io/initial-events-end", "remediation.medik8s.io/manually-confirmed-healthy", "machine.openshift.io/machine",
+		"k8s.io/initial-events-end", "remediation.medik8s.io/manually-confirmed-healthy",
 		"machineconfiguration.openshift.io/currentConfig", "machineconfiguration.openshift.io/desiredConfig",
 	} {
 		if value, set := o.GetAnnotations()[key]; set {
