@@ -83,7 +83,7 @@ func (f *filing) caseOf(p *Policy, v *Verdict) (Case, bool) {
 			stands = stands || !q.Leaving
 		}
 	}
-	ladder := p.ladderFor(t)
+	ladder := p.LadderFor(t)
 	if c.Repair != nil {
 		ladder = c.Repair.Ladder
 	}

@@ -74,7 +74,7 @@ func (d *deliberation) stepOf(p *proposal) *Step {
 		step, _ := d.fleet.Repairs[p.repair].step()
 		return step
 	}
-	if ladder := d.policies[p.leader].ladderFor(&d.fleet.Targets[p.target]); len(ladder) > 0 {
+	if ladder := d.policies[p.leader].LadderFor(&d.fleet.Targets[p.target]); len(ladder) > 0 {
 		return &ladder[0]
 	}
 	return nil
@@ -162,7 +162,7 @@ func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
 // templateGate: a ladder is followed when all of its steps can be, so that a repair never ends for want of
 // one that nobody looked at.
 func templateGate(d *deliberation, p *proposal) (Refusal, bool) {
-	ladder := d.policies[p.leader].ladderFor(&d.fleet.Targets[p.target])
+	ladder := d.policies[p.leader].LadderFor(&d.fleet.Targets[p.target])
 	for i := range ladder {
 		if ladder[i].Problem != "" {
 			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: ladder[i].Problem}, true

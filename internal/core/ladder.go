@@ -73,13 +73,20 @@ func (d *deliberation) targetGone(repair int) {
 	for _, i := range d.petitions[repair] {
 		stands = true
 		if q := &d.fleet.Requests[i]; !q.Replaces || q.Succeeded == Yes {
-			d.withdraw(i, none, d.leaderAt(&d.fleet.Repairs[repair]), "its target is gone")
+			d.withdraw(i, none, d.leaderAt(&d.fleet.Repairs[repair]), goneText)
 		}
 	}
-	if !stands {
-		d.finish(repair, Succeeded, "the target is gone; its owner replaces it")
+	if stands {
+		return
 	}
+	if first := d.fleet.Repairs[repair].Ladder; len(first) > 0 && first[0].Nature == Requests {
+		d.finish(repair, Withdrawn, goneText)
+		return
+	}
+	d.finish(repair, Succeeded, "the target is gone; its owner replaces it")
 }
+
+const goneText = "its target is gone, or no health check selects it any more"
 
 // leaderAt is the index of the policy that leads a repair, none when it is gone.
 func (d *deliberation) leaderAt(r *Repair) int {

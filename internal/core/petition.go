@@ -207,7 +207,7 @@ func (d *deliberation) bereft(request int) {
 	if q.Policy == (ID{}) || (q.Replaces && q.Succeeded != Yes) {
 		return
 	}
-	d.withdraw(request, none, d.asker(q), "its target is gone, or no health check selects it any more")
+	d.withdraw(request, none, d.asker(q), goneText)
 }
 
 // asker is the policy that asked for a request, none when it is gone.

@@ -257,7 +257,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		wants    []string
 	}{
 		"node deleted":                   {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting)), back},
-		"node deleted, taken back":       {[]core.Policy{none}, with(nil, r), []string{"end n: Succeeded"}},
+		"node deleted, taken back":       {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
 		"node to be replaced":            {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces)), nil},
 		"node replaced":                  {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces, says(core.Yes))), back},
 		"node deleted, entry lost":       {[]core.Policy{none}, with(nil, nil, asked(p, sick, rebooting)), back},

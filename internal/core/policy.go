@@ -95,14 +95,6 @@ func (p *Policy) Settled() bool {
 	return !slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Pending })
 }
 
-// ladderFor are the steps by which the policy repairs a target.
-func (p *Policy) ladderFor(t *Target) []Step {
-	if t.Failed && p.FailedLadder != nil {
-		return p.FailedLadder
-	}
-	return p.Ladder
-}
-
 // Nature tells the kinds of remedies apart.
 type Nature int8
 

@@ -14,6 +14,8 @@ import (
 type Repair struct {
 	Namespace, Name string
 	Target          ID
+	// Holder is the name under which the lease of the node is held; empty when none is.
+	Holder string
 	// Node is the name that the target's node had when the repair was recorded; empty when it had none.
 	Node string
 	// Policy leads the repair.

@@ -74,7 +74,7 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 		return
 	}
 	start := Start{
-		Target: c.target, Policy: p.leader, Verdict: *c.verdict, Retry: p.retry, Ladder: d.policies[p.leader].ladderFor(t),
+		Target: c.target, Policy: p.leader, Verdict: *c.verdict, Retry: p.retry, Ladder: d.policies[p.leader].LadderFor(t),
 		Name: RepairName(t.ID, d.lastNumber[t.ID.UID]+1),
 	}
 	if rehearsal {

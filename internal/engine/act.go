@@ -120,11 +120,11 @@ func (w *world) starting(s core.Start) deed {
 		target: s.Target, policy: s.Policy, verdict: s.Verdict, contemporaries: s.Contemporaries,
 		entry: &core.Entry{
 			Name: s.Name, Target: w.fleet.Targets[s.Target], Policy: *policy,
-			Verdict: s.Verdict, Retry: s.Retry, Started: w.now,
+			Verdict: s.Verdict, Ladder: s.Ladder, Retry: s.Retry, Started: w.now,
 		},
 	}
-	if len(policy.Ladder) > 0 {
-		do.step = &policy.Ladder[0]
+	if len(s.Ladder) > 0 {
+		do.step = &s.Ladder[0]
 	}
 	return do
 }

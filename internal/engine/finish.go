@@ -82,10 +82,6 @@ func (e *Engine) endings(w *world, d core.Decision) []ending {
 	if len(d.Finishes)+len(e.vouched) == 0 {
 		return nil
 	}
-	holders := map[core.ID]string{}
-	for i := range w.policies {
-		holders[w.policies[i].ID] = w.policies[i].Holder
-	}
 	targetOf := make(map[string]int, len(w.fleet.Targets))
 	for i := range w.fleet.Targets {
 		targetOf[w.fleet.Targets[i].ID.UID] = i
@@ -95,7 +91,7 @@ func (e *Engine) endings(w *world, d core.Decision) []ending {
 		f := &d.Finishes[i]
 		end := ending{finish: f, repair: w.fleet.Repairs[f.Repair]}
 		end.repair.Ended, end.repair.Outcome = w.now, f.Outcome
-		end.node, end.holder = end.repair.Node, holders[end.repair.Policy]
+		end.node, end.holder = end.repair.Node, end.repair.Holder
 		if t, there := targetOf[end.repair.Target.UID]; there {
 			end.about(w, t)
 		}

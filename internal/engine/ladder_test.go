@@ -132,7 +132,7 @@ func sick(name string) core.Target { return target("Node", name, dead) }
 
 // climbing is a repair of a target by the ladder.
 func climbing(t core.Target, changes ...func(*core.Repair)) core.Repair {
-	return running(t, append([]func(*core.Repair){func(r *core.Repair) { r.Ladder = ladder() }}, changes...)...)
+	return running(t, append([]func(*core.Repair){func(r *core.Repair) { r.Ladder, r.Holder = ladder(), "check" }}, changes...)...)
 }
 
 func onStep(n int) func(*core.Repair) {
@@ -475,22 +475,23 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 		reason string
 		target core.Target
 		of     core.Target
-		spoil  func(*climb)
+		change func(*core.Repair)
 		did    []string
 	}{
 		"its lease":                  {"", target("Node", "a"), target("Node", "a"), nil, []string{"release a-node of check"}},
 		"a person's word":            {"once nothing waits for it", vouched, vouched, nil, []string{"release a-node of check", "unvouch a"}},
 		"the lease of one that left": {"the ledger knows its node", vouched, gone, nil, []string{"release gone-node of check"}},
-		"none it never held":         {"", vouched, vouched, func(c *climb) { c.nodes.observation.Policies[0].Holder = "" }, []string{"unvouch a"}},
-		"not for a policy gone":      {"the lease expires by itself", target("Node", "a"), target("Node", "a"), func(c *climb) { c.nodes.observation.Policies[0].ID.UID = "other" }, nil},
+		"none it never held":         {"", vouched, vouched, func(r *core.Repair) { r.Holder = "" }, []string{"unvouch a"}},
+		"that of a policy gone":      {"the ledger knows its holder", target("Node", "a"), target("Node", "a"), func(r *core.Repair) { r.Policy.UID = "other" }, []string{"release a-node of check"}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			c := newClimb(t, tc.target)
-			c.ledger.has(climbing(tc.of))
-			if tc.spoil != nil {
-				tc.spoil(c)
+			r := climbing(tc.of)
+			if tc.change != nil {
+				tc.change(&r)
 			}
+			c.ledger.has(r)
 			did, _, err := c.carries(ends)
 			if err != nil {
 				t.Fatalf("the pass failed: %v", err)

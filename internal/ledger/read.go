@@ -22,6 +22,7 @@ type decided struct {
 	Policy    v1alpha1.ObjectReference  `json:"policy"`
 	Owner     *v1alpha1.ObjectReference `json:"owner"`
 	Ladder    []v1alpha1.RepairStep     `json:"ladder"`
+	Holder    string                    `json:"holder"`
 	StartedAt metav1.Time               `json:"startedAt"`
 	Retry     int32                     `json:"retry"`
 }
@@ -107,7 +108,7 @@ func Read(r *v1alpha1.Repair) core.Repair { return read(r) }
 // read gives what the core reads of a Repair.
 func read(r *v1alpha1.Repair) core.Repair {
 	spec := decided{
-		Target: r.Spec.Target, Policy: r.Spec.Policy, Owner: r.Spec.Owner, Ladder: r.Spec.Ladder,
+		Target: r.Spec.Target, Policy: r.Spec.Policy, Owner: r.Spec.Owner, Ladder: r.Spec.Ladder, Holder: r.Spec.Holder,
 		StartedAt: metav1.Time(r.Spec.StartedAt), Retry: r.Spec.Retry,
 	}
 	status := come{
@@ -131,6 +132,7 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 		Node:     spec.Target.Node,
 		Policy:   identity(spec.Policy),
 		Ladder:   ladder(spec.Ladder),
+		Holder:   spec.Holder,
 		Retry:    int(spec.Retry),
 		Started:  spec.StartedAt.Time,
 		Attempts: int(status.Attempts),

@@ -25,6 +25,7 @@ func render(e core.Entry, otherwise string) *v1alpha1.Repair {
 			Policy:  reference(e.Policy.ID),
 			Reason:  e.Verdict.Reason.String(),
 			Message: shortened(e.Verdict.Text()),
+			Holder:  e.Policy.Holder,
 			Retry:   int32(min(e.Retry, 1<<30)), //nolint:gosec // bounded on the same line
 			// Creation times are whole seconds, too coarse for back-off.
 			StartedAt: metav1.MicroTime{Time: e.Started},
@@ -37,7 +38,7 @@ func render(e core.Entry, otherwise string) *v1alpha1.Repair {
 	if y := e.Verdict.Since.UTC().Year(); !e.Verdict.Since.IsZero() && y > 0 && y < 10000 {
 		r.Spec.UnhealthySince = &metav1.Time{Time: e.Verdict.Since}
 	}
-	for _, step := range e.Policy.Ladder {
+	for _, step := range e.Ladder {
 		r.Spec.Ladder = append(r.Spec.Ladder, renderStep(step))
 	}
 	return r

@@ -32,7 +32,8 @@ func anEntry(changes ...func(*core.Entry)) core.Entry {
 	e := core.Entry{
 		Name:   core.RepairName(aTarget, 3),
 		Target: core.Target{ID: aTarget, Owner: anOwner, Node: core.Node{Name: "m-node"}},
-		Policy: core.Policy{ID: aPolicy, Ladder: []core.Step{{Remedy: "DeleteMachine"}}},
+		Policy: core.Policy{ID: aPolicy, Holder: "HealthCheck-workers"},
+		Ladder: []core.Step{{Remedy: "DeleteMachine"}},
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Since: noon.Add(-5 * time.Minute),
 			Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute},
@@ -80,6 +81,7 @@ func TestEntryBecomesRepair(t *testing.T) {
 			Message:        anEntry().Verdict.Text(),
 			UnhealthySince: &since,
 			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Destroys"}},
+			Holder:         "HealthCheck-workers",
 			StartedAt:      metav1.NewMicroTime(noon),
 			Retry:          2,
 		},
@@ -166,7 +168,7 @@ func someEntry() *rapid.Generator[core.Entry] {
 				e.Target.Owner = core.ID{}
 			}
 			e.Retry = rapid.IntRange(0, 1<<30).Draw(t, "retry")
-			e.Policy.Ladder = rapid.SliceOfN(aStep(), 1, 4).Draw(t, "ladder")
+			e.Ladder = rapid.SliceOfN(aStep(), 1, 4).Draw(t, "ladder")
 			if rapid.Bool().Draw(t, "homeless") {
 				e.Target.ID.Namespace = ""
 			}
@@ -183,7 +185,7 @@ func TestReadGivesBackWhatWasRendered(t *testing.T) {
 		got := read(sent(t, render(e, "repairs")))
 		want := core.Repair{
 			Namespace: cmp.Or(e.Target.ID.Namespace, "repairs"), Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
-			Node: e.Target.Node.Name, Ladder: e.Policy.Ladder, Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
+			Node: e.Target.Node.Name, Ladder: e.Ladder, Holder: e.Policy.Holder, Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("repair (-want +got):\n%s", diff)

@@ -47,7 +47,8 @@ func repairOfANode(started time.Time) core.Entry {
 	return core.Entry{
 		Name: core.RepairName(node, 1), Started: started,
 		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
-		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Ladder: longLadder()},
+		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Holder: "NodeHealthCheck-workers"},
+		Ladder: longLadder(),
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},
 		},

@@ -116,6 +116,9 @@ type RepairSpec struct {
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
+	// holder is the name under which the lease of the node is held while the repair runs, if it is.
+	// +optional
+	Holder string `json:"holder,omitempty"`
 	// retry counts the replacements in the same pool that failed in a row before this repair.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
