@@ -189,7 +189,7 @@ func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[co
 	group.SetLimit(parallelStatuses)
 	for _, r := range reports {
 		last, known := c.fleet.recordOf(r.Policy.ID)
-		fresh, changed := statusOf(last.status, r, last.generation, now)
+		fresh, changed := statusOf(last.status, r, now)
 		if !known || !changed {
 			continue
 		}

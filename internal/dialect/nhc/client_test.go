@@ -303,7 +303,7 @@ func (d *desk) store(u *unstructured.Unstructured) error {
 	defer d.mu.Unlock()
 	name := u.GetName()
 	u.Object = map[string]any{
-		"metadata": map[string]any{"name": name, "uid": name + "-uid", "resourceVersion": "6", "generation": int64(3)},
+		"metadata": map[string]any{"name": name, "uid": name + "-uid", "resourceVersion": "6"},
 		"spec": map[string]any{
 			"selector":            map[string]any{"matchLabels": map[string]any{"role": "worker"}},
 			"remediationTemplate": map[string]any{"apiVersion": "t/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"},
@@ -333,8 +333,7 @@ func TestRecordWritesWhatHasChanged(t *testing.T) {
 	}
 	condition := func(kind, status, reason string) map[string]any {
 		return map[string]any{
-			"type": kind, "status": status, "reason": reason, "message": "",
-			"lastTransitionTime": "2026-08-03T06:00:00Z", "observedGeneration": 3.0,
+			"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-08-03T06:00:00Z",
 		}
 	}
 	body := []map[string]any{

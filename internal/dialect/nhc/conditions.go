@@ -143,10 +143,10 @@ func within(most int, text string) string {
 
 // withConditions replaces our conditions, keeps those of others, and sorts all by type. The transition time
 // is renewed when the status differs, and only then.
-func withConditions(old, ours []metav1.Condition, generation int64, now time.Time) []metav1.Condition {
+func withConditions(old, ours []metav1.Condition, now time.Time) []metav1.Condition {
 	fresh := slices.DeleteFunc(slices.Clone(old), func(c metav1.Condition) bool { return isOurs(c.Type) })
 	for _, c := range ours {
-		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
+		c.LastTransitionTime = metav1.NewTime(now)
 		if was := meta.FindStatusCondition(old, c.Type); was != nil && was.Status == c.Status {
 			c.LastTransitionTime = was.LastTransitionTime
 		}

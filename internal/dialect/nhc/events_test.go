@@ -146,7 +146,7 @@ func TestTransitionsAreTold(t *testing.T) {
 	}
 	var s v1alpha1.NodeHealthCheckStatus
 	for i, step := range steps {
-		fresh, _ := statusOf(s, step.report, 3, dawn.Add(time.Duration(i)*time.Second))
+		fresh, _ := statusOf(s, step.report, dawn.Add(time.Duration(i)*time.Second))
 		var got []string
 		for _, e := range transitions(checkID("w"), s, fresh) {
 			got = append(got, line(e))

@@ -22,7 +22,7 @@ const nodeKind = "Node"
 type fleet struct {
 	mu *sync.Mutex
 	// checks and nodes are by name. roster has all nodes in the order of that.
-	checks map[string]*listed
+	checks map[string]*healthCheck
 	nodes  map[string]*seat
 	roster []*seat
 	// arranged is false when the members of the health checks are to be numbered anew.
@@ -33,16 +33,8 @@ type fleet struct {
 	targets  []core.Target
 }
 
-// listed is a health check with the generation of what was read, and of what the last snapshot showed: that
-// is the one which a decision has observed.
-type listed struct {
-	*healthCheck
-
-	generation, shown int64
-}
-
 func newFleet() fleet {
-	return fleet{mu: &sync.Mutex{}, checks: map[string]*listed{}, nodes: map[string]*seat{}}
+	return fleet{mu: &sync.Mutex{}, checks: map[string]*healthCheck{}, nodes: map[string]*seat{}}
 }
 
 // putCheck takes in a health check and tells whether that can change a decision.
@@ -54,20 +46,16 @@ func (f *fleet) putCheck(obj any) bool {
 	if u.GetDeletionTimestamp() != nil {
 		return f.dropCheck(u.GetName())
 	}
-	fresh := readCheck(u)
+	fresh := readHealthCheck(u)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.takeCheck(u.GetName(), fresh)
 }
 
-func readCheck(u *unstructured.Unstructured) *listed {
-	return &listed{healthCheck: readHealthCheck(u), generation: u.GetGeneration()}
-}
-
 // wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the
 // meantime, and would not tell that again.
 func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
-	fresh := readCheck(u)
+	fresh := readHealthCheck(u)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if old := f.checks[u.GetName()]; old != nil && old.policy.ID == fresh.policy.ID {
@@ -75,16 +63,13 @@ func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
 	}
 }
 
-func (f *fleet) takeCheck(name string, fresh *listed) bool {
+func (f *fleet) takeCheck(name string, fresh *healthCheck) bool {
 	old := f.checks[name]
 	known := old != nil && old.policy.ID == fresh.policy.ID
 	if known && olderRevision(fresh.revision, old.revision) {
 		return false
 	}
 	f.checks[name] = fresh
-	if known {
-		fresh.shown = old.shown
-	}
 	if old == nil || old.selector.String() != fresh.selector.String() {
 		f.enrol(name, fresh)
 		return true
@@ -170,7 +155,6 @@ func (f *fleet) snapshot() ([]core.Policy, []core.Target) {
 	policies := make([]core.Policy, 0, len(f.checks))
 	for _, name := range slices.Sorted(maps.Keys(f.checks)) {
 		c := f.checks[name]
-		c.shown = c.generation
 		p := c.policy
 		p.Members = c.members
 		policies = append(policies, p)
@@ -188,12 +172,10 @@ func fill(t *core.Target, n *node.Facts) {
 	t.Excluded, t.Vouched, t.Upgrading = n.Excluded, n.Vouched, n.Upgrading
 }
 
-// record is the status of a health check as last seen or written, the revision of that, and the
-// generation of the specification that the last snapshot showed.
+// record is the status of a health check as last seen or written, and the revision of that.
 type record struct {
-	status     v1alpha1.NodeHealthCheckStatus
-	revision   string
-	generation int64
+	status   v1alpha1.NodeHealthCheckStatus
+	revision string
 }
 
 // recordOf gives the record of a health check, and false when it is gone.
@@ -204,7 +186,7 @@ func (f *fleet) recordOf(id core.ID) (record, bool) {
 	if c == nil || c.policy.ID.UID != id.UID {
 		return record{}, false
 	}
-	return record{status: c.status, revision: c.revision, generation: c.shown}, true
+	return record{status: c.status, revision: c.revision}, true
 }
 
 // factsOf gives the facts of a node by its name, and false when there is no such node.

@@ -217,25 +217,13 @@ func TestNewestNodeIsKept(t *testing.T) {
 	}
 }
 
-// TestGenerationIsThatOfTheSnapshot: a specification that came after it has not been observed.
-func TestGenerationIsThatOfTheSnapshot(t *testing.T) {
+// TestRecordsAreNotThoseOfNamesakes: a status that was made for a health check is not written to another one.
+func TestRecordsAreNotThoseOfNamesakes(t *testing.T) {
 	f := newFleet()
-	generation := func(sentence string, want int64) {
-		t.Helper()
-		if r, known := f.recordOf(checkID("w")); !known || r.generation != want {
-			t.Errorf("%s: generation %d, known: %t; want %d", sentence, r.generation, known, want)
-		}
-	}
 	f.putCheck(posted(t, "w", "1", selectsWorkers))
-	generation("nothing has been observed", 0)
-	f.snapshot()
-	generation("a snapshot was taken", 3)
-	edited := posted(t, "w", "2", pausedWorkers)
-	edited.SetGeneration(4)
-	f.putCheck(edited)
-	generation("it has been edited since", 3)
-	f.snapshot()
-	generation("another was taken", 4)
+	if r, known := f.recordOf(checkID("w")); !known || r.revision != "1" {
+		t.Errorf("its record is %+v, known: %t", r, known)
+	}
 	if _, known := f.recordOf(core.ID{Kind: "NodeHealthCheck", Name: "w", UID: "another"}); known {
 		t.Error("a namesake has its record")
 	}
@@ -318,7 +306,7 @@ func TestLabelsHaveOneName(t *testing.T) {
 func crowd(tb testing.TB, size int) *fleet {
 	tb.Helper()
 	f := newFleet()
-	c := &listed{healthCheck: &healthCheck{selector: labels.SelectorFromSet(labels.Set{"role": "worker"})}}
+	c := &healthCheck{selector: labels.SelectorFromSet(labels.Set{"role": "worker"})}
 	c.policy.ID = checkID("w")
 	f.takeCheck("w", c)
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(size) {

@@ -56,7 +56,7 @@ func (f *fleet) assign(s *seat) bool {
 }
 
 // enrol finds the nodes that a new health check selects, or one with a new selector.
-func (f *fleet) enrol(name string, c *listed) {
+func (f *fleet) enrol(name string, c *healthCheck) {
 	f.dismiss(name)
 	for _, s := range f.roster {
 		if c.selector.Matches(s.seen.Labels()) {

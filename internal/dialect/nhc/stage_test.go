@@ -35,7 +35,7 @@ func posted(t *testing.T, name, revision, spec string) *unstructured.Unstructure
 	body, err := utilyaml.ToJSON([]byte(`
 apiVersion: remediation.medik8s.io/v1alpha1
 kind: NodeHealthCheck
-metadata: {creationTimestamp: "2026-08-02T12:00:00Z", generation: 3}
+metadata: {creationTimestamp: "2026-08-02T12:00:00Z"}
 spec: ` + spec))
 	u := &unstructured.Unstructured{}
 	if err := errors.Join(err, u.UnmarshalJSON(body)); err != nil {

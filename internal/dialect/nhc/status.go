@@ -21,8 +21,9 @@ import (
 const mostListed = 1000
 
 // statusOf gives the status that a health check should have, and whether that differs from the one
-// that it has. Its specification was of this generation when it was observed.
-func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, generation int64, now time.Time) (v1alpha1.NodeHealthCheckStatus, bool) {
+// that it has. It names no generation, as today's operator names none: each edit of the specification would cost
+// a write, also one in which nothing else changes.
+func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, now time.Time) (v1alpha1.NodeHealthCheckStatus, bool) {
 	now = now.UTC().Truncate(time.Second)
 	listed := listedOf(r.Cases)
 	fresh := v1alpha1.NodeHealthCheckStatus{
@@ -30,7 +31,7 @@ func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, generatio
 		HealthyNodes:         &r.Tally.Healthy,
 		UnhealthyNodes:       unhealthyNodes(listed),
 		InFlightRemediations: inFlight(listed),
-		Conditions:           withConditions(old.Conditions, conditionsOf(old.Conditions, &r), generation, now),
+		Conditions:           withConditions(old.Conditions, conditionsOf(old.Conditions, &r), now),
 		LastUpdateTime:       old.LastUpdateTime,
 	}
 	fresh.Phase, fresh.Reason = phaseOf(&r)

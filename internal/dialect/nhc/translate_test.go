@@ -120,7 +120,7 @@ func inFlightMost(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.MaxInFlight = a }
 }
 
-func pausing(p *core.Policy)    { p.Paused = true }
+func pausing(p *core.Policy)     { p.Paused = true }
 func isRehearsed(p *core.Policy) { p.DryRun = true }
 
 type rendition struct {
