@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -32,66 +34,88 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestUpgrades under the rights that config/ and config/openshift grant.
+// TestUpgrades under the rights that config/ grants.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	c.InstallFettle(t)
-	fettle := identity(t, c.FettleKubeconfig(t))
-	served, woken := core.Unknown, &wakes{}
-	guard := upgrade.NewClient(upgrade.Config{
-		Informers: informers(t, fettle), Served: func() core.Tri { return served }, Wake: woken.wake,
-	})
-	survey := func() core.Tri {
-		fleet := core.Fleet{Upgrading: core.Yes}
-		guard.Survey(nil, &fleet)
-		return fleet.Upgrading
-	}
-	wantTri(t, "what is served is not known yet", core.Unknown, survey(), nil)
-	served = core.No
-	wantTri(t, "no OpenShift", core.No, survey(), nil)
-	if err := guard.Watch(cluster.Context(t)); !meta.IsNoMatchError(err) || guard.InStep() {
-		t.Fatalf("watching what is not served gives %v; in step: %t", err, guard.InStep())
+	d := newDial(t, identity(t, c.FettleKubeconfig(t)))
+	wantTri(t, "what is served is not known yet", core.Unknown, d.survey(), nil)
+	d.served = core.No
+	wantTri(t, "no OpenShift", core.No, d.survey(), nil)
+	if err := d.guard.Watch(cluster.Context(t)); !meta.IsNoMatchError(err) || d.guard.InStep() {
+		t.Fatalf("watching what is not served gives %v; in step: %t", err, d.guard.InStep())
 	}
 	c.Apply(t, clusterVersions)
-	served = core.Yes
-	wantTri(t, "it is served and not watched yet", core.Unknown, survey(), nil)
-	is(t, c, "it is watched", nil, func() error { return guard.Watch(cluster.Context(t)) })
-	c.Never(t, "it is known without the right to watch", 500e6, func(context.Context) error {
-		if got := survey(); got != core.Unknown {
+	d.served = core.Yes
+	wantTri(t, "it is served and not watched yet", core.Unknown, d.survey(), nil)
+	is(t, c, "it is watched", nil, func() error { return d.guard.Watch(cluster.Context(t)) })
+	is(t, c, "nothing is being upgraded", core.No, d.survey)
+	if d.count() > 0 {
+		t.Errorf("nothing has changed, and the engine was woken %d times", d.count())
+	}
+	upgradesOfAVersion(t, c, d)
+	upgradesAreUnseen(t, c)
+}
+
+// dial is a guard of upgrades, what it is told to be served, and how often it has woken the engine.
+type dial struct {
+	wakes
+
+	guard  *upgrade.Client
+	served core.Tri
+}
+
+// newDial makes a guard that acts as somebody, and to whom nothing was said of what is served.
+func newDial(t *testing.T, config *rest.Config) *dial {
+	t.Helper()
+	d := &dial{served: core.Unknown}
+	d.guard = upgrade.NewClient(upgrade.Config{
+		Informers: informers(t, config), Served: func() core.Tri { return d.served }, Wake: d.wake,
+	})
+	return d
+}
+
+func (d *dial) survey() core.Tri {
+	fleet := core.Fleet{Upgrading: core.Yes}
+	d.guard.Survey(nil, &fleet)
+	return fleet.Upgrading
+}
+
+func upgradesOfAVersion(t *testing.T, c *cluster.Cluster, d *dial) {
+	t.Helper()
+	v := version(t, c)
+	is(t, c, "a version that says nothing", core.No, d.survey)
+	say(t, c, v, "Progressing", "True")
+	is(t, c, "an upgrade", core.Yes, d.survey)
+	is(t, c, "the engine was woken", 1, d.count)
+	say(t, c, v, "Available", "True")
+	say(t, c, v, "Progressing", "False")
+	is(t, c, "its end", core.No, d.survey)
+	say(t, c, v, "Progressing", "True")
+	is(t, c, "another upgrade", core.Yes, d.survey)
+	d.served = core.No
+	wantTri(t, "the kind is gone", core.No, d.survey(), nil)
+	d.served = core.Yes
+	if err := c.Delete(cluster.Context(t), v); err != nil {
+		t.Fatalf("deleting a version: %v", err)
+	}
+	is(t, c, "the version is gone", core.No, d.survey)
+	is(t, c, "the engine was woken for each change, and for no other", 4, d.count)
+}
+
+// upgradesAreUnseen by whoever may not watch them.
+func upgradesAreUnseen(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	d := newDial(t, account(t, c, "stranger"))
+	d.served = core.Yes
+	is(t, c, "it is watched", nil, func() error { return d.guard.Watch(cluster.Context(t)) })
+	c.Never(t, "it is known without the right to watch", 500*time.Millisecond, func(context.Context) error {
+		if got := d.survey(); got != core.Unknown {
 			return fmt.Errorf("upgrading: %s", got)
 		}
 		return nil
 	})
-	c.Namespace(t, "openshift-etcd")
-	for _, u := range cluster.Kustomization(t, "config/openshift") {
-		if err := c.Create(cluster.Context(t), u); err != nil {
-			t.Fatalf("creating %s: %v", u.GetKind(), err)
-		}
-	}
-	is(t, c, "nothing is being upgraded", core.No, survey)
-	if woken.count() > 0 {
-		t.Errorf("nothing has changed, and the engine was woken %d times", woken.count())
-	}
-
-	v := version(t, c)
-	is(t, c, "a version that says nothing", core.No, survey)
-	say(t, c, v, "Progressing", "True")
-	is(t, c, "an upgrade", core.Yes, survey)
-	is(t, c, "the engine was woken", 1, woken.count)
-	say(t, c, v, "Available", "True")
-	say(t, c, v, "Progressing", "False")
-	is(t, c, "its end", core.No, survey)
-	say(t, c, v, "Progressing", "True")
-	is(t, c, "another upgrade", core.Yes, survey)
-	served = core.No
-	wantTri(t, "the kind is gone", core.No, survey(), nil)
-	served = core.Yes
-	if err := c.Delete(cluster.Context(t), v); err != nil {
-		t.Fatalf("deleting a version: %v", err)
-	}
-	is(t, c, "the version is gone", core.No, survey)
-	is(t, c, "the engine was woken for each change, and for no other", 4, woken.count)
 }
 
 func version(t *testing.T, c *cluster.Cluster) *unstructured.Unstructured {

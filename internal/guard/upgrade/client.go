@@ -41,9 +41,10 @@ type Client struct {
 // NewClient makes a client that watches nothing yet.
 func NewClient(c Config) *Client { return &Client{Config: c, progress: map[string]bool{}} }
 
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,verbs=list;watch
+
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be called again
-// then. Once it has succeeded, calling it again does nothing. The right to list and watch ClusterVersions is in
-// config/openshift, since other clusters have none.
+// then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
