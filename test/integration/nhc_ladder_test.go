@@ -243,7 +243,8 @@ func pauseHoldsOnlyWhatIsNew(p *pool) {
 	p.wantObjects("b reboot")
 }
 
-// editDuringRemediation: what was begun goes on as it was begun, and what follows is as the edit says (1.1, 7.1).
+// editDuringRemediation is refused. One that gets past the refusal all the same, since that rests on the status, loses nothing: what
+// was begun goes on as it was begun, and what follows is as the edit says (1.1, 7.1).
 func editDuringRemediation(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -251,8 +252,14 @@ func editDuringRemediation(p *pool) {
 	p.healthCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot"))
 	p.fails("a")
 	p.wantObjects("a reboot")
-	body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"namespace":null}`, remediators, reinstall+"Template", p.templateName("install"))
-	p.change(p.own(), `{"spec":{"remediationTemplate":`+body+`}}`)
+	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]")
+	edit := fmt.Sprintf(`{"spec":{"remediationTemplate":{"apiVersion":%q,"kind":%q,"name":%q,"namespace":null}}}`,
+		remediators, reinstall+"Template", p.templateName("install"))
+	p.isRefused("remediationTemplate can't be changed while", p.patch(p.own(), edit))
+	p.Eventually(p.t, "the edit gets past a status that is emptied", func(context.Context) error {
+		p.patchStatus(p.own(), map[string]any{"unhealthyNodes": nil})
+		return p.patch(p.own(), edit)
+	})
 	p.fails("b")
 	p.wantObjects("a reboot", "b install")
 	p.keepsObjects("a reboot", "b install")
@@ -263,7 +270,8 @@ func editDuringRemediation(p *pool) {
 	p.nothingIsLeft("b", "3/3")
 }
 
-// deletionDuringRemediation: nobody asks for the remediation any more, so it is withdrawn, and its lease given back (1.1, 2.8).
+// deletionDuringRemediation is refused, and can be forced. Then nobody asks for the remediation any more, so it is withdrawn, and its
+// lease given back (1.1, 2.8).
 func deletionDuringRemediation(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -272,6 +280,10 @@ func deletionDuringRemediation(p *pool) {
 	p.wantObjects("a reboot")
 	p.keep("a reboot")
 	p.wantLease("a", "NodeHealthCheck-"+p.namespace)
+	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]")
+	p.isRefused("can't be deleted while node check-gone-a is under remediation", p.Delete(cluster.Context(p.t), p.own()))
+	p.keepsObjects("a reboot")
+	p.annotateCheck(`{"fettle.io/force-delete":"true"}`)
 	p.removeCheck(p.namespace)
 	p.wantObjects("-a reboot")
 	p.letGo("-a reboot")

@@ -81,10 +81,16 @@ func (p *pool) removeNode(name string) {
 	}
 }
 
-// change applies a merge patch to an object.
+// patch applies a merge patch to an object.
+func (p *pool) patch(u *unstructured.Unstructured, patch string) error {
+	p.t.Helper()
+	return p.Patch(cluster.Context(p.t), u, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// change applies a merge patch that the API server takes.
 func (p *pool) change(u *unstructured.Unstructured, patch string) {
 	p.t.Helper()
-	if err := p.Patch(cluster.Context(p.t), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := p.patch(u, patch); err != nil {
 		p.t.Fatalf("patching %s %s with %s: %v", u.GetKind(), u.GetName(), patch, err)
 	}
 }
@@ -167,6 +173,14 @@ func (p *pool) own() *unstructured.Unstructured { return p.nodeCheck(p.namespace
 func (p *pool) annotateCheck(annotations string) {
 	p.t.Helper()
 	p.change(p.own(), `{"metadata":{"annotations":`+annotations+`}}`)
+}
+
+// isRefused fails the test unless a write was refused, and was told why.
+func (p *pool) isRefused(why string, err error) {
+	p.t.Helper()
+	if err == nil || !strings.Contains(err.Error(), why) {
+		p.t.Errorf("the answer does not say %q: %v", why, err)
+	}
 }
 
 func (p *pool) removeCheck(name string) {
