@@ -90,10 +90,14 @@ func nodeInTime(c *Criteria, t *Target, now time.Time) (finding, bool) {
 }
 
 // nodeExists: a node that was there and is gone makes its target unhealthy, once a live read has
-// confirmed it: a cache that lags must not condemn a machine which has just joined.
+// confirmed it: a cache that lags must not condemn a machine which has just joined. A node that is a target
+// itself is gone with that, and what has its name by now is another (I11).
 func nodeExists(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	switch t.Node.State {
 	case NodeGone:
+		if t.ID.Kind == nodeKind {
+			return finding{health: Gone, reason: NodeNotFound}, true
+		}
 		return finding{health: Unhealthy, reason: NodeNotFound}, true
 	case NodeUnseen:
 		return finding{health: Undetermined, reason: NodeUnconfirmed}, true

@@ -71,6 +71,9 @@ type Fleet struct {
 	Unseen []Reference
 }
 
+// nodeKind is the kind of the targets that are nodes themselves.
+const nodeKind = "Node"
+
 // Target is one thing that can be repaired: a machine with its node, a machine whose node never
 // came, or a node alone.
 type Target struct {

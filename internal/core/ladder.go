@@ -101,7 +101,8 @@ func (d *deliberation) close(repair, target int, outcome Outcome, text string) {
 }
 
 // carryOnOne: what has begun goes on to its own end, whatever the limits say now. What has not is asked
-// for again from the start, and dropped when nothing asks for it.
+// for again from the start, and dropped when nothing asks for it. What leaves, or has left as a live read
+// says, is waited for until the caches show it.
 func (d *deliberation) carryOnOne(repair, target int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
 	if t.Deleting {
@@ -115,7 +116,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 			text += "; what was asked of others is taken back where that is possible"
 		}
 		d.close(repair, target, Withdrawn, text)
-	case v.Health == Undetermined:
+	case v.Health == Undetermined, v.Health == Gone:
 	case v.Health == Unhealthy:
 		d.note(repair, time.Time{})
 		d.climb(&proposal{target: target, leader: lead, verdict: v, repair: repair})

@@ -448,3 +448,28 @@ func TestRelapses(t *testing.T) {
 		})
 	}
 }
+
+// TestI11NodeIsGoneWithItsName: a node that the API server does not have any more, or has under another UID,
+// is no node without which something has to be repaired. Whoever asked a remediator for it by its name would
+// have a namesake repaired that nobody has judged.
+func TestI11NodeIsGoneWithItsName(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	sick, gone := aNode("n", dead), aNode("n", nodeIs(core.NodeGone))
+	r := func(changes ...func(*core.Repair)) []core.Repair {
+		return []core.Repair{repair(sick, p, append(changes, started(ago(time.Hour)))...)}
+	}
+	for name, world := range map[string]core.Fleet{
+		"not under repair": with([]core.Target{gone}, nil),
+		"recorded":         with([]core.Target{gone}, r()),
+		"asked":            with([]core.Target{gone}, r(), asked(p, sick, rebooting)),
+		"given up":         with([]core.Target{gone}, r(gaveUp(noon)), asked(p, sick, rebooting)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			petitionCase{"it ends when the cache shows it too", world, nil, time.Time{}}.run(t, p)
+		})
+	}
+	v := core.Decide([]core.Policy{p}, fleet([]core.Target{gone}), noon).Verdicts[0]
+	if v.Health != core.Gone || v.Text() != "the node no longer exists" {
+		t.Errorf("the verdict is %s: %s", v.Health, v.Text())
+	}
+}

@@ -18,7 +18,7 @@ const (
 	Unhealthy
 	// Undetermined targets can't be judged, since a fact is missing; nothing is done to them.
 	Undetermined
-	// Gone targets are being deleted already.
+	// Gone targets are being deleted already, or are nodes that a live read did not find.
 	Gone
 )
 
@@ -113,6 +113,9 @@ func (v Verdict) Text() string {
 	case NodeStartupTimeout:
 		return v.startupText()
 	case NodeNotFound:
+		if v.Health == Gone {
+			return "the node no longer exists"
+		}
 		return "the node that the machine refers to no longer exists"
 	case NodeUnconfirmed:
 		return "the node that the machine refers to has not been seen, and its absence is not confirmed yet"
