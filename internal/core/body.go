@@ -4,27 +4,47 @@ package core
 // of all policies that select any of them one leads and all are asked, and one repair at a time is under
 // way.
 
+// survey looks once at all targets, of which there may be very many: for those of the control plane, and
+// for bodies.
+func (d *deliberation) survey() {
+	mixed := false
+	for i := range d.fleet.Targets {
+		t := &d.fleet.Targets[i]
+		mixed = mixed || t.ID.Kind != d.fleet.Targets[0].ID.Kind
+		if t.ControlPlane {
+			d.controlPlane = append(d.controlPlane, i)
+		}
+	}
+	if mixed {
+		d.bodies = bodies(d.fleet.Targets)
+	}
+}
+
 // embody gives each target the index of its body, which is that of one of its targets. It is nil when
 // each target is a body of its own, as where all are of one kind.
 func embody(targets []Target) []int {
 	if !mixed(targets) {
 		return nil
 	}
+	return bodies(targets)
+}
+
+func bodies(targets []Target) []int {
 	first := make(map[string]int, len(targets))
-	bodies := make([]int, len(targets))
+	of := make([]int, len(targets))
 	for i := range targets {
-		bodies[i] = i
+		of[i] = i
 		name := targets[i].Node.Name
 		if name == "" {
 			continue
 		}
-		if of, known := first[name]; known {
-			bodies[i] = of
+		if body, known := first[name]; known {
+			of[i] = body
 			continue
 		}
 		first[name] = i
 	}
-	return bodies
+	return of
 }
 
 func mixed(targets []Target) bool {

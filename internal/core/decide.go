@@ -21,7 +21,7 @@ const none = -1
 // order of its input changes nothing (I7, I8).
 func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
 	d := &deliberation{policies: policies, fleet: &fleet, now: now}
-	d.bodies = embody(fleet.Targets)
+	d.survey()
 	d.relateRequests()
 	d.judgeMembers()
 	d.readLedger()
@@ -64,7 +64,9 @@ type deliberation struct {
 	troubled   []int
 	judgements judgements
 	pools      map[string]*pool
-	// controlPlaneOut counts the members of the control plane that are under repair or leaving.
+	// controlPlane are the targets that belong to it, and controlPlaneOut counts their bodies that are under
+	// repair, in the hands of a remediator, or leaving.
+	controlPlane    []int
 	controlPlaneOut int
 	// later counts, by policy, the running repairs that have not begun and have not had their turn
 	// yet; laterControlPlane those of the control plane.
@@ -157,11 +159,11 @@ func (d *deliberation) relateRepairs() {
 // countControlPlane counts the bodies of the control plane that are out, or are about to be: under repair,
 // in the hands of a remediator, or leaving.
 func (d *deliberation) countControlPlane() {
-	counted := map[int]bool{}
-	for i := range d.fleet.Targets {
-		t := &d.fleet.Targets[i]
-		if t.ControlPlane && (t.Deleting || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0) && !counted[d.body(i)] {
-			counted[d.body(i)] = true
+	var counted []int
+	for _, i := range d.controlPlane {
+		out := d.fleet.Targets[i].Deleting || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0
+		if out && !slices.Contains(counted, d.body(i)) {
+			counted = append(counted, d.body(i))
 			d.controlPlaneOut++
 		}
 	}
