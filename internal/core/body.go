@@ -64,6 +64,21 @@ func (d *deliberation) body(target int) int {
 	return d.bodies[target]
 }
 
+// sharesBody tells whether any of those asked about has its body in common with another target.
+func sharesBody(targets []Target, asked []bool) bool {
+	bodies := embody(targets)
+	members := make([]int, len(bodies))
+	for _, b := range bodies {
+		members[b]++
+	}
+	for i, b := range bodies {
+		if asked[i] && members[b] > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // SiblingOf is the target of another kind with the same node, the zero ID when there is none.
 func SiblingOf(fleet *Fleet, target int) ID {
 	t := &fleet.Targets[target]

@@ -13,7 +13,7 @@ import "slices"
 // one after that. The ledger's own order says which is the later, so that both leaders agree.
 
 // Contested tells whether another leader might start repairs that leave no room for these targets'.
-// It might not where nothing limits their number.
+// It might not where nothing limits their number, and each has a node of its own.
 func Contested(policies []Policy, fleet *Fleet, d Decision, targets []int) bool {
 	asked := make([]bool, len(fleet.Targets))
 	for _, t := range targets {
@@ -21,6 +21,9 @@ func Contested(policies []Policy, fleet *Fleet, d Decision, targets []int) bool 
 			return true
 		}
 		asked[t] = true
+	}
+	if sharesBody(fleet.Targets, asked) {
+		return true
 	}
 	for i := range d.Verdicts {
 		p := &policies[d.Verdicts[i].Policy]

@@ -9,6 +9,24 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
+// TestI2ContestedBodies: another leader may have recorded a repair of the other target with the same node, under
+// another name, so that what else is recorded is looked at also where nothing limits the number of repairs.
+func TestI2ContestedBodies(t *testing.T) {
+	node, m := aNode("n", dead), machine("m", dead, func(t *core.Target) { t.Node.Name = "n" })
+	nodes, machines := check("nodes", []int{0}, classic), policy("machines", []int{1}, unlimited)
+	policies := []core.Policy{nodes, machines}
+	f := fleet([]core.Target{node, m})
+	for target := range 2 {
+		if !core.Contested(policies, &f, core.Decide(policies, f, noon), []int{target}) {
+			t.Errorf("%s has another target on its node, and is not contested", f.Targets[target].ID)
+		}
+	}
+	alone := fleet([]core.Target{node, machine("m", dead)})
+	if core.Contested(policies, &alone, core.Decide(policies, alone, noon), all(2)) {
+		t.Error("a node and another's machine are contested")
+	}
+}
+
 // TestI3FencedLimits: of what two leaders have recorded, as much begins as the limits allow, and
 // both of them say which.
 func TestI3FencedLimits(t *testing.T) {
