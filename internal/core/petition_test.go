@@ -62,9 +62,10 @@ func asked(p core.Policy, t core.Target, template core.Reference, changes ...fun
 func says(succeeded core.Tri) func(*core.Request) {
 	return func(q *core.Request) { q.Succeeded = succeeded }
 }
-func leaving(q *core.Request)   { q.Leaving = true }
-func replaces(q *core.Request)  { q.Replaces = true }
-func anonymous(q *core.Request) { q.Policy = core.ID{} }
+func leaving(q *core.Request)                  { q.Leaving = true }
+func replaces(q *core.Request)                 { q.Replaces = true }
+func anonymous(q *core.Request)                { q.Policy = core.ID{} }
+func askedAt(at time.Time) func(*core.Request) { return func(q *core.Request) { q.Created = at } }
 
 // gaveUp has the first step of a repair given up at an instant.
 func gaveUp(at time.Time) func(*core.Repair) {
@@ -164,16 +165,16 @@ func TestEscalation(t *testing.T) {
 		return []core.Repair{repair(sick, p, append(changes, started(at))...)}
 	}
 	for name, c := range map[string]petitionCase{
-		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), asked(p, sick, rebooting)), nil, noon.Add(time.Minute)},
-		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), asked(p, sick, rebooting)), []string{"give up on n: TimedOut"}, time.Time{}},
+		"in time":             {"it waits", with([]core.Target{sick}, r(ago(4*time.Minute)), asked(p, sick, rebooting, askedAt(ago(4*time.Minute)))), nil, noon.Add(time.Minute)},
+		"out of time":         {"at the deadline", with([]core.Target{sick}, r(ago(patience)), asked(p, sick, rebooting, askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"failed":              {"at once", with([]core.Target{sick}, r(ago(time.Minute)), asked(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), asked(p, sick, rebooting, says(core.Yes))), []string{"give up on n: TimedOut"}, time.Time{}},
+		"succeeded, not well": {"its word is not enough", with([]core.Target{sick}, r(ago(patience)), asked(p, sick, rebooting, says(core.Yes), askedAt(ago(patience)))), []string{"give up on n: TimedOut"}, time.Time{}},
 		"given up":            {"the next is asked", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(noon)), asked(p, sick, rebooting)), []string{"step 1 for n"}, time.Time{}},
 		"the second, in time": {
 			"it has time of its own", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(time.Minute))), asked(p, sick, rebooting), second), nil, noon.Add(9 * time.Minute),
 		},
 		"the second out of time": {
-			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), asked(p, sick, rebooting), second), []string{"give up on n: TimedOut"}, time.Time{},
+			"it is told to stop as well", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience))), asked(p, sick, rebooting), asked(p, sick, reprovisioning, askedAt(ago(2*patience)))), []string{"give up on n: TimedOut"}, time.Time{},
 		},
 		"all given up": {
 			"nothing is left to do", with([]core.Target{sick}, r(ago(time.Hour), gaveUp(ago(2*patience)), gaveUp(noon)), asked(p, sick, rebooting), second),
@@ -471,5 +472,29 @@ func TestI11NodeIsGoneWithItsName(t *testing.T) {
 	v := core.Decide([]core.Policy{p}, fleet([]core.Target{gone}), noon).Verdicts[0]
 	if v.Health != core.Gone || v.Text() != "the node no longer exists" {
 		t.Errorf("the verdict is %s: %s", v.Health, v.Text())
+	}
+}
+
+// TestStepHasItsTime: a step that was held back, or whose request somebody has deleted, has its time from when the
+// remediator was asked, not from when it was due.
+func TestStepHasItsTime(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	sick := aNode("n", dead)
+	late := func(template core.Reference) core.Request { return asked(p, sick, template, askedAt(ago(time.Minute))) }
+	for name, c := range map[string]petitionCase{
+		"the first": {
+			"recorded an hour ago", with([]core.Target{sick}, []core.Repair{repair(sick, p, started(ago(time.Hour)))}, late(rebooting)),
+			nil, noon.Add(4 * time.Minute),
+		},
+		"the second": {
+			"due since an hour", with([]core.Target{sick}, []core.Repair{repair(sick, p, started(ago(2*time.Hour)), gaveUp(ago(time.Hour)))}, late(reprovisioning)),
+			nil, noon.Add(9 * time.Minute),
+		},
+		"one that is older than the repair": {
+			"a lost entry", with([]core.Target{sick}, []core.Repair{repair(sick, p)}, asked(p, sick, rebooting, askedAt(ago(time.Hour)))),
+			nil, noon.Add(4 * time.Minute),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
 }
