@@ -43,6 +43,9 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 	last := len(r.Rungs) == len(r.Ladder)-1
 	until := later(r.stepBegan(), q.Created).Add(step.Limit)
 	switch {
+	case q.ID.UID == "":
+		// Nobody can be told to stop before it has been seen.
+		d.hold(p.repair, p.target, p.leader)
 	case q.Succeeded == No && (step.Limit > 0 || !last):
 		d.advance(p, request, Failed, "the remediator says that it failed")
 	case step.Limit > 0 && !d.now.Before(until):

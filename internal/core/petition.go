@@ -50,7 +50,8 @@ func (d *deliberation) petitioned(policy, target int) bool {
 	})
 }
 
-// relatePetitions finds the requests of each running repair: those of its steps, by its policy.
+// relatePetitions finds the requests of each running repair: those of its steps, by its policy. One that was made
+// and not seen is asked about again when it is not believed in any more.
 func (d *deliberation) relatePetitions() {
 	if len(d.fleet.Requests) == 0 {
 		return
@@ -65,6 +66,9 @@ func (d *deliberation) relatePetitions() {
 		q := &d.fleet.Requests[i]
 		if of := d.petitioner(q, byName[q.Target.Name]); of != none {
 			d.petitions[of] = append(d.petitions[of], i)
+			if q.ID.UID == "" {
+				d.wakeAt(q.Created.Add(unseenFor))
+			}
 		}
 	}
 	for _, requests := range d.petitions {

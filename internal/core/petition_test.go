@@ -498,3 +498,22 @@ func TestStepHasItsTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
 }
+
+// TestRequestsNotSeenYet: what was asked and no cache shows yet can't be told anything. It is looked for again when it
+// isn't believed in any more, since nothing else may tell that somebody has deleted it at once.
+func TestRequestsNotSeenYet(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	sick, well := aNode("n", dead), aNode("n")
+	unseen := func(q *core.Request) { q.ID, q.Created = core.ID{}, ago(10*time.Second) }
+	r := func(changes ...func(*core.Repair)) []core.Repair {
+		return []core.Repair{repair(sick, p, append(changes, started(ago(time.Hour)))...)}
+	}
+	failed := asked(p, sick, rebooting, says(core.No), unseen)
+	for name, c := range map[string]petitionCase{
+		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), asked(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"given up":   {"nobody could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
+		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), asked(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
+	}
+}
