@@ -80,8 +80,9 @@ func readUse(line []byte) (Use, bool) {
 	return Use{Right: right, Allowed: e.Annotations["authorization.k8s.io/decision"] == "allow"}, true
 }
 
-// Granted gives the rights that Fettle's service account has by the bindings which name it.
-func (c *Cluster) Granted(t testing.TB) []Right {
+// Granted gives the rights that Fettle's service account has by the bindings which name it: its own, and those that
+// a role has gathered from the roles of others.
+func (c *Cluster) Granted(t testing.TB) (own, gathered []Right) {
 	t.Helper()
 	var everywhere rbacv1.ClusterRoleBindingList
 	var inNamespaces rbacv1.RoleBindingList
@@ -90,27 +91,30 @@ func (c *Cluster) Granted(t testing.TB) []Right {
 			t.Fatalf("listing who has which role: %v", err)
 		}
 	}
-	var rights []Right
 	for i := range everywhere.Items {
-		if b := &everywhere.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) {
-			rights = append(rights, c.rightsOf(t, b.RoleRef, "")...)
+		b := &everywhere.Items[i]
+		if !slices.ContainsFunc(b.Subjects, isFettle) {
+			continue
+		}
+		if role := c.clusterRole(t, b.RoleRef); role.AggregationRule == nil {
+			own = append(own, rightsOf(role.Rules, "")...)
+		} else {
+			gathered = append(gathered, rightsOf(role.Rules, "")...)
 		}
 	}
 	for i := range inNamespaces.Items {
 		if b := &inNamespaces.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) {
-			rights = append(rights, c.rightsOf(t, b.RoleRef, b.Namespace)...)
+			own = append(own, rightsOf(c.rulesOf(t, b.RoleRef, b.Namespace), b.Namespace)...)
 		}
 	}
-	return rights
+	return own, gathered
 }
 
 func isFettle(s rbacv1.Subject) bool {
 	return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == accountNamespace && s.Name == accountName
 }
 
-func (c *Cluster) rightsOf(t testing.TB, ref rbacv1.RoleRef, namespace string) []Right {
-	t.Helper()
-	rules := c.rulesOf(t, ref, namespace)
+func rightsOf(rules []rbacv1.PolicyRule, namespace string) []Right {
 	var rights []Right
 	for _, rule := range rules {
 		rights = append(rights, Rights(rule, namespace)...)
@@ -121,17 +125,22 @@ func (c *Cluster) rightsOf(t testing.TB, ref rbacv1.RoleRef, namespace string) [
 func (c *Cluster) rulesOf(t testing.TB, ref rbacv1.RoleRef, namespace string) []rbacv1.PolicyRule {
 	t.Helper()
 	if ref.Kind == "ClusterRole" {
-		var role rbacv1.ClusterRole
-		if err := c.Get(Context(t), client.ObjectKey{Name: ref.Name}, &role); err != nil {
-			t.Fatalf("reading ClusterRole %s: %v", ref.Name, err)
-		}
-		return role.Rules
+		return c.clusterRole(t, ref).Rules
 	}
 	var role rbacv1.Role
 	if err := c.Get(Context(t), client.ObjectKey{Namespace: namespace, Name: ref.Name}, &role); err != nil {
 		t.Fatalf("reading Role %s: %v", ref.Name, err)
 	}
 	return role.Rules
+}
+
+func (c *Cluster) clusterRole(t testing.TB, ref rbacv1.RoleRef) *rbacv1.ClusterRole {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	if err := c.Get(Context(t), client.ObjectKey{Name: ref.Name}, role); err != nil {
+		t.Fatalf("reading ClusterRole %s: %v", ref.Name, err)
+	}
+	return role
 }
 
 // Rights takes a rule of a role apart.

@@ -9,31 +9,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
+// repairNamespace is one that nobody has made.
+const repairNamespace = "repairs-of-nodes"
+
 // TestRights: Fettle is granted what it uses and nothing else. It goes through a story in which it does
-// everything that it can do, and the audit log tells what of its role that took.
+// everything that it can do, and the audit log tells what of its role that took. What it gathers from the roles
+// of remediators is theirs to grant: of that nothing may be missing.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	// The kinds come later, while it runs.
 	c.ApplyDir(t, "config/rbac")
 	address := cluster.FreeAddress(t)
-	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1", "--metrics-bind-address="+address)
+	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1", "--repair-namespace="+repairNamespace, "--metrics-bind-address="+address)
 	c.InstallFettle(t)
+	remediatesNodes(t, c)
 	f := newFleet(t, c, "rights")
 	repairsAndPrunes(f)
 	remediatesForOthers(f)
@@ -43,25 +43,27 @@ func TestRights(t *testing.T) {
 	onlyRehearses(f)
 	tellsOfTheSameTwice(f)
 	givesMetrics(f, "https://"+address+"/metrics")
+	repairsTheControlPlane(t, c)
 	fettle.Stop(t)
-	recordsForANode(t, c)
 	onAnOlderServer(t, c)
 
-	granted, uses := c.Granted(t), c.Uses(t)
-	if len(granted) == 0 {
-		t.Fatal("no role is bound to Fettle's service account")
+	own, gathered := c.Granted(t)
+	uses := c.Uses(t)
+	if len(own) == 0 || len(gathered) == 0 {
+		t.Fatalf("roles bound to Fettle's service account grant %d rights, and %d that are gathered", len(own), len(gathered))
 	}
 	for _, u := range uses {
 		covers := func(r cluster.Right) bool { return r.Covers(u.Right) }
-		if !u.Allowed || !slices.ContainsFunc(granted, covers) {
-			t.Errorf("missing: Fettle did %+v, which config/rbac does not grant (allowed: %t)", u.Right, u.Allowed)
+		if !u.Allowed || !slices.ContainsFunc(slices.Concat(own, gathered), covers) {
+			t.Errorf("missing: Fettle did %+v, which config/ does not grant (allowed: %t)", u.Right, u.Allowed)
 		}
 	}
-	for _, r := range granted {
+	for _, r := range own {
 		if !slices.ContainsFunc(uses, func(u cluster.Use) bool { return r.Covers(u.Right) }) {
-			t.Errorf("idle: config/rbac grants %+v, and Fettle never needed it", r)
+			t.Errorf("idle: config/ grants %+v, and Fettle never needed it", r)
 		}
 	}
+	asksNoMoreOfRemediators(t, uses)
 }
 
 // repairsAndPrunes: two machines are replaced, and the record of the first goes.
@@ -72,27 +74,6 @@ func repairsAndPrunes(f *fleet) {
 	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
 	f.wantMachines()
 	f.wantRepairs("b Succeeded")
-}
-
-// recordsForANode: a repair of a target without a namespace goes to one that is made for it.
-func recordsForANode(t *testing.T, c *cluster.Cluster) {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", c.FettleKubeconfig(t))
-	if err != nil {
-		t.Fatalf("reading Fettle's kubeconfig: %v", err)
-	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatalf("making a scheme: %v", err)
-	}
-	writer, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatalf("making a client: %v", err)
-	}
-	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Writer: writer})
-	if _, created, err := l.Open(t.Context(), repairOfANode(time.Now())); err != nil || !created {
-		t.Errorf("recording as Fettle gives %t, %v", created, err)
-	}
 }
 
 // marks: a machine is marked for an outside remediator.

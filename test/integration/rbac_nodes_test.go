@@ -1,0 +1,174 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// remediatesNodes is the part of TestRights about nodes alone: what their health checks, leases and remediators take.
+func remediatesNodes(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	c.InstallRemediators(t)
+	for _, resource := range []string{"rebootremediations", "rebootremediationtemplates", "reprovisionremediations", "reprovisionremediationtemplates"} {
+		awaitRight(t, c, "watch", "sandbox.fettle.io", resource, "")
+	}
+	p := newPool(t, c, "nodes")
+	p.nodes("a", "b", "c")
+	p.template(rebooting, "reboot", false)
+	p.template(reinstall, "install", true)
+	escalates(p)
+	meetsWhatOthersLeft(p)
+}
+
+// awaitRight waits until Fettle has a right: roles that gather others are filled in after a while.
+func awaitRight(t *testing.T, c *cluster.Cluster, verb, group, resource, namespace string) {
+	t.Helper()
+	c.Eventually(t, "Fettle may "+verb+" "+resource, func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:fettle-system:fettle",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+		}}
+		err := c.Create(ctx, review)
+		if err == nil && !review.Status.Allowed {
+			err = errors.New("it may not")
+		}
+		return err
+	})
+}
+
+// escalates: a remediator fails and is told so, the next is asked, and a person's word ends it. The repair is recorded in a
+// namespace that is made for it.
+func escalates(p *pool) {
+	p.healthCheck(append([]string{"healthyDelay: -1s"}, p.steps("10m", rebooting, "reboot", reinstall, "install"))...)
+	p.fails("a")
+	p.wantObjects("a reboot")
+	p.say("a reboot", "Succeeded=False")
+	p.wantObjects("a reboot", "a install")
+	p.wantStopped("a reboot", true)
+	p.recovers("a")
+	p.wantHealthySince("a", true)
+	p.annotate(object("v1", "Node", "", p.nodeName("a")), v1alpha1.ConfirmedHealthyAnnotation, "")
+	p.wantObjects()
+	p.nothingIsLeft("a", "3/3")
+	p.Eventually(p.t, "the record is in a namespace of its own", func(ctx context.Context) error {
+		return p.Get(ctx, client.ObjectKey{Name: repairNamespace}, &corev1.Namespace{})
+	})
+}
+
+// meetsWhatOthersLeft: a lease that nobody holds any more is taken, and an object of the name that a remediation would have is
+// read before anything is made of it.
+func meetsWhatOthersLeft(p *pool) {
+	p.takeLease("b", "")
+	alien := object(remediators, rebooting, p.namespace, p.nodeName("b"))
+	p.create(alien)
+	p.fails("b")
+	p.Eventually(p.t, "what is there already is read", func(context.Context) error {
+		if cluster.Count(p.Requests(p.t), "get", "rebootremediations", p.namespace) == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if err := p.Delete(cluster.Context(p.t), alien); err != nil {
+		p.t.Fatalf("deleting what is nobody's: %v", err)
+	}
+	p.wantObjects("b reboot")
+	p.recovers("b")
+	p.annotate(object("v1", "Node", "", p.nodeName("b")), v1alpha1.ConfirmedHealthyAnnotation, "")
+	p.wantObjects()
+	p.nothingIsLeft("b", "3/3")
+}
+
+// repairsTheControlPlane: the guards of quorum are asked, at first as on any cluster, and then as on OpenShift.
+func repairsTheControlPlane(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	p := newPool(t, c, "masters")
+	for _, name := range []string{"a", "b", "c"} {
+		p.labelledNode(name, map[string]string{"node-role.kubernetes.io/control-plane": ""})
+	}
+	p.template(rebooting, "reboot", false)
+	p.healthCheck(p.single(rebooting, "reboot"))
+	repair := func(node string) {
+		p.fails(node)
+		p.wantObjects(node + " reboot")
+		p.recovers(node)
+		p.wantObjects()
+		p.nothingIsLeft(node, "3/3")
+	}
+	repair("a")
+
+	c.Namespace(t, "openshift-etcd")
+	for _, u := range cluster.Kustomization(t, "config/openshift") {
+		p.create(u)
+	}
+	none := intstr.FromInt32(0)
+	p.create(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-guard"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guard"}},
+		},
+	})
+	for group, resource := range map[string]string{"": "pods", "policy": "poddisruptionbudgets"} {
+		awaitRight(t, c, "list", group, resource, "openshift-etcd")
+	}
+	c.Apply(t, clusterVersions)
+	repair("b")
+}
+
+// clusterVersions defines as much of OpenShift's kind as is read.
+const clusterVersions = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterversions.config.openshift.io}
+spec:
+  group: config.openshift.io
+  scope: Cluster
+  names: {kind: ClusterVersion, plural: clusterversions, singular: clusterversion, listKind: ClusterVersionList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// asksNoMoreOfRemediators than docs/contract.md has them grant. What else their roles grant is meant for other health checkers.
+func asksNoMoreOfRemediators(t *testing.T, uses []cluster.Use) {
+	t.Helper()
+	used := map[string]map[string]bool{}
+	for _, u := range uses {
+		if u.Group != "sandbox.fettle.io" {
+			continue
+		}
+		of := "objects"
+		if strings.HasSuffix(u.Resource, "templates") {
+			of = "templates"
+		}
+		if used[of] == nil {
+			used[of] = map[string]bool{}
+		}
+		used[of][u.Verb] = true
+	}
+	have := map[string][]string{}
+	for of, verbs := range used {
+		have[of] = slices.Sorted(maps.Keys(verbs))
+	}
+	want := map[string][]string{"templates": {"list", "watch"}, "objects": {"create", "delete", "get", "list", "patch", "watch"}}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("the verbs on kinds of remediators (-documented +used):\n%s", diff)
+	}
+}
