@@ -47,6 +47,19 @@ func bodies(targets []Target) []int {
 	return of
 }
 
+// Bodies gives each target the index of its body, which is that of one of its targets.
+func Bodies(targets []Target) []int {
+	bodies := embody(targets)
+	if bodies != nil {
+		return bodies
+	}
+	bodies = make([]int, len(targets))
+	for i := range bodies {
+		bodies[i] = i
+	}
+	return bodies
+}
+
 func mixed(targets []Target) bool {
 	for i := range targets {
 		if targets[i].ID.Kind != targets[0].ID.Kind {

@@ -32,7 +32,7 @@ func (d *deliberation) leaves(request int) bool {
 
 // overdue tells whether a step that did not begin, since its remedy was refused, has had its time.
 func (r *Repair) overdue(step *Step, now time.Time) bool {
-	return step.Limit > 0 && r.Attempts > 0 && !now.Before(r.stepBegan().Add(step.Limit))
+	return step.Limit > 0 && r.Attempts > 0 && !now.Before(r.StepBegan().Add(step.Limit))
 }
 
 // await waits for a remediator, until it fails or its time is over. It has its time from when it was asked, which may
@@ -41,7 +41,7 @@ func (r *Repair) overdue(step *Step, now time.Time) bool {
 func (d *deliberation) await(p *proposal, step *Step, request int) {
 	r, q := &d.fleet.Repairs[p.repair], &d.fleet.Requests[request]
 	last := len(r.Rungs) == len(r.Ladder)-1
-	until := later(r.stepBegan(), q.Created).Add(step.Limit)
+	until := later(r.StepBegan(), q.Created).Add(step.Limit)
 	switch {
 	case q.ID.UID == "":
 		// Nobody can be told to stop before it has been seen.

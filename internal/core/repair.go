@@ -86,8 +86,8 @@ func (r *Repair) step() (*Step, bool) {
 	return nil, false
 }
 
-// stepBegan is when the step under way was due.
-func (r *Repair) stepBegan() time.Time {
+// StepBegan is when the step under way was due: when the one before it was given up, or the repair started.
+func (r *Repair) StepBegan() time.Time {
 	if n := len(r.Rungs); n > 0 {
 		return r.Rungs[n-1].Ended
 	}
