@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,14 +35,13 @@ type Config struct {
 type Client struct {
 	Config
 
-	mu sync.Mutex
-	// leases are by the name of their node.
-	leases map[string]record
+	mu     sync.Mutex
+	leases book
 	synced toolscache.InformerSynced
 }
 
 // NewClient makes a client that watches nothing yet.
-func NewClient(c Config) *Client { return &Client{Config: c, leases: map[string]record{}} }
+func NewClient(c Config) *Client { return &Client{Config: c, leases: book{}} }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=medik8s-leases,verbs=get;list;watch;create;update;delete
 
@@ -81,29 +79,28 @@ func (c *Client) InStep() bool {
 
 func (c *Client) put(obj any) {
 	l, ok := obj.(*unstructured.Unstructured)
-	if !ok || l.GetNamespace() != Namespace || !strings.HasPrefix(l.GetName(), prefix) {
+	if !ok {
 		return
 	}
-	fresh, node := read(l), strings.TrimPrefix(l.GetName(), prefix)
 	c.mu.Lock()
-	old, known := c.leases[node]
-	c.leases[node] = fresh
+	changed := c.leases.put(l)
 	c.mu.Unlock()
-	if !known || !old.same(&fresh) {
+	if changed {
 		c.Wake()
 	}
 }
 
 func (c *Client) drop(obj any) {
 	key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
-	node, ours := strings.CutPrefix(key, Namespace+"/"+prefix)
-	if err != nil || !ours {
+	if err != nil {
 		return
 	}
 	c.mu.Lock()
-	delete(c.leases, node)
+	ours := c.leases.drop(key)
 	c.mu.Unlock()
-	c.Wake()
+	if ours {
+		c.Wake()
+	}
 }
 
 // Survey says of each target who validly holds the lease of its node, as far as that was seen. While leases
@@ -112,15 +109,7 @@ func (c *Client) Survey(_ []core.Policy, fleet *core.Fleet) {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.leases) == 0 {
-		return
-	}
-	for i := range fleet.Targets {
-		t := &fleet.Targets[i]
-		if r, known := c.leases[strings.ToLower(t.Node.Name)]; known && r.validAt(now) {
-			t.Lease = core.Lease{Holder: r.holder, Until: r.until()}
-		}
-	}
+	c.leases.survey(fleet, now)
 }
 
 // looks bounds how often a lease is read anew because it has changed between read and write.

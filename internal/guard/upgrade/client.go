@@ -16,7 +16,8 @@ import (
 // Kinds are the resources without which nothing is known of upgrades, by the name of their definitions.
 var Kinds = []string{"clusterversions.config.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-var versionKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"} //nolint:gochecknoglobals // a constant
+// VersionKind is the kind by which OpenShift tells of upgrades.
+var VersionKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"} //nolint:gochecknoglobals // a constant
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
@@ -52,7 +53,7 @@ func (c *Client) Watch(ctx context.Context) error {
 		return nil
 	}
 	kind := &unstructured.Unstructured{}
-	kind.SetGroupVersionKind(versionKind)
+	kind.SetGroupVersionKind(VersionKind)
 	informer, err := c.Informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching cluster versions: %w", err)
@@ -81,7 +82,7 @@ func (c *Client) put(obj any) {
 	if !ok {
 		return
 	}
-	fresh := progressing(version)
+	fresh := Progressing(version)
 	c.mu.Lock()
 	old := c.progress[version.GetName()]
 	c.progress[version.GetName()] = fresh

@@ -14,9 +14,9 @@ type status struct {
 	} `json:"conditions"`
 }
 
-// progressing tells whether a ClusterVersion is on its way to another version. One whose conditions can't be
+// Progressing tells whether a ClusterVersion is on its way to another version. One whose conditions can't be
 // read is taken to be, since what waits for an upgrade had better wait for nothing than not wait.
-func progressing(version *unstructured.Unstructured) bool {
+func Progressing(version *unstructured.Unstructured) bool {
 	s, problems := legible.Part[status](version.Object, "status")
 	if len(problems) > 0 {
 		return true

@@ -26,7 +26,7 @@ func TestProgressing(t *testing.T) {
 			if err := utilyaml.Unmarshal([]byte(tc.yaml), &u.Object); err != nil {
 				t.Fatalf("reading a ClusterVersion: %v", err)
 			}
-			if got := progressing(u); got != tc.want {
+			if got := Progressing(u); got != tc.want {
 				t.Errorf("progressing: %t, want %t. %s", got, tc.want, tc.reason)
 			}
 		})

@@ -26,6 +26,8 @@ const (
 	failing
 	// inStep: its objects are as the cluster has them.
 	inStep
+	// hidden: who asks may not see its objects, or could not read them; why says that.
+	hidden
 )
 
 // standing is what is known of a kind. Why explains states that don't explain themselves.
@@ -54,7 +56,7 @@ func (s *setting) problem(step *core.Step) (text string, missing bool) {
 	case inStep:
 	case unserved:
 		return fmt.Sprintf("there is no template %s, since the cluster does not serve %s; install the remediator that defines it, or name another template", t, kindText(t)), true
-	case unread, forbidden, failing:
+	case unread, forbidden, failing, hidden:
 		return fmt.Sprintf("template %s can't be read: %s", t, standing.text(kindText(t))), false
 	}
 	switch {
@@ -80,7 +82,7 @@ func (s *setting) requestProblem(step *core.Step) string {
 	case inStep:
 	case unserved:
 		return fmt.Sprintf("what template %s is for can't be asked, since the cluster does not serve %s; install the remediator that defines it", t, kindText(made))
-	case unread, forbidden, failing:
+	case unread, forbidden, failing, hidden:
 		return fmt.Sprintf("what was made from template %s can't be read: %s", t, standing.text(kindText(made)))
 	}
 	switch {
@@ -114,6 +116,8 @@ func (s *standing) text(kind string) string {
 		return fmt.Sprintf("Fettle may not list and watch %s; give the ClusterRole of its remediator the label %s=true", kind, aggregationLabel)
 	case failing:
 		return s.why + "; it is tried again"
+	case hidden:
+		return s.why
 	case unread, unserved, inStep:
 	}
 	return kind + " is being read"

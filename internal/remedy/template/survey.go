@@ -14,6 +14,28 @@ func (c *Client) Survey(policies []core.Policy, fleet *core.Fleet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pass++
+	census{need: c.need, known: c.known}.survey(policies, fleet)
+}
+
+// known gives the kinds that are kept, in the order in which they came.
+func (c *Client) known() []*kind {
+	var known []*kind
+	for _, gvk := range c.order {
+		if k := c.kinds[gvk]; k != nil {
+			known = append(known, k)
+		}
+	}
+	return known
+}
+
+// census goes through what is known of kinds. Whoever takes it holds the kinds still meanwhile.
+type census struct {
+	// need gives a kind that a ladder needs, and known all that there are.
+	need  func(schema.GroupVersionKind) *kind
+	known func() []*kind
+}
+
+func (c census) survey(policies []core.Policy, fleet *core.Fleet) {
 	for i := range policies {
 		p := &policies[i]
 		p.Ladder = c.surveyLadder(p.Ladder, p.ID.Namespace)
@@ -29,10 +51,10 @@ func (c *Client) Survey(policies []core.Policy, fleet *core.Fleet) {
 }
 
 // surveyRequests adds all requests of the kinds that are in step, whoever they are about.
-func (c *Client) surveyRequests(policies []core.Policy, fleet *core.Fleet) {
+func (c census) surveyRequests(policies []core.Policy, fleet *core.Fleet) {
 	from := len(fleet.Requests)
-	for _, gvk := range c.order {
-		if k := c.kinds[gvk]; k != nil && k.shelf != nil {
+	for _, k := range c.known() {
+		if k.shelf != nil {
 			fleet.Requests = k.shelf.appendRequests(fleet.Requests)
 		}
 	}
@@ -41,7 +63,7 @@ func (c *Client) surveyRequests(policies []core.Policy, fleet *core.Fleet) {
 
 // surveyLadder gives a ladder with what is to be said of its steps. The ladder itself stays as it is, and is what is
 // given when there is nothing to say.
-func (c *Client) surveyLadder(ladder []core.Step, home string) []core.Step {
+func (c census) surveyLadder(ladder []core.Step, home string) []core.Step {
 	surveyed := ladder
 	for i := range ladder {
 		if !ours(ladder[i].Remedy) {
@@ -59,7 +81,7 @@ func (c *Client) surveyLadder(ladder []core.Step, home string) []core.Step {
 	return surveyed
 }
 
-func (c *Client) surveyStep(ladder []core.Step, at int, home string) core.Step {
+func (c census) surveyStep(ladder []core.Step, at int, home string) core.Step {
 	step := ladder[at]
 	templates, requests := c.kindsFor(step.Template)
 	if templates == nil {
@@ -81,7 +103,7 @@ func (c *Client) surveyStep(ladder []core.Step, at int, home string) core.Step {
 }
 
 // appendUnseen adds the kinds whose requests can't be seen now. Where a kind is not served, there are none.
-func (c *Client) appendUnseen(unseen []core.Reference, ladder []core.Step) []core.Reference {
+func (c census) appendUnseen(unseen []core.Reference, ladder []core.Step) []core.Reference {
 	for i := range ladder {
 		t := ladder[i].Template
 		if !ours(ladder[i].Remedy) {
@@ -98,9 +120,8 @@ func (c *Client) appendUnseen(unseen []core.Reference, ladder []core.Step) []cor
 	return unseen
 }
 
-// kindsFor gives the kind of a template and that of what is made from it, and has them watched. They are nil for what
-// can't be a template.
-func (c *Client) kindsFor(t core.Reference) (templates, requests *kind) {
+// kindsFor gives the kind of a template and that of what is made from it. They are nil for what can't be a template.
+func (c census) kindsFor(t core.Reference) (templates, requests *kind) {
 	template, request, ok := kindsOf(t)
 	if !ok {
 		return nil, nil
@@ -108,6 +129,7 @@ func (c *Client) kindsFor(t core.Reference) (templates, requests *kind) {
 	return c.need(template), c.need(request)
 }
 
+// need gives a kind, and has it watched.
 func (c *Client) need(gvk schema.GroupVersionKind) *kind {
 	k := c.kinds[gvk]
 	if k == nil {

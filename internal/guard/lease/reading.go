@@ -1,0 +1,61 @@
+package lease
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// book has the leases that were seen, by the name of their node in small letters.
+type book map[string]record
+
+// put takes in an object, and tells whether it is the lease of a node and can change a decision.
+func (b book) put(l *unstructured.Unstructured) bool {
+	node, ours := strings.CutPrefix(l.GetName(), prefix)
+	if l.GetNamespace() != Namespace || !ours {
+		return false
+	}
+	fresh := read(l)
+	old, known := b[node]
+	b[node] = fresh
+	return !known || !old.same(&fresh)
+}
+
+// drop forgets a lease by namespace/name, and tells whether that was the lease of a node.
+func (b book) drop(key string) bool {
+	node, ours := strings.CutPrefix(key, Namespace+"/"+prefix)
+	delete(b, node)
+	return ours
+}
+
+// survey says of each target who validly holds the lease of its node, as far as that was seen.
+func (b book) survey(fleet *core.Fleet, now time.Time) {
+	if len(b) == 0 {
+		return
+	}
+	for i := range fleet.Targets {
+		t := &fleet.Targets[i]
+		if r, known := b[strings.ToLower(t.Node.Name)]; known && r.validAt(now) {
+			t.Lease = core.Lease{Holder: r.holder, Until: r.until()}
+		}
+	}
+}
+
+// Reading is what somebody has just read of leases from the API server, who means to write nothing. Its rules are
+// those of the controller. It is not safe for concurrent use.
+type Reading struct{ book book }
+
+// NewReading makes a reading of nothing.
+func NewReading() *Reading { return &Reading{book{}} }
+
+// Put takes in a Lease, and tells whether that can change a decision.
+func (r *Reading) Put(l *unstructured.Unstructured) bool { return r.book.put(l) }
+
+// Drop forgets a Lease by namespace/name.
+func (r *Reading) Drop(key string) { r.book.drop(key) }
+
+// Survey says of each target who validly holds the lease of its node at an instant.
+func (r *Reading) Survey(fleet *core.Fleet, now time.Time) { r.book.survey(fleet, now) }

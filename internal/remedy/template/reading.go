@@ -1,0 +1,123 @@
+package template
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Reading is what somebody has just read of templates and requests from the API server, who means to ask the core about
+// it and to write nothing. Its rules are those of the controller. It is not safe for concurrent use.
+//
+//	reading := template.NewReading()
+//	for _, kind := range reading.Needs(policies, repairs) {
+//		reading.Begin(kind, true) // or Unserved, or Hide
+//		reading.Put(kind, object) // each
+//	}
+//	reading.Survey(policies, &fleet)
+type Reading struct {
+	kinds map[schema.GroupVersionKind]*kind
+}
+
+// NewReading makes a reading of nothing.
+func NewReading() *Reading { return &Reading{kinds: map[schema.GroupVersionKind]*kind{}} }
+
+// Needs gives the kinds that ladders of policies and of running repairs need and of which nothing is known yet, in the
+// order of their names.
+func (r *Reading) Needs(policies []core.Policy, repairs []core.Repair) []schema.GroupVersionKind {
+	needs := map[schema.GroupVersionKind]bool{}
+	collect := func(ladder []core.Step) {
+		for i := range ladder {
+			template, request, ok := kindsOf(ladder[i].Template)
+			if !ok || !ours(ladder[i].Remedy) {
+				continue
+			}
+			for _, gvk := range [...]schema.GroupVersionKind{template, request} {
+				if r.kinds[gvk] == nil {
+					needs[gvk] = true
+				}
+			}
+		}
+	}
+	for i := range policies {
+		collect(policies[i].Ladder)
+	}
+	for i := range repairs {
+		if repairs[i].Running() {
+			collect(repairs[i].Ladder)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(needs), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// Begin notes that a kind is served, with or without a namespace for each of its objects, and that those follow.
+func (r *Reading) Begin(gvk schema.GroupVersionKind, namespaced bool) {
+	scope := core.No
+	if namespaced {
+		scope = core.Yes
+	}
+	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: inStep, namespaced: scope}, shelf: newShelf(func() {})}
+}
+
+// Unserved notes that the cluster does not know a kind.
+func (r *Reading) Unserved(gvk schema.GroupVersionKind) {
+	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: unserved}}
+}
+
+// Hide notes that the objects of a kind can't be read, and why, such as "you may not list them".
+func (r *Reading) Hide(gvk schema.GroupVersionKind, why string) {
+	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: hidden, why: why}}
+}
+
+// Put takes in an object of a kind that has begun, and tells whether that can change a decision.
+func (r *Reading) Put(gvk schema.GroupVersionKind, u *unstructured.Unstructured) bool {
+	k := r.kinds[gvk]
+	return k != nil && k.shelf != nil && k.shelf.put(u)
+}
+
+// Drop forgets an object.
+func (r *Reading) Drop(gvk schema.GroupVersionKind, name types.NamespacedName) {
+	if k := r.kinds[gvk]; k != nil && k.shelf != nil {
+		k.shelf.drop(name)
+	}
+}
+
+// Hidden tells why it is not known whether a step can be taken, or how it stands with what was asked in it. It is
+// false when both are known.
+func (r *Reading) Hidden(step core.Step) (why string, is bool) {
+	template, request, ok := kindsOf(step.Template)
+	if !ok || !ours(step.Remedy) {
+		return "", false
+	}
+	for _, gvk := range [...]schema.GroupVersionKind{template, request} {
+		if k := r.kinds[gvk]; k != nil && k.state == hidden {
+			return k.why, true
+		}
+	}
+	return "", false
+}
+
+// Survey says of each step whether it can be taken, and gives what remediators have been asked for, as [Client.Survey]
+// does. What was not read is not known.
+func (r *Reading) Survey(policies []core.Policy, fleet *core.Fleet) {
+	census{need: r.need, known: r.known}.survey(policies, fleet)
+}
+
+func (r *Reading) need(gvk schema.GroupVersionKind) *kind {
+	if k := r.kinds[gvk]; k != nil {
+		return k
+	}
+	return &kind{gvk: gvk}
+}
+
+func (r *Reading) known() []*kind {
+	known := slices.Collect(maps.Values(r.kinds))
+	slices.SortFunc(known, func(a, b *kind) int { return strings.Compare(a.gvk.String(), b.gvk.String()) })
+	return known
+}
