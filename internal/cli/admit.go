@@ -44,6 +44,8 @@ func admission(err error, namespace string) (verdict, message string) {
 		return accepted, ""
 	case apierrors.IsForbidden(err) && lacksPermission(err):
 		return notAsked, fmt.Sprintf("you may not patch it (%v), and a dry run needs the permission to write", err)
+	case apierrors.IsNotFound(err) && namespace == "":
+		return notAsked, fmt.Sprintf("the cluster does not serve this kind (%v)", err)
 	case apierrors.IsNotFound(err):
 		return notAsked, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%v)", namespace, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):

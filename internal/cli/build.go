@@ -60,20 +60,36 @@ func controllerOf(lease *coordinationv1.Lease, unknown, namespace string, at tim
 func (w *world) healthCheck(i int) HealthCheck {
 	p, t := &w.policies[i], w.decision.Tallies[i]
 	h := HealthCheck{
-		Reference: reference(p.ID), TargetKind: "Machine",
+		Reference: reference(p.ID), TargetKind: w.kindOf[i],
 		Total: t.Total, Healthy: t.Healthy, MostUnhealthy: t.MostUnhealthy,
 		Repairs: "Allowed", DryRun: p.DryRun, InFlight: w.inFlight(i), Next: w.nextOfPolicy(i),
-	}
-	if len(p.Members) > 0 {
-		h.TargetKind = w.fleet.Targets[p.Members[0]].ID.Kind
+		Phase: w.dialectOf[i].Phase(w.reports[i]),
 	}
 	if t.MostInFlight != math.MaxInt {
 		h.MostInFlight = &t.MostInFlight
 	}
-	if r, stopped := core.Stopped(p, t); stopped {
+	if r, stopped := w.stopped(i); stopped {
 		h.Repairs, h.Reason, h.Message, h.Until = "Stopped", r.Gate.String(), r.Text(), instant(r.Until)
 	}
 	return h
+}
+
+// stopped gives the gate that holds back every repair that a policy would lead.
+func (w *world) stopped(policy int) (core.Refusal, bool) {
+	p := &w.policies[policy]
+	r, stopped := core.Stopped(p, w.decision.Tallies[policy])
+	if stopped && r.Gate != core.StormCooldown {
+		return r, true
+	}
+	if p.WaitsForUpgrades && w.fleet.Upgrading == core.Yes {
+		return core.Refusal{Gate: core.ClusterUpgrading, Detail: core.Yes.String()}, true
+	}
+	for _, step := range p.Ladder {
+		if _, hidden := w.unread.requests(step); step.Problem != "" && !hidden {
+			return core.Refusal{Gate: core.TemplateUnusable, Detail: step.Problem}, true
+		}
+	}
+	return r, stopped
 }
 
 // inFlight counts the members of a policy that are under repair already: the tally also counts those
@@ -81,7 +97,7 @@ func (w *world) healthCheck(i int) HealthCheck {
 func (w *world) inFlight(policy int) int {
 	n := w.decision.Tallies[policy].InFlight
 	for _, s := range w.decision.Starts {
-		if _, selected := w.verdictOf(policy, s.Target); selected {
+		if w.judges(policy, s.Target) {
 			n--
 		}
 	}
@@ -91,6 +107,11 @@ func (w *world) inFlight(policy int) int {
 		}
 	}
 	return n
+}
+
+// judges tells whether a policy selects anything of a target's body.
+func (w *world) judges(policy, target int) bool {
+	return slices.ContainsFunc(w.bodyVerdicts[w.bodies[target]], func(v core.Verdict) bool { return v.Policy == policy })
 }
 
 func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
@@ -111,24 +132,44 @@ func (w *world) target(i int) Target {
 	if v, judged := w.worst(i); judged {
 		out.Health, out.Reason, out.Since, out.Until = v.Health.String(), v.Reason.String(), instant(v.Since), instant(v.Until)
 	}
-	if r, runs := w.running[i]; runs {
+	if r, runs := w.repairOf(i); runs {
 		out.Repair = w.fleet.Repairs[r].Name
 	}
 	lead, leads := w.lead(i)
+	out.Lead = w.leadOf(i)
 	for _, v := range w.verdictsOf[i] {
 		out.Verdicts = append(out.Verdicts, Verdict{
-			HealthCheck: nameOf(w.policies[v.Policy].ID), Health: v.Health.String(), Reason: v.Reason.String(),
+			HealthCheck: nameOf(w.policies[v.Policy].ID), HealthCheckKind: w.policies[v.Policy].ID.Kind,
+			Health: v.Health.String(), Reason: v.Reason.String(),
 			Message: verdictText(v), Since: instant(v.Since), Until: instant(v.Until),
-			Leads: leads && lead.Policy == v.Policy, DryRun: w.policies[v.Policy].DryRun,
+			Leads: leads && lead.Policy == v.Policy && lead.Target == i, DryRun: w.policies[v.Policy].DryRun,
 		})
 	}
 	for _, r := range w.refusalsOf[i] {
-		out.HeldBy = append(out.HeldBy, Refusal{
-			Gate: r.Gate.String(), HealthCheck: nameOf(w.policies[r.Policy].ID), Message: r.Text(),
-			Until: instant(r.Until), DryRun: r.Rehearsed,
-		})
+		held := Refusal{
+			Gate: r.Gate.String(), HealthCheck: nameOf(w.policies[r.Policy].ID), HealthCheckKind: w.policies[r.Policy].ID.Kind,
+			Message: r.Text(), Until: instant(r.Until), DryRun: r.Rehearsed,
+		}
+		if why, hidden := w.hidden(r); hidden {
+			held.Message, held.Unknown = why, true
+		}
+		out.HeldBy = append(out.HeldBy, held)
 	}
 	return out
+}
+
+// leadOf says who leads what happens to a target's body, nil for nobody.
+func (w *world) leadOf(target int) *Lead {
+	v, leads := w.lead(target)
+	if !leads {
+		return nil
+	}
+	l := &Lead{HealthCheck: reference(w.policies[v.Policy].ID)}
+	if v.Target != target {
+		of := reference(w.fleet.Targets[v.Target].ID)
+		l.Of = &of
+	}
+	return l
 }
 
 // verdictText says of a target that is leaving whether it was well.
@@ -142,56 +183,43 @@ func verdictText(v core.Verdict) string {
 	return v.Text()
 }
 
-func repairOf(r *v1alpha1.Repair) Repair {
+// repair tells of a repair, by its index in the fleet.
+func (w *world) repair(i int) Repair {
+	r := &w.accounts[i]
 	out := Repair{
-		Namespace: r.Namespace, Name: r.Name, Node: r.Spec.Target.Node, HealthCheck: r.Spec.Policy.Name,
-		Target: referenceOf(r.Spec.Target.ObjectReference), Remedies: []string{},
-		Reason: r.Spec.Reason, Message: r.Spec.Message, Progress: r.Status.Message, Phase: string(r.Status.Phase),
-		Started: instant(r.Spec.StartedAt.Time), Retry: int(r.Spec.Retry),
-		Attempts: int(r.Status.Attempts), LastError: r.Status.LastError,
+		Namespace: r.Namespace, Name: r.Name, Node: r.Node, HealthCheck: r.Policy.Name, HealthCheckKind: r.Policy.Kind,
+		Target: reference(r.Target), Owner: ownerOf(r.Owner), Remedies: []string{}, Steps: w.stepsOf(i),
+		Reason: r.Reason, Message: r.Message, Progress: r.Progress, Phase: cmp.Or(r.Phase, string(v1alpha1.RepairRunning)),
+		UnhealthySince: instant(r.UnhealthySince), Started: instant(r.Started), Finished: instant(r.Ended), Retry: r.Retry,
+		Attempts: r.Attempts, LastAttempt: instant(r.LastAttempt), LastError: r.LastError, Problem: r.Problem,
 	}
-	if out.Phase == "" {
-		out.Phase = string(v1alpha1.RepairRunning)
-	}
-	if r.Spec.Owner != nil {
-		owner := referenceOf(*r.Spec.Owner)
-		out.Owner = &owner
-	}
-	for _, step := range r.Spec.Ladder {
+	for _, step := range r.Ladder {
 		out.Remedies = append(out.Remedies, step.Remedy)
-	}
-	if r.Spec.UnhealthySince != nil {
-		out.UnhealthySince = instant(r.Spec.UnhealthySince.Time)
-	}
-	if r.Status.LastAttempt != nil {
-		out.LastAttempt = instant(r.Status.LastAttempt.Time)
-	}
-	if r.Status.FinishedAt != nil {
-		out.Finished = instant(r.Status.FinishedAt.Time)
 	}
 	return out
 }
 
-func referenceOf(r v1alpha1.ObjectReference) Reference {
-	return Reference{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
-}
-
-// buildStatus answers fettle status.
-func buildStatus(w *world, h Header) Status {
+// buildStatus answers fettle status of a namespace, "" for all. What has no namespace is part of it.
+func buildStatus(w *world, namespace string, h Header) Status {
 	h.Kind = kindStatus
+	within := func(id core.ID) bool { return namespace == "" || id.Namespace == "" || id.Namespace == namespace }
 	s := Status{Header: h, HealthChecks: []HealthCheck{}, NotHealthy: []Target{}, Repairs: []Repair{}}
 	for i := range w.policies {
-		s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))
+		if within(w.policies[i].ID) {
+			s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))
+		}
 	}
 	slices.SortStableFunc(s.HealthChecks, func(a, b HealthCheck) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
 	for _, i := range w.notHealthy() {
-		s.NotHealthy = append(s.NotHealthy, w.target(i))
+		if within(w.fleet.Targets[i].ID) {
+			s.NotHealthy = append(s.NotHealthy, w.target(i))
+		}
 	}
 	for i := range w.fleet.Repairs {
-		if w.fleet.Repairs[i].Running() {
-			s.Repairs = append(s.Repairs, repairOf(w.repairs[i]))
+		if r := &w.fleet.Repairs[i]; r.Running() && within(r.Target) {
+			s.Repairs = append(s.Repairs, w.repair(i))
 		}
 	}
 	slices.SortStableFunc(s.Repairs, func(a, b Repair) int {
@@ -210,7 +238,7 @@ func (w *world) notHealthy() []int {
 	var found []int
 	for i := range w.fleet.Targets {
 		v, judged := w.worst(i)
-		_, repaired := w.running[i]
+		_, repaired := w.repairOf(i)
 		if !judged || (v.Health == core.Healthy && !repaired && !w.doubted(i)) {
 			continue
 		}

@@ -134,6 +134,7 @@ func (s *session) review(d *draft) {
 		if !known {
 			continue
 		}
+		d.dialect = dialect
 		for _, r := range remarks {
 			d.note(r)
 		}
@@ -169,21 +170,8 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) error {
 		return offlineHint(err)
 	}
 	ctx := cmd.Context()
-	namespaces := map[string]bool{}
-	for i := range drafts {
-		if d := &drafts[i]; d.sound() {
-			if d.Namespace == "" {
-				d.Namespace = s.namespace
-				d.object.SetNamespace(s.namespace)
-			}
-			namespaces[d.Namespace] = true
-		}
-	}
-	in := ""
-	if len(namespaces) == 1 {
-		in = slices.Collect(maps.Keys(namespaces))[0]
-	}
-	v, err := read(ctx, s.cluster, s.Dialects, in)
+	where := scope{s.settle(drafts), s.connection.controller}
+	v, err := read(ctx, s.cluster, s.Dialects, where)
 	if err != nil {
 		return offlineHint(err)
 	}
@@ -196,8 +184,35 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) error {
 			judged = append(judged, d)
 		}
 	}
-	v.effects(judged)
+	v.readAround(ctx, s.cluster)
+	s.world(ctx, v).effects(judged)
 	return nil
+}
+
+// settle gives drafts the namespace that they would be applied to, if their kind has one, and gives the one that all
+// are in.
+func (s *session) settle(drafts []draft) string {
+	namespaces := map[string]bool{}
+	for i := range drafts {
+		d := &drafts[i]
+		if !d.sound() {
+			continue
+		}
+		switch {
+		case !d.dialect.Read().Sources()[0].Namespaced:
+			d.Namespace = ""
+			d.object.SetNamespace("")
+			continue
+		case d.Namespace == "":
+			d.Namespace = s.namespace
+			d.object.SetNamespace(s.namespace)
+		}
+		namespaces[d.Namespace] = true
+	}
+	if len(namespaces) == 1 {
+		return slices.Collect(maps.Keys(namespaces))[0]
+	}
+	return ""
 }
 
 func offlineHint(err error) error {
@@ -205,10 +220,9 @@ func offlineHint(err error) error {
 }
 
 // effects says what each draft does in the world that they all are part of.
-func (v *view) effects(drafts []*draft) {
-	w := v.world()
+func (w *world) effects(drafts []*draft) {
 	for _, d := range drafts {
-		i, found := w.policyOf(d.Namespace, d.Name)
+		i, found := w.policyOf(d.Kind, d.Namespace, d.Name)
 		if !found {
 			d.Warnings = append(d.Warnings, Finding{Line: d.Line, Message: "what it would do is not known, since this cluster does not serve " + d.Kind})
 			continue
@@ -252,8 +266,10 @@ func (v *view) put(d *draft, existing client.Object) {
 			u.Object["status"] = status
 		}
 	}
-	for _, r := range v.readings {
-		r.Sources()[0].Put(u)
+	for _, p := range v.parts {
+		if p.Dialect == d.dialect {
+			p.sources[0].Put(u)
+		}
 	}
 }
 

@@ -59,12 +59,15 @@ type Effect struct {
 	// OthersRepair are those whose repair another health check would lead at once.
 	OthersRepair []string  `json:"othersRepair,omitempty"`
 	Overlaps     []Overlap `json:"overlaps,omitempty"`
+	// Unknown is what the answer hangs on and could not be read.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // Overlap is another health check that selects some of the same targets.
 type Overlap struct {
-	HealthCheck string `json:"healthCheck"`
-	Shared      int    `json:"shared"`
+	HealthCheck     string `json:"healthCheck"`
+	HealthCheckKind string `json:"healthCheckKind"`
+	Shared          int    `json:"shared"`
 	// Leads is the older one, which leads repairs that both ask for.
 	Leads string `json:"leads"`
 }

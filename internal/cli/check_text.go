@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -64,12 +65,15 @@ func (p *page) effect(e *Effect) {
 	}
 	for i := range e.NotHealthy {
 		t := &e.NotHealthy[i]
-		p.item("  %s is %s: %s%s", t.Name, p.in(healthIn(t.Health), t.Health), messageOf(t, h.Name), p.heldText(t))
+		p.item("  %s is %s: %s%s", t.Name, p.in(healthIn(t.Health), t.Health), messageOf(t, h.Reference), p.heldText(t))
 	}
 	if left := h.Total - h.Healthy - len(e.NotHealthy); left > 0 {
 		p.item("  … and %d more", left)
 	}
 	p.item("Now: %s", p.now(e))
+	if len(e.Unknown) > 0 {
+		p.item("%s: %s.", p.in(yellow, "What is said here hangs on what is not known"), strings.Join(e.Unknown, "; "))
+	}
 }
 
 func are(n int) string {
@@ -79,9 +83,9 @@ func are(n int) string {
 	return "are"
 }
 
-func messageOf(t *Target, check string) string {
+func messageOf(t *Target, check Reference) string {
 	for _, v := range t.Verdicts {
-		if v.HealthCheck == check {
+		if v.HealthCheck == check.Name && v.HealthCheckKind == check.Kind {
 			return v.Message
 		}
 	}
@@ -112,10 +116,19 @@ func (p *page) now(e *Effect) string {
 		return fmt.Sprintf("it %s%s at once; repairs go on while at most %d are not healthy.", would, firstOf(e.RepairsNow, len(e.RepairsNow)), h.MostUnhealthy)
 	case len(e.OthersRepair) > 0:
 		return fmt.Sprintf("it leads no repair; another health check has %s repaired at once.", firstOf(e.OthersRepair, len(e.OthersRepair)))
+	case cantTell(e):
+		return "whether it repairs anything can't be told."
 	case h.Next != nil:
 		return "it repairs nothing yet; " + p.next(h.Next) + "."
 	}
 	return fmt.Sprintf("it repairs nothing; repairs would go on while at most %d are not healthy.", h.MostUnhealthy)
+}
+
+// cantTell tells whether something might be repaired at once, and it is not known whether a gate holds.
+func cantTell(e *Effect) bool {
+	return slices.ContainsFunc(e.NotHealthy, func(t Target) bool {
+		return len(t.HeldBy) > 0 && !slices.ContainsFunc(t.HeldBy, func(r Refusal) bool { return !r.Unknown })
+	})
 }
 
 // firstOf lists names, and how many more there are.

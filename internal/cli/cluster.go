@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // pageSize is how many objects are asked for at a time.
@@ -26,79 +28,204 @@ const pageSize = 500
 // leaseName is the lease that the leading controller holds.
 const leaseName = "fettle"
 
+// scope says where to look.
+type scope struct {
+	// namespace is the one that the person asks about, "" for all.
+	namespace string
+	// home is the namespace of the controllers, and of the repairs of what has none itself.
+	home string
+}
+
 // view is what was read of a cluster for one question.
 type view struct {
-	readings []Reading
-	// repairs by namespace/name.
-	repairs map[string]*v1alpha1.Repair
+	scope
+
+	parts []*part
+	// accounts of repairs, by namespace/name.
+	accounts map[string]ledger.Account
+	around   surroundings
 	// at is the instant that it is taken to show.
 	at    time.Time
 	lease *coordinationv1.Lease
 	// leaseUnknown says why the lease is not known.
 	leaseUnknown string
 	notes        []string
-	// sources are all lists that were read, each with the revision that it was read at.
-	sources   []Source
-	revisions []string
+	// followed are all lists that were read.
+	followed []followed
 }
 
-// read reads what a question needs. Whatever the person may not read is told at once.
-func read(ctx context.Context, c client.Reader, dialects []Dialect, namespace string) (*view, error) {
-	v := &view{repairs: map[string]*v1alpha1.Repair{}}
-	var errs []error
+// followed is a list that was read, in a namespace or all, and at which revision.
+type followed struct {
+	Source
+
+	namespace, revision string
+}
+
+// part is what was read through one dialect.
+type part struct {
+	Dialect
+	Reading
+
+	sources []Source
+	// unserved are lists that the cluster does not serve, and err is why another could not be read. With either,
+	// nothing is known through this dialect.
+	unserved []schema.GroupResource
+	err      error
+}
+
+func (p *part) complete() bool { return p.err == nil && len(p.unserved) == 0 }
+
+// read reads what a question needs: the whole fleet if the person may, since limits hold across namespaces.
+// Whatever the person may not read is told at once.
+func read(ctx context.Context, c client.Client, dialects []Dialect, where scope) (*view, error) {
+	v := &view{scope: where, accounts: map[string]ledger.Account{}, around: newSurroundings()}
 	for _, d := range dialects {
-		errs = append(errs, v.readDialect(ctx, c, d.Read(), namespace))
+		reading := d.Read()
+		v.parts = append(v.parts, &part{Dialect: d, Reading: reading, sources: reading.Sources()})
 	}
-	err := v.list(ctx, c, v.ledger(), namespace)
-	if apierrors.IsNotFound(err) {
-		v.notes = append(v.notes, "This cluster has no Repairs ("+ledgerResource().String()+"): Fettle is not installed in it, and nothing will be repaired.")
-		err = nil
+	for _, l := range lotsOf(v.parts) {
+		v.readLot(ctx, c, l)
 	}
-	return v, errors.Join(append(errs, err)...)
+	if err := errors.Join(v.takeStock(), v.readLedger(ctx, c)); err != nil {
+		return nil, err
+	}
+	v.readAround(ctx, c)
+	return v, nil
 }
 
-// readDialect reads the lists of one dialect. One that the cluster doesn't serve has no health checks.
-func (v *view) readDialect(ctx context.Context, c client.Reader, r Reading, namespace string) error {
-	var errs []error
-	for _, source := range r.Sources() {
-		err := v.list(ctx, c, source, namespace)
-		if apierrors.IsNotFound(err) {
-			v.notes = append(v.notes, "This cluster does not serve "+source.Resource.String()+".")
-			return nil
-		}
-		errs = append(errs, err)
-		if err != nil && !apierrors.IsForbidden(err) {
-			break
+// lot is one list, and the dialects that need it.
+type lot struct {
+	Source
+
+	of []*part
+}
+
+// lotsOf gives each list once, in an order that suits all dialects: where a list comes last for one of them.
+func lotsOf(parts []*part) []*lot {
+	var lots []*lot
+	for _, p := range slices.Backward(parts) {
+		for _, source := range slices.Backward(p.sources) {
+			at := slices.IndexFunc(lots, func(l *lot) bool { return l.Resource == source.Resource })
+			if at < 0 {
+				lots = append(lots, &lot{Source: source, of: []*part{p}})
+				continue
+			}
+			lots[at].share(p, source)
 		}
 	}
-	v.readings = append(v.readings, r)
+	slices.Reverse(lots)
+	return lots
+}
+
+// share lets another dialect take in the same list.
+func (l *lot) share(with *part, source Source) {
+	put, drop := l.Put, l.Drop
+	l.of = append(l.of, with)
+	l.Put = func(o client.Object) bool {
+		changed := put(o)
+		return source.Put(o) || changed
+	}
+	l.Drop = func(key string) {
+		drop(key)
+		source.Drop(key)
+	}
+}
+
+// readLot reads one list. A dialect of which the cluster doesn't serve all has no fleet. What is forbidden does not
+// end the reading, so that all of it is told.
+func (v *view) readLot(ctx context.Context, c client.Reader, l *lot) {
+	if !slices.ContainsFunc(l.of, func(p *part) bool { return len(p.unserved) == 0 && !failed(p.err) }) {
+		return
+	}
+	err := v.listWide(ctx, c, l.Source)
+	for _, p := range l.of {
+		if apierrors.IsNotFound(err) {
+			p.unserved = append(p.unserved, l.Resource)
+		} else {
+			p.err = errors.Join(p.err, err)
+		}
+	}
+}
+
+// failed tells an error from the want of a permission.
+func failed(err error) bool { return err != nil && !isForbidden(err) }
+
+// isForbidden tells whether all that is wrong is the want of permissions.
+func isForbidden(err error) bool {
+	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // it is about this error, not one that it wraps
+		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !isForbidden(e) })
+	}
+	return apierrors.IsForbidden(err)
+}
+
+// takeStock drops the dialects that were not read, and says what is not known for that. When none is left, that is an
+// error, unless the cluster just doesn't serve them.
+func (v *view) takeStock() error {
+	var errs []error
+	complete := slices.ContainsFunc(v.parts, (*part).complete)
+	for _, p := range v.parts {
+		switch {
+		case failed(p.err), p.err != nil && !complete:
+			errs = append(errs, p.err)
+		case p.err != nil:
+			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so what is said here leaves them out: %v.", p.sources[0].Resource, p.err))
+		case len(p.unserved) > 0 && (!complete || p.unserved[0] != p.sources[0].Resource):
+			v.notes = append(v.notes, "This cluster does not serve "+p.unserved[0].String()+".")
+		}
+	}
+	v.parts = slices.DeleteFunc(v.parts, func(p *part) bool { return !p.complete() })
 	return errors.Join(errs...)
+}
+
+// listWide reads a list in all namespaces, or only in the one that the person asks about where more is forbidden.
+func (v *view) listWide(ctx context.Context, c client.Reader, s Source) error {
+	err := v.list(ctx, c, s, "")
+	if s.Namespaced && v.namespace != "" && apierrors.IsForbidden(err) {
+		return v.list(ctx, c, s, v.namespace)
+	}
+	return err
 }
 
 func ledgerResource() schema.GroupResource {
 	return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "repairs"}
 }
 
+// readLedger reads the repairs. Those of nodes are where the controllers are.
+func (v *view) readLedger(ctx context.Context, c client.Reader) error {
+	err := v.listWide(ctx, c, v.ledger())
+	if apierrors.IsNotFound(err) {
+		v.notes = append(v.notes, "This cluster has no Repairs ("+ledgerResource().String()+"): Fettle is not installed in it, and nothing will be repaired.")
+		return nil
+	}
+	narrow := slices.ContainsFunc(v.followed, func(f followed) bool { return f.Resource == ledgerResource() && f.namespace != "" })
+	if err != nil || !narrow || v.namespace == v.home {
+		return err
+	}
+	if err := v.list(ctx, c, v.ledger(), v.home); err != nil {
+		v.notes = append(v.notes, fmt.Sprintf("Can't tell of repairs of nodes: %v.", err))
+	}
+	return nil
+}
+
+// ledger is the list of repairs, which anybody may have written: what can't be read of one hides no other.
 func (v *view) ledger() Source {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RepairList"))
 	return Source{
-		Resource: ledgerResource(), List: &v1alpha1.RepairList{}, Namespaced: true,
+		Resource: ledgerResource(), List: list, Namespaced: true,
 		Put: func(o client.Object) bool {
-			r, ok := o.(*v1alpha1.Repair)
+			u, ok := o.(*unstructured.Unstructured)
 			if ok {
-				r.ManagedFields = nil
-				v.repairs[r.Namespace+"/"+r.Name] = r
+				v.accounts[key(u)] = ledger.Look(u)
 			}
 			return ok
 		},
-		Drop: func(key string) { delete(v.repairs, key) },
+		Drop: func(key string) { delete(v.accounts, key) },
 	}
 }
 
 // list reads one list page by page, and lets go of each page.
 func (v *view) list(ctx context.Context, c client.Reader, s Source, namespace string) error {
-	if !s.Namespaced {
-		namespace = ""
-	}
 	revision := ""
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		page, _ := s.List.DeepCopyObject().(client.ObjectList)
@@ -116,10 +243,24 @@ func (v *view) list(ctx context.Context, c client.Reader, s Source, namespace st
 		return nil
 	})
 	if err != nil {
-		return explainFailure("list", s.Resource, namespace, err)
+		return explainFailure("list", s, namespace, err)
 	}
-	v.sources, v.revisions = append(v.sources, s), append(v.revisions, revision)
+	v.followed = append(v.followed, followed{s, namespace, revision})
 	return nil
+}
+
+// sources are the lists that were read.
+func (v *view) sources() []Source {
+	sources := make([]Source, len(v.followed))
+	for i := range v.followed {
+		sources[i] = v.followed[i].Source
+	}
+	return sources
+}
+
+// reads tells whether targets of a kind were looked for.
+func (v *view) reads(kind string) bool {
+	return slices.ContainsFunc(v.parts, func(p *part) bool { return p.Observe(v.at).Kind == kind })
 }
 
 // readLease reads who leads. That it can't be known is an answer.
@@ -139,18 +280,21 @@ func (v *view) readLease(ctx context.Context, c client.Reader, namespace string)
 }
 
 // explainFailure wraps what the API server answered in what the person can do about it.
-func explainFailure(verb string, resource schema.GroupResource, namespace string, err error) error {
-	where := " in all namespaces"
-	if namespace != "" {
+func explainFailure(verb string, s Source, namespace string, err error) error {
+	where := ""
+	switch {
+	case namespace != "":
 		where = " in namespace " + namespace
+	case s.Namespaced:
+		where = " in all namespaces"
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you lack the permission to %s %s%s; an administrator can give it with the ClusterRole fettle-view (docs/cli.md): %w", verb, resource, where, err)
+		return fmt.Errorf("you lack the permission to %s %s%s; an administrator can give it with the ClusterRole fettle-view (docs/cli.md): %w", verb, s.Resource, where, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster does not accept your credentials; log in anew, or give another --context: %w", err)
 	}
-	return fmt.Errorf("%sing %s%s: %w", strings.TrimSuffix(verb, "e"), resource, where, err)
+	return fmt.Errorf("%sing %s%s: %w", strings.TrimSuffix(verb, "e"), s.Resource, where, err)
 }
 
 // named gives the names of the objects of a kind, without reading the rest of them.

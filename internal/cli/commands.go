@@ -55,9 +55,9 @@ func statusCommand(o Options) *cobra.Command {
 }
 
 func (s *session) status(limit int) ask {
-	return func(_ context.Context, v *view, h Header) (answer, error) {
-		w := v.world()
-		status := buildStatus(w, h)
+	return func(ctx context.Context, v *view, h Header) (answer, error) {
+		w := s.world(ctx, v)
+		status := buildStatus(w, s.namespace, h)
 		return answer{value: &status, header: &status.Header, nextAt: w.decision.NextAt, people: func(p *page) {
 			where := "in namespace " + s.namespace
 			if s.namespace == "" {
@@ -98,35 +98,27 @@ func explainCommand(o Options) *cobra.Command {
 	return cmd
 }
 
-// explain answers for a subject. A node may belong to a machine in any namespace, so all are looked
-// at, if the person may.
+// explain answers for a subject. A node may belong to a machine in any namespace, so all are meant unless the person has
+// named one.
 func (s *session) explain(cmd *cobra.Command, kind, name string) error {
-	ctx := cmd.Context()
-	ask := s.explained(kind, name)
 	if kind == repairSubject {
-		ask = s.explainedRepair(name)
+		return s.run(cmd.Context(), s.explainedRepair(name))
 	}
-	if kind != nodeSubject || s.connection.named(cmd) || s.namespace == "" {
-		return s.run(ctx, ask)
+	within := s.namespace
+	if kind == nodeSubject && !s.connection.named(cmd) {
+		within = ""
 	}
-	own := s.namespace
-	s.namespace = ""
-	err := s.run(ctx, ask)
-	if !apierrors.IsForbidden(err) {
-		return err
-	}
-	s.namespace = own
-	return s.run(ctx, ask)
+	return s.run(cmd.Context(), s.explained(kind, name, within))
 }
 
 // explained explains a machine or a node. Once found it may go, and that is the last answer.
-func (s *session) explained(kind, name string) ask {
+func (s *session) explained(kind, name, within string) ask {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		w := v.world()
+		w := s.world(ctx, v)
 		h.Kind = kindExplanation
-		e := Explanation{Header: h, Subject: Reference{Kind: kind, Namespace: s.namespace, Name: name}, Targets: []ExplainedTarget{}}
-		targets := w.find(kind, name)
+		e := Explanation{Header: h, Subject: Reference{Kind: kind, Namespace: within, Name: name}, Targets: []ExplainedTarget{}}
+		targets := w.find(kind, name, within)
 		ended := false
 		switch {
 		case len(targets) > 0:
@@ -134,7 +126,7 @@ func (s *session) explained(kind, name string) ask {
 		case found:
 			e.Message, ended = sentence("there is no "+kind+" "+name+" any more"), true
 		case kind == nodeSubject:
-			message, err := s.nodeAlone(ctx, name)
+			message, err := s.nodeAlone(ctx, v, w, name, within)
 			if err != nil {
 				return answer{}, err
 			}
@@ -153,11 +145,12 @@ func (s *session) explained(kind, name string) ask {
 func (s *session) explainedRepair(name string) ask {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		w := v.world()
+		w := s.world(ctx, v)
 		h.Kind = kindRepairExplanation
 		for i := range w.fleet.Repairs {
 			r := &w.fleet.Repairs[i]
-			if r.Name != name {
+			here := s.namespace == "" || r.Namespace == s.namespace || r.Target.Namespace == ""
+			if r.Name != name || !here {
 				continue
 			}
 			found = true
@@ -175,7 +168,7 @@ func (s *session) explainedRepair(name string) ask {
 
 // metadata reads a target's own object for its finalizers. Without them the explanation is shorter.
 func (s *session) metadata(ctx context.Context, v *view, id Reference) *metav1.PartialObjectMetadata {
-	kind, known := kindOf(s.cluster, v.sources, id.Kind)
+	kind, known := kindOf(s.cluster, v.sources(), id.Kind)
 	if !known {
 		return nil
 	}
@@ -199,8 +192,8 @@ func kindOf(c client.Client, sources []Source, kind string) (schema.GroupVersion
 	return schema.GroupVersionKind{}, false
 }
 
-// nodeAlone answers for a node that no machine refers to, or that is not there.
-func (s *session) nodeAlone(ctx context.Context, name string) (string, error) {
+// nodeAlone answers for a node that is no target, or that is not there.
+func (s *session) nodeAlone(ctx context.Context, v *view, w *world, name, within string) (string, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
 	err := s.cluster.Get(ctx, types.NamespacedName{Name: name}, m)
@@ -208,13 +201,9 @@ func (s *session) nodeAlone(ctx context.Context, name string) (string, error) {
 	case apierrors.IsNotFound(err):
 		return "", s.notFound(ctx, nodeSubject, name)
 	case err != nil:
-		return "", explainFailure("get", schema.GroupResource{Resource: "nodes"}, "", err)
+		return "", explainFailure("get", Source{Resource: schema.GroupResource{Resource: "nodes"}}, "", err)
 	}
-	where := ""
-	if s.namespace != "" {
-		where = " in namespace " + s.namespace
-	}
-	return "No machine" + where + " refers to node " + name + " (status.nodeRef). Health checks of machines don't see it, so nothing is done to it.", nil
+	return w.unknownNode(name, within, v), nil
 }
 
 // notFound says that there is no such thing, and which ones come close.

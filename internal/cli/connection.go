@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,8 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/lean"
@@ -76,7 +79,15 @@ func (c *connection) connect() (client.WithWatch, error) {
 	config.UserAgent = c.userAgent
 	config.QPS = -1
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	cluster, err := client.NewWithWatch(config, client.Options{Scheme: newScheme(), Mapper: newMapper()})
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to the cluster: %w", err)
+	}
+	mapper, err := newMapper(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to ask which kinds the cluster serves: %w", err)
+	}
+	cluster, err := client.NewWithWatch(config, client.Options{HTTPClient: transport, Scheme: newScheme(), Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
@@ -93,16 +104,25 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// newMapper knows the kinds that are read, so that nobody need ask the cluster which kinds it serves.
-// A kind that it doesn't serve shows as NotFound.
-func newMapper() meta.RESTMapper {
+// newMapper knows the kinds that are always read, so that nobody need ask the cluster for those, and asks it for
+// others, such as remediators'. Of the former, one that it doesn't serve shows as NotFound.
+func newMapper(config *rest.Config, transport *http.Client) (meta.RESTMapper, error) {
+	asked, err := apiutil.NewDynamicRESTMapper(config, transport)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // connect says what was being done
+	}
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), asked}}, nil
+}
+
+func knownKinds() meta.RESTMapper {
 	core, coordination := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{core, coordination, v1alpha1.GroupVersion, v1beta1.GroupVersion})
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{core, coordination, v1alpha1.GroupVersion, v1beta1.GroupVersion, medik8s.GroupVersion})
 	m.Add(core.WithKind("Node"), meta.RESTScopeRoot)
 	m.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
 	m.Add(coordination.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(v1alpha1.GroupVersion.WithKind("Repair"), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind("MachineHealthCheck"), meta.RESTScopeNamespace)
+	m.Add(medik8s.GroupVersion.WithKind("NodeHealthCheck"), meta.RESTScopeRoot)
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // Dialect is one API of health checks, as a person's questions need it.
@@ -17,6 +18,8 @@ type Dialect interface {
 	// Review says what is wrong with, and what is doubtful about, a health check that is yet to be
 	// applied. It is false for objects of other kinds.
 	Review(u *unstructured.Unstructured) ([]Remark, bool)
+	// Phase says in a word how a health check stands, and nothing where the API has no such word.
+	Phase(r core.PolicyReport) string
 }
 
 // Reading is what a dialect has read of one cluster. It is not safe for concurrent use.
@@ -43,14 +46,4 @@ type Source struct {
 }
 
 // Remark is something to say about a health check in a file.
-type Remark struct {
-	// Field is the path of the field that it is about, if it is about one.
-	Field string
-	Text  string
-	// Fault is set when the health check can't be followed as it is.
-	Fault bool
-	// JSONType is what kind of value stands there, where that is the fault.
-	JSONType string
-	// Known are the names that may stand where a name stands that means nothing.
-	Known []string
-}
+type Remark = setting.Remark

@@ -21,6 +21,8 @@ type draft struct {
 	Document
 
 	object *unstructured.Unstructured
+	// dialect is that of the health check; nil for whatever else it is.
+	dialect Dialect
 	tree   *yaml.Node
 	// offset is the number of lines above what the tree was read from.
 	offset int

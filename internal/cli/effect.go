@@ -11,9 +11,11 @@ import (
 // mostNames is how many names a person is shown of what a health check selects.
 const mostNames = 10
 
-// policyOf finds a policy by where it is.
-func (w *world) policyOf(namespace, name string) (int, bool) {
-	i := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID.Namespace == namespace && p.ID.Name == name })
+// policyOf finds a policy by its kind and where it is.
+func (w *world) policyOf(kind, namespace, name string) (int, bool) {
+	i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
+		return p.ID.Kind == kind && p.ID.Namespace == namespace && p.ID.Name == name
+	})
 	return i, i >= 0
 }
 
@@ -43,11 +45,11 @@ func (w *world) effect(policy int) Effect {
 	for _, s := range starts {
 		if s.Policy == policy {
 			e.RepairsNow = append(e.RepairsNow, w.nameOfTarget(s.Target))
-		} else if _, selected := w.verdictOf(policy, s.Target); selected && !p.DryRun {
+		} else if w.judges(policy, s.Target) && !p.DryRun {
 			e.OthersRepair = append(e.OthersRepair, w.nameOfTarget(s.Target))
 		}
 	}
-	e.Overlaps = w.overlaps(policy)
+	e.Overlaps, e.Unknown = w.overlaps(policy), w.unknowns(policy)
 	return e
 }
 
@@ -57,7 +59,7 @@ func (w *world) overlaps(policy int) []Overlap {
 	shared, older := map[int]int{}, map[int]bool{}
 	for _, m := range w.policies[policy].Members {
 		before := true
-		for _, v := range w.verdictsOf[m] {
+		for _, v := range w.bodyVerdicts[w.bodies[m]] {
 			if v.Policy == policy {
 				before = false
 				continue
@@ -71,7 +73,7 @@ func (w *world) overlaps(policy int) []Overlap {
 		if shared[i] == 0 {
 			continue
 		}
-		o := Overlap{HealthCheck: nameOf(w.policies[i].ID), Shared: shared[i], Leads: nameOf(w.policies[policy].ID)}
+		o := Overlap{HealthCheck: nameOf(w.policies[i].ID), HealthCheckKind: w.policies[i].ID.Kind, Shared: shared[i], Leads: nameOf(w.policies[policy].ID)}
 		if older[i] {
 			o.Leads = o.HealthCheck
 		}
@@ -88,17 +90,60 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 	}
 	h := &e.HealthCheck
 	kind := strings.ToLower(h.TargetKind)
-	if h.Total == 0 {
+	if h.Total == 0 && h.Namespace == "" {
+		warn("spec.selector", "it selects nothing in the cluster as that is now")
+	}
+	if h.Total == 0 && h.Namespace != "" {
 		warn("spec.selector", "it selects nothing in namespace %s as the cluster is now", h.Namespace)
 	}
-	if a := w.policies[policy].ShortCircuit.MaxUnhealthy; a.Percent && a.Number > 0 && h.Total > 0 && h.MostUnhealthy == 0 {
+	circuit := &w.policies[policy].ShortCircuit
+	if a := circuit.MaxUnhealthy; circuit.MinHealthy == nil && a.Percent && a.Number > 0 && h.Total > 0 && h.MostUnhealthy == 0 {
 		warn("spec.maxUnhealthy", "%s of %s is 0, so nothing is repaired: one unhealthy %s is too many already", a, count(h.Total, kind), kind)
 	}
-	if e.ControlPlane > 0 {
-		warn("spec.selector", "it selects %s of the control plane, which Fettle does not repair: it is not known whether the cluster's quorum would survive", count(e.ControlPlane, kind))
+	if a := circuit.MinHealthy; a != nil && h.Total > 0 && h.MostUnhealthy <= 0 {
+		warn("spec.minHealthy", "%s of %s is all of them, so nothing is repaired: one unhealthy %s is too many already", a, count(h.Total, kind), kind)
 	}
+	if e.ControlPlane > 0 {
+		warn("spec.selector", "it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
+	}
+	doubts = append(doubts, w.doubtedTemplates(policy)...)
 	for _, o := range e.Overlaps {
 		warn("spec.selector", "%s are selected by health check %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), o.HealthCheck, o.Leads)
 	}
 	return doubts
+}
+
+// doubtedTemplates are the steps that can't be taken as the cluster is. What may not be read is no doubt: the check says
+// elsewhere that it is not known.
+func (w *world) doubtedTemplates(policy int) []Finding {
+	var doubts []Finding
+	ladder := w.policies[policy].Ladder
+	for _, step := range ladder {
+		field := "spec.remediationTemplate"
+		if len(ladder) > 1 || step.Limit > 0 {
+			field = "spec.escalatingRemediations"
+		}
+		if _, hidden := w.unread.requests(step); step.Problem != "" && !hidden {
+			doubts = append(doubts, Finding{Field: field, Message: step.Problem})
+		}
+	}
+	return doubts
+}
+
+// unknowns are what it hangs on that the person may not see.
+func (w *world) unknowns(policy int) []string {
+	p := &w.policies[policy]
+	var whys []string
+	for _, step := range p.Ladder {
+		if why, hidden := w.unread.requests(step); hidden && !slices.Contains(whys, why) {
+			whys = append(whys, why)
+		}
+	}
+	if p.Holder != "" && w.unread.leases != "" {
+		whys = append(whys, w.unread.leases)
+	}
+	if p.WaitsForUpgrades && w.unread.upgrade != "" {
+		whys = append(whys, w.unread.upgrade)
+	}
+	return whys
 }

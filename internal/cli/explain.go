@@ -50,17 +50,40 @@ func readSubject(args []string) (kind, name string, err error) {
 	return kind, name, nil
 }
 
-// find gives the targets that a person means by a machine's or node's name.
-func (w *world) find(kind, name string) []int {
+// find gives the targets that a person means by a machine's or node's name, in a namespace or in all. Of a node and its
+// machine both are meant, unless only one of them is selected by a health check.
+func (w *world) find(kind, name, namespace string) []int {
 	var found []int
 	for i := range w.fleet.Targets {
 		t := &w.fleet.Targets[i]
+		here := namespace == "" || t.ID.Namespace == "" || t.ID.Namespace == namespace
 		named := strings.EqualFold(t.ID.Kind, kind) && t.ID.Name == name
-		if named || (kind == nodeSubject && t.Node.Name == name) {
+		if here && (named || (kind == nodeSubject && t.Node.Name == name)) {
 			found = append(found, i)
 		}
 	}
+	selected := func(i int) bool { return len(w.verdictsOf[i]) > 0 }
+	if kind == nodeSubject && slices.ContainsFunc(found, selected) {
+		found = slices.DeleteFunc(found, func(i int) bool { return !selected(i) })
+	}
 	return found
+}
+
+// unknownNode says why nothing is known of a node that exists.
+func (w *world) unknownNode(name, within string, v *view) string {
+	where := ""
+	if within != "" {
+		where = " in namespace " + within
+	}
+	var texts []string
+	if v.reads("Machine") {
+		texts = append(texts, "No machine"+where+" refers to node "+name+" (status.nodeRef), so health checks of machines don't see it.")
+	}
+	if v.reads("Node") {
+		texts = append(texts, "No NodeHealthCheck selects node "+name+".", w.nearestOf(core.ID{Kind: "Node", Name: name}, v.unmet))
+	}
+	texts = append(texts, "Nothing is done to it.")
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), " ")
 }
 
 // unmet finds what the selector of a policy asks for and a target lacks.
@@ -79,6 +102,7 @@ func (w *world) explainTarget(i int, meta *metav1.PartialObjectMetadata, lacks u
 	if len(e.Verdicts) == 0 {
 		e.Unselected = w.nearest(t.ID, lacks)
 	}
+	w.circumstances(i, &e)
 	e.Earlier = w.earlier(t)
 	return e
 }
@@ -98,13 +122,20 @@ func (w *world) earlier(t *core.Target) []Repair {
 	})
 	var repairs []Repair
 	for _, i := range found[:min(len(found), mostEarlier)] {
-		repairs = append(repairs, repairOf(w.repairs[i]))
+		repairs = append(repairs, w.repair(i))
 	}
 	return repairs
 }
 
 // nearest names the health check whose selector a target misses by least.
 func (w *world) nearest(target core.ID, lacks unmet) string {
+	if text := w.nearestOf(target, lacks); text != "" {
+		return text
+	}
+	return "There is no health check that could select it."
+}
+
+func (w *world) nearestOf(target core.ID, lacks unmet) string {
 	best, name := []string(nil), ""
 	for i := range w.policies {
 		missing, possible := lacks(w.policies[i].ID, target)
@@ -113,7 +144,7 @@ func (w *world) nearest(target core.ID, lacks unmet) string {
 		}
 	}
 	if best == nil {
-		return "There is no health check that could select it."
+		return ""
 	}
 	return fmt.Sprintf("The nearest is %s, whose selector also asks for %s.", name, strings.Join(best, " and "))
 }
@@ -121,8 +152,8 @@ func (w *world) nearest(target core.ID, lacks unmet) string {
 // explainRepair answers for one repair, by its index in the fleet.
 func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairExplanation {
 	r := &w.fleet.Repairs[i]
-	e := RepairExplanation{Repair: repairOf(w.repairs[i])}
-	target := slices.IndexFunc(w.fleet.Targets, func(t core.Target) bool { return t.ID.UID == r.Target.UID })
+	e := RepairExplanation{Repair: w.repair(i)}
+	target := w.targetOf(i)
 	if target >= 0 {
 		t := w.explainTarget(target, meta, func(core.ID, core.ID) ([]string, bool) { return nil, false })
 		e.Target = &t
@@ -130,6 +161,8 @@ func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairE
 	switch {
 	case !r.Running():
 		e.Next, e.Advice = Next{Text: "Nothing: it has ended."}, adviceAfter(r, target >= 0)
+	case target < 0 && w.stands(r):
+		e.Next = Next{Text: "The " + kindWord(r.Target) + " is gone; the repair ends as Succeeded once nothing is asked of its remediator any more."}
 	case target < 0:
 		e.Next = Next{At: instant(w.at), Text: "The " + kindWord(r.Target) + " is gone, so the repair ends as Succeeded."}
 	default:
@@ -143,7 +176,10 @@ func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairE
 }
 
 func adviceAfter(r *core.Repair, exists bool) string {
+	destroyed := len(r.Ladder) > 0 && r.Ladder[0].Nature == core.Destroys
 	switch {
+	case r.Outcome == core.Succeeded && !destroyed:
+		return "Nothing is to be done. If the " + kindWord(r.Target) + " fails again, explain that."
 	case r.Outcome == core.Succeeded:
 		return "Nothing is to be done. If its replacement fails too, explain that one."
 	case exists:
@@ -152,10 +188,21 @@ func adviceAfter(r *core.Repair, exists bool) string {
 	return ""
 }
 
+// stands tells whether a remediator is still asked for what a repair is about.
+func (w *world) stands(r *core.Repair) bool {
+	return slices.ContainsFunc(w.fleet.Requests, func(q core.Request) bool {
+		return q.Target.Kind == r.Target.Kind && q.Target.Namespace == r.Target.Namespace && q.Target.Name == r.Target.Name
+	})
+}
+
 // hindrances say what a running repair waits for, and what a person can do about that.
 func (w *world) hindrances(target int, t *ExplainedTarget) (waits []string, advice string) {
 	for _, r := range w.held(target) {
-		waits = append(waits, r.Gate.String()+": "+r.Text())
+		text := r.Text()
+		if why, hidden := w.hidden(r); hidden {
+			text = why
+		}
+		waits = append(waits, r.Gate.String()+": "+text)
 	}
 	if !w.fleet.Targets[target].Deleting {
 		return waits, ""

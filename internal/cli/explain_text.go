@@ -2,7 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 // field prints a line of what something is. Without a value it prints none.
@@ -29,6 +32,7 @@ func (p *page) explanation(e *Explanation) {
 	if e.Message != "" {
 		p.printf("%s\n", e.Message)
 	}
+	p.mixed = e.mixed()
 	for i := range e.Targets {
 		if i > 0 {
 			p.printf("\n")
@@ -37,6 +41,23 @@ func (p *page) explanation(e *Explanation) {
 	}
 	p.leader(e.Controller)
 	p.notes(e.Notes)
+}
+
+// mixed tells whether health checks of several kinds have to do with what is explained.
+func (e *Explanation) mixed() bool {
+	kinds := map[string]bool{}
+	for i := range e.Targets {
+		if l := e.Targets[i].Lead; l != nil {
+			kinds[l.HealthCheck.Kind] = true
+		}
+		for _, v := range e.Targets[i].Verdicts {
+			kinds[v.HealthCheckKind] = true
+		}
+		for _, r := range e.Targets[i].HeldBy {
+			kinds[r.HealthCheckKind] = true
+		}
+	}
+	return len(kinds) > 1
 }
 
 // leaderless says first what nobody may overlook, and leader says last what is as expected.
@@ -59,21 +80,153 @@ func (p *page) target(t *ExplainedTarget) {
 	if t.Node != t.Name || t.Kind != "Node" {
 		p.field("Node", t.Node)
 	}
+	if t.Sibling != nil && t.Sibling.Kind != "Node" {
+		p.field(t.Sibling.Kind, qualified(*t.Sibling))
+	}
 	if t.Owner != nil {
 		p.field("Owner", t.Owner.Kind+" "+t.Owner.Name)
 	}
 	if t.Health != "unjudged" {
 		p.field("Verdict", p.in(healthIn(t.Health), t.Health)+p.sinceText(t))
 	}
+	p.led(t.Lead)
 	p.field("Repair", t.Repair)
 	if t.Deleting != nil {
 		p.field("Deleted", "requested "+p.when(t.Deleting)+finalizersText(t.Finalizers))
 	}
+	p.marks(t)
+	p.lease(t.Lease)
 	p.verdicts(t)
+	p.steps(t.Steps)
+	p.requests(t.Requests)
 	p.heldBy(t.HeldBy)
 	p.earlier(t.Earlier)
 	p.head("Next")
 	p.item("%s", p.upcoming(t.Next))
+}
+
+// led says who leads, when that is about the other target with the same node.
+func (p *page) led(l *Lead) {
+	if l != nil && l.Of != nil {
+		p.field("Led by", fmt.Sprintf("%s %s, which has %s %s repaired instead", l.HealthCheck.Kind, qualified(l.HealthCheck), strings.ToLower(l.Of.Kind), qualified(*l.Of)))
+	}
+}
+
+// marks say what people have said of a node.
+func (p *page) marks(t *ExplainedTarget) {
+	if t.Excluded {
+		p.field("Excluded", "from repairs, by a label on its node")
+	}
+	if t.Vouched {
+		p.field("Confirmed", "somebody has said that it is healthy, by an annotation on its node")
+	}
+	if r := t.Recovery; r != nil {
+		until := "somebody confirms that it is healthy"
+		if r.Until != nil {
+			until = p.when(r.Until) + ", in case it fails again"
+		}
+		p.field("Healthy delay", "what remediators were asked by stays until "+until)
+	}
+}
+
+func (p *page) lease(l *NodeLease) {
+	switch {
+	case l == nil:
+	case l.Unknown != "":
+		p.field("Lease", p.in(yellow, "can't tell: "+l.Unknown))
+	case l.Holder == "":
+		p.field("Lease", "nobody has it")
+	case l.Ours:
+		p.field("Lease", l.Holder+" has it until "+p.when(l.Until))
+	default:
+		p.field("Lease", p.in(red, l.Holder)+" has it until "+p.when(l.Until))
+	}
+}
+
+// steps print a ladder that is worth it: of one step without a template or a time the remedy says all.
+func (p *page) steps(steps []Step) {
+	if len(steps) == 0 || (len(steps) == 1 && steps[0].Template == nil) {
+		return
+	}
+	p.head("Steps of the repair")
+	for i := range steps {
+		s := &steps[i]
+		what := s.Remedy
+		if s.Template != nil {
+			what = s.Template.Kind + " " + qualified(Reference{Namespace: s.Template.Namespace, Name: s.Template.Name})
+		}
+		if s.Timeout != "" {
+			what += ", for " + s.Timeout
+		}
+		p.item("%d. %s: %s", i+1, what, p.stateOf(s))
+	}
+}
+
+func (p *page) stateOf(s *Step) string {
+	switch s.State {
+	case stepPlanned:
+		if s.Message != "" {
+			return p.in(red, s.Message)
+		}
+		return "planned"
+	case stepDue:
+		return p.in(yellow, "due") + " since " + p.when(s.Began) + p.ending(s)
+	case stepUnderWay:
+		return p.in(yellow, "under way") + " since " + p.when(s.Began) + p.ending(s)
+	}
+	return fmt.Sprintf("%s %s: %s", p.in(red, givenUp(s.State)), p.when(s.Ended), s.Message)
+}
+
+func givenUp(state string) string {
+	if state == core.TimedOut.String() {
+		return "timed out"
+	}
+	return strings.ToLower(state)
+}
+
+func (p *page) ending(s *Step) string {
+	if s.Ends == nil {
+		return ""
+	}
+	return ", times out at " + p.when(s.Ends)
+}
+
+func (p *page) requests(requests []Request) {
+	if len(requests) == 0 {
+		return
+	}
+	p.head("Remediators asked by")
+	for i := range requests {
+		r := &requests[i]
+		from := ""
+		if r.Template != "" {
+			from = " from template " + r.Template
+		}
+		p.item("%s %s, made %s%s: %s", r.Kind, qualified(r.Reference), p.when(r.Created), from, p.answerOf(r))
+	}
+}
+
+// answerOf is what a remediator says of a request, and what it was told.
+func (p *page) answerOf(r *Request) string {
+	text := "not taken up yet"
+	switch {
+	case r.Succeeded == core.Yes.String():
+		text = p.in(green, "succeeded")
+	case r.Succeeded == core.No.String():
+		text = p.in(red, "failed")
+	case r.Processing == core.Yes.String():
+		text = p.in(yellow, "processing")
+	}
+	if r.ReplacesNode {
+		text += ", expects the node to be gone for good"
+	}
+	if r.TimedOut != nil {
+		text += ", told to stop " + p.when(r.TimedOut)
+	}
+	if r.Leaving {
+		text += ", being deleted"
+	}
+	return text
 }
 
 func (p *page) sinceText(t *ExplainedTarget) string {
@@ -90,6 +243,21 @@ func finalizersText(finalizers []string) string {
 	return ", waiting for finalizers " + strings.Join(finalizers, ", ")
 }
 
+// role says what a verdict has to do with what happens.
+func (p *page) role(v *Verdict, t *ExplainedTarget) string {
+	switch {
+	case v.DryRun:
+		return " (dry run)"
+	case v.Leads && len(t.Verdicts) > 1 && t.Repair != "":
+		return " (leads the repair)"
+	case v.Leads && len(t.Verdicts) > 1:
+		return " (leads: it is the oldest that finds it unhealthy)"
+	case !v.Leads && t.Lead != nil && v.Health == core.Unhealthy.String():
+		return " (" + p.check(t.Lead.HealthCheck.Kind, t.Lead.HealthCheck.Name) + " leads)"
+	}
+	return ""
+}
+
 func (p *page) verdicts(t *ExplainedTarget) {
 	if t.Unselected != "" {
 		p.head("No health check selects it, so it is not judged")
@@ -97,15 +265,9 @@ func (p *page) verdicts(t *ExplainedTarget) {
 		return
 	}
 	p.head("Judged by")
-	for _, v := range t.Verdicts {
-		role := ""
-		switch {
-		case v.DryRun:
-			role = " (dry run)"
-		case v.Leads && len(t.Verdicts) > 1:
-			role = " (leads: it is the oldest that finds it unhealthy)"
-		}
-		p.item("%s%s: %s, %s", v.HealthCheck, role, p.in(healthIn(v.Health), v.Health), v.Message)
+	for i := range t.Verdicts {
+		v := &t.Verdicts[i]
+		p.item("%s%s: %s, %s", p.check(v.HealthCheckKind, v.HealthCheck), p.role(v, t), p.in(healthIn(v.Health), v.Health), v.Message)
 		if v.Until != nil {
 			p.item("  unhealthy at %s", p.when(v.Until))
 		}
@@ -113,16 +275,21 @@ func (p *page) verdicts(t *ExplainedTarget) {
 }
 
 func (p *page) heldBy(refusals []Refusal) {
+	p.gates("Held back by", red, slices.DeleteFunc(slices.Clone(refusals), func(r Refusal) bool { return r.Unknown }))
+	p.gates("Can't tell whether held back by", yellow, slices.DeleteFunc(slices.Clone(refusals), func(r Refusal) bool { return !r.Unknown }))
+}
+
+func (p *page) gates(head string, c colour, refusals []Refusal) {
 	if len(refusals) == 0 {
 		return
 	}
-	p.head("Held back by")
+	p.head(head)
 	for _, r := range refusals {
-		of := r.HealthCheck
+		of := p.check(r.HealthCheckKind, r.HealthCheck)
 		if r.DryRun {
 			of += ", dry run"
 		}
-		p.item("%s (%s): %s", p.in(red, r.Gate), of, r.Message)
+		p.item("%s (%s): %s", p.in(c, r.Gate), of, r.Message)
 		if r.Until != nil {
 			p.item("  opens at %s", p.when(r.Until))
 		}
@@ -167,7 +334,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.field("Repair", r.Namespace+"/"+r.Name)
 	p.field("Of", strings.ToLower(r.Target.Kind)+" "+r.Target.Name+nodeText(r.Node))
 	p.field("Health check", r.HealthCheck)
-	p.field("Remedy", strings.Join(r.Remedies, ", "))
+	p.field("Remedy", strings.Join(slices.Compact(slices.Clone(r.Remedies)), ", "))
 	p.field("Why", r.Reason+": "+r.Message)
 	p.field("Started", p.when(r.Started)+retryText(r.Retry))
 	p.field("Phase", p.in(phaseIn(r.Phase), r.Phase))
@@ -179,6 +346,11 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	}
 	if e.Target != nil && e.Target.Deleting != nil {
 		p.field("Deleted", "requested "+p.when(e.Target.Deleting))
+	}
+	p.field("Unreadable", r.Problem)
+	p.steps(r.Steps)
+	if e.Target != nil {
+		p.requests(e.Target.Requests)
 	}
 	if len(e.WaitsFor) > 0 {
 		p.head("Waits for")

@@ -18,11 +18,11 @@ const (
 )
 
 // follow answers whenever the answer changes. It reads once, and then what watches tell; when a watch
-// ends, which the API server does every few minutes, it reads anew.
+// ends, which the API server does every few minutes, or a ladder names kinds that were not read, it reads anew.
 func (s *session) follow(ctx context.Context, ask ask) error {
 	pause, shown := firstRetry, ""
 	for first := true; ctx.Err() == nil; first = false {
-		v, err := read(ctx, s.cluster, s.Dialects, s.namespace)
+		v, err := read(ctx, s.cluster, s.Dialects, s.where())
 		if err != nil {
 			if first || ctx.Err() != nil {
 				return ignoreEnd(ctx, err)
@@ -53,7 +53,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 func (s *session) followOn(ctx context.Context, v *view, ask ask, shown *string) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes, err := v.watch(ctx, s.cluster, s.namespace)
+	changes, err := v.watch(ctx, s.cluster)
 	if err != nil {
 		return false, err
 	}
@@ -71,7 +71,8 @@ func (s *session) followOn(ctx context.Context, v *view, ask ask, shown *string)
 		if a.ended {
 			return true, nil
 		}
-		if open := v.await(ctx, changes, s.until(a.nextAt)); !open {
+		open := v.await(ctx, changes, s.until(a.nextAt))
+		if !open || v.needsMore() {
 			return ctx.Err() != nil, nil
 		}
 	}
@@ -93,19 +94,16 @@ type change struct {
 }
 
 // watch watches everything that was read, from where it was read.
-func (v *view) watch(ctx context.Context, c client.WithWatch, namespace string) (<-chan change, error) {
+func (v *view) watch(ctx context.Context, c client.WithWatch) (<-chan change, error) {
 	changes := make(chan change)
-	for i := range v.sources {
-		source, in := &v.sources[i], namespace
-		if !source.Namespaced {
-			in = ""
-		}
-		list, _ := source.List.DeepCopyObject().(client.ObjectList)
-		w, err := c.Watch(ctx, list, &client.ListOptions{Namespace: in, Raw: &metav1.ListOptions{ResourceVersion: v.revisions[i], AllowWatchBookmarks: true}})
+	for i := range v.followed {
+		f := &v.followed[i]
+		list, _ := f.List.DeepCopyObject().(client.ObjectList)
+		w, err := c.Watch(ctx, list, &client.ListOptions{Namespace: f.namespace, Raw: &metav1.ListOptions{ResourceVersion: f.revision, AllowWatchBookmarks: true}})
 		if err != nil {
-			return nil, explainFailure("watch", source.Resource, in, err)
+			return nil, explainFailure("watch", f.Source, f.namespace, err)
 		}
-		go forward(ctx, source, w, changes)
+		go forward(ctx, &f.Source, w, changes)
 	}
 	return changes, nil
 }

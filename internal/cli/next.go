@@ -14,7 +14,7 @@ func remedyWords(ladder []core.Step, kind string) string {
 	if len(ladder) == 0 {
 		return "is not repaired, since its health check names no remedy that Fettle knows"
 	}
-	switch step := ladder[0]; step.Nature {
+	switch step := &ladder[0]; step.Nature {
 	case core.Destroys:
 		return "is deleted, and its owner makes a new " + kind
 	case core.Requests:
@@ -36,10 +36,14 @@ func kindWord(id core.ID) string { return strings.ToLower(id.Kind) }
 // nextOf says what happens to a target next, as things stand.
 func (w *world) nextOf(target int) Next {
 	t := &w.fleet.Targets[target]
-	repair, repaired := w.running[target]
+	repair, repaired := w.repairOf(target)
 	lead, leads := w.lead(target)
 	switch {
-	case t.Deleting && repaired:
+	case repaired && !w.isOf(repair, target):
+		return w.nextOfFollower(w.targetOf(repair))
+	case leads && lead.Target != target:
+		return w.nextOfFollower(lead.Target)
+	case t.Deleting && repaired && len(w.requestsOn(target)) == 0:
 		return Next{Text: "Its deletion was requested by repair " + w.fleet.Repairs[repair].Name + "; it goes once its finalizers are removed, and then the repair has succeeded."}
 	case t.Deleting:
 		return Next{Text: "It is being deleted, and not by Fettle; it goes once its finalizers are removed."}
@@ -48,10 +52,20 @@ func (w *world) nextOf(target int) Next {
 	case leads:
 		return w.nextOfUnhealthy(target, lead)
 	}
+	if withdrawals := w.withdrawalsOf[target]; len(withdrawals) > 0 {
+		return w.nextOfWithdrawal(withdrawals[0])
+	}
 	if rehearsals := w.rehearsals[target]; len(rehearsals) > 0 {
 		return Next{Text: "Nothing: " + nameOf(w.policies[rehearsals[0].Policy].ID) + " is a dry run. Otherwise it would be repaired now."}
 	}
 	return w.nextOfOther(target)
+}
+
+// nextOfFollower is for a target whose node has another target too, which is the one that is repaired.
+func (w *world) nextOfFollower(of int) Next {
+	n := w.nextOf(of)
+	n.Text = fmt.Sprintf("What is repaired is %s, which has the same node: %s", w.fleet.Targets[of].ID, inSentence(n.Text))
+	return n
 }
 
 // nextOfRunning is for a repair whose remedy has not done its work yet.
@@ -60,14 +74,93 @@ func (w *world) nextOfRunning(target, repair int) Next {
 	if f, ends := w.finishOf[repair]; ends {
 		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s ends as %s: %s.", name, f.Outcome, f.Text)}
 	}
-	if a, acts := w.actOf[target]; acts {
-		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), w.does(a.Policy, target))}
+	if withdrawals := w.withdrawalsOf[target]; len(withdrawals) > 0 {
+		return w.nextOfWithdrawal(withdrawals[0])
 	}
-	until, timed := latestUntil(w.held(target))
-	if timed && !until.IsZero() {
+	if a, advances := w.advanceOf[target]; advances {
+		return w.nextOfAdvance(repair, a)
+	}
+	if a, acts := w.actOf[target]; acts {
+		words := remedyWords(w.fleet.Repairs[repair].Ladder[a.Step:], kindWord(w.fleet.Targets[target].ID))
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), words)}
+	}
+	if r := w.recoveryOf(target); r != nil {
+		return nextOfRecovery(r)
+	}
+	if refusals := w.held(target); len(refusals) > 0 {
+		return w.nextOfHeld(repair, refusals)
+	}
+	return w.nextOfStep(target, repair)
+}
+
+func (w *world) nextOfWithdrawal(g core.Withdrawal) Next {
+	q := &w.fleet.Requests[g.Request]
+	return Next{At: instant(w.at), Text: fmt.Sprintf("%s is deleted, since %s.", q.ID, g.Text)}
+}
+
+func (w *world) nextOfAdvance(repair int, a core.Advance) Next {
+	r := &w.fleet.Repairs[repair]
+	return Next{At: instant(w.at), Text: fmt.Sprintf("Step %d is given up, since %s; then %s.", len(r.Rungs)+1, a.Text, followingStep(r))}
+}
+
+// followingStep says what comes after the step under way.
+func followingStep(r *core.Repair) string {
+	next := len(r.Rungs) + 1
+	if next >= len(r.Ladder) {
+		return "no step is left: what was asked stays until it is healthy, and somebody must repair it by hand"
+	}
+	step := &r.Ladder[next]
+	if step.Template == (core.Reference{}) {
+		return fmt.Sprintf("step %d follows, %s", next+1, step.Remedy)
+	}
+	return fmt.Sprintf("step %d follows, an object made from %s", next+1, step.Template)
+}
+
+func nextOfRecovery(r *Recovery) Next {
+	if r.Until == nil {
+		return Next{Text: "It is healthy again. What remediators were asked by stays until somebody confirms that: " + r.Confirm}
+	}
+	return Next{At: r.Until, Text: "What remediators were asked by is deleted, if it is still healthy; at once when somebody confirms that: " + r.Confirm}
+}
+
+// nextOfHeld is for a repair whose next step gates hold back.
+func (w *world) nextOfHeld(repair int, refusals []core.Refusal) Next {
+	name := w.fleet.Repairs[repair].Name
+	until, timed := latestUntil(refusals)
+	switch {
+	case timed && !until.IsZero():
 		return Next{At: instant(until), Text: "Repair " + name + " calls its remedy again, if it is still unhealthy."}
+	case w.allHidden(refusals):
+		return w.cantTell(refusals)
+	case refusals[0].Gate == core.LadderExhausted:
+		return Next{Text: "Nothing by time alone: every step was tried to no avail. Once it is healthy, what was asked is deleted."}
+	case len(w.fleet.Repairs[repair].Rungs) > 0:
+		return Next{Text: "Repair " + name + " takes its next step when the gates above open."}
 	}
 	return Next{Text: "Repair " + name + " is recorded and has not begun; it goes on when the gates above open."}
+}
+
+// nextOfStep is for a step that is under way.
+func (w *world) nextOfStep(target, repair int) Next {
+	r := &w.fleet.Repairs[repair]
+	name := w.fleet.Repairs[repair].Name
+	for _, q := range w.requestsOn(target) {
+		if q.Leaving {
+			return Next{Text: fmt.Sprintf("%s is being deleted; it goes once its remediator has removed its finalizers.", q.ID)}
+		}
+	}
+	if len(r.Rungs) >= len(r.Ladder) {
+		return Next{Text: "Repair " + name + " has no step that can be read."}
+	}
+	steps := w.stepsOf(repair)
+	step := &steps[len(r.Rungs)]
+	switch {
+	case step.Ends != nil:
+		return Next{At: step.Ends, Text: fmt.Sprintf("Step %d times out, if it is still unhealthy; then %s.", len(r.Rungs)+1, followingStep(r))}
+	case step.State == stepUnderWay:
+		return Next{Text: "Fettle waits for the outside remediator, for as long as it takes. Once it is healthy, the repair ends."}
+	}
+	return Next{Text: "Repair " + name + " waits."}
 }
 
 func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
@@ -75,11 +168,33 @@ func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	if _, starts := w.startOf[target]; starts {
 		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}
-	until, timed := latestUntil(w.held(target))
-	if timed && !until.IsZero() {
+	refusals := w.held(target)
+	until, timed := latestUntil(refusals)
+	switch {
+	case timed && !until.IsZero():
 		return Next{At: instant(until), Text: "It " + does + ", if it is still unhealthy and no other gate closes."}
+	case w.allHidden(refusals):
+		return w.cantTell(refusals)
 	}
 	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open."}
+}
+
+// allHidden tells whether all that may hold back a repair is what the person may not see.
+func (w *world) allHidden(refusals []core.Refusal) bool {
+	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r core.Refusal) bool {
+		_, hidden := w.hidden(r)
+		return !hidden
+	})
+}
+
+func (w *world) cantTell(refusals []core.Refusal) Next {
+	var whys []string
+	for _, r := range refusals {
+		if why, _ := w.hidden(r); !slices.Contains(whys, why) {
+			whys = append(whys, why)
+		}
+	}
+	return Next{Text: "Can't tell: " + strings.Join(whys, "; ") + "."}
 }
 
 // held gives the refusals that hold back a target in earnest.
@@ -109,6 +224,8 @@ func (w *world) nextOfOther(target int) Next {
 		return Next{Text: "Nothing: no health check selects it."}
 	case v.Health == core.Suspect && !v.Until.IsZero():
 		return w.nextOfSuspect(target, v)
+	case v.Reason == core.Recovering:
+		return w.nextOfRecovering(target)
 	case v.Health == core.Suspect && v.Reason == core.ClaimedElsewhere:
 		return Next{Text: "Fettle waits for the external remediator."}
 	case v.Health == core.Suspect:
@@ -119,6 +236,14 @@ func (w *world) nextOfOther(target int) Next {
 		return Next{Text: "Nothing: " + nameOf(w.policies[v.Policy].ID) + " is a dry run. Otherwise it would be held back as well, see above."}
 	}
 	return Next{Text: "Nothing: it is healthy."}
+}
+
+// nextOfRecovering is for a target that is healthy again, and for which no repair runs any more that has asked.
+func (w *world) nextOfRecovering(target int) Next {
+	if r := w.recoveryOf(target); r != nil {
+		return nextOfRecovery(r)
+	}
+	return Next{Text: "It is healthy again, and what remediators were asked by is being deleted; that goes once its finalizers are removed."}
 }
 
 // nextOfSuspect looks ahead to the deadline, as if nothing changed until then.
@@ -132,6 +257,10 @@ func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 	}
 	if s, starts := then.startOf[target]; starts {
 		n.Text = fmt.Sprintf("It %s, %s.", then.does(s.Policy, target), still)
+		return n
+	}
+	if refusals := then.held(target); then.allHidden(refusals) {
+		n.Text = fmt.Sprintf("It is unhealthy %s. Whether it is repaired then can't be told: %s", still, strings.TrimPrefix(then.cantTell(refusals).Text, "Can't tell: "))
 		return n
 	}
 	gates := gateNames(then.held(target))
@@ -150,7 +279,7 @@ func stillSo(v core.Verdict) string {
 	case core.NodeStartupTimeout:
 		return "no node has joined by then"
 	case core.NoCriterionMet, core.FleetUnobserved, core.TargetUnreadable, core.TargetFailed, core.NodeNotFound,
-		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere:
+		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere, core.Recovering:
 	}
 	return "nothing has changed by then"
 }
@@ -193,13 +322,28 @@ func (w *world) offerRepairs(offer func(policy int, at time.Time, text string)) 
 	for _, s := range w.decision.Starts {
 		offer(s.Policy, w.at, w.nameOfTarget(s.Target)+" is repaired")
 	}
+	for repair := range w.fleet.Repairs {
+		w.offerStep(repair, offer)
+	}
 	for _, a := range w.decision.Acts {
 		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
 	}
 	for _, r := range w.decision.Refusals {
-		if r.Gate != core.StormCooldown && !r.Rehearsed {
+		if _, hidden := w.hidden(r); r.Gate != core.StormCooldown && !r.Rehearsed && !hidden {
 			offer(r.Policy, r.Until, w.nameOfTarget(r.Target)+" is tried again")
 		}
+	}
+}
+
+// offerStep offers when the step under way of a repair is given up.
+func (w *world) offerStep(repair int, offer func(policy int, at time.Time, text string)) {
+	r := &w.fleet.Repairs[repair]
+	if !r.Running() || len(r.Rungs) >= len(r.Ladder) || r.Ladder[len(r.Rungs)].Limit == 0 {
+		return
+	}
+	policy := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID == r.Policy })
+	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
+		offer(policy, r.StepBegan().Add(r.Ladder[len(r.Rungs)].Limit), fmt.Sprintf("step %d of %s times out", len(r.Rungs)+1, r.Target.Name))
 	}
 }
 

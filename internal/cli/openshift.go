@@ -20,14 +20,10 @@ type OpenShift struct{}
 func (OpenShift) Read() Reading { return openShiftReading{openshift.NewReading()} }
 
 // Review reviews a MachineHealthCheck.
-func (OpenShift) Review(u *unstructured.Unstructured) ([]Remark, bool) {
-	found, known := openshift.Review(u)
-	remarks := make([]Remark, len(found))
-	for i, r := range found {
-		remarks[i] = Remark(r)
-	}
-	return remarks, known
-}
+func (OpenShift) Review(u *unstructured.Unstructured) ([]Remark, bool) { return openshift.Review(u) }
+
+// Phase is nothing: a MachineHealthCheck has none.
+func (OpenShift) Phase(core.PolicyReport) string { return "" }
 
 type openShiftReading struct{ reading *openshift.Reading }
 

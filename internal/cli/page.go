@@ -31,6 +31,16 @@ type page struct {
 	colours bool
 	// at is the instant that the page is about.
 	at time.Time
+	// mixed is set when it is about health checks of several kinds, whose names may be the same.
+	mixed bool
+}
+
+// check names a health check.
+func (p *page) check(kind, name string) string {
+	if p.mixed {
+		return kind + " " + name
+	}
+	return name
 }
 
 // onTerminal tells whether colours may be used. NO_COLOR is honoured, as no-color.org has it.

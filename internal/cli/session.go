@@ -80,7 +80,7 @@ func (s *session) run(ctx context.Context, ask ask) error {
 	if s.watch {
 		return s.follow(ctx, ask)
 	}
-	v, err := read(ctx, s.cluster, s.Dialects, s.namespace)
+	v, err := read(ctx, s.cluster, s.Dialects, s.where())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *session) ask(ctx context.Context, v *view, ask ask) (string, answer, er
 	v.readLease(ctx, s.cluster, s.connection.controller)
 	v.at = s.Now()
 	controller := controllerOf(v.lease, v.leaseUnknown, s.connection.controller, v.at)
-	a, err := ask(ctx, v, Header{APIVersion: APIVersion, At: instant(v.at), Controller: controller, Notes: v.notes})
+	a, err := ask(ctx, v, Header{APIVersion: APIVersion, At: instant(v.at), Controller: controller, Notes: v.allNotes()})
 	if err != nil {
 		return "", answer{}, err
 	}
@@ -124,19 +124,27 @@ func (s *session) show(a answer, v *view, dated bool) error {
 	})
 }
 
-// world decides on what was read.
-func (v *view) world() *world {
-	observations := make([]core.Observation, len(v.readings))
-	for i, r := range v.readings {
-		observations[i] = r.Observe(v.at)
+// where says where to look.
+func (s *session) where() scope { return scope{s.namespace, s.connection.controller} }
+
+// world decides on what was read. Whether quorum survives is asked only of what may be repaired, which a first decision
+// tells.
+func (s *session) world(ctx context.Context, v *view) *world {
+	observations := make([]observed, len(v.parts))
+	for i, p := range v.parts {
+		observations[i] = observed{p.Observe(v.at), p.Dialect}
 	}
-	return newWorld(observations, v.repairs, v.at)
+	w := newWorld(observations, v.accounts, &v.around, v.at)
+	if v.readQuorum(ctx, s.cluster, w) {
+		w.decide()
+	}
+	return w
 }
 
 // unmet asks the reading that knows the pair.
 func (v *view) unmet(policy, target core.ID) ([]string, bool) {
-	for _, r := range v.readings {
-		if missing, possible := r.Unmet(policy, target); possible {
+	for _, p := range v.parts {
+		if missing, possible := p.Unmet(policy, target); possible {
 			return missing, true
 		}
 	}

@@ -54,6 +54,8 @@ type HealthCheck struct {
 
 	// TargetKind is what it selects: Machine or Node.
 	TargetKind string `json:"targetKind"`
+	// Phase is how it stands in a word, for kinds that have such a word: Disabled, Paused, Remediating or Enabled.
+	Phase      string `json:"phase,omitempty"`
 	Total      int    `json:"total"`
 	Healthy    int    `json:"healthy"`
 	// MostUnhealthy is the number that are not healthy up to which repairs go on.
@@ -103,11 +105,23 @@ type Target struct {
 	HeldBy []Refusal `json:"heldBy,omitempty"`
 	// Repair is the one that runs.
 	Repair string `json:"repair,omitempty"`
+	// Lead is who leads what happens to it, when somebody does.
+	Lead *Lead `json:"lead,omitempty"`
+}
+
+// Lead is the health check that leads what happens to a node and its machine.
+type Lead struct {
+	HealthCheck Reference `json:"healthCheck"`
+	// Of is the other target with the same node, when that is what is repaired.
+	Of *Reference `json:"of,omitempty"`
 }
 
 // Verdict is how one health check finds a target.
 type Verdict struct {
-	HealthCheck string     `json:"healthCheck"`
+	HealthCheck string `json:"healthCheck"`
+	// HealthCheckKind is the kind of the health check.
+	HealthCheckKind string `json:"healthCheckKind"`
+
 	Health      string     `json:"health"`
 	Reason      string     `json:"reason"`
 	Message     string     `json:"message"`
@@ -121,11 +135,14 @@ type Verdict struct {
 
 // Refusal is a gate that holds back a repair.
 type Refusal struct {
-	Gate        string     `json:"gate"`
-	HealthCheck string     `json:"healthCheck"`
-	Message     string     `json:"message"`
-	Until       *time.Time `json:"until,omitempty"`
-	DryRun      bool       `json:"dryRun,omitempty"`
+	Gate            string     `json:"gate"`
+	HealthCheck     string     `json:"healthCheck"`
+	HealthCheckKind string     `json:"healthCheckKind"`
+	Message         string     `json:"message"`
+	Until           *time.Time `json:"until,omitempty"`
+	DryRun          bool       `json:"dryRun,omitempty"`
+	// Unknown is set when it can't be told from here whether the gate holds; Message says why.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Repair is one repair.
@@ -136,8 +153,12 @@ type Repair struct {
 	Node        string     `json:"node,omitempty"`
 	Owner       *Reference `json:"owner,omitempty"`
 	HealthCheck string     `json:"healthCheck"`
-	Remedies    []string   `json:"remedies"`
-	Reason      string     `json:"reason"`
+	// HealthCheckKind is the kind of the health check.
+	HealthCheckKind string   `json:"healthCheckKind"`
+	Remedies        []string `json:"remedies"`
+	// Steps are those of its ladder.
+	Steps  []Step `json:"steps"`
+	Reason string `json:"reason"`
 	// Message is why the target was unhealthy; Progress is what happened last.
 	Message        string     `json:"message,omitempty"`
 	Progress       string     `json:"progress,omitempty"`
@@ -151,6 +172,79 @@ type Repair struct {
 	Attempts    int        `json:"attempts,omitempty"`
 	LastAttempt *time.Time `json:"lastAttempt,omitempty"`
 	LastError   string     `json:"lastError,omitempty"`
+	// Problem says what can't be read of it.
+	Problem string `json:"problem,omitempty"`
+}
+
+// The states of a step.
+const (
+	stepPlanned  = "Planned"
+	stepDue      = "Due"
+	stepUnderWay = "UnderWay"
+)
+
+// Step is one step of a ladder.
+type Step struct {
+	Remedy string `json:"remedy"`
+	// Template is what a request is made from, for remedies that make one.
+	Template *Template `json:"template,omitempty"`
+	// Timeout is how long it may take, such as 5m0s; missing for no limit.
+	Timeout string `json:"timeout,omitempty"`
+	// State is Planned, Due (its remedy is yet to be called), UnderWay, TimedOut or Failed.
+	State string `json:"state"`
+	// Began is when it was due, Ends when it times out, and Ended when it was given up.
+	Began *time.Time `json:"began,omitempty"`
+	Ends  *time.Time `json:"ends,omitempty"`
+	Ended *time.Time `json:"ended,omitempty"`
+	// Message says why it was given up, or why it can't be taken.
+	Message string `json:"message,omitempty"`
+}
+
+// Template names a template.
+type Template struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// Request is an object by which a remediator was asked.
+type Request struct {
+	Reference
+
+	APIVersion string `json:"apiVersion"`
+	// Template is the name of what it was made from, and HealthCheck of whoever asked; empty where it doesn't tell.
+	Template    string     `json:"template,omitempty"`
+	HealthCheck string     `json:"healthCheck,omitempty"`
+	Created     *time.Time `json:"created,omitempty"`
+	// Processing and Succeeded are the remediator's own word: yes, no or unknown.
+	Processing string `json:"processing"`
+	Succeeded  string `json:"succeeded"`
+	// TimedOut is when the remediator was told to stop.
+	TimedOut *time.Time `json:"timedOut,omitempty"`
+	// Leaving is set once its deletion was requested, ReplacesNode when its node is expected to be gone for good.
+	Leaving      bool `json:"leaving,omitempty"`
+	ReplacesNode bool `json:"replacesNode,omitempty"`
+}
+
+// Recovery is how long the requests of a node that is healthy again stay.
+type Recovery struct {
+	Since *time.Time `json:"since,omitempty"`
+	// Until is missing when a person must confirm that the node is healthy.
+	Until *time.Time `json:"until,omitempty"`
+	// Confirm is the command by which a person does that.
+	Confirm string `json:"confirm"`
+}
+
+// NodeLease is who may take a node out of service.
+type NodeLease struct {
+	// Holder is empty when nobody has it, or when that is not known.
+	Holder string     `json:"holder,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+	// Ours is set when the health check that leads has it.
+	Ours bool `json:"ours,omitempty"`
+	// Unknown says why it is not known who has it.
+	Unknown string `json:"unknown,omitempty"`
 }
 
 // Explanation is the answer to fettle explain machine/NAME and node/NAME.
@@ -167,8 +261,19 @@ type Explanation struct {
 type ExplainedTarget struct {
 	Target
 
+	// Sibling is the other target with the same node: the machine of a node, or the node of a machine.
+	Sibling    *Reference `json:"sibling,omitempty"`
 	Deleting   *time.Time `json:"deletingSince,omitempty"`
 	Finalizers []string   `json:"finalizers,omitempty"`
+	// Excluded and Vouched tell that somebody has excluded it from repairs, or has confirmed that it is healthy.
+	Excluded bool `json:"excluded,omitempty"`
+	Vouched  bool `json:"confirmedHealthy,omitempty"`
+	// Lease is that of its node, for health checks that heed it.
+	Lease *NodeLease `json:"lease,omitempty"`
+	// Steps are those of the repair that runs, or of the one that would; Requests what remediators were asked for.
+	Steps    []Step    `json:"steps,omitempty"`
+	Requests []Request `json:"requests,omitempty"`
+	Recovery *Recovery `json:"recovery,omitempty"`
 	// Earlier are finished repairs of it, and of the others that its owner has made, the youngest first.
 	Earlier []Repair `json:"earlierRepairs,omitempty"`
 	// Unselected says, when no health check selects it, what the nearest one asks for.

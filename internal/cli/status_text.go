@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,6 +29,7 @@ func (p *statusPage) all(s *Status) {
 		p.printf("There are no health checks %s.%s\n", p.where, p.elsewhere())
 		return
 	}
+	p.mixed = s.mixed()
 	p.printf("\n")
 	p.healthChecks(s.HealthChecks)
 	p.stopped(s.HealthChecks)
@@ -45,6 +47,11 @@ func (p *statusPage) all(s *Status) {
 		t := s.NotHealthy[0]
 		p.printf("\n%s explain %s/%s%s says more.\n", p.command, strings.ToLower(t.Kind), t.Name, inNamespace(t.Namespace))
 	}
+}
+
+// mixed tells whether there are health checks of several kinds.
+func (s *Status) mixed() bool {
+	return slices.ContainsFunc(s.HealthChecks, func(h HealthCheck) bool { return h.Kind != s.HealthChecks[0].Kind })
 }
 
 func inNamespace(namespace string) string {
@@ -86,36 +93,55 @@ func (p *page) notes(notes []string) {
 
 // calm is what there is to say when nothing is wrong.
 func (p *statusPage) calm(s *Status) string {
-	total, kind := 0, "target"
+	total := 0
+	var kinds []string
 	for i := range s.HealthChecks {
 		h := &s.HealthChecks[i]
 		total += h.Total
-		if h.Total > 0 {
-			kind = strings.ToLower(h.TargetKind)
+		if kind := strings.ToLower(h.TargetKind); h.Total > 0 && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 	}
-	switch total {
-	case 0:
+	switch {
+	case total == 0:
 		return fmt.Sprintf("No machine or node is selected by %s.", count(len(s.HealthChecks), "health check"))
-	case 1:
-		return "The one " + kind + " that is selected is healthy, and nothing is under repair."
+	case total == 1:
+		return "The one " + kinds[0] + " that is selected is healthy, and nothing is under repair."
 	}
-	return fmt.Sprintf("All %ss are healthy, and nothing is under repair.", kind)
+	return fmt.Sprintf("All %ss are healthy, and nothing is under repair.", strings.Join(kinds, "s and "))
+}
+
+// kindIf gives a kind where there are several to tell apart.
+func (p *statusPage) kindIf(kind string) cell {
+	if !p.mixed {
+		return text("")
+	}
+	return text(kind)
 }
 
 func (p *statusPage) healthChecks(checks []HealthCheck) {
 	rows := make([][]cell, 0, len(checks))
 	for i := range checks {
 		h := &checks[i]
-		row := []cell{text(""), text(h.Name), p.healthyOf(h), p.allowed(h), text(inFlight(h)), text(p.next(h.Next))}
+		row := []cell{text(""), p.kindIf(h.Kind), text(h.Name), p.phase(h), p.healthyOf(h), p.allowed(h), text(inFlight(h)), text(p.next(h.Next))}
 		if p.namespaces {
 			row[0] = text(h.Namespace)
 		}
 		rows = append(rows, row)
 	}
 	rows, left := limited(rows, p.limit)
-	p.table([]string{"NAMESPACE", "HEALTH CHECK", "HEALTHY", "REPAIRS", "IN FLIGHT", "NEXT"}, rows)
+	p.table([]string{"NAMESPACE", "KIND", "HEALTH CHECK", "PHASE", "HEALTHY", "REPAIRS", "IN FLIGHT", "NEXT"}, rows)
 	p.more(left, "health check")
+}
+
+func (p *statusPage) phase(h *HealthCheck) cell {
+	switch h.Phase {
+	case "Disabled":
+		return cell{h.Phase, red}
+	case "Paused", "Remediating":
+		return cell{h.Phase, yellow}
+	}
+	return text(h.Phase)
 }
 
 func (p *statusPage) healthyOf(h *HealthCheck) cell {
@@ -169,16 +195,28 @@ func (p *statusPage) stopped(checks []HealthCheck) {
 			return
 		}
 		shown++
-		p.printf("\n%s: %s\n", p.in(red, h.Name+" repairs nothing"), sentence(h.Message))
+		p.printf("\n%s: %s\n", p.in(red, p.check(h.Kind, h.Name)+" repairs nothing"), sentence(h.Message))
 	}
 }
 
 func (p *statusPage) targets(targets []Target) {
 	rows := make([][]cell, 0, min(len(targets), 1000))
+	several := slices.ContainsFunc(targets, func(t Target) bool { return t.Kind != targets[0].Kind })
+	head := targets[0].Kind
+	if several {
+		head = "target"
+	}
 	for i := range targets {
 		t := &targets[i]
+		node, kind := t.Node, ""
+		if t.Kind == "Node" {
+			node = ""
+		}
+		if several {
+			kind = t.Kind
+		}
 		row := []cell{
-			text(""), text(t.Name), text(t.Node), {t.Health, healthIn(t.Health)}, text(t.Reason),
+			text(""), text(kind), text(t.Name), text(node), {t.Health, healthIn(t.Health)}, text(t.Reason),
 			text(p.since(t)), text(p.when(t.Until)), {heldBy(t.HeldBy), red}, text(t.Repair),
 		}
 		if p.namespaces {
@@ -187,8 +225,8 @@ func (p *statusPage) targets(targets []Target) {
 		rows = append(rows, row)
 	}
 	rows, left := limited(rows, p.limit)
-	p.table([]string{"NAMESPACE", strings.ToUpper(targets[0].Kind), "NODE", "VERDICT", "REASON", "SINCE", "UNHEALTHY AT", "HELD BY", "REPAIR"}, rows)
-	p.more(left, strings.ToLower(targets[0].Kind))
+	p.table([]string{"NAMESPACE", "KIND", strings.ToUpper(head), "NODE", "VERDICT", "REASON", "SINCE", "UNHEALTHY AT", "HELD BY", "REPAIR"}, rows)
+	p.more(left, strings.ToLower(head))
 }
 
 func (p *page) since(t *Target) string {
@@ -202,6 +240,9 @@ func heldBy(refusals []Refusal) string {
 	var names []string
 	for _, r := range refusals {
 		name := r.Gate
+		if r.Unknown {
+			name += "?"
+		}
 		if r.DryRun {
 			name += " (dry run)"
 		}
@@ -216,15 +257,36 @@ func (p *statusPage) repairs(repairs []Repair) {
 	rows := make([][]cell, 0, len(repairs))
 	for i := range repairs {
 		r := &repairs[i]
-		row := []cell{text(""), text(r.Name), text(r.Target.Name), text(r.Node), text(r.HealthCheck), text(r.Reason), text(p.when(r.Started)), text(refusedCalls(r))}
+		node := r.Node
+		if r.Target.Kind == "Node" {
+			node = ""
+		}
+		row := []cell{
+			text(""), text(r.Name), text(r.Target.Name), text(node), text(p.check(r.HealthCheckKind, r.HealthCheck)), text(r.Reason),
+			text(stepOf(r)), text(p.when(r.Started)), text(refusedCalls(r)),
+		}
 		if p.namespaces {
 			row[0] = text(r.Namespace)
 		}
 		rows = append(rows, row)
 	}
 	rows, left := limited(rows, p.limit)
-	p.table([]string{"NAMESPACE", "REPAIR UNDER WAY", "OF", "NODE", "HEALTH CHECK", "REASON", "STARTED", "LAST ERROR"}, rows)
+	p.table([]string{"NAMESPACE", "REPAIR UNDER WAY", "OF", "NODE", "HEALTH CHECK", "REASON", "STEP", "STARTED", "LAST ERROR"}, rows)
 	p.more(left, "repair")
+}
+
+// stepOf gives the place of the step under way, for ladders that are worth it, and what asks a remediator in it.
+func stepOf(r *Repair) string {
+	at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.State == stepDue || s.State == stepUnderWay })
+	switch {
+	case at >= 0 && r.Steps[at].Template != nil:
+		return fmt.Sprintf("%d/%d %s", at+1, len(r.Steps), strings.TrimSuffix(r.Steps[at].Template.Kind, "Template"))
+	case at >= 0 && len(r.Steps) > 1:
+		return fmt.Sprintf("%d/%d %s", at+1, len(r.Steps), r.Steps[at].Remedy)
+	case at < 0 && len(r.Steps) > 0:
+		return "none left"
+	}
+	return ""
 }
 
 func refusedCalls(r *Repair) string {

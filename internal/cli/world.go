@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/ledger"
 )
@@ -18,40 +18,68 @@ type world struct {
 	policies []core.Policy
 	fleet    core.Fleet
 	decision core.Decision
-	// repairs are those of fleet.Repairs, as written.
-	repairs []*v1alpha1.Repair
+	// accounts are those of fleet.Repairs.
+	accounts []ledger.Account
+	// dialectOf gives the dialect of each policy, kindOf the kind of its targets, and reports what was found for it.
+	dialectOf []Dialect
+	kindOf    []string
+	reports   []core.PolicyReport
+	unread    unread
 
-	verdictsOf map[int][]core.Verdict
-	refusalsOf map[int][]core.Refusal
-	startOf    map[int]core.Start
-	rehearsals map[int][]core.Start
-	actOf      map[int]core.Act
-	// finishOf is by repair, as running is its repair by target.
+	// bodies are those of the targets, and parts the targets of each: a Machine and its Node are one.
+	bodies []int
+	parts  map[int][]int
+	// verdictsOf are by target, and bodyVerdicts by body; both in the order of the policies' age.
+	verdictsOf, bodyVerdicts map[int][]core.Verdict
+	// What follows is by target.
+	refusalsOf    map[int][]core.Refusal
+	startOf       map[int]core.Start
+	rehearsals    map[int][]core.Start
+	actOf         map[int]core.Act
+	advanceOf     map[int]core.Advance
+	withdrawalsOf map[int][]core.Withdrawal
+	// finishOf is by repair, as running is its repair by body.
 	finishOf map[int]core.Finish
 	running  map[int]int
+	// byUID are the targets.
+	byUID map[string]int
 }
 
-// newWorld decides on observations and the ledger.
-func newWorld(observations []core.Observation, repairs map[string]*v1alpha1.Repair, at time.Time) *world {
-	w := &world{at: at, fleet: core.Fleet{Observed: core.Yes}}
+// observed is what one dialect sees.
+type observed struct {
+	core.Observation
+
+	dialect Dialect
+}
+
+// newWorld decides on observations, the ledger and what else was read.
+func newWorld(observations []observed, accounts map[string]ledger.Account, around *surroundings, at time.Time) *world {
+	w := &world{at: at, fleet: core.Fleet{Observed: core.Yes}, unread: around.unread}
 	kinds := map[string]bool{}
 	for i := range observations {
 		kinds[observations[i].Kind] = true
 		w.add(&observations[i])
 	}
-	for _, key := range slices.Sorted(maps.Keys(repairs)) {
-		if r := ledger.Read(repairs[key]); kinds[r.Target.Kind] {
-			w.fleet.Repairs = append(w.fleet.Repairs, r)
-			w.repairs = append(w.repairs, repairs[key])
+	for _, key := range slices.Sorted(maps.Keys(accounts)) {
+		if a := accounts[key]; !a.Ignored && kinds[a.Target.Kind] {
+			w.fleet.Repairs = append(w.fleet.Repairs, a.Repair)
+			w.accounts = append(w.accounts, a)
 		}
 	}
-	w.decision = core.Decide(w.policies, w.fleet, at)
-	w.index()
+	around.lay(w.policies, &w.fleet, at)
+	w.fleet.Requests = slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
+	w.decide()
 	return w
 }
 
+// decide decides anew on the facts.
+func (w *world) decide() {
+	w.decision = core.Decide(w.policies, w.fleet, w.at)
+	w.index()
+}
+
 // add appends what one dialect sees. Members are indices into its own targets.
-func (w *world) add(o *core.Observation) {
+func (w *world) add(o *observed) {
 	first := len(w.fleet.Targets)
 	for _, p := range o.Policies {
 		members := make([]int, len(p.Members))
@@ -60,21 +88,38 @@ func (w *world) add(o *core.Observation) {
 		}
 		p.Members = members
 		w.policies = append(w.policies, p)
+		w.dialectOf, w.kindOf = append(w.dialectOf, o.dialect), append(w.kindOf, o.Kind)
 	}
 	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
 }
 
 func (w *world) index() {
 	d := &w.decision
-	w.verdictsOf, w.refusalsOf = map[int][]core.Verdict{}, map[int][]core.Refusal{}
-	w.startOf, w.rehearsals, w.actOf = map[int]core.Start{}, map[int][]core.Start{}, map[int]core.Act{}
-	w.finishOf, w.running = map[int]core.Finish{}, map[int]int{}
+	w.reports = d.Reports(w.policies, &w.fleet)
+	w.bodies, w.parts = core.Bodies(w.fleet.Targets), map[int][]int{}
+	for i, body := range w.bodies {
+		w.parts[body] = append(w.parts[body], i)
+	}
+	w.verdictsOf, w.bodyVerdicts = map[int][]core.Verdict{}, map[int][]core.Verdict{}
 	for _, v := range d.Verdicts {
 		w.verdictsOf[v.Target] = append(w.verdictsOf[v.Target], v)
+		w.bodyVerdicts[w.bodies[v.Target]] = append(w.bodyVerdicts[w.bodies[v.Target]], v)
 	}
+	w.refusalsOf = map[int][]core.Refusal{}
 	for _, r := range d.Refusals {
+		if _, hidden := w.hidden(r); hidden {
+			r.Until = time.Time{} // the instant is made up
+		}
 		w.refusalsOf[r.Target] = append(w.refusalsOf[r.Target], r)
 	}
+	w.indexDeeds()
+	w.indexRepairs()
+}
+
+func (w *world) indexDeeds() {
+	d := &w.decision
+	w.startOf, w.rehearsals, w.actOf = map[int]core.Start{}, map[int][]core.Start{}, map[int]core.Act{}
+	w.advanceOf, w.withdrawalsOf, w.finishOf = map[int]core.Advance{}, map[int][]core.Withdrawal{}, map[int]core.Finish{}
 	for _, s := range d.Starts {
 		w.startOf[s.Target] = s
 	}
@@ -84,35 +129,62 @@ func (w *world) index() {
 	for _, a := range d.Acts {
 		w.actOf[a.Target] = a
 	}
+	for _, a := range d.Advances {
+		w.advanceOf[a.Target] = a
+	}
+	for _, g := range d.Withdrawals {
+		w.withdrawalsOf[g.Target] = append(w.withdrawalsOf[g.Target], g)
+	}
 	for _, f := range d.Finishes {
 		w.finishOf[f.Repair] = f
 	}
-	byUID := make(map[string]int, len(w.fleet.Targets))
+}
+
+// indexRepairs finds the repair under way of each body: the oldest.
+func (w *world) indexRepairs() {
+	w.running = map[int]int{}
+	w.byUID = make(map[string]int, len(w.fleet.Targets))
 	for i := range w.fleet.Targets {
-		byUID[w.fleet.Targets[i].ID.UID] = i
+		w.byUID[w.fleet.Targets[i].ID.UID] = i
 	}
 	for i := range w.fleet.Repairs {
 		r := &w.fleet.Repairs[i]
-		t, exists := byUID[r.Target.UID]
-		if before, taken := w.running[t]; exists && r.Running() && (!taken || r.Started.Before(w.fleet.Repairs[before].Started)) {
-			w.running[t] = i
+		t, exists := w.byUID[r.Target.UID]
+		if !exists || !r.Running() {
+			continue
+		}
+		body := w.bodies[t]
+		if before, taken := w.running[body]; !taken || older(r, &w.fleet.Repairs[before]) {
+			w.running[body] = i
 		}
 	}
 }
 
-// lead gives the policy that leads what happens to a target, and its verdict: that of the repair
-// which runs, else the oldest that finds the target unhealthy. Verdicts come in the order of age.
+func older(a, b *core.Repair) bool {
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), a.Started.Compare(b.Started), strings.Compare(a.Name, b.Name)) < 0
+}
+
+// repairOf gives the repair under way of a target's body, by its index.
+func (w *world) repairOf(target int) (int, bool) {
+	repair, under := w.running[w.bodies[target]]
+	return repair, under
+}
+
+// isOf tells whether a repair is that of the target itself, and not of another with the same node.
+func (w *world) isOf(repair, target int) bool {
+	return w.fleet.Repairs[repair].Target.UID == w.fleet.Targets[target].ID.UID
+}
+
+// lead gives the policy that leads what happens to a target's body, and its verdict, which names the target that it is
+// about: that of the repair which runs, else the oldest that finds the body unhealthy.
 func (w *world) lead(target int) (core.Verdict, bool) {
-	repair, repaired := w.running[target]
-	for _, v := range w.verdictsOf[target] {
+	repair, repaired := w.repairOf(target)
+	for _, v := range w.bodyVerdicts[w.bodies[target]] {
 		p := &w.policies[v.Policy]
-		if p.DryRun {
-			continue
-		}
-		if repaired && p.ID == w.fleet.Repairs[repair].Policy {
-			return v, true
-		}
-		if !repaired && v.Health == core.Unhealthy {
+		switch {
+		case p.DryRun:
+		case repaired && p.ID == w.fleet.Repairs[repair].Policy && w.isOf(repair, v.Target),
+			!repaired && v.Health == core.Unhealthy:
 			return v, true
 		}
 	}
@@ -121,7 +193,7 @@ func (w *world) lead(target int) (core.Verdict, bool) {
 
 // worst gives the verdict that matters most on a target, of the policies that act if there are any.
 func (w *world) worst(target int) (core.Verdict, bool) {
-	if v, leads := w.lead(target); leads {
+	if v, leads := w.lead(target); leads && v.Target == target {
 		return v, true
 	}
 	verdicts := slices.Clone(w.verdictsOf[target])
@@ -136,6 +208,39 @@ func (w *world) worst(target int) (core.Verdict, bool) {
 		)
 	})
 	return verdicts[0], true
+}
+
+// hidden tells why it is not known whether a gate holds: the person may not see what the controller goes by.
+func (w *world) hidden(r core.Refusal) (why string, is bool) {
+	switch r.Gate { //nolint:exhaustive // the others go by what was read
+	case core.ClusterUpgrading:
+		why = w.unread.upgrade
+		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Detail == core.Unknown.String()
+	case core.LeaseHeld:
+		why = w.unread.leases
+		return "it is not known whether somebody else has the lease of its node: " + why, why != "" && r.Detail == hiddenHolder
+	case core.QuorumUnknown:
+		why, is = w.unread.quorum[w.fleet.Targets[r.Target].ID.UID]
+		return "it is not known whether the cluster's quorum survives while it is out: " + why, is
+	case core.TemplateUnusable, core.RequestsUnseen:
+		for _, step := range w.ladderOf(r.Policy, r.Target) {
+			if why, is := w.unread.requests(step); is && (r.Gate == core.RequestsUnseen || step.Problem == r.Detail) {
+				return "it is not known how it stands with what remediators are asked by: " + why, true
+			}
+		}
+	}
+	return "", false
+}
+
+// ladderOf gives the steps by which a policy repairs a target: those of the repair under way, if it leads that.
+func (w *world) ladderOf(policy, target int) []core.Step {
+	for i := range w.fleet.Repairs {
+		r := &w.fleet.Repairs[i]
+		if r.Running() && r.Target.UID == w.fleet.Targets[target].ID.UID && r.Policy == w.policies[policy].ID {
+			return r.Ladder
+		}
+	}
+	return w.policies[policy].LadderFor(&w.fleet.Targets[target])
 }
 
 // gravity orders verdicts, the gravest first.
@@ -174,15 +279,21 @@ func compareInstants(a, b time.Time) int {
 
 // asOf decides on the same facts at a later instant, as if nothing changed until then.
 func (w *world) asOf(at time.Time) *world {
-	then := &world{at: at, policies: slices.Clone(w.policies), fleet: w.fleet, repairs: w.repairs}
+	then := &world{
+		at: at, policies: slices.Clone(w.policies), fleet: w.fleet, accounts: w.accounts,
+		dialectOf: w.dialectOf, kindOf: w.kindOf, unread: w.unread,
+	}
 	for i := range then.policies {
 		then.policies[i].Opening = w.decision.Tallies[i].Opening
 	}
 	then.fleet.Targets = slices.Clone(w.fleet.Targets)
 	for i := range then.fleet.Targets {
-		then.fleet.Targets[i].NodeReadAt = at
+		t := &then.fleet.Targets[i]
+		t.NodeReadAt = at
+		if !t.QuorumReadAt.IsZero() {
+			t.QuorumReadAt = at
+		}
 	}
-	then.decision = core.Decide(then.policies, then.fleet, at)
-	then.index()
+	then.decide()
 	return then
 }

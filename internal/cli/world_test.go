@@ -11,11 +11,14 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -112,7 +115,21 @@ func objectReference(id core.ID) v1alpha1.ObjectReference {
 }
 
 func (s *scene) world() *world {
-	return newWorld([]core.Observation{s.Observation}, s.repairs, noon)
+	around := newSurroundings()
+	return newWorld([]observed{{s.Observation, OpenShift{}}}, accountsOf(s.repairs), &around, noon)
+}
+
+// accountsOf reads repairs as they come from the API server.
+func accountsOf(repairs map[string]*v1alpha1.Repair) map[string]ledger.Account {
+	accounts := map[string]ledger.Account{}
+	for k, r := range repairs {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+		if err != nil {
+			panic(err)
+		}
+		accounts[k] = ledger.Look(&unstructured.Unstructured{Object: object})
+	}
+	return accounts
 }
 
 // header is that of an answer while a controller leads.

@@ -102,9 +102,6 @@ func readPage(u *unstructured.Unstructured) *page {
 	return p
 }
 
-// Read gives what the core reads of a Repair, for those who list repairs and keep no ledger.
-func Read(r *v1alpha1.Repair) core.Repair { return read(r) }
-
 // read gives what the core reads of a Repair.
 func read(r *v1alpha1.Repair) core.Repair {
 	spec := decided{

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/guard/lease"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/remedy/template"
+)
+
+// surroundings are the facts that no dialect tells: what remediators have been asked for, whose the leases of nodes
+// are, and whether the cluster is being upgraded. What could not be read is not known, and why is kept.
+type surroundings struct {
+	templates *template.Reading
+	leases    *lease.Reading
+	// versions tell of each ClusterVersion, by its name, whether it progresses.
+	versions map[string]bool
+	// openshift tells whether the cluster serves ClusterVersions.
+	openshift core.Tri
+	// leasesRead and versionsRead are set once that was tried.
+	leasesRead, versionsRead bool
+	unread                   unread
+}
+
+// unread says why facts are not known that the controller may know; each is empty when they are.
+type unread struct {
+	leases, upgrade string
+	// quorum is by the UID of the target.
+	quorum map[string]string
+	// requests tells it of a step's template, and of what was made from it.
+	requests func(core.Step) (string, bool)
+}
+
+func newSurroundings() surroundings {
+	s := surroundings{templates: template.NewReading(), leases: lease.NewReading(), versions: map[string]bool{}}
+	s.unread = unread{quorum: map[string]string{}, requests: s.templates.Hidden}
+	return s
+}
+
+// needs gives the policies, and the running repairs, for which facts are needed.
+func (v *view) needs() ([]core.Policy, []core.Repair) {
+	var policies []core.Policy
+	for _, p := range v.parts {
+		policies = append(policies, p.Observe(v.at).Policies...)
+	}
+	repairs := make([]core.Repair, 0, len(v.accounts))
+	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {
+		repairs = append(repairs, v.accounts[k].Repair)
+	}
+	return policies, repairs
+}
+
+// needsMore tells whether something has come that asks for facts which were not read.
+func (v *view) needsMore() bool {
+	policies, repairs := v.needs()
+	return len(v.around.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies)
+}
+
+func (v *view) needsLeases(policies []core.Policy) bool {
+	return !v.around.leasesRead && slices.ContainsFunc(policies, func(p core.Policy) bool { return p.Holder != "" })
+}
+
+// needsVersions: whether the cluster is OpenShift also tells how its quorum is kept.
+func (v *view) needsVersions(policies []core.Policy) bool {
+	return !v.around.versionsRead && len(policies) > 0
+}
+
+// readAround reads the surroundings that are needed and were not read. It never fails: what can't be read is not known.
+func (v *view) readAround(ctx context.Context, c client.Client) {
+	policies, repairs := v.needs()
+	for _, gvk := range v.around.templates.Needs(policies, repairs) {
+		v.readKind(ctx, c, gvk)
+	}
+	if v.needsLeases(policies) {
+		v.readLeases(ctx, c)
+	}
+	if v.needsVersions(policies) {
+		v.readVersions(ctx, c)
+	}
+}
+
+// readKind reads a kind of templates, or of what is made from them.
+func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVersionKind) {
+	templates := v.around.templates
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil && !isUnserved(err) {
+		templates.Hide(gvk, fmt.Sprintf("the cluster does not say whether it serves %s (%v)", gvk.Kind, err))
+		return
+	}
+	if err == nil {
+		templates.Begin(gvk, mapping.Scope.Name() == meta.RESTScopeNameNamespace)
+		err = v.list(ctx, c, unstructuredSource(gvk, mapping.Resource.GroupResource(),
+			func(u *unstructured.Unstructured) bool { return templates.Put(gvk, u) },
+			func(key string) { templates.Drop(gvk, nameOfKey(key)) }), "")
+	}
+	switch {
+	case isUnserved(err):
+		templates.Unserved(gvk)
+	case err != nil:
+		templates.Hide(gvk, whyUnread(mapping.Resource.GroupResource().String(), err))
+	}
+}
+
+func isUnserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// nameOfKey splits namespace/name, or the name of what has no namespace.
+func nameOfKey(key string) types.NamespacedName {
+	if namespace, name, both := strings.Cut(key, "/"); both {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return types.NamespacedName{Name: key}
+}
+
+func unstructuredSource(gvk schema.GroupVersionKind, resource schema.GroupResource, put func(*unstructured.Unstructured) bool, drop func(string)) Source {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return Source{
+		Resource: resource, List: list, Drop: drop,
+		Put: func(o client.Object) bool {
+			u, ok := o.(*unstructured.Unstructured)
+			return ok && put(u)
+		},
+	}
+}
+
+// whyUnread says in a few words why something could not be read.
+func whyUnread(what string, err error) string {
+	if apierrors.IsForbidden(err) {
+		return "you may not list " + what
+	}
+	return fmt.Sprintf("listing %s failed (%v)", what, err)
+}
+
+func (v *view) readLeases(ctx context.Context, c client.Reader) {
+	v.around.leasesRead = true
+	gvk := schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+	resource := schema.GroupResource{Group: gvk.Group, Resource: "leases"}
+	source := unstructuredSource(gvk, resource, v.around.leases.Put, v.around.leases.Drop)
+	if err := v.list(ctx, c, source, lease.Namespace); err != nil {
+		v.around.unread.leases = whyUnread("leases in namespace "+lease.Namespace, err)
+	}
+}
+
+func (v *view) readVersions(ctx context.Context, c client.Client) {
+	v.around.versionsRead = true
+	gvk := upgrade.VersionKind
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err == nil {
+		v.around.openshift = core.Yes
+		err = v.list(ctx, c, unstructuredSource(gvk, mapping.Resource.GroupResource(), v.putVersion, v.dropVersion), "")
+	}
+	switch {
+	case isUnserved(err):
+		v.around.openshift = core.No
+	case err != nil:
+		v.around.unread.upgrade = whyUnread("clusterversions.config.openshift.io", err)
+	}
+}
+
+func (v *view) putVersion(u *unstructured.Unstructured) bool {
+	old, known := v.around.versions[u.GetName()]
+	fresh := upgrade.Progressing(u)
+	v.around.versions[u.GetName()] = fresh
+	return !known || old != fresh
+}
+
+func (v *view) dropVersion(name string) { delete(v.around.versions, name) }
+
+// hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
+const hiddenHolder = "somebody whom you may not see"
+
+// lay adds the surroundings to what was observed.
+func (s *surroundings) lay(policies []core.Policy, fleet *core.Fleet, at time.Time) {
+	s.templates.Survey(policies, fleet)
+	s.leases.Survey(fleet, at)
+	if s.unread.leases != "" {
+		for i := range fleet.Targets {
+			fleet.Targets[i].Lease = core.Lease{Holder: hiddenHolder, Until: at.Add(forever)}
+		}
+	}
+	switch {
+	case s.unread.upgrade != "":
+		fleet.Upgrading = core.Unknown
+	case slices.Contains(slices.Collect(maps.Values(s.versions)), true):
+		fleet.Upgrading = core.Yes
+	default:
+		fleet.Upgrading = core.No
+	}
+}
+
+// forever is longer than anybody looks ahead.
+const forever = 100 * 365 * 24 * time.Hour
+
+// readQuorum asks whether quorum survives the loss of those members of the control plane that may be repaired. It
+// tells whether there were any.
+func (v *view) readQuorum(ctx context.Context, c client.Reader, w *world) bool {
+	guard := quorum.NewClient(quorum.Config{Live: c, OpenShift: func() core.Tri { return v.around.openshift }, Now: func() time.Time { return v.at }})
+	asked := false
+	for i := range w.fleet.Targets {
+		t := &w.fleet.Targets[i]
+		if !t.ControlPlane || !w.doubted(i) {
+			continue
+		}
+		asked = true
+		survives, err := guard.Survives(ctx, *t)
+		if err != nil {
+			survives = core.Unknown
+			v.around.unread.quorum[t.ID.UID] = whyUnsure(err)
+		}
+		t.QuorumSurvives, t.QuorumReadAt = survives, v.at
+	}
+	return asked
+}
+
+// whyUnsure says why quorum is not known: what is missing is the person's permission, or the answer.
+func whyUnsure(err error) string {
+	var status apierrors.APIStatus
+	if apierrors.IsForbidden(err) && errors.As(err, &status) {
+		_, what, _ := strings.Cut(status.Status().Message, "cannot ")
+		return "you may not " + what
+	}
+	return err.Error()
+}
+
+// allNotes are sentences about what could not be known.
+func (v *view) allNotes() []string {
+	notes := slices.Clone(v.notes)
+	policies, _ := v.needs()
+	note := func(text string) {
+		if !slices.Contains(notes, text) {
+			notes = append(notes, text)
+		}
+	}
+	for i := range policies {
+		p := &policies[i]
+		for _, step := range p.Ladder {
+			if why, hidden := v.around.templates.Hidden(step); hidden {
+				note("Can't tell how it stands with what remediators are asked by: " + why + ".")
+			}
+		}
+		if why := v.around.unread.leases; p.Holder != "" && why != "" {
+			note("Can't tell who has the leases of nodes: " + why + ".")
+		}
+		if why := v.around.unread.upgrade; p.WaitsForUpgrades && why != "" {
+			note("Can't tell whether the cluster is being upgraded: " + why + ".")
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {
+		switch a := v.accounts[k]; {
+		case a.Ignored:
+			note("Repair " + k + " is ignored, but no other can have its name: " + a.Problem + ". Delete it.")
+		case a.Problem != "":
+			note("Repair " + k + " can't be read as a whole, and counts as far as it can: " + a.Problem + ".")
+		}
+	}
+	return notes
+}

@@ -1,0 +1,86 @@
+package nhc
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Reading is a cluster as somebody has just read it from the API server, object by object, who means
+// to ask the core about it and to write nothing. Its rules are those of the controller. What is put
+// into it tells whether it can change a decision.
+type Reading struct{ fleet fleet }
+
+// NewReading makes a reading of an empty cluster.
+func NewReading() *Reading { return &Reading{fleet: newFleet()} }
+
+// PutCheck takes in a health check, an *unstructured.Unstructured.
+func (r *Reading) PutCheck(obj any) bool { return r.fleet.putCheck(obj) }
+
+// DropCheck forgets a health check by name.
+func (r *Reading) DropCheck(name string) { r.fleet.dropCheck(name) }
+
+// PutNode takes in a node.
+func (r *Reading) PutNode(obj any) bool { return r.fleet.putNode(obj) }
+
+// DropNode forgets a node by name.
+func (r *Reading) DropNode(name string) { r.fleet.dropNode(name) }
+
+// Observe gives the health checks, and the nodes that they select, as of an instant at which the reading was
+// complete. What it gives is good until the next observation.
+func (r *Reading) Observe(at time.Time) core.Observation {
+	o := core.Observation{Kind: nodeKind, Observed: core.Yes}
+	o.Policies, o.Targets = r.fleet.snapshot()
+	for i := range o.Targets {
+		o.Targets[i].NodeReadAt = at
+	}
+	for i := range o.Policies {
+		p := &o.Policies[i]
+		if last, known := r.fleet.recordOf(p.ID); known {
+			p.Opening = openingOf(last.status.Conditions)
+		}
+	}
+	return o
+}
+
+// openingOf gives what the status tells of a short circuit that has opened: only a cooldown that was asked for has a
+// condition whose time is that of the opening. Of others it is not known, and they are told as if they began now.
+func openingOf(conditions []metav1.Condition) core.Opening {
+	c := meta.FindStatusCondition(conditions, v1alpha1.StormCooldownCondition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return core.Opening{}
+	}
+	return core.Opening{First: c.LastTransitionTime.Time, Last: c.LastTransitionTime.Time}
+}
+
+// Unmet gives the requirements of a health check's selector that a node does not meet, and false when there is
+// no such pair.
+func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
+	r.fleet.mu.Lock()
+	defer r.fleet.mu.Unlock()
+	c, n := r.fleet.checks[check.Name], r.fleet.nodes[of.Name]
+	if check.Kind != healthCheckKind || of.Kind != nodeKind || c == nil || n == nil {
+		return nil, false
+	}
+	requirements, selectable := c.selector.Requirements()
+	if !selectable {
+		return nil, false
+	}
+	labels, unmet := n.seen.Labels(), []string{}
+	for i := range requirements {
+		if !requirements[i].Matches(labels) {
+			unmet = append(unmet, requirements[i].String())
+		}
+	}
+	return unmet, true
+}
+
+// Phase says in a word how a health check stands.
+func Phase(r core.PolicyReport) string {
+	phase, _ := phaseOf(&r)
+	return string(phase)
+}

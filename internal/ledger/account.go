@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// Account is a Repair as people are told of it: what the core reads, and the words beside that.
+type Account struct {
+	core.Repair
+
+	// Phase is as written; empty when there is none.
+	Phase string
+	// Reason and Message say why the target was unhealthy, since UnhealthySince, which is zero when that is not
+	// known.
+	Reason, Message string
+	UnhealthySince  time.Time
+	// Progress says what happened last, and LastError what the last refused call was refused with.
+	Progress, LastError string
+	// Problem says what can't be read of it, and is empty when all can. Ignored is set when it is not even known
+	// what is repaired, so that nothing follows from it.
+	Problem string
+	Ignored bool
+}
+
+// Look reads a Repair that anybody may have written, for those who list repairs and keep no ledger. It reads
+// them as the ledger does: what can't be read is absent.
+func Look(u *unstructured.Unstructured) Account {
+	p := readPage(u)
+	spec, _ := legible.Part[struct {
+		Reason         string       `json:"reason"`
+		Message        string       `json:"message"`
+		UnhealthySince *metav1.Time `json:"unhealthySince"`
+	}](u.Object, "spec")
+	status, _ := legible.Part[struct {
+		Phase     string `json:"phase"`
+		Message   string `json:"message"`
+		LastError string `json:"lastError"`
+	}](u.Object, "status")
+	a := Account{
+		Repair: p.repair, Phase: status.Phase, Reason: spec.Reason, Message: spec.Message,
+		Progress: status.Message, LastError: status.LastError, Problem: p.problem, Ignored: !p.about(),
+	}
+	if spec.UnhealthySince != nil {
+		a.UnhealthySince = spec.UnhealthySince.Time
+	}
+	return a
+}
