@@ -169,7 +169,7 @@ func (v *view) takeStock() error {
 			errs = append(errs, p.err)
 		case p.err != nil:
 			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so what is said here leaves them out: %v.", p.sources[0].Resource, p.err))
-		case len(p.unserved) > 0 && (!complete || p.unserved[0] != p.sources[0].Resource):
+		case len(p.unserved) > 0 && (!complete || len(p.Observe(v.at).Policies) > 0):
 			v.notes = append(v.notes, "This cluster does not serve "+p.unserved[0].String()+".")
 		}
 	}

@@ -23,7 +23,7 @@ type draft struct {
 	object *unstructured.Unstructured
 	// dialect is that of the health check; nil for whatever else it is.
 	dialect Dialect
-	tree   *yaml.Node
+	tree    *yaml.Node
 	// offset is the number of lines above what the tree was read from.
 	offset int
 }

@@ -55,9 +55,9 @@ type HealthCheck struct {
 	// TargetKind is what it selects: Machine or Node.
 	TargetKind string `json:"targetKind"`
 	// Phase is how it stands in a word, for kinds that have such a word: Disabled, Paused, Remediating or Enabled.
-	Phase      string `json:"phase,omitempty"`
-	Total      int    `json:"total"`
-	Healthy    int    `json:"healthy"`
+	Phase   string `json:"phase,omitempty"`
+	Total   int    `json:"total"`
+	Healthy int    `json:"healthy"`
 	// MostUnhealthy is the number that are not healthy up to which repairs go on.
 	MostUnhealthy int `json:"mostUnhealthy"`
 	// Repairs is Allowed or Stopped.
@@ -122,10 +122,10 @@ type Verdict struct {
 	// HealthCheckKind is the kind of the health check.
 	HealthCheckKind string `json:"healthCheckKind"`
 
-	Health      string     `json:"health"`
-	Reason      string     `json:"reason"`
-	Message     string     `json:"message"`
-	Since       *time.Time `json:"since,omitempty"`
+	Health  string     `json:"health"`
+	Reason  string     `json:"reason"`
+	Message string     `json:"message"`
+	Since   *time.Time `json:"since,omitempty"`
 	// Until is when a suspect target becomes unhealthy.
 	Until *time.Time `json:"until,omitempty"`
 	// Leads is set for the health check that asks for the repair.

@@ -172,7 +172,7 @@ func askAboutAPause(f *fleet) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck())
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
-	f.wantAnswer("status", "stopped: Paused", "remove its pause annotation to go on")
+	f.wantAnswer("status", "stopped: Paused", "remove its pause annotation")
 	f.wantAnswer("explain machine/a", "Paused (example)")
 }
 
