@@ -63,7 +63,7 @@ func (w *world) healthCheck(i int) HealthCheck {
 		Reference: reference(p.ID), TargetKind: w.kindOf[i],
 		Total: t.Total, Healthy: t.Healthy, MostUnhealthy: t.MostUnhealthy,
 		Repairs: "Allowed", DryRun: p.DryRun, InFlight: w.inFlight(i), Next: w.nextOfPolicy(i),
-		Phase: w.dialectOf[i].Phase(w.reports[i]),
+		Phase: w.phase(i),
 	}
 	if t.MostInFlight != math.MaxInt {
 		h.MostInFlight = &t.MostInFlight
@@ -72,6 +72,15 @@ func (w *world) healthCheck(i int) HealthCheck {
 		h.Repairs, h.Reason, h.Message, h.Until = "Stopped", r.Gate.String(), r.Text(), instant(r.Until)
 	}
 	return h
+}
+
+// phase says in a word how a policy stands, and nothing when that hangs on what may not be seen.
+func (w *world) phase(policy int) string {
+	p := &w.policies[policy]
+	if p.Problem == "" && slices.ContainsFunc(p.Ladder, func(s core.Step) bool { _, hidden := w.unread.requests(s); return hidden }) {
+		return ""
+	}
+	return w.dialectOf[policy].Phase(w.reports[policy])
 }
 
 // stopped gives the gate that holds back every repair that a policy would lead.

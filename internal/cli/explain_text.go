@@ -125,7 +125,7 @@ func (p *page) marks(t *ExplainedTarget) {
 		if r.Until != nil {
 			until = p.when(r.Until) + ", in case it fails again"
 		}
-		p.field("Healthy delay", "what remediators were asked by stays until "+until)
+		p.field("Healthy delay", "its remediation objects stay until "+until)
 	}
 }
 
@@ -195,7 +195,7 @@ func (p *page) requests(requests []Request) {
 	if len(requests) == 0 {
 		return
 	}
-	p.head("Remediators asked by")
+	p.head("Remediation objects")
 	for i := range requests {
 		r := &requests[i]
 		from := ""
@@ -332,7 +332,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.leaderless(e.Controller)
 	r := &e.Repair
 	p.field("Repair", r.Namespace+"/"+r.Name)
-	p.field("Of", strings.ToLower(r.Target.Kind)+" "+r.Target.Name+nodeText(r.Node))
+	p.field("Of", strings.ToLower(r.Target.Kind)+" "+r.Target.Name+nodeText(r))
 	p.field("Health check", r.HealthCheck)
 	p.field("Remedy", strings.Join(slices.Compact(slices.Clone(r.Remedies)), ", "))
 	p.field("Why", r.Reason+": "+r.Message)
@@ -367,11 +367,11 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.notes(e.Notes)
 }
 
-func nodeText(node string) string {
-	if node == "" {
+func nodeText(r *Repair) string {
+	if r.Node == "" || r.Target.Kind == "Node" {
 		return ""
 	}
-	return " (node " + node + ")"
+	return " (node " + r.Node + ")"
 }
 
 func phaseIn(phase string) colour {

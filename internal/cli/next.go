@@ -64,7 +64,7 @@ func (w *world) nextOf(target int) Next {
 // nextOfFollower is for a target whose node has another target too, which is the one that is repaired.
 func (w *world) nextOfFollower(of int) Next {
 	n := w.nextOf(of)
-	n.Text = fmt.Sprintf("What is repaired is %s, which has the same node: %s", w.fleet.Targets[of].ID, inSentence(n.Text))
+	n.Text += fmt.Sprintf(" That is about %s, which has the same node.", w.fleet.Targets[of].ID)
 	return n
 }
 
@@ -95,7 +95,7 @@ func (w *world) nextOfRunning(target, repair int) Next {
 
 func (w *world) nextOfWithdrawal(g core.Withdrawal) Next {
 	q := &w.fleet.Requests[g.Request]
-	return Next{At: instant(w.at), Text: fmt.Sprintf("%s is deleted, since %s.", q.ID, g.Text)}
+	return Next{At: instant(w.at), Text: fmt.Sprintf("Its remediation object %s is deleted, since %s.", q.ID, g.Text)}
 }
 
 func (w *world) nextOfAdvance(repair int, a core.Advance) Next {
@@ -107,7 +107,7 @@ func (w *world) nextOfAdvance(repair int, a core.Advance) Next {
 func followingStep(r *core.Repair) string {
 	next := len(r.Rungs) + 1
 	if next >= len(r.Ladder) {
-		return "no step is left: what was asked stays until it is healthy, and somebody must repair it by hand"
+		return "no step is left: its remediation objects stay until it is healthy, and somebody must repair it by hand"
 	}
 	step := &r.Ladder[next]
 	if step.Template == (core.Reference{}) {
@@ -118,9 +118,9 @@ func followingStep(r *core.Repair) string {
 
 func nextOfRecovery(r *Recovery) Next {
 	if r.Until == nil {
-		return Next{Text: "It is healthy again. What remediators were asked by stays until somebody confirms that: " + r.Confirm}
+		return Next{Text: "It is healthy again. Its remediation objects stay until somebody confirms that: " + r.Confirm}
 	}
-	return Next{At: r.Until, Text: "What remediators were asked by is deleted, if it is still healthy; at once when somebody confirms that: " + r.Confirm}
+	return Next{At: r.Until, Text: "Its remediation objects are deleted, if it is still healthy; at once when somebody confirms that: " + r.Confirm}
 }
 
 // nextOfHeld is for a repair whose next step gates hold back.
@@ -131,9 +131,9 @@ func (w *world) nextOfHeld(repair int, refusals []core.Refusal) Next {
 	case timed && !until.IsZero():
 		return Next{At: instant(until), Text: "Repair " + name + " calls its remedy again, if it is still unhealthy."}
 	case w.allHidden(refusals):
-		return w.cantTell(refusals)
+		return Next{Text: untold}
 	case refusals[0].Gate == core.LadderExhausted:
-		return Next{Text: "Nothing by time alone: every step was tried to no avail. Once it is healthy, what was asked is deleted."}
+		return Next{Text: "Nothing by time alone: every step was tried to no avail. Once it is healthy, its remediation objects are deleted."}
 	case len(w.fleet.Repairs[repair].Rungs) > 0:
 		return Next{Text: "Repair " + name + " takes its next step when the gates above open."}
 	}
@@ -146,7 +146,7 @@ func (w *world) nextOfStep(target, repair int) Next {
 	name := w.fleet.Repairs[repair].Name
 	for _, q := range w.requestsOn(target) {
 		if q.Leaving {
-			return Next{Text: fmt.Sprintf("%s is being deleted; it goes once its remediator has removed its finalizers.", q.ID)}
+			return Next{Text: fmt.Sprintf("Its remediation object %s is being deleted; it goes once its remediator has removed its finalizers.", q.ID)}
 		}
 	}
 	if len(r.Rungs) >= len(r.Ladder) {
@@ -174,7 +174,7 @@ func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	case timed && !until.IsZero():
 		return Next{At: instant(until), Text: "It " + does + ", if it is still unhealthy and no other gate closes."}
 	case w.allHidden(refusals):
-		return w.cantTell(refusals)
+		return Next{Text: untold}
 	}
 	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open."}
 }
@@ -187,15 +187,19 @@ func (w *world) allHidden(refusals []core.Refusal) bool {
 	})
 }
 
-func (w *world) cantTell(refusals []core.Refusal) Next {
+// whys say what may not be seen.
+func (w *world) whys(refusals []core.Refusal) string {
 	var whys []string
 	for _, r := range refusals {
 		if why, _ := w.hidden(r); !slices.Contains(whys, why) {
 			whys = append(whys, why)
 		}
 	}
-	return Next{Text: "Can't tell: " + strings.Join(whys, "; ") + "."}
+	return strings.Join(whys, "; ")
 }
+
+// untold is said where what it hangs on is told elsewhere.
+const untold = "It can't be told from here whether it is repaired, for want of what is named above."
 
 // held gives the refusals that hold back a target in earnest.
 func (w *world) held(target int) []core.Refusal {
@@ -243,7 +247,7 @@ func (w *world) nextOfRecovering(target int) Next {
 	if r := w.recoveryOf(target); r != nil {
 		return nextOfRecovery(r)
 	}
-	return Next{Text: "It is healthy again, and what remediators were asked by is being deleted; that goes once its finalizers are removed."}
+	return Next{Text: "It is healthy again, and its remediation objects are being deleted; they go once their finalizers are removed."}
 }
 
 // nextOfSuspect looks ahead to the deadline, as if nothing changed until then.
@@ -260,7 +264,7 @@ func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 		return n
 	}
 	if refusals := then.held(target); then.allHidden(refusals) {
-		n.Text = fmt.Sprintf("It is unhealthy %s. Whether it is repaired then can't be told: %s", still, strings.TrimPrefix(then.cantTell(refusals).Text, "Can't tell: "))
+		n.Text = fmt.Sprintf("It is unhealthy %s. Whether it is repaired then can't be told: %s.", still, then.whys(refusals))
 		return n
 	}
 	gates := gateNames(then.held(target))
@@ -325,12 +329,30 @@ func (w *world) offerRepairs(offer func(policy int, at time.Time, text string)) 
 	for repair := range w.fleet.Repairs {
 		w.offerStep(repair, offer)
 	}
+	w.offerEnds(offer)
 	for _, a := range w.decision.Acts {
 		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
 	}
 	for _, r := range w.decision.Refusals {
 		if _, hidden := w.hidden(r); r.Gate != core.StormCooldown && !r.Rehearsed && !hidden {
 			offer(r.Policy, r.Until, w.nameOfTarget(r.Target)+" is tried again")
+		}
+	}
+}
+
+// offerEnds offers what is given up or taken back now, or after a delay.
+func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
+	for _, a := range w.decision.Advances {
+		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.fleet.Repairs[a.Repair].Rungs)+1, w.nameOfTarget(a.Target)))
+	}
+	for _, g := range w.decision.Withdrawals {
+		offer(g.Policy, w.at, w.fleet.Requests[g.Request].ID.String()+" is deleted")
+	}
+	for i := range w.reports {
+		for j := range w.reports[i].Cases {
+			if c := &w.reports[i].Cases[j]; c.Delayed && !c.HealthySince.IsZero() {
+				offer(i, c.HealthySince.Add(w.policies[i].HealthyDelay), "the remediation objects of "+c.Target.Name+" are deleted")
+			}
 		}
 	}
 }

@@ -63,7 +63,8 @@ func (w *world) underWay(repair int, s *Step) {
 		if _, stands := w.requestOf(repair, target); stands {
 			s.State = stepUnderWay
 		}
-		if v, leads := w.lead(target); step.Limit > 0 && leads && v.Health == core.Unhealthy {
+		tried := s.State == stepUnderWay || r.Attempts > 0 // a step that gates hold back has no end
+		if v, leads := w.lead(target); tried && step.Limit > 0 && leads && v.Health == core.Unhealthy {
 			s.Ends = instant(r.StepBegan().Add(step.Limit))
 		}
 	}
