@@ -69,5 +69,6 @@ type Overlap struct {
 	HealthCheckKind string `json:"healthCheckKind"`
 	Shared          int    `json:"shared"`
 	// Leads is the older one, which leads repairs that both ask for.
-	Leads string `json:"leads"`
+	Leads     string `json:"leads"`
+	LeadsKind string `json:"leadsKind"`
 }

@@ -73,7 +73,7 @@ func readDocument(file, text string, offset int) []draft {
 	d := draft{Document: newDocument(file, offset+1), offset: offset}
 	var tree yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
-		return []draft{d.broken(err)}
+		return []draft{d.broken(err, text)}
 	}
 	if len(tree.Content) == 0 || tree.Content[0].Tag == "!!null" {
 		return nil
@@ -82,7 +82,7 @@ func readDocument(file, text string, offset int) []draft {
 	d.Line = offset + d.tree.Line
 	body, err := kyaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		return []draft{d.broken(err)}
+		return []draft{d.broken(err, text)}
 	}
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &u.Object); err != nil {
@@ -142,7 +142,12 @@ func (d *draft) items(u *unstructured.Unstructured) ([]draft, bool) {
 var linePattern = regexp.MustCompile(`line (\d+): `)
 
 // broken says why a document is not YAML, with lines counted from the beginning of its file.
-func (d *draft) broken(err error) draft {
+func (d *draft) broken(err error, document string) draft {
+	if f, found := misaligned(document); found {
+		f.Line += d.offset
+		d.Problems = append(d.Problems, f)
+		return *d
+	}
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "error converting YAML to JSON: "), "yaml: ")
 		if text == "" || text == "unmarshal errors:" {
@@ -159,6 +164,29 @@ func (d *draft) broken(err error) draft {
 	}
 	return *d
 }
+
+// misaligned finds a list whose entries don't begin below each other, which parsers blame on a line far above.
+func misaligned(document string) (Finding, bool) {
+	lines := strings.Split(document, "\n")
+	first := -1 // the first entry of the list that is looked at
+	for i, line := range lines {
+		text := strings.TrimLeft(line, " ")
+		switch indent := len(line) - len(text); {
+		case text == "" || text[0] == '#':
+		case first < 0 && strings.HasPrefix(text, "- "):
+			first = i
+		case first < 0:
+		case !strings.HasPrefix(text, "- ") && indent <= indentOf(lines[first]):
+			first = -1
+		case strings.HasPrefix(text, "- ") && first > 0 && indent < indentOf(lines[first]) && indent > indentOf(lines[first-1]):
+			return Finding{Line: i + 1, Message: fmt.Sprintf("it is not YAML: the entries of a list begin below each other; this one is indented by %d, and the first, in line %d, by %d",
+				indent, first+1, indentOf(lines[first]))}, true
+		}
+	}
+	return Finding{}, false
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 // locate gives the line of a field, or of the deepest part of its path that is there. Of several that a
 // path without an index may mean, it takes the first with a value of the JSON type.

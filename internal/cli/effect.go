@@ -73,9 +73,12 @@ func (w *world) overlaps(policy int) []Overlap {
 		if shared[i] == 0 {
 			continue
 		}
-		o := Overlap{HealthCheck: nameOf(w.policies[i].ID), HealthCheckKind: w.policies[i].ID.Kind, Shared: shared[i], Leads: nameOf(w.policies[policy].ID)}
+		o := Overlap{
+			HealthCheck: nameOf(w.policies[i].ID), HealthCheckKind: w.policies[i].ID.Kind, Shared: shared[i],
+			Leads: nameOf(w.policies[policy].ID), LeadsKind: w.policies[policy].ID.Kind,
+		}
 		if older[i] {
-			o.Leads = o.HealthCheck
+			o.Leads, o.LeadsKind = o.HealthCheck, o.HealthCheckKind
 		}
 		found = append(found, o)
 	}
@@ -108,7 +111,11 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 	}
 	doubts = append(doubts, w.doubtedTemplates(policy)...)
 	for _, o := range e.Overlaps {
-		warn("spec.selector", "%s are selected by health check %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), o.HealthCheck, o.Leads)
+		other, leads := "health check "+o.HealthCheck, o.Leads
+		if o.HealthCheckKind != h.Kind {
+			other, leads = o.HealthCheckKind+" "+o.HealthCheck, o.LeadsKind+" "+o.Leads
+		}
+		warn("spec.selector", "%s are selected by %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), other, leads)
 	}
 	return doubts
 }

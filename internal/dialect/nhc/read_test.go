@@ -1,0 +1,98 @@
+package nhc
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func aReading(t *testing.T, checks ...*unstructured.Unstructured) *Reading {
+	t.Helper()
+	r := NewReading()
+	for _, u := range checks {
+		if !r.PutCheck(u) {
+			t.Errorf("health check %s changes nothing", u.GetName())
+		}
+	}
+	r.PutNode(seen("a"))
+	r.PutNode(seen("other", tagged("role", "infra")))
+	return r
+}
+
+// TestReadingIsLive: what was read just now needs no second read.
+func TestReadingIsLive(t *testing.T) {
+	o := aReading(t, posted(t, "workers", "1", selectsWorkers)).Observe(dawn)
+	if o.Observed != core.Yes || o.Kind != nodeKind || len(o.Policies) != 1 || !slices.Equal(o.Policies[0].Members, []int{0}) {
+		t.Fatalf("observed %+v", o)
+	}
+	if len(o.Targets) != 1 || o.Targets[0].ID != nodeID("a") || !o.Targets[0].NodeReadAt.Equal(dawn) {
+		t.Errorf("targets are %+v", o.Targets)
+	}
+}
+
+func TestReadingForgets(t *testing.T) {
+	r := aReading(t, posted(t, "workers", "1", selectsWorkers))
+	r.DropNode("a")
+	if o := r.Observe(dawn); len(o.Targets) != 0 || len(o.Policies) != 1 {
+		t.Errorf("without the node: %+v", o)
+	}
+	r.DropCheck("workers")
+	if o := r.Observe(dawn); len(o.Policies) != 0 {
+		t.Errorf("without the health check: %+v", o)
+	}
+}
+
+// TestOpeningIsReadFromTheStatus: only a cooldown that was asked for says when it began.
+func TestOpeningIsReadFromTheStatus(t *testing.T) {
+	conditions := func(status metav1.ConditionStatus) *unstructured.Unstructured {
+		u := posted(t, "workers", "1", selectsWorkers)
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": v1alpha1.StormCooldownCondition, "status": string(status), "reason": "R", "message": "", "lastTransitionTime": before(time.Minute).UTC().Format(time.RFC3339),
+		}}}
+		return u
+	}
+	for sentence, tc := range map[string]struct {
+		check *unstructured.Unstructured
+		want  time.Time
+	}{
+		"a cooldown":          {conditions(metav1.ConditionTrue), before(time.Minute)},
+		"one that is over":    {conditions(metav1.ConditionFalse), time.Time{}},
+		"one that nobody has": {posted(t, "workers", "1", selectsWorkers), time.Time{}},
+	} {
+		if got := aReading(t, tc.check).Observe(dawn).Policies[0].Opening; !got.First.Equal(tc.want) || !got.Last.Equal(tc.want) {
+			t.Errorf("%s: the opening is %+v, want %s", sentence, got, tc.want)
+		}
+	}
+}
+
+func TestUnmet(t *testing.T) {
+	r := aReading(t, posted(t, "workers", "1", selectsWorkers))
+	for sentence, tc := range map[string]struct {
+		check, node core.ID
+		want        []string
+		possible    bool
+	}{
+		"selected":                        {checkID("workers"), nodeID("a"), []string{}, true},
+		"of another role":                 {checkID("workers"), nodeID("other"), []string{"role=worker"}, true},
+		"a node that is not there":        {checkID("workers"), nodeID("none"), nil, false},
+		"a health check that isn't there": {checkID("none"), nodeID("a"), nil, false},
+		"a health check of machines":      {core.ID{Kind: "MachineHealthCheck", Name: "workers"}, nodeID("a"), nil, false},
+		"a machine":                       {checkID("workers"), core.ID{Kind: "Machine", Name: "a"}, nil, false},
+	} {
+		if got, possible := r.Unmet(tc.check, tc.node); !slices.Equal(got, tc.want) || possible != tc.possible {
+			t.Errorf("%s: %v %t, want %v %t", sentence, got, possible, tc.want, tc.possible)
+		}
+	}
+}
+
+func TestPhaseIsThatOfTheStatus(t *testing.T) {
+	if got := Phase(core.PolicyReport{Policy: core.Policy{Paused: true}}); got != "Paused" {
+		t.Errorf("the phase is %q", got)
+	}
+}
