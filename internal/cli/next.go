@@ -365,7 +365,7 @@ func (w *world) offerStep(repair int, offer func(policy int, at time.Time, text 
 	}
 	policy := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID == r.Policy })
 	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
-		offer(policy, r.StepBegan().Add(r.Ladder[len(r.Rungs)].Limit), fmt.Sprintf("step %d of %s times out", len(r.Rungs)+1, r.Target.Name))
+		offer(policy, *step.Ends, fmt.Sprintf("step %d of %s times out", len(r.Rungs)+1, r.Target.Name))
 	}
 }
 

@@ -60,12 +60,13 @@ func (w *world) underWay(repair int, s *Step) {
 			s.State = stepUnderWay
 		}
 	case core.Requests:
-		if _, stands := w.requestOf(repair, target); stands {
-			s.State = stepUnderWay
+		ends := r.StepBegan().Add(step.Limit)
+		if q, stands := w.requestOf(repair, target); stands {
+			s.State, ends = stepUnderWay, r.StepEnds(step, q)
 		}
 		tried := s.State == stepUnderWay || r.Attempts > 0 // a step that gates hold back has no end
 		if v, leads := w.lead(target); tried && step.Limit > 0 && leads && v.Health == core.Unhealthy {
-			s.Ends = instant(r.StepBegan().Add(step.Limit))
+			s.Ends = instant(ends)
 		}
 	}
 }

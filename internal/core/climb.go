@@ -35,13 +35,12 @@ func (r *Repair) overdue(step *Step, now time.Time) bool {
 	return step.Limit > 0 && r.Attempts > 0 && !now.Before(r.StepBegan().Add(step.Limit))
 }
 
-// await waits for a remediator, until it fails or its time is over. It has its time from when it was asked, which may
-// be long after the step was due: a gate was closed, or somebody took the request away. The last step of a ladder that has no
+// await waits for a remediator, until it fails or its time is over. The last step of a ladder that has no
 // limit is never given up: there is nothing else to do.
 func (d *deliberation) await(p *proposal, step *Step, request int) {
 	r, q := &d.fleet.Repairs[p.repair], &d.fleet.Requests[request]
 	last := len(r.Rungs) == len(r.Ladder)-1
-	until := later(r.StepBegan(), q.Created).Add(step.Limit)
+	until := r.StepEnds(step, q)
 	switch {
 	case q.ID.UID == "":
 		// Nobody can be told to stop before it has been seen.
@@ -56,13 +55,6 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 		}
 		d.hold(p.repair, p.target, p.leader)
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, text string) {

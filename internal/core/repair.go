@@ -99,6 +99,16 @@ func (r *Repair) lasted() bool {
 	return r.Outcome == Succeeded && len(r.Ladder) > 0 && r.Ladder[0].Nature != Destroys
 }
 
+// StepEnds is when a step with a limit is given up. Its remediator has the time from when it was asked, which
+// may be long after the step was due: a gate was closed, or somebody took an earlier request away.
+func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
+	began := r.StepBegan()
+	if asked.Created.After(began) {
+		began = asked.Created
+	}
+	return began.Add(step.Limit)
+}
+
 // Running tells whether the repair has not ended.
 func (r *Repair) Running() bool { return r.Ended.IsZero() }
 
