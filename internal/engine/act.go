@@ -22,6 +22,8 @@ type deed struct {
 	contemporaries []string
 
 	recorded bool
+	// written is set when something about the repair is to be remembered until the ledger's cache shows it.
+	written bool
 	// admitted is set when no limit stands against it, whoever else records repairs meanwhile.
 	admitted  bool
 	beginning core.Beginning
@@ -140,7 +142,7 @@ func (e *Engine) recordRepair(ctx context.Context, w *world, do *deed) error {
 	}
 	if created {
 		repair.Contemporaries = do.contemporaries
-		do.repair, do.recorded = repair, true
+		do.repair, do.recorded, do.written = repair, true, true
 	}
 	return nil
 }

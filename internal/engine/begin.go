@@ -89,12 +89,12 @@ func (e *Engine) recordAnswer(ctx context.Context, do *deed) error {
 	switch {
 	case do.refused != nil:
 		do.repair.Attempts++
-		do.repair.LastAttempt = do.answered
+		do.repair.LastAttempt, do.written = do.answered, true
 		if err := e.Ledger.Amend(ctx, do.repair, refusedText, do.refused); err != nil {
 			return fmt.Errorf("recording an attempt of repair %s: %w", do.repair.Name, err)
 		}
 	case do.beginning == core.Accepted && do.step.Nature == core.HandsOver:
-		do.repair.Begun = do.answered
+		do.repair.Begun, do.written = do.answered, true
 		if err := e.Ledger.Amend(ctx, do.repair, handedOverText, nil); err != nil {
 			return fmt.Errorf("recording that the target of repair %s is handed over: %w", do.repair.Name, err)
 		}
@@ -108,7 +108,10 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 	if !do.recorded {
 		return nil, true
 	}
-	e.memory.Recorded(do.repair, w.now)
+	// An entry that is only looked at once more may be gone, and must not be believed in anew each time.
+	if do.written {
+		e.memory.Recorded(do.repair, w.now)
+	}
 	e.measureDeed(w, do)
 	target := w.fleet.Targets[do.target]
 	h := core.Happening{

@@ -555,3 +555,24 @@ func TestLostLeaseIsToldOnce(t *testing.T) {
 		t.Errorf("the pass tells %v", err)
 	}
 }
+
+// TestEntryThatIsGoneUnseen: somebody deletes an entry of the ledger before any cache shows it. It is not believed in
+// for ever, however often the engine looks whether it may go on with it.
+func TestEntryThatIsGoneUnseen(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("a", dead))
+	s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
+	s.refuse["read running"] = errDown
+	if _, _, err := s.tries(); err == nil || len(s.ledger.stored) != 1 {
+		t.Fatalf("the pass gives %v, with %d recorded", err, len(s.ledger.stored))
+	}
+	delete(s.refuse, "read running")
+	clear(s.ledger.stored)
+	for range 61 {
+		s.now = s.now.Add(time.Second)
+		if did, _ := s.passes(); slices.Contains(did, "begin a") {
+			return
+		}
+	}
+	t.Error("a minute later the repair that nobody has is still waited for")
+}
