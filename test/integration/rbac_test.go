@@ -39,7 +39,7 @@ func TestRights(t *testing.T) {
 	remediatesForOthers(f)
 	isRefused(f)
 	isRefusedForOthers(f)
-	marks(f)
+	marks(newFleet(t, c, "metal"))
 	onlyRehearses(f)
 	tellsOfTheSameTwice(f)
 	givesMetrics(f, "https://"+address+"/metrics")
