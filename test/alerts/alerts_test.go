@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -147,5 +148,41 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 	for name := range headings {
 		t.Errorf("docs/alerts.md explains %s, which is no alert", name)
+	}
+}
+
+// TestGatesAreExplained: docs/metrics.md names each gate and each reason of a verdict, and docs/alerts.md says what opens each
+// gate that FettleRepairsHeld tells of.
+func TestGatesAreExplained(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", name))
+		if err != nil {
+			t.Fatalf("reading the documentation: %v", err)
+		}
+		return string(text)
+	}
+	metrics, explained := read("metrics.md"), read("alerts.md")
+	elsewhere := []core.Gate{core.TooManyUnhealthy, core.PolicyInvalid, core.AttemptPause}
+	gates := 0
+	for g := core.Gate(1); g.String() != core.Gate(0).String(); g++ {
+		gates++
+		name := "`" + g.String() + "`"
+		if !strings.Contains(metrics, name) {
+			t.Errorf("docs/metrics.md does not name the gate %s", name)
+		}
+		if !slices.Contains(elsewhere, g) && !strings.Contains(explained, name) {
+			t.Errorf("docs/alerts.md does not say what opens the gate %s", name)
+		}
+	}
+	reasons := 0
+	for r := core.Reason(1); r.String() != core.Reason(0).String(); r++ {
+		reasons++
+		if !strings.Contains(metrics, "`"+r.String()+"`") {
+			t.Errorf("docs/metrics.md does not name the reason %s", r)
+		}
+	}
+	if gates < 20 || reasons < 11 {
+		t.Errorf("only %d gates and %d reasons were found", gates, reasons)
 	}
 }
