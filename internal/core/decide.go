@@ -28,6 +28,7 @@ func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
 	d.tally()
 	d.carryOn()
 	d.withdrawOrphans()
+	d.releaseIdle()
 	d.startRepairs()
 	d.rehearse()
 	return d.decision

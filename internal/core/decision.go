@@ -28,6 +28,8 @@ type Decision struct {
 	Notes []Note
 	// Holds are leases to be taken or renewed for repairs under way.
 	Holds []Hold
+	// Releases are leases to be given back that no repair accounts for, in the order of their nodes.
+	Releases []NodeLease
 	// Refusals say which gate holds back which unhealthy target.
 	Refusals []Refusal
 	// Confirm are targets whose node must be read live before anything can happen to them.

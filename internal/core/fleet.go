@@ -69,6 +69,8 @@ type Fleet struct {
 	// Unseen are the kinds, by the template that they are made from, whose requests can't be seen now. Only
 	// APIVersion and Kind are set.
 	Unseen []Reference
+	// Leases are those of nodes that are there, whether their time is over or not.
+	Leases []NodeLease
 }
 
 // nodeKind is the kind of the targets that are nodes themselves.
@@ -121,6 +123,13 @@ type Target struct {
 type Lease struct {
 	Holder string
 	Until  time.Time
+}
+
+// NodeLease is a lease as it is found, whoever may want to know of its node.
+type NodeLease struct {
+	Node, Holder string
+	// Renewed is when it was taken, or renewed last; zero when it doesn't say.
+	Renewed time.Time
 }
 
 // heldFrom tells whether somebody else than the holder has the lease at an instant.

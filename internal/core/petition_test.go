@@ -96,6 +96,9 @@ func deedsOf(f core.Fleet, d core.Decision) []string {
 	for _, h := range d.Holds {
 		say("hold %s for %s as %s", f.Targets[h.Target].ID.Name, h.For, h.Holder)
 	}
+	for _, l := range d.Releases {
+		say("release %s of %s", l.Node, l.Holder)
+	}
 	for _, e := range d.Finishes {
 		say("end %s: %s", f.Repairs[e.Repair].Target.Name, e.Outcome)
 	}
@@ -309,6 +312,41 @@ func TestLeases(t *testing.T) {
 		"at work, half over":    {"it is renewed", with([]core.Target{leased("p", noon.Add(5*time.Minute))}, r, asked(p, sick, rebooting)), hold, time.Time{}},
 		"at work, lost":         {"it is taken again", with([]core.Target{sick}, r, asked(p, sick, rebooting)), hold, time.Time{}},
 		"at work, they took it": {"they keep it", with([]core.Target{leased("maintenance", later)}, r, asked(p, sick, rebooting)), nil, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t, p) })
+	}
+}
+
+// TestNoLeaseIsLeftBehind: what no repair accounts for is given back, though not before the repair that does could
+// have been seen.
+func TestNoLeaseIsLeftBehind(t *testing.T) {
+	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder = "p" })
+	n := aNode("n")
+	sick := aNode("n", dead)
+	ended := repair(n, p, func(r *core.Repair) { r.Ended, r.Outcome = ago(time.Minute), core.Succeeded })
+	ofGone := ended
+	ofGone.Policy = core.ID{Kind: "NodeCheck", Name: "gone", UID: "gone-uid"}
+	lease := func(f core.Fleet, holder string, renewed time.Time) core.Fleet {
+		f.Leases = []core.NodeLease{{Node: "n", Holder: holder, Renewed: renewed}}
+		return f
+	}
+	alone, give := with([]core.Target{n}, nil), []string{"release n of p"}
+	unseen := lease(alone, "p", ago(time.Hour))
+	unseen.Unseen = []core.Reference{rebooting}
+	for name, c := range map[string]petitionCase{
+		"left long ago":           {"", lease(alone, "p", ago(time.Hour)), give, time.Time{}},
+		"left just now":           {"its repair may not be seen yet", lease(alone, "p", ago(time.Second)), nil, noon.Add(9 * time.Second)},
+		"at its time":             {"act at the deadline", lease(alone, "p", ago(10*time.Second)), give, time.Time{}},
+		"it does not say when":    {"", lease(alone, "p", time.Time{}), give, time.Time{}},
+		"somebody else's":         {"", lease(alone, "maintenance", ago(time.Hour)), nil, time.Time{}},
+		"nobody's":                {"", lease(alone, "", ago(time.Hour)), nil, time.Time{}},
+		"after its repair":        {"", lease(with([]core.Target{n}, []core.Repair{ended}), "p", ago(time.Hour)), give, time.Time{}},
+		"of a policy that went":   {"the ledger knows it", lease(with(nil, []core.Repair{ofGone}), "NodeCheck-gone", ago(time.Hour)), []string{"release n of NodeCheck-gone"}, time.Time{}},
+		"of one nobody knows":     {"it may be another's", lease(alone, "NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
+		"a request stands":        {"", lease(with([]core.Target{sick}, nil, asked(p, sick, rebooting)), "p", ago(time.Hour)), []string{"start n"}, time.Time{}},
+		"requests can't be seen":  {"one may stand", unseen, nil, time.Time{}},
+		"under repair":            {"", lease(with([]core.Target{sick}, []core.Repair{repair(sick, p)}), "p", ago(time.Hour)), []string{"step 0 for n"}, time.Time{}},
+		"another node's is under": {"", lease(with([]core.Target{aNode("m", dead)}, []core.Repair{repair(aNode("m"), p)}), "p", ago(time.Hour)), []string{"release n of p", "step 0 for m"}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}

@@ -64,8 +64,8 @@ func (e *Engine) end(ctx context.Context, end *ending) error {
 	return nil
 }
 
-// release gives back the lease of the node. It is not tried again: by then another repair may hold it under
-// the same name, and it expires by itself.
+// release gives back the lease of the node. It is not tried again here: by then another repair may hold it under
+// the same name. If none does, it is given back as one that was left behind.
 func (e *Engine) release(ctx context.Context, end *ending) {
 	if e.Lock == nil || end.holder == "" || end.node == "" {
 		return
@@ -73,7 +73,7 @@ func (e *Engine) release(ctx context.Context, end *ending) {
 	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
 	if err := e.Lock.Release(limited, end.node, end.holder); err != nil {
-		e.Log.Error(err, "the lease of a node could not be released; it expires by itself", "node", end.node, "holder", end.holder)
+		e.Log.Error(err, "the lease of a node could not be released; it is tried again later", "node", end.node, "holder", end.holder)
 	}
 }
 

@@ -63,6 +63,7 @@ func changesOf(w *world, d core.Decision) []change {
 type upkeep struct {
 	changes                     []change
 	unchanged, standing, unheld []error
+	unreleased                  []error
 	// holds tells of each lease whether it is held.
 	holds []bool
 }
@@ -93,9 +94,23 @@ func (e *Engine) keepUp(ctx context.Context, w *world, d core.Decision, changes 
 				return nil
 			})
 		})
+		all.Go(func() { u.unreleased = e.releaseIdle(ctx, d.Releases) })
 	}
 	all.Wait()
 	return u
+}
+
+// releaseIdle gives back what was left behind. Unlike after a repair of its own, which releases once, it is tried
+// again until it is done.
+func (e *Engine) releaseIdle(ctx context.Context, idle []core.NodeLease) []error {
+	return inParallel(ctx, len(idle), leaseTimeout, func(ctx context.Context, i int) error {
+		l := idle[i]
+		if err := e.Lock.Release(ctx, l.Node, l.Holder); err != nil {
+			return fmt.Errorf("giving back what was left behind: %w", err)
+		}
+		e.Log.Info("the lease of a node was left behind, and is given back", "node", l.Node, "holder", l.Holder)
+		return nil
+	})
 }
 
 // petitioner is the remedy that has made a request.
@@ -174,7 +189,7 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 	}
 	e.announce(w, happenings)
 	e.tellLost(w, d, u)
-	return changed, errors.Join(joined(u.unchanged), joined(u.standing), joined(u.unheld))
+	return changed, errors.Join(joined(u.unchanged), joined(u.standing), joined(u.unheld), joined(u.unreleased))
 }
 
 func (w *world) escalated(c *change) core.Happening {

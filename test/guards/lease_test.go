@@ -154,6 +154,9 @@ func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
 	hold(t, guard, n, us, true)
 	is(t, c, "it sees its lease", core.Lease{Holder: us, Until: time.now().Add(660e9).Local()}, func() core.Lease { return surveyed(guard, n) })
 	is(t, c, "the engine was woken", 1, woken.count)
+	if diff := cmp.Diff([]core.NodeLease{{Node: "first", Holder: us, Renewed: time.now().Truncate(1e3)}}, found(guard)); diff != "" {
+		t.Errorf("leases that are there (-want +got):\n%s", diff)
+	}
 	release(t, guard, n, us)
 	is(t, c, "it sees it go", core.Lease{}, func() core.Lease { return surveyed(guard, n) })
 	is(t, c, "the engine was woken again", 2, woken.count)
@@ -172,6 +175,13 @@ func surveyed(guard *lease.Client, n core.Target) core.Lease {
 		l.Until = l.Until.Local()
 	}
 	return l
+}
+
+// found are the leases that a survey tells of, whether their nodes are targets or not.
+func found(guard *lease.Client) []core.NodeLease {
+	var fleet core.Fleet
+	guard.Survey(nil, &fleet)
+	return fleet.Leases
 }
 
 // hold takes a lease for 11 minutes, and fails unless that succeeds or is refused as wanted.

@@ -23,8 +23,6 @@ const (
 
 	// workerLabel is what nodes have that a health check without a selector selects (seed 003).
 	workerLabel = "node-role.kubernetes.io/worker"
-	// holderPrefix begins the name under which a health check holds the leases of nodes (reference medik8s 1.7).
-	holderPrefix = "NodeHealthCheck-"
 )
 
 // defaultFor is for how long a node is unready, or unheard of, before a health check without conditions finds it
@@ -54,7 +52,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			ID:               core.ID{Kind: healthCheckKind, Name: u.GetName(), UID: string(u.GetUID())},
 			Created:          u.GetCreationTimestamp().Time,
 			WaitsForUpgrades: true,
-			Holder:           holderPrefix + u.GetName(),
+			Holder:           core.HolderOf(core.ID{Kind: healthCheckKind, Name: u.GetName()}),
 		},
 	}
 	spec, wrong := legible.Part[v1alpha1.NodeHealthCheckSpec](u.Object, "spec")

@@ -103,8 +103,9 @@ func (c *Client) drop(obj any) {
 	}
 }
 
-// Survey says of each target who validly holds the lease of its node, as far as that was seen. While leases
-// can't be watched it says nothing: nothing begins without Hold, which reads live.
+// Survey says of each target who validly holds the lease of its node, as far as that was seen, and of what nodes
+// there are leases. While leases can't be watched it says nothing: nothing begins without Hold, which reads
+// live.
 func (c *Client) Survey(_ []core.Policy, fleet *core.Fleet) {
 	now := c.Now()
 	c.mu.Lock()

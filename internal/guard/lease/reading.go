@@ -31,7 +31,8 @@ func (b book) drop(key string) bool {
 	return ours
 }
 
-// survey says of each target who validly holds the lease of its node, as far as that was seen.
+// survey says of each target who validly holds the lease of its node, as far as that was seen, and of what nodes
+// there are leases.
 func (b book) survey(fleet *core.Fleet, now time.Time) {
 	if len(b) == 0 {
 		return
@@ -41,6 +42,9 @@ func (b book) survey(fleet *core.Fleet, now time.Time) {
 		if r, known := b[strings.ToLower(t.Node.Name)]; known && r.validAt(now) {
 			t.Lease = core.Lease{Holder: r.holder, Until: r.until()}
 		}
+	}
+	for node, r := range b {
+		fleet.Leases = append(fleet.Leases, core.NodeLease{Node: node, Holder: r.holder, Renewed: r.renewed})
 	}
 }
 

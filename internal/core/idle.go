@@ -1,0 +1,67 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// idleFor is how long a lease must have been left alone before it counts as left behind. It is taken after its
+// repair was recorded, so a repair that explains it is known by then, also to another leader.
+const idleFor = 10 * time.Second
+
+// HolderOf is the name under which a policy that holds leases does so (reference medik8s 1.7). It is that of
+// the policy alone, so that whoever finds the lease knows whose it was when the policy is gone.
+func HolderOf(policy ID) string { return policy.Kind + "-" + policy.Name }
+
+// releaseIdle gives back the leases that were left behind: whoever held one was stopped between the end of the
+// repair and that, was refused, or lost the repair from the ledger. Nobody else could service the node.
+func (d *deliberation) releaseIdle() {
+	if d.fleet.Observed != Yes || len(d.fleet.Leases) == 0 || len(d.fleet.Unseen) > 0 {
+		return
+	}
+	holders, busy := d.holders(), d.busyNodes()
+	for _, l := range d.fleet.Leases {
+		if !holders[l.Holder] || busy[l.Node] {
+			continue
+		}
+		if idle := l.Renewed.Add(idleFor); d.now.Before(idle) {
+			d.wakeAt(idle)
+			continue
+		}
+		d.decision.Releases = append(d.decision.Releases, l)
+	}
+	slices.SortFunc(d.decision.Releases, func(a, b NodeLease) int { return strings.Compare(a.Node, b.Node) })
+}
+
+// holders are the names of those whose leases are Fettle's: of the policies there are, and of those that the
+// ledger remembers.
+func (d *deliberation) holders() map[string]bool {
+	holders := map[string]bool{}
+	for i := range d.policies {
+		if name := d.policies[i].Holder; name != "" {
+			holders[name] = true
+		}
+	}
+	for i := range d.fleet.Repairs {
+		holders[HolderOf(d.fleet.Repairs[i].Policy)] = true
+	}
+	return holders
+}
+
+// busyNodes are those of running repairs and of requests that stand.
+func (d *deliberation) busyNodes() map[string]bool {
+	busy := map[string]bool{}
+	for i := range d.fleet.Repairs {
+		if r := &d.fleet.Repairs[i]; r.Running() {
+			busy[r.Node], busy[r.Target.Name] = true, true
+		}
+	}
+	for _, target := range d.targetOf {
+		busy[d.fleet.Targets[target].Node.Name] = true
+	}
+	for i := range d.fleet.Requests {
+		busy[d.fleet.Requests[i].Target.Name] = true
+	}
+	return busy
+}
