@@ -176,7 +176,7 @@ func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 	return nil
 }
 
-// replaced tells whether a patch was refused since a namesake is there instead. Which refusal that is depends on the
+// replaced tells whether a patch or a deletion was refused since a namesake is there instead. Which refusal that is depends on the
 // kind, and each has other causes too.
 func (c *Client) replaced(ctx context.Context, r core.Request, refusal error) bool {
 	if !apierrors.IsInvalid(refusal) && !apierrors.IsConflict(refusal) {
@@ -197,8 +197,7 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	}
 	uid := types.UID(r.ID.UID)
 	err := c.API.Delete(ctx, objectOf(r), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	// A deletion conflicts with nothing but another UID.
-	if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
+	if err != nil && !isGone(err) && !c.replaced(ctx, r, err) {
 		return fmt.Errorf("withdrawing %s: %w", r.ID, advised(err))
 	}
 	return nil
