@@ -30,7 +30,7 @@ func compare(existing *unstructured.Unstructured, o core.Order, templateName str
 // claimedForNode: the health check is known by its name, since one that was deleted and made again goes on with what
 // it had asked for.
 func claimedForNode(u *unstructured.Unstructured, o core.Order, templateName string) error {
-	policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind)
+	policy, is := asker(u)
 	if !is || policy.Name != o.Policy.Name {
 		return foreign(u, o, ownersOf(u))
 	}

@@ -30,6 +30,10 @@ func TestWhoseARequestIs(t *testing.T) {
 		"one that was told to stop":       {instead(mine, "annotations: {", "annotations: {remediation.medik8s.io/nhc-timed-out: now, "), nodeOrder(), core.Accepted, nil},
 		"one on its way out":              {leaving(mine), nodeOrder(), core.Stale, nil},
 		"from before templates had names": {instead(mine, ", remediation.medik8s.io/template-name: t", ""), nodeOrder(), core.Accepted, nil},
+		"a deleted health check's, made again": {
+			instead(instead(mine, "annotations: {", "annotations: {fettle.io/node-health-check: check, "), "medik8s.io/v1alpha1", "example/v1"),
+			nodeOrder(), core.Accepted, nil,
+		},
 		"another health check's":          {instead(mine, "name: check,", "name: other,"), nodeOrder(), 0, []string{"X remediators/w", "belongs to NodeHealthCheck other", "nothing is done for Node w", "delete it"}},
 		"a person's":                      {"{apiVersion: x.example/v1, kind: X, metadata: {name: w, namespace: remediators}}", nodeOrder(), 0, []string{"has no owner"}},
 		"another health check's, leaving": {leaving(instead(mine, "name: check,", "name: other,")), nodeOrder(), 0, []string{"NodeHealthCheck other"}},

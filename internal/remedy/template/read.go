@@ -30,9 +30,9 @@ func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
 		r.Template.Namespace = namespace
 	}
 	r.Stopped = stopped(annotations, r.Created)
-	if policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind); is {
+	if policy, is := asker(u); is {
 		r.Remedy, r.Template.Name = NodeRemedy, annotations[v1alpha1.TemplateNameAnnotation]
-		r.Policy = core.ID{Kind: healthCheckKind, Name: policy.Name, UID: string(policy.UID)}
+		r.Policy = policy
 		r.Target = core.ID{Kind: nodeKind, Name: nodeOf(u)}
 		if node, is := owner(u, "", nodeKind); is && node.Name == r.Target.Name {
 			r.Target.UID = string(node.UID)
@@ -46,6 +46,16 @@ func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
 	r.Remedy = MachineRemedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
 	return r, true
+}
+
+// asker is the health check that asked for the remediation of a node. One that is struck off the owners, since it was
+// deleted, is known by its name.
+func asker(u *unstructured.Unstructured) (core.ID, bool) {
+	if policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind); is {
+		return core.ID{Kind: healthCheckKind, Name: policy.Name, UID: string(policy.UID)}, true
+	}
+	name := u.GetAnnotations()[checkName]
+	return core.ID{Kind: healthCheckKind, Name: name}, name != ""
 }
 
 // nodeOf is the name of the node that a request is about. Remediators that don't heed the annotation are asked by the

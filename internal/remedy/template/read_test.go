@@ -81,6 +81,11 @@ func TestReadRequest(t *testing.T) {
 			with(func(r *core.Request) { r.Target, r.Template.Name = core.ID{Kind: "Node", Name: "w-12345"}, "" })},
 		"no owner but the health check": {instead("  - {apiVersion: v1, kind: Node, name: w, uid: w-uid}\n", ""),
 			with(func(r *core.Request) { r.Target.UID = "" })},
+		"the health check is deleted, and struck off the owners": {
+			strings.Replace(instead("  - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid}\n", ""),
+				"annotations: {", "annotations: {fettle.io/node-health-check: check, ", 1),
+			with(func(r *core.Request) { r.Policy.UID = "" }),
+		},
 		"another version of the health check": {instead("medik8s.io/v1alpha1", "medik8s.io/v1"), &plain},
 		"a kind without namespace, made from one with": {strings.Replace(instead("  namespace: remediators\n", ""), "annotations: {", "annotations: {fettle.io/template-namespace: remediators, ", 1),
 			with(func(r *core.Request) { r.ID.Namespace = "" })},

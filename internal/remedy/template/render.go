@@ -35,6 +35,10 @@ const (
 // templateNamespace on a request is the namespace of its template, where that is not its own.
 const templateNamespace = "fettle.io/template-namespace"
 
+// checkName on a request for a node is the name of the health check that asked. When that is deleted, the garbage
+// collector strikes it off the owners, and nothing else would tell whose the request was.
+const checkName = "fettle.io/node-health-check"
+
 const (
 	templateSuffix  = "Template"
 	nodeKind        = "Node"
@@ -119,6 +123,7 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 	u.SetName(nodeRequestName(template, o.Target.ID.Name))
 	annotate(u, map[string]string{
 		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
+		checkName: o.Policy.Name,
 	})
 	labels := u.GetLabels()
 	if labels == nil {

@@ -29,7 +29,7 @@ kind: X
 metadata:
   name: w
   namespace: remediators
-  annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
+  annotations: {fettle.io/node-health-check: check, remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
   labels: {app.kubernetes.io/part-of: node-healthcheck-controller}
   ownerReferences:
   - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid, controller: false}
@@ -50,7 +50,7 @@ kind: X
 metadata:
   name: w-sesok
   namespace: remediators
-  annotations: {c: d, remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
+  annotations: {c: d, fettle.io/node-health-check: check, remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
   labels: {a: b, app.kubernetes.io/part-of: node-healthcheck-controller, remediation.medik8s.io/isControlPlaneNode: ""}
   ownerReferences:
   - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid, controller: false}
@@ -68,7 +68,7 @@ apiVersion: x.example/v1
 kind: X
 metadata:
   name: w
-  annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
+  annotations: {fettle.io/node-health-check: check, remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
   labels: {app.kubernetes.io/part-of: node-healthcheck-controller}
   ownerReferences:
   - {apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: check, uid: check-uid, controller: false}
