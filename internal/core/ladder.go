@@ -19,6 +19,8 @@ func (d *deliberation) carryOn() {
 		switch {
 		case d.blind(&d.fleet.Repairs[r]):
 			d.leaveUnseen(r, t, exists)
+		case d.unreadable(r, t, exists):
+			// It is neither carried on nor ended.
 		case exists && d.repairOf[d.body(t)] == r:
 			d.carryOnOne(r, t)
 		case exists:
@@ -64,6 +66,26 @@ func (d *deliberation) leaveUnseen(repair, target int, exists bool) {
 	if lead, v := d.leaderOf(&d.fleet.Repairs[repair], target); exists && v != nil {
 		d.refuse(Refusal{Target: target, Policy: lead, Gate: RequestsUnseen})
 	}
+}
+
+// unreadable tells whether nothing can be said of the target of a repair, since its policy can't be read: that it
+// is healthy or not selected may be for want of that alone.
+func (d *deliberation) unreadable(repair, target int, exists bool) bool {
+	r := &d.fleet.Repairs[repair]
+	lead := d.leaderAt(r)
+	if lead == none || !d.policies[lead].Illegible || !r.asks() || (exists && d.repairOf[d.body(target)] != repair) {
+		return false
+	}
+	if !exists {
+		return true
+	}
+	_, v := d.leaderOf(r, target)
+	return v == nil || v.Health != Unhealthy
+}
+
+// asks tells whether any step of the repair is one whose requests stand until they are taken back.
+func (r *Repair) asks() bool {
+	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return s.Nature == Requests })
 }
 
 // targetGone ends the repair of a target that is gone, once nothing is asked for it any more. A remediator

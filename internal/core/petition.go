@@ -193,7 +193,7 @@ func (d *deliberation) withdrawOrphans() {
 		}
 	}
 	for i := range d.fleet.Requests {
-		if accounted[i] {
+		if accounted[i] || d.illegible(&d.fleet.Requests[i]) {
 			continue
 		}
 		if target, exists := targetOf[i]; exists {
@@ -202,6 +202,13 @@ func (d *deliberation) withdrawOrphans() {
 			d.bereft(i)
 		}
 	}
+}
+
+// illegible tells whether a request is that of a policy which can't be read, or may be.
+func (d *deliberation) illegible(q *Request) bool {
+	return slices.ContainsFunc(d.policies, func(p Policy) bool {
+		return p.Illegible && (q.Policy == (ID{}) || q.askedBy(&p.ID))
+	})
 }
 
 // bereft: the target of a request is gone, or nobody selects it any more. Whoever expects it to be gone

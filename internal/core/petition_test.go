@@ -30,6 +30,9 @@ func escalating(p *core.Policy) {
 	p.Ladder = []core.Step{ask(rebooting, patience), ask(reprovisioning, 2*patience)}
 }
 
+// illegible can't be read, and so permits nothing.
+func illegible(p *core.Policy) { p.Illegible, p.Problem = true, "it is nonsense" }
+
 func unlimited(p *core.Policy) { p.MaxInFlight = core.Unlimited() }
 
 func check(name string, members []int, changes ...func(*core.Policy)) core.Policy {
@@ -274,6 +277,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		"check made anew, entry lost":    {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting)), back},
 		"nobody's, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting, anonymous)), back},
 		"nobody's, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, asked(p, sick, reprovisioning, anonymous)), nil},
+		"check illegible, healthy":       {[]core.Policy{check("p", []int{0}, classic, illegible)}, with([]core.Target{aNode("n")}, r, asked(p, sick, rebooting)), nil},
+		"check illegible, not selected":  {[]core.Policy{check("p", nil, classic, illegible)}, with([]core.Target{sick}, r, asked(p, sick, rebooting)), nil},
+		"check illegible, not seen":      {[]core.Policy{check("p", nil, classic, illegible)}, with(nil, r, asked(p, sick, rebooting)), nil},
+		"check illegible, entry lost":    {[]core.Policy{check("p", []int{0}, classic, illegible)}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting)), nil},
+		"check illegible, nothing stood": {[]core.Policy{check("p", nil, classic, illegible)}, with(nil, r), nil},
 		"another check's": {
 			[]core.Policy{check("p", []int{0}, classic), other}, with([]core.Target{sick}, []core.Repair{repair(sick, other, started(ago(time.Hour)))}, asked(other, sick, rebooting)), nil,
 		},

@@ -14,7 +14,10 @@ type Policy struct {
 	// Problem says in a sentence why the policy can't be followed, and is empty when it can. A
 	// policy with a problem still judges the members that it has, and permits no repair of them.
 	Problem string
-	Paused  bool
+	// Illegible is set when whom the policy selects, or what it finds unhealthy, can't be read. Whoever seems
+	// healthy then, or not to be selected, may be neither: what was asked for is left as it is (I1).
+	Illegible bool
+	Paused    bool
 	// DryRun policies are decided as if, and have no effect on anything, other policies included.
 	DryRun bool
 	// Members are the indices, in Fleet.Targets, of the targets that the policy selects.

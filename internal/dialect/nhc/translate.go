@@ -106,6 +106,7 @@ func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong misty
 	p.MaxInFlight, problems[7] = setting.InFlight(annotations, v1alpha1.MaxInFlightAnnotation, core.Unlimited())
 	p.DryRun, problems[8] = setting.DryRun(annotations, v1alpha1.DryRunAnnotation)
 	p.Paused = len(spec.PauseRequests) > 0
+	p.Illegible = problems[0] != nil || problems[1] != nil
 	return setting.Each(problems[:]...)
 }
 
@@ -133,10 +134,10 @@ func (m mistyped) told() []string {
 // what its absence means.
 func (h *healthCheck) withhold(wrong mistyped) {
 	if wrong.has("selector") {
-		h.selector = labels.Nothing()
+		h.selector, h.policy.Illegible = labels.Nothing(), true
 	}
 	if wrong.has("unhealthyConditions") {
-		h.policy.Criteria.Conditions = nil
+		h.policy.Criteria.Conditions, h.policy.Illegible = nil, true
 	}
 	if wrong.has("minHealthy") || wrong.has("maxUnhealthy") {
 		h.policy.ShortCircuit = core.ShortCircuit{}

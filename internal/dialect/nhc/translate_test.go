@@ -120,6 +120,7 @@ func inFlightMost(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.MaxInFlight = a }
 }
 
+func illegible(p *core.Policy)   { p.Illegible = true }
 func pausing(p *core.Policy)     { p.Paused = true }
 func isRehearsed(p *core.Policy) { p.DryRun = true }
 
@@ -432,15 +433,15 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 		selects bool
 	}{
 		"all is well":       {whole(`other: 1`), but(), true},
-		"the selector":      {whole(`selector: all`), but(), false},
-		"the conditions":    {whole(`unhealthyConditions: 7`), but(finds()), true},
+		"the selector":      {whole(`selector: all`), but(illegible), false},
+		"the conditions":    {whole(`unhealthyConditions: 7`), but(illegible, finds()), true},
 		"one limit":         {whole(`minHealthy: [2]`), but(atMost(core.Amount{})), true},
 		"the other limit":   {whole(`maxUnhealthy: [2]`), but(atMost(core.Amount{})), true},
 		"the template":      {whole(`remediationTemplate: reboot`), but(climbing()), true},
 		"the escalation":    {whole(`escalatingRemediations: reboot`), but(climbing()), true},
 		"the pause":         {whole(`pauseRequests: 1`), but(pausing), true},
 		"the healthy delay": {whole(`healthyDelay: 5`), but(delayed(-1)), true},
-		"everything":        {`many`, plainPolicy(finds(), atMost(core.Amount{}), climbing(), pausing, delayed(-1)), false},
+		"everything":        {`many`, plainPolicy(illegible, finds(), atMost(core.Amount{}), climbing(), pausing, delayed(-1)), false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

@@ -95,6 +95,7 @@ func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotatio
 	p.StormCooldown, problems[7] = readStormCooldown(annotations)
 	problems[8] = checkTemplate(spec.RemediationTemplate)
 	_, p.Paused = annotations[v1beta1.PausedAnnotation]
+	p.Illegible = problems[0] != nil || problems[1] != nil
 	return setting.Each(problems[:]...)
 }
 
@@ -108,7 +109,10 @@ func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 		field, _, _ := strings.Cut(within, ".")
 		all := part == "spec" && field == ""
 		if all || field == "selector" {
-			h.selector = labels.Nothing()
+			h.selector, h.policy.Illegible = labels.Nothing(), true
+		}
+		if all || field == "unhealthyConditions" {
+			h.policy.Illegible = true
 		}
 		if all || field == "nodeStartupTimeout" {
 			h.policy.Criteria.NodeStartup = 0

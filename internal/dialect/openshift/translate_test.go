@@ -450,6 +450,8 @@ func TestProblemKeepsTheRest(t *testing.T) {
 	}
 }
 
+func illegible(p *core.Policy) { p.Illegible = true }
+
 // TestWrongTypeHidesNothingElse: what is of the wrong type is neither what it was meant to be nor the
 // default, and everything else is read.
 func TestWrongTypeHidesNothingElse(t *testing.T) {
@@ -464,13 +466,13 @@ func TestWrongTypeHidesNothingElse(t *testing.T) {
 		selects bool
 	}{
 		"all is well":         {whole(`other: 1`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
-		"the selector":        {whole(`selector: all`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), false},
-		"the conditions":      {whole(`unhealthyConditions: 7`), plain(maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
+		"the selector":        {whole(`selector: all`), plain(illegible, ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), false},
+		"the conditions":      {whole(`unhealthyConditions: 7`), plain(illegible, maxUnhealthy(core.Count(2)), startup(25*time.Minute)), true},
 		"the short circuit":   {whole(`maxUnhealthy: [2]`), plain(ready, maxUnhealthy(core.Amount{}), startup(25*time.Minute)), true},
 		"the startup timeout": {whole(`nodeStartupTimeout: 25`), plain(ready, maxUnhealthy(core.Count(2)), startup(0)), true},
 		"the template's name": {whole(`remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate, name: 7}`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
 		"the template":        {whole(`remediationTemplate: reboot`), plain(ready, maxUnhealthy(core.Count(2)), startup(25*time.Minute), noRemedy), true},
-		"everything":          {`many`, plain(startup(0), maxUnhealthy(core.Amount{}), noRemedy), false},
+		"everything":          {`many`, plain(illegible, startup(0), maxUnhealthy(core.Amount{}), noRemedy), false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
