@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -54,13 +55,13 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 	if err := errors.Join(err, r.addRemedies(), r.addGuards(watched)); err != nil {
 		return nil, err
 	}
-	r.waker.Parts = append(own, []served.Part{
+	r.waker.Parts = slices.Concat(own, []served.Part{
 		{Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep},
 		{Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep},
 		{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep},
 		{Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep},
 		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
-	}...)
+	})
 	machineKind := v1beta1.GroupVersion.WithKind("Machine")
 	fleet := engine.New(engine.Config{
 		Dialects:  []engine.Dialect{r.machines, r.nodes},

@@ -88,7 +88,7 @@ func readMaxInFlight(annotations map[string]string, ladder []core.Step) (core.Am
 	if len(ladder) > 0 && ladder[0].Nature != core.Destroys {
 		usual = core.Unlimited()
 	}
-	return setting.InFlight(annotations, v1beta1.MaxInFlightAnnotation, usual) //nolint:wrapcheck // it names the annotation
+	return setting.InFlight(annotations, v1beta1.MaxInFlightAnnotation, usual)
 }
 
 // doubtfulRemedy says what may not be meant of how machines are to be repaired.
