@@ -334,8 +334,8 @@ func (w *world) offerRepairs(offer func(policy int, at time.Time, text string)) 
 		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
 	}
 	for _, r := range w.decision.Refusals {
-		if _, hidden := w.hidden(r); r.Gate != core.StormCooldown && !r.Rehearsed && !hidden {
-			offer(r.Policy, r.Until, w.nameOfTarget(r.Target)+" is tried again")
+		if until, timed := latestUntil(w.held(r.Target)); r.Gate != core.StormCooldown && !r.Rehearsed && timed {
+			offer(r.Policy, until, w.nameOfTarget(r.Target)+" is tried again")
 		}
 	}
 }

@@ -95,12 +95,13 @@ func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 	if !ok || !ours(step.Remedy) {
 		return "", false
 	}
+	var whys []string
 	for _, gvk := range [...]schema.GroupVersionKind{template, request} {
 		if k := r.kinds[gvk]; k != nil && k.state == hidden {
-			return k.why, true
+			whys = append(whys, k.why)
 		}
 	}
-	return "", false
+	return strings.Join(whys, ", and "), len(whys) > 0
 }
 
 // Survey says of each step whether it can be taken, and gives what remediators have been asked for, as [Client.Survey]
