@@ -70,6 +70,7 @@ func TestCheckOfNodeHealthChecks(t *testing.T) {
 	annotated := func(key, value string) string {
 		return with("  name: workers\n", "  name: workers\n  annotations: {"+key+": "+value+"}\n")
 	}
+	bare, _, _ := strings.Cut(goodNodes, "  escalating")
 	aligned := swapIn(t, proposed, "   - type: \"Ready\"\n     status:  \"False\"\n     duration", "    - type: \"Ready\"\n      status:  \"False\"\n      duration")
 	listed := swapIn(t, aligned, "      key: node-role.kubernetes.io/worker\n      operator: exists", "    - key: node-role.kubernetes.io/worker\n      operator: exists")
 	cases := map[string]struct {
@@ -85,8 +86,8 @@ func TestCheckOfNodeHealthChecks(t *testing.T) {
 		"a fraction":                   {with("51%", "0.5"), 1, []string{"problem, line 11: spec.minHealthy is of the wrong type"}},
 		"both limits":                  {goodNodes + "  maxUnhealthy: 1\n", 1, []string{"spec.minHealthy and spec.maxUnhealthy exclude each other"}},
 		"both remedies":                {goodNodes + "  remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, name: x}\n", 1, []string{"exclude each other; remove one of them"}},
-		"no remedy":                    {goodNodes[:strings.Index(goodNodes, "  escalating")], 1, []string{"are both missing; give one of them"}},
-		"a template of the wrong type": {goodNodes[:strings.Index(goodNodes, "  escalating")] + "  remediationTemplate: usual\n", 1, []string{"problem, line 12: spec.remediationTemplate is of the wrong type", "1 problem found"}},
+		"no remedy":                    {bare, 1, []string{"are both missing; give one of them"}},
+		"a template of the wrong type": {bare + "  remediationTemplate: usual\n", 1, []string{"problem, line 12: spec.remediationTemplate is of the wrong type", "1 problem found"}},
 		"an order twice":               {with("order: 20", "order: 10"), 1, []string{"problem, line 16: spec.escalatingRemediations[1].order is 10, as that of [0]"}},
 		"a timeout that is too short":  {with("timeout: 5m", "timeout: 5s"), 1, []string{"problem, line 14: spec.escalatingRemediations[0].timeout", "at least 60s"}},
 		"a kind that is no template":   {with("kind: FenceTemplate", "kind: Fence"), 1, []string{"problem, line 18: spec.escalatingRemediations[1].remediationTemplate.kind", "ends in Template"}},

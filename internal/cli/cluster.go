@@ -152,7 +152,7 @@ func failed(err error) bool { return err != nil && !isForbidden(err) }
 
 // isForbidden tells whether all that is wrong is the want of permissions.
 func isForbidden(err error) bool {
-	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // it is about this error, not one that it wraps
+	if several, are := err.(interface{ Unwrap() []error }); are {
 		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !isForbidden(e) })
 	}
 	return apierrors.IsForbidden(err)

@@ -31,7 +31,7 @@ func statusCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show how health checks stand, what is not healthy, and what happens next",
-		Long: "Show for each health check how many of its machines are healthy and whether repairs are allowed, then what is not healthy\n" +
+		Long: "Show for each health check how many of its machines or nodes are healthy and whether repairs are allowed, then what is not healthy\n" +
 			"and which gates hold it back, the repairs under way, and whether a Fettle controller leads.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
 			"The exit status is 0, or 1 when the cluster could not be read.",
@@ -74,7 +74,8 @@ func explainCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain (machine/NAME | node/NAME | repair/NAME)",
 		Short: "Explain how a machine or node is judged, why it is or is not repaired, and what happens next",
-		Long: "Explain how each health check judges a machine, since when, until when, and which gate holds its repair back and what would open it;\n" +
+		Long: "Explain how each health check judges a machine or a node, since when, until when, and which gate holds its repair back and what would\n" +
+			"open it; the steps of its repair and when they time out, what remediators were asked for, and who has the lease of its node;\n" +
 			"or how far a repair has come, what it waits for, and what a person can do.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
 			"The exit status is 0, or 1 when there is no such thing or the cluster could not be read.",

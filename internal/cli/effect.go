@@ -88,26 +88,21 @@ func (w *world) overlaps(policy int) []Overlap {
 // doubts are warnings that only the cluster can give.
 func (w *world) doubts(policy int, e Effect) []Finding {
 	var doubts []Finding
-	warn := func(field, format string, args ...any) {
-		doubts = append(doubts, Finding{Field: field, Message: fmt.Sprintf(format, args...)})
+	warn := func(format string, args ...any) {
+		doubts = append(doubts, Finding{Field: "spec.selector", Message: fmt.Sprintf(format, args...)})
 	}
 	h := &e.HealthCheck
 	kind := strings.ToLower(h.TargetKind)
-	if h.Total == 0 && h.Namespace == "" {
-		warn("spec.selector", "it selects nothing in the cluster as that is now")
-	}
-	if h.Total == 0 && h.Namespace != "" {
-		warn("spec.selector", "it selects nothing in namespace %s as the cluster is now", h.Namespace)
-	}
-	circuit := &w.policies[policy].ShortCircuit
-	if a := circuit.MaxUnhealthy; circuit.MinHealthy == nil && a.Percent && a.Number > 0 && h.Total > 0 && h.MostUnhealthy == 0 {
-		warn("spec.maxUnhealthy", "%s of %s is 0, so nothing is repaired: one unhealthy %s is too many already", a, count(h.Total, kind), kind)
-	}
-	if a := circuit.MinHealthy; a != nil && h.Total > 0 && h.MostUnhealthy <= 0 {
-		warn("spec.minHealthy", "%s of %s is all of them, so nothing is repaired: one unhealthy %s is too many already", a, count(h.Total, kind), kind)
+	switch {
+	case h.Total > 0:
+		doubts = append(doubts, doubtedLimit(&w.policies[policy].ShortCircuit, h)...)
+	case h.Namespace == "":
+		warn("it selects nothing in the cluster as that is now")
+	default:
+		warn("it selects nothing in namespace %s as the cluster is now", h.Namespace)
 	}
 	if e.ControlPlane > 0 {
-		warn("spec.selector", "it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
+		warn("it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
 	}
 	doubts = append(doubts, w.doubtedTemplates(policy)...)
 	for _, o := range e.Overlaps {
@@ -115,9 +110,29 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 		if o.HealthCheckKind != h.Kind {
 			other, leads = o.HealthCheckKind+" "+o.HealthCheck, o.LeadsKind+" "+o.Leads
 		}
-		warn("spec.selector", "%s are selected by %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), other, leads)
+		warn("%s are selected by %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), other, leads)
 	}
 	return doubts
+}
+
+// doubtedLimit says that a share of what is selected is so small, or so large, that nothing is ever repaired.
+func doubtedLimit(s *core.ShortCircuit, h *HealthCheck) []Finding {
+	kind := strings.ToLower(h.TargetKind)
+	most, least := s.MaxUnhealthy, s.MinHealthy
+	switch {
+	case h.MostUnhealthy > 0:
+	case least != nil:
+		return []Finding{{
+			Field:   "spec.minHealthy",
+			Message: fmt.Sprintf("%s of %s is all of them, so nothing is repaired: one unhealthy %s is too many already", least, count(h.Total, kind), kind),
+		}}
+	case most.Percent && most.Number > 0:
+		return []Finding{{
+			Field:   "spec.maxUnhealthy",
+			Message: fmt.Sprintf("%s of %s is 0, so nothing is repaired: one unhealthy %s is too many already", most, count(h.Total, kind), kind),
+		}}
+	}
+	return nil
 }
 
 // doubtedTemplates are the steps that can't be taken as the cluster is. What may not be read is no doubt: the check says

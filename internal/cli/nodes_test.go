@@ -21,6 +21,7 @@ import (
 type nodeScene struct {
 	scene
 
+	t      *testing.T
 	around surroundings
 	// machines are seen beside the nodes, when there are any.
 	machines *scene
@@ -29,7 +30,7 @@ type nodeScene struct {
 // newNodeScene has nodes a to e, all healthy, and one health check with two steps whose templates are there.
 func newNodeScene(t *testing.T) *nodeScene {
 	t.Helper()
-	s := &nodeScene{around: newSurroundings()}
+	s := &nodeScene{t: t, around: newSurroundings()}
 	s.scene = scene{Observation: core.Observation{Kind: "Node", Observed: core.Yes}, repairs: map[string]*v1alpha1.Repair{}}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		id := core.ID{Kind: "Node", Name: "node-" + name, UID: "node-uid-" + name}
@@ -44,7 +45,7 @@ func newNodeScene(t *testing.T) *nodeScene {
 	for _, kind := range []string{"Reboot", "Fence"} {
 		s.around.templates.Begin(templateKind(kind), true)
 		s.around.templates.Begin(requestKind(kind), true)
-		s.put(t, "{apiVersion: fix.example/v1, kind: "+kind+"Template, metadata: {name: usual, namespace: remediators}, spec: {template: {spec: {}}}}")
+		s.put("{apiVersion: fix.example/v1, kind: " + kind + "Template, metadata: {name: usual, namespace: remediators}, spec: {template: {spec: {}}}}")
 	}
 	return s
 }
@@ -58,11 +59,11 @@ func requestKind(kind string) schema.GroupVersionKind {
 }
 
 // put adds an object as a person writes it.
-func (s *nodeScene) put(t *testing.T, text string) {
-	t.Helper()
+func (s *nodeScene) put(text string) {
+	s.t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatalf("reading %s: %v", text, err)
+		s.t.Fatalf("reading %s: %v", text, err)
 	}
 	if u.GetKind() == "Lease" {
 		s.around.leases.Put(u)
@@ -107,20 +108,20 @@ func (s *nodeScene) repair(node int, ago time.Duration, change func(*v1alpha1.Re
 }
 
 // request is what a remediator was asked by, with lines of its metadata and status.
-func (s *nodeScene) request(t *testing.T, kind, node string, ago time.Duration, lines ...string) {
-	t.Helper()
-	s.put(t, "apiVersion: fix.example/v1\nkind: "+kind+"\n"+strings.Join(append(lines, ""), "\n")+
-		"metadata:\n  name: "+node+"\n  namespace: remediators\n  uid: "+strings.ToLower(kind)+"-"+node+
-		"\n  creationTimestamp: "+noon.Add(-ago).Format(time.RFC3339)+
-		"\n  annotations: {remediation.medik8s.io/template-name: usual, remediation.medik8s.io/node-name: "+node+"}"+
+func (s *nodeScene) request(kind, node string, ago time.Duration, lines ...string) {
+	s.t.Helper()
+	s.put("apiVersion: fix.example/v1\nkind: " + kind + "\n" + strings.Join(append(lines, ""), "\n") +
+		"metadata:\n  name: " + node + "\n  namespace: remediators\n  uid: " + strings.ToLower(kind) + "-" + node +
+		"\n  creationTimestamp: " + noon.Add(-ago).Format(time.RFC3339) +
+		"\n  annotations: {remediation.medik8s.io/template-name: usual, remediation.medik8s.io/node-name: " + node + "}" +
 		"\n  ownerReferences: [{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: workers, uid: uid-workers}]\n")
 }
 
 // lease has somebody hold the lease of a node from some time ago, for a time.
-func (s *nodeScene) lease(t *testing.T, node, holder string, ago, during time.Duration) {
-	t.Helper()
-	s.put(t, "{kind: Lease, metadata: {namespace: medik8s-leases, name: node-"+node+"}, spec: {holderIdentity: "+holder+
-		", leaseDurationSeconds: "+strconv.Itoa(int(during.Seconds()))+", renewTime: \""+noon.Add(-ago).Format(metav1.RFC3339Micro)+"\"}}")
+func (s *nodeScene) lease(node, holder string, ago, during time.Duration) {
+	s.t.Helper()
+	s.put("{kind: Lease, metadata: {namespace: medik8s-leases, name: node-" + node + "}, spec: {holderIdentity: " + holder +
+		", leaseDurationSeconds: " + strconv.Itoa(int(during.Seconds())) + ", renewTime: \"" + noon.Add(-ago).Format(metav1.RFC3339Micro) + "\"}}")
 }
 
 func (s *nodeScene) world() *world {
@@ -145,126 +146,131 @@ func firstStepOver(ago time.Duration, outcome v1alpha1.StepOutcome) func(*v1alph
 }
 
 // nodeScenes are what the goldens show. The first node is explained.
-var nodeScenes = map[string]func(*testing.T, *nodeScene){
-	"healthy": func(*testing.T, *nodeScene) {},
-	"suspect": func(_ *testing.T, s *nodeScene) { s.ready(0, "Unknown", 3*time.Minute) },
-	"due":     func(_ *testing.T, s *nodeScene) { s.ready(0, "Unknown", 6*time.Minute) },
-	"first-step": func(t *testing.T, s *nodeScene) {
+var nodeScenes = map[string]func(*nodeScene){
+	"healthy": func(*nodeScene) {},
+	"suspect": func(s *nodeScene) { s.ready(0, "Unknown", 3*time.Minute) },
+	"due":     func(s *nodeScene) { s.ready(0, "Unknown", 6*time.Minute) },
+	"first-step": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
-		s.request(t, "Reboot", "node-a", 2*time.Minute, processing)
-		s.lease(t, "node-a", "NodeHealthCheck-workers", 2*time.Minute, 6*time.Minute)
+		s.request("Reboot", "node-a", 2*time.Minute, processing)
+		s.lease("node-a", "NodeHealthCheck-workers", 2*time.Minute, 6*time.Minute)
 	},
-	"first-step-recorded": func(_ *testing.T, s *nodeScene) {
+	"first-step-recorded": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, time.Second, nil)
 	},
-	"first-step-failed": func(t *testing.T, s *nodeScene) {
+	"first-step-failed": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
-		s.request(t, "Reboot", "node-a", 2*time.Minute, hasFailed)
+		s.request("Reboot", "node-a", 2*time.Minute, hasFailed)
 	},
-	"second-step": func(t *testing.T, s *nodeScene) {
+	"second-step": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, firstStepOver(time.Minute, v1alpha1.StepFailed))
-		s.request(t, "Reboot", "node-a", 2*time.Minute, hasFailed)
-		s.request(t, "Fence", "node-a", time.Minute)
+		s.request("Reboot", "node-a", 2*time.Minute, hasFailed)
+		s.request("Fence", "node-a", time.Minute)
 	},
-	"second-step-held": func(t *testing.T, s *nodeScene) {
+	"second-step-held": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.Policies[0].Paused = true
 		s.repair(0, 2*time.Minute, firstStepOver(time.Second, v1alpha1.StepTimedOut))
-		s.request(t, "Reboot", "node-a", 2*time.Minute, processing)
+		s.request("Reboot", "node-a", 2*time.Minute, processing)
 	},
-	"exhausted": func(t *testing.T, s *nodeScene) {
+	"exhausted": func(s *nodeScene) {
 		s.ready(0, "Unknown", time.Hour)
 		s.repair(0, 50*time.Minute, func(r *v1alpha1.Repair) {
 			firstStepOver(45*time.Minute, v1alpha1.StepTimedOut)(r)
 			r.Status.Steps = append(r.Status.Steps, v1alpha1.RepairAttempt{Outcome: v1alpha1.StepTimedOut, EndedAt: metav1.NewMicroTime(noon.Add(-35 * time.Minute)), Message: "too slow"})
 		})
-		s.request(t, "Fence", "node-a", 45*time.Minute)
+		s.request("Fence", "node-a", 45*time.Minute)
 	},
-	"classic": func(t *testing.T, s *nodeScene) {
+	"classic": func(s *nodeScene) {
 		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
-		s.request(t, "Reboot", "node-a", 2*time.Minute)
+		s.request("Reboot", "node-a", 2*time.Minute)
 	},
-	"healthy-delay": func(t *testing.T, s *nodeScene) {
+	"healthy-delay": func(s *nodeScene) {
 		s.Policies[0].HealthyDelay = 10 * time.Minute
 		s.ready(0, "True", time.Minute)
 		s.repair(0, 4*time.Minute, func(r *v1alpha1.Repair) {
 			at := metav1.NewMicroTime(noon.Add(-time.Minute))
 			r.Status.RecoveredAt = &at
 		})
-		s.request(t, "Reboot", "node-a", 4*time.Minute, processing)
+		s.request("Reboot", "node-a", 4*time.Minute, processing)
 	},
-	"healthy-until-confirmed": func(t *testing.T, s *nodeScene) {
+	"healthy-until-confirmed": func(s *nodeScene) {
 		s.Policies[0].HealthyDelay = -1
 		s.ready(0, "True", time.Minute)
 		s.repair(0, 4*time.Minute, nil)
-		s.request(t, "Reboot", "node-a", 4*time.Minute, processing)
+		s.request("Reboot", "node-a", 4*time.Minute, processing)
 	},
-	"confirmed": func(t *testing.T, s *nodeScene) {
+	"confirmed": func(s *nodeScene) {
 		s.Policies[0].HealthyDelay, s.Targets[0].Vouched = -1, true
 		s.ready(0, "True", time.Minute)
 		s.repair(0, 4*time.Minute, nil)
-		s.request(t, "Reboot", "node-a", 4*time.Minute, processing)
+		s.request("Reboot", "node-a", 4*time.Minute, processing)
 	},
-	"orphan": func(t *testing.T, s *nodeScene) {
-		s.request(t, "Reboot", "node-a", time.Hour)
+	"orphan": func(s *nodeScene) {
+		s.request("Reboot", "node-a", time.Hour)
 	},
-	"leased": func(t *testing.T, s *nodeScene) {
+	"leased": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
-		s.lease(t, "node-a", "node-maintenance", 10*time.Minute, time.Hour)
+		s.lease("node-a", "node-maintenance", 10*time.Minute, time.Hour)
 	},
-	"excluded": func(_ *testing.T, s *nodeScene) {
+	"excluded": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.Targets[0].Excluded = true
 	},
-	"upgrading": func(_ *testing.T, s *nodeScene) {
+	"upgrading": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.around.versions["version"] = true
 	},
-	"template-missing": func(_ *testing.T, s *nodeScene) {
+	"template-missing": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.Policies[0].Ladder[1].Template.Name = "rare"
 	},
-	"storm": func(_ *testing.T, s *nodeScene) {
+	"storm": func(s *nodeScene) {
 		for i := range 3 {
 			s.ready(i, "Unknown", 8*time.Minute)
 		}
 	},
-	"control-plane": func(_ *testing.T, s *nodeScene) {
+	"control-plane": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.Targets[0].ControlPlane, s.Targets[0].QuorumSurvives, s.Targets[0].QuorumReadAt = true, core.No, noon
 	},
-	"hidden": func(_ *testing.T, s *nodeScene) {
+	"hidden": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.around.templates.Hide(requestKind("Fence"), "you may not list fences.fix.example")
 		s.around.unread.leases = "you may not list leases in namespace medik8s-leases"
 		s.around.unread.upgrade = "you may not list clusterversions.config.openshift.io"
 	},
-	"hidden-and-held": func(_ *testing.T, s *nodeScene) {
+	"hidden-repair": func(s *nodeScene) {
+		s.ready(0, "Unknown", 8*time.Minute)
+		s.repair(0, 2*time.Minute, nil)
+		s.around.templates.Hide(requestKind("Reboot"), "you may not list reboots.fix.example")
+	},
+	"hidden-and-held": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.Policies[0].Paused = true
 		s.around.unread.leases = "you may not list leases in namespace medik8s-leases"
 	},
-	"hidden-suspect": func(_ *testing.T, s *nodeScene) {
+	"hidden-suspect": func(s *nodeScene) {
 		s.ready(0, "Unknown", 3*time.Minute)
 		s.around.unread.upgrade = "you may not list clusterversions.config.openshift.io"
 	},
-	"machine-leads": func(_ *testing.T, s *nodeScene) {
+	"machine-leads": func(s *nodeScene) {
 		s.machines = newScene()
 		s.machines.Policies[0].Created = noon.Add(-72 * time.Hour)
 		s.bothReady(0, "Unknown", 8*time.Minute)
 	},
-	"node-leads": func(t *testing.T, s *nodeScene) {
+	"node-leads": func(s *nodeScene) {
 		s.machines = newScene()
 		s.Policies[0].Created = noon.Add(-72 * time.Hour)
 		s.bothReady(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
-		s.request(t, "Reboot", "node-a", 2*time.Minute, processing)
+		s.request("Reboot", "node-a", 2*time.Minute, processing)
 	},
 }
 
@@ -278,7 +284,7 @@ func TestNodeScenes(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(nodeScenes)) {
 		t.Run(name, func(t *testing.T) {
 			s := newNodeScene(t)
-			nodeScenes[name](t, s)
+			nodeScenes[name](s)
 			w := s.world()
 			status := buildStatus(w, "", header())
 			e := Explanation{Header: header()}

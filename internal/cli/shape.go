@@ -181,6 +181,7 @@ const (
 	stepPlanned  = "Planned"
 	stepDue      = "Due"
 	stepUnderWay = "UnderWay"
+	stepUnknown  = "Unknown"
 )
 
 // Step is one step of a ladder.
@@ -190,7 +191,7 @@ type Step struct {
 	Template *Template `json:"template,omitempty"`
 	// Timeout is how long it may take, such as 5m0s; missing for no limit.
 	Timeout string `json:"timeout,omitempty"`
-	// State is Planned, Due (its remedy is yet to be called), UnderWay, TimedOut or Failed.
+	// State is Planned, Due (its remedy is yet to be called), UnderWay, TimedOut, Failed, or Unknown: then Message says why.
 	State string `json:"state"`
 	// Began is when it was due, Ends when it times out, and Ended when it was given up.
 	Began *time.Time `json:"began,omitempty"`

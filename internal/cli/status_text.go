@@ -102,10 +102,10 @@ func (p *statusPage) calm(s *Status) string {
 			kinds = append(kinds, kind)
 		}
 	}
-	switch {
-	case total == 0:
+	switch total {
+	case 0:
 		return fmt.Sprintf("No machine or node is selected by %s.", count(len(s.HealthChecks), "health check"))
-	case total == 1:
+	case 1:
 		return "The one " + kinds[0] + " that is selected is healthy, and nothing is under repair."
 	}
 	return fmt.Sprintf("All %ss are healthy, and nothing is under repair.", strings.Join(kinds, "s and "))
@@ -277,7 +277,7 @@ func (p *statusPage) repairs(repairs []Repair) {
 
 // stepOf gives the place of the step under way, for ladders that are worth it, and what asks a remediator in it.
 func stepOf(r *Repair) string {
-	at := slices.IndexFunc(r.Steps, func(s Step) bool { return s.State == stepDue || s.State == stepUnderWay })
+	at := slices.IndexFunc(r.Steps, func(s Step) bool { return slices.Contains([]string{stepDue, stepUnderWay, stepUnknown}, s.State) })
 	switch {
 	case at >= 0 && r.Steps[at].Template != nil:
 		return fmt.Sprintf("%d/%d %s", at+1, len(r.Steps), strings.TrimSuffix(r.Steps[at].Template.Kind, "Template"))

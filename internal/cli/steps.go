@@ -60,6 +60,10 @@ func (w *world) underWay(repair int, s *Step) {
 			s.State = stepUnderWay
 		}
 	case core.Requests:
+		if why, hidden := w.unread.requests(*step); hidden {
+			s.State, s.Message = stepUnknown, why
+			return
+		}
 		ends := r.StepBegan().Add(step.Limit)
 		if q, stands := w.requestOf(repair, target); stands {
 			s.State, ends = stepUnderWay, r.StepEnds(step, q)

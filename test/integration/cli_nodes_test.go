@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -97,9 +98,7 @@ func textOf(t *testing.T, u *unstructured.Unstructured) string {
 func (f *fleet) poolNode(pool, name, ready string, labels map[string]string) {
 	f.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": pool}}}
-	for key, value := range labels {
-		n.Labels[key] = value
-	}
+	maps.Copy(n.Labels, labels)
 	f.create(n)
 	f.poolReady(name, ready)
 }
@@ -112,12 +111,10 @@ func (f *fleet) poolReady(name, ready string) {
 	}}})
 }
 
-// template makes the template of a kind.
+// template makes the template of a kind, once that is served.
 func (f *fleet) template(kind string) {
 	f.t.Helper()
-	u := object("fix.example/v1", kind+"Template", "remediators", "usual")
-	u.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
-	f.create(u)
+	f.Apply(f.t, "apiVersion: fix.example/v1\nkind: "+kind+"Template\nmetadata: {name: usual, namespace: remediators}\nspec: {template: {spec: {}}}\n")
 }
 
 // poolCheck is the manifest of a health check of a pool, with lines of a test's own.

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// nextOfPolicy gives the soonest thing to come for a health check, if anything is.
+func (w *world) nextOfPolicy(policy int) *Next {
+	var soonest *Next
+	offer := func(of int, at time.Time, text string) {
+		if of == policy && !at.IsZero() && (soonest == nil || at.Before(*soonest.At)) {
+			soonest = &Next{At: &at, Text: text}
+		}
+	}
+	w.offerRepairs(offer)
+	if t := w.decision.Tallies[policy]; t.CoolingDown {
+		offer(policy, t.ResumeAt, "repairs resume")
+	}
+	for _, v := range w.decision.Verdicts {
+		if v.Health == core.Suspect {
+			offer(v.Policy, v.Until, w.nameOfTarget(v.Target)+" becomes unhealthy")
+		}
+	}
+	if soonest != nil {
+		soonest.At = instant(*soonest.At)
+	}
+	return soonest
+}
+
+// offerRepairs offers what is due now, and what waits for a time.
+func (w *world) offerRepairs(offer func(policy int, at time.Time, text string)) {
+	for _, s := range w.decision.Starts {
+		offer(s.Policy, w.at, w.nameOfTarget(s.Target)+" is repaired")
+	}
+	for repair := range w.fleet.Repairs {
+		w.offerStep(repair, offer)
+	}
+	w.offerEnds(offer)
+	for _, a := range w.decision.Acts {
+		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
+	}
+	for _, r := range w.decision.Refusals {
+		if until, timed := latestUntil(w.held(r.Target)); r.Gate != core.StormCooldown && !r.Rehearsed && timed {
+			offer(r.Policy, until, w.nameOfTarget(r.Target)+" is tried again")
+		}
+	}
+}
+
+// offerEnds offers what is given up or taken back now, or after a delay.
+func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
+	for _, a := range w.decision.Advances {
+		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.fleet.Repairs[a.Repair].Rungs)+1, w.nameOfTarget(a.Target)))
+	}
+	for _, g := range w.decision.Withdrawals {
+		offer(g.Policy, w.at, w.fleet.Requests[g.Request].ID.String()+" is deleted")
+	}
+	for i := range w.reports {
+		for j := range w.reports[i].Cases {
+			if c := &w.reports[i].Cases[j]; c.Delayed && !c.HealthySince.IsZero() {
+				offer(i, c.HealthySince.Add(w.policies[i].HealthyDelay), "the remediation objects of "+c.Target.Name+" are deleted")
+			}
+		}
+	}
+}
+
+// offerStep offers when the step under way of a repair is given up.
+func (w *world) offerStep(repair int, offer func(policy int, at time.Time, text string)) {
+	r := &w.fleet.Repairs[repair]
+	if !r.Running() || len(r.Rungs) >= len(r.Ladder) || r.Ladder[len(r.Rungs)].Limit == 0 {
+		return
+	}
+	policy := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID == r.Policy })
+	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
+		offer(policy, *step.Ends, fmt.Sprintf("step %d of %s times out", len(r.Rungs)+1, r.Target.Name))
+	}
+}
+
+func (w *world) nameOfTarget(i int) string { return w.fleet.Targets[i].ID.Name }

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// steps print a ladder that is worth it: of one step without a template or a time the remedy says all.
+func (p *page) steps(steps []Step) {
+	if len(steps) == 0 || (len(steps) == 1 && steps[0].Template == nil) {
+		return
+	}
+	p.head("Steps of the repair")
+	for i := range steps {
+		s := &steps[i]
+		what := s.Remedy
+		if s.Template != nil {
+			what = s.Template.Kind + " " + qualified(Reference{Namespace: s.Template.Namespace, Name: s.Template.Name})
+		}
+		if s.Timeout != "" {
+			what += ", for " + s.Timeout
+		}
+		p.item("%d. %s: %s", i+1, what, p.stateOf(s))
+	}
+}
+
+func (p *page) stateOf(s *Step) string {
+	switch s.State {
+	case stepPlanned:
+		if s.Message != "" {
+			return p.in(red, s.Message)
+		}
+		return "planned"
+	case stepDue:
+		return p.in(yellow, "due") + " since " + p.when(s.Began) + p.ending(s)
+	case stepUnknown:
+		return p.in(yellow, "can't tell") + " whether it is under way: " + s.Message
+	case stepUnderWay:
+		return p.in(yellow, "under way") + " since " + p.when(s.Began) + p.ending(s)
+	}
+	return fmt.Sprintf("%s %s: %s", p.in(red, givenUp(s.State)), p.when(s.Ended), s.Message)
+}
+
+func givenUp(state string) string {
+	if state == core.TimedOut.String() {
+		return "timed out"
+	}
+	return strings.ToLower(state)
+}
+
+func (p *page) ending(s *Step) string {
+	if s.Ends == nil {
+		return ""
+	}
+	return ", times out at " + p.when(s.Ends)
+}
+
+func (p *page) requests(requests []Request) {
+	if len(requests) == 0 {
+		return
+	}
+	p.head("Remediation objects")
+	for i := range requests {
+		r := &requests[i]
+		from := ""
+		if r.Template != "" {
+			from = " from template " + r.Template
+		}
+		p.item("%s %s, made %s%s: %s", r.Kind, qualified(r.Reference), p.when(r.Created), from, p.answerOf(r))
+	}
+}
+
+// answerOf is what a remediator says of a request, and what it was told.
+func (p *page) answerOf(r *Request) string {
+	text := "not taken up yet"
+	switch {
+	case r.Succeeded == core.Yes.String():
+		text = p.in(green, "succeeded")
+	case r.Succeeded == core.No.String():
+		text = p.in(red, "failed")
+	case r.Processing == core.Yes.String():
+		text = p.in(yellow, "processing")
+	}
+	if r.ReplacesNode {
+		text += ", expects the node to be gone for good"
+	}
+	if r.TimedOut != nil {
+		text += ", told to stop " + p.when(r.TimedOut)
+	}
+	if r.Leaving {
+		text += ", being deleted"
+	}
+	return text
+}
