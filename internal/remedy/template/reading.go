@@ -53,7 +53,7 @@ func (r *Reading) Needs(policies []core.Policy, repairs []core.Repair) []schema.
 			collect(repairs[i].Ladder)
 		}
 	}
-	return slices.SortedFunc(maps.Keys(needs), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	return inOrderOfNames(needs)
 }
 
 // Begin notes that a kind is served, with or without a namespace for each of its objects, and that those follow.
@@ -107,7 +107,7 @@ func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 // Survey says of each step whether it can be taken, and gives what remediators have been asked for, as [Client.Survey]
 // does. What was not read is not known.
 func (r *Reading) Survey(policies []core.Policy, fleet *core.Fleet) {
-	census{need: r.need, known: r.known}.survey(policies, fleet)
+	census{r}.survey(policies, fleet)
 }
 
 func (r *Reading) need(gvk schema.GroupVersionKind) *kind {
@@ -117,8 +117,10 @@ func (r *Reading) need(gvk schema.GroupVersionKind) *kind {
 	return &kind{gvk: gvk}
 }
 
-func (r *Reading) known() []*kind {
-	known := slices.Collect(maps.Values(r.kinds))
-	slices.SortFunc(known, func(a, b *kind) int { return strings.Compare(a.gvk.String(), b.gvk.String()) })
-	return known
+func (r *Reading) inOrder() []schema.GroupVersionKind { return inOrderOfNames(r.kinds) }
+
+func (r *Reading) known(gvk schema.GroupVersionKind) *kind { return r.kinds[gvk] }
+
+func inOrderOfNames[T any](kinds map[schema.GroupVersionKind]T) []schema.GroupVersionKind {
+	return slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 }

@@ -14,26 +14,26 @@ func (c *Client) Survey(policies []core.Policy, fleet *core.Fleet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pass++
-	census{need: c.need, known: c.known}.survey(policies, fleet)
+	census{c}.survey(policies, fleet)
 }
 
-// known gives the kinds that are kept, in the order in which they came.
-func (c *Client) known() []*kind {
-	var known []*kind
-	for _, gvk := range c.order {
-		if k := c.kinds[gvk]; k != nil {
-			known = append(known, k)
-		}
-	}
-	return known
+// inOrder gives the kinds in the order in which they came.
+func (c *Client) inOrder() []schema.GroupVersionKind { return c.order }
+
+// known gives a kind that is kept, nil for others.
+func (c *Client) known(gvk schema.GroupVersionKind) *kind { return c.kinds[gvk] }
+
+// registry has what is known of kinds.
+type registry interface {
+	// need gives a kind that a ladder needs.
+	need(gvk schema.GroupVersionKind) *kind
+	// inOrder gives all kinds that there may be, and known what is known of one, nil for nothing.
+	inOrder() []schema.GroupVersionKind
+	known(gvk schema.GroupVersionKind) *kind
 }
 
 // census goes through what is known of kinds. Whoever takes it holds the kinds still meanwhile.
-type census struct {
-	// need gives a kind that a ladder needs, and known all that there are.
-	need  func(schema.GroupVersionKind) *kind
-	known func() []*kind
-}
+type census struct{ registry }
 
 func (c census) survey(policies []core.Policy, fleet *core.Fleet) {
 	for i := range policies {
@@ -53,8 +53,8 @@ func (c census) survey(policies []core.Policy, fleet *core.Fleet) {
 // surveyRequests adds all requests of the kinds that are in step, whoever they are about.
 func (c census) surveyRequests(policies []core.Policy, fleet *core.Fleet) {
 	from := len(fleet.Requests)
-	for _, k := range c.known() {
-		if k.shelf != nil {
+	for _, gvk := range c.inOrder() {
+		if k := c.known(gvk); k != nil && k.shelf != nil {
 			fleet.Requests = k.shelf.appendRequests(fleet.Requests)
 		}
 	}
