@@ -134,7 +134,7 @@ func oneStep(template string) string {
 	return "remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, namespace: remediators, name: " + template + "}"
 }
 
-func (f *fleet) uidOf(u *unstructured.Unstructured) string {
+func (f *fleet) uidOfObject(u *unstructured.Unstructured) string {
 	f.t.Helper()
 	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(u), u); err != nil {
 		f.t.Fatalf("reading %s %s: %v", u.GetKind(), u.GetName(), err)
@@ -145,7 +145,7 @@ func (f *fleet) uidOf(u *unstructured.Unstructured) string {
 // recorded makes the entry of the ledger for a node, as the controller does, and gives its name.
 func (f *fleet) recorded(check, node string, started time.Time) string {
 	f.t.Helper()
-	uid := f.uidOf(object("v1", "Node", "", node))
+	uid := f.uidOfObject(object("v1", "Node", "", node))
 	step := func(kind, timeout string) map[string]any {
 		return map[string]any{
 			"remedy": "RequestNodeRemediation", "nature": "Requests", "timeout": timeout,
@@ -155,7 +155,7 @@ func (f *fleet) recorded(check, node string, started time.Time) string {
 	r := object("fettle.io/v1alpha1", "Repair", "fettle-system", core.RepairName(core.ID{Kind: "Node", Name: node, UID: uid}, 1))
 	r.Object["spec"] = map[string]any{
 		"target": map[string]any{"kind": "Node", "name": node, "uid": uid, "node": node},
-		"policy": map[string]any{"kind": "NodeHealthCheck", "name": check, "uid": f.uidOf(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))},
+		"policy": map[string]any{"kind": "NodeHealthCheck", "name": check, "uid": f.uidOfObject(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))},
 		"reason": "UnhealthyCondition", "message": "node condition Ready has been Unknown for long", "startedAt": started.UTC().Format(metav1.RFC3339Micro),
 		"ladder": []any{step("Reboot", "5m0s"), step("Fence", "10m0s")},
 	}
@@ -170,7 +170,7 @@ func (f *fleet) asked(kind, check, node string) *unstructured.Unstructured {
 	u.SetAnnotations(map[string]string{"remediation.medik8s.io/node-name": node, "remediation.medik8s.io/template-name": "usual"})
 	u.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: check,
-		UID: types.UID(f.uidOf(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))),
+		UID: types.UID(f.uidOfObject(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))),
 	}})
 	f.create(u)
 	return u
@@ -435,7 +435,7 @@ func (f *fleet) askAboutAMachineAndItsNode() {
 	// A creation time has whole seconds, and the machines' health check is to be the younger.
 	f.Eventually(f.t, "another second", func(context.Context) error {
 		u := object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", "both")
-		f.uidOf(u)
+		f.uidOfObject(u)
 		if created := u.GetCreationTimestamp(); !time.Now().Truncate(time.Second).After(created.Time) {
 			return errors.New("it is still the second in which the other was made")
 		}
