@@ -176,8 +176,14 @@ func (d *deliberation) olderRepair(a, b int) int {
 	return cmp.Or(cmp.Compare(p.Sequence, q.Sequence), p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
 }
 
+// endedBefore orders by what is read of the last: when it ended, and of those that ended at once, which was retried
+// more often.
+func (r *Repair) endedBefore(other *Repair) bool {
+	return cmp.Or(r.Ended.Compare(other.Ended), cmp.Compare(r.Retry, other.Retry)) < 0
+}
+
 func (d *deliberation) remember(index int, r *Repair) {
-	if last, known := d.ended[r.Target.UID]; r.lasted() && (!known || d.fleet.Repairs[last].Ended.Before(r.Ended)) {
+	if last, known := d.ended[r.Target.UID]; r.lasted() && (!known || d.fleet.Repairs[last].endedBefore(r)) {
 		d.ended[r.Target.UID] = index
 	}
 	if r.Owner.UID == "" {

@@ -563,3 +563,16 @@ func TestRequestsNotSeenYet(t *testing.T) {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
 	}
 }
+
+// TestRelapsesThatEndedAtOnce: of two repairs that ended in the same instant, the one that was retried more often paces
+// the next, in whatever order the ledger gives them (I7).
+func TestRelapsesThatEndedAtOnce(t *testing.T) {
+	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} })
+	sick := aNode("n", ready("False", ago(6*time.Minute)))
+	past := func(n int) core.Repair {
+		return repair(sick, p, started(ago(2*time.Minute)), ended(ago(time.Minute)), retry(n), number(n+1))
+	}
+	for name, repairs := range map[string][]core.Repair{"rising": {past(0), past(2)}, "falling": {past(2), past(0)}} {
+		petitionCase{name, with([]core.Target{sick}, repairs), []string{"BackingOff holds back n"}, noon.Add(3 * time.Minute)}.run(t, p)
+	}
+}
