@@ -41,7 +41,7 @@ type deliberation struct {
 	now      time.Time
 	decision Decision
 
-	// seniority is each policy's place in the order of their age, then ID: the first of those that
+	// seniority is each policy's place in the order of their age, then name, then ID: the first of those that
 	// find a target unhealthy leads its repair.
 	seniority []int
 	// bodies are those of the targets, nil when each is its own.
@@ -322,6 +322,8 @@ func mostInFlight(a Amount, total int) int {
 	return a.FloorOf(total)
 }
 
+// byAge orders the policies: the oldest first, and of those made in the same second the first by name,
+// whatever its kind.
 func (d *deliberation) byAge() []int {
 	order := make([]int, len(d.policies))
 	for i := range order {
@@ -329,7 +331,7 @@ func (d *deliberation) byAge() []int {
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		p, q := &d.policies[a], &d.policies[b]
-		return cmp.Or(p.Created.Compare(q.Created), p.ID.Compare(q.ID))
+		return cmp.Or(p.Created.Compare(q.Created), cmp.Compare(p.ID.Name, q.ID.Name), p.ID.Compare(q.ID))
 	})
 	return order
 }

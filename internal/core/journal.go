@@ -28,7 +28,7 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 		}
 	}
 	for i := range d.Refusals {
-		if r := &d.Refusals[i]; lasting(r.Gate) {
+		if r := &d.Refusals[i]; telling(&policies[r.Policy], r.Gate) {
 			page.held(r)
 		}
 	}
@@ -40,14 +40,19 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 	return page.news
 }
 
+// telling gates are told. Whether a template can be used is not, before that is known.
+func telling(p *Policy, g Gate) bool {
+	return lasting(g) && (g != TemplateUnusable || p.Settled())
+}
+
 // lasting gates hold back one target until somebody does something about it. The others are told
 // for the policy as a whole, or open by themselves.
 func lasting(g Gate) bool {
 	switch g {
 	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, LadderExhausted,
-		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy:
+		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy, TemplateUnusable:
 		return true
-	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, InFlightLimit, AttemptPause, Unconfirmed, TemplateUnusable:
+	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, InFlightLimit, AttemptPause, Unconfirmed:
 	}
 	return false
 }

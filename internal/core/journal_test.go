@@ -42,6 +42,8 @@ func TestJournal(t *testing.T) {
 		"no owner":         {"somebody must do something", plain, orphan, plain, []core.HappeningKind{core.Held}},
 		"no remedy":        {"somebody must do something", policies(noLadder), with(machine("m", dead)), plain, []core.HappeningKind{core.Held}},
 		"quorum unknown":   {"somebody must do something", plain, with(machine("m", dead, controlPlane)), plain, []core.HappeningKind{core.Held}},
+		"template gone":    {"somebody must do something", policies(unusable), with(machine("m", dead)), plain, []core.HappeningKind{core.Held}},
+		"template unread":  {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
 		"a dry run":        {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.HappeningKind{core.Rehearsed}},
 		"paused":           {"whoever paused it knows", policies(paused), with(machine("m", dead)), plain, nil},
 		"paused and tight": {"whoever paused it knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
@@ -62,6 +64,13 @@ func TestJournal(t *testing.T) {
 		})
 	}
 }
+
+// unusable is a policy with a step that can't be taken; of one that is unread that is not known yet.
+func unusable(p *core.Policy) {
+	p.Ladder = []core.Step{{Remedy: "ask", Nature: core.Requests, Problem: "the template is missing", Missing: true}}
+}
+
+func unread(p *core.Policy) { p.Ladder[0].Pending = true }
 
 func TestJournalNamesWhatItIsAbout(t *testing.T) {
 	var j core.Journal

@@ -9,6 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
+func ofKind(kind string) func(*core.Policy) { return func(p *core.Policy) { p.ID.Kind = kind } }
+
 func TestLeader(t *testing.T) {
 	older, younger := since(ago(2*time.Hour)), since(ago(time.Hour))
 	blind := criteria()
@@ -19,6 +21,7 @@ func TestLeader(t *testing.T) {
 	}{
 		"the oldest leads":         {"by creation", []core.Policy{policy("a", []int{0}, younger), policy("b", []int{0}, older)}, "b"},
 		"then the first by name":   {"of one age", []core.Policy{policy("b", []int{0}), policy("a", []int{0})}, "a"},
+		"whatever its kind":        {"of one age", []core.Policy{policy("b", []int{0}), policy("a", []int{0}, ofKind("Zealous"))}, "a"},
 		"who finds it healthy":     {"an older one without a finding leads nothing", []core.Policy{policy("a", []int{0}, older, blind), policy("b", []int{0}, younger)}, "b"},
 		"a dry run leads nothing":  {"it has no effect", []core.Policy{policy("a", []int{0}, older, dryRun), policy("b", []int{0}, younger)}, "b"},
 		"who does not select it":   {"not asked", []core.Policy{policy("a", nil, older), policy("b", []int{0}, younger)}, "b"},

@@ -96,11 +96,15 @@ func (w *twin) leader(target int) int {
 		if naiveHealth(&w.policies[p], &w.fleet.Targets[target], w.now) != "unhealthy" {
 			continue
 		}
-		if lead == none || cmp.Or(w.policies[p].Created.Compare(w.policies[lead].Created), w.policies[p].ID.Compare(w.policies[lead].ID)) < 0 {
+		if lead == none || naivelyOlder(&w.policies[p], &w.policies[lead]) {
 			lead = p
 		}
 	}
 	return lead
+}
+
+func naivelyOlder(p, q *core.Policy) bool {
+	return cmp.Or(p.Created.Compare(q.Created), cmp.Compare(p.ID.Name, q.ID.Name), p.ID.Compare(q.ID)) < 0
 }
 
 func (w *twin) goOn(repair, target int) {

@@ -23,6 +23,8 @@ func TestMachineHealthCheck(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
+	// By this it is known for an OpenShift, whose etcd Fettle may not ask without config/openshift.
+	c.Namespace(t, "openshift-etcd")
 	c.StartFettle(t)
 	cases := map[string]func(*fleet){
 		"condition":      nodeConditionHeldForItsTimeout,
@@ -144,7 +146,10 @@ func zoneThatReturnsBitByBit(f *fleet) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.setCondition(name, "Ready", corev1.ConditionUnknown, time.Now().Add(-time.Hour))
 	}
-	f.healthCheck("example", map[string]string{v1beta1.StormCooldownAnnotation: "3s"}, readyCheck("maxUnhealthy: 1"))
+	// It must not act before it has seen all three.
+	f.healthCheck("example", map[string]string{v1beta1.StormCooldownAnnotation: "3s", v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
+	f.wantStatus("example", 1, 4, 0, v1beta1.PausedReason)
+	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
 	f.wantStatus("example", 1, 4, 0, v1beta1.TooManyUnhealthyReason)
 	f.setReady("a", corev1.ConditionTrue)
 	f.setReady("b", corev1.ConditionTrue)
