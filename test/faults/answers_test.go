@@ -138,16 +138,6 @@ func refusedForLong(name string) func(*scene) {
 	}
 }
 
-func (s *scene) wantHits(what string, fault *cluster.Injected, n int) {
-	s.t.Helper()
-	s.Eventually(s.t, fmt.Sprintf("%s is asked for %d times", what, n), func(context.Context) error {
-		if have := len(fault.Hits()); have < n {
-			return fmt.Errorf("%d times", have)
-		}
-		return nil
-	})
-}
-
 // whileRefused checks what Fettle may and may not do while a call of its is refused.
 func (s *scene) whileRefused(r refusal) {
 	s.t.Helper()
@@ -158,16 +148,6 @@ func (s *scene) whileRefused(r refusal) {
 	s.wantGone(1)
 	if r.ends {
 		s.wantRepaired()
-	}
-}
-
-// wantFew: calls that fail are repeated after pauses, so there are few of them in a time.
-func (s *scene) wantFew(what string, hits []time.Time) {
-	s.t.Helper()
-	within := time.Since(hits[0])
-	s.t.Logf("%s: %d refused within %s", what, len(hits), within.Round(time.Second))
-	if most := 30 + 4*int(within.Seconds()); len(hits) > most {
-		s.t.Errorf("%s was asked for %d times within %s, want at most %d", what, len(hits), within, most)
 	}
 }
 

@@ -20,9 +20,33 @@ func TestFaults(t *testing.T) {
 		// Nobody keeps the nodes of these tests, so nobody may judge them but Fettle.
 		c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 		c.InstallFettle(t)
+		c.InstallRemediators(t)
 		free <- c
 	}
-	faults := map[string]func(*scene){
+	run := func(name string, fault func(t *testing.T, c *cluster.Cluster, name string)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := <-free
+			t.Cleanup(func() { free <- c })
+			fault(t, c, strings.ReplaceAll(name, " ", "-"))
+		})
+	}
+	for name, fault := range faultsOfMachines() {
+		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
+			t.Helper()
+			fault(newScene(t, c, name))
+		})
+	}
+	for name, fault := range faultsOfRemediations() {
+		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
+			t.Helper()
+			fault(newPool(t, c, name))
+		})
+	}
+}
+
+func faultsOfMachines() map[string]func(*scene) {
+	return map[string]func(*scene){
 		"api server stopped":             apiServerRestarted(syscall.SIGTERM),
 		"api server killed":              apiServerRestarted(syscall.SIGKILL),
 		"leader killed":                  leaderKilled,
@@ -54,12 +78,39 @@ func TestFaults(t *testing.T) {
 		"machine gone before its repair": machineGoneBeforeItsRepair,
 		"slow writes":                    slowWrites,
 	}
-	for name, run := range faults {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := <-free
-			t.Cleanup(func() { free <- c })
-			run(newScene(t, c, strings.ReplaceAll(name, " ", "-")))
-		})
+}
+
+// faultsOfRemediations are those of nodes that outside remediators repair.
+func faultsOfRemediations() map[string]func(*pool) {
+	return map[string]func(*pool){
+		"asked api server killed":      remediationsWithoutServer,
+		"asked leader killed":          remediationsLeftBy(kill, inTheMiddle()),
+		"asked leader stopped":         remediationsLeftBy(stop, inTheMiddle()),
+		"asked leader halted":          remediationsLeftBy(halt, inTheMiddle()),
+		"escalating leader killed":     remediationsLeftBy(kill, asItEscalates()),
+		"escalating leader stopped":    remediationsLeftBy(stop, asItEscalates()),
+		"escalating leader halted":     remediationsLeftBy(halt, asItEscalates()),
+		"withdrawing leader killed":    remediationsLeftBy(kill, asItWithdraws()),
+		"withdrawing leader stopped":   remediationsLeftBy(stop, asItWithdraws()),
+		"withdrawing leader halted":    remediationsLeftBy(halt, asItWithdraws()),
+		"asked by two leaders":         remediationsOfTwoLeaders(3),
+		"asked by two without limit":   remediationsOfTwoLeaders(unlimited),
+		"escalated by two leaders":     ladderOfTwoLeaders,
+		"machines asked leader killed": machinesOfRemediators,
+		"remediations stall":           remediationsStall,
+		"templates stall":              templatesStall,
+		"asked answers 409":            remediationsAnswered(409),
+		"asked answers 500":            remediationsAnswered(500),
+		"asked answers 429":            remediationsThrottled,
+		"requests refused for long":    remediationsRefusedForLong("ask", 500),
+		"requests throttled for long":  remediationsRefusedForLong("ask", 429),
+		"withdrawals refused for long": remediationsRefusedForLong("withdraw", 500),
+		"leases refused":               leasesRefused,
+		"check force deleted":          forceDeleted,
+		"check force deleted unseen":   forceDeletedUnseen,
+		"definition reinstalled":       definitionReinstalled,
+		"repairs deleted":              repairsDeleted,
+		"remediations deleted":         objectsDeleted,
+		"nodes registered again":       nodesRegisteredAgain,
 	}
 }

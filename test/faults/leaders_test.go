@@ -9,21 +9,6 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// leaderFlags make a replica take part in the election of a leader, one that doesn't take long.
-func leaderFlags() []string {
-	return []string{"--leader-elect", "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"}
-}
-
-// twoReplicas starts one that leads and one that waits, each through a proxy of its own.
-func (s *scene) twoReplicas() (leads, waits *cluster.Fettle, leader *cluster.Proxy, holder string) {
-	s.t.Helper()
-	leader, kubeconfig := s.throughProxy()
-	leads = s.StartFettleWith(s.t, kubeconfig, leaderFlags()...)
-	holder = s.leaderIs("")
-	waits = s.StartFettle(s.t, leaderFlags()...)
-	return leads, waits, leader, holder
-}
-
 // fiftyRepairs breaks fifty of sixty machines, and returns in the middle of their repairs.
 func (s *scene) fiftyRepairs() {
 	s.t.Helper()

@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,20 +33,17 @@ const unlimited = 1 << 20
 
 // scene is a namespace of machines that a test has for itself, with a witness of all that happens.
 type scene struct {
-	*cluster.Cluster
+	*stage
 	*witness
 
-	t         *testing.T
 	namespace string
 	owner     metav1.OwnerReference
-	// before is how many requests Fettle had made on this cluster before the test.
-	before int
 }
 
 func newScene(t *testing.T, c *cluster.Cluster, namespace string) *scene {
 	t.Helper()
 	c.Namespace(t, namespace)
-	s := &scene{Cluster: c, t: t, namespace: namespace, before: len(c.Requests(t))}
+	s := &scene{stage: newStage(t, c), namespace: namespace}
 	t.Cleanup(s.clear)
 	set := object("machine.openshift.io/v1beta1", "MachineSet", namespace, "workers")
 	set.Object["spec"] = map[string]any{"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"made": "never"}}}
@@ -56,13 +51,6 @@ func newScene(t *testing.T, c *cluster.Cluster, namespace string) *scene {
 	s.owner = *metav1.NewControllerRef(set, set.GroupVersionKind())
 	s.witness = newWitness(s)
 	return s
-}
-
-func (s *scene) must(what string, err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatalf("%s: %v", what, err)
-	}
 }
 
 func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
@@ -93,17 +81,6 @@ func names(prefix string, n int) []string {
 		all[i] = fmt.Sprintf("%s-%02d", prefix, i)
 	}
 	return all
-}
-
-// each does something for each name, some at a time.
-func (s *scene) each(names []string, do func(ctx context.Context, name string) error) {
-	s.t.Helper()
-	group, ctx := errgroup.WithContext(cluster.Context(s.t))
-	group.SetLimit(8)
-	for _, name := range names {
-		group.Go(func() error { return do(ctx, name) })
-	}
-	s.must("preparing the scene", group.Wait())
 }
 
 // addMachines makes machines that run, with nodes that are ready. A finalizer keeps each from going
@@ -160,10 +137,7 @@ func (s *scene) setReady(ctx context.Context, name string, status corev1.Conditi
 }
 
 func (s *scene) setCondition(ctx context.Context, name string, kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Time) error {
-	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":"set by a test","lastTransitionTime":%q,"lastHeartbeatTime":%q}]}}`,
-		kind, status, since.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(name).GetName()}}
-	return s.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, []byte(body)))
+	return s.report(ctx, s.node(name).GetName(), kind, status, since)
 }
 
 // breakNodes makes nodes fail. Their machines are meant to be deleted then.
@@ -272,15 +246,6 @@ spec:
 	s.deleteCheck("barrier")
 }
 
-// throughProxy gives a proxy and a kubeconfig of Fettle's own that leads through it.
-func (s *scene) throughProxy() (*cluster.Proxy, string) {
-	s.t.Helper()
-	proxy, address := s.StartProxy(s.t)
-	kubeconfig := s.FettleKubeconfig(s.t)
-	cluster.Redirect(s.t, kubeconfig, address)
-	return proxy, kubeconfig
-}
-
 // The paths by which Fettle reaches what it reads and writes.
 const (
 	nodesPath    = "/api/v1/nodes"
@@ -347,26 +312,4 @@ func (s *scene) listMachines(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(found)
 	return found, nil
-}
-
-// leaderIs waits until somebody other than this one holds the lease, and gives who it is.
-func (s *scene) leaderIs(notThis string) string {
-	s.t.Helper()
-	var holder string
-	s.Eventually(s.t, "a leader", func(ctx context.Context) error {
-		var lease coordinationv1.Lease
-		err := s.Get(ctx, types.NamespacedName{Namespace: "fettle-system", Name: "fettle"}, &lease)
-		if apierrors.IsNotFound(err) || (err == nil && lease.Spec.HolderIdentity == nil) {
-			return fmt.Errorf("nobody holds the lease (%w)", err)
-		}
-		if err != nil {
-			return err
-		}
-		holder = *lease.Spec.HolderIdentity
-		if holder == "" || holder == notThis {
-			return fmt.Errorf("the lease is held by %q", holder)
-		}
-		return nil
-	})
-	return holder
 }

@@ -1,0 +1,249 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// fiveStand breaks ten of fourteen nodes, and returns when five of them are asked for, which is the limit. Remediators
+// work on until they are let.
+func (p *pool) fiveStand() {
+	p.t.Helper()
+	p.holdWork()
+	p.addNodes(append(names("well", 4), names("ill", 10)...))
+	p.somebodyElses("well-00")
+	p.rebooted(5)
+	p.wantStatus(14, 14)
+	p.longBroken(names("ill", 10))
+	p.wantAsked("reboot", 5)
+}
+
+// standing are nodes that are asked for, by the names that the test knows them by.
+func (p *pool) standing() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []string
+	for _, o := range p.objects {
+		if o.to == 0 && o.leaving == 0 && !o.foreign {
+			found = append(found, o.node[len(p.name)+1:])
+		}
+	}
+	return found
+}
+
+// forceDeleted: without its health check, all that it had asked for is taken back.
+func forceDeleted(p *pool) {
+	p.StartFettle(p.t)
+	p.fiveStand()
+	p.deleteCheck()
+	p.wantMended(5)
+}
+
+// forceDeletedUnseen: nobody led when that happened, and whoever leads next never knew the health check.
+func forceDeletedUnseen(p *pool) {
+	f := p.StartFettle(p.t)
+	p.fiveStand()
+	f.Kill(p.t)
+	p.deleteCheck()
+	p.StartFettle(p.t)
+	p.wantMended(5)
+}
+
+func (p *pool) deleteCheck() {
+	p.t.Helper()
+	ctx := cluster.Context(p.t)
+	p.must("announcing it", p.Patch(ctx, p.check(), merge(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{medik8s.ForceDeleteAnnotation: "true"},
+	}})))
+	p.must("deleting the health check", p.Delete(ctx, p.check()))
+}
+
+// TestNodeHealthCheckEditedToNonsense: a cluster with a definition of its own takes nonsense for a health check. It
+// holds all that has not begun, and that goes on when it is mended.
+func TestNodeHealthCheckEditedToNonsense(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
+	c.Apply(t, lenientNodeDefinition)
+	c.InstallFettleForNodes(t)
+	p := newPool(t, c, "nonsense")
+	p.StartFettle(t)
+	p.fiveStand()
+	good := []any{map[string]any{"type": "Ready", "status": "False", "duration": short.String()}}
+	for _, nonsense := range []any{7, []any{map[string]any{"type": "Ready", "status": "False", "duration": "soon"}}, "Ready"} {
+		p.edit(map[string]any{"unhealthyConditions": nonsense})
+		p.wantDisabled()
+	}
+	p.keepsAsked("reboot", 5, 0)
+	p.letWork()
+	p.Never(t, "no other request", quiet, func(context.Context) error {
+		if made, _ := p.asked("reboot"); made != 5 {
+			return fmt.Errorf("%d were made", made)
+		}
+		return nil
+	})
+	p.edit(map[string]any{"unhealthyConditions": good})
+	p.wantAsked("reboot", 10)
+	p.wantMended(5)
+}
+
+func (p *pool) edit(spec map[string]any) {
+	p.t.Helper()
+	p.must("editing the health check", p.Patch(cluster.Context(p.t), p.check(), merge(map[string]any{"spec": spec})))
+}
+
+// definitionReinstalled: the remediator is taken out of the cluster, and its objects with it, and comes back.
+func definitionReinstalled(p *pool) {
+	p.StartFettle(p.t)
+	p.fiveStand()
+	p.set(func() { p.taking = true })
+	ctx := cluster.Context(p.t)
+	manifest := cluster.Manifest(p.t, "sandbox/crd/sandbox.fettle.io_rebootremediations.yaml")
+	crd := manifest[0].DeepCopy()
+	p.must("deleting the definition", p.Delete(ctx, crd))
+	p.Eventually(p.t, "the definition is gone", func(ctx context.Context) error {
+		if err := p.Get(ctx, keyOf(crd), crd.DeepCopy()); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there (%w)", err)
+		}
+		return nil
+	})
+	p.wantDisabled()
+	p.set(func() { p.taking = false })
+	p.must("installing the definition", p.Create(ctx, manifest[0]))
+	p.wantAsked("reboot", 10)
+	p.letWork()
+	p.wantMended(5)
+}
+
+// repairsDeleted: somebody clears the ledger. What stands is known by itself, nothing is asked for twice, and of those
+// that are well by then nothing is left.
+func repairsDeleted(p *pool) {
+	p.StartFettle(p.t)
+	p.fiveStand()
+	p.holdUndo()
+	p.recover(p.standing()[:2])
+	p.wantLeaving("reboot", 2)
+	p.forgetRepairs()
+	p.letUndo()
+	p.wantAsked("reboot", 7)
+	p.letWork()
+	p.wantMended(unlimited) // the limit is read off the ledger
+}
+
+// forgetRepairs deletes all entries of the ledger, as somebody else would.
+func (p *pool) forgetRepairs() {
+	p.t.Helper()
+	p.set(func() { p.taking = true })
+	defer p.set(func() { p.taking = false })
+	there := map[string]bool{}
+	p.mu.Lock()
+	for uid := range p.entries {
+		there[uid] = true
+	}
+	p.mu.Unlock()
+	p.must("deleting the repairs", p.DeleteAllOf(cluster.Context(p.t), &v1alpha1.Repair{}, client.InNamespace("fettle-system")))
+	p.Eventually(p.t, "the repairs are gone", func(context.Context) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for uid := range there {
+			if !p.entries[uid].taken {
+				return errors.New("not all are")
+			}
+		}
+		return nil
+	})
+}
+
+// objectsDeleted: somebody deletes what Fettle has asked for, twice. Of nodes that are still not well it asks again.
+func objectsDeleted(p *pool) {
+	p.StartFettle(p.t)
+	p.fiveStand()
+	first := p.standing()
+	p.takeAway(first[:3]...)
+	p.wantAsked("reboot", 8)
+	p.wantTold(5)
+	p.takeAway(first[:1]...)
+	p.wantAsked("reboot", 9)
+	p.letWork()
+	p.wantMended(5)
+}
+
+// wantTold waits until the health check tells of so many nodes that have objects: what Fettle has not seen, it can't
+// miss.
+func (p *pool) wantTold(nodes int) {
+	p.t.Helper()
+	p.Eventually(p.t, "the health check tells of what stands", func(ctx context.Context) error {
+		var nhc medik8s.NodeHealthCheck
+		if err := p.Get(ctx, keyOf(p.check()), &nhc); err != nil {
+			return err
+		}
+		told := 0
+		for _, n := range nhc.Status.UnhealthyNodes {
+			told += len(n.Remediations)
+		}
+		if told != nodes {
+			return fmt.Errorf("it tells of %d", told)
+		}
+		return nil
+	})
+}
+
+// nodesRegisteredAgain: nodes are deleted while they are under remediation. One comes back well and one ill, under their
+// names, and one does not come back.
+func nodesRegisteredAgain(p *pool) {
+	p.StartFettle(p.t)
+	p.fiveStand()
+	nodes := p.standing()
+	for i, name := range nodes[:3] {
+		ctx := cluster.Context(p.t)
+		p.must("deleting a node", p.Delete(ctx, object("v1", "Node", "", p.node(name))))
+		if i == 2 {
+			continue
+		}
+		n := object("v1", "Node", "", p.node(name))
+		n.SetLabels(map[string]string{"pool": p.name})
+		p.must("registering a node again", p.Create(ctx, n))
+		status, since := corev1.ConditionTrue, time.Now()
+		if i == 1 {
+			status, since = corev1.ConditionFalse, since.Add(-time.Hour)
+		}
+		p.must("reporting", p.ready(ctx, name, status, since))
+	}
+	p.wantLeaving("reboot", 3)
+	p.letWork()
+	p.wantMended(5)
+	if made, _ := p.asked("reboot"); made != 11 {
+		p.t.Errorf("%d nodes were asked for, want ten and the namesake that is ill", made)
+	}
+}
+
+const lenientNodeDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: nodehealthchecks.remediation.medik8s.io}
+spec:
+  group: remediation.medik8s.io
+  names: {kind: NodeHealthCheck, listKind: NodeHealthCheckList, plural: nodehealthchecks, singular: nodehealthcheck}
+  scope: Cluster
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
