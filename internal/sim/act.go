@@ -7,31 +7,20 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// do is the second half of a pass: record, act, finish, remember. After a number of writes the
+// do is the second half of a pass: record, act, keep up, finish, remember. After a number of writes the
 // process crashes; a negative number means that it doesn't. It returns how many writes there were.
 func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	w := &writer{universe: u, plan: p, left: crashAfter, refused: refused}
 	e, now := p.engine, at(u.truth.now)
 	e.repeat, e.nextAt = false, p.decision.NextAt
-	var begin []beginning
-	for _, a := range p.decision.Acts {
-		begin = append(begin, beginning{a.Target, p.fleet.Repairs[a.Repair]})
-	}
-	for _, s := range p.decision.Starts {
-		t := &p.fleet.Targets[s.Target]
-		r := core.Repair{
-			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Policy: u.setup.Policies[s.Policy].ID, Owner: t.Owner,
-			Retry: s.Retry, Started: now, Contemporaries: s.Contemporaries, Ladder: s.Ladder,
-		}
-		if u.setup.Faults.OwnNames {
-			r.Name = e.name + "-" + r.Name
-		}
-		if w.create(r) {
-			begin = append(begin, beginning{s.Target, r})
-		}
-	}
-	for _, b := range w.admitted(begin) {
-		w.begin(b.target, b.repair)
+	changes := p.changes(u)
+	begin := p.due(u, changes)
+	if u.setup.UpkeepLast {
+		w.act(begin)
+		w.keepUp(changes)
+	} else {
+		w.keepUp(changes)
+		w.act(begin)
 	}
 	for _, f := range p.decision.Finishes {
 		r := p.fleet.Repairs[f.Repair]
@@ -47,6 +36,28 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	return w.writes
 }
 
+// due are the remedies that are to begin. A repair the record of which changes has its turn in the next pass.
+func (p *plan) due(u *Universe, changes []change) []beginning {
+	var begin []beginning
+	for _, a := range p.decision.Acts {
+		if !slices.ContainsFunc(changes, func(c change) bool { return c.index == a.Repair }) {
+			begin = append(begin, beginning{target: a.Target, policy: a.Policy, repair: p.fleet.Repairs[a.Repair]})
+		}
+	}
+	for _, s := range p.decision.Starts {
+		t := &p.fleet.Targets[s.Target]
+		r := core.Repair{
+			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Node: t.Node.Name, Policy: p.policies[s.Policy].ID, Owner: t.Owner,
+			Retry: s.Retry, Started: at(u.truth.now), Contemporaries: s.Contemporaries, Ladder: s.Ladder,
+		}
+		if u.setup.Faults.OwnNames {
+			r.Name = p.engine.name + "-" + r.Name
+		}
+		begin = append(begin, beginning{target: s.Target, policy: s.Policy, repair: r, fresh: true})
+	}
+	return begin
+}
+
 // writer makes the writes of one pass, until the process crashes.
 type writer struct {
 	universe *Universe
@@ -57,10 +68,20 @@ type writer struct {
 	crashed  bool
 }
 
+// act records what is new, and begins what the fence lets through.
+func (w *writer) act(begin []beginning) {
+	begin = slices.DeleteFunc(begin, func(b beginning) bool { return b.fresh && !w.create(b.repair) })
+	for _, b := range w.admitted(begin) {
+		w.begin(b)
+	}
+}
+
 // beginning is a remedy that may begin.
 type beginning struct {
-	target int
-	repair core.Repair
+	target, policy int
+	repair         core.Repair
+	// fresh is set for a repair that is to be recorded first.
+	fresh bool
 }
 
 // admitted are those that the fence lets through, now that all are recorded.
@@ -73,7 +94,7 @@ func (w *writer) admitted(begin []beginning) []beginning {
 	for _, b := range begin {
 		targets = append(targets, b.target)
 	}
-	if !core.Contested(u.setup.Policies, &w.plan.fleet, w.plan.decision, targets) {
+	if !core.Contested(w.plan.policies, &w.plan.fleet, w.plan.decision, targets) {
 		return begin
 	}
 	over := map[string]bool{}
@@ -82,7 +103,7 @@ func (w *writer) admitted(begin []beginning) []beginning {
 	}
 	running := slices.DeleteFunc(slices.Clone(u.truth.ledger), func(r core.Repair) bool { return !r.Running() || over[r.Name] })
 	admitted := map[string]bool{}
-	policies, fleet := core.Fenced(u.setup.Policies, w.plan.fleet, running)
+	policies, fleet := core.Fenced(w.plan.policies, w.plan.fleet, running)
 	for _, a := range u.setup.Faults.decide(policies, fleet, at(u.truth.now)).Acts {
 		admitted[fleet.Repairs[a.Repair].Name] = true
 	}
@@ -132,19 +153,33 @@ func (w *writer) create(r core.Repair) bool {
 	return true
 }
 
-// begin asks for the deletion of a machine.
-func (w *writer) begin(target int, r core.Repair) {
+// begin takes a step, or finds that it is refused.
+func (w *writer) begin(b beginning) {
 	if !w.may() {
 		return
 	}
-	t := w.plan.fleet.Targets[target]
-	if w.refused {
-		r.Attempts++
-		r.LastAttempt = at(w.universe.truth.now)
-		w.plan.engine.repeat = true
-		w.amend(r)
-		return
+	step := b.repair.Ladder[len(b.repair.Rungs)]
+	switch {
+	case w.refused:
+		w.refusedOnce(b.repair)
+	case step.Nature == core.Requests:
+		w.ask(b, step)
+	default:
+		w.remove(b.target)
 	}
+}
+
+// refusedOnce records that the call of a remedy was refused.
+func (w *writer) refusedOnce(r core.Repair) {
+	r.Attempts++
+	r.LastAttempt = at(w.universe.truth.now)
+	w.plan.engine.repeat = true
+	w.amend(r)
+}
+
+// remove asks for the deletion of a machine.
+func (w *writer) remove(target int) {
+	t := w.plan.fleet.Targets[target]
 	uid, revision := t.ID.UID, t.Revision
 	if w.universe.setup.Faults.BlindDelete {
 		uid, revision = "", ""
@@ -156,6 +191,29 @@ func (w *writer) begin(target int, r core.Repair) {
 	}
 	w.universe.watchDeletion(w.plan, before, target)
 	w.plan.engine.remember(func(m *core.Memory) { m.Deleted(t.ID) })
+}
+
+// ask asks the remediator of a step.
+func (w *writer) ask(b beginning, step core.Step) {
+	u, t := w.universe, &w.plan.fleet.Targets[b.target]
+	now := at(u.truth.now)
+	r := core.Request{Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: w.plan.policies[b.policy].ID, Created: now}
+	before := u.truth.clone()
+	answer, made := u.truth.ask(request{r, templateOf(step.Template), slotOf(t)})
+	switch answer { //nolint:exhaustive // it answers no other
+	case 0:
+		w.refusedOnce(b.repair)
+	case core.Stale:
+		w.plan.engine.repeat = true
+	case core.Accepted:
+		w.plan.found = w.plan.found || !made
+		if made {
+			u.watchRequest(w.plan, before, b)
+		}
+		if !u.setup.Faults.NoRequestMemory {
+			w.plan.engine.remember(func(m *core.Memory) { m.Requested(r, now) })
+		}
+	}
 }
 
 // due tells whether the engine passes by itself, and at which tick.

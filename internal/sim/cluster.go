@@ -8,8 +8,12 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// tick is the unit of time. Criteria hold for whole ticks.
-const tick = time.Minute
+// tick is the unit of time. Criteria hold for whole ticks, and so do the limits of steps. A handful of them is
+// less than what an engine waits for its caches, a minute.
+const tick = 10 * time.Second
+
+// Ticks is how long some of them take.
+func Ticks(n int) time.Duration { return time.Duration(n) * tick }
 
 // patience is how long a node may be not Ready.
 const patience = 2 * tick
@@ -26,9 +30,13 @@ type machine struct {
 	node     node
 }
 
+// node is a machine's node, or one alone. Each that registers under its name has the next generation,
+// which is its UID. Nobody selects one that is deselected.
 type node struct {
 	exists, ready bool
 	since         int
+	generation    int
+	deselected    bool
 }
 
 func (m machine) id() core.ID {
@@ -40,12 +48,19 @@ type cluster struct {
 	now      int
 	machines []machine
 	ledger   []core.Repair
+	requests []request
+	// made counts the requests that there ever were.
+	made int
+	// paused is set while somebody has paused every policy, which engines see at once.
+	paused bool
 	// taken counts the entries that the ledger ever had.
 	taken uint64
 }
 
 func (c *cluster) clone() *cluster {
-	return &cluster{now: c.now, machines: slices.Clone(c.machines), ledger: slices.Clone(c.ledger), taken: c.taken}
+	twin := *c
+	twin.machines, twin.ledger, twin.requests = slices.Clone(c.machines), slices.Clone(c.ledger), slices.Clone(c.requests)
+	return &twin
 }
 
 // at is the instant of a tick.
@@ -64,9 +79,13 @@ func (c *cluster) create(r core.Repair) bool {
 	return true
 }
 
+// amend writes how far a repair has come, as a patch does: one that has ended stays so.
 func (c *cluster) amend(r core.Repair) {
 	if i := c.entry(r.Name); i >= 0 {
 		r.Contemporaries = nil
+		if r.Running() {
+			r.Ended, r.Outcome = c.ledger[i].Ended, c.ledger[i].Outcome
+		}
 		c.ledger[i] = r
 	}
 }
@@ -98,16 +117,16 @@ func (c *cluster) readNode(slot int) core.Node { return facts(c.machines[slot]) 
 
 // facts are what decisions read of a machine's node.
 func facts(m machine) core.Node {
-	name := fmt.Sprintf("node-%d", m.slot)
+	id := m.nodeID()
 	if !m.node.exists {
-		return core.Node{State: core.NodeGone, Name: name}
+		return core.Node{State: core.NodeGone, Name: id.Name}
 	}
 	status := "False"
 	if m.node.ready {
 		status = "True"
 	}
 	return core.Node{
-		State: core.NodePresent, Name: name,
+		State: core.NodePresent, Name: id.Name, UID: id.UID,
 		Conditions: []core.Condition{{Type: "Ready", Status: status, Since: at(m.node.since)}},
 	}
 }
@@ -117,10 +136,15 @@ func (m machine) sick(now int) bool {
 	return m.failed || !m.node.exists || (!m.node.ready && time.Duration(now-m.node.since)*tick >= patience)
 }
 
+// nodeID names a machine's node.
+func (m machine) nodeID() core.ID {
+	return core.ID{Kind: "Node", Name: fmt.Sprintf("node-%d", m.slot), UID: fmt.Sprintf("node-%d.%d", m.slot, m.node.generation)}
+}
+
 // replaced is the machine that the machine set makes of a deleted one.
 func (m machine) replaced(now int) machine {
 	return machine{
 		slot: m.slot, generation: m.generation + 1, revision: m.revision + 1, created: now,
-		node: node{exists: true, ready: true, since: now},
+		node: node{exists: true, ready: true, since: now, generation: m.node.generation + 1},
 	}
 }

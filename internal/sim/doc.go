@@ -1,9 +1,10 @@
 // Package sim is a toy cluster in memory, in which the core's promises are checked over time.
 //
 // It has what makes promises hard to keep: an API server with the truth, caches that lag behind it
-// object by object, a machine set, deletions that take their time, nodes that flap and vanish,
-// engines that crash between two calls or forget everything, people who delete entries of the
-// ledger, and two leaders at once. Its engine follows internal/engine in the order of what it does,
+// object by object, a machine set, deletions that take their time, remediators that succeed, fail or
+// hang and don't let go at once of what was asked of them, nodes that flap, vanish and register anew,
+// engines that crash between two calls or forget everything, people who delete requests and entries of
+// the ledger, and two leaders at once. Its engine follows internal/engine in the order of what it does,
 // and uses the real core.Decide and core.Memory.
 //
 //	u := sim.New(sim.Setup{Machines: 3, Ticks: 3, Flaps: 2})

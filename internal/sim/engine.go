@@ -2,7 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -26,6 +29,14 @@ type Faults struct {
 	Hasty bool
 	// NoSecondLook doesn't pass again after it has ended a repair.
 	NoSecondLook bool
+	// NoRequestMemory doesn't remember what it has asked for and taken back.
+	NoRequestMemory bool
+	// BlindWithdrawal takes requests back by name, without UID.
+	BlindWithdrawal bool
+	// NoStop gives up steps without a word to their remediators.
+	NoStop bool
+	// TwoRungs gives up two steps at once.
+	TwoRungs bool
 }
 
 func (f *Faults) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
@@ -42,9 +53,17 @@ type engine struct {
 	machines []machine
 	nodes    []node
 	ledger   []core.Repair
+	// requests are those of each template, since their kinds are watched one by one.
+	requests [templates][]request
 	// history is what its memory is made of: recalling it in order gives the core.Memory. It is never
 	// changed in place, so that copies of an engine may share it.
 	history []func(*core.Memory)
+	// memory is what the first so many of history make, nil while nobody has asked. A copy has none of it.
+	memory   *core.Memory
+	recalled int
+	// imprint tells memories apart; it is that of the first so many of history.
+	imprint   []byte
+	imprinted int
 	// repeat and nextAt are why it would pass again without any event.
 	repeat bool
 	nextAt time.Time
@@ -58,7 +77,11 @@ func newEngine(name string, c *cluster) *engine {
 
 func (e *engine) clone() *engine {
 	twin := *e
+	twin.memory, twin.recalled = nil, 0
 	twin.machines, twin.nodes, twin.ledger = slices.Clone(e.machines), slices.Clone(e.nodes), slices.Clone(e.ledger)
+	for i := range e.requests {
+		twin.requests[i] = slices.Clone(e.requests[i])
+	}
 	twin.history = slices.Clip(e.history)
 	return &twin
 }
@@ -72,11 +95,15 @@ func (e *engine) resync(c *cluster) {
 		e.machines[i].node = node{}
 	}
 	e.ledger = slices.Clone(c.ledger)
+	for i := range e.requests {
+		e.requests[i] = c.requestsFrom(i)
+	}
 }
 
 // forget is a crash: another process begins, whose caches are not in step yet.
 func (e *engine) forget() {
 	e.history, e.inStep, e.repeat, e.nextAt = nil, false, false, time.Time{}
+	e.memory, e.recalled, e.imprint = nil, 0, nil
 }
 
 func (e *engine) remember(what func(*core.Memory)) {
@@ -84,17 +111,28 @@ func (e *engine) remember(what func(*core.Memory)) {
 }
 
 func (e *engine) recall() *core.Memory {
-	m := &core.Memory{}
-	for _, what := range e.history {
-		what(m)
+	if e.memory == nil {
+		e.memory, e.recalled = &core.Memory{}, 0
 	}
-	return m
+	for _, what := range e.history[e.recalled:] {
+		what(e.memory)
+	}
+	e.recalled = len(e.history)
+	return e.memory
 }
 
-// snapshot is the fleet as the caches show it.
-func (e *engine) snapshot() core.Fleet {
-	f := core.Fleet{Observed: core.Yes, Repairs: slices.Clone(e.ledger)}
-	for i, m := range e.machines {
+// digest is the same for engines that remember the same.
+func (e *engine) digest() []byte {
+	if e.imprint == nil || e.imprinted != len(e.history) {
+		e.imprint, e.imprinted = dump(nil, reflect.ValueOf(*e.recall())), len(e.history)
+	}
+	return e.imprint
+}
+
+// snapshot is the fleet as the caches show it: the machines, whose places are their numbers, and the nodes.
+func (e *engine) snapshot(u *Universe) core.Fleet {
+	f := core.Fleet{Observed: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
+	for i, m := range e.machines[:u.setup.Machines] {
 		m.node = e.nodes[i]
 		t := core.Target{
 			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
@@ -105,7 +143,49 @@ func (e *engine) snapshot() core.Fleet {
 		}
 		f.Targets = append(f.Targets, t)
 	}
+	for i, n := range e.nodes[:u.setup.Nodes] {
+		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
+			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m)})
+		}
+	}
+	for i := range f.Targets {
+		f.Targets[i].ControlPlane = slotOf(&f.Targets[i]) < u.setup.ControlPlane
+	}
+	for _, requests := range e.requests {
+		for _, r := range requests {
+			f.Requests = append(f.Requests, r.Request)
+		}
+	}
 	return f
+}
+
+// slotOf is the number of a target's machine or node.
+func slotOf(t *core.Target) int {
+	slot, err := strconv.Atoi(strings.TrimPrefix(t.Node.Name, "node-"))
+	if err != nil {
+		panic(err)
+	}
+	return slot
+}
+
+// policies are those of the setup, with members among the targets of a snapshot.
+func (u *Universe) policies(f *core.Fleet) []core.Policy {
+	policies := slices.Clone(u.setup.Policies)
+	for i := range policies {
+		p := &policies[i]
+		p.Paused = p.Paused || u.truth.paused
+		if p.ID.Kind != nodeCheck {
+			continue
+		}
+		slots := p.Members
+		p.Members = nil
+		for t := range f.Targets {
+			if f.Targets[t].ID.Kind == "Node" && slices.Contains(slots, slotOf(&f.Targets[t])) {
+				p.Members = append(p.Members, t)
+			}
+		}
+	}
+	return policies
 }
 
 func owner() core.ID { return core.ID{Kind: "MachineSet", Namespace: "sim", Name: "set", UID: "set"} }
@@ -113,38 +193,53 @@ func owner() core.ID { return core.ID{Kind: "MachineSet", Namespace: "sim", Name
 // plan is what a pass has decided and on what, before any write.
 type plan struct {
 	engine   *engine
+	policies []core.Policy
 	fleet    core.Fleet
 	decision core.Decision
 	// sick tells for each machine whether the truth justified its repair when it was read live.
 	sick []bool
+	// found is set when something that was asked for had been asked for already, which the caches did not show.
+	found bool
+}
+
+// target is the place of a target in the fleet, -1 when it is not there.
+func (p *plan) target(id core.ID) int {
+	return slices.IndexFunc(p.fleet.Targets, func(t core.Target) bool { return t.ID == id })
+}
+
+// selects tells whether a policy has a slot's machine or node among its members.
+func (p *plan) selects(policy *core.Policy, slot int) bool {
+	return slices.ContainsFunc(policy.Members, func(t int) bool { return slotOf(&p.fleet.Targets[t]) == slot })
 }
 
 // look is the first half of a pass: observe, lay, decide, read live, decide.
 func (e *engine) look(u *Universe) *plan {
-	p := &plan{engine: e, fleet: e.snapshot()}
+	p := &plan{engine: e, fleet: e.snapshot(u)}
+	p.policies = u.policies(&p.fleet)
 	faults := &u.setup.Faults
 	if !e.inStep && !faults.Hasty {
 		p.fleet.Observed = core.Unknown
 		return p
 	}
 	now := at(u.truth.now)
-	for i := range u.setup.ControlPlane {
-		p.fleet.Targets[i].ControlPlane = true
-	}
 	if !faults.NoMemory {
-		laid := p.fleet
+		laid, m := p.fleet, e.recall()
 		e.remember(func(m *core.Memory) {
-			f := laid
-			f.Targets, f.Repairs = slices.Clone(laid.Targets), slices.Clone(laid.Repairs)
+			f := copied(laid)
 			m.Lay(&f, now)
 		})
-		p.fleet.Targets, p.fleet.Repairs = slices.Clone(laid.Targets), slices.Clone(laid.Repairs)
-		before := e.history[:len(e.history)-1]
-		m := (&engine{history: before}).recall()
+		p.fleet = copied(laid)
 		m.Lay(&p.fleet, now)
+		e.recalled++ // the same has just been done
 	}
 	p.decide(u, now)
 	return p
+}
+
+// copied is a fleet with slices of its own.
+func copied(f core.Fleet) core.Fleet {
+	f.Targets, f.Repairs, f.Requests = slices.Clone(f.Targets), slices.Clone(f.Repairs), slices.Clone(f.Requests)
+	return f
 }
 
 func (p *plan) decide(u *Universe, now time.Time) {
@@ -152,7 +247,7 @@ func (p *plan) decide(u *Universe, now time.Time) {
 	for _, m := range u.truth.machines {
 		p.sick = append(p.sick, m.sick(u.truth.now))
 	}
-	p.decision = decide(u.setup.Policies, p.fleet, now)
+	p.decision = decide(p.policies, p.fleet, now)
 	read := map[int]bool{}
 	for range 3 {
 		again := false
@@ -165,7 +260,7 @@ func (p *plan) decide(u *Universe, now time.Time) {
 		if !again {
 			return
 		}
-		p.decision = decide(u.setup.Policies, p.fleet, now)
+		p.decision = decide(p.policies, p.fleet, now)
 	}
 }
 
@@ -179,7 +274,10 @@ func (p *plan) readLive(u *Universe, t int, now time.Time) {
 		}
 		return
 	}
-	target.Node = u.truth.readNode(t)
+	target.Node = u.truth.readNode(slotOf(target))
+	if target.ID.Kind == "Node" && target.Node.UID != target.ID.UID {
+		target.Node = core.Node{State: core.NodeGone, Name: target.ID.Name}
+	}
 	if target.Node.State == core.NodeGone {
 		id, name := target.ID, target.Node.Name
 		p.engine.remember(func(m *core.Memory) { m.NodeGone(id, name) })

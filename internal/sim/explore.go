@@ -23,8 +23,8 @@ type Bounds struct {
 type Result struct {
 	// States is how many different ones there were, Steps how many were taken.
 	States, Steps, Settled int
-	// Deletions is the most that were accepted in one story.
-	Deletions int
+	// Deletions is the most that were accepted in one story, Requests the most that were made.
+	Deletions, Requests int
 	// Complaint is the first broken promise, and Trace the shortest story that leads to it.
 	Complaint string
 	Trace     []Step
@@ -61,7 +61,7 @@ func Explore(start *Universe, b Bounds) Result {
 			for _, s := range u.Steps() {
 				after := u.After(s)
 				result.Steps++
-				result.Deletions = max(result.Deletions, after.deletions)
+				result.Deletions, result.Requests = max(result.Deletions, after.deletions), max(result.Requests, after.asked)
 				if after.complaint == "" && !remember(seen, after) {
 					continue
 				}
@@ -126,7 +126,7 @@ func Walk(start *Universe, dice *rand.Rand, length int) Result {
 	if result.Complaint = u.Settle(); result.Complaint != "" {
 		result.Trace = append(result.Trace, Step{Kind: Rest})
 	}
-	result.Settled, result.Deletions = 1, u.deletions
+	result.Settled, result.Deletions, result.Requests = 1, u.deletions, u.asked
 	return result
 }
 
@@ -134,14 +134,17 @@ func Walk(start *Universe, dice *rand.Rand, length int) Result {
 func (u *Universe) fingerprint() fingerprint {
 	b := dump(make([]byte, 0, 4096), reflect.ValueOf(u.truth.machines))
 	b = dump(b, reflect.ValueOf(u.truth.ledger))
+	b = dump(b, reflect.ValueOf(u.truth.requests))
+	b = dump(b, reflect.ValueOf(u.truth.paused))
 	b = dump(b, reflect.ValueOf(u.left))
 	b = binary.AppendVarint(b, int64(u.truth.now))
 	for _, e := range u.engines {
 		b = dump(b, reflect.ValueOf(e.machines))
 		b = dump(b, reflect.ValueOf(e.nodes))
 		b = dump(b, reflect.ValueOf(e.ledger))
+		b = dump(b, reflect.ValueOf(e.requests))
 		b = dump(b, reflect.ValueOf(e.inStep))
-		b = dump(b, reflect.ValueOf(*e.recall()))
+		b = append(b, e.digest()...)
 	}
 	sum := sha256.Sum256(b)
 	return fingerprint(sum[:16])

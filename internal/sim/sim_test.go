@@ -14,7 +14,7 @@ import (
 func onePolicy(n int, changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
 		ID:           core.ID{Kind: "HealthCheck", Namespace: "sim", Name: "p", UID: "p"},
-		Criteria:     core.Criteria{Conditions: []core.ConditionCriterion{{Type: "Ready", Status: "False", For: 2 * time.Minute}}},
+		Criteria:     core.Criteria{Conditions: []core.ConditionCriterion{{Type: "Ready", Status: "False", For: sim.Ticks(2)}}},
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
 		MaxInFlight:  core.Count(1),
 		Backoff:      core.DefaultBackoff(),
@@ -122,7 +122,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.setup.Machines, c.setup.Faults, c.setup.Unwatched = 3, c.fault, c.but
-			result := sim.Explore(sim.New(c.setup), sim.Bounds{Depth: 12, SettleEvery: 3})
+			result := sim.Explore(sim.New(c.setup), sim.Bounds{Depth: 12, SettleEvery: 1})
 			if !strings.HasPrefix(result.Complaint, c.want) {
 				t.Fatalf("found %q after %d states, want a complaint about %s", result.Complaint, result.States, c.want)
 			}
@@ -150,7 +150,7 @@ func fearless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 
 // early is a Decide whose clock is fast.
 func early(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
-	return core.Decide(changed(policies, func(p *core.Policy) { p.Criteria.Conditions[0].For = time.Minute }), f, now)
+	return core.Decide(changed(policies, func(p *core.Policy) { p.Criteria.Conditions[0].For = sim.Ticks(1) }), f, now)
 }
 
 // stubborn is a Decide that never ends a repair.

@@ -21,6 +21,16 @@ const (
 	SeeMachine
 	SeeNode
 	SeeLedger
+	SeeRequests
+	// Mend and Defeat are how remediators end, if they do; LetGo is when one has undone what it did.
+	Mend
+	Defeat
+	LetGo
+	// Cancel is somebody's deletion of a request, Remake its replacement by a namesake.
+	Cancel
+	Remake
+	Pause
+	Deselect
 	Restart
 	Resync
 	Erase
@@ -48,6 +58,14 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	SeeMachine:   "engine %[1]s sees machine m%[2]d as it is",
 	SeeNode:      "engine %[1]s sees node of m%[2]d as it is",
 	SeeLedger:    "engine %[1]s sees the ledger as it is",
+	SeeRequests:  "engine %[1]s sees requests of template %[2]d as they are",
+	Mend:         "remediator of request %[2]d succeeds",
+	Defeat:       "remediator of request %[2]d gives up",
+	LetGo:        "remediator of request %[2]d lets go of it",
+	Cancel:       "somebody deletes request %[2]d",
+	Remake:       "somebody replaces request %[2]d by a namesake",
+	Pause:        "somebody pauses all policies, or lets them go on",
+	Deselect:     "node %[2]d is selected no more, or again",
 	Restart:      "engine %[1]s restarts",
 	Resync:       "engine %[1]s has its caches in step",
 	Erase:        "somebody deletes entry %[2]d of the ledger",
@@ -74,9 +92,11 @@ func (u *Universe) Steps() []Step {
 	for m := range u.truth.machines {
 		steps = u.machineSteps(steps, m)
 	}
-	if u.left[Tick] > 0 {
-		steps = append(steps, Step{Kind: Tick})
+	for i := range u.truth.requests {
+		steps = u.requestSteps(steps, i)
 	}
+	steps = u.maybe(steps, Step{Kind: Tick})
+	steps = u.maybe(steps, Step{Kind: Pause})
 	for i := range u.truth.ledger {
 		if u.left[Erase] > 0 {
 			steps = append(steps, Step{Kind: Erase, Which: i})
@@ -116,6 +136,11 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 	if e.staleLedger(u.truth) {
 		steps = append(steps, Step{Kind: SeeLedger, Engine: i})
 	}
+	for template := range e.requests {
+		if e.staleRequests(u.truth, template) {
+			steps = append(steps, Step{Kind: SeeRequests, Engine: i, Which: template})
+		}
+	}
 	return steps
 }
 
@@ -127,7 +152,10 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if u.left[Vanish] > 0 {
 		steps = append(steps, Step{Kind: Vanish, Which: m})
 	}
-	if u.left[Fail] > 0 && !now.failed && !now.deleting {
+	if m < u.setup.Nodes {
+		steps = u.maybe(steps, Step{Kind: Deselect, Which: m})
+	}
+	if u.left[Fail] > 0 && !now.failed && !now.deleting && m < u.setup.Machines {
 		steps = append(steps, Step{Kind: Fail, Which: m})
 	}
 	if now.deleting {
@@ -146,11 +174,16 @@ func (e *engine) staleLedger(c *cluster) bool {
 		return true
 	}
 	for i := range c.ledger {
-		if a, b := &e.ledger[i], &c.ledger[i]; a.Name != b.Name || a.Attempts != b.Attempts || !a.Ended.Equal(b.Ended) {
+		if a, b := &e.ledger[i], &c.ledger[i]; a.Name != b.Name || a.Attempts != b.Attempts || !a.Ended.Equal(b.Ended) ||
+			len(a.Rungs) != len(b.Rungs) || !a.Recovered.Equal(b.Recovered) {
 			return true
 		}
 	}
 	return false
+}
+
+func (e *engine) staleRequests(c *cluster, template int) bool {
+	return !slices.Equal(e.requests[template], c.requestsFrom(template))
 }
 
 // After is the universe in which the step has happened.
@@ -175,16 +208,11 @@ func (u *Universe) After(s Step) *Universe {
 		e.forget()
 	case Resync:
 		e.resync(next.truth)
-	case SeeMachine:
-		e.machines[s.Which] = next.truth.machines[s.Which]
-		e.machines[s.Which].node = node{}
-	case SeeNode:
-		e.nodes[s.Which] = next.truth.machines[s.Which].node
-	case SeeLedger:
-		e.ledger = slices.Clone(next.truth.ledger)
-	case Erase:
-		next.truth.erase(next.truth.ledger[s.Which].Name)
-	case Flap, Vanish, Fail, Deleted:
+	case SeeMachine, SeeNode, SeeLedger, SeeRequests:
+		e.see(next.truth, s)
+	case Mend, Defeat, LetGo, Cancel, Remake:
+		next.befall(s)
+	case Pause, Erase, Flap, Vanish, Fail, Deleted, Deselect:
 		next.happen(s)
 	case Rest, kinds:
 	}
@@ -192,25 +220,54 @@ func (u *Universe) After(s Step) *Universe {
 	return next
 }
 
-// happen is what befalls a machine.
+// see is one cache catching up.
+func (e *engine) see(c *cluster, s Step) {
+	switch s.Kind { //nolint:exhaustive // the others are seen by nobody
+	case SeeMachine:
+		e.machines[s.Which] = c.machines[s.Which]
+		e.machines[s.Which].node = node{}
+	case SeeNode:
+		e.nodes[s.Which] = c.machines[s.Which].node
+	case SeeLedger:
+		e.ledger = slices.Clone(c.ledger)
+	case SeeRequests:
+		e.requests[s.Which] = c.requestsFrom(s.Which)
+	}
+}
+
+// happen is what befalls a machine, or what somebody does.
 func (u *Universe) happen(s Step) {
-	m := &u.truth.machines[s.Which]
-	if s.Kind == Deleted {
-		*m = m.replaced(u.truth.now)
+	c := u.truth
+	switch s.Kind { //nolint:exhaustive // the others are about something else
+	case Pause:
+		c.paused = !c.paused
+	case Erase:
+		c.erase(c.ledger[s.Which].Name)
+	case Deleted:
+		c.machines[s.Which] = c.machines[s.Which].replaced(c.now)
+	case Fail:
+		c.machines[s.Which].failed = true
+		c.machines[s.Which].revision++
+	default:
+		c.machines[s.Which].node.happen(s.Kind, c.now)
+	}
+}
+
+// happen is what befalls a node.
+func (n *node) happen(k Kind, now int) {
+	switch k { //nolint:exhaustive // the others are about something else
+	case Deselect:
+		n.deselected = !n.deselected
 		return
+	case Flap:
+		n.ready = !n.ready
+	case Vanish:
+		n.exists, n.ready = !n.exists, true
+		if n.exists {
+			n.generation++
+		}
 	}
-	if s.Kind == Fail {
-		m.failed = true
-		m.revision++
-		return
-	}
-	if s.Kind == Flap {
-		m.node.ready = !m.node.ready
-	}
-	if s.Kind == Vanish {
-		m.node.exists, m.node.ready = !m.node.exists, true
-	}
-	m.node.since = u.truth.now
+	n.since = now
 }
 
 func (u *Universe) pass(e *engine, crashAfter int, refused bool) {

@@ -10,9 +10,10 @@ import (
 
 // Setup says what a universe begins with, and how much may happen in it.
 type Setup struct {
-	// Policies over the machines m0, m1, ...; their members are machine numbers.
-	Policies []core.Policy
-	Machines int
+	// Policies over the machines m0, m1, ..., or, those of the kind "NodeCheck", over the nodes n0, n1, ...;
+	// their members are these numbers. A node that has its number in common with a machine is that machine's.
+	Policies        []core.Policy
+	Machines, Nodes int
 	// NotReady nodes are so from the beginning, at tick 0; the first of them.
 	NotReady int
 	// Leaders is how many engines act at once; 0 means one.
@@ -23,6 +24,13 @@ type Setup struct {
 
 	// How often each of these may happen.
 	Ticks, Flaps, Vanishings, Failures, Crashes, Erasures, Refusals int
+	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often
+	// somebody deletes a request, or replaces it by a namesake.
+	Mends, Defeats, Cancellations, Remakes int
+	// Pauses and Deselections are how often somebody changes their mind about policies, or nodes.
+	Pauses, Deselections int
+	// UpkeepLast has a pass keep up what is under way after it has begun what is due. Neither waits for the other.
+	UpkeepLast bool
 
 	Faults Faults
 	// Unwatched are promises that the watcher overlooks, so that a fault which breaks several is
@@ -38,8 +46,8 @@ type Universe struct {
 	truth   *cluster
 	engines []*engine
 	left    [kinds]int
-	// deletions counts those that the API server accepted.
-	deletions int
+	// deletions counts those that the API server accepted, asked the requests that it has made.
+	deletions, asked int
 	// complaint is the first broken promise, in words.
 	complaint string
 }
@@ -47,7 +55,7 @@ type Universe struct {
 // New makes a universe in which every cache is in step.
 func New(s Setup) *Universe {
 	c := &cluster{}
-	for i := range s.Machines {
+	for i := range max(s.Machines, s.Nodes) {
 		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
 		if i >= s.NotReady {
 			c.machines[i].node.since = -1000
@@ -59,7 +67,8 @@ func New(s Setup) *Universe {
 	}
 	u.left = [kinds]int{
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
-		Erase: s.Erasures, RefusedPass: s.Refusals,
+		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
+		Pause: s.Pauses, Deselect: s.Deselections,
 	}
 	return u
 }
@@ -90,5 +99,3 @@ func (u *Universe) interpose() {
 		u.setup.Interpose(u)
 	}
 }
-
-func selects(p *core.Policy, slot int) bool { return slices.Contains(p.Members, slot) }

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -22,9 +25,16 @@ func (u *Universe) watchDeletion(p *plan, before *cluster, slot int) {
 	case m.deleting:
 		return
 	}
+	for _, r := range before.requests {
+		// A node that is gone, or not selected any more, takes its repair with it, though its remediator may not
+		// have let go yet.
+		if r.slot == slot && m.node.exists && p.target(r.Target) >= 0 && before.under(r.Target.UID) {
+			u.complain("I2: %s was deleted while a remediator is at work on its node", meant.UID)
+		}
+	}
 	u.watchControlPlane(before, slot)
-	for i := range u.setup.Policies {
-		if policy := &u.setup.Policies[i]; selects(policy, slot) {
+	for i := range p.policies {
+		if policy := &p.policies[i]; p.selects(policy, slot) {
 			u.watchLimits(p, before, policy, slot)
 		}
 	}
@@ -35,10 +45,10 @@ func (u *Universe) watchControlPlane(before *cluster, slot int) {
 		return
 	}
 	if u.setup.QuorumSurvives != core.Yes {
-		u.complain("I4: m%d of the control plane was deleted though nobody knows whether quorum survives", slot)
+		u.complain("I4: m%d of the control plane is repaired though nobody knows whether quorum survives", slot)
 	}
 	for other := range u.setup.ControlPlane {
-		if other != slot && before.machines[other].deleting {
+		if other != slot && (before.machines[other].deleting || before.asked(other)) {
 			u.complain("I4: m%d and m%d of the control plane are out together", other, slot)
 		}
 	}
@@ -47,7 +57,7 @@ func (u *Universe) watchControlPlane(before *cluster, slot int) {
 // watchLimits: I3, also with several leaders at once.
 func (u *Universe) watchLimits(p *plan, before *cluster, policy *core.Policy, slot int) {
 	if policy.Paused || policy.Problem != "" {
-		u.complain("I3: m%d was deleted though policy %s permits nothing", slot, policy.ID.Name)
+		u.complain("I3: m%d is repaired though policy %s permits nothing", slot, policy.ID.Name)
 	}
 	unhealthy := 0
 	for _, i := range policy.Members {
@@ -56,16 +66,17 @@ func (u *Universe) watchLimits(p *plan, before *cluster, policy *core.Policy, sl
 		}
 	}
 	if most := policy.ShortCircuit.MaxUnhealthy.FloorOf(len(policy.Members)); unhealthy > most {
-		u.complain("I3: m%d was deleted for policy %s while its engine knew of %d unhealthy, more than %d", slot, policy.ID.Name, unhealthy, most)
+		u.complain("I3: m%d is repaired for policy %s while its engine knew of %d unhealthy, more than %d", slot, policy.ID.Name, unhealthy, most)
 	}
 	out := 0
 	for _, i := range policy.Members {
-		if i != slot && u.countsAsOut(p.engine, before, i) {
+		other := slotOf(&p.fleet.Targets[i])
+		if other != slot && (u.countsAsOut(p.engine, before, other) || before.heldOut(p.engine, &policy.ID, other)) {
 			out++
 		}
 	}
 	if most := policy.MaxInFlight.FloorOf(len(policy.Members)); out >= most {
-		u.complain("I3: m%d was deleted for policy %s while %d others were out, and %d may be at a time", slot, policy.ID.Name, out, most)
+		u.complain("I3: m%d is repaired for policy %s while %d others were out, and %d may be at a time", slot, policy.ID.Name, out, most)
 	}
 }
 
@@ -103,13 +114,22 @@ func (u *Universe) watchPass(p *plan, writes int, crashed, refused bool) {
 		return
 	}
 	u.watchRecovery(p)
-	if refused || p.engine.repeat {
+	if refused || p.found || p.engine.repeat {
 		return
 	}
 	again := p.engine.clone().look(u)
-	if d := &again.decision; len(d.Starts)+len(d.Acts)+len(d.Finishes) > 0 {
-		u.complain("I8: nothing has changed since the pass, and another would do something: %d starts, %d acts, %d ends", len(d.Starts), len(d.Acts), len(d.Finishes))
+	if deeds := deedsOf(&again.decision); deeds != "" {
+		u.complain("I8: nothing has changed since the pass, and another would do something: %s", deeds)
 	}
+}
+
+// deedsOf counts what a decision does.
+func deedsOf(d *core.Decision) string {
+	if len(d.Starts)+len(d.Acts)+len(d.Finishes)+len(d.Advances)+len(d.Notes)+len(d.Withdrawals) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d starts, %d acts, %d ends, %d steps given up, %d notes, %d withdrawals",
+		len(d.Starts), len(d.Acts), len(d.Finishes), len(d.Advances), len(d.Notes), len(d.Withdrawals))
 }
 
 // watchRecovery: I12. Whatever the gates say, the repair of a target that is well again has ended.
@@ -119,8 +139,9 @@ func (u *Universe) watchRecovery(p *plan) {
 		if !u.looksWell(t) {
 			continue
 		}
+		u.watchRelief(p, i)
 		for _, r := range p.fleet.Repairs {
-			if r.Running() && r.Target.UID == t.ID.UID && u.runs(r.Name) {
+			if r.Running() && r.Target.UID == t.ID.UID && u.runs(r.Name) && !begun(p, &r) {
 				u.complain("I12: %s looks well and nothing was done to it, yet its repair %s does not end", t.ID.UID, r.Name)
 			}
 		}
@@ -129,20 +150,21 @@ func (u *Universe) watchRecovery(p *plan) {
 
 // watchReasons: I9. What is unhealthy is repaired, or there is a reason why not.
 func (u *Universe) watchReasons(p *plan) {
+	slot := func(target int) int { return slotOf(&p.fleet.Targets[target]) }
 	answered := map[int]bool{}
 	for _, s := range p.decision.Starts {
-		answered[s.Target] = true
+		answered[slot(s.Target)] = true
 	}
 	for _, r := range p.decision.Refusals {
-		answered[r.Target] = answered[r.Target] || r.Text() != ""
+		answered[slot(r.Target)] = answered[slot(r.Target)] || r.Text() != ""
 	}
 	for _, r := range p.fleet.Repairs {
 		for i := range p.fleet.Targets {
-			answered[i] = answered[i] || (r.Running() && r.Target.UID == p.fleet.Targets[i].ID.UID)
+			answered[slot(i)] = answered[slot(i)] || (r.Running() && r.Target.UID == p.fleet.Targets[i].ID.UID)
 		}
 	}
 	for _, v := range p.decision.Verdicts {
-		if v.Health == core.Unhealthy && !answered[v.Target] {
+		if v.Health == core.Unhealthy && !answered[slot(v.Target)] {
 			u.complain("I9: %s is unhealthy, and nobody says why it is not repaired", p.fleet.Targets[v.Target].ID.UID)
 		}
 	}
@@ -172,7 +194,7 @@ func (u *Universe) watch() {
 func (u *Universe) Settle() string {
 	s := u.clone()
 	woken := true
-	for range 60 {
+	for looks := range 90 {
 		if s.complaint != "" {
 			return s.complaint
 		}
@@ -182,7 +204,9 @@ func (u *Universe) Settle() string {
 			}
 		}
 		deletions := s.endDeletions()
-		woken = s.catchUp()
+		if woken = s.catchUp(); looks%5 == 4 && !woken && !deletions {
+			s.truth.now++ // whoever looks again and again does so once in a while
+		}
 		if !woken && !deletions && !s.anyDue() {
 			s.atRest()
 			return s.complaint
@@ -195,11 +219,14 @@ func (u *Universe) Settle() string {
 func (u *Universe) endDeletions() bool {
 	ended := false
 	for i := range u.truth.machines {
-		if u.truth.machines[i].deleting {
+		if i < u.setup.Machines && u.truth.machines[i].deleting {
 			u.truth.machines[i] = u.truth.machines[i].replaced(u.truth.now)
 			ended = true
 		}
 	}
+	standing := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving })
+	ended = ended || len(standing) < len(u.truth.requests)
+	u.truth.requests = standing
 	return ended
 }
 
@@ -211,6 +238,9 @@ func (u *Universe) catchUp() bool {
 		woken = woken || !e.inStep
 		for i := range u.truth.machines {
 			woken = woken || e.staleMachine(u.truth, i) || e.nodes[i] != u.truth.machines[i].node
+		}
+		for template := range e.requests {
+			woken = woken || e.staleRequests(u.truth, template)
 		}
 		for _, r := range e.ledger {
 			woken = woken || u.truth.entry(r.Name) < 0
@@ -259,9 +289,14 @@ func (u *Universe) wakeByTime() bool {
 // atRest: a pass would do nothing, whoever is sick is held back for a reason, and no repair runs.
 func (u *Universe) atRest() {
 	for _, e := range u.engines {
-		if d := &e.look(u).decision; len(d.Starts)+len(d.Acts)+len(d.Finishes) > 0 {
-			u.complain("convergence: nothing wakes the engine, and there is something to do")
+		p := e.look(u)
+		if deeds := deedsOf(&p.decision); deeds != "" {
+			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", deeds)
 		}
+		u.nodesAtRest(p)
+	}
+	if u.setup.Nodes > 0 {
+		return
 	}
 	for i, m := range u.truth.machines {
 		if m.sick(u.truth.now) && !u.mayStaySick(i) {

@@ -1,0 +1,247 @@
+package sim_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sim"
+)
+
+// nodePolicy has nodes 0 to n-1 repaired by asking one remediator, one node at a time unless a test says otherwise.
+func nodePolicy(n int, changes ...func(*core.Policy)) core.Policy {
+	p := onePolicy(n, ladder(sim.Ask(0, 0)))
+	p.ID.Kind, p.ID.Namespace, p.ID.Name, p.ID.UID = "NodeCheck", "", "nodes", "nodes"
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func ladder(steps ...core.Step) func(*core.Policy) { return func(p *core.Policy) { p.Ladder = steps } }
+
+// twoSteps asks a second remediator when the first has failed or had its tick.
+func twoSteps(p *core.Policy) { p.Ladder = []core.Step{sim.Ask(0, 1), sim.Ask(1, 1)} }
+
+func threeSteps(p *core.Policy) {
+	p.Ladder = []core.Step{sim.Ask(0, 1), sim.Ask(1, 1), sim.Ask(0, 1)}
+}
+
+func inFlight(a core.Amount) func(*core.Policy) { return func(p *core.Policy) { p.MaxInFlight = a } }
+
+// younger policies don't lead where others do.
+func younger(p *core.Policy) { p.Created = time.Date(2026, time.August, 1, 0, 0, 0, 0, time.UTC) }
+
+func healthyDelay(d time.Duration) func(*core.Policy) {
+	return func(p *core.Policy) { p.HealthyDelay = d }
+}
+
+// nodeWorlds are small worlds of nodes that remediators repair, each with some of what can go wrong.
+func nodeWorlds() map[string]world {
+	classic := []core.Policy{nodePolicy(2)}
+	ladders := []core.Policy{nodePolicy(1, twoSteps)}
+	two := []core.Policy{nodePolicy(2, twoSteps)}
+	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
+	bodies := []core.Policy{nodePolicy(2, inFlight(core.Unlimited())), onePolicy(2, inFlight(core.Unlimited()), younger)}
+	return map[string]world{
+		"nodes that flap, and remediators":         {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 3, Flaps: 2, Mends: 1}, 9},
+		"a ladder of two steps":                    {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
+		"ladders of two nodes":                     {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Defeats: 1, Mends: 1}, 10},
+		"ladders and crashes":                      {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
+		"ladders, crashes, and upkeep comes last":  {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Crashes: 1, UpkeepLast: true}, 9},
+		"requests that somebody deletes":           {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
+		"requests that somebody makes anew":        {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
+		"nodes that register anew":                 {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1}, 9},
+		"a ledger that loses repairs of nodes":     {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
+		"policies that are paused":                 {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
+		"nodes that nobody selects any more":       {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
+		"recoveries that must last":                {sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps, healthyDelay(sim.Ticks(1)))}, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 3, Crashes: 1}, 11},
+		"refused requests":                         {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
+		"a control plane of nodes":                 {sim.Setup{Policies: []core.Policy{nodePolicy(3, inFlight(core.Unlimited()))}, Nodes: 3, NotReady: 2, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1, Flaps: 1}, 10},
+		"two leaders of nodes":                     {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
+		"two leaders and a ladder":                 {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Defeats: 1, Leaders: 2}, 9},
+		"machines and their nodes":                 {sim.Setup{Policies: bodies, Machines: 2, Nodes: 2, NotReady: 1, Ticks: 2, Failures: 1, Flaps: 1, Vanishings: 1}, 9},
+		"machines and their nodes, of two leaders": {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2, Failures: 1, Leaders: 2}, 10},
+	}
+}
+
+// TestSmallWorldsOfNodes explores every interleaving in each of these worlds too.
+func TestSmallWorldsOfNodes(t *testing.T) {
+	for name, w := range nodeWorlds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := sim.Explore(sim.New(w.setup), sim.Bounds{Depth: w.depth, SettleEvery: 50})
+			if result.Complaint != "" {
+				t.Fatalf("after %d states:\n%s", result.States, result.Story())
+			}
+			t.Logf("%d states, %d steps, %d settled, up to %d requests and %d deletions, to a depth of %d",
+				result.States, result.Steps, result.Settled, result.Requests, result.Deletions, w.depth)
+			if result.Requests == 0 {
+				t.Error("nothing was asked of a remediator: this world shows nothing")
+			}
+		})
+	}
+}
+
+// TestPlantedFaultsOfRequestsAreFound: the search finds what goes wrong with requests too.
+func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
+	one := sim.Setup{Policies: []core.Policy{nodePolicy(1)}, Nodes: 1, NotReady: 1, Ticks: 3, Flaps: 1}
+	steps := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 4, Defeats: 1}
+	two := sim.Setup{Policies: []core.Policy{nodePolicy(2)}, Nodes: 2, NotReady: 2, Ticks: 2}
+	unlimited := []core.Policy{nodePolicy(2, inFlight(core.Unlimited()))}
+	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
+	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
+	cases := map[string]struct {
+		setup sim.Setup
+		fault sim.Faults
+		want  string
+		but   []string
+	}{
+		"no memory of requests":            {one, sim.Faults{NoRequestMemory: true}, "I8", nil},
+		"withdrawal by name":               {with(one, func(s *sim.Setup) { s.Remakes = 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
+		"steps given up without a stop":    {steps, sim.Faults{NoStop: true}, "ladder", nil},
+		"a step skipped":                   {with(steps, func(s *sim.Setup) { s.Policies = []core.Policy{nodePolicy(1, threeSteps)} }), sim.Faults{TwoRungs: true}, "ladder", nil},
+		"steps given up too early":         {steps, sim.Faults{Decide: impatient}, "ladder", nil},
+		"a node and its machine apart":     {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2}, sim.Faults{Decide: dissecting}, "I2", []string{"I8", "convergence"}},
+		"withdrawals held back by a pause": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: pausing}, "I12", nil},
+		"withdrawals from the sick":        {one, sim.Faults{Decide: fickle}, "I10", []string{"I8"}},
+		"requests of the departed forgotten": {
+			with(one, func(s *sim.Setup) { s.Vanishings = 1 }), sim.Faults{Decide: heartless}, "I12: at rest", []string{"I8", "convergence"},
+		},
+		"no live read of a node":             {one, sim.Faults{NoLiveRead: true}, "I5", nil},
+		"no live read of another":            {with(one, func(s *sim.Setup) { s.Vanishings = 2 }), sim.Faults{NoLiveRead: true}, "I11", []string{"I5"}},
+		"requests out of step":               {with(one, func(s *sim.Setup) { s.Crashes = 1 }), sim.Faults{Hasty: true}, "I1", nil},
+		"no limit of requests":               {two, sim.Faults{Decide: heedless}, "I3", nil},
+		"two leaders of nodes, and no fence": {with(two, func(s *sim.Setup) { s.Leaders, s.Flaps = 2, 1 }), sim.Faults{NoFence: true}, "I3", nil},
+		"two of the control plane": {
+			with(two, func(s *sim.Setup) { s.Policies, s.ControlPlane, s.QuorumSurvives = unlimited, 2, core.Yes }), sim.Faults{Decide: levelling}, "I4", nil,
+		},
+		"refusals left out": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: silent}, "I9", nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.setup.Faults, c.setup.Unwatched = c.fault, c.but
+			result := sim.Explore(sim.New(c.setup), sim.Bounds{Depth: 12, SettleEvery: 1})
+			if !strings.HasPrefix(result.Complaint, c.want) {
+				t.Fatalf("found %q after %d states, want a complaint about %s", result.Complaint, result.States, c.want)
+			}
+			if strings.Contains(result.Story(), "nothing\n") {
+				t.Errorf("the story is not complete:\n%s", result.Story())
+			}
+			t.Logf("found after %d states:\n%s", result.States, result.Story())
+			c.setup.Faults, c.setup.Unwatched = sim.Faults{}, nil
+			if result := sim.Explore(sim.New(c.setup), sim.Bounds{Depth: len(result.Trace), SettleEvery: 10}); result.Complaint != "" {
+				t.Errorf("without the fault there is a complaint too:\n%s", result.Story())
+			}
+		})
+	}
+}
+
+// impatient is a Decide that gives no step its time.
+func impatient(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	f.Repairs = slices.Clone(f.Repairs)
+	for i := range f.Repairs {
+		f.Repairs[i].Ladder = slices.Clone(f.Repairs[i].Ladder)
+		for j := range f.Repairs[i].Ladder {
+			f.Repairs[i].Ladder[j].Limit = 1
+		}
+	}
+	return core.Decide(policies, f, now.Add(1))
+}
+
+// dissecting is a Decide that doesn't know which machine a node is of.
+func dissecting(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	f.Targets = slices.Clone(f.Targets)
+	for i := range f.Targets {
+		f.Targets[i].Node.Name = ""
+	}
+	return core.Decide(policies, f, now)
+}
+
+// pausing is a Decide that takes nothing back during a pause.
+func pausing(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	if policies[0].Paused {
+		d.Withdrawals = nil
+	}
+	return d
+}
+
+// fickle is a Decide that takes back all that was asked.
+func fickle(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	d.Withdrawals = nil
+	for i := range f.Requests {
+		if f.Requests[i].ID.UID != "" {
+			d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Target: -1, Policy: -1})
+		}
+	}
+	return d
+}
+
+// heartless is a Decide that takes back nothing of nodes that are gone.
+func heartless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	d.Withdrawals = slices.DeleteFunc(d.Withdrawals, func(w core.Withdrawal) bool { return w.Target < 0 })
+	return d
+}
+
+// levelling is a Decide to which the control plane is like any other node.
+func levelling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	f.Targets = slices.Clone(f.Targets)
+	for i := range f.Targets {
+		f.Targets[i].ControlPlane = false
+	}
+	return core.Decide(policies, f, now)
+}
+
+// TestWalksOfNodes goes on where the small worlds of nodes end.
+func TestWalksOfNodes(t *testing.T) {
+	policies := []core.Policy{
+		nodePolicy(4, twoSteps, inFlight(core.Count(2))),
+		onePolicy(2, younger),
+	}
+	everything := sim.Setup{
+		Policies: policies, Machines: 2, Nodes: 4, NotReady: 3, Ticks: 6, Flaps: 12, Vanishings: 2, Failures: 2, Crashes: 4, Refusals: 3,
+		Mends: 8, Defeats: 4, Cancellations: 3, Pauses: 2, Deselections: 2,
+	}
+	lasting := everything
+	lasting.Policies = []core.Policy{nodePolicy(4, twoSteps, inFlight(core.Count(2)), healthyDelay(sim.Ticks(2)))}
+	lasting.Machines, lasting.Failures, lasting.UpkeepLast = 0, 0, true
+	erasing := everything
+	erasing.Erasures = 3
+	leaders := everything
+	// A leader whose caches lag writes over how far the other one has come, so that a step may be taken twice, and
+	// takes a target that it has not seen yet for one that is gone.
+	leaders.Leaders, leaders.Unwatched, leaders.Vanishings = 2, []string{"ladder"}, 0
+	leaders.Policies, leaders.Machines, leaders.Failures = policies[:1], 0, 0
+	interrupted := everything
+	for name, setup := range map[string]sim.Setup{
+		"one leader": everything, "recoveries that must last": lasting, "a ledger that loses things": erasing, "two leaders": leaders, "interrupted": interrupted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps, requests := 0, 0
+			for seed := range uint64(150) {
+				dice := rand.New(rand.NewPCG(seed, 21))
+				s := setup
+				if name == "interrupted" {
+					s.Interpose = func(u *sim.Universe) { u.Disturb(dice) }
+				}
+				result := sim.Walk(sim.New(s), dice, 120)
+				steps, requests = steps+result.Steps, requests+result.Requests
+				if result.Complaint != "" {
+					t.Fatalf("seed %d:\n%s", seed, result.Story())
+				}
+			}
+			t.Logf("%d steps, %d requests", steps, requests)
+			if requests < 80 {
+				t.Errorf("only %d requests: these stories show little", requests)
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// What the watcher asks about remediators.
+
+// under tells whether a repair of a target runs in the ledger.
+func (c *cluster) under(uid string) bool {
+	for _, r := range c.ledger {
+		if r.Running() && r.Target.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// asked tells whether a remediator has been asked to repair a node that is there.
+func (c *cluster) asked(slot int) bool {
+	m := c.machines[slot]
+	for _, r := range c.requests {
+		if r.slot == slot && m.node.exists && r.Target.UID == m.nodeID().UID {
+			return true
+		}
+	}
+	return false
+}
+
+// heldOut: a node for which a request stands is out. Where somebody has deleted the entry of its repair,
+// the engine knows it for the policy that asked, and by what it sees alone, which must be in step.
+func (c *cluster) heldOut(e *engine, policy *core.ID, slot int) bool {
+	m := c.machines[slot]
+	for _, r := range c.requests {
+		if r.slot != slot || !m.node.exists || m.node.deselected || r.Target.UID != m.nodeID().UID {
+			continue
+		}
+		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
+		if seen || c.under(r.Target.UID) {
+			return true
+		}
+	}
+	return false
+}
+
+// watchRequest is called when a request was made; before is the truth until then.
+func (u *Universe) watchRequest(p *plan, before *cluster, b beginning) {
+	t := &p.fleet.Targets[b.target]
+	slot, step := slotOf(t), len(b.repair.Rungs)
+	m := before.machines[slot]
+	u.asked++
+	switch {
+	case !p.engine.inStep:
+		u.complain("I1: a remediator of %s was asked by an engine whose caches are not in step", t.ID.UID)
+	case u.setup.Interpose != nil:
+	case !m.node.exists, m.nodeID().UID != t.ID.UID:
+		u.complain("I11: %s was judged, and a remediator was asked about whoever has its name", t.ID.UID)
+	case !m.nodeSick(before.now):
+		u.complain("I5: a remediator of %s was asked, and in truth no criterion had held for its time when it was read live", t.ID.UID)
+	}
+	if m.deleting && m.byFettle && before.under(m.id().UID) {
+		u.complain("I2: a remediator of %s was asked while its machine is being deleted", t.ID.UID)
+	}
+	u.watchSteps(before, b, slot)
+	for i := range p.policies {
+		policy := &p.policies[i]
+		if !p.selects(policy, slot) {
+			continue
+		}
+		if policy.Paused || policy.Problem != "" {
+			u.complain("I3: a remediator of n%d was asked though policy %s permits nothing", slot, policy.ID.Name)
+		}
+		if step == 0 {
+			u.watchLimits(p, before, policy, slot)
+		}
+	}
+	if step == 0 {
+		u.watchControlPlane(before, slot)
+	}
+}
+
+func (m machine) nodeSick(now int) bool {
+	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since)*tick >= patience
+}
+
+// watchSteps: the step that was begun is the one under way, and the remediators of those before have been
+// told to stop.
+func (u *Universe) watchSteps(before *cluster, b beginning, slot int) {
+	step := len(b.repair.Rungs)
+	if i := before.entry(b.repair.Name); i >= 0 && u.setup.Interpose == nil {
+		if under := len(before.ledger[i].Rungs); under != step {
+			u.complain("ladder: step %d of %s was taken while step %d is under way", step, b.repair.Name, under)
+		}
+	}
+	for _, r := range before.requests {
+		if r.slot != slot || r.Target.UID != b.repair.Target.UID || r.Leaving || r.Succeeded == core.Yes || !r.Stopped.IsZero() {
+			continue
+		}
+		for _, earlier := range b.repair.Ladder[:step] {
+			if earlier.Template == r.Template && u.setup.Remakes == 0 {
+				u.complain("ladder: step %d of %s was taken while nobody has told the remediator of an earlier one to stop", step, b.repair.Name)
+			}
+		}
+	}
+}
+
+// watchAdvance is called when a step is given up, before that is recorded.
+func (u *Universe) watchAdvance(p *plan, c *change) {
+	was := &p.fleet.Repairs[c.index]
+	at, now := len(was.Rungs), at(u.truth.now)
+	if len(c.amended.Rungs) != at+1 {
+		u.complain("ladder: step %d of %s is given up, and step %d too, which was not taken", at, was.Name, at+1)
+		return
+	}
+	began := was.Started
+	if at > 0 {
+		began = was.Rungs[at-1].Ended
+	}
+	if asked := c.advance.Request; asked >= 0 && p.fleet.Requests[asked].Created.After(began) {
+		began = p.fleet.Requests[asked].Created
+	}
+	step := &was.Ladder[at]
+	over := step.Limit > 0 && !now.Before(began.Add(step.Limit))
+	failed := c.advance.Request >= 0 && p.fleet.Requests[c.advance.Request].Succeeded == core.No
+	if !over && !failed {
+		u.complain("ladder: step %d of %s is given up before its time", at, was.Name)
+	}
+	if i := u.truth.entry(was.Name); i >= 0 && u.setup.Interpose == nil && len(u.truth.ledger[i].Rungs) > at+1 {
+		u.complain("ladder: step %d of %s is given up once more, so that later ones are taken again", at, was.Name)
+	}
+}
+
+// watchWithdrawal: I10 and I11. What is taken back is what was meant, and is of no use any more as far as
+// the engine could know.
+func (u *Universe) watchWithdrawal(p *plan, r core.Request, hit string) {
+	if !p.engine.inStep {
+		u.complain("I1: a request was taken back by an engine whose caches are not in step")
+	}
+	if hit != "" && hit != r.ID.UID {
+		u.complain("I11: %s was meant to be taken back, and %s was", r.ID.UID, hit)
+	}
+	i := p.target(r.Target)
+	if i < 0 || u.looksWell(&p.fleet.Targets[i]) {
+		return
+	}
+	for _, other := range p.fleet.Repairs {
+		if other.Running() && other.Target != r.Target && other.Node == r.Target.Name {
+			return // the node is repaired otherwise
+		}
+	}
+	u.complain("I10: %s was taken back, and its node is neither well, nor gone, nor left to others", r.ID.UID)
+}
+
+// watchRelief: I12. What was asked about a target that looks well has been taken back, whatever the gates say.
+func (u *Universe) watchRelief(p *plan, target int) {
+	for _, r := range p.fleet.Requests {
+		i := u.truth.living(r.ID.UID)
+		if r.Target != p.fleet.Targets[target].ID || r.Leaving || i < 0 || u.truth.requests[i].Leaving || u.delays() {
+			continue
+		}
+		u.complain("I12: %s looks well, and nobody takes back %s", r.Target.UID, r.ID.UID)
+	}
+}
+
+// delays tells whether requests stand for a while after their targets are well.
+func (u *Universe) delays() bool {
+	for i := range u.setup.Policies {
+		if u.setup.Policies[i].HealthyDelay != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// begun tells whether a remediator has been asked for a repair, as far as an engine knows, so that the repair
+// ends only when that is taken back.
+func begun(p *plan, r *core.Repair) bool {
+	for _, q := range p.fleet.Requests {
+		if q.Target == r.Target {
+			return true
+		}
+	}
+	return false
+}
+
+// nodesAtRest: requests stand, and repairs run, only for nodes that are not well; and whoever is sick is under
+// repair, or there is a reason why not.
+func (u *Universe) nodesAtRest(p *plan) {
+	for _, r := range u.truth.requests {
+		if !u.needs(r.Target) {
+			u.complain("I12: at rest %s stands, and its node is well, gone or not selected", r.ID.UID)
+		}
+	}
+	if u.setup.Nodes == 0 {
+		return
+	}
+	for _, r := range u.truth.ledger {
+		if i := p.target(r.Target); r.Running() && (i < 0 || u.looksWell(&p.fleet.Targets[i])) {
+			u.complain("convergence: repair %s runs for ever", r.Name)
+		}
+	}
+	for i := range p.fleet.Targets {
+		t := &p.fleet.Targets[i]
+		slot := slotOf(t)
+		if !u.truth.machines[slot].nodeSick(u.truth.now) || u.truth.asked(slot) || refused(p, slot) {
+			continue
+		}
+		u.complain("convergence: %s is at rest, not repaired, and nobody says why", t.ID.UID)
+	}
+}
+
+// needs tells whether a node is there, selected and not well.
+func (u *Universe) needs(id core.ID) bool {
+	for _, m := range u.truth.machines {
+		if m.nodeID() == id {
+			return m.node.exists && !m.node.ready && !m.node.deselected
+		}
+	}
+	return false
+}
+
+// refused tells whether a decision gives a reason for not repairing a slot's machine or node.
+func refused(p *plan, slot int) bool {
+	for _, r := range p.decision.Refusals {
+		if slotOf(&p.fleet.Targets[r.Target]) == slot && r.Text() != "" {
+			return true
+		}
+	}
+	return false
+}

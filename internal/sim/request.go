@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// nodeCheck is the kind of the policies over nodes.
+const nodeCheck = "NodeCheck"
+
+// templates is how many there are. Each has a kind of its own, so that a node has at most one request of each.
+const templates = 2
+
+// Ask is the step that asks the remediator of a template, which is 0 or 1, for so many ticks; 0 is no limit.
+func Ask(template, ticks int) core.Step {
+	return core.Step{
+		Remedy: "Ask", Nature: core.Requests, Limit: Ticks(ticks),
+		Template: core.Reference{APIVersion: "sim/v1", Kind: fmt.Sprintf("Kind%dTemplate", template), Name: "template"},
+	}
+}
+
+// request is an object that asks a remediator, as the API server has it. Its remediator keeps it from
+// going away until it has let go.
+type request struct {
+	core.Request
+	template, slot int
+}
+
+func templateOf(r core.Reference) int {
+	for i := range templates {
+		if Ask(i, 0).Template == r {
+			return i
+		}
+	}
+	return -1
+}
+
+// requestsFrom are the requests that were made from a template.
+func (c *cluster) requestsFrom(template int) []request {
+	var found []request
+	for _, r := range c.requests {
+		if r.template == template {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// named is the place of the request for a node that was made from a template, -1 when there is none.
+func (c *cluster) named(template, slot int) int {
+	return slices.IndexFunc(c.requests, func(r request) bool { return r.template == template && r.slot == slot })
+}
+
+// living is the place of the request of a UID, -1 when it is gone.
+func (c *cluster) living(uid string) int {
+	return slices.IndexFunc(c.requests, func(r request) bool { return r.ID.UID == uid })
+}
+
+// ask makes a request unless there is one of its name. One that is about another node, or asked by another
+// policy, is in the way: then there is no answer.
+func (c *cluster) ask(r request) (answer core.Beginning, made bool) {
+	if i := c.named(r.template, r.slot); i >= 0 {
+		other := &c.requests[i]
+		switch {
+		case other.Target.UID != r.Target.UID || other.Policy != r.Policy:
+			return 0, false
+		case other.Leaving:
+			return core.Stale, false
+		}
+		return core.Accepted, false
+	}
+	c.make(r)
+	return core.Accepted, true
+}
+
+func (c *cluster) make(r request) {
+	c.made++
+	r.ID = core.ID{Kind: fmt.Sprintf("Kind%d", r.template), Name: r.Target.Name, UID: fmt.Sprintf("request-%d", c.made)}
+	c.requests = append(c.requests, r)
+}
+
+// stop tells the remediator of a request that its time is over. One that is gone is told nothing.
+func (c *cluster) stop(r core.Request) {
+	if i := c.living(r.ID.UID); i >= 0 && c.requests[i].Stopped.IsZero() {
+		c.requests[i].Stopped = at(c.now)
+	}
+}
+
+// withdraw has a request go away. Without UID it is whichever has the name. It gives the UID of what it hit.
+func (c *cluster) withdraw(r core.Request, blind bool) string {
+	i := c.living(r.ID.UID)
+	if blind {
+		i = slices.IndexFunc(c.requests, func(other request) bool { return other.ID.Kind == r.ID.Kind && other.ID.Name == r.ID.Name })
+	}
+	if i < 0 {
+		return ""
+	}
+	c.requests[i].Leaving = true
+	return c.requests[i].ID.UID
+}
+
+// letGo removes a request.
+func (c *cluster) letGo(i int) { c.requests = slices.Delete(c.requests, i, i+1) }
+
+// befall is what befalls a request.
+func (u *Universe) befall(s Step) {
+	r := &u.truth.requests[s.Which]
+	n := &u.truth.machines[r.slot].node
+	switch s.Kind { //nolint:exhaustive // the others are about something else
+	case Mend:
+		r.Succeeded = core.Yes
+		if n.exists && !n.ready {
+			n.ready, n.since = true, u.truth.now
+		}
+	case Defeat:
+		r.Succeeded = core.No
+	case Cancel:
+		r.Leaving = true
+	case Remake:
+		again := *r
+		u.truth.letGo(s.Which)
+		again.Stopped, again.Succeeded, again.Leaving = time.Time{}, core.Unknown, false
+		u.truth.make(again)
+	case LetGo:
+		u.truth.letGo(s.Which)
+	}
+}
+
+func (u *Universe) requestSteps(steps []Step, i int) []Step {
+	r := &u.truth.requests[i]
+	if r.Leaving {
+		return append(steps, Step{Kind: LetGo, Which: i})
+	}
+	if r.Succeeded == core.Unknown && r.Stopped.IsZero() {
+		steps = u.maybe(steps, Step{Kind: Mend, Which: i})
+		steps = u.maybe(steps, Step{Kind: Defeat, Which: i})
+	}
+	steps = u.maybe(steps, Step{Kind: Cancel, Which: i})
+	return u.maybe(steps, Step{Kind: Remake, Which: i})
+}
+
+// maybe adds a step that may happen so often.
+func (u *Universe) maybe(steps []Step, s Step) []Step {
+	if u.left[s.Kind] > 0 {
+		return append(steps, s)
+	}
+	return steps
+}
