@@ -155,7 +155,7 @@ func (d *deliberation) suspected(repair, target int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
 	switch {
 	case !d.begun(repair, target):
-		d.finish(repair, Recovered, "the target is no longer unhealthy; nothing was done to it")
+		d.finish(repair, Recovered, spared(r))
 	case !r.Begun.IsZero() && !t.Claimed && len(d.petitions[repair]) == 0:
 		d.finish(repair, Succeeded, "the remediator to whom the target was handed over has finished")
 	}
@@ -190,9 +190,18 @@ func (d *deliberation) recoveredAs(r *Repair) Outcome {
 
 func (d *deliberation) recoveredText(r *Repair) string {
 	if d.recoveredAs(r) == Recovered {
-		return "the target is no longer unhealthy; nothing was done to it"
+		return spared(r)
 	}
 	return "the target is healthy again"
+}
+
+// spared says how a repair ends that has done nothing, as far as the world and the ledger show. What was asked of a
+// remediator may have been taken back by another leader, who could not record it.
+func spared(r *Repair) string {
+	if r.asks() {
+		return "the target is no longer unhealthy; nothing stands that was asked for it"
+	}
+	return "the target is no longer unhealthy; nothing was done to it"
 }
 
 // note remembers since when the target of a repair is healthy again; zero for not.

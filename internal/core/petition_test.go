@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -289,6 +290,20 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			petitionCase{name, c.world, c.wants, time.Time{}}.run(t, c.policies...)
 		})
+	}
+}
+
+// TestEndsSayWhatIsKnown: another leader may have asked and taken back, and could not record it.
+func TestEndsSayWhatIsKnown(t *testing.T) {
+	well := aNode("n")
+	asks, destroys := check("p", []int{0}, classic), check("p", []int{0})
+	for want, p := range map[string]core.Policy{"nothing stands that was asked for it": asks, "nothing was done to it": destroys} {
+		f := with([]core.Target{well}, []core.Repair{repair(well, p)})
+		f.Observed, f.Upgrading = core.Yes, core.No
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if len(d.Finishes) != 1 || !strings.Contains(d.Finishes[0].Text, want) {
+			t.Errorf("it ends as %+v, and the text should say that %s", d.Finishes, want)
+		}
 	}
 }
 
