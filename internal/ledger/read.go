@@ -18,13 +18,31 @@ import (
 // decided is what is read of a Repair's spec. Its times may be written with fractions of a second or
 // without: the definition takes both, and people write the latter.
 type decided struct {
-	Target    v1alpha1.RepairTarget     `json:"target"`
+	Target    aim                       `json:"target"`
 	Policy    v1alpha1.ObjectReference  `json:"policy"`
 	Owner     *v1alpha1.ObjectReference `json:"owner"`
 	Ladder    []v1alpha1.RepairStep     `json:"ladder"`
 	Holder    string                    `json:"holder"`
 	StartedAt metav1.Time               `json:"startedAt"`
 	Retry     int32                     `json:"retry"`
+}
+
+// aim is what a Repair is about. It embeds nothing, since a field of an embedded struct is told by the name of
+// the Go type when it can't be read.
+type aim struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Node      string `json:"node"`
+}
+
+func aimOf(t v1alpha1.RepairTarget) aim {
+	return aim{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID, Node: t.Node}
+}
+
+func (a aim) identity() core.ID {
+	return core.ID{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 }
 
 // come is what is read of a Repair's status: how far it has come.
@@ -105,7 +123,7 @@ func readPage(u *unstructured.Unstructured) *page {
 // read gives what the core reads of a Repair.
 func read(r *v1alpha1.Repair) core.Repair {
 	spec := decided{
-		Target: r.Spec.Target, Policy: r.Spec.Policy, Owner: r.Spec.Owner, Ladder: r.Spec.Ladder, Holder: r.Spec.Holder,
+		Target: aimOf(r.Spec.Target), Policy: r.Spec.Policy, Owner: r.Spec.Owner, Ladder: r.Spec.Ladder, Holder: r.Spec.Holder,
 		StartedAt: metav1.Time(r.Spec.StartedAt), Retry: r.Spec.Retry,
 	}
 	status := come{
@@ -125,7 +143,7 @@ const clocksDiffer = time.Hour
 func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair {
 	out := core.Repair{
 		Namespace: meta.Namespace, Name: meta.Name,
-		Target:   identity(spec.Target.ObjectReference),
+		Target:   spec.Target.identity(),
 		Node:     spec.Target.Node,
 		Policy:   identity(spec.Policy),
 		Ladder:   ladder(spec.Ladder),

@@ -117,6 +117,10 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 			"nobody knows what is repaired", aSpec(`"target": "m"`), `{}`, with(func(r *core.Repair) { r.Target = core.ID{} }),
 			`spec.target is "m" and can't be read; spec.target does not say what is repaired`,
 		},
+		"a kind that is a list": {
+			"the place is told as it is written", aSpec(`"target": {"kind": [], "uid": "none"}`), `{}`, with(func(r *core.Repair) { r.Target = core.ID{} }),
+			`spec.target.kind is {"kind":[],"uid":"none"} and can't be read; spec.target does not say what is repaired`,
+		},
 		"a spec that is a word": {
 			"nobody knows anything", `"m"`, `{}`, core.Repair{Namespace: "machines", Name: "r", Started: created},
 			`spec is "m" and can't be read; spec.target does not say what is repaired`,

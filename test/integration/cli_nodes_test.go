@@ -35,7 +35,7 @@ func TestCommandLineOnNodes(t *testing.T) {
 	}
 	c.Apply(t, viewers+nodeViewers)
 	for kind, names := range map[string]string{"Reboot": "reboots", "RebootTemplate": "reboottemplates", "Fence": "fences", "FenceTemplate": "fencetemplates"} {
-		c.Apply(t, strings.NewReplacer("GROUP", "fix.example", "SCOPE", "Namespaced", "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(remediators))
+		c.Apply(t, strings.NewReplacer("GROUP", "fix.example", "SCOPE", "Namespaced", "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(madeKinds))
 	}
 	c.Namespace(t, "remediators")
 	f := &fleet{Cluster: c, t: t, namespace: "default"}
