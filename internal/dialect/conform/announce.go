@@ -1,0 +1,90 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// announces: whatever happens can be told, of one target and of many, in a note that the API server takes.
+func (f *Fixture) announces(t *testing.T) {
+	w, s := f.settled(t, f.Check)
+	policy := observed(t, s).Policies[0].ID
+	s.Announce(nil)
+	s.Announce([]core.Happening{{}})
+	w.told()
+	begun := 0
+	for h := range f.happenings(policy) {
+		s.Announce([]core.Happening{h})
+		for _, n := range w.told() {
+			if h.Kind == core.Begun {
+				begun++
+			}
+			n.check(t, &h)
+		}
+	}
+	if begun == 0 {
+		t.Error("nobody is told that a repair has begun")
+	}
+}
+
+// longestNote is what the API server takes of an event's note, in bytes.
+const longestNote = 1024
+
+func (n note) check(t *testing.T, h *core.Happening) {
+	t.Helper()
+	switch {
+	case n.text == "" || n.reason == "" || n.action == "":
+		t.Errorf("%s by gate %s is told as %q, by the reason %q and action %q", h.Kind, h.Gate, n.text, n.reason, n.action)
+	case len(n.text) > longestNote || !utf8.ValidString(n.text):
+		t.Errorf("%s by gate %s is told in %d bytes, valid: %t", h.Kind, h.Gate, len(n.text), utf8.ValidString(n.text))
+	case len(h.Text) < longestNote/4 && !strings.Contains(n.text, h.Text):
+		t.Errorf("%s by gate %s is told without its reason: %q", h.Kind, h.Gate, n.text)
+	}
+}
+
+// happenings gives all there are, of one target and of many, with short words and with long ones.
+func (f *Fixture) happenings(policy core.ID) func(yield func(core.Happening) bool) {
+	words := []struct{ name, text string }{
+		{"worker", "for a reason"}, {strings.Repeat("long-", 40), strings.Repeat("für Gründe ", 300)},
+	}
+	return func(yield func(core.Happening) bool) {
+		for k := core.Suspected; k.String() != "unnamed"; k++ {
+			for _, gate := range gatesOf(k) {
+				for i, w := range words {
+					h := core.Happening{Kind: k, Policy: policy, Gate: gate, Text: w.text, Remedy: f.Remedies[i%len(f.Remedies)]}
+					one, several := h, h
+					several.Targets = f.many(w.name)
+					one.Target, one.Node = several.Targets[0], w.name
+					if !yield(h) || !yield(one) || !yield(several) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// many are more targets than anybody wants to read of.
+func (f *Fixture) many(name string) []core.ID {
+	var ids []core.ID
+	for i := range 500 {
+		ids = append(ids, core.ID{Kind: f.Kind, Name: fmt.Sprint(name, i), UID: fmt.Sprint(i)})
+	}
+	return ids
+}
+
+// gatesOf are those that a happening of a kind may be about.
+func gatesOf(k core.HappeningKind) []core.Gate {
+	if k != core.Held {
+		return []core.Gate{0}
+	}
+	var gates []core.Gate
+	for g := core.PolicyInvalid; g.String() != "Unnamed"; g++ {
+		gates = append(gates, g)
+	}
+	return gates
+}

@@ -1,0 +1,268 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Run tests that a dialect does what every dialect must do.
+func Run(t *testing.T, f Fixture) {
+	t.Helper()
+	t.Run("observes nothing until it can", f.observesNothing)
+	t.Run("observes what is there", f.observes)
+	t.Run("follows no nonsense", f.followsNoNonsense)
+	t.Run("records what has changed", f.records)
+	t.Run("records again what failed", f.recordsAgain)
+	t.Run("announces whatever happens", f.announces)
+	t.Run("takes back a confirmation", f.unvouches)
+}
+
+// errDown is not an answer of the API server.
+var errDown = errors.New("the API server is down")
+
+// enter begins a dialect in a world of its own.
+func (f *Fixture) enter(t *testing.T) (*World, Stage) {
+	t.Helper()
+	w := &World{
+		Now:    time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC),
+		served: core.Yes, checks: map[string]*unstructured.Unstructured{},
+	}
+	return w, f.Begin(t, w)
+}
+
+// settled begins a dialect whose caches are in step and show three targets, and the health check when there is one.
+func (f *Fixture) settled(t *testing.T, check *unstructured.Unstructured) (*World, Stage) {
+	t.Helper()
+	w, s := f.enter(t)
+	s.Fill()
+	for _, name := range []string{"a", "b", "c"} {
+		s.Add(name)
+	}
+	if check != nil {
+		w.has(check)
+		s.Show(check.DeepCopy())
+	}
+	return w, s
+}
+
+func observed(t *testing.T, s Stage) core.Observation {
+	t.Helper()
+	o, err := s.Observe()
+	if err != nil {
+		t.Fatalf("observing: %v", err)
+	}
+	return o
+}
+
+// observesNothing: what is not served, or not in step, has no policies and no targets, and says which of both it is (I1).
+func (f *Fixture) observesNothing(t *testing.T) {
+	w, s := f.enter(t)
+	want := func(sentence string, observedAs core.Tri) {
+		t.Helper()
+		if o := observed(t, s); o.Observed != observedAs || o.Kind != f.Kind || len(o.Policies)+len(o.Targets) > 0 {
+			t.Errorf("%s: it observes %s of kind %q, with %d policies and %d targets; want %s of kind %s and none",
+				sentence, o.Observed, o.Kind, len(o.Policies), len(o.Targets), observedAs, f.Kind)
+		}
+	}
+	want("served and not in step", core.Unknown)
+	w.served = core.Unknown
+	want("not known whether it is served", core.Unknown)
+	w.served = core.No
+	want("not served", core.No)
+	s.Fill()
+	want("not served any more", core.No)
+	w.served = core.Yes
+	want("in step with an empty cluster", core.Yes)
+}
+
+// observes: targets and policies have what the engine relies on, and the same comes out twice (I7, I11).
+func (f *Fixture) observes(t *testing.T) {
+	_, s := f.settled(t, f.Check)
+	o := observed(t, s)
+	if len(o.Policies) != 1 || len(o.Targets) != 3 {
+		t.Fatalf("there are %d policies and %d targets, want 1 and 3", len(o.Policies), len(o.Targets))
+	}
+	p := &o.Policies[0]
+	if p.ID.Kind == "" || p.ID.Name != f.Check.GetName() || p.ID.UID != string(f.Check.GetUID()) || p.Created.IsZero() || p.Problem != "" {
+		t.Errorf("the policy is %s with UID %q, created at %s, problem %q", p.ID, p.ID.UID, p.Created, p.Problem)
+	}
+	members := slices.Sorted(slices.Values(p.Members))
+	if !slices.Equal(members, []int{0, 1, 2}) {
+		t.Errorf("the members are %v, want the indices of all targets, each once", p.Members)
+	}
+	for i := range o.Targets {
+		target := &o.Targets[i]
+		if target.ID.Kind != f.Kind || target.ID.UID == "" || target.Revision == "" || target.Created.IsZero() || target.Problem != "" {
+			t.Errorf("a target is %s with UID %q, revision %q, created at %s, problem %q", target.ID, target.ID.UID, target.Revision, target.Created, target.Problem)
+		}
+		if target.Node.State != core.NodePresent || target.Node.Name == "" {
+			t.Errorf("the node of %s is %s, called %q", target.ID, target.Node.State, target.Node.Name)
+		}
+	}
+	for _, v := range decide(&o).Verdicts {
+		if v.Health != core.Healthy {
+			t.Errorf("%s is judged %s: %s", o.Targets[v.Target].ID, v.Health, v.Text())
+		}
+	}
+	first := fmt.Sprint(o)
+	if second := fmt.Sprint(observed(t, s)); first != second {
+		t.Errorf("the same caches give\n%s\nand then\n%s", first, second)
+	}
+}
+
+// decide decides on an observation in a cluster at rest, with every node just read.
+func decide(o *core.Observation) core.Decision {
+	now := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+	fleet := core.Fleet{Observed: o.Observed, Upgrading: core.No, Targets: slices.Clone(o.Targets)}
+	for i := range fleet.Targets {
+		fleet.Targets[i].NodeReadAt = now
+	}
+	return core.Decide(o.Policies, fleet, now)
+}
+
+// failing has the first target be beyond recovery, which every policy takes for unhealthy at once.
+func failing(o core.Observation) *core.Observation {
+	o.Targets = slices.Clone(o.Targets)
+	o.Targets[0].Failed = true
+	o.Targets[0].Owner = core.ID{Kind: "Set", Name: "set", UID: "set-uid"}
+	return &o
+}
+
+// followsNoNonsense: a health check that can't be followed is a policy that says so and permits nothing, and never an
+// error that keeps others from being observed.
+func (f *Fixture) followsNoNonsense(t *testing.T) {
+	_, s := f.settled(t, f.Check)
+	o := observed(t, s)
+	if d := decide(failing(o)); len(d.Starts) != 1 {
+		t.Fatalf("a sound health check permits %d repairs of one target that failed, so this shows nothing; refusals: %v", len(d.Starts), d.Refusals)
+	}
+	specs := map[string]any{"a word": "nonsense", "a number": int64(7), "a list": []any{"nonsense"}}
+	maps.Copy(specs, f.Nonsense)
+	for name, spec := range specs {
+		t.Run(name, func(t *testing.T) {
+			broken := f.Check.DeepCopy()
+			broken.Object["spec"] = spec
+			_, s := f.settled(t, broken)
+			o := observed(t, s)
+			if o.Observed != core.Yes || len(o.Policies) != 1 || len(o.Targets) > 3 {
+				t.Fatalf("it observes %s, %d policies and %d targets", o.Observed, len(o.Policies), len(o.Targets))
+			}
+			if p := o.Policies[0].Problem; p == "" || strings.Contains(p, "\n") {
+				t.Errorf("the problem is %q, want one line", p)
+			}
+			// Whoever selects nothing has nothing to permit; the others may not, whatever they select.
+			if len(o.Targets) > 0 {
+				if d := decide(failing(o)); len(d.Starts) > 0 {
+					t.Errorf("it starts %d repairs", len(d.Starts))
+				}
+			}
+		})
+	}
+}
+
+// reports are what a pass finds.
+func reports(t *testing.T, s Stage, change func(*core.Observation) *core.Observation) []core.PolicyReport {
+	t.Helper()
+	o := observed(t, s)
+	changed := change(&o)
+	fleet := core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: changed.Targets}
+	d := decide(changed)
+	return d.Reports(changed.Policies, &fleet)
+}
+
+func asTheyAre(o *core.Observation) *core.Observation { return o }
+
+// records: a status is written when it has changed, and insists on the revision that it was made from.
+func (f *Fixture) records(t *testing.T) {
+	w, s := f.settled(t, f.Check)
+	record := func(sentence, revision string, change func(*core.Observation) *core.Observation) {
+		t.Helper()
+		if failed := s.Record(t.Context(), reports(t, s, change)); len(failed) > 0 {
+			t.Errorf("%s: recording failed: %v", sentence, failed)
+		}
+		written := w.written()
+		switch {
+		case revision == "" && len(written) > 0:
+			t.Errorf("%s: %d statuses were written, want none", sentence, len(written))
+		case revision != "" && !slices.Equal(written, []write{{f.Check.GetName(), revision}}):
+			t.Errorf("%s: written are %v, want that of %s at revision %s", sentence, written, f.Check.GetName(), revision)
+		}
+	}
+	first := f.Check.GetResourceVersion()
+	record("there was no status", first, asTheyAre)
+	record("nothing has changed", "", asTheyAre)
+	record("a target has failed", next(first), func(o *core.Observation) *core.Observation { return failing(*o) })
+	record("nothing has changed since", "", func(o *core.Observation) *core.Observation { return failing(*o) })
+	if failed := s.Record(t.Context(), nil); len(failed)+len(w.written()) > 0 {
+		t.Errorf("there is nothing to record, yet something was written, or failed: %v", failed)
+	}
+}
+
+// recordsAgain: what could not be written is told by policy, and written by the next pass. A health check that is gone
+// needs no status.
+func (f *Fixture) recordsAgain(t *testing.T) {
+	resource := schema.GroupResource{Resource: "healthchecks"}
+	for sentence, c := range map[string]struct {
+		answer error
+		fails  bool
+	}{
+		"the API server is down": {errDown, true},
+		"somebody has changed it": {
+			apierrors.NewConflict(resource, f.Check.GetName(), errors.New("it has changed")), true,
+		},
+		"it may not be written": {apierrors.NewForbidden(resource, f.Check.GetName(), errors.New("no")), true},
+		"it is gone":            {apierrors.NewNotFound(resource, f.Check.GetName()), false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w, s := f.settled(t, f.Check)
+			w.refuses(c.answer)
+			found := reports(t, s, asTheyAre)
+			failed := s.Record(t.Context(), found)
+			if err := failed[found[0].Policy.ID]; (err != nil) != c.fails || (c.fails && !errors.Is(err, c.answer)) || (!c.fails && len(failed) > 0) {
+				t.Errorf("it tells %v", failed)
+			}
+			w.refuses(nil)
+			w.written()
+			if failed := s.Record(t.Context(), reports(t, s, asTheyAre)); len(failed) > 0 || len(w.written()) != 1 {
+				t.Errorf("then it was not written, or failed: %v", failed)
+			}
+		})
+	}
+}
+
+// unvouches: a dialect that takes a person's word takes it back without an error where there is nobody any more to take
+// it back from.
+func (f *Fixture) unvouches(t *testing.T) {
+	w, s := f.settled(t, f.Check)
+	d, confirms := s.Dialect.(confirmer)
+	if !confirms {
+		t.Skip("nobody confirms anything in this dialect")
+	}
+	target := observed(t, s).Targets[0]
+	resource := schema.GroupResource{Resource: "targets"}
+	for sentence, c := range map[string]struct {
+		answer error
+		fails  bool
+	}{
+		"it is there":            {nil, false},
+		"it is gone":             {apierrors.NewNotFound(resource, "a"), false},
+		"it is another":          {apierrors.NewConflict(resource, "a", errors.New("another UID")), false},
+		"the API server is down": {errDown, true},
+	} {
+		w.refuses(c.answer)
+		if err := d.Unvouch(t.Context(), target); (err != nil) != c.fails || (c.fails && !errors.Is(err, c.answer)) {
+			t.Errorf("%s: it tells %v", sentence, err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package nhc
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/dialect/conform"
+)
+
+// wordy hands events on as they are.
+type wordy func(reason, action, text string)
+
+func (w wordy) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
+	w(reason, action, fmt.Sprintf(note, args...))
+}
+
+func TestConforms(t *testing.T) {
+	selector := map[string]any{"matchLabels": map[string]any{"role": "worker"}}
+	template := map[string]any{"apiVersion": "t/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"}
+	conform.Run(t, conform.Fixture{
+		Kind:     "Node",
+		Check:    posted(t, "check", "5", selectsWorkers),
+		Remedies: []string{"RequestNodeRemediation"},
+		Nonsense: map[string]any{
+			"no remedy":          map[string]any{"selector": selector},
+			"two kinds of limit": map[string]any{"selector": selector, "remediationTemplate": template, "minHealthy": "51%", "maxUnhealthy": "49%"},
+			"no number":          map[string]any{"selector": selector, "remediationTemplate": template, "maxUnhealthy": "many"},
+			"a broken selector":  map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Is"}}}, "remediationTemplate": template},
+		},
+		Begin: begun,
+	})
+}
+
+// begun is the dialect with caches that are filled by hand.
+func begun(t *testing.T, w *conform.World) conform.Stage {
+	t.Helper()
+	in := newInformers()
+	c := NewClient(Config{
+		Informers: in, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
+		Writer: patcher(func(obj client.Object, _ types.PatchType, data []byte) error {
+			u, isCheck := obj.(*unstructured.Unstructured)
+			if !isCheck {
+				return w.Patch()
+			}
+			var body []struct {
+				Path  string `json:"path"`
+				Value any    `json:"value"`
+			}
+			if err := json.Unmarshal(data, &body); err != nil || len(body) != 2 || body[0].Path != "/metadata/resourceVersion" {
+				t.Fatalf("the patch is %s (%v)", data, err)
+			}
+			return w.Write(u, body[0].Value.(string), body[1].Value)
+		}),
+	})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatalf("watching: %v", err)
+	}
+	return conform.Stage{
+		Dialect: c,
+		Fill: func() {
+			for _, i := range in.informer {
+				i.synced = true
+			}
+		},
+		Show: func(u *unstructured.Unstructured) { in.informer["check"].handler.OnAdd(u, false) },
+		Add: func(name string) {
+			in.informer["node"].handler.OnAdd(seen(name, func(n *corev1.Node) { n.UID = types.UID(name + "-uid") }), false)
+		},
+	}
+}
