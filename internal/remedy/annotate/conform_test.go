@@ -1,0 +1,32 @@
+package annotate
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/remedy/conform"
+)
+
+// machine is one that is there.
+func machine(uid, revision string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machines)
+	u.SetNamespace("machines")
+	u.SetName("m")
+	u.SetUID(types.UID(uid))
+	u.SetResourceVersion(revision)
+	return u
+}
+
+func TestConforms(t *testing.T) {
+	conform.Run(t, conform.Fixture{
+		Objects: []*unstructured.Unstructured{machine("m-uid", "7")},
+		Order:   core.Order{Target: target("m-uid", "7")},
+		New:     func(_ *testing.T, s *conform.Server) conform.Remedy { return NewClient(machines, key, s) },
+		Lose:    func(s *conform.Server) { s.Remove(machine("m-uid", "7")) },
+		Swap:    func(s *conform.Server) { s.Put(machine("another", "7")) },
+	})
+}

@@ -1,0 +1,179 @@
+package conform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Server is the API server as remedies have it. Every object has a finalizer, so that one that is deleted stays.
+type Server struct {
+	client.WithWatch // what remedies don't call
+
+	objects map[string]*unstructured.Unstructured
+	made    int
+	refuse  error
+}
+
+func newServer(objects ...*unstructured.Unstructured) *Server {
+	s := &Server{objects: map[string]*unstructured.Unstructured{}}
+	for _, u := range objects {
+		s.objects[key(u)] = u.DeepCopy()
+	}
+	return s
+}
+
+func key(o client.Object) string {
+	return o.GetObjectKind().GroupVersionKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// shows is everything that there is, as text.
+func (s *Server) shows(t *testing.T) string {
+	t.Helper()
+	body, err := json.Marshal(s.objects)
+	if err != nil {
+		t.Fatalf("encoding: %v", err)
+	}
+	return string(body)
+}
+
+// Object gives what the server has by a kind and a name, nil for nothing.
+func (s *Server) Object(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return s.objects[key(u)]
+}
+
+// Put has an object be there, whatever was.
+func (s *Server) Put(u *unstructured.Unstructured) { s.objects[key(u)] = u.DeepCopy() }
+
+// Remove has an object be gone.
+func (s *Server) Remove(u *unstructured.Unstructured) { delete(s.objects, key(u)) }
+
+func resourceOf(o client.Object) schema.GroupResource {
+	kind := o.GetObjectKind().GroupVersionKind()
+	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
+}
+
+// Get reads an object.
+func (s *Server) Get(_ context.Context, at client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	into.SetNamespace(at.Namespace)
+	into.SetName(at.Name)
+	have := s.objects[key(into)]
+	switch u, whole := into.(*unstructured.Unstructured); {
+	case s.refuse != nil:
+		return s.refuse
+	case have == nil:
+		return apierrors.NewNotFound(resourceOf(into), at.Name)
+	case whole:
+		u.Object = have.DeepCopy().Object
+		return nil
+	}
+	return fmt.Errorf("nobody reads into %T", into)
+}
+
+// Create makes an object unless there is one of its name.
+func (s *Server) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	u, whole := o.(*unstructured.Unstructured)
+	switch {
+	case s.refuse != nil:
+		return s.refuse
+	case !whole:
+		return fmt.Errorf("nobody creates %T", o)
+	case s.objects[key(o)] != nil:
+		return apierrors.NewAlreadyExists(resourceOf(o), o.GetName())
+	}
+	s.made++
+	u.SetUID(types.UID("made-" + strconv.Itoa(s.made)))
+	u.SetResourceVersion("1")
+	s.Put(u)
+	return nil
+}
+
+// found is the object that a write is about, where nothing that the write insists on is otherwise.
+func (s *Server) found(o client.Object, uid, revision string) (*unstructured.Unstructured, error) {
+	have := s.objects[key(o)]
+	switch {
+	case s.refuse != nil:
+		return nil, s.refuse
+	case have == nil:
+		return nil, apierrors.NewNotFound(resourceOf(o), o.GetName())
+	case uid != "" && uid != string(have.GetUID()), revision != "" && revision != have.GetResourceVersion():
+		return nil, apierrors.NewConflict(resourceOf(o), o.GetName(), errors.New("the precondition does not hold"))
+	}
+	return have, nil
+}
+
+func touched(u *unstructured.Unstructured) {
+	u.SetResourceVersion(u.GetResourceVersion() + "0")
+}
+
+// Delete has an object leave.
+func (s *Server) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	uid, revision := "", ""
+	if only := options.Preconditions; only != nil {
+		if only.UID != nil {
+			uid = string(*only.UID)
+		}
+		if only.ResourceVersion != nil {
+			revision = *only.ResourceVersion
+		}
+	}
+	have, err := s.found(o, uid, revision)
+	if err == nil && have.GetDeletionTimestamp() == nil {
+		at := metav1.Unix(1785758400, 0)
+		have.SetDeletionTimestamp(&at)
+		touched(have)
+	}
+	return err
+}
+
+// Patch merges annotations into an object.
+func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(o)
+	var body struct {
+		Metadata struct {
+			UID             string            `json:"uid"`
+			ResourceVersion string            `json:"resourceVersion"`
+			Annotations     map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if err := errors.Join(err, json.Unmarshal(data, &body)); err != nil || patch.Type() != types.MergePatchType {
+		return fmt.Errorf("nobody patches by the %s %s: %w", patch.Type(), data, err)
+	}
+	have, err := s.found(o, body.Metadata.UID, body.Metadata.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	all := have.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	before := maps.Clone(all)
+	maps.Copy(all, body.Metadata.Annotations)
+	if !maps.Equal(before, all) {
+		have.SetAnnotations(all)
+		touched(have)
+	}
+	return nil
+}
+
+// Apply is called by nobody, and a part of two interfaces that a Server has.
+func (*Server) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return errors.New("nobody applies")
+}

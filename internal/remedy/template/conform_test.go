@@ -1,0 +1,54 @@
+package template
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/remedy/conform"
+)
+
+// TestConforms runs both forms of the remedy.
+func TestConforms(t *testing.T) {
+	for name, c := range map[string]struct {
+		order              core.Order
+		template, namesake string
+	}{
+		"for nodes": {
+			nodeOrder(), plainTemplate,
+			"{apiVersion: x.example/v1, kind: X, metadata: {name: w, namespace: remediators, uid: another}, spec: {}}",
+		},
+		"for machines": {
+			machineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := parse(t, c.template)
+			conform.Run(t, conform.Fixture{
+				Objects: []*unstructured.Unstructured{template},
+				Order:   c.order,
+				New: func(t *testing.T, s *conform.Server) conform.Remedy {
+					t.Helper()
+					client := knows(t, namespaced(inStep), namespaced(inStep))
+					client.API = s
+					if u := s.Object(xTemplates, template.GetNamespace(), template.GetName()); u != nil {
+						client.kinds[xTemplates].shelf.put(u)
+					}
+					return client
+				},
+				Lose: func(s *conform.Server) { s.Remove(template) },
+				Swap: func(s *conform.Server) { s.Put(parse(t, c.namesake)) },
+				Request: func(s *conform.Server) core.Request {
+					u := s.Object(xs, template.GetNamespace(), c.order.Target.ID.Name)
+					r, asks := readRequest(u)
+					if !asks {
+						t.Fatalf("%v asks for nothing", u)
+					}
+					return r
+				},
+			})
+		})
+	}
+}
