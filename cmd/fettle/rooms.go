@@ -63,11 +63,12 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
 	})
 	machineKind := v1beta1.GroupVersion.WithKind("Machine")
+	home := r.repairs.Of(ledger.Fleet{})
 	fleet := engine.New(engine.Config{
 		Dialects:  []engine.Dialect{r.machines, r.nodes},
-		Ledger:    r.repairs,
-		Witness:   r.repairs,
-		Pruner:    r.repairs,
+		Ledger:    home,
+		Witness:   home,
+		Pruner:    home,
 		Surveyors: []engine.Surveyor{r.asked, r.leases, r.versions},
 		Quorum:    r.votes,
 		Lock:      r.leases,
@@ -107,7 +108,7 @@ func (r *rooms) addDialects(m measures, o controllerOptions) {
 	})
 	r.repairs = ledger.NewClient(ledger.Config{
 		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Log: r.log.WithName("ledger"), Wake: r.wake,
+		Events: events, Log: r.log.WithName("ledger"), Wake: func(ledger.Fleet) { r.wake() },
 	})
 }
 

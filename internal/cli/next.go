@@ -19,6 +19,8 @@ func remedyWords(ladder []core.Step, kind string) string {
 		return "is deleted, and its owner makes a new " + kind
 	case core.Requests:
 		return "is left to an outside remediator, which is asked by an object made from " + step.Template.String()
+	case core.Delegates:
+		return "is marked for its owner, which replaces it in its own time"
 	case core.HandsOver:
 		return "is marked for an outside remediator and left to it"
 	}
@@ -278,12 +280,13 @@ func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 
 func stillSo(v core.Verdict) string {
 	switch v.Reason {
-	case core.ConditionMet:
+	case core.ConditionMet, core.TargetConditionMet:
 		return v.Criterion.Type + " is still " + v.Criterion.Status
 	case core.NodeStartupTimeout:
 		return "no node has joined by then"
 	case core.NoCriterionMet, core.FleetUnobserved, core.TargetUnreadable, core.TargetFailed, core.NodeNotFound,
-		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere, core.Recovering:
+		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere, core.Recovering, core.PersonAsked, core.Premature,
+		core.TargetConditionUntimed:
 	}
 	return "nothing has changed by then"
 }

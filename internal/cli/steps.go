@@ -59,7 +59,7 @@ func (w *world) underWay(repair int, s *Step) {
 		if t.Claimed && !r.Begun.IsZero() {
 			s.State = stepUnderWay
 		}
-	case core.Requests:
+	case core.Requests, core.Delegates:
 		if why, hidden := w.unread.requests(*step); hidden {
 			s.State, s.Message = stepUnknown, why
 			return

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -15,9 +16,9 @@ func (d *deliberation) climb(p *proposal) {
 		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: LadderExhausted, Have: len(r.Ladder)})
 	case step.Nature == HandsOver && t.Claimed && !r.Begun.IsZero():
 		// It is in the hands of somebody else.
-	case step.Nature == Requests && d.leaves(d.current(p.repair, step)):
+	case step.Nature.Stands() && d.leaves(d.current(p.repair, step)):
 		// Somebody has taken it away. It is made again when its name is free.
-	case step.Nature == Requests && d.current(p.repair, step) != none:
+	case step.Nature.Stands() && d.current(p.repair, step) != none:
 		d.await(p, step, d.current(p.repair, step))
 	case r.overdue(step, d.now):
 		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
@@ -41,6 +42,7 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 	r, q := &d.fleet.Repairs[p.repair], &d.fleet.Requests[request]
 	last := len(r.Rungs) == len(r.Ladder)-1
 	until := r.StepEnds(step, q)
+	d.hear(p.repair, q)
 	switch {
 	case q.ID.UID == "":
 		// Nobody can be told to stop before it has been seen.
@@ -55,6 +57,47 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 		}
 		d.hold(p.repair, p.target, p.leader)
 	}
+}
+
+// silences are after how long without an answer a repair says so, and says so again.
+var silences = [...]time.Duration{24 * time.Hour, 6 * time.Hour, time.Hour, 15 * time.Minute, 5 * time.Minute, time.Minute}
+
+// hear notes what whoever was asked has answered, or for how long it has not.
+func (d *deliberation) hear(repair int, q *Request) {
+	if !q.Answers || q.ID.UID == "" {
+		return
+	}
+	answer := q.Answer
+	if answer == "" {
+		answer = d.silence(q.Created)
+	}
+	if n := d.noteOn(repair); n.Answer != answer {
+		n.Answer = answer
+		d.keepNote(n)
+	}
+}
+
+// silence says for how long there has been no answer, in the few words that are worth writing down.
+func (d *deliberation) silence(since time.Time) string {
+	for i, after := range silences {
+		if d.now.Before(since.Add(after)) {
+			continue
+		}
+		if i > 0 {
+			d.wakeAt(since.Add(silences[i-1]))
+		}
+		return fmt.Sprintf("there has been no answer for more than %s, since %s", duration(after), stamp(since))
+	}
+	d.wakeAt(since.Add(silences[len(silences)-1]))
+	return ""
+}
+
+// duration writes whole minutes and hours as people do.
+func duration(d time.Duration) string {
+	if d >= time.Hour {
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	}
+	return strconv.Itoa(int(d/time.Minute)) + "m"
 }
 
 func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, text string) {

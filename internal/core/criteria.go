@@ -19,7 +19,10 @@ type finding struct {
 // undetermined decides; otherwise the suspicion that ends soonest does.
 var criteria = [...]criterion{
 	legible,
+	condemned,
+	timely,
 	failed,
+	targetConditions,
 	nodeInTime,
 	nodeExists,
 	nodeConditions,
@@ -42,7 +45,8 @@ func judge(p *Policy, t *Target, now time.Time) Verdict {
 		v.Criterion = *best.criterion
 	}
 	if t.Deleting {
-		v.Health, v.Until, v.Unsound = Gone, time.Time{}, true
+		v.Unsound = v.Health != Healthy
+		v.Health, v.Until = Gone, time.Time{}
 	}
 	return v
 }
@@ -55,7 +59,7 @@ func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 		f, found := ask(&p.Criteria, t, now)
 		switch {
 		case !found:
-		case f.health != Suspect:
+		case f.health != Suspect || f.reason == Premature:
 			return f, true
 		case !remarkable || sooner(f.until, best.until):
 			best, remarkable = f, true
@@ -67,6 +71,21 @@ func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 // legible: a target some of whose facts can't be read is not judged by the others, which may be as wrong.
 func legible(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{health: Undetermined, reason: TargetUnreadable, detail: t.Problem}, t.Problem != ""
+}
+
+// condemned: a person's word goes before all that could be found out.
+func condemned(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	return finding{health: Unhealthy, reason: PersonAsked}, t.Condemned
+}
+
+// timely: before its time a target is not judged. With a node it counts as healthy meanwhile, as in today's
+// Cluster API (reference cluster-api 2.5), which keeps the limits of all others as they are.
+func timely(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	f := finding{health: Suspect, reason: Premature, detail: t.Premature}
+	if t.Node.State == NodePresent {
+		f.health = Healthy
+	}
+	return f, t.Premature != ""
 }
 
 // failed: a machine that says it can't recover is unhealthy at once.
@@ -106,12 +125,28 @@ func nodeExists(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{}, false
 }
 
-// nodeConditions: each condition has a clock of its own, which is its last transition.
+// targetConditions are asked whatever becomes of the node.
+func targetConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
+	f, found := conditionsHeld(c.TargetConditions, t.Conditions, now)
+	switch f.reason { //nolint:exhaustive // the two that there are
+	case ConditionMet:
+		f.reason = TargetConditionMet
+	case ConditionUntimed:
+		f.reason = TargetConditionUntimed
+	}
+	return f, found
+}
+
 func nodeConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
+	return conditionsHeld(c.Conditions, t.Node.Conditions, now)
+}
+
+// conditionsHeld: each condition has a clock of its own, which is its last transition.
+func conditionsHeld(want []ConditionCriterion, have []Condition, now time.Time) (finding, bool) {
 	var soonest finding
 	found := false
-	for i := range c.Conditions {
-		f, matches := conditionHeld(&c.Conditions[i], t.Node.Conditions, now)
+	for i := range want {
+		f, matches := conditionHeld(&want[i], have, now)
 		switch {
 		case !matches:
 		case f.health == Unhealthy:
@@ -180,4 +215,31 @@ func sooner(a, b time.Time) bool {
 		return !a.IsZero()
 	}
 	return a.Before(b)
+}
+
+// Findings gives all that makes a target unhealthy by the criteria at an instant, one for each criterion and
+// condition that is met, in the order in which they are asked.
+func (c *Criteria) Findings(t *Target, now time.Time) []Verdict {
+	var found []Verdict
+	add := func(f finding, met bool) {
+		if !met || f.health != Unhealthy {
+			return
+		}
+		v := Verdict{Health: f.health, Reason: f.reason, Since: f.since, Limit: f.limit, Detail: f.detail}
+		if f.criterion != nil {
+			v.Criterion = *f.criterion
+		}
+		found = append(found, v)
+	}
+	add(condemned(c, t, now))
+	add(failed(c, t, now))
+	for i := range c.TargetConditions {
+		add(targetConditions(&Criteria{TargetConditions: c.TargetConditions[i : i+1]}, t, now))
+	}
+	add(nodeInTime(c, t, now))
+	add(nodeExists(c, t, now))
+	for i := range c.Conditions {
+		add(nodeConditions(&Criteria{Conditions: c.Conditions[i : i+1]}, t, now))
+	}
+	return found
 }

@@ -73,7 +73,8 @@ type deliberation struct {
 	// yet; laterControlPlane those of the control plane.
 	later             []int
 	laterControlPlane int
-	confirming        map[int]bool
+	// confirming are the targets to be read live, and of each whether its quorum is to be known.
+	confirming map[int]bool
 	// reserved counts, for each policy, the targets whose nodes are read so that they may be repaired.
 	reserved []int
 }
@@ -114,7 +115,11 @@ func (d *deliberation) judgeMember(policy, target int) {
 	d.decision.Verdicts = append(d.decision.Verdicts, v)
 	d.wakeAt(v.Until)
 	if v.Reason == NodeUnconfirmed && !t.Deleting {
-		d.confirm(target)
+		var step *Step
+		if ladder := d.policies[policy].LadderFor(t); len(ladder) > 0 {
+			step = &ladder[0]
+		}
+		d.confirm(target, step)
 		d.wakeAt(d.now.Add(recheckUnseen))
 	}
 }
@@ -260,7 +265,7 @@ func (d *deliberation) findProof() {
 		v := &d.decision.Verdicts[i]
 		switch {
 		case d.policies[v.Policy].DryRun:
-		case v.Health != Healthy:
+		case v.Health != Healthy, v.Reason == Premature:
 			sound[v.Target] = No
 		case sound[v.Target] == Unknown:
 			sound[v.Target] = Yes
@@ -342,12 +347,18 @@ func (d *deliberation) wakeAt(at time.Time) {
 	}
 }
 
-func (d *deliberation) confirm(target int) {
+// confirm has a target's node read live, and the quorum of the control plane where a step may cost that.
+func (d *deliberation) confirm(target int, step *Step) {
 	if d.confirming == nil {
 		d.confirming = map[int]bool{}
 	}
-	if !d.confirming[target] {
-		d.confirming[target] = true
+	polled, known := d.confirming[target]
+	if !known {
 		d.decision.Confirm = append(d.decision.Confirm, target)
 	}
+	takes := d.fleet.Targets[target].takesQuorum(step)
+	if takes && !polled {
+		d.decision.Polls = append(d.decision.Polls, target)
+	}
+	d.confirming[target] = polled || takes
 }

@@ -24,7 +24,7 @@ type Decision struct {
 	Advances []Advance
 	// Withdrawals are requests that nothing asks for any more.
 	Withdrawals []Withdrawal
-	// Notes are running repairs whose target has just recovered, or no longer is.
+	// Notes are running repairs whose target has just recovered, or no longer is, or about which there is an answer.
 	Notes []Note
 	// Holds are leases to be taken or renewed for repairs under way.
 	Holds []Hold
@@ -32,8 +32,9 @@ type Decision struct {
 	Releases []NodeLease
 	// Refusals say which gate holds back which unhealthy target.
 	Refusals []Refusal
-	// Confirm are targets whose node must be read live before anything can happen to them.
-	Confirm []int
+	// Confirm are targets whose node must be read live before anything can happen to them, and Polls those of
+	// them for which the quorum of the control plane is to be known.
+	Confirm, Polls []int
 	// NextAt is when time alone will change the decision; zero for never.
 	NextAt time.Time
 }
@@ -101,10 +102,11 @@ type Withdrawal struct {
 }
 
 // Note is what is to be remembered of a running repair: since when its target has been healthy again,
-// zero for not.
+// zero for not, and how whoever was asked has answered.
 type Note struct {
 	Repair    int
 	Recovered time.Time
+	Answer    string
 }
 
 // Hold is a lease to be held for a time from now.

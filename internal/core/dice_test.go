@@ -77,6 +77,11 @@ func drawTarget(d dice, i int) core.Target {
 	if d(12) == 11 {
 		unreadable("a field")(&t)
 	}
+	t.Condemned = d(14) == 13
+	t.Premature = oneOf(d, "", "", "", "", "", "", "", "", "", "the cluster is not up")
+	if d(6) == 5 {
+		t.Conditions = []core.Condition{{Type: "Bootstrapped", Status: oneOf(d, "True", "False"), Since: instant(d)}}
+	}
 	switch d(8) {
 	case 4:
 		t.Node = core.Node{State: core.NodeAwaited}
@@ -116,6 +121,9 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 	p.Criteria.NodeStartup = oneOf(d, 10*time.Minute, 10*time.Minute, 0, time.Minute)
 	p.Criteria.Conditions = oneOf(d, p.Criteria.Conditions, p.Criteria.Conditions,
 		[]core.ConditionCriterion{notReady, pressure}, []core.ConditionCriterion{{Type: "Ready", Status: "False"}}, nil)
+	if d(4) == 3 {
+		p.Criteria.TargetConditions = []core.ConditionCriterion{{Type: "Bootstrapped", Status: "False", For: oneOf(d, patience, 0)}}
+	}
 	p.ShortCircuit.MaxUnhealthy = oneOf(d, core.Percent(100), core.Unlimited(), drawAmount(d))
 	if d(10) == 9 {
 		least := oneOf(d, core.Count(d(4)), core.Percent(100*d(11)/10))

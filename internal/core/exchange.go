@@ -13,6 +13,8 @@ type Observation struct {
 	Policies []Policy
 	// Targets are what the members of the policies index.
 	Targets []Target
+	// Requests are those that targets themselves carry.
+	Requests []Request
 }
 
 // PolicyReport is what was found for one policy.
@@ -58,6 +60,8 @@ type Order struct {
 	Repair string
 	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none.
 	Sibling ID
+	// Findings are all that makes the target unhealthy, for steps that delegate.
+	Findings []Verdict
 }
 
 // Entry is a repair to be recorded.

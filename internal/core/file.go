@@ -27,7 +27,7 @@ func (d *Decision) file(reports []PolicyReport, fleet *Fleet) {
 
 // petitions tells whether the policy asks remediators, or can't say what it asks.
 func (p *Policy) petitions() bool {
-	return len(p.Ladder) == 0 || slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Nature == Requests })
+	return len(p.Ladder) == 0 || slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Nature.Stands() })
 }
 
 // filing finds what belongs to a target.

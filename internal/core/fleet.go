@@ -89,6 +89,12 @@ type Target struct {
 	ControlPlane bool
 	// Deleting is set when the target's deletion has been requested, by whomever.
 	Deleting bool
+	// Condemned is set when a person has asked for the target to be repaired, whatever its state.
+	Condemned bool
+	// Premature says in a sentence what has to happen before the target is judged, and is empty when it is time.
+	Premature string
+	// Conditions are those of the target's own object, apart from its node's.
+	Conditions []Condition
 	// Failed is set when the target says of itself that it can't recover.
 	Failed bool
 	// FailedSince is when Failed was last reported; zero when it is not known.
@@ -174,7 +180,7 @@ type Node struct {
 	Conditions []Condition
 }
 
-// Condition is one condition of a node. Since is its last transition; zero when it carries none.
+// Condition is one condition of a node, or of a target's own object. Since is its last transition; zero when it carries none.
 type Condition struct {
 	Type, Status string
 	Since        time.Time

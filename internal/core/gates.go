@@ -176,7 +176,7 @@ func templateGate(d *deliberation, p *proposal) (Refusal, bool) {
 
 func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
 	step := d.stepOf(p)
-	if step == nil || step.Nature != Destroys || d.fleet.Targets[p.target].Owner.UID != "" {
+	if step == nil || (step.Nature != Destroys && step.Nature != Delegates) || d.fleet.Targets[p.target].Owner.UID != "" {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: NoOwner}, true
@@ -195,10 +195,12 @@ func leaseGate(d *deliberation, p *proposal) (Refusal, bool) {
 }
 
 // quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
-// known that quorum survives (I4). What was never asked, or long ago, is asked when all else permits.
+// known that quorum survives (I4). What was never asked, or long ago, is asked when all else permits. An owner
+// that is asked to replace its own sees to both itself, and has to choose among all that are unhealthy: it may
+// be able to replace this one and not that.
 func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
 	t := &d.fleet.Targets[p.target]
-	if !t.ControlPlane || t.QuorumSurvives == Yes || !t.quorumKnown(d.now) {
+	if !t.takesQuorum(d.stepOf(p)) || t.QuorumSurvives == Yes || !t.quorumKnown(d.now) {
 		return Refusal{}, false
 	}
 	if t.QuorumSurvives == No {
@@ -208,7 +210,7 @@ func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
 }
 
 func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
-	if !d.fleet.Targets[p.target].ControlPlane {
+	if !d.fleet.Targets[p.target].takesQuorum(d.stepOf(p)) {
 		return Refusal{}, false
 	}
 	others := d.controlPlaneOut
@@ -238,11 +240,12 @@ func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 // itself need no second reading, since the destructive call insists on their revision (I11).
 func confirmationGate(d *deliberation, p *proposal) (Refusal, bool) {
 	t := &d.fleet.Targets[p.target]
-	if t.Confirmed(d.now) {
+	step := d.stepOf(p)
+	if t.Confirmed(step, d.now) {
 		return Refusal{}, false
 	}
 	if !t.NodeUnreadable && d.reserve(p) {
-		d.confirm(p.target)
+		d.confirm(p.target, step)
 	}
 	return Refusal{Policy: p.leader, Gate: Unconfirmed}, true
 }
@@ -274,10 +277,15 @@ func (d *deliberation) reserve(p *proposal) bool {
 	return true
 }
 
+// takesQuorum tells whether a step may cost the control plane its quorum.
+func (t *Target) takesQuorum(step *Step) bool {
+	return t.ControlPlane && (step == nil || step.Nature != Delegates)
+}
+
 // Confirmed tells whether what is known of the target's node justifies a step at an instant: it was read
 // live a moment ago, or there is no node yet, and so was the quorum of a control plane.
-func (t *Target) Confirmed(now time.Time) bool {
-	if t.ControlPlane && !t.quorumKnown(now) {
+func (t *Target) Confirmed(step *Step, now time.Time) bool {
+	if t.takesQuorum(step) && !t.quorumKnown(now) {
 		return false
 	}
 	if t.Node.State == NodeAwaited {

@@ -85,7 +85,7 @@ func (d *deliberation) unreadable(repair, target int, exists bool) bool {
 
 // asks tells whether any step of the repair is one whose requests stand until they are taken back.
 func (r *Repair) asks() bool {
-	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return s.Nature == Requests })
+	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return s.Nature.Stands() })
 }
 
 // targetGone ends the repair of a target that is gone, once nothing is asked for it any more. A remediator
@@ -138,7 +138,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 			text += "; what was asked of others is taken back where that is possible"
 		}
 		d.close(repair, target, Withdrawn, text)
-	case v.Health == Undetermined, v.Health == Gone:
+	case v.Health == Undetermined, v.Health == Gone, v.Reason == Premature && d.begun(repair, target):
 	case v.Health == Unhealthy:
 		d.note(repair, time.Time{})
 		d.climb(&proposal{target: target, leader: lead, verdict: v, repair: repair})
@@ -206,9 +206,31 @@ func spared(r *Repair) string {
 
 // note remembers since when the target of a repair is healthy again; zero for not.
 func (d *deliberation) note(repair int, recovered time.Time) {
-	if !d.fleet.Repairs[repair].Recovered.Equal(recovered) {
-		d.decision.Notes = append(d.decision.Notes, Note{Repair: repair, Recovered: recovered})
+	if n := d.noteOn(repair); !n.Recovered.Equal(recovered) {
+		n.Recovered = recovered
+		d.keepNote(n)
 	}
+}
+
+// noteOn is what is noted of a repair by now.
+func (d *deliberation) noteOn(repair int) Note {
+	for _, n := range d.decision.Notes {
+		if n.Repair == repair {
+			return n
+		}
+	}
+	r := &d.fleet.Repairs[repair]
+	return Note{Repair: repair, Recovered: r.Recovered, Answer: r.Answer}
+}
+
+func (d *deliberation) keepNote(n Note) {
+	for i := range d.decision.Notes {
+		if d.decision.Notes[i].Repair == n.Repair {
+			d.decision.Notes[i] = n
+			return
+		}
+	}
+	d.decision.Notes = append(d.decision.Notes, n)
 }
 
 // leaderOf finds the policy that leads a repair and its verdict on the target.

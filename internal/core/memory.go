@@ -245,6 +245,6 @@ func (e *entry) ahead(cached *Repair, now time.Time) bool {
 	if order := cmp.Or(cmp.Compare(len(r.Rungs), len(cached.Rungs)), cmp.Compare(r.Attempts, cached.Attempts)); order != 0 {
 		return order > 0
 	}
-	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun)
+	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer
 	return differs && e.ours && now.Sub(e.recorded) < laggingFor
 }

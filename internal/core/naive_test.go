@@ -24,7 +24,32 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 	if t.Problem != "" {
 		return "unknown"
 	}
+	if t.Condemned {
+		return "unhealthy"
+	}
+	if t.Premature != "" && t.Node.State == core.NodePresent {
+		return "healthy"
+	} else if t.Premature != "" {
+		return "suspect"
+	}
 	c := &p.Criteria
+	suspect, unknown := t.Claimed, false
+	if t.Failed {
+		return "unhealthy"
+	}
+	for _, want := range c.TargetConditions {
+		switch naiveCondition(want, t.Conditions, now) {
+		case "unhealthy":
+			return "unhealthy"
+		case "unknown":
+			unknown = true
+		case "suspect":
+			suspect = true
+		}
+	}
+	if unknown {
+		return "unknown"
+	}
 	if t.Failed || t.Node.State == core.NodeGone {
 		return "unhealthy"
 	}
@@ -37,7 +62,6 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 		}
 		return "suspect"
 	}
-	suspect, unknown := t.Claimed, false
 	for _, want := range c.Conditions {
 		switch naiveCondition(want, t.Node.Conditions, now) {
 		case "unhealthy":

@@ -204,7 +204,7 @@ func petitioned(w world, d core.Decision) world {
 	for _, a := range d.Acts {
 		r := &f.Repairs[a.Repair]
 		switch step := r.Ladder[a.Step]; step.Nature {
-		case core.Requests:
+		case core.Requests, core.Delegates:
 			f.Requests = append(f.Requests, core.Request{
 				ID: core.ID{UID: r.Name + step.Template.Kind}, Remedy: step.Remedy, Template: step.Template, Target: r.Target, Policy: r.Policy, Created: w.now,
 			})

@@ -67,10 +67,11 @@ func (p *Policy) LadderFor(t *Target) []Step {
 type Criteria struct {
 	// NodeStartup is how long a target may be without a node; 0 means for ever.
 	NodeStartup time.Duration
-	Conditions  []ConditionCriterion
+	// Conditions are about the node, TargetConditions about the target's own object.
+	Conditions, TargetConditions []ConditionCriterion
 }
 
-// ConditionCriterion holds when a node's condition has had Status for the whole of For.
+// ConditionCriterion holds when a condition has had Status for the whole of For.
 type ConditionCriterion struct {
 	Type, Status string
 	For          time.Duration
@@ -109,7 +110,13 @@ const (
 	Requests
 	// HandsOver: the target is marked, and whoever repairs it takes the mark away (Target.Claimed).
 	HandsOver
+	// Delegates: the target's owner is asked to replace it, by a request that stands until it is withdrawn. The
+	// owner chooses when, one at a time where that matters, and with the quorum of a control plane in mind.
+	Delegates
 )
+
+// Stands tells whether what is asked of others in such a step stands until it is withdrawn.
+func (n Nature) Stands() bool { return n == Requests || n == Delegates }
 
 // Reference names an object by name alone, as people do.
 type Reference struct {

@@ -36,6 +36,9 @@ type Repair struct {
 	Recovered time.Time
 	// Begun is when the target was handed over, for a step of that nature.
 	Begun time.Time
+	// Answer is what whoever was asked in the step under way has said last, or for how long nothing, where that
+	// is noted.
+	Answer string
 	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
 	Attempts    int
 	LastAttempt time.Time

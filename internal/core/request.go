@@ -25,6 +25,10 @@ type Request struct {
 	Processing, Succeeded Tri
 	// Replaces is set when the remediator expects the target's node to be gone for good.
 	Replaces bool
+	// Answers is set when whoever was asked is expected to say how it stands, and Answer is what that is, empty
+	// while there is none.
+	Answers bool
+	Answer  string
 	// Leaving is set once it has been withdrawn and isn't gone yet.
 	Leaving bool
 }

@@ -119,7 +119,7 @@ func (w *twin) proven(owner core.ID, after time.Time) bool {
 		}
 		well := true
 		for _, p := range w.acting(i) {
-			well = well && naiveHealth(&w.policies[p], t, w.now) == "healthy"
+			well = well && t.Premature == "" && naiveHealth(&w.policies[p], t, w.now) == "healthy"
 		}
 		if well {
 			return true

@@ -55,20 +55,28 @@ const (
 	ConditionUntimed
 	ClaimedElsewhere
 	Recovering
+	PersonAsked
+	Premature
+	TargetConditionMet
+	TargetConditionUntimed
 )
 
 var reasonNames = [...]string{
-	NoCriterionMet:     "Healthy",
-	FleetUnobserved:    "FleetUnobserved",
-	TargetUnreadable:   "Unreadable",
-	TargetFailed:       "Failed",
-	NodeStartupTimeout: "NodeStartupTimeout",
-	NodeNotFound:       "NodeNotFound",
-	NodeUnconfirmed:    "NodeUnconfirmed",
-	ConditionMet:       "UnhealthyCondition",
-	ConditionUntimed:   "ConditionUntimed",
-	ClaimedElsewhere:   "ExternalRemediation",
-	Recovering:         "Recovering",
+	NoCriterionMet:         "Healthy",
+	FleetUnobserved:        "FleetUnobserved",
+	TargetUnreadable:       "Unreadable",
+	TargetFailed:           "Failed",
+	NodeStartupTimeout:     "NodeStartupTimeout",
+	NodeNotFound:           "NodeNotFound",
+	NodeUnconfirmed:        "NodeUnconfirmed",
+	ConditionMet:           "UnhealthyCondition",
+	ConditionUntimed:       "ConditionUntimed",
+	ClaimedElsewhere:       "ExternalRemediation",
+	Recovering:             "Recovering",
+	PersonAsked:            "RemediationRequested",
+	Premature:              "Premature",
+	TargetConditionMet:     "UnhealthyTargetCondition",
+	TargetConditionUntimed: "TargetConditionUntimed",
 }
 
 // String names the reason as conditions, events and metrics do.
@@ -119,12 +127,16 @@ func (v Verdict) Text() string {
 		return "the node that the machine refers to no longer exists"
 	case NodeUnconfirmed:
 		return "the node that the machine refers to has not been seen, and its absence is not confirmed yet"
-	case ConditionMet:
+	case ConditionMet, TargetConditionMet:
 		return v.conditionText()
-	case ConditionUntimed:
-		return fmt.Sprintf("node condition %s is %s but carries no lastTransitionTime, so it is not known for how long", v.Criterion.Type, v.Criterion.Status)
+	case ConditionUntimed, TargetConditionUntimed:
+		return fmt.Sprintf("%s %s is %s but carries no lastTransitionTime, so it is not known for how long", v.whose(), v.Criterion.Type, v.Criterion.Status)
 	case ClaimedElsewhere:
 		return "an external remediator has been asked to repair it and has not finished"
+	case PersonAsked:
+		return "a person has asked for its repair by an annotation"
+	case Premature:
+		return "it is not judged yet: " + v.Detail
 	case Recovering:
 		return "no criterion is met any more, and what was asked of a remediator is not taken back yet"
 	}
@@ -144,9 +156,17 @@ func (v Verdict) startupText() string {
 func (v Verdict) conditionText() string {
 	c := v.Criterion
 	if v.Health == Suspect {
-		return fmt.Sprintf("node condition %s has been %s since %s; it is unhealthy after %s", c.Type, c.Status, stamp(v.Since), c.For)
+		return fmt.Sprintf("%s %s has been %s since %s; it is unhealthy after %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
 	}
-	return fmt.Sprintf("node condition %s has been %s since %s, which is not less than the limit of %s", c.Type, c.Status, stamp(v.Since), c.For)
+	return fmt.Sprintf("%s %s has been %s since %s, which is not less than the limit of %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
+}
+
+// whose names the sort of condition that the verdict is about.
+func (v Verdict) whose() string {
+	if v.Reason == TargetConditionMet || v.Reason == TargetConditionUntimed {
+		return "the machine's condition"
+	}
+	return "node condition"
 }
 
 func stamp(t time.Time) string {

@@ -38,19 +38,29 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 		return err
 	}
 	// Since the node was read, calls may have hung, or the whole process may have been stopped.
-	if do.needsFreshNode() && !target.Confirmed(e.Now()) {
+	if do.needsFreshNode() && !target.Confirmed(do.step, e.Now()) {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, remedyTimeout)
-	answer, err := remedy.Begin(limited, core.Order{
-		Target: target, Policy: w.policies[do.policy].ID, Step: *do.step, Repair: do.repair.Name, Sibling: core.SiblingOf(&w.fleet, do.target),
-	})
+	answer, err := remedy.Begin(limited, w.order(do))
 	cancel()
 	if err != nil && cutOff(ctx) {
 		return fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", target.ID, err)
 	}
 	do.beginning, do.refused, do.answered = answer, err, e.Now()
 	return e.recordAnswer(ctx, do)
+}
+
+// order asks for the step of a repair. An owner is told all that it is asked for.
+func (w *world) order(do *deed) core.Order {
+	o := core.Order{
+		Target: w.fleet.Targets[do.target], Policy: w.policies[do.policy].ID, Step: *do.step, Repair: do.repair.Name,
+		Sibling: core.SiblingOf(&w.fleet, do.target),
+	}
+	if do.step.Nature == core.Delegates {
+		o.Findings = w.policies[do.policy].Criteria.Findings(&o.Target, w.now)
+	}
+	return o
 }
 
 // needsFreshNode: nothing is destroyed on a cached word, and no repair begins on one. Further steps that ask
@@ -147,7 +157,7 @@ func (e *Engine) rememberBegun(w *world, do *deed) {
 	switch do.step.Nature {
 	case core.Destroys:
 		e.memory.Deleted(target)
-	case core.Requests:
+	case core.Requests, core.Delegates:
 		e.memory.Requested(core.Request{
 			Remedy: do.step.Remedy, Template: do.step.Template, Target: target, Policy: w.policies[do.policy].ID, Created: do.answered,
 		}, w.now)

@@ -66,7 +66,7 @@ const again = time.Second
 func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	w, err := e.observe()
 	if err != nil || w.fleet.Observed != core.Yes {
-		return time.Time{}, err
+		return time.Time{}, errors.Join(err, e.standBy(ctx, w))
 	}
 	decision, unsure, unread := e.decide(ctx, w)
 	if err := ctx.Err(); err != nil {
@@ -92,8 +92,11 @@ func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.
 	var kept *upkeep
 	var beside sync.WaitGroup
 	beside.Go(func() { kept = e.keepUp(ctx, w, d, changes) })
+	var marked marking
+	beside.Go(e.marker(ctx, w, d, &marked))
 	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, blocked, changes))
 	beside.Wait()
+	repeat = repeat || marked.more
 	changed, unkept := e.settle(w, d, kept)
 	finished := e.finish(ctx, w, d)
 	nextDrop, dropped := e.prune(ctx, w)
@@ -106,7 +109,7 @@ func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.
 	if repeat || (len(d.Finishes) > 0 && finished == nil) {
 		next = earliest(next, w.now.Add(again))
 	}
-	return next, errors.Join(unrecorded, acted, unkept, finished, dropped)
+	return next, errors.Join(unrecorded, acted, unkept, marked.failed, finished, dropped)
 }
 
 // world is what one pass sees.
@@ -117,6 +120,8 @@ type world struct {
 	// dialectOf gives the dialect of each policy, targetsFrom that of each target.
 	dialectOf   map[core.ID]Dialect
 	targetsFrom []Dialect
+	// unknown are the dialects that don't know what they would observe.
+	unknown []Dialect
 }
 
 // observe takes the snapshot that the pass decides on.
@@ -134,6 +139,7 @@ func (e *Engine) observe() (*world, error) {
 			w.add(dialect, o)
 		case core.Unknown: // it may have a policy that leads, or whose limits hold
 			unknown = true
+			w.unknown = append(w.unknown, dialect)
 		case core.No:
 		}
 	}
@@ -173,6 +179,7 @@ func (w *world) add(dialect Dialect, o core.Observation) {
 		w.dialectOf[p.ID] = dialect
 	}
 	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
+	w.fleet.Requests = append(w.fleet.Requests, o.Requests...)
 	for range o.Targets {
 		w.targetsFrom = append(w.targetsFrom, dialect)
 	}
@@ -192,7 +199,7 @@ func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, bool, err
 		if len(unread) == 0 {
 			return decision, false, failed
 		}
-		failed = errors.Join(failed, e.readLive(ctx, w, unread))
+		failed = errors.Join(failed, e.readLive(ctx, w, unread, decision.Polls))
 		w.now = e.Now()
 		decision = e.deliberate(w)
 	}

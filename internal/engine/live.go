@@ -12,32 +12,39 @@ import (
 // reading is what the API server itself says of one target.
 type reading struct {
 	// begun is set unless there was no time to ask.
-	begun          bool
+	begun bool
+	// polled is set when the quorum was to be known.
+	polled         bool
 	node           core.Node
 	survives       core.Tri
 	unread, unsure error
 }
 
 // readLive replaces what caches say of these targets' nodes by what the API server says now, and finds out
-// whether the cluster's quorum survives the loss of those that belong to the control plane.
-func (e *Engine) readLive(ctx context.Context, w *world, targets []int) error {
+// whether the cluster's quorum survives the loss of those for which that is to be known.
+func (e *Engine) readLive(ctx context.Context, w *world, targets, polls []int) error {
 	at := e.Now()
+	polled := map[int]bool{}
+	for _, t := range polls {
+		polled[t] = true
+	}
 	readings := make([]reading, len(targets))
 	errs := inParallel(ctx, len(targets), callTimeout, func(ctx context.Context, i int) error {
-		readings[i] = e.read(ctx, w, targets[i])
+		readings[i] = e.read(ctx, w, targets[i], polled[targets[i]])
 		return joined([]error{readings[i].unread, readings[i].unsure})
 	})
 	for i, t := range targets {
 		if r := &readings[i]; !r.begun {
 			r.unread = errs[i]
 		}
+		readings[i].polled = polled[t]
 		e.take(&w.fleet.Targets[t], &readings[i], at)
 	}
 	return joined(errs)
 }
 
 // read asks all that is to be known of a target at once.
-func (e *Engine) read(ctx context.Context, w *world, target int) reading {
+func (e *Engine) read(ctx context.Context, w *world, target int, poll bool) reading {
 	r := reading{begun: true}
 	t := w.fleet.Targets[target]
 	var all sync.WaitGroup
@@ -46,7 +53,7 @@ func (e *Engine) read(ctx context.Context, w *world, target int) reading {
 			r.unread = fmt.Errorf("reading the node of %s: %w", t.ID, r.unread)
 		}
 	})
-	if t.ControlPlane && e.Quorum != nil {
+	if poll && e.Quorum != nil {
 		all.Go(func() {
 			if r.survives, r.unsure = e.Quorum.Survives(ctx, t); r.unsure != nil {
 				r.survives, r.unsure = core.Unknown, fmt.Errorf("reading whether quorum survives the loss of %s: %w", t.ID, r.unsure)
@@ -60,7 +67,7 @@ func (e *Engine) read(ctx context.Context, w *world, target int) reading {
 // take takes in what was read of a target. That quorum is not known after all is an answer too, and not
 // asked for again in this pass.
 func (e *Engine) take(t *core.Target, r *reading, at time.Time) {
-	if t.ControlPlane {
+	if r.polled {
 		t.QuorumSurvives, t.QuorumReadAt = r.survives, at
 	}
 	if r.unread != nil {

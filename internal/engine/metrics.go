@@ -298,7 +298,7 @@ func (m *Metrics) zero(p *core.Policy) {
 func (m *Metrics) zeroStep(p *core.Policy, s *core.Step) {
 	namespace, name := p.ID.Namespace, p.ID.Name
 	m.notGranted.WithLabelValues(namespace, name, s.Remedy)
-	if s.Nature == core.Requests {
+	if s.Nature.Stands() {
 		m.requests.WithLabelValues(namespace, name, s.Remedy, asked)
 		m.requests.WithLabelValues(namespace, name, s.Remedy, withdrawn)
 	}

@@ -88,6 +88,18 @@ type Lock interface {
 	Release(ctx context.Context, node, holder string) error
 }
 
+// Marker is a dialect that writes on targets themselves how they were judged.
+type Marker interface {
+	// Mark writes what has changed, and may leave some of it for later: then it returns true. Targets that a
+	// remedy is called for in this pass are the remedy's to mark.
+	Mark(ctx context.Context, policies []core.Policy, fleet *core.Fleet, judged []core.Judgement) (more bool, err error)
+}
+
+// Bystander is a dialect that tells people why nothing is known of its fleet, and so nothing done.
+type Bystander interface {
+	StandBy(ctx context.Context) error
+}
+
 // Confirmer takes back a person's word that a target is healthy, once nothing waits for it.
 type Confirmer interface {
 	Unvouch(ctx context.Context, t core.Target) error

@@ -40,9 +40,8 @@ func changesOf(w *world, d core.Decision) []change {
 	}
 	for _, n := range d.Notes {
 		c := of(n.Repair)
-		if c.amended.Recovered, c.text = n.Recovered, recoveredText; n.Recovered.IsZero() {
-			c.text = relapsedText
-		}
+		c.text = textOf(n, &c.amended)
+		c.amended.Recovered, c.amended.Answer = n.Recovered, n.Answer
 	}
 	for i := range d.Advances {
 		a := &d.Advances[i]
@@ -50,13 +49,26 @@ func changesOf(w *world, d core.Decision) []change {
 		rung := core.Rung{Ended: w.now, Outcome: a.Outcome, Text: a.Text}
 		c.amended.Rungs = append(slices.Clip(c.amended.Rungs), rung)
 		// These were about the step before.
-		c.amended.Begun, c.amended.Attempts, c.amended.LastAttempt = time.Time{}, 0, time.Time{}
+		c.amended.Begun, c.amended.Attempts, c.amended.LastAttempt, c.amended.Answer = time.Time{}, 0, time.Time{}, ""
 		c.advance, c.text = a, a.Text
 		if a.Request >= 0 && w.fleet.Requests[a.Request].Succeeded != core.Yes {
 			c.stop = &w.fleet.Requests[a.Request]
 		}
 	}
 	return changes
+}
+
+// textOf says what is noted of a repair.
+func textOf(n core.Note, before *core.Repair) string {
+	switch {
+	case !n.Recovered.IsZero() && before.Recovered.IsZero():
+		return recoveredText
+	case n.Recovered.IsZero() && !before.Recovered.IsZero():
+		return relapsedText
+	case n.Answer == "":
+		return "whoever was asked has not said yet how it stands"
+	}
+	return n.Answer
 }
 
 // upkeep is what was done for repairs under way, and the error of each call.

@@ -39,8 +39,8 @@ type Config struct {
 	Writer client.Client
 	Events events.EventRecorder
 	Log    logr.Logger
-	// Wake is called when somebody has deleted an entry or changed how far it has come.
-	Wake func()
+	// Wake is called with the fleet of an entry that somebody has deleted, or changed how far it has come.
+	Wake func(Fleet)
 }
 
 // Client is the ledger. It is safe for concurrent use.
@@ -100,7 +100,7 @@ func (c *Client) put(obj any) {
 		c.tell(fresh)
 	}
 	if fresh.hasMoved(old) {
-		c.Wake()
+		c.Wake(fresh.fleet)
 	}
 }
 
@@ -126,9 +126,12 @@ func (c *Client) drop(obj any) {
 		return
 	}
 	c.mu.Lock()
+	old := c.entries[key]
 	delete(c.entries, key)
 	c.mu.Unlock()
-	c.Wake()
+	if old != nil {
+		c.Wake(old.fleet)
+	}
 }
 
 // Trim reads a Repair, before a cache keeps it, and leaves objects of other kinds alone. It is an
@@ -145,61 +148,6 @@ func (c *Client) InStep() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.synced != nil && c.synced()
-}
-
-// Entries gives all repairs, and whether they are in step with the cluster.
-func (c *Client) Entries() ([]core.Repair, core.Tri) {
-	if !c.InStep() {
-		return nil, core.Unknown
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entries := make([]core.Repair, 0, len(c.entries))
-	for _, p := range c.entries {
-		if p.about() {
-			entries = append(entries, p.repair)
-		}
-	}
-	return entries, core.Yes
-}
-
-// chunk is how many Repairs are read in one call.
-const chunk = 500
-
-// Running gives the repairs that have not ended, as the API server itself has them.
-func (c *Client) Running(ctx context.Context) ([]core.Repair, error) {
-	var running []core.Repair
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(repairKind.GroupVersion().WithKind(repairKind.Kind + "List"))
-	for {
-		if err := c.Live.List(ctx, list, client.Limit(chunk), client.Continue(list.GetContinue())); err != nil {
-			return nil, fmt.Errorf("listing Repairs: %w", err)
-		}
-		for i := range list.Items {
-			if p := readPage(&list.Items[i]); p.about() && p.repair.Running() {
-				running = append(running, p.repair)
-			}
-		}
-		if list.GetContinue() == "" {
-			return running, nil
-		}
-	}
-}
-
-// Open creates an entry, or returns false when there is one of that name.
-func (c *Client) Open(ctx context.Context, e core.Entry) (core.Repair, bool, error) {
-	r := render(e, c.Namespace)
-	err := c.create(ctx, r)
-	switch {
-	case apierrors.IsAlreadyExists(err) && c.isTaken(r):
-		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: its name is taken by one that does not say that it is about %s; delete that one",
-			r.Namespace, r.Name, e.Target.ID)
-	case apierrors.IsAlreadyExists(err):
-		return core.Repair{}, false, nil
-	case err != nil:
-		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: %w", r.Namespace, r.Name, err)
-	}
-	return read(r), true, nil
 }
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create

@@ -111,7 +111,7 @@ func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 func TestWatching(t *testing.T) {
 	woken := 0
 	in := &informer{}
-	c := NewClient(Config{Informers: informers{informer: in}, Wake: func() { woken++ }, Log: logr.Discard()})
+	c := NewClient(Config{Informers: informers{informer: in}, Wake: func(Fleet) { woken++ }, Log: logr.Discard()}).Of(Fleet{})
 	if _, inStep := c.Entries(); inStep != core.Unknown || c.InStep() {
 		t.Errorf("nothing is watched, yet it is in step: %s", inStep)
 	}
@@ -157,7 +157,7 @@ func TestWatching(t *testing.T) {
 // TestEntriesAreTheTakers: a pass writes over them.
 func TestEntriesAreTheTakers(t *testing.T) {
 	in := &informer{synced: true}
-	c := NewClient(Config{Informers: informers{informer: in}, Wake: func() {}})
+	c := NewClient(Config{Informers: informers{informer: in}, Wake: func(Fleet) {}}).Of(Fleet{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestEntriesAreTheTakers(t *testing.T) {
 
 func TestWatchingIsTriedAgain(t *testing.T) {
 	in := &informer{}
-	c := NewClient(Config{Informers: informers{informer: in, refuse: errDown}, Wake: func() {}})
+	c := NewClient(Config{Informers: informers{informer: in, refuse: errDown}, Wake: func(Fleet) {}})
 	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
 		t.Fatalf("a watch that fails gives %v", err)
 	}
@@ -205,7 +205,7 @@ func TestOpen(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
-			got, created, err := NewClient(Config{Writer: w}).Open(t.Context(), anEntry())
+			got, created, err := NewClient(Config{Writer: w}).Of(Fleet{}).Open(t.Context(), anEntry())
 			if created != tc.created || (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
 				t.Errorf("created: %t, error: %v. %s", created, err, tc.reason)
 			}
@@ -249,7 +249,7 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{first: tc.answers, answer: errDown}
-			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Open(t.Context(), tc.entry)
+			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Of(Fleet{}).Open(t.Context(), tc.entry)
 			if created != (tc.says == "") || (err != nil) != (tc.says != "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("created: %t, error: %v, want one that says %q. %s", created, err, tc.says, tc.reason)
 			}
@@ -267,7 +267,7 @@ func TestAmendAndDrop(t *testing.T) {
 	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded}
 	body, err := json.Marshal(map[string]any{"status": map[string]any{
 		"phase": "Succeeded", "message": "it is gone", "finishedAt": noon.UTC().Format(time.RFC3339),
-		"recoveredAt": nil, "begunAt": nil,
+		"recoveredAt": nil, "begunAt": nil, "answer": nil,
 	}})
 	if err != nil {
 		t.Fatalf("encoding: %v", err)

@@ -19,6 +19,7 @@ import (
 // without: the definition takes both, and people write the latter.
 type decided struct {
 	Target    aim                       `json:"target"`
+	Cluster   string                    `json:"cluster"`
 	Policy    v1alpha1.ObjectReference  `json:"policy"`
 	Owner     *v1alpha1.ObjectReference `json:"owner"`
 	Ladder    []v1alpha1.RepairStep     `json:"ladder"`
@@ -52,6 +53,7 @@ type come struct {
 	Steps       []attempt            `json:"steps"`
 	RecoveredAt *metav1.Time         `json:"recoveredAt"`
 	BegunAt     *metav1.Time         `json:"begunAt"`
+	Answer      string               `json:"answer"`
 	Attempts    int32                `json:"attempts"`
 	LastAttempt *metav1.Time         `json:"lastAttempt"`
 	FinishedAt  *metav1.Time         `json:"finishedAt"`
@@ -70,6 +72,8 @@ type page struct {
 	metav1.ObjectMeta
 
 	repair core.Repair
+	// fleet is the one that the target belongs to.
+	fleet Fleet
 	// problem says what can't be read of it, and is empty when all can.
 	problem string
 }
@@ -93,7 +97,7 @@ func (p *page) hasMoved(old *page) bool {
 		return moved
 	}
 	was := &old.repair
-	return len(r.Rungs) != len(was.Rungs) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun)
+	return len(r.Rungs) != len(was.Rungs) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer
 }
 
 // about tells whether it is known what is repaired. If not, nothing follows from the Repair.
@@ -108,7 +112,7 @@ func readPage(u *unstructured.Unstructured) *page {
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(),
 	}}
-	p.repair = repairOf(&p.ObjectMeta, &spec, &status)
+	p.repair, p.fleet = repairOf(&p.ObjectMeta, &spec, &status), fleetOf(&p.ObjectMeta, spec.Cluster)
 	var problems []string
 	for _, w := range append(append(wrong, unknownNature(spec.Ladder)...), alsoWrong...) {
 		problems = append(problems, w.Field+" is "+w.Value+" and can't be read")
@@ -129,7 +133,7 @@ func read(r *v1alpha1.Repair) core.Repair {
 	status := come{
 		Phase: r.Status.Phase, Message: r.Status.Message, Attempts: r.Status.Attempts,
 		RecoveredAt: (*metav1.Time)(r.Status.RecoveredAt), BegunAt: (*metav1.Time)(r.Status.BegunAt),
-		LastAttempt: (*metav1.Time)(r.Status.LastAttempt), FinishedAt: r.Status.FinishedAt,
+		LastAttempt: (*metav1.Time)(r.Status.LastAttempt), FinishedAt: r.Status.FinishedAt, Answer: r.Status.Answer,
 	}
 	for _, s := range r.Status.Steps {
 		status.Steps = append(status.Steps, attempt{Outcome: s.Outcome, EndedAt: (*metav1.Time)(&s.EndedAt), Message: s.Message})
@@ -150,6 +154,7 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 		Holder:   spec.Holder,
 		Retry:    int(spec.Retry),
 		Started:  spec.StartedAt.Time,
+		Answer:   status.Answer,
 		Attempts: int(status.Attempts),
 		Outcome:  outcomes[status.Phase],
 		Sequence: sequence(meta, status),

@@ -164,9 +164,9 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 	in := &informer{synced: true}
 	w := &writer{}
 	c := NewClient(Config{
-		Informers: informers{informer: in}, Writer: w, Wake: func() {}, Log: logr.Discard(),
+		Informers: informers{informer: in}, Writer: w, Wake: func(Fleet) {}, Log: logr.Discard(),
 		Events: recorder(func(line string) { told = append(told, line) }),
-	})
+	}).Of(Fleet{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}

@@ -60,6 +60,7 @@ var natureNames = map[core.Nature]v1alpha1.StepNature{ //nolint:gochecknoglobals
 	core.Destroys:  v1alpha1.StepDestroys,
 	core.Requests:  v1alpha1.StepRequests,
 	core.HandsOver: v1alpha1.StepHandsOver,
+	core.Delegates: v1alpha1.StepDelegates,
 }
 
 // natures are those that are read. Repairs of a Fettle that knew no other than to destroy have none.
@@ -68,6 +69,7 @@ var natures = map[v1alpha1.StepNature]core.Nature{ //nolint:gochecknoglobals // 
 	v1alpha1.StepDestroys:  core.Destroys,
 	v1alpha1.StepRequests:  core.Requests,
 	v1alpha1.StepHandsOver: core.HandsOver,
+	v1alpha1.StepDelegates: core.Delegates,
 }
 
 var stepOutcomes = map[v1alpha1.StepOutcome]core.RungOutcome{ //nolint:gochecknoglobals // a constant table
@@ -109,6 +111,7 @@ func progress(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
 		Step:        int32(min(len(r.Rungs), 1<<30)),
 		RecoveredAt: microTime(r.Recovered),
 		BegunAt:     microTime(r.Begun),
+		Answer:      shortened(r.Answer),
 		Attempts:    int32(min(r.Attempts, 1<<30)), //nolint:gosec // bounded on the same line
 		LastAttempt: microTime(r.LastAttempt),
 	}
@@ -140,10 +143,15 @@ type patched struct {
 
 	RecoveredAt *metav1.MicroTime `json:"recoveredAt"`
 	BegunAt     *metav1.MicroTime `json:"begunAt"`
+	Answer      *string           `json:"answer"`
 }
 
 // amendment is the merge patch that writes how far a repair has come.
 func amendment(r core.Repair, text string, refused error) ([]byte, error) {
 	s := progress(r, text, refused)
-	return json.Marshal(map[string]patched{"status": {RepairStatus: s, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}}) //nolint:wrapcheck // the caller says what is encoded
+	p := patched{RepairStatus: s, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}
+	if s.Answer != "" {
+		p.Answer = &s.Answer
+	}
+	return json.Marshal(map[string]patched{"status": p}) //nolint:wrapcheck // the caller says what is encoded
 }

@@ -162,7 +162,7 @@ func (w *writer) begin(b beginning) {
 	switch {
 	case w.refused:
 		w.refusedOnce(b.repair)
-	case step.Nature == core.Requests:
+	case step.Nature.Stands():
 		w.ask(b, step)
 	default:
 		w.remove(b.target)

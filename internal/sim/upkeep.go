@@ -26,7 +26,8 @@ func (p *plan) changes(u *Universe) []change {
 		return &changes[len(changes)-1]
 	}
 	for _, n := range p.decision.Notes {
-		of(n.Repair).amended.Recovered = n.Recovered
+		c := of(n.Repair)
+		c.amended.Recovered, c.amended.Answer = n.Recovered, n.Answer
 	}
 	for i := range p.decision.Advances {
 		a := &p.decision.Advances[i]

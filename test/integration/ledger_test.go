@@ -21,7 +21,7 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func() {}})
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
 	started := time.Now().Truncate(time.Microsecond)
 	opened, created, err := l.Open(t.Context(), repairOfANode(started))
 	if err != nil || !created {
@@ -81,7 +81,7 @@ func stepsOfARepair(started time.Time) func(yield func(string, func(*core.Repair
 	}
 }
 
-func wantKept(t *testing.T, l *ledger.Client, want core.Repair) {
+func wantKept(t *testing.T, l *ledger.Shelf, want core.Repair) {
 	t.Helper()
 	running, err := l.Running(t.Context())
 	if err != nil {

@@ -27,10 +27,12 @@ const (
 	StepRequests StepNature = "Requests"
 	// StepHandsOver: the target is marked, and whoever repairs it takes the mark away.
 	StepHandsOver StepNature = "HandsOver"
+	// StepDelegates: the target's owner is asked to replace it, by a mark that stands until it is withdrawn.
+	StepDelegates StepNature = "Delegates"
 )
 
 // StepNature is what becomes of a target in a step.
-// +kubebuilder:validation:Enum=Destroys;Requests;HandsOver
+// +kubebuilder:validation:Enum=Destroys;Requests;HandsOver;Delegates
 type StepNature string
 
 // Outcomes of a step that was given up.
@@ -59,6 +61,7 @@ type RepairPhase string
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.target.kind`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.target.name`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.target.node`
+// +kubebuilder:printcolumn:name="Cluster",type=string,priority=1,JSONPath=`.spec.cluster`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
 // +kubebuilder:printcolumn:name="Health Check",type=string,JSONPath=`.spec.policy.name`
 // +kubebuilder:printcolumn:name="Remedy",type=string,JSONPath=`.spec.ladder[*].remedy`
@@ -89,6 +92,11 @@ type RepairSpec struct {
 	// target is what is repaired.
 	// +required
 	Target RepairTarget `json:"target"`
+	// cluster is the workload cluster that the target belongs to, by the name of its Cluster in the same
+	// namespace. It is empty for targets of the cluster that Fettle itself runs in.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
 	// policy is the health check that leads the repair.
 	// +required
 	Policy ObjectReference `json:"policy"`
@@ -160,7 +168,8 @@ type RepairStep struct {
 	Remedy string `json:"remedy"`
 	// nature is what becomes of the target: Destroys (it is deleted, and its owner replaces it; also
 	// meant where there is no nature), Requests (a remediator is asked by an object that stands until it
-	// is withdrawn) or HandsOver (the target is marked, and whoever repairs it takes the mark away).
+	// is withdrawn), HandsOver (the target is marked, and whoever repairs it takes the mark away) or
+	// Delegates (the target's owner is asked to replace it, by a mark that stands until it is withdrawn).
 	// +optional
 	Nature StepNature `json:"nature,omitempty"`
 	// template is what the remedy makes its request from, where it needs one.
@@ -235,6 +244,11 @@ type RepairStatus struct {
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +optional
 	BegunAt *metav1.MicroTime `json:"begunAt,omitempty"`
+	// answer is what whoever was asked in the step under way has said last, such as why the target's owner does
+	// not replace it yet, or for how long there has been no answer.
+	// +optional
+	Answer string `json:"answer,omitempty"`
+
 	// attempts counts the calls of the remedy that were refused.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`

@@ -1,0 +1,203 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var mark = core.Step{Remedy: "Mark", Nature: core.Delegates}
+
+func delegates(p *core.Policy) {
+	p.Ladder, p.MaxInFlight, p.IgnoresRequests = []core.Step{mark}, core.Unlimited(), true
+}
+
+// markOn is the mark that a target carries, as asked a while ago.
+func markOn(t core.Target, at time.Time, changes ...func(*core.Request)) core.Request {
+	q := core.Request{ID: core.ID{Kind: "Machine", Name: t.ID.Name, UID: t.ID.UID + "@1"}, Remedy: "Mark", Target: t.ID, Created: at, Answers: true}
+	for _, change := range changes {
+		change(&q)
+	}
+	return q
+}
+
+func answer(text string) func(*core.Request) { return func(q *core.Request) { q.Answer = text } }
+
+// TestOwnersChooseAmongAllMembers: an owner sees to the quorum itself, and can do so only if it knows all that
+// are unhealthy.
+func TestOwnersChooseAmongAllMembers(t *testing.T) {
+	targets := []core.Target{machine("a", controlPlane, dead), machine("b", controlPlane, dead), machine("c", controlPlane)}
+	f := fleet(targets)
+	quorumOf(&f, core.No)
+	if got := begun(core.Decide([]core.Policy{policy("p", all(3), delegates)}, f, noon)); !cmp.Equal(got, []int{0, 1}) {
+		t.Errorf("begun for %v; want both that are unhealthy", got)
+	}
+	if got := begun(core.Decide([]core.Policy{policy("p", all(3), maxInFlight(core.Unlimited()))}, f, noon)); len(got) > 0 {
+		t.Errorf("begun for %v; a remedy that takes quorum must not", got)
+	}
+}
+
+func TestQuorumIsPolledOnlyForWhatTakesIt(t *testing.T) {
+	unread := func(t *core.Target) { t.NodeReadAt, t.QuorumReadAt = time.Time{}, time.Time{} }
+	f := fleet([]core.Target{machine("a", controlPlane, dead, unread)})
+	d := core.Decide([]core.Policy{policy("p", all(1), delegates)}, f, noon)
+	if !cmp.Equal(d.Confirm, []int{0}) || len(d.Polls) > 0 {
+		t.Errorf("read %v and polled %v", d.Confirm, d.Polls)
+	}
+	d = core.Decide([]core.Policy{policy("p", all(1))}, f, noon)
+	if !cmp.Equal(d.Confirm, []int{0}) || !cmp.Equal(d.Polls, []int{0}) {
+		t.Errorf("read %v and polled %v", d.Confirm, d.Polls)
+	}
+}
+
+func TestNobodyIsAskedWithoutAnOwner(t *testing.T) {
+	f := fleet([]core.Target{machine("a", dead, ownedBy(core.ID{}))})
+	d := core.Decide([]core.Policy{policy("p", all(1), delegates)}, f, noon)
+	if got := refusedBy(d, 0); !cmp.Equal(got, []core.Gate{core.NoOwner}) || len(d.Starts) > 0 {
+		t.Errorf("refused by %v", got)
+	}
+}
+
+// TestMarkStandsUntilRecovery goes through the life of a mark.
+func TestMarkStandsUntilRecovery(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	sick, well := machine("a", dead), machine("a")
+	r := repair(sick, p)
+	decide := func(target core.Target, r core.Repair, marks ...core.Request) core.Decision {
+		f := fleet([]core.Target{target}, r)
+		f.Requests = marks
+		return core.Decide([]core.Policy{p}, f, noon)
+	}
+	if d := decide(sick, r); len(d.Acts) != 1 {
+		t.Errorf("a mark that is not there is made %d times", len(d.Acts))
+	}
+	d := decide(sick, r, markOn(sick, ago(time.Second)))
+	if len(d.Acts)+len(d.Withdrawals)+len(d.Finishes)+len(d.Notes) > 0 || !d.NextAt.Equal(noon.Add(59*time.Second)) {
+		t.Errorf("a mark that stands is not waited for: %+v", d)
+	}
+	if d := decide(well, r, markOn(sick, ago(time.Second))); len(d.Withdrawals) != 1 || len(d.Finishes) > 0 {
+		t.Errorf("recovered: %d withdrawn, %d ended", len(d.Withdrawals), len(d.Finishes))
+	}
+	recovered := r
+	recovered.Recovered = ago(time.Second)
+	if d := decide(well, recovered); len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded {
+		t.Errorf("withdrawn: %+v", d.Finishes)
+	}
+	f := fleet(nil, r)
+	if d := core.Decide([]core.Policy{p}, f, noon); len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded {
+		t.Errorf("replaced: %+v", d.Finishes)
+	}
+	premature := machine("a", func(t *core.Target) { t.Premature = "the cluster is not up" })
+	if d := decide(premature, r, markOn(sick, ago(time.Second))); len(d.Withdrawals)+len(d.Finishes)+len(d.Acts) > 0 {
+		t.Errorf("not judged: %+v", d)
+	}
+}
+
+func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	sick := machine("a", dead)
+	noted := func(before string, q core.Request) (string, bool) {
+		r := repair(sick, p)
+		r.Answer = before
+		f := fleet([]core.Target{sick}, r)
+		f.Requests = []core.Request{q}
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if len(d.Notes) == 0 {
+			return before, false
+		}
+		return d.Notes[0].Answer, true
+	}
+	for _, tc := range []struct {
+		since time.Duration
+		want  string
+	}{
+		{59 * time.Second, ""}, {time.Minute, "1m"}, {14 * time.Minute, "5m"}, {5 * time.Hour, "1h"}, {7 * time.Hour, "6h"}, {90 * time.Hour, "24h"},
+	} {
+		got, _ := noted("", markOn(sick, ago(tc.since)))
+		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("after %s: %q, want it to tell of %q", tc.since, got, tc.want)
+		}
+		if again, told := noted(got, markOn(sick, ago(tc.since))); told {
+			t.Errorf("after %s: told twice: %q", tc.since, again)
+		}
+	}
+	if got, told := noted("", markOn(sick, ago(time.Hour), answer("not now"))); !told || got != "not now" {
+		t.Errorf("an answer is noted as %q", got)
+	}
+	if got, told := noted("not now", markOn(sick, ago(time.Hour), answer("not now"))); told {
+		t.Errorf("an answer is noted twice: %q", got)
+	}
+	quiet := markOn(sick, ago(time.Hour))
+	quiet.Answers = false
+	if got, told := noted("", quiet); told {
+		t.Errorf("who never answers is said to be silent: %q", got)
+	}
+}
+
+func TestPersonsWordGoesFirst(t *testing.T) {
+	asked := func(t *core.Target) { t.Condemned = true }
+	for name, target := range map[string]core.Target{
+		"healthy":      machine("a", asked),
+		"not its time": machine("a", asked, func(t *core.Target) { t.Premature = "the cluster is not up" }),
+		"failed":       machine("a", asked, failed(ago(time.Hour))),
+	} {
+		v := core.Decide([]core.Policy{policy("p", all(1))}, fleet([]core.Target{target}), noon).Verdicts[0]
+		if v.Health != core.Unhealthy || v.Reason != core.PersonAsked {
+			t.Errorf("%s: %s, %s", name, v.Health, v.Reason)
+		}
+	}
+}
+
+func TestFindingsNameAllThatIsWrong(t *testing.T) {
+	c := core.Criteria{
+		Conditions:       []core.ConditionCriterion{notReady, pressure},
+		TargetConditions: []core.ConditionCriterion{{Type: "Bootstrapped", Status: "False", For: time.Minute}},
+	}
+	target := machine("a", dead, condition("DiskPressure", "True", ago(time.Hour)), func(t *core.Target) {
+		t.Conditions = []core.Condition{{Type: "Bootstrapped", Status: "False", Since: ago(time.Hour)}}
+	})
+	var got []string
+	for _, v := range c.Findings(&target, noon) {
+		got = append(got, v.Reason.String()+" "+v.Criterion.Type)
+	}
+	want := []string{"UnhealthyTargetCondition Bootstrapped", "UnhealthyCondition Ready", "UnhealthyCondition DiskPressure"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+	fine := machine("b")
+	if got := c.Findings(&fine, noon); len(got) > 0 {
+		t.Errorf("a healthy one has %v", got)
+	}
+}
+
+func TestJudgementsOutweighEachOther(t *testing.T) {
+	older := policy("older", all(2), since(ago(48*time.Hour)), criteria())
+	newer := policy("newer", all(2))
+	f := fleet([]core.Target{machine("a", dead), machine("b")})
+	policies := []core.Policy{newer, older}
+	d := core.Decide(policies, f, noon)
+	judged := d.Judgements(policies, &f)
+	if len(judged) != 2 || judged[0].Verdict.Health != core.Unhealthy || policies[judged[0].Policy].ID.Name != "newer" || !judged[0].Begins {
+		t.Errorf("the unhealthy one is judged %+v", judged)
+	}
+	if len(judged) == 2 && (judged[1].Verdict.Health != core.Healthy || judged[1].Begins || judged[1].Repair != nil) {
+		t.Errorf("the healthy one is judged %+v", judged[1])
+	}
+	f.Repairs = []core.Repair{repair(f.Targets[0], newer)}
+	f.Requests = []core.Request{markOn(f.Targets[0], ago(time.Minute))}
+	d = core.Decide(policies, f, noon)
+	if judged = d.Judgements(policies, &f); judged[0].Repair == nil || !judged[0].Asked || judged[1].Asked {
+		t.Errorf("what is under way is not told: %+v", judged)
+	}
+	for i := range policies {
+		policies[i].DryRun = true
+	}
+	d = core.Decide(policies, f, noon)
+	if judged = d.Judgements(policies, &f); len(judged) > 0 {
+		t.Errorf("a dry run judges %+v", judged)
+	}
+}
