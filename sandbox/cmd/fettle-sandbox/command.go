@@ -74,7 +74,7 @@ starting it again on the same DIR goes on where it stopped.`,
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	opts.register(cmd.Flags())
-	cmd.AddCommand(newKubeconfigCommand())
+	cmd.AddCommand(newKubeconfigCommand(), newWorkloadClusterCommand())
 	return cmd
 }
 
