@@ -104,11 +104,14 @@ func newManager(client *rest.Config, hooks *webhookServer) (ctrl.Manager, error)
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
 	}
+	caching := setup.ManagerCacheOptions(scheme, component, "", syncPeriod)
+	// It counts what informers do, in metrics that nobody serves, and complains where a kind is seen in two ways.
+	caching.NewInformer = nil
 	mgr, err := ctrl.NewManager(client, ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: new(stopTimeout),
-		Cache:                   setup.ManagerCacheOptions(scheme, component, "", syncPeriod),
+		Cache:                   caching,
 		Client:                  setup.ManagerClientOptions(),
 		WebhookServer:           hooks,
 		Controller: config.Controller{
