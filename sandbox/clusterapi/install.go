@@ -81,6 +81,17 @@ func installWebhooks(ctx context.Context, config *rest.Config, served endpoint) 
 	if err != nil {
 		return err
 	}
+	keep(mutating, validating, served, kinds)
+	if err := replace(ctx, c, mutating, &admissionv1.MutatingWebhookConfiguration{}); err != nil {
+		return err
+	}
+	return replace(ctx, c, validating, &admissionv1.ValidatingWebhookConfiguration{})
+}
+
+// keep drops the webhooks of other kinds, and says where the rest are served.
+func keep(mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration,
+	served endpoint, kinds resources,
+) {
 	mutating.Name, validating.Name = component+"-cluster-api", component+"-cluster-api"
 	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return !kinds.has(w.Rules) })
 	for i := range mutating.Webhooks {
@@ -92,10 +103,6 @@ func installWebhooks(ctx context.Context, config *rest.Config, served endpoint) 
 		hook := &validating.Webhooks[i]
 		hook.ClientConfig = served.admission(*hook.ClientConfig.Service.Path)
 	}
-	if err := replace(ctx, c, mutating, &admissionv1.MutatingWebhookConfiguration{}); err != nil {
-		return err
-	}
-	return replace(ctx, c, validating, &admissionv1.ValidatingWebhookConfiguration{})
 }
 
 // readWebhooks reads the embedded documents, one of each kind, in this order.
