@@ -210,6 +210,6 @@ func startClusterAPI(ctx context.Context, opts options, plane *controlplane.Cont
 		Client:       identity.ClientConfig(),
 		Certificate:  certificate,
 		HealthChecks: opts.clusterAPIHealthChecks, KindsOnly: opts.clusterAPIKindsOnly,
-		Log:          klog.Background(),
+		Log: klog.Background(),
 	})
 }
