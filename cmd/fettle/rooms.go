@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,9 +82,8 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 		Log:       log.WithName("engine"),
 		Metrics:   m.engine,
 	})
-	r.loop = engine.NewLoop(log.WithName("engine"), time.Now, map[string]func(context.Context) (time.Time, error){
-		cluster: r.watchdog.Over(cluster, fleet.Pass),
-	})
+	r.loop = engine.NewLoop(log.WithName("engine"), time.Now)
+	r.loop.Keep(cluster, r.watchdog.Over(cluster, fleet.Pass))
 	return r, nil
 }
 
