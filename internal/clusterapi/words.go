@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -143,4 +144,9 @@ func SpareOwner(m *Machine) []Change {
 		changes = append(changes, Change{In: Deprecated, Type: clusterv1.MachineOwnerRemediatedCondition})
 	}
 	return changes
+}
+
+// ID tells the mark from later ones of its type on the same machine.
+func (k *Mark) ID(m *Machine) string {
+	return string(m.UID) + "@" + k.Since.UTC().Format(time.RFC3339)
 }
