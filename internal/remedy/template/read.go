@@ -6,15 +6,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// readRequest reads a request, and is false for an object that a health check has not made. Remediators' kinds let
-// anything through, so a field that can't be read is as if it were absent.
-func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
+// readRequest reads a request and whose target it is about, and is false for an object that a health check has not made.
+// Remediators' kinds let anything through, so a field that can't be read is as if it were absent.
+func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 	r := core.Request{
 		ID:         core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 		APIVersion: u.GetAPIVersion(),
@@ -37,15 +38,23 @@ func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
 		if node, is := owner(u, "", nodeKind); is && node.Name == r.Target.Name {
 			r.Target.UID = string(node.UID)
 		}
-		return r, true
+		return r, Fleet{}, true
 	}
-	machine, is := owner(u, v1beta1.GroupVersion.Group, machineKind)
-	if r.Template.Name = annotations[clonedFromName]; !is || r.Template.Name == "" || u.GetNamespace() == "" {
-		return core.Request{}, false
+	if r.Template.Name = annotations[clonedFromName]; r.Template.Name == "" || u.GetNamespace() == "" {
+		return core.Request{}, Fleet{}, false
 	}
+	var fleet Fleet
 	r.Remedy = MachineRemedy
+	machine, is := owner(u, v1beta1.GroupVersion.Group, machineKind)
+	if !is {
+		r.Remedy, fleet = ClusterMachineRemedy, fleetOf(u)
+		machine, is = owner(u, clusterv1.GroupVersion.Group, machineKind)
+	}
+	if !is {
+		return core.Request{}, Fleet{}, false
+	}
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
-	return r, true
+	return r, fleet, true
 }
 
 // asker is the health check that asked for the remediation of a node. One that is struck off the owners, since it was

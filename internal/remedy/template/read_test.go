@@ -92,12 +92,13 @@ func TestReadRequest(t *testing.T) {
 		"a person's own":                {instead("medik8s.io/v1alpha1", "example/v1"), nil},
 		"owners that can't be read":     {instead("remediation.medik8s.io/v1alpha1", "a/b/c"), nil},
 		"a machine":                     {cloned, machine},
-		"another API's machine":         {strings.Replace(cloned, "machine.openshift.io", "cluster.x-k8s.io", 1), nil},
+		"a machine of Cluster API":      {strings.Replace(cloned, "machine.openshift.io", "cluster.x-k8s.io", 1), withRemedy(machine, ClusterMachineRemedy)},
+		"another API's machine":         {strings.Replace(cloned, "machine.openshift.io", "machine.example", 1), nil},
 		"a machine's, from no template": {strings.Replace(cloned, "cloned-from-name", "another", 1), nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, asks := readRequest(parse(t, tc.object))
+			got, _, asks := readRequest(parse(t, tc.object))
 			if asks != (tc.want != nil) {
 				t.Fatalf("it is a request: %t", asks)
 			}
@@ -106,6 +107,12 @@ func TestReadRequest(t *testing.T) {
 			}
 		})
 	}
+}
+
+func withRemedy(r *core.Request, remedy string) *core.Request {
+	c := *r
+	c.Remedy = remedy
+	return &c
 }
 
 // TestNothingBreaksReading: objects come from kinds that may let anything through.
@@ -118,7 +125,7 @@ func TestNothingBreaksReading(t *testing.T) {
 				_ = unstructured.SetNestedField(u.Object, value.Draw(t, "value"), path...)
 			}
 		}
-		s := newShelf(func() {})
+		s := newShelf(func(*unstructured.Unstructured) {})
 		s.put(u)
 		s.put(u.DeepCopy())
 	})

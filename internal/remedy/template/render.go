@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
@@ -24,6 +25,8 @@ const (
 	NodeRemedy = "RequestNodeRemediation"
 	// MachineRemedy asks for the remediation of a machine (reference openshift 2.7).
 	MachineRemedy = "RequestMachineRemediation"
+	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (reference cluster-api 2.8).
+	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
 
 // What a request for a machine says of its template.
@@ -47,7 +50,10 @@ const (
 )
 
 // ours tells whether a step is taken by this remedy.
-func ours(remedy string) bool { return remedy == NodeRemedy || remedy == MachineRemedy }
+func ours(remedy string) bool { return remedy == NodeRemedy || forMachine(remedy) }
+
+// forMachine tells whether a step asks for a machine, by a request that has its name and is beside it.
+func forMachine(remedy string) bool { return remedy == MachineRemedy || remedy == ClusterMachineRemedy }
 
 // kindsOf gives the kind of a template and that of what is made from it. It is false for what can't be a template.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
@@ -66,7 +72,7 @@ func located(s *core.Step, home string, scope core.Tri) core.Reference {
 	switch {
 	case scope == core.No:
 		t.Namespace = ""
-	case scope == core.Yes && t.Namespace == "" && s.Remedy == MachineRemedy:
+	case scope == core.Yes && t.Namespace == "" && forMachine(s.Remedy):
 		t.Namespace = home
 	}
 	return t
@@ -86,8 +92,8 @@ func manyPerNode(template *unstructured.Unstructured) bool {
 	return set
 }
 
-// render makes the request for an order from a template, which stays as it is.
-func render(template *unstructured.Unstructured, o core.Order) (*unstructured.Unstructured, error) {
+// render makes the request for an order of a fleet from a template, which stays as it is.
+func render(template *unstructured.Unstructured, o core.Order, fleet Fleet) (*unstructured.Unstructured, error) {
 	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
 	made := blueprint(template)
 	switch {
@@ -100,10 +106,13 @@ func render(template *unstructured.Unstructured, o core.Order) (*unstructured.Un
 	}
 	made = runtime.DeepCopyJSON(made)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if o.Step.Remedy == MachineRemedy {
+	if forMachine(o.Step.Remedy) {
 		renderForMachine(u, template, made, o)
 	} else {
 		renderForNode(u, template, made, o)
+	}
+	if fleet.Cluster != "" {
+		label(u, clusterv1.ClusterNameLabel, fleet.Cluster)
 	}
 	u.SetGroupVersionKind(kind)
 	if template.GetNamespace() != u.GetNamespace() {
@@ -125,15 +134,10 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
 		checkName: o.Policy.Name,
 	})
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.PartOfLabel] = v1alpha1.PartOf
+	label(u, v1alpha1.PartOfLabel, v1alpha1.PartOf)
 	if o.Target.ControlPlane {
-		labels[v1alpha1.ControlPlaneLabel] = ""
+		label(u, v1alpha1.ControlPlaneLabel, "")
 	}
-	u.SetLabels(labels)
 	owners := []metav1.OwnerReference{
 		ownedBy(v1alpha1.GroupVersion.WithKind(healthCheckKind), o.Policy),
 		ownedBy(schema.GroupVersionKind{Version: "v1", Kind: nodeKind}, o.Target.ID),
@@ -158,7 +162,11 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 	annotate(u, map[string]string{
 		clonedFromName: template.GetName(), clonedFromKind: template.GroupVersionKind().GroupKind().String(),
 	})
-	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(v1beta1.GroupVersion.WithKind(machineKind), o.Target.ID)})
+	kind := v1beta1.GroupVersion.WithKind(machineKind)
+	if o.Step.Remedy == ClusterMachineRemedy {
+		kind = clusterv1.GroupVersion.WithKind(machineKind)
+	}
+	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(kind, o.Target.ID)})
 }
 
 // keepLabelsAndAnnotations takes over what of the metadata in a template is for the objects made from it.
@@ -179,6 +187,15 @@ func annotate(u *unstructured.Unstructured, more map[string]string) {
 	}
 	maps.Copy(all, more)
 	u.SetAnnotations(all)
+}
+
+func label(u *unstructured.Unstructured, key, value string) {
+	all := u.GetLabels()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	u.SetLabels(all)
 }
 
 // ownedBy has the garbage collector see to an object without keeping its owner from going.

@@ -112,11 +112,27 @@ metadata:
   - {apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid, controller: false}
 spec: {retries: 3, way: {by: [power]}}
 `},
+		"a machine of Cluster API": {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			changed(machineOrder(), func(o *core.Order) { o.Step.Remedy = ClusterMachineRemedy }), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: m
+  namespace: machines
+  annotations: {cluster.x-k8s.io/cloned-from-name: t, cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example}
+  labels: {cluster.x-k8s.io/cluster-name: east}
+  ownerReferences:
+  - {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: false}
+spec: {}
+`},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			template := parse(t, tc.template)
-			got, err := render(template, tc.order)
+			template, fleet := parse(t, tc.template), Fleet{}
+			if tc.order.Step.Remedy == ClusterMachineRemedy {
+				fleet = Fleet{Namespace: "machines", Cluster: "east"}
+			}
+			got, err := render(template, tc.order, fleet)
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
@@ -154,11 +170,11 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 		"a machine, by a template of others": {parse(t, plainTemplate), elsewhere, core.ID{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			u, err := render(tc.template, tc.order)
+			u, err := render(tc.template, tc.order, Fleet{})
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
-			got, asks := readRequest(u)
+			got, _, asks := readRequest(u)
 			if !asks || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
 				t.Errorf("read as %+v (%t)", got, asks)
 			}
@@ -185,7 +201,7 @@ func TestNothingIsRenderedFromNonsense(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := render(parse(t, tc.template), tc.order)
+			got, err := render(parse(t, tc.template), tc.order, Fleet{})
 			if err == nil {
 				t.Fatalf("rendered %v", got.Object)
 			}
