@@ -23,7 +23,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what a Client needs. Every field is required.
+// Config is what a Client needs. Every field is required but ClusterOf.
 type Config struct {
 	// Informers give what is watched, as unstructured objects. Those of a kind that is not served any more are
 	// removed, so nobody else may rely on them.
@@ -37,9 +37,12 @@ type Config struct {
 	Log     logr.Logger
 	// Wake is called when something that decisions read has changed.
 	Wake func()
+	// ClusterOf gives the name of the cluster that a machine of Cluster API is of, empty where it is not known. It may be
+	// nil.
+	ClusterOf func(machine core.ID) string
 }
 
-// Client is the remedy's thin side, for both of its forms. It is safe for concurrent use.
+// Client is the remedy's thin side, for all of its forms. It is safe for concurrent use.
 type Client struct {
 	Config
 
@@ -112,7 +115,11 @@ func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	if template == nil {
 		return core.Stale, nil
 	}
-	request, err := render(template, o)
+	cluster := ""
+	if c.ClusterOf != nil && o.Step.Remedy == ClusterMachineRemedy {
+		cluster = c.ClusterOf(o.Target.ID)
+	}
+	request, err := render(template, o, cluster)
 	if err != nil {
 		return 0, err
 	}

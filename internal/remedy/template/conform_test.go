@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
 
-// TestConforms runs both forms of the remedy.
+// TestConforms runs all forms of the remedy.
 func TestConforms(t *testing.T) {
 	for name, c := range map[string]struct {
 		order              core.Order
@@ -21,6 +21,10 @@ func TestConforms(t *testing.T) {
 		},
 		"for machines": {
 			machineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
+		},
+		"for machines of Cluster API": {
+			clusterMachineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
 		},
 	} {

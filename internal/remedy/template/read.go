@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -39,13 +38,23 @@ func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
 		}
 		return r, true
 	}
-	machine, is := owner(u, v1beta1.GroupVersion.Group, machineKind)
-	if r.Template.Name = annotations[clonedFromName]; !is || r.Template.Name == "" || u.GetNamespace() == "" {
+	machine, remedy := machineOf(u)
+	if r.Template.Name = annotations[clonedFromName]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
 		return core.Request{}, false
 	}
-	r.Remedy = MachineRemedy
+	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
 	return r, true
+}
+
+// machineOf is the machine that a request is about, and the remedy that asks for such. That is empty when there is none.
+func machineOf(u *unstructured.Unstructured) (machine metav1.OwnerReference, remedy string) {
+	for _, remedy := range [...]string{MachineRemedy, ClusterMachineRemedy} {
+		if machine, is := owner(u, machineKinds[remedy].Group, machineKind); is {
+			return machine, remedy
+		}
+	}
+	return metav1.OwnerReference{}, ""
 }
 
 // asker is the health check that asked for the remediation of a node. One that is struck off the owners, since it was
