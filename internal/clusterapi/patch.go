@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,13 +151,7 @@ func (r *rendering) operations() []operation {
 	return slices.Concat(r.replaced, r.added, r.removed)
 }
 
-func pathOf(in List) string {
-	path := ""
-	for _, name := range paths[in] {
-		path += "/" + name
-	}
-	return path
-}
+func pathOf(in List) string { return "/" + strings.Join(paths[in], "/") }
 
 // condition renders a condition. A current one has made a transition when its status is another, a deprecated one when
 // anything about it is.

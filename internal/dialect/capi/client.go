@@ -92,9 +92,9 @@ func (c *Client) Watch(ctx context.Context) error {
 		object  client.Object
 		handler toolscache.ResourceEventHandler
 	}{
-		{"clusters", &clusterapi.Cluster{}, handler[*clusterapi.Cluster]{c.putCluster, c.dropCluster}},
-		{"health checks", check, handler[*unstructured.Unstructured]{c.putCheck, c.dropCheck}},
-		{"machines", &clusterapi.Machine{}, handler[*clusterapi.Machine]{c.putMachine, c.dropMachine}},
+		{"clusters", &clusterapi.Cluster{}, handler(c.putCluster, c.dropCluster)},
+		{"health checks", check, handler(c.putCheck, c.dropCheck)},
+		{"machines", &clusterapi.Machine{}, handler(c.putMachine, c.dropMachine)},
 	}
 	var synced []toolscache.InformerSynced
 	for _, h := range handlers {
@@ -112,33 +112,29 @@ func (c *Client) Watch(ctx context.Context) error {
 	return nil
 }
 
-// handler takes in objects of one type.
-type handler[T client.Object] struct {
-	// put takes in an object, in the place of an older version of it where there was one.
-	put  func(old, fresh T)
-	drop func(old T)
-}
-
-func (h handler[T]) OnAdd(obj any, _ bool) {
-	if fresh, ok := obj.(T); ok {
-		var none T
-		h.put(none, fresh)
-	}
-}
-
-func (h handler[T]) OnUpdate(before, obj any) {
-	old, _ := before.(T)
-	if fresh, ok := obj.(T); ok {
-		h.put(old, fresh)
-	}
-}
-
-func (h handler[T]) OnDelete(obj any) {
-	if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
-		obj = last.Obj
-	}
-	if old, ok := obj.(T); ok {
-		h.drop(old)
+// handler takes in objects of one type, an object in the place of an older version of it where there was one.
+func handler[T client.Object](put func(old, fresh T), drop func(old T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if fresh, ok := obj.(T); ok {
+				var none T
+				put(none, fresh)
+			}
+		},
+		UpdateFunc: func(before, obj any) {
+			old, _ := before.(T)
+			if fresh, ok := obj.(T); ok {
+				put(old, fresh)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
+				obj = last.Obj
+			}
+			if old, ok := obj.(T); ok {
+				drop(old)
+			}
+		},
 	}
 }
 

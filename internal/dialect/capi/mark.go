@@ -100,20 +100,26 @@ var oursOutside = [...]string{
 func (j *judged) outside() []clusterapi.Change {
 	mark := j.machine.Mark(clusterapi.Current, externalType)
 	ours := mark != nil && mark.Status == string(metav1.ConditionFalse) && slices.Contains(oursOutside[:], mark.Reason)
+	asks := asksOutside(j.policy) || (j.Repair != nil && repairsOutside(j.Repair))
+	settled := j.Verdict.Health == core.Healthy && j.Verdict.Reason != core.Premature
 	if mark != nil && !ours {
 		return nil
 	}
-	asks := asksOutside(j.policy) || (j.Repair != nil && repairsOutside(j.Repair))
-	settled := j.Verdict.Health == core.Healthy && j.Verdict.Reason != core.Premature
-	switch {
-	case ours && (settled || !asks):
+	if ours && (settled || !asks) {
 		return []clusterapi.Change{{In: clusterapi.Current, Type: externalType}}
-	case j.Verdict.Health != core.Unhealthy || !asks:
-		return nil
 	}
+	if w := j.asked(); asks && w.Reason != "" {
+		return []clusterapi.Change{{In: clusterapi.Current, Type: externalType, Words: &w}}
+	}
+	return nil
+}
+
+// asked says how it stands with asking an outside remediator, without a reason when there is nothing to say.
+func (j *judged) asked() clusterapi.Words {
 	w := clusterapi.Words{Status: string(metav1.ConditionFalse)}
 	step, _ := requestStep(j.policy)
 	switch {
+	case j.Verdict.Health != core.Unhealthy:
 	case j.Asked:
 		w.Reason = clusterv1.MachineExternallyRemediatedWaitingForRemediationReason
 	case j.Repair != nil && refusedOutside(j.Repair):
@@ -122,10 +128,8 @@ func (j *judged) outside() []clusterapi.Change {
 	case step.Problem != "" && !step.Pending && !j.policy.Paused:
 		w.Reason = clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason
 		w.Message = "No remediator can be asked: " + step.Problem
-	default:
-		return nil
 	}
-	return []clusterapi.Change{{In: clusterapi.Current, Type: externalType, Words: &w}}
+	return w
 }
 
 func urgencyOf(m *clusterapi.Machine, changes []clusterapi.Change) urgency {

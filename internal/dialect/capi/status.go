@@ -67,7 +67,7 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 }
 
 func number(n int) *int32 {
-	of := int32(min(max(0, n), 1<<30)) //nolint:gosec // bounded on the same line
+	of := int32(min(max(0, n), 1<<30))
 	return &of
 }
 

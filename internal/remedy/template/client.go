@@ -111,7 +111,7 @@ func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	if template == nil {
 		return core.Stale, nil
 	}
-	request, err := render(template, o, d.fleet)
+	request, err := render(template, o, d.fleet.Cluster)
 	if err != nil {
 		return 0, err
 	}

@@ -11,8 +11,6 @@ import (
 
 // TestConforms runs all forms of the remedy.
 func TestConforms(t *testing.T) {
-	ofCluster := machineOrder()
-	ofCluster.Step.Remedy = ClusterMachineRemedy
 	for name, c := range map[string]struct {
 		order              core.Order
 		template, namesake string
@@ -26,7 +24,7 @@ func TestConforms(t *testing.T) {
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
 		},
 		"for machines of Cluster API": {
-			ofCluster, "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			clusterMachineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
 		},
 	} {

@@ -101,8 +101,11 @@ func (c *Client) needing(k *kind) []*Docket {
 	return dockets
 }
 
-// fleetOf is the fleet of a machine of Cluster API that a request is about. It says so by the label that Cluster API
+// fleetOf is the fleet of the machine that a request is about. One of Cluster API says so by the label that Cluster API
 // gives to all that belongs to a cluster.
-func fleetOf(request *unstructured.Unstructured) Fleet {
+func fleetOf(request *unstructured.Unstructured, remedy string) Fleet {
+	if remedy != ClusterMachineRemedy {
+		return Fleet{}
+	}
 	return Fleet{Namespace: request.GetNamespace(), Cluster: request.GetLabels()[clusterv1.ClusterNameLabel]}
 }

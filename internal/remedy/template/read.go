@@ -6,10 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -40,21 +38,23 @@ func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 		}
 		return r, Fleet{}, true
 	}
-	if r.Template.Name = annotations[clonedFromName]; r.Template.Name == "" || u.GetNamespace() == "" {
+	machine, remedy := machineOf(u)
+	if r.Template.Name = annotations[clonedFromName]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
 		return core.Request{}, Fleet{}, false
 	}
-	var fleet Fleet
-	r.Remedy = MachineRemedy
-	machine, is := owner(u, v1beta1.GroupVersion.Group, machineKind)
-	if !is {
-		r.Remedy, fleet = ClusterMachineRemedy, fleetOf(u)
-		machine, is = owner(u, clusterv1.GroupVersion.Group, machineKind)
-	}
-	if !is {
-		return core.Request{}, Fleet{}, false
-	}
+	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
-	return r, fleet, true
+	return r, fleetOf(u, remedy), true
+}
+
+// machineOf is the machine that a request is about, and the remedy that asks for such. That is empty when there is none.
+func machineOf(u *unstructured.Unstructured) (machine metav1.OwnerReference, remedy string) {
+	for _, remedy := range [...]string{MachineRemedy, ClusterMachineRemedy} {
+		if machine, is := owner(u, machineKinds[remedy].Group, machineKind); is {
+			return machine, remedy
+		}
+	}
+	return metav1.OwnerReference{}, ""
 }
 
 // asker is the health check that asked for the remediation of a node. One that is struck off the owners, since it was

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -28,6 +29,12 @@ const (
 	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (reference cluster-api 2.8).
 	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
+
+// machineKinds are the kinds of machines, by the remedies that ask for them.
+var machineKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals // a constant table
+	MachineRemedy:        v1beta1.GroupVersion.WithKind(machineKind),
+	ClusterMachineRemedy: clusterapi.MachineKind,
+}
 
 // What a request for a machine says of its template.
 const (
@@ -50,10 +57,10 @@ const (
 )
 
 // ours tells whether a step is taken by this remedy.
-func ours(remedy string) bool { return remedy == NodeRemedy || forMachine(remedy) }
+func ours(remedy string) bool { return remedy == NodeRemedy || forMachines(remedy) }
 
-// forMachine tells whether a step asks for a machine, by a request that has its name and is beside it.
-func forMachine(remedy string) bool { return remedy == MachineRemedy || remedy == ClusterMachineRemedy }
+// forMachines tells whether a remedy asks for machines.
+func forMachines(remedy string) bool { return !machineKinds[remedy].Empty() }
 
 // kindsOf gives the kind of a template and that of what is made from it. It is false for what can't be a template.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
@@ -72,7 +79,7 @@ func located(s *core.Step, home string, scope core.Tri) core.Reference {
 	switch {
 	case scope == core.No:
 		t.Namespace = ""
-	case scope == core.Yes && t.Namespace == "" && forMachine(s.Remedy):
+	case scope == core.Yes && t.Namespace == "" && forMachines(s.Remedy):
 		t.Namespace = home
 	}
 	return t
@@ -85,6 +92,15 @@ func blueprint(template *unstructured.Unstructured) map[string]any {
 	return made
 }
 
+// blueprintFor is the same for a remedy. Cluster API takes a template without one for an empty one.
+func blueprintFor(remedy string, template *unstructured.Unstructured) map[string]any {
+	made := blueprint(template)
+	if made == nil && remedy == ClusterMachineRemedy {
+		return map[string]any{}
+	}
+	return made
+}
+
 // manyPerNode tells whether a template's remediator finds the node by an annotation, so that a node may have several
 // objects of the kind.
 func manyPerNode(template *unstructured.Unstructured) bool {
@@ -92,10 +108,11 @@ func manyPerNode(template *unstructured.Unstructured) bool {
 	return set
 }
 
-// render makes the request for an order of a fleet from a template, which stays as it is.
-func render(template *unstructured.Unstructured, o core.Order, fleet Fleet) (*unstructured.Unstructured, error) {
+// render makes the request for an order from a template, which stays as it is. A machine of Cluster API is of a cluster,
+// by whose label its request is found again.
+func render(template *unstructured.Unstructured, o core.Order, cluster string) (*unstructured.Unstructured, error) {
 	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
-	made := blueprint(template)
+	made := blueprintFor(o.Step.Remedy, template)
 	switch {
 	case !isTemplate:
 		return nil, fmt.Errorf("%s %s is no template: its kind does not end in %s", template.GetKind(), template.GetName(), templateSuffix)
@@ -106,13 +123,13 @@ func render(template *unstructured.Unstructured, o core.Order, fleet Fleet) (*un
 	}
 	made = runtime.DeepCopyJSON(made)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if forMachine(o.Step.Remedy) {
+	if forMachines(o.Step.Remedy) {
 		renderForMachine(u, template, made, o)
 	} else {
 		renderForNode(u, template, made, o)
 	}
-	if fleet.Cluster != "" {
-		label(u, clusterv1.ClusterNameLabel, fleet.Cluster)
+	if o.Step.Remedy == ClusterMachineRemedy && cluster != "" {
+		label(u, map[string]string{clusterv1.ClusterNameLabel: cluster})
 	}
 	u.SetGroupVersionKind(kind)
 	if template.GetNamespace() != u.GetNamespace() {
@@ -134,9 +151,9 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
 		checkName: o.Policy.Name,
 	})
-	label(u, v1alpha1.PartOfLabel, v1alpha1.PartOf)
+	label(u, map[string]string{v1alpha1.PartOfLabel: v1alpha1.PartOf})
 	if o.Target.ControlPlane {
-		label(u, v1alpha1.ControlPlaneLabel, "")
+		label(u, map[string]string{v1alpha1.ControlPlaneLabel: ""})
 	}
 	owners := []metav1.OwnerReference{
 		ownedBy(v1alpha1.GroupVersion.WithKind(healthCheckKind), o.Policy),
@@ -162,11 +179,7 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 	annotate(u, map[string]string{
 		clonedFromName: template.GetName(), clonedFromKind: template.GroupVersionKind().GroupKind().String(),
 	})
-	kind := v1beta1.GroupVersion.WithKind(machineKind)
-	if o.Step.Remedy == ClusterMachineRemedy {
-		kind = clusterv1.GroupVersion.WithKind(machineKind)
-	}
-	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(kind, o.Target.ID)})
+	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(machineKinds[o.Step.Remedy], o.Target.ID)})
 }
 
 // keepLabelsAndAnnotations takes over what of the metadata in a template is for the objects made from it.
@@ -189,12 +202,12 @@ func annotate(u *unstructured.Unstructured, more map[string]string) {
 	u.SetAnnotations(all)
 }
 
-func label(u *unstructured.Unstructured, key, value string) {
+func label(u *unstructured.Unstructured, more map[string]string) {
 	all := u.GetLabels()
 	if all == nil {
 		all = map[string]string{}
 	}
-	all[key] = value
+	maps.Copy(all, more)
 	u.SetLabels(all)
 }
 
