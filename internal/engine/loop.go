@@ -85,11 +85,16 @@ func (l *Loop) Wake(fleet string) {
 	l.queue.AddAfter(fleet, coalesce)
 }
 
-// Start runs the loop until the context ends, and then waits for the passes under way.
-func (l *Loop) Start(ctx context.Context) error {
+// WakeAll has all fleets looked at soon.
+func (l *Loop) WakeAll() {
 	for _, fleet := range l.names() {
 		l.Wake(fleet)
 	}
+}
+
+// Start runs the loop until the context ends, and then waits for the passes under way.
+func (l *Loop) Start(ctx context.Context) error {
+	l.WakeAll()
 	var workers sync.WaitGroup
 	for range passesAtOnce {
 		workers.Go(func() {
