@@ -17,6 +17,7 @@ type Metadata struct {
 	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 	OwnerReferences   []struct {
+		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Name       string `json:"name"`
 		UID        string `json:"uid"`
@@ -33,7 +34,7 @@ func (w *Metadata) Keep(annotations ...string) Meta {
 	m.keep(w.Annotations, append(annotations, metav1.InitialEventsAnnotationKey))
 	for _, o := range w.OwnerReferences {
 		if o.Controller {
-			m.Owner = &Owner{Kind: Word(o.Kind), Name: Word(o.Name), UID: Word(o.UID)}
+			m.Owner = &Owner{APIVersion: Word(o.APIVersion), Kind: Word(o.Kind), Name: Word(o.Name), UID: Word(o.UID)}
 			break
 		}
 	}

@@ -26,7 +26,7 @@ type Meta struct { //nolint:recvcheck // encoding must fail for a value too
 }
 
 // Owner is what is read of the reference to a controller.
-type Owner struct{ Kind, Name, UID string }
+type Owner struct{ APIVersion, Kind, Name, UID string }
 
 var _ metav1.Object = &Meta{}
 
@@ -108,7 +108,7 @@ func (m *Meta) GetOwnerReferences() []metav1.OwnerReference {
 		return nil
 	}
 	controls := true
-	return []metav1.OwnerReference{{Kind: m.Owner.Kind, Name: m.Owner.Name, UID: types.UID(m.Owner.UID), Controller: &controls}}
+	return []metav1.OwnerReference{{APIVersion: m.Owner.APIVersion, Kind: m.Owner.Kind, Name: m.Owner.Name, UID: types.UID(m.Owner.UID), Controller: &controls}}
 }
 
 // SetOwnerReferences keeps the controller alone.
@@ -116,7 +116,7 @@ func (m *Meta) SetOwnerReferences(references []metav1.OwnerReference) {
 	m.Owner = nil
 	for i := range references {
 		if r := &references[i]; r.Controller != nil && *r.Controller {
-			m.Owner = &Owner{Kind: r.Kind, Name: r.Name, UID: string(r.UID)}
+			m.Owner = &Owner{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name, UID: string(r.UID)}
 			return
 		}
 	}

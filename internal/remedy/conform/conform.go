@@ -24,7 +24,7 @@ type petitioner interface {
 	Withdraw(ctx context.Context, r core.Request) error
 }
 
-// Fixture is how one remedy is tested. Every field is required but Request.
+// Fixture is how one remedy is tested. Every field is required but Request, Replace and Endless.
 type Fixture struct {
 	// Objects are what is there.
 	Objects []*unstructured.Unstructured
@@ -38,6 +38,10 @@ type Fixture struct {
 	Swap func(s *Server)
 	// Request gives the request that was made for the order, for remedies whose requests stand.
 	Request func(s *Server) core.Request
+	// Replace puts a namesake in the place of the object by which it is asked. Nil gives that object another UID.
+	Replace func(s *Server)
+	// Endless is set for a remedy whose requests are never told to stop.
+	Endless bool
 }
 
 // Run tests that a remedy does what every remedy must do.
@@ -151,16 +155,21 @@ func (f *Fixture) asked(t *testing.T) (*Server, petitioner, core.Request) {
 
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
+const stopping = "stopping"
+
 // calls are the two that are about a request, by what they are called in a message.
 func calls(r petitioner, request core.Request) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"stopping":    func(ctx context.Context) error { return r.Stop(ctx, request, noon) },
+		stopping:      func(ctx context.Context) error { return r.Stop(ctx, request, noon) },
 		"withdrawing": func(ctx context.Context) error { return r.Withdraw(ctx, request) },
 	}
 }
 
 func (f *Fixture) takesBackOnce(t *testing.T) {
 	for name := range calls(nil, core.Request{}) {
+		if f.Endless && name == stopping {
+			continue
+		}
 		s, r, request := f.asked(t)
 		call := calls(r, request)[name]
 		before := s.shows(t)
@@ -191,6 +200,9 @@ func (f *Fixture) takesBackOnce(t *testing.T) {
 // takesBackNothingOfOthers: a namesake of a request stays, and so does whatever has no UID (I10, I11).
 func (f *Fixture) takesBackNothingOfOthers(t *testing.T) {
 	s, r, request := f.asked(t)
+	if f.Replace != nil {
+		f.Replace(s)
+	}
 	for _, u := range s.objects {
 		if string(u.GetUID()) == request.ID.UID {
 			u.SetUID(types.UID("another"))
@@ -215,6 +227,9 @@ func (f *Fixture) tellsWhatStands(t *testing.T) {
 	s, r, request := f.asked(t)
 	s.refuse = errDown
 	for name, call := range calls(r, request) {
+		if f.Endless && name == stopping {
+			continue
+		}
 		if err := call(t.Context()); !errors.Is(err, errDown) {
 			t.Errorf("%s tells %v, want that the API server is down", name, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -170,6 +171,52 @@ func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _
 		have.SetAnnotations(all)
 		touched(have)
 	}
+	return nil
+}
+
+// Status is how statuses are written.
+func (s *Server) Status() client.SubResourceWriter { return statuses{s: s} }
+
+// statuses are written by JSON patches that insist on a UID and a revision.
+type statuses struct {
+	client.SubResourceWriter // what remedies don't call
+
+	s *Server
+}
+
+// Patch patches an object. A patch that goes by what is not there is invalid, whatever it insists on.
+func (w statuses) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(o)
+	steps, unreadable := jsonpatch.DecodePatch(data)
+	if err := errors.Join(err, unreadable); err != nil || patch.Type() != types.JSONPatchType {
+		return fmt.Errorf("nobody patches a status by the %s %s: %w", patch.Type(), data, err)
+	}
+	have, err := w.s.found(o, "", "")
+	if err != nil {
+		return err
+	}
+	before, err := have.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	after, err := steps.Apply(before)
+	if err != nil {
+		return apierrors.NewInvalid(have.GroupVersionKind().GroupKind(), have.GetName(), nil)
+	}
+	fresh := &unstructured.Unstructured{}
+	if err := fresh.UnmarshalJSON(after); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	if _, err := w.s.found(o, string(fresh.GetUID()), fresh.GetResourceVersion()); err != nil {
+		return err
+	}
+	touched(fresh)
+	w.s.Put(fresh)
+	u, whole := o.(*unstructured.Unstructured)
+	if !whole {
+		return fmt.Errorf("nobody patches %T", o)
+	}
+	u.Object = fresh.DeepCopy().Object
 	return nil
 }
 

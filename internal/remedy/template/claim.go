@@ -15,7 +15,7 @@ import (
 // asked for, or on its way out, and else the error says whose it is.
 func compare(existing *unstructured.Unstructured, o core.Order, templateName string) (core.Beginning, error) {
 	claimed := claimedForNode
-	if o.Step.Remedy == MachineRemedy {
+	if forMachines(o.Step.Remedy) {
 		claimed = claimedForMachine
 	}
 	if err := claimed(existing, o, templateName); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
 
-// TestConforms runs both forms of the remedy.
+// TestConforms runs all forms of the remedy.
 func TestConforms(t *testing.T) {
 	for name, c := range map[string]struct {
 		order              core.Order
@@ -21,6 +21,10 @@ func TestConforms(t *testing.T) {
 		},
 		"for machines": {
 			machineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
+		},
+		"for machines of Cluster API": {
+			clusterMachineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
 		},
 	} {
@@ -42,7 +46,7 @@ func TestConforms(t *testing.T) {
 				Swap: func(s *conform.Server) { s.Put(parse(t, c.namesake)) },
 				Request: func(s *conform.Server) core.Request {
 					u := s.Object(xs, template.GetNamespace(), c.order.Target.ID.Name)
-					r, asks := readRequest(u)
+					r, _, asks := readRequest(u)
 					if !asks {
 						t.Fatalf("%v asks for nothing", u)
 					}

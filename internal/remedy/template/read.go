@@ -8,13 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// readRequest reads a request, and is false for an object that a health check has not made. Remediators' kinds let
-// anything through, so a field that can't be read is as if it were absent.
-func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
+// readRequest reads a request and whose target it is about, and is false for an object that a health check has not made.
+// Remediators' kinds let anything through, so a field that can't be read is as if it were absent.
+func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 	r := core.Request{
 		ID:         core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 		APIVersion: u.GetAPIVersion(),
@@ -37,15 +36,25 @@ func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
 		if node, is := owner(u, "", nodeKind); is && node.Name == r.Target.Name {
 			r.Target.UID = string(node.UID)
 		}
-		return r, true
+		return r, Fleet{}, true
 	}
-	machine, is := owner(u, v1beta1.GroupVersion.Group, machineKind)
-	if r.Template.Name = annotations[clonedFromName]; !is || r.Template.Name == "" || u.GetNamespace() == "" {
-		return core.Request{}, false
+	machine, remedy := machineOf(u)
+	if r.Template.Name = annotations[clonedFromName]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
+		return core.Request{}, Fleet{}, false
 	}
-	r.Remedy = MachineRemedy
+	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
-	return r, true
+	return r, fleetOf(u, remedy), true
+}
+
+// machineOf is the machine that a request is about, and the remedy that asks for such. That is empty when there is none.
+func machineOf(u *unstructured.Unstructured) (machine metav1.OwnerReference, remedy string) {
+	for _, remedy := range [...]string{MachineRemedy, ClusterMachineRemedy} {
+		if machine, is := owner(u, machineKinds[remedy].Group, machineKind); is {
+			return machine, remedy
+		}
+	}
+	return metav1.OwnerReference{}, ""
 }
 
 // asker is the health check that asked for the remediation of a node. One that is struck off the owners, since it was

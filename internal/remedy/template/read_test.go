@@ -55,6 +55,9 @@ func TestReadRequest(t *testing.T) {
 		Remedy: MachineRemedy, Template: core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate", Namespace: "machines", Name: "t"},
 		Target: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"},
 	}
+	of := *machine
+	clusterMachine := &of
+	clusterMachine.Remedy = ClusterMachineRemedy
 	instead := func(old, fresh string) string { return strings.Replace(owned, old, fresh, 1) }
 	cases := map[string]struct {
 		object string
@@ -92,12 +95,14 @@ func TestReadRequest(t *testing.T) {
 		"a person's own":                {instead("medik8s.io/v1alpha1", "example/v1"), nil},
 		"owners that can't be read":     {instead("remediation.medik8s.io/v1alpha1", "a/b/c"), nil},
 		"a machine":                     {cloned, machine},
-		"another API's machine":         {strings.Replace(cloned, "machine.openshift.io", "cluster.x-k8s.io", 1), nil},
+		"a machine of Cluster API":      {strings.Replace(cloned, "machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2", 1), clusterMachine},
+		"one, in another version":       {strings.Replace(cloned, "machine.openshift.io", "cluster.x-k8s.io", 1), clusterMachine},
+		"another API's machine":         {strings.Replace(cloned, "machine.openshift.io", "machine.example", 1), nil},
 		"a machine's, from no template": {strings.Replace(cloned, "cloned-from-name", "another", 1), nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, asks := readRequest(parse(t, tc.object))
+			got, _, asks := readRequest(parse(t, tc.object))
 			if asks != (tc.want != nil) {
 				t.Fatalf("it is a request: %t", asks)
 			}
@@ -118,7 +123,7 @@ func TestNothingBreaksReading(t *testing.T) {
 				_ = unstructured.SetNestedField(u.Object, value.Draw(t, "value"), path...)
 			}
 		}
-		s := newShelf(func() {})
+		s := newShelf(func(*unstructured.Unstructured) {})
 		s.put(u)
 		s.put(u.DeepCopy())
 	})

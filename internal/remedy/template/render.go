@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -24,7 +26,15 @@ const (
 	NodeRemedy = "RequestNodeRemediation"
 	// MachineRemedy asks for the remediation of a machine (reference openshift 2.7).
 	MachineRemedy = "RequestMachineRemediation"
+	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (reference cluster-api 2.8).
+	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
+
+// machineKinds are the kinds of machines, by the remedies that ask for them.
+var machineKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals // a constant table
+	MachineRemedy:        v1beta1.GroupVersion.WithKind(machineKind),
+	ClusterMachineRemedy: clusterapi.MachineKind,
+}
 
 // What a request for a machine says of its template.
 const (
@@ -47,7 +57,10 @@ const (
 )
 
 // ours tells whether a step is taken by this remedy.
-func ours(remedy string) bool { return remedy == NodeRemedy || remedy == MachineRemedy }
+func ours(remedy string) bool { return remedy == NodeRemedy || forMachines(remedy) }
+
+// forMachines tells whether a remedy asks for machines.
+func forMachines(remedy string) bool { return !machineKinds[remedy].Empty() }
 
 // kindsOf gives the kind of a template and that of what is made from it. It is false for what can't be a template.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
@@ -66,7 +79,7 @@ func located(s *core.Step, home string, scope core.Tri) core.Reference {
 	switch {
 	case scope == core.No:
 		t.Namespace = ""
-	case scope == core.Yes && t.Namespace == "" && s.Remedy == MachineRemedy:
+	case scope == core.Yes && t.Namespace == "" && forMachines(s.Remedy):
 		t.Namespace = home
 	}
 	return t
@@ -79,6 +92,15 @@ func blueprint(template *unstructured.Unstructured) map[string]any {
 	return made
 }
 
+// blueprintFor is the same for a remedy. Cluster API takes a template without one for an empty one.
+func blueprintFor(remedy string, template *unstructured.Unstructured) map[string]any {
+	made := blueprint(template)
+	if made == nil && remedy == ClusterMachineRemedy {
+		return map[string]any{}
+	}
+	return made
+}
+
 // manyPerNode tells whether a template's remediator finds the node by an annotation, so that a node may have several
 // objects of the kind.
 func manyPerNode(template *unstructured.Unstructured) bool {
@@ -86,10 +108,11 @@ func manyPerNode(template *unstructured.Unstructured) bool {
 	return set
 }
 
-// render makes the request for an order from a template, which stays as it is.
-func render(template *unstructured.Unstructured, o core.Order) (*unstructured.Unstructured, error) {
+// render makes the request for an order from a template, which stays as it is. A machine of Cluster API is of a cluster,
+// by whose label its request is found again.
+func render(template *unstructured.Unstructured, o core.Order, cluster string) (*unstructured.Unstructured, error) {
 	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
-	made := blueprint(template)
+	made := blueprintFor(o.Step.Remedy, template)
 	switch {
 	case !isTemplate:
 		return nil, fmt.Errorf("%s %s is no template: its kind does not end in %s", template.GetKind(), template.GetName(), templateSuffix)
@@ -100,10 +123,13 @@ func render(template *unstructured.Unstructured, o core.Order) (*unstructured.Un
 	}
 	made = runtime.DeepCopyJSON(made)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if o.Step.Remedy == MachineRemedy {
+	if forMachines(o.Step.Remedy) {
 		renderForMachine(u, template, made, o)
 	} else {
 		renderForNode(u, template, made, o)
+	}
+	if o.Step.Remedy == ClusterMachineRemedy && cluster != "" {
+		label(u, map[string]string{clusterv1.ClusterNameLabel: cluster})
 	}
 	u.SetGroupVersionKind(kind)
 	if template.GetNamespace() != u.GetNamespace() {
@@ -125,15 +151,10 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
 		checkName: o.Policy.Name,
 	})
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.PartOfLabel] = v1alpha1.PartOf
+	label(u, map[string]string{v1alpha1.PartOfLabel: v1alpha1.PartOf})
 	if o.Target.ControlPlane {
-		labels[v1alpha1.ControlPlaneLabel] = ""
+		label(u, map[string]string{v1alpha1.ControlPlaneLabel: ""})
 	}
-	u.SetLabels(labels)
 	owners := []metav1.OwnerReference{
 		ownedBy(v1alpha1.GroupVersion.WithKind(healthCheckKind), o.Policy),
 		ownedBy(schema.GroupVersionKind{Version: "v1", Kind: nodeKind}, o.Target.ID),
@@ -158,7 +179,7 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 	annotate(u, map[string]string{
 		clonedFromName: template.GetName(), clonedFromKind: template.GroupVersionKind().GroupKind().String(),
 	})
-	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(v1beta1.GroupVersion.WithKind(machineKind), o.Target.ID)})
+	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(machineKinds[o.Step.Remedy], o.Target.ID)})
 }
 
 // keepLabelsAndAnnotations takes over what of the metadata in a template is for the objects made from it.
@@ -179,6 +200,15 @@ func annotate(u *unstructured.Unstructured, more map[string]string) {
 	}
 	maps.Copy(all, more)
 	u.SetAnnotations(all)
+}
+
+func label(u *unstructured.Unstructured, more map[string]string) {
+	all := u.GetLabels()
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	u.SetLabels(all)
 }
 
 // ownedBy has the garbage collector see to an object without keeping its owner from going.

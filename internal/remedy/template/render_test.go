@@ -98,6 +98,41 @@ metadata:
 spec: {strategy: {type: Reboot}}
 data: {e: f}
 `},
+		"a machine of Cluster API": {`
+apiVersion: x.example/v1
+kind: XTemplate
+metadata: {name: t, namespace: machines}
+spec:
+  template:
+    metadata: {finalizers: [not-copied], resourceVersion: "1", labels: {a: b}}
+    spec: {strategy: {type: Reboot}}
+`, clusterMachineOrder(), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: m
+  namespace: machines
+  annotations: {cluster.x-k8s.io/cloned-from-name: t, cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example}
+  labels: {a: b, cluster.x-k8s.io/cluster-name: blue}
+  ownerReferences:
+  - {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: false}
+spec: {strategy: {type: Reboot}}
+`},
+		"a machine of Cluster API, by a template of nothing": {`
+apiVersion: x.example/v1
+kind: XTemplate
+metadata: {name: t, namespace: machines}
+`, clusterMachineOrder(), `
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: m
+  namespace: machines
+  annotations: {cluster.x-k8s.io/cloned-from-name: t, cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example}
+  labels: {cluster.x-k8s.io/cluster-name: blue}
+  ownerReferences:
+  - {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: false}
+`},
 		"a machine by a template from elsewhere": {plainTemplate, machineOrder(), `
 apiVersion: x.example/v1
 kind: X
@@ -116,7 +151,7 @@ spec: {retries: 3, way: {by: [power]}}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			template := parse(t, tc.template)
-			got, err := render(template, tc.order)
+			got, err := render(template, tc.order, "blue")
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
@@ -151,14 +186,15 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 		"a node":                             {parse(t, plainTemplate), nodeOrder(), nodeOrder().Policy},
 		"a node, one of many":                {parse(t, manyTemplate), nodeOrder(), nodeOrder().Policy},
 		"a machine":                          {beside, machineOrder(), core.ID{}},
+		"a machine of Cluster API":           {beside, clusterMachineOrder(), core.ID{}},
 		"a machine, by a template of others": {parse(t, plainTemplate), elsewhere, core.ID{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			u, err := render(tc.template, tc.order)
+			u, err := render(tc.template, tc.order, "blue")
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
-			got, asks := readRequest(u)
+			got, _, asks := readRequest(u)
 			if !asks || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
 				t.Errorf("read as %+v (%t)", got, asks)
 			}
@@ -185,7 +221,7 @@ func TestNothingIsRenderedFromNonsense(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := render(parse(t, tc.template), tc.order)
+			got, err := render(parse(t, tc.template), tc.order, "blue")
 			if err == nil {
 				t.Fatalf("rendered %v", got.Object)
 			}

@@ -68,3 +68,9 @@ func machineOrder() core.Order {
 		Step:   machineStep("t"),
 	}
 }
+
+func clusterMachineOrder() core.Order {
+	o := machineOrder()
+	o.Step.Remedy = ClusterMachineRemedy
+	return o
+}

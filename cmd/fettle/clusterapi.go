@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/capi"
+	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/remedy/owner"
+	"github.com/fettle-io/fettle/internal/remedy/template"
+	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/workload"
+)
+
+// fleets keep a fleet for each workload cluster that has a health check of Cluster API.
+type fleets struct {
+	*rooms
+
+	machines    *capi.Client
+	owners      *owner.Client
+	connections *workload.Connections
+	measures    measures
+	retention   core.Retention
+
+	mu sync.Mutex
+	// dockets are those of the fleets that are kept.
+	dockets map[types.NamespacedName]*template.Docket
+}
+
+// keepClusters makes what workload clusters need, and keeps none yet.
+func keepClusters(r *rooms, m measures, o controllerOptions) (*fleets, error) {
+	f := &fleets{rooms: r, measures: m, retention: o.retention, dockets: map[types.NamespacedName]*template.Docket{}}
+	live, writer := r.manager.GetAPIReader(), r.manager.GetClient()
+	f.machines = capi.NewClient(capi.Config{
+		Informers: r.manager.GetCache(), Live: live, Writer: writer, Events: r.manager.GetEventRecorder("fettle"), Now: time.Now,
+		After: func(d time.Duration, do func()) { time.AfterFunc(d, do) },
+		Wake:  f.wake, Changed: f.follow, WatchFilter: o.watchFilter, Served: r.serves(capi.Kinds), Metrics: m.capi,
+	})
+	f.owners = owner.NewClient(owner.Config{
+		Machine: f.machines.Machine, Wrote: f.machines.Wrote, Writer: clusterapi.Writer{Statuses: writer, Live: live, Now: time.Now},
+	})
+	f.connections = workload.New(workload.Config{
+		Secrets: live, Now: time.Now, Wake: f.wake, Log: r.log.WithName("workload"), UserAgent: "fettle/" + version,
+	})
+	if o.metricsAddress == off {
+		return f, nil
+	}
+	if err := metrics.Registry.Register(f.connections); err != nil {
+		return nil, fmt.Errorf("preparing metrics of workload clusters: %w", err)
+	}
+	return f, nil
+}
+
+// part is what wakes when the cluster becomes a management cluster. It is ready whether workload clusters answer or not.
+func (f *fleets) part() served.Part {
+	return served.Part{Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: f.machines.Watch, InStep: f.machines.InStep}
+}
+
+func (f *fleets) addTo(manager ctrl.Manager) error { return add(manager, f.connections) }
+
+// wake has the fleet of a workload cluster looked at soon.
+func (f *fleets) wake(cluster types.NamespacedName) { f.loop.Wake(fleetName(cluster)) }
+
+// fleetName is not that of the home fleet, since it has a slash.
+func fleetName(cluster types.NamespacedName) string { return cluster.String() }
+
+// follow keeps the clusters that have a health check, and drops those that have none any more.
+func (f *fleets) follow() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	wanted := f.machines.Clusters()
+	for _, cluster := range wanted {
+		if f.dockets[cluster] == nil {
+			f.keep(cluster)
+		}
+	}
+	for cluster := range f.dockets {
+		if !slices.Contains(wanted, cluster) {
+			f.drop(cluster)
+		}
+	}
+}
+
+func (f *fleets) keep(cluster types.NamespacedName) {
+	name := fleetName(cluster)
+	nodes := f.connections.Keep(cluster)
+	docket := f.asked.Of(template.Fleet{Namespace: cluster.Namespace, Cluster: cluster.Name}, func() { f.wake(cluster) })
+	repairs := f.repairs.Of(ledger.Fleet{Namespace: cluster.Namespace, Cluster: cluster.Name})
+	fleet := engine.New(engine.Config{
+		Fleet:     name,
+		Dialects:  []engine.Dialect{f.machines.Fleet(cluster, nodes)},
+		Ledger:    repairs,
+		Witness:   repairs,
+		Pruner:    repairs,
+		Surveyors: []engine.Surveyor{docket},
+		Quorum:    quorum.NewClient(quorum.Config{Live: nodes.Live(), OpenShift: notByDefinition, Now: time.Now}),
+		Remedies: map[string]engine.Remedy{
+			capi.MarkOwner:                 f.owners,
+			capi.RequestMachineRemediation: docket,
+		},
+		Retention: f.retention,
+		Now:       time.Now,
+		Log:       f.log.WithName("engine").WithValues("cluster", name),
+		Metrics:   f.measures.engine,
+	})
+	f.dockets[cluster] = docket
+	f.loop.Keep(name, f.watchdog.Over(name, onceConnected(nodes, fleet.Pass)))
+}
+
+func (f *fleets) drop(cluster types.NamespacedName) {
+	name := fleetName(cluster)
+	f.loop.Drop(name)
+	f.connections.Drop(cluster)
+	f.dockets[cluster].Close()
+	delete(f.dockets, cluster)
+	f.measures.engine.Drop(name)
+}
+
+// notByDefinition: which kinds a workload cluster serves is not watched. Whether it is an OpenShift, its namespaces tell.
+func notByDefinition() core.Tri { return core.No }
+
+// onceConnected spares health checks the news that their cluster is not connected yet, each time that a leader begins.
+// The connection wakes the fleet as soon as there is something to tell.
+func onceConnected(nodes *workload.Connection, pass engine.Pass) engine.Pass {
+	return func(ctx context.Context) (time.Time, error) {
+		if answers, why := nodes.Answers(); answers != core.Yes && why == "" {
+			return time.Time{}, nil
+		}
+		return pass(ctx)
+	}
+}
+
+func (o *controllerOptions) checkWatchFilter() error {
+	var problems []error
+	for _, wrong := range validation.IsValidLabelValue(o.watchFilter) {
+		problems = append(problems, fmt.Errorf("--watch-filter is %q, which no label cluster.x-k8s.io/watch-filter can have: %s", o.watchFilter, wrong))
+	}
+	return errors.Join(problems...)
+}

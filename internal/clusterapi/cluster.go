@@ -1,0 +1,126 @@
+package clusterapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// ClusterKind is the kind of clusters, in the version in which they are read.
+var ClusterKind = clusterv1.GroupVersion.WithKind("Cluster") //nolint:gochecknoglobals // a constant
+
+// Cluster is the part of a Cluster that decisions read.
+type Cluster struct {
+	lean.Meta
+
+	// Paused is Yes while nothing of the cluster may be touched, and Unknown where that can't be read.
+	Paused core.Tri
+	// InfrastructureReady and ControlPlaneInitialized are conditions.
+	InfrastructureReady, ControlPlaneInitialized Milestone
+	// Unreadable says in a sentence what can't be read. It is empty when all can.
+	Unreadable string
+}
+
+// Milestone is something that a cluster has to come to. Since is when it last came or went.
+type Milestone struct {
+	Reached bool
+	Since   time.Time
+}
+
+// ClusterList is a list of clusters.
+type ClusterList struct {
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Cluster `json:"items"`
+}
+
+// UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
+func (c *Cluster) UnmarshalJSON(body []byte) error {
+	var wire struct {
+		Metadata lean.Metadata `json:"metadata"`
+		Spec     lenient       `json:"spec"`
+		Status   lenient       `json:"status"`
+	}
+	if err := utiljson.Unmarshal(body, &wire); err != nil {
+		return fmt.Errorf("decoding a cluster: %w", err)
+	}
+	*c = Cluster{Meta: wire.Metadata.Keep(), Paused: core.No}
+	var problems []string
+	spec := readPart[struct {
+		Paused bool `json:"paused"`
+	}]("spec", wire.Spec, &problems)
+	switch {
+	case spec == nil:
+		c.Paused = core.Unknown
+	case spec.Paused:
+		c.Paused = core.Yes
+	}
+	status := readPart[struct {
+		Conditions []condition `json:"conditions"`
+	}]("status", wire.Status, &problems)
+	if status != nil {
+		c.InfrastructureReady = milestone(status.Conditions, clusterv1.ClusterInfrastructureReadyCondition)
+		c.ControlPlaneInitialized = milestone(status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
+	}
+	c.Unreadable = strings.Join(problems, "; ")
+	return nil
+}
+
+// readPart reads the spec or the status, and gives nil where it can't be read.
+func readPart[T any](name string, l lenient, problems *[]string) *T {
+	into := new(T)
+	if len(l.body) > 0 && utiljson.Unmarshal(l.body, into) != nil {
+		*problems = append(*problems, fmt.Sprintf("%s is %s and can't be read", name, legible.Excerpt(string(json.RawMessage(l.body)))))
+		return nil
+	}
+	return into
+}
+
+func milestone(conditions []condition, kind string) Milestone {
+	i := slices.IndexFunc(conditions, func(c condition) bool { return c.Type == kind })
+	if i < 0 {
+		return Milestone{}
+	}
+	return Milestone{Reached: conditions[i].Status == string(metav1.ConditionTrue), Since: conditions[i].LastTransitionTime.Time}
+}
+
+// Same tells whether two versions of a cluster can't lead to different decisions.
+func (c *Cluster) Same(other *Cluster) bool {
+	return c.UID == other.UID && c.Paused == other.Paused && c.Unreadable == other.Unreadable &&
+		c.InfrastructureReady.same(other.InfrastructureReady) && c.ControlPlaneInitialized.same(other.ControlPlaneInitialized)
+}
+
+func (m Milestone) same(other Milestone) bool {
+	return m.Reached == other.Reached && m.Since.Equal(other.Since)
+}
+
+// DeepCopyObject copies the cluster.
+func (c *Cluster) DeepCopyObject() runtime.Object {
+	d := *c
+	d.Meta = c.CloneMeta()
+	return &d
+}
+
+// DeepCopyObject copies the list.
+func (l *ClusterList) DeepCopyObject() runtime.Object {
+	c := &ClusterList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
+	for i := range c.Items {
+		c.Items[i].Meta = l.Items[i].CloneMeta()
+	}
+	return c
+}
+
+// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+func (*ClusterList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }

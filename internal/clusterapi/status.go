@@ -1,0 +1,158 @@
+package clusterapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// condition is one of either list.
+type condition struct {
+	Type               string      `json:"type"`
+	Status             string      `json:"status"`
+	Severity           string      `json:"severity"`
+	Reason             string      `json:"reason"`
+	Message            string      `json:"message"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+}
+
+// machineStatus is the part of a machine's status that is read.
+type machineStatus struct {
+	Conditions *[]condition      `json:"conditions"`
+	NodeRef    nodeReference     `json:"nodeRef"`
+	Deprecated *deprecatedStatus `json:"deprecated"`
+}
+
+type nodeReference struct {
+	Name string `json:"name"`
+}
+
+type deprecatedStatus struct {
+	V1Beta1 *v1beta1Status `json:"v1beta1"`
+}
+
+type v1beta1Status struct {
+	Conditions     *[]condition `json:"conditions"`
+	FailureReason  string       `json:"failureReason"`
+	FailureMessage string       `json:"failureMessage"`
+}
+
+// take takes in a status, nil for none.
+func (m *Machine) take(s *machineStatus) {
+	if s == nil {
+		return
+	}
+	m.present = [2]int{1, 1}
+	m.takeNode(s.NodeRef.Name)
+	if s.Conditions != nil {
+		m.present[Current] = 2
+		m.Conditions = conditionsOf(*s.Conditions)
+		m.takeMarks(Current, *s.Conditions)
+	}
+	if s.Deprecated == nil {
+		return
+	}
+	m.present[Deprecated] = 2
+	old := s.Deprecated.V1Beta1
+	if old == nil {
+		return
+	}
+	m.present[Deprecated] = 3
+	m.Failure = failureText(old.FailureReason, old.FailureMessage)
+	if old.Conditions != nil {
+		m.present[Deprecated] = 4
+		m.takeMarks(Deprecated, *old.Conditions)
+	}
+}
+
+func failureText(reason, message string) string {
+	if reason != "" && message != "" {
+		return reason + ": " + message
+	}
+	return reason + message
+}
+
+// takeNode takes no reference to what can't be a node.
+func (m *Machine) takeNode(name string) {
+	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		m.tell(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name)))
+		return
+	}
+	m.Node = name
+}
+
+func (m *Machine) tell(problem string) {
+	m.Unreadable = strings.TrimPrefix(m.Unreadable+"; "+problem, "; ")
+}
+
+func conditionsOf(all []condition) []core.Condition {
+	conditions := make([]core.Condition, len(all))
+	for i := range all {
+		c := &all[i]
+		conditions[i] = core.Condition{Type: lean.Word(c.Type), Status: lean.Word(c.Status), Since: c.LastTransitionTime.Time}
+	}
+	return conditions
+}
+
+// takeMarks takes the first condition of each type: there may be more only in the deprecated list, where readers take
+// the first too.
+func (m *Machine) takeMarks(in List, all []condition) {
+	for i := range all {
+		c := &all[i]
+		if !slices.Contains(markTypes[:], c.Type) || m.Mark(in, c.Type) != nil {
+			continue
+		}
+		m.Marks = append(m.Marks, Mark{
+			In: in, Type: lean.Word(c.Type), Since: c.LastTransitionTime.Time, at: i,
+			Words: Words{Status: lean.Word(c.Status), Severity: lean.Word(c.Severity), Reason: lean.Word(c.Reason), Message: c.Message},
+		})
+	}
+	m.Marks = slices.Clip(m.Marks)
+}
+
+// lenient is a status that is yet to be read. Machines are others' objects, and one that fails to decode ends the
+// list and the watch of all others too. So a field that can't be read is absent, and it is told, which keeps the
+// machine from being judged.
+type lenient struct{ body []byte }
+
+// UnmarshalJSON never fails.
+func (l *lenient) UnmarshalJSON(body []byte) error {
+	l.body = slices.Clone(body)
+	return nil
+}
+
+// readApart reads each field by itself, so that one that can't be read hides no other.
+func readApart(l lenient) (s *machineStatus, problem string) {
+	var fields map[string]json.RawMessage
+	if utiljson.Unmarshal(l.body, &fields) != nil {
+		return nil, fmt.Sprintf("status is %s and not an object", legible.Excerpt(string(l.body)))
+	}
+	if fields == nil {
+		return nil, ""
+	}
+	var problems []string
+	s = &machineStatus{
+		Conditions: readField[*[]condition](fields, "conditions", "a list of conditions", &problems),
+		NodeRef:    readField[nodeReference](fields, "nodeRef", "a reference such as {name: worker-1}", &problems),
+		Deprecated: readField[*deprecatedStatus](fields, "deprecated", "an object with conditions of v1beta1", &problems),
+	}
+	return s, strings.Join(problems, "; ")
+}
+
+func readField[T any](fields map[string]json.RawMessage, name, give string, problems *[]string) T {
+	var into, nothing T
+	if value, set := fields[name]; set && utiljson.Unmarshal(value, &into) != nil {
+		*problems = append(*problems, fmt.Sprintf("status.%s is %s and can't be read; it should be %s", name, legible.Excerpt(string(value)), give))
+		return nothing
+	}
+	return into
+}

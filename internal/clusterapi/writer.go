@@ -1,0 +1,87 @@
+package clusterapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// FieldOwner is the name under which Fettle writes, which tells its writing from that of others.
+const FieldOwner = "fettle"
+
+// Writer writes conditions of machines.
+type Writer struct {
+	Statuses client.StatusClient
+	// Live reads from the API server itself.
+	Live client.Reader
+	Now  func() time.Time
+}
+
+// errChanged is why a patch was refused that went by places which are not there any more.
+var errChanged = errors.New("the machine has changed since it was read")
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
+
+// Write makes changes on a machine as it was read, and gives it as it is then. When there is nothing to change it makes
+// no call, and gives the machine itself. A machine that has changed meanwhile is a conflict.
+func (w *Writer) Write(ctx context.Context, m *Machine, changes []Change) (*Machine, error) {
+	body, err := m.Patch(changes, w.Now())
+	if err != nil || body == nil {
+		return m, err
+	}
+	u := objectOf(m.Namespace, m.Name)
+	err = w.Statuses.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(FieldOwner))
+	if err != nil {
+		if apierrors.IsInvalid(err) && w.hasChanged(ctx, m) {
+			err = apierrors.NewConflict(schema.GroupResource{Group: MachineKind.Group, Resource: "machines"}, m.Name, errChanged)
+		}
+		return nil, fmt.Errorf("patching the conditions of machine %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	return decoded(u)
+}
+
+// hasChanged tells whether a patch may have been refused since its places are not there any more, which the API server
+// finds before it compares revisions.
+func (w *Writer) hasChanged(ctx context.Context, m *Machine) bool {
+	now, err := w.Read(ctx, m.Namespace, m.Name)
+	return apierrors.IsNotFound(err) || err == nil && now.ResourceVersion != m.ResourceVersion
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get
+
+// Read reads a machine from the API server itself.
+func (w *Writer) Read(ctx context.Context, namespace, name string) (*Machine, error) {
+	u := objectOf(namespace, name)
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+		return nil, fmt.Errorf("reading machine %s/%s: %w", namespace, name, err)
+	}
+	return decoded(u)
+}
+
+func objectOf(namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(MachineKind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func decoded(u *unstructured.Unstructured) (*Machine, error) {
+	body, err := u.MarshalJSON()
+	m := &Machine{}
+	if err == nil {
+		err = json.Unmarshal(body, m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decoding a machine: %w", err)
+	}
+	return m, nil
+}

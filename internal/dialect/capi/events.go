@@ -1,0 +1,147 @@
+package capi
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// event is one event to emit, with the reasons of today's controller where it has one (reference cluster-api 1.6).
+type event struct {
+	regarding core.ID
+	warning   bool
+	reason    string
+	action    string
+	note      string
+}
+
+const (
+	remediateAction   = "Remediate"
+	healthCheckAction = "HealthCheck"
+)
+
+// eventFor renders a happening.
+func eventFor(h core.Happening) event {
+	of := "MachineHealthCheck " + h.Policy.Namespace + "/" + h.Policy.Name
+	e := event{regarding: h.Target, action: remediateAction}
+	if len(h.Targets) > 0 {
+		e.regarding = h.Policy
+	}
+	switch h.Kind {
+	case core.Suspected:
+		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
+		e.note = of + ": " + subject(h) + " not healthy" + because(h)
+	case core.Unreadable:
+		e.warning, e.reason, e.action = true, "MachineUnreadable", healthCheckAction
+		e.note = of + ": " + subject(h) + " left alone" + because(h)
+	case core.Restricted:
+		e.regarding, e.warning, e.reason = h.Policy, true, "RemediationRestricted"
+		e.note = "Repairs are stopped: " + h.Text
+	case core.Misconfigured:
+		e.regarding, e.warning, e.reason = h.Policy, true, invalidSpecReason
+		e.note = "Nothing is repaired, since this health check can't be followed: " + h.Text
+	case core.Held:
+		e.reason = "RemediationHeld" + h.Gate.String()
+		e.note = of + ": " + subject(h) + " unhealthy and not repaired" + because(h)
+	case core.Begun:
+		e.reason = "MachineMarkedUnhealthy"
+		e.note = of + ": " + subject(h) + " " + wordsOf(h.Remedy).does + because(h)
+	case core.Refused:
+		w := wordsOf(h.Remedy)
+		e.warning, e.reason = true, w.refused
+		e.note = of + ": " + subject(h) + " not " + w.done + " yet, since that was refused; it is tried again after a pause" + because(h)
+	case core.Rehearsed:
+		e.reason = "DryRun"
+		e.note = of + ": were it not for the annotation " + DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + subject(h) + " unhealthy" + because(h)
+	case core.Escalated:
+		e.warning, e.reason = true, "RemediationGivenUp"
+		e.note = of + ": " + subject(h) + " still unhealthy, and a step of its remediation is given up" + because(h)
+	case core.Relieved:
+		e.reason = "RemediationRemoved"
+		e.note = of + ": " + subject(h) + " not to be remediated any more, and the request for that is withdrawn" + because(h)
+	}
+	return e
+}
+
+// remedyWords are how events tell of a remedy.
+type remedyWords struct {
+	// refused is the reason of its event.
+	refused string
+	// does and done follow "machine m is" and "machine m is not".
+	does, done, noun string
+}
+
+func wordsOf(remedy string) remedyWords {
+	if remedy == RequestMachineRemediation {
+		return remedyWords{
+			refused: clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason, noun: "repair by an outside remediator",
+			does: "left to an outside remediator, for whom a remediation object was created", done: "handed to an outside remediator",
+		}
+	}
+	return remedyWords{
+		refused: "MachineMarkFailed", noun: "replacement by the machine's owner",
+		does: "marked for its owner to replace it (condition " + clusterv1.MachineOwnerRemediatedCondition + ")", done: "marked for its owner",
+	}
+}
+
+// event tells that somebody else writes what Fettle does.
+func (r rivalry) event(check core.ID) event {
+	return event{regarding: check, warning: true, reason: anotherControllerReason, action: healthCheckAction, note: r.told().message}
+}
+
+// subject names who it is about, up to the verb.
+func subject(h core.Happening) string {
+	if n := len(h.Targets); n > 0 {
+		return fmt.Sprintf("%d machines (%s) are", n, namesOf(h.Targets))
+	}
+	if h.Node == "" {
+		return "machine " + h.Target.Name + " is"
+	}
+	return "machine " + h.Target.Name + " (node " + h.Node + ") is"
+}
+
+// because gives the reason, which for several machines is that of the first.
+func because(h core.Happening) string {
+	if len(h.Targets) > 0 {
+		return "; of the first, " + h.Text
+	}
+	return ": " + h.Text
+}
+
+// mostNames are as many as a person reads.
+const mostNames = 10
+
+func namesOf(targets []core.ID) string {
+	var names []string
+	for _, t := range targets[:min(len(targets), mostNames)] {
+		names = append(names, t.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(targets) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// longestNote is what the API server takes.
+const longestNote = 1024
+
+// noteWithin cuts the note to what the API server takes, at the end of a letter.
+func (e event) noteWithin() string {
+	if len(e.note) <= longestNote {
+		return e.note
+	}
+	return legible.Cut(e.note, longestNote-len("…")) + "…"
+}
+
+func (e event) kind() string {
+	if e.warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}

@@ -1,0 +1,69 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// Nodes are the nodes of one workload cluster, as they are seen through a connection to it.
+type Nodes interface {
+	// Answers tells whether the workload cluster answers and what is seen of it is in step, and if not, in a sentence
+	// that stays the same as long as that lasts, why and what to do.
+	Answers() (core.Tri, string)
+	// Lookup calls yield with a function that finds nodes by name, and holds the nodes still until it returns.
+	Lookup(yield func(find func(name string) (node.Facts, bool)))
+	// ReadNode reads a node from the workload cluster itself. One that is not there is NodeGone, and no error.
+	ReadNode(ctx context.Context, name string) (core.Node, error)
+}
+
+// Fleet is one workload cluster: its machines, and the health checks for them. It is safe for concurrent use.
+type Fleet struct {
+	client  *Client
+	cluster types.NamespacedName
+	nodes   Nodes
+}
+
+// Fleet gives the fleet of a cluster.
+func (c *Client) Fleet(cluster types.NamespacedName, nodes Nodes) *Fleet {
+	return &Fleet{client: c, cluster: cluster, nodes: nodes}
+}
+
+// Observe gives the machines of the cluster and its health checks, from what has been watched. It is not known how
+// they stand while the cluster is to be left alone, or its nodes can't be seen.
+func (f *Fleet) Observe() (core.Observation, error) {
+	o := core.Observation{Kind: machineKind}
+	switch {
+	case f.client.Served != nil && f.client.Served() == core.No:
+		o.Observed = core.No
+		return o, nil
+	case !f.client.InStep():
+		return o, nil
+	}
+	r := f.client.roomOf(f.cluster)
+	if f.standsBy(r) != nil {
+		return o, nil
+	}
+	o.Observed = core.Yes
+	f.nodes.Lookup(func(find func(string) (node.Facts, bool)) { r.snapshot(&o, find) })
+	return o, nil
+}
+
+// ReadNode reads the node that a machine refers to from the workload cluster itself.
+func (f *Fleet) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
+	n, err := f.nodes.ReadNode(ctx, t.Node.Name)
+	if err != nil {
+		return core.Node{}, fmt.Errorf("getting node %s of cluster %s: %w", t.Node.Name, f.cluster, err)
+	}
+	return n, nil
+}
+
+func sortClusters(clusters []types.NamespacedName) {
+	slices.SortFunc(clusters, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+}

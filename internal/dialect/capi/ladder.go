@@ -1,0 +1,90 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/setting"
+)
+
+// The names of the remedies that this dialect asks for.
+const (
+	// MarkOwner has the machine ask its owner to replace it.
+	MarkOwner = "MarkOwner"
+	// RequestMachineRemediation has a remediation object made for the machine from a template.
+	RequestMachineRemediation = "RequestClusterMachineRemediation"
+)
+
+// templateSuffix is what the kind of a template has and that of the objects made from it lacks.
+const templateSuffix = "Template"
+
+// readLadder gives the one step of a repair: machines with a template are left to an outside remediator, and all
+// others to their owner.
+func readLadder(t *clusterv1.MachineHealthCheckRemediationTemplateReference, namespace string) []core.Step {
+	if !t.IsDefined() {
+		return []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}}
+	}
+	return []core.Step{{
+		Remedy: RequestMachineRemediation, Nature: core.Requests,
+		Template: core.Reference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: namespace, Name: t.Name},
+	}}
+}
+
+const templateExample = "{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
+
+// checkTemplate says what of a reference to a template can't be meant.
+func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) error {
+	const field = "spec.remediation.templateRef"
+	if !r.IsDefined() {
+		return nil
+	}
+	var lacks []string
+	for _, f := range [...]struct{ name, value string }{{"apiVersion", r.APIVersion}, {"kind", r.Kind}, {"name", r.Name}} {
+		if f.value == "" {
+			lacks = append(lacks, f.name)
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("%s lacks %s; give all of %s", field, strings.Join(lacks, " and "), templateExample)
+	}
+	var problems []error
+	if version, err := schema.ParseGroupVersion(r.APIVersion); err != nil || version.Version == "" {
+		problems = append(problems, fmt.Errorf("%s.apiVersion is %s; give a group and a version, as in %s", field, legible.Quote(r.APIVersion), templateExample))
+	}
+	if kind, is := strings.CutSuffix(r.Kind, templateSuffix); !is || kind == "" {
+		problems = append(problems, fmt.Errorf("%s.kind is %s; give a kind that ends in %s, as in %s", field, legible.Quote(r.Kind), templateSuffix, templateExample))
+	}
+	if len(content.IsPathSegmentName(r.Name)) > 0 {
+		problems = append(problems, fmt.Errorf("%s.name is %s, which no object can be called; give the name of a template, as in %s", field, legible.Quote(r.Name), templateExample))
+	}
+	return errors.Join(problems...)
+}
+
+// asksOutside tells whether a policy has its machines repaired by an outside remediator.
+func asksOutside(p *core.Policy) bool {
+	_, asks := requestStep(p)
+	return asks
+}
+
+// requestStep is the step of a policy that makes remediation objects.
+func requestStep(p *core.Policy) (core.Step, bool) {
+	for _, s := range p.Ladder {
+		if s.Remedy == RequestMachineRemediation {
+			return s, true
+		}
+	}
+	return core.Step{}, false
+}
+
+// readMaxInFlight: as today, all are asked for at once, since owners and remediators pace themselves. The annotation
+// changes that.
+func readMaxInFlight(annotations map[string]string) (core.Amount, error) {
+	return setting.InFlight(annotations, MaxInFlightAnnotation, core.Unlimited())
+}

@@ -1,0 +1,184 @@
+package capi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// parallelWrites bounds how many objects of a fleet are written at a time.
+const parallelWrites = 8
+
+// Record writes the statuses that have changed.
+func (f *Fleet) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	var (
+		mu     sync.Mutex
+		failed = map[core.ID]error{}
+		group  errgroup.Group
+		r      = f.client.roomOf(f.cluster)
+	)
+	group.SetLimit(parallelWrites)
+	for _, report := range reports {
+		group.Go(func() error {
+			if err := f.recordOne(ctx, r, report); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[report.Policy.ID] = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return failed
+}
+
+// recordOne has a health check belong to its cluster, and then writes its status.
+func (f *Fleet) recordOne(ctx context.Context, r *room, report core.PolicyReport) error {
+	id := report.Policy.ID
+	check, known := r.checkOf(id)
+	if !known {
+		return nil
+	}
+	if !report.Policy.Paused {
+		if err := f.adopt(ctx, r, &check); err != nil {
+			return err
+		}
+	}
+	now := f.client.Now()
+	rival, news := r.rivalryOf(id, now)
+	if news {
+		f.client.tell(rival.event(id))
+		// When it is over, nothing else may happen that has the health check looked at.
+		f.client.After(quiet, func() { f.client.Wake(f.cluster) })
+	}
+	f.client.Metrics.rivals(id, rival.manager)
+	fresh, changed := statusOf(&check, findings{report: report, targets: r.namesOf(id), rival: rival, now: now})
+	if !changed {
+		return nil
+	}
+	return f.writeStatus(ctx, &check, fresh)
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=patch
+
+// adopt gives a health check the label of its cluster and an owner reference to it, where either is missing, as tools of
+// Cluster API expect (reference cluster-api 2.1).
+func (f *Fleet) adopt(ctx context.Context, r *room, check *healthCheck) error {
+	cluster := r.clusterNow()
+	if cluster == nil || check.cluster == "" || (check.labelled && ownedBy(check.owners, cluster)) {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": check.revision,
+		"labels":          map[string]string{clusterv1.ClusterNameLabel: check.cluster},
+		"ownerReferences": withOwner(check.owners, cluster),
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the owner: %w", err)
+	}
+	u := objectOf(check.policy.ID)
+	err = f.client.Writer.Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(clusterapi.FieldOwner))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("having it belong to its cluster: %w", err)
+	}
+	r.wroteCheck(readHealthCheck(u))
+	if now, known := r.checkOf(check.policy.ID); known {
+		*check = now
+	}
+	return nil
+}
+
+// withOwner adds a reference to the cluster, in the place of one to an earlier cluster of its name.
+func withOwner(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) []metav1.OwnerReference {
+	kept := slices.DeleteFunc(slices.Clone(owners), func(o metav1.OwnerReference) bool {
+		group, _, _ := strings.Cut(o.APIVersion, "/")
+		return group == clusterv1.GroupVersion.Group && o.Kind == clusterKind && o.Name == cluster.Name
+	})
+	return append(kept, metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterKind, Name: cluster.Name, UID: cluster.UID,
+	})
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks/status,verbs=patch
+
+// writeStatus insists on the revision that the status was made from, since lists of conditions are replaced as a whole
+// and may hold those of others.
+func (f *Fleet) writeStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
+	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets}
+	if len(status.Targets) == 0 {
+		fields["targets"] = nil // a merge would leave the former ones
+	}
+	set(fields, "expectedMachines", status.ExpectedMachines)
+	set(fields, "currentHealthy", status.CurrentHealthy)
+	set(fields, "remediationsAllowed", status.RemediationsAllowed)
+	if status.ObservedGeneration > 0 {
+		fields["observedGeneration"] = status.ObservedGeneration
+	}
+	if status.Deprecated != nil {
+		fields["deprecated"] = status.Deprecated
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": check.revision}, "status": fields})
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	u := objectOf(check.policy.ID)
+	err = f.client.Writer.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(clusterapi.FieldOwner))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("patching the status: %w", err)
+	}
+	r := f.client.roomOf(f.cluster)
+	r.wroteCheck(readHealthCheck(u))
+	r.begun(check.policy.ID, ownWrite(u))
+	return nil
+}
+
+func set(fields map[string]any, name string, n *int32) {
+	if n != nil {
+		fields[name] = *n
+	}
+}
+
+func objectOf(id core.ID) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(checkKind)
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	return u
+}
+
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Announce emits the events of what happened. They are written in the background.
+func (f *Fleet) Announce(happenings []core.Happening) {
+	for _, h := range happenings {
+		f.client.tell(eventFor(h))
+	}
+}
+
+func (c *Client) tell(e event) {
+	c.Events.Eventf(&corev1.ObjectReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: e.regarding.Kind,
+		Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
+	}, nil, e.kind(), e.reason, e.action, "%s", e.noteWithin())
+}

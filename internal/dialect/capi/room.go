@@ -1,0 +1,346 @@
+package capi
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// room holds what is seen of one cluster on the management cluster: its Cluster, its health checks as translated, and
+// its machines, and knows which check selects which. It is safe for concurrent use.
+type room struct {
+	mu sync.Mutex
+	// cluster is nil while there is no Cluster of that name.
+	cluster *clusterapi.Cluster
+	// checks are by name.
+	checks map[string]*healthCheck
+	// roster has all machines, and present those of them that are targets, both in the order of names.
+	roster, present []*machine
+	// asked are the types of conditions of machines that decisions read.
+	asked map[string]bool
+	// arranged is false when a machine has come or gone, or another health check selects it, and present and the
+	// members of the health checks are to be made anew.
+	arranged bool
+	// targets is the last snapshot's, to be filled again for the next.
+	targets []core.Target
+	// rivals are those who write what is Fettle's to write, by the name of the health check.
+	rivals map[string]rivalry
+}
+
+// machine is one of the roster.
+type machine struct {
+	*clusterapi.Machine
+
+	// selectedBy are the names of the health checks that select it.
+	selectedBy []string
+}
+
+func newRoom() *room {
+	return &room{checks: map[string]*healthCheck{}, rivals: map[string]rivalry{}}
+}
+
+// empty tells whether nothing is known of the cluster any more.
+func (r *room) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cluster == nil && len(r.checks)+len(r.roster) == 0
+}
+
+// putCluster takes in the Cluster, nil when it is gone, and tells whether that can change a decision.
+func (r *room) putCluster(c *clusterapi.Cluster) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.cluster
+	r.cluster = c
+	if old == nil || c == nil {
+		return old != c
+	}
+	return !old.Same(c)
+}
+
+// putCheck takes in a health check and tells whether that can change a decision.
+func (r *room) putCheck(fresh *healthCheck) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.takeCheck(fresh)
+}
+
+// wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the meantime, and would
+// not tell that again.
+func (r *room) wroteCheck(fresh *healthCheck) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old := r.checks[fresh.policy.ID.Name]; old != nil && old.policy.ID == fresh.policy.ID {
+		r.takeCheck(fresh)
+	}
+}
+
+func (r *room) takeCheck(fresh *healthCheck) bool {
+	name := fresh.policy.ID.Name
+	old := r.checks[name]
+	if old != nil && old.policy.ID == fresh.policy.ID && olderRevision(fresh.revision, old.revision) {
+		return false
+	}
+	r.checks[name] = fresh
+	if old == nil || old.policy.ID != fresh.policy.ID {
+		delete(r.rivals, name)
+	}
+	r.askAgain()
+	if old == nil || old.selector.String() != fresh.selector.String() {
+		r.enrol(name, fresh)
+		return true
+	}
+	fresh.members = old.members
+	same := samePolicy(&old.policy, &fresh.policy)
+	return !same || old.labelled != fresh.labelled || !reflect.DeepEqual(old.owners, fresh.owners) || len(rivalsAmong(fresh.others, old.others)) > 0
+}
+
+// samePolicy leaves out what follows from the status, which is written by whoever decides.
+func samePolicy(a, b *core.Policy) bool {
+	p, q := *a, *b
+	p.Held, q.Held = false, false
+	p.Members, q.Members = nil, nil
+	return reflect.DeepEqual(p, q)
+}
+
+// olderRevision compares resource versions, which are numbers that grow; others are never older.
+func olderRevision(a, b string) bool {
+	m, err1 := strconv.ParseUint(a, 10, 64)
+	n, err2 := strconv.ParseUint(b, 10, 64)
+	return err1 == nil && err2 == nil && m < n
+}
+
+func (r *room) dropCheck(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.checks, name)
+	delete(r.rivals, name)
+	r.askAgain()
+	r.dismiss(name)
+}
+
+// askAgain notes which conditions of machines the health checks ask for.
+func (r *room) askAgain() {
+	r.asked = map[string]bool{clusterv1.MachineInfrastructureReadyCondition: true}
+	for _, c := range r.checks {
+		for _, criterion := range c.policy.Criteria.TargetConditions {
+			r.asked[criterion.Type] = true
+		}
+	}
+}
+
+// putMachine takes in a machine and tells whether that can change a decision.
+func (r *room) putMachine(m *clusterapi.Machine) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.takeMachine(m)
+}
+
+// wroteMachine takes in the answer to a write, unless the machine is gone by now.
+func (r *room) wroteMachine(m *clusterapi.Machine) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i, listed := r.place(m.Name); listed && r.roster[i].UID == m.UID {
+		r.takeMachine(m)
+	}
+}
+
+func (r *room) takeMachine(m *clusterapi.Machine) bool {
+	i, listed := r.place(m.Name)
+	if !listed {
+		fresh := &machine{Machine: m}
+		r.roster = slices.Insert(r.roster, i, fresh)
+		r.assign(fresh)
+		return true
+	}
+	old := r.roster[i].Machine
+	if old.UID == m.UID && olderRevision(m.ResourceVersion, old.ResourceVersion) {
+		return false
+	}
+	r.roster[i].Machine = m
+	if !old.Labels.Equal(m.Labels) || old.Skipped() != m.Skipped() {
+		r.assign(r.roster[i])
+		return true
+	}
+	return !r.sameMachine(old, m)
+}
+
+// sameMachine tells whether two versions of a machine can't lead to different decisions, as long as their labels don't.
+func (r *room) sameMachine(a, b *clusterapi.Machine) bool {
+	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		a.Condemned() == b.Condemned() && a.Node == b.Node && a.Failure == b.Failure && a.Unreadable == b.Unreadable &&
+		reflect.DeepEqual(a.Owner, b.Owner) && slices.EqualFunc(a.Marks, b.Marks, sameMark) && r.sameConditions(a.Conditions, b.Conditions)
+}
+
+func sameMark(a, b clusterapi.Mark) bool {
+	return a.In == b.In && a.Type == b.Type && a.Words == b.Words && a.Since.Equal(b.Since)
+}
+
+// sameConditions compares those conditions that decisions read.
+func (r *room) sameConditions(a, b []core.Condition) bool {
+	next := func(conditions []core.Condition, i int) int {
+		for i < len(conditions) && !r.asked[conditions[i].Type] {
+			i++
+		}
+		return i
+	}
+	i, j := next(a, 0), next(b, 0)
+	for i < len(a) && j < len(b) {
+		if a[i].Type != b[j].Type || a[i].Status != b[j].Status || !a[i].Since.Equal(b[j].Since) {
+			return false
+		}
+		i, j = next(a, i+1), next(b, j+1)
+	}
+	return i == len(a) && j == len(b)
+}
+
+func (r *room) dropMachine(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i, listed := r.place(name); listed {
+		r.roster = slices.Delete(r.roster, i, i+1)
+		r.arranged = false
+	}
+}
+
+// machineOf gives a machine as it was last seen, nil when there is none of that name.
+func (r *room) machineOf(name string) *clusterapi.Machine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i, listed := r.place(name); listed {
+		return r.roster[i].Machine
+	}
+	return nil
+}
+
+// machinesOf gives the machines of targets, nil for those that are not there any more.
+func (r *room) machinesOf(targets []core.Target) []*clusterapi.Machine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	machines := make([]*clusterapi.Machine, len(targets))
+	for t := range targets {
+		if i, listed := r.place(targets[t].ID.Name); listed && string(r.roster[i].UID) == targets[t].ID.UID {
+			machines[t] = r.roster[i].Machine
+		}
+	}
+	return machines
+}
+
+// snapshot adds all health checks, all machines with their nodes, and what those ask of their owners. The slice of
+// targets is the room's own: it is good until the next snapshot.
+func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.arranged {
+		r.arrange()
+	}
+	r.targets = slices.Grow(r.targets[:0], len(r.present))[:len(r.present)]
+	cluster := r.cluster
+	if cluster == nil {
+		cluster = &clusterapi.Cluster{}
+	}
+	for i, m := range r.present {
+		r.targets[i] = targetOf(m.Machine, cluster, find)
+		if request, asks := requestOf(m.Machine); asks {
+			o.Requests = append(o.Requests, request)
+		}
+	}
+	o.Targets = r.targets
+	for _, name := range slices.Sorted(maps.Keys(r.checks)) {
+		p := r.checks[name].policy
+		p.Members = r.checks[name].members
+		o.Policies = append(o.Policies, p)
+	}
+}
+
+// checksNow gives the health checks as last seen or written, in the order of names.
+func (r *room) checksNow() []healthCheck {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	checks := make([]healthCheck, 0, len(r.checks))
+	for _, name := range slices.Sorted(maps.Keys(r.checks)) {
+		checks = append(checks, *r.checks[name])
+	}
+	return checks
+}
+
+// checkOf gives a health check as last seen or written.
+func (r *room) checkOf(id core.ID) (healthCheck, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	check := r.checks[id.Name]
+	if check == nil || check.policy.ID.UID != id.UID {
+		return healthCheck{}, false
+	}
+	return *check, true
+}
+
+// standing gives the Cluster, nil when there is none, and tells whether there is a health check for it.
+func (r *room) standing() (cluster *clusterapi.Cluster, checked bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cluster, len(r.checks) > 0
+}
+
+// namesOf gives the names of the targets that a health check selects, in their order.
+func (r *room) namesOf(check core.ID) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.checks[check.Name]
+	if c == nil {
+		return nil
+	}
+	if !r.arranged {
+		r.arrange()
+	}
+	var names []string
+	for _, at := range c.members {
+		names = append(names, r.present[at].Name)
+	}
+	return names
+}
+
+// begun notes when Fettle has first written the status of a health check.
+func (r *room) begun(check core.ID, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v := r.rivals[check.Name]; r.checks[check.Name] != nil && v.began.IsZero() && !at.IsZero() {
+		v.began = at
+		r.rivals[check.Name] = v
+	}
+}
+
+// rivalryOf tells who else writes the status of a health check, and whether that is news.
+func (r *room) rivalryOf(check core.ID, now time.Time) (rivalry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.checks[check.Name]
+	if c == nil {
+		return rivalry{}, false
+	}
+	next, news := r.rivals[check.Name].after(c.others, now)
+	r.rivals[check.Name] = next
+	return next, news
+}
+
+// clusterNow gives the Cluster, nil when there is none.
+func (r *room) clusterNow() *clusterapi.Cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cluster
+}
+
+// ownedBy tells whether there is an owner reference to the cluster.
+func ownedBy(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) bool {
+	return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
+}

@@ -1,0 +1,105 @@
+package capi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Why nothing is known of a fleet.
+const (
+	clusterNotFoundReason   = "ClusterNotFound"
+	clusterUnreadableReason = "ClusterUnreadable"
+	connectionDownReason    = "ConnectionDown"
+)
+
+// obstacle is why a fleet is left alone. A pause is meant; the others are told as what they are, and somebody should
+// look at them.
+type obstacle struct {
+	paused          bool
+	reason, message string
+}
+
+// standsBy tells why the fleet is left alone, nil when it is not. Without a health check nothing needs the nodes.
+func (f *Fleet) standsBy(r *room) *obstacle {
+	cluster, checked := r.standing()
+	switch {
+	case cluster == nil && checked:
+		return &obstacle{reason: clusterNotFoundReason, message: fmt.Sprintf(
+			"Nothing is judged or repaired, since there is no Cluster %s in namespace %s; correct spec.clusterName, or delete this health check", f.cluster.Name, f.cluster.Namespace)}
+	case cluster == nil:
+		return nil
+	case cluster.Paused == core.Yes:
+		return &obstacle{paused: true}
+	case cluster.Unreadable != "":
+		return &obstacle{reason: clusterUnreadableReason, message: fmt.Sprintf(
+			"Nothing is judged or repaired until Cluster %s can be read: %s", f.cluster.Name, cluster.Unreadable)}
+	case !checked || !cluster.ControlPlaneInitialized.Reached:
+		return nil
+	}
+	if answers, why := f.nodes.Answers(); answers != core.Yes {
+		return &obstacle{reason: connectionDownReason, message: fmt.Sprintf(
+			"Nothing is judged or repaired, since the nodes of cluster %s can't be seen: %s", f.cluster.Name, why)}
+	}
+	return nil
+}
+
+// StandBy says in the statuses of the health checks why nothing is done, and leaves their numbers as they are.
+func (f *Fleet) StandBy(ctx context.Context) error {
+	if !f.client.InStep() {
+		return nil // it will be
+	}
+	r := f.client.roomOf(f.cluster)
+	why := f.standsBy(r)
+	if why == nil {
+		return nil // it is about to be looked at
+	}
+	var errs []error
+	for _, check := range r.checksNow() {
+		fresh, news := why.statusOf(&check, f.client.Now())
+		if equality.Semantic.DeepEqual(check.status, fresh) {
+			continue
+		}
+		if err := f.writeStatus(ctx, &check, fresh); err != nil {
+			errs = append(errs, fmt.Errorf("recording the status of %s: %w", check.policy.ID, err))
+			continue
+		}
+		if news {
+			f.client.tell(event{regarding: check.policy.ID, warning: true, reason: why.reason, action: healthCheckAction, note: why.message})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// statusOf gives the status of a health check that stands by, and whether that is news to somebody.
+func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.MachineHealthCheckStatus, news bool) {
+	fresh = check.status
+	s := statement{check: check, now: now}
+	if o.paused {
+		fresh.Conditions = s.conditions([]told{paused(true, "its Cluster has spec.paused")}, clusterv1.PausedCondition)
+		return fresh, false
+	}
+	unknown := told{
+		kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionUnknown, reason: o.reason, message: o.message,
+	}
+	news = true
+	for _, c := range check.status.Conditions {
+		if c.Type == unknown.kind && c.Reason == unknown.reason {
+			news = false
+		}
+	}
+	own := []told{unknown}
+	if !check.policy.Paused {
+		own = append(own, paused(false, ""))
+	}
+	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition)
+	fresh.Deprecated = s.deprecated([]told{unknown}, clusterv1.RemediationAllowedV1Beta1Condition)
+	return fresh, news
+}

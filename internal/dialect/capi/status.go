@@ -1,0 +1,287 @@
+package capi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Reasons and conditions that Cluster API does not have.
+const (
+	// invalidSpecReason: the health check can't be followed as it is written.
+	invalidSpecReason = "InvalidSpec"
+	// stormCooldownReason: repairs were stopped until just now.
+	stormCooldownReason = "StormCooldown"
+	// templateUnusableReason: no remediation object can be made from the template.
+	templateUnusableReason = "TemplateUnusable"
+	// externalTemplateUnusableReason: the same, where it is told of the template alone.
+	externalTemplateUnusableReason = "ExternalRemediationTemplateUnusable"
+
+	// soleControllerCondition is False while somebody else writes what is Fettle's to write.
+	soleControllerCondition = "SoleController"
+	anotherControllerReason = "AnotherController"
+)
+
+// mostTargets is as many as a status may name.
+const mostTargets = 10000
+
+// findings are what a status is made from.
+type findings struct {
+	report core.PolicyReport
+	// targets are the names of the machines that the health check selects, in their order.
+	targets []string
+	rival   rivalry
+	now     time.Time
+}
+
+// statusOf gives the status that a health check should have, and whether that differs from the one that it has.
+func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatus, bool) {
+	r := &f.report
+	allowed := remediationAllowed(r)
+	fresh := check.status
+	fresh.ExpectedMachines = number(r.Tally.Total)
+	fresh.CurrentHealthy = number(r.Tally.Healthy)
+	fresh.RemediationsAllowed = number(0)
+	if allowed.status == metav1.ConditionTrue {
+		fresh.RemediationsAllowed = number(r.Tally.RepairsAllowed())
+	}
+	fresh.ObservedGeneration = check.generation
+	fresh.Targets = f.targets[:min(len(f.targets), mostTargets)]
+	own := []told{paused(r.Policy.Paused, "the annotation "+clusterv1.PausedAnnotation+" is set on it"), allowed}
+	if f.rival.manager != "" {
+		own = append(own, f.rival.told())
+	}
+	s := statement{check: check, now: f.now}
+	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition, clusterv1.PausedCondition, soleControllerCondition)
+	fresh.Deprecated = s.deprecated(append(external(r), allowed),
+		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
+	return fresh, !equality.Semantic.DeepEqual(check.status, fresh)
+}
+
+func number(n int) *int32 {
+	of := int32(min(max(0, n), 1<<30))
+	return &of
+}
+
+// told is what a condition says, in either list. Severity is for the deprecated one, where it is False.
+type told struct {
+	kind     string
+	status   metav1.ConditionStatus
+	reason   string
+	severity clusterv1.ConditionSeverity
+	message  string
+}
+
+// remediationAllowed is the condition as reference cluster-api 1.4 has it, and False too while the health check is
+// paused or can't be followed, or its template can't be used, so that nobody waits for a repair in vain.
+func remediationAllowed(r *core.PolicyReport) told {
+	t := told{kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionFalse}
+	switch {
+	case r.Policy.Problem != "":
+		t.reason, t.severity = invalidSpecReason, clusterv1.ConditionSeverityError
+		t.message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
+	case r.Policy.Paused:
+		t.reason, t.severity = clusterv1.PausedReason, clusterv1.ConditionSeverityInfo
+		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " is set; remove it to go on"
+	case !r.Tally.Permitted:
+		t.reason, t.severity = clusterv1.MachineHealthCheckTooManyUnhealthyReason, clusterv1.ConditionSeverityWarning
+		t.message = restriction(r)
+	case r.Tally.CoolingDown:
+		t.reason, t.severity = stormCooldownReason, clusterv1.ConditionSeverityInfo
+		t.message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " + StormCooldownAnnotation + ")"
+	case templateProblem(&r.Policy) != "":
+		t.reason, t.severity = templateUnusableReason, clusterv1.ConditionSeverityError
+		t.message = "No remediator can be asked for a repair: " + templateProblem(&r.Policy)
+	default:
+		t.status, t.reason = metav1.ConditionTrue, clusterv1.MachineHealthCheckRemediationAllowedReason
+		t.message = concerns(r)
+	}
+	return t
+}
+
+// restriction says which limit holds repairs back.
+func restriction(r *core.PolicyReport) string {
+	if limit := r.Policy.ShortCircuit.Range; limit != nil {
+		return fmt.Sprintf("Repairs are stopped, since the number of machines that are not healthy is outside of unhealthyInRange; they resume when it is within "+
+			"(total: %d, unhealthy: %d, unhealthyInRange: [%d-%d])", r.Tally.Total, r.Tally.Unhealthy(), limit.From, limit.To)
+	}
+	return fmt.Sprintf("Repairs are stopped, since more machines are not healthy than unhealthyLessThanOrEqualTo allows, "+
+		"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, unhealthyLessThanOrEqualTo: %s)",
+		r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
+}
+
+func templateProblem(p *core.Policy) string {
+	step, _ := requestStep(p)
+	return step.Problem
+}
+
+// concerns says who is not healthy and what becomes of them; it is empty when all is well.
+func concerns(r *core.PolicyReport) string {
+	if len(r.Concerns) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, c := range r.Concerns {
+		parts = append(parts, c.Target.Name+" "+c.Text)
+	}
+	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%d of %d machines are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, strings.Join(parts, "; "))
+}
+
+func paused(is bool, why string) told {
+	if !is {
+		return told{kind: clusterv1.PausedCondition, status: metav1.ConditionFalse, reason: clusterv1.NotPausedReason}
+	}
+	return told{
+		kind: clusterv1.PausedCondition, status: metav1.ConditionTrue, reason: clusterv1.PausedReason,
+		message: "This health check is paused, since " + why + "; remove that to go on",
+	}
+}
+
+// external gives the two conditions of a health check that has a template, and none for others. Today's controller
+// never takes them back (reference cluster-api 1.4).
+func external(r *core.PolicyReport) []told {
+	step, has := requestStep(&r.Policy)
+	if !has {
+		return nil
+	}
+	template := told{kind: string(clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition), status: metav1.ConditionTrue}
+	if step.Problem != "" {
+		template.status, template.severity, template.message = metav1.ConditionFalse, clusterv1.ConditionSeverityError, step.Problem
+		template.reason = externalTemplateUnusableReason
+		if step.Missing {
+			template.reason = clusterv1.ExternalRemediationTemplateNotFoundV1Beta1Reason
+		}
+	}
+	request := told{kind: string(clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition), status: metav1.ConditionTrue}
+	if refused := refusedRequests(r); len(refused) > 0 {
+		first := refused[0]
+		request.status, request.severity = metav1.ConditionFalse, clusterv1.ConditionSeverityError
+		request.reason = clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason
+		request.message = fmt.Sprintf("No remediation object could be created for %s; it is tried again after a pause; kubectl -n %s describe repair %s says why",
+			namesOf(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
+	}
+	return []told{template, request}
+}
+
+// refusedRequests are the cases under repair, led by the policy itself, for which an object was to be created and none
+// is there.
+func refusedRequests(r *core.PolicyReport) []core.Case {
+	var refused []core.Case
+	for _, c := range r.Cases {
+		if c.Repair != nil && c.Lead == r.Policy.ID && len(c.Requests) == 0 && refusedOutside(c.Repair) {
+			refused = append(refused, c)
+		}
+	}
+	return refused
+}
+
+// refusedOutside tells whether a repair runs in which the creation of a remediation object has been refused.
+func refusedOutside(r *core.Repair) bool {
+	return r.Running() && r.Attempts > 0 && repairsOutside(r)
+}
+
+func repairsOutside(r *core.Repair) bool {
+	return slices.ContainsFunc(r.Ladder, func(s core.Step) bool { return s.Remedy == RequestMachineRemediation })
+}
+
+func targetsOf(cases []core.Case) []core.ID {
+	ids := make([]core.ID, len(cases))
+	for i := range cases {
+		ids[i] = cases[i].Target
+	}
+	return ids
+}
+
+// statement makes lists of conditions from those that a health check has.
+type statement struct {
+	check *healthCheck
+	now   time.Time
+}
+
+func (s *statement) at() metav1.Time { return metav1.NewTime(s.now.UTC().Truncate(time.Second)) }
+
+// conditions replaces conditions of these types by what is told, and keeps those of others in their places. A
+// transition is a change of status.
+func (s *statement) conditions(own []told, types ...string) []metav1.Condition {
+	var fresh []metav1.Condition
+	placed := make([]bool, len(own))
+	for _, c := range s.check.status.Conditions {
+		i := slices.IndexFunc(own, func(t told) bool { return t.kind == c.Type })
+		switch {
+		case i < 0 && slices.Contains(types, c.Type):
+			continue
+		case i >= 0:
+			placed[i] = true
+			c = s.condition(&own[i], &c)
+		}
+		fresh = append(fresh, c)
+	}
+	for i := range own {
+		if !placed[i] {
+			fresh = append(fresh, s.condition(&own[i], nil))
+		}
+	}
+	return fresh
+}
+
+func (s *statement) condition(t *told, was *metav1.Condition) metav1.Condition {
+	c := metav1.Condition{
+		Type: t.kind, Status: t.status, Reason: t.reason, Message: t.message, LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
+	}
+	if was != nil && was.Status == t.status && !was.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return c
+}
+
+// deprecated does the same in the deprecated list, where any change is a transition.
+func (s *statement) deprecated(own []told, types ...clusterv1.ConditionType) *clusterv1.MachineHealthCheckDeprecatedStatus {
+	var fresh clusterv1.Conditions
+	placed := make([]bool, len(own))
+	for _, c := range deprecatedOf(&s.check.status) {
+		i := slices.IndexFunc(own, func(t told) bool { return t.kind == string(c.Type) })
+		switch {
+		case i < 0 && slices.Contains(types, c.Type):
+			continue
+		case i >= 0:
+			placed[i] = true
+			c = s.deprecatedCondition(&own[i], &c)
+		}
+		fresh = append(fresh, c)
+	}
+	for i := range own {
+		if !placed[i] {
+			fresh = append(fresh, s.deprecatedCondition(&own[i], nil))
+		}
+	}
+	return &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{Conditions: fresh}}
+}
+
+func deprecatedOf(s *clusterv1.MachineHealthCheckStatus) clusterv1.Conditions {
+	if s.Deprecated == nil || s.Deprecated.V1Beta1 == nil {
+		return nil
+	}
+	return s.Deprecated.V1Beta1.Conditions
+}
+
+func (s *statement) deprecatedCondition(t *told, was *clusterv1.Condition) clusterv1.Condition {
+	c := clusterv1.Condition{Type: clusterv1.ConditionType(t.kind), Status: corev1.ConditionStatus(t.status), LastTransitionTime: s.at()}
+	if t.status != metav1.ConditionTrue {
+		c.Reason, c.Severity, c.Message = t.reason, t.severity, t.message
+	}
+	if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Severity == c.Severity && was.Message == c.Message {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return c
+}

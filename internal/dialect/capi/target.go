@@ -1,0 +1,91 @@
+package capi
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// targetOf translates a machine of a cluster.
+func targetOf(m *clusterapi.Machine, cluster *clusterapi.Cluster, find func(string) (node.Facts, bool)) core.Target {
+	t := core.Target{
+		ID:           idOf(m),
+		Created:      m.CreationTimestamp.Time,
+		Deleting:     m.DeletionTimestamp != nil,
+		Condemned:    m.Condemned(),
+		Premature:    premature(m, cluster),
+		Conditions:   m.Conditions,
+		Failed:       m.Failure != "",
+		StartupFrom:  startupFrom(m, cluster),
+		ControlPlane: m.ControlPlane(),
+		Node:         core.Node{State: core.NodeAwaited},
+		Problem:      m.Unreadable,
+		Revision:     m.ResourceVersion,
+	}
+	if owner := m.Replacer(); owner != nil {
+		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
+	}
+	// Before the control plane is there, nobody can say what nodes there are (reference cluster-api 2.1).
+	if m.Node == "" || !cluster.ControlPlaneInitialized.Reached {
+		return t
+	}
+	t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
+	if facts, seen := find(m.Node); seen {
+		t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
+	}
+	return t
+}
+
+func idOf(m *clusterapi.Machine) core.ID {
+	return core.ID{Kind: machineKind, Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)}
+}
+
+// premature says what has to happen before the machine is judged. A machine of the control plane is judged before that
+// is there, so that the first one can be replaced.
+func premature(m *clusterapi.Machine, cluster *clusterapi.Cluster) string {
+	switch {
+	case !cluster.ControlPlaneInitialized.Reached && !m.ControlPlane():
+		return "the control plane of its cluster is not initialized yet"
+	case !cluster.InfrastructureReady.Reached:
+		return "the infrastructure of its cluster is not ready"
+	}
+	return ""
+}
+
+// startupFrom is the last of the times before which no node could have joined (reference cluster-api 2.4).
+func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
+	from := m.CreationTimestamp.Time
+	later := func(reached bool, at time.Time) {
+		if reached && at.After(from) {
+			from = at
+		}
+	}
+	later(cluster.ControlPlaneInitialized.Reached, cluster.ControlPlaneInitialized.Since)
+	later(cluster.InfrastructureReady.Reached, cluster.InfrastructureReady.Since)
+	for i := range m.Conditions {
+		if c := &m.Conditions[i]; c.Type == clusterv1.MachineInfrastructureReadyCondition {
+			later(c.Status == string(metav1.ConditionTrue), c.Since)
+		}
+	}
+	return from
+}
+
+// requestOf gives what a machine asks of its owner, and false when it asks nothing. A later call for the same machine
+// is another request. What stands on machines that somebody has taken out stays as it is.
+func requestOf(m *clusterapi.Machine) (core.Request, bool) {
+	mark := m.Asked()
+	if mark == nil || m.Skipped() {
+		return core.Request{}, false
+	}
+	r := core.Request{
+		ID: idOf(m), APIVersion: clusterv1.GroupVersion.String(), Remedy: MarkOwner, Target: idOf(m),
+		Created: mark.Since, Answers: true, Answer: m.Answer(),
+	}
+	r.ID.UID = mark.ID(m)
+	return r, true
+}

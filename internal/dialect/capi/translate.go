@@ -1,0 +1,316 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/setting"
+)
+
+// What Cluster API's health checks lack are annotations on them.
+const (
+	// DryRunAnnotation, with the value "true", shows what would be done and does nothing.
+	DryRunAnnotation = "fettle.io/dry-run"
+	// MaxInFlightAnnotation is how many machines may be under repair at a time: a number, a percentage of the selected
+	// machines, or "unlimited", which is the default.
+	MaxInFlightAnnotation = "fettle.io/max-in-flight"
+	// StormCooldownAnnotation is how long repairs wait after they were stopped, since machines that return do so one
+	// after the other. A duration, 0s for no wait; the default is 5s.
+	StormCooldownAnnotation = "fettle.io/storm-cooldown"
+	// BackoffBaseAnnotation is the pause before the first replacement that failed is repaired too; it doubles with each
+	// that fails after it. A duration; the default is 5s.
+	BackoffBaseAnnotation = "fettle.io/backoff-base"
+	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 10m.
+	BackoffLimitAnnotation = "fettle.io/backoff-limit"
+)
+
+const (
+	machineKind     = "Machine"
+	healthCheckKind = "MachineHealthCheck"
+	clusterKind     = "Cluster"
+)
+
+// checkKind is the kind of health checks, in the version in which they are read and written.
+var checkKind = clusterv1.GroupVersion.WithKind(healthCheckKind) //nolint:gochecknoglobals // a constant
+
+// healthCheck is one MachineHealthCheck, translated.
+type healthCheck struct {
+	policy   core.Policy
+	selector labels.Selector
+	// cluster is the name of the Cluster that it is for.
+	cluster    string
+	generation int64
+	revision   string
+	status     clusterv1.MachineHealthCheckStatus
+	// labelled is set when it has the label of its cluster; owners are those that it has.
+	labelled bool
+	owners   []metav1.OwnerReference
+	// others are those who have written what is Fettle's to write, and when.
+	others []writer
+	// members are the places of the machines that it selects, among the targets.
+	members []int
+}
+
+// readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it stays in the fleet,
+// judges what it still can, and permits nothing.
+func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
+	h := &healthCheck{
+		revision: u.GetResourceVersion(), generation: u.GetGeneration(), owners: u.GetOwnerReferences(),
+		cluster:  clusterOf(u),
+		selector: labels.Nothing(),
+		others:   writersOf(u),
+		policy: core.Policy{
+			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
+			Created: u.GetCreationTimestamp().Time,
+			// As today: a machine that looks healthy is, whatever was asked for it (reference cluster-api 2.5).
+			IgnoresRequests: true,
+		},
+	}
+	h.labelled = u.GetLabels()[clusterv1.ClusterNameLabel] == h.cluster
+	spec, wrong := legible.Part[clusterv1.MachineHealthCheckSpec](u.Object, "spec")
+	h.policy.Problem = setting.Sentence(append(h.problemsOf(&spec, u.GetAnnotations()), h.withhold(wrong)...))
+	h.readStatus(u)
+	return h
+}
+
+// clusterOf is the name of the Cluster that a health check is for. One that does not say it can still be told of what is
+// wrong with it, in the fleet of the cluster whose label it has.
+func clusterOf(u *unstructured.Unstructured) string {
+	name, _, err := unstructured.NestedString(u.Object, "spec", "clusterName")
+	if err != nil || name == "" {
+		return u.GetLabels()[clusterv1.ClusterNameLabel]
+	}
+	return name
+}
+
+// readStatus takes over the status that was last written. One that somebody else has made illegible is written anew,
+// and repairs may have been stopped before that.
+func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
+	status, wrong := legible.Part[clusterv1.MachineHealthCheckStatus](u.Object, "status")
+	if len(wrong) > 0 {
+		status.ExpectedMachines = nil
+	}
+	h.status = status
+	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+}
+
+// problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with the
+// field.
+func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []string {
+	p := &h.policy
+	p.Ladder = readLadder(&spec.Remediation.TemplateRef, p.ID.Namespace)
+	var problems [11]error
+	if spec.ClusterName == "" {
+		problems[0] = errors.New("spec.clusterName is missing; give the name of the Cluster whose machines are checked")
+	}
+	h.selector, problems[1] = readSelector(&spec.Selector)
+	p.Criteria.Conditions, problems[2] = readNodeConditions(spec.Checks.UnhealthyNodeConditions)
+	p.Criteria.TargetConditions, problems[3] = readMachineConditions(spec.Checks.UnhealthyMachineConditions)
+	p.Criteria.NodeStartup, problems[4] = readStartup(spec.Checks.NodeStartupTimeoutSeconds)
+	p.ShortCircuit, problems[5] = readLimits(&spec.Remediation.TriggerIf)
+	p.MaxInFlight, problems[6] = readMaxInFlight(annotations)
+	p.Backoff, problems[7] = readBackoff(annotations)
+	p.DryRun, problems[8] = setting.DryRun(annotations, DryRunAnnotation)
+	p.StormCooldown, problems[9] = readStormCooldown(annotations)
+	problems[10] = checkTemplate(&spec.Remediation.TemplateRef)
+	_, p.Paused = annotations[clusterv1.PausedAnnotation]
+	p.Illegible = problems[1] != nil || problems[2] != nil || problems[3] != nil
+	return setting.Each(problems[:]...)
+}
+
+// withhold takes back what a field of the wrong type was translated to: it is absent, but that must not mean what its
+// absence means.
+func (h *healthCheck) withhold(wrong []legible.Problem) []string {
+	problems := make([]string, len(wrong))
+	p := &h.policy
+	for i, w := range wrong {
+		problems[i] = setting.WrongType(w, "machinehealthcheck")
+		part, within, _ := strings.Cut(w.Field, ".")
+		field, _, _ := strings.Cut(within, ".")
+		all := part == "spec" && field == ""
+		if all || field == "selector" {
+			h.selector, p.Illegible = labels.Nothing(), true
+		}
+		if all || field == "checks" {
+			p.Illegible, p.Criteria.NodeStartup = true, 0
+		}
+		if all || field == "remediation" {
+			p.Ladder, p.ShortCircuit = nil, core.ShortCircuit{}
+		}
+	}
+	return problems
+}
+
+// readSelector: nobody means to select every machine of a cluster by saying nothing (reference cluster-api 1.2).
+func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
+	selector, err := setting.Selector(s)
+	switch {
+	case err != nil:
+		return selector, fmt.Errorf("spec.selector %w", err)
+	case selector.Empty():
+		return labels.Nothing(), errors.New("spec.selector is empty; name the machines that are checked, such as {matchLabels: {nodepool: nodepool-0}}")
+	}
+	return selector, nil
+}
+
+// mostConditions bounds what each target is compared with in each pass. The API takes fewer.
+const mostConditions = 1000
+
+func readNodeConditions(conditions []clusterv1.UnhealthyNodeCondition) ([]core.ConditionCriterion, error) {
+	written := make([]writtenCondition, len(conditions))
+	for i, c := range conditions {
+		written[i] = writtenCondition{string(c.Type), string(c.Status), c.TimeoutSeconds}
+	}
+	return readConditions("spec.checks.unhealthyNodeConditions", written, nil)
+}
+
+// fedBack are conditions of machines that follow from what is written about their health.
+var fedBack = [...]string{
+	clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineHealthCheckSucceededCondition,
+	clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition,
+}
+
+func readMachineConditions(conditions []clusterv1.UnhealthyMachineCondition) ([]core.ConditionCriterion, error) {
+	written := make([]writtenCondition, len(conditions))
+	for i, c := range conditions {
+		written[i] = writtenCondition{c.Type, string(c.Status), c.TimeoutSeconds}
+	}
+	return readConditions("spec.checks.unhealthyMachineConditions", written, fedBack[:])
+}
+
+type writtenCondition struct {
+	kind, status string
+	seconds      *int32
+}
+
+func readConditions(field string, conditions []writtenCondition, refused []string) ([]core.ConditionCriterion, error) {
+	if len(conditions) > mostConditions {
+		return nil, fmt.Errorf("%s has %d entries; give at most %d", field, len(conditions), mostConditions)
+	}
+	var criteria []core.ConditionCriterion
+	var problems []error
+	for i, c := range conditions {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		switch {
+		case c.kind == "" || c.status == "" || c.seconds == nil:
+			problems = append(problems, fmt.Errorf("%s lacks a type, a status or timeoutSeconds; give all, such as {type: Ready, status: Unknown, timeoutSeconds: 300}", at))
+		case *c.seconds < 0:
+			problems = append(problems, fmt.Errorf("%s.timeoutSeconds is %d; give a number of seconds such as 300", at, *c.seconds))
+		case slices.Contains(refused, c.kind):
+			problems = append(problems, fmt.Errorf("%s.type is %s, which itself follows from the health check; name another condition of machines", at, c.kind))
+		default:
+			criteria = append(criteria, core.ConditionCriterion{Type: c.kind, Status: c.status, For: time.Duration(*c.seconds) * time.Second})
+		}
+	}
+	return criteria, errors.Join(problems...)
+}
+
+func readStartup(seconds *int32) (time.Duration, error) {
+	switch {
+	case seconds == nil:
+		return time.Duration(clusterv1.DefaultNodeStartupTimeoutSeconds) * time.Second, nil
+	case *seconds < 0:
+		return 0, fmt.Errorf("spec.checks.nodeStartupTimeoutSeconds is %d; give a number of seconds such as 600, or 0 for no limit", *seconds)
+	}
+	return time.Duration(*seconds) * time.Second, nil
+}
+
+// readLimits: a range goes before a number, and without either nothing stops repairs (reference cluster-api 2.6).
+func readLimits(t *clusterv1.MachineHealthCheckRemediationTriggerIf) (core.ShortCircuit, error) {
+	if t.UnhealthyInRange != "" {
+		r, err := readRange(t.UnhealthyInRange)
+		if err != nil {
+			return core.ShortCircuit{}, fmt.Errorf("spec.remediation.triggerIf.unhealthyInRange %w", err)
+		}
+		return core.ShortCircuit{Range: &r}, nil
+	}
+	if t.UnhealthyLessThanOrEqualTo == nil {
+		return core.ShortCircuit{MaxUnhealthy: core.Percent(100)}, nil
+	}
+	most, err := readMost(t.UnhealthyLessThanOrEqualTo)
+	if err != nil {
+		return core.ShortCircuit{}, fmt.Errorf("spec.remediation.triggerIf.unhealthyLessThanOrEqualTo %w", err)
+	}
+	return core.ShortCircuit{MaxUnhealthy: most}, nil
+}
+
+var rangePattern = regexp.MustCompile(`^\[([0-9]{1,9})-([0-9]{1,9})\]$`)
+
+func readRange(s string) (core.Range, error) {
+	const give = "give the least and the most, such as [1-3]"
+	match := rangePattern.FindStringSubmatch(s)
+	if match == nil {
+		return core.Range{}, fmt.Errorf("is %s; %s", legible.Quote(s), give)
+	}
+	from, err1 := strconv.Atoi(match[1])
+	to, err2 := strconv.Atoi(match[2])
+	if err1 != nil || err2 != nil || from > to {
+		return core.Range{}, fmt.Errorf("is %s, which no number is in; %s", legible.Quote(s), give)
+	}
+	return core.Range{From: from, To: to}, nil
+}
+
+var percentPattern = regexp.MustCompile(`^-?[0-9]{1,9}%$`)
+
+// readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0 always do.
+func readMost(v *intstr.IntOrString) (core.Amount, error) {
+	switch {
+	case v.Type == intstr.Int:
+		return core.Count(v.IntValue()), nil
+	case percentPattern.MatchString(v.StrVal):
+		if n, err := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%")); err == nil {
+			return core.Percent(min(100, max(0, n))), nil
+		}
+	}
+	return setting.Amount(v.StrVal)
+}
+
+func readBackoff(annotations map[string]string) (core.Backoff, error) {
+	b := core.DefaultBackoff()
+	base, badBase := setting.Pause(annotations, BackoffBaseAnnotation, b.Base)
+	limit, badLimit := setting.Pause(annotations, BackoffLimitAnnotation, b.Limit)
+	if err := errors.Join(badBase, badLimit); err != nil {
+		return b, err
+	}
+	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
+}
+
+func readStormCooldown(annotations map[string]string) (time.Duration, error) {
+	v, set := annotations[StormCooldownAnnotation]
+	if !set {
+		return core.DefaultStormCooldown, nil
+	}
+	d, err := setting.Duration(v)
+	if err != nil || v == "" {
+		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %s; give a duration such as 30s, or 0s for no wait", StormCooldownAnnotation, legible.Quote(v))
+	}
+	return d, nil
+}
+
+// wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind
+// either a storm may have come and gone. It is what a new process knows of that. That the template can't be used is
+// told only where nothing else stops repairs.
+func wasHeld(conditions []metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+		switch c.Type {
+		case clusterv1.MachineHealthCheckRemediationAllowedCondition:
+			return c.Status != metav1.ConditionTrue && c.Reason != templateUnusableReason
+		case clusterv1.PausedCondition:
+			return c.Status == metav1.ConditionTrue
+		}
+		return false
+	})
+}

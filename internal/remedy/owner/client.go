@@ -1,0 +1,104 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Config is what a Client needs. Every field is required.
+type Config struct {
+	// Machine gives a machine as it was last seen, nil when there is none of its name.
+	Machine func(id core.ID) *clusterapi.Machine
+	Writer  clusterapi.Writer
+	// Wrote takes in a machine as it is after a write.
+	Wrote func(m *clusterapi.Machine)
+}
+
+// Client marks machines for their owners.
+type Client struct{ Config }
+
+// NewClient makes a client.
+func NewClient(c Config) *Client { return &Client{c} }
+
+// Begin marks the machine: it says by what its health check has failed, and asks its owner to replace it.
+func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+	t := &o.Target
+	if t.ID.UID == "" || t.Revision == "" {
+		return 0, fmt.Errorf("marking %s: its UID or revision is not known, and nothing is asked for without", t.ID)
+	}
+	m := c.Machine(t.ID)
+	switch {
+	case m == nil:
+		return core.Vanished, nil
+	case string(m.UID) != t.ID.UID || m.ResourceVersion != t.Revision:
+		return core.Stale, nil
+	}
+	changes, may := marks(m, &o)
+	if !may {
+		return core.Stale, nil
+	}
+	written, err := c.Writer.Write(ctx, m, changes)
+	switch {
+	case err == nil:
+		c.Wrote(written)
+		return core.Accepted, nil
+	case apierrors.IsNotFound(err):
+		return core.Vanished, nil
+	case apierrors.IsConflict(err):
+		return core.Stale, nil
+	}
+	return 0, fmt.Errorf("marking %s for its owner: %w", t.ID, err)
+}
+
+// errNoUID keeps the mark of a namesake from being taken for one that was made.
+var errNoUID = errors.New("its UID is not known, and nothing is done to it without")
+
+// Stop does nothing: an owner has no time limit, and is asked as long as the machine is unhealthy.
+func (*Client) Stop(_ context.Context, r core.Request, _ time.Time) error {
+	if r.ID.UID == "" {
+		return fmt.Errorf("telling the owner of %s to stop: %w", r.ID, errNoUID)
+	}
+	return nil
+}
+
+// attempts bounds how often a mark is taken back from a machine that keeps changing meanwhile.
+const attempts = 4
+
+// Withdraw takes the mark back. A machine that has changed is read anew: taking back what was asked harms nobody.
+func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
+	if r.ID.UID == "" {
+		return fmt.Errorf("taking back the mark of %s: %w", r.ID, errNoUID)
+	}
+	if r.Leaving {
+		return nil
+	}
+	m := c.Machine(r.Target)
+	for range attempts {
+		changes := unmarks(m, &r)
+		if changes == nil {
+			return nil
+		}
+		written, err := c.Writer.Write(ctx, m, changes)
+		if err == nil {
+			c.Wrote(written)
+			return nil
+		}
+		if apierrors.IsConflict(err) {
+			m, err = c.Writer.Read(ctx, r.Target.Namespace, r.Target.Name)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("taking back the mark of %s: %w", r.ID, err)
+		}
+	}
+	return fmt.Errorf("taking back the mark of %s: it changes all the time; it is tried again", r.ID)
+}
