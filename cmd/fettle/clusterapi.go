@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
@@ -66,7 +68,20 @@ func keepClusters(r *rooms, m measures, o controllerOptions) (*fleets, error) {
 
 // part is what wakes when the cluster becomes a management cluster. It is ready whether workload clusters answer or not.
 func (f *fleets) part() served.Part {
-	return served.Part{Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: f.machines.Watch, InStep: f.machines.InStep}
+	return served.Part{Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: f.watch, InStep: f.machines.InStep}
+}
+
+// watch asks for leave first: an informer would ask without end, and say that it is filling. The rights are not among
+// those that every installation has.
+func (f *fleets) watch(ctx context.Context) error {
+	for _, kind := range [...]string{"MachineHealthCheckList", "MachineList", "ClusterList"} {
+		one := &metav1.PartialObjectMetadataList{}
+		one.SetGroupVersionKind(clusterapi.MachineKind.GroupVersion().WithKind(kind))
+		if err := f.manager.GetAPIReader().List(ctx, one, client.Limit(1)); err != nil {
+			return fmt.Errorf("asking for what Cluster API has, which config/cluster_api grants: %w", err)
+		}
+	}
+	return f.machines.Watch(ctx)
 }
 
 func (f *fleets) addTo(manager ctrl.Manager) error { return add(manager, f.connections) }
