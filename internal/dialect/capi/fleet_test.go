@@ -166,7 +166,7 @@ func TestNodesAreReadInTheirOwnCluster(t *testing.T) {
 	}
 }
 
-// TestRequestsAreWhatMachinesAskOfTheirOwners.
+// TestRequestsAreWhatMachinesAskOfTheirOwners, who may have answered, and do not while they do what they were asked.
 func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
 	asked := func(reason string) string {
 		return `status: {conditions: [{type: OwnerRemediated, status: "False", reason: ` + reason + `, message: "wait", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`

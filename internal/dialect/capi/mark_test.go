@@ -76,7 +76,7 @@ func TestRemedyMarksWhomItBegins(t *testing.T) {
 	}
 }
 
-// TestI12PausesMarkRecoveriesAlone.
+// TestI12PausesMarkRecoveriesAlone: nothing holds those back, and nobody new is marked.
 func TestI12PausesMarkRecoveriesAlone(t *testing.T) {
 	const paused = `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`
 	failed := `status: {conditions: [{type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "x", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
@@ -108,7 +108,7 @@ func TestWhoKeepsWhatItSays(t *testing.T) {
 	s.wantSaid("it leaves", "Machine clusters/leaving", infra)
 }
 
-// TestDryRunsMarkNobody.
+// TestDryRunsMarkNobody: they have no effect on anything.
 func TestDryRunsMarkNobody(t *testing.T) {
 	s := settle(t, `metadata: {annotations: {fettle.io/dry-run: "true"}}`)
 	s.nodes.has("False", ago(time.Hour), "a-node")

@@ -13,16 +13,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
 )
 
 func (s *stage) statusOf(name string) clusterv1.MachineHealthCheckStatus {
 	s.t.Helper()
-	status, wrong := legible.Part[clusterv1.MachineHealthCheckStatus](s.stored("MachineHealthCheck clusters/"+name).Object, "status")
-	if len(wrong) > 0 {
-		s.t.Fatalf("reading the status: %v", wrong)
-	}
-	return status
+	return readHealthCheck(s.stored("MachineHealthCheck clusters/" + name)).status
 }
 
 // TestGate: the table of reference cluster-api 2.6. Whoever is not known to be healthy counts as not.
