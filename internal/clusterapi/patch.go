@@ -62,7 +62,7 @@ func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
 		return nil, nil
 	}
 	only := []operation{
-		{"replace", "/metadata/uid", m.UID},
+		{"test", "/metadata/uid", m.UID}, // to replace it would be no condition: writing a status leaves metadata alone
 		{"replace", "/metadata/resourceVersion", m.ResourceVersion},
 	}
 	patch, err := json.Marshal(append(only, body...))
