@@ -21,6 +21,7 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/remedy/owner"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/served"
@@ -38,13 +39,12 @@ type fleets struct {
 	retention   core.Retention
 
 	mu sync.Mutex
-	// dockets are those of the fleets that are kept.
-	dockets map[types.NamespacedName]*template.Docket
+	kept map[types.NamespacedName]*kept
 }
 
 // keepClusters makes what workload clusters need, and keeps none yet.
 func keepClusters(r *rooms, m measures, o controllerOptions) (*fleets, error) {
-	f := &fleets{rooms: r, measures: m, retention: o.retention, dockets: map[types.NamespacedName]*template.Docket{}}
+	f := &fleets{rooms: r, measures: m, retention: o.retention, kept: map[types.NamespacedName]*kept{}}
 	live, writer := r.manager.GetAPIReader(), r.manager.GetClient()
 	f.machines = capi.NewClient(capi.Config{
 		Informers: r.manager.GetCache(), Live: live, Writer: writer, Events: r.manager.GetEventRecorder("fettle"), Now: time.Now,
@@ -92,36 +92,47 @@ func (f *fleets) wake(cluster types.NamespacedName) { f.loop.Wake(fleetName(clus
 // fleetName is not that of the home fleet, since it has a slash.
 func fleetName(cluster types.NamespacedName) string { return cluster.String() }
 
-// follow keeps the clusters that have a health check, and drops those that have none any more.
+// kept is a fleet that is kept.
+type kept struct {
+	docket *template.Docket
+	// connected is set while a health check needs the nodes.
+	connected bool
+}
+
+// follow keeps the clusters that have a health check, and those that only have repairs from when they had one: these
+// come to their end, and go when their time is over.
 func (f *fleets) follow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wanted := f.machines.Clusters()
-	for _, cluster := range wanted {
-		if f.dockets[cluster] == nil {
-			f.keep(cluster)
+	wanted := map[types.NamespacedName]bool{}
+	for _, of := range f.repairs.Fleets() {
+		wanted[types.NamespacedName{Namespace: of.Namespace, Name: of.Cluster}] = false
+	}
+	for _, cluster := range f.machines.Clusters() {
+		wanted[cluster] = true
+	}
+	for cluster, k := range f.kept {
+		if connected, wants := wanted[cluster]; !wants || connected != k.connected {
+			f.drop(cluster)
 		}
 	}
-	for cluster := range f.dockets {
-		if !slices.Contains(wanted, cluster) {
-			f.drop(cluster)
+	for cluster, connected := range wanted {
+		if f.kept[cluster] == nil {
+			f.keep(cluster, connected)
 		}
 	}
 }
 
-func (f *fleets) keep(cluster types.NamespacedName) {
+func (f *fleets) keep(cluster types.NamespacedName, connected bool) {
 	name := fleetName(cluster)
-	nodes := f.connections.Keep(cluster)
 	docket := f.asked.Of(template.Fleet{Namespace: cluster.Namespace, Cluster: cluster.Name}, func() { f.wake(cluster) })
 	repairs := f.repairs.Of(ledger.Fleet{Namespace: cluster.Namespace, Cluster: cluster.Name})
-	fleet := engine.New(engine.Config{
+	config := engine.Config{
 		Fleet:     name,
-		Dialects:  []engine.Dialect{f.machines.Fleet(cluster, nodes)},
 		Ledger:    repairs,
 		Witness:   repairs,
 		Pruner:    repairs,
 		Surveyors: []engine.Surveyor{docket},
-		Quorum:    quorum.NewClient(quorum.Config{Live: nodes.Live(), OpenShift: notByDefinition, Now: time.Now}),
 		Remedies: map[string]engine.Remedy{
 			capi.MarkOwner:                 f.owners,
 			capi.RequestMachineRemediation: docket,
@@ -130,18 +141,52 @@ func (f *fleets) keep(cluster types.NamespacedName) {
 		Now:       time.Now,
 		Log:       f.log.WithName("engine").WithValues("cluster", name),
 		Metrics:   f.measures.engine,
-	})
-	f.dockets[cluster] = docket
-	f.loop.Keep(name, f.watchdog.Over(name, onceConnected(nodes, fleet.Pass)))
+	}
+	f.kept[cluster] = &kept{docket, connected}
+	f.loop.Keep(name, f.watchdog.Over(name, f.passOver(cluster, config, connected)))
+}
+
+func (f *fleets) passOver(cluster types.NamespacedName, config engine.Config, connected bool) engine.Pass {
+	if !connected {
+		config.Dialects = []engine.Dialect{f.machines.Fleet(cluster, noNodes{})}
+		return f.whileUnchecked(cluster, engine.New(config).Pass)
+	}
+	nodes := f.connections.Keep(cluster)
+	config.Dialects = []engine.Dialect{f.machines.Fleet(cluster, nodes)}
+	config.Quorum = quorum.NewClient(quorum.Config{Live: nodes.Live(), OpenShift: notByDefinition, Now: time.Now})
+	return onceConnected(nodes, engine.New(config).Pass)
 }
 
 func (f *fleets) drop(cluster types.NamespacedName) {
 	name := fleetName(cluster)
 	f.loop.Drop(name)
 	f.connections.Drop(cluster)
-	f.dockets[cluster].Close()
-	delete(f.dockets, cluster)
+	f.kept[cluster].docket.Close()
+	delete(f.kept, cluster)
 	f.measures.engine.Drop(name)
+}
+
+// whileUnchecked has nothing decided once the cluster has a health check, and is about to be connected.
+func (f *fleets) whileUnchecked(cluster types.NamespacedName, pass engine.Pass) engine.Pass {
+	return func(ctx context.Context) (time.Time, error) {
+		if slices.Contains(f.machines.Clusters(), cluster) {
+			return time.Time{}, nil
+		}
+		return pass(ctx)
+	}
+}
+
+// noNodes are those of a cluster that nobody looks at.
+type noNodes struct{}
+
+func (noNodes) Answers() (core.Tri, string) { return core.Unknown, "no health check needs them" }
+
+func (noNodes) Lookup(yield func(find func(string) (node.Facts, bool))) {
+	yield(func(string) (node.Facts, bool) { return node.Facts{}, false })
+}
+
+func (noNodes) ReadNode(context.Context, string) (core.Node, error) {
+	return core.Node{}, errors.New("no health check needs it")
 }
 
 // notByDefinition: which kinds a workload cluster serves is not watched. Whether it is an OpenShift, its namespaces tell.

@@ -128,7 +128,7 @@ func (r *rooms) addDialects(m measures, o controllerOptions) {
 	})
 	r.repairs = ledger.NewClient(ledger.Config{
 		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Log: r.log.WithName("ledger"), Wake: r.wakeFleet,
+		Events: events, Log: r.log.WithName("ledger"), Wake: r.wakeFleet, Known: func() { r.clusters.follow() },
 	})
 }
 
