@@ -31,7 +31,7 @@ func TestWhoIsATarget(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"check": {"leaving", "worker"}, "masters": {"master"}}, membersOf(o)); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if got := namesOfTargets(o); !slices.Equal(got, []string{"leaving", "master", "worker"}) {
+	if got := namesOfTargets(o); !slices.Equal(got, []string{"leaving", "master", "paused", "skipped", "worker"}) {
 		t.Errorf("targets are %v", got)
 	}
 	s.show(aMachine(t, "skipped"), aMachine(t, "worker", "metadata: {annotations: {cluster.x-k8s.io/paused: \"\"}}"), aMachine(t, "master", "metadata: {labels: {role: worker}}"))

@@ -24,11 +24,11 @@ type room struct {
 	cluster *clusterapi.Cluster
 	// checks are by name.
 	checks map[string]*healthCheck
-	// roster has all machines, and present those of them that are targets, both in the order of names.
-	roster, present []*machine
+	// roster has all machines in the order of their names.
+	roster []*machine
 	// asked are the types of conditions of machines that health checks ask for.
 	asked map[string]bool
-	// arranged is false when a machine has come or gone, or another health check selects it, and present and the
+	// arranged is false when a machine has come or gone, or another health check selects it, and the
 	// members of the health checks are to be made anew.
 	arranged bool
 	// targets is the last snapshot's, to be filled again for the next.
@@ -248,12 +248,12 @@ func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool
 	if !r.arranged {
 		r.arrange()
 	}
-	r.targets = slices.Grow(r.targets[:0], len(r.present))[:len(r.present)]
+	r.targets = slices.Grow(r.targets[:0], len(r.roster))[:len(r.roster)]
 	s := sight{cluster: r.cluster, find: find, asked: r.asked}
 	if s.cluster == nil {
 		s.cluster = &clusterapi.Cluster{}
 	}
-	for i, m := range r.present {
+	for i, m := range r.roster {
 		r.targets[i] = s.targetOf(m.Machine)
 		if request, asks := requestOf(m.Machine); asks {
 			o.Requests = append(o.Requests, request)
@@ -309,7 +309,7 @@ func (r *room) namesOf(check core.ID) []string {
 	}
 	var names []string
 	for _, at := range c.members {
-		names = append(names, r.present[at].Name)
+		names = append(names, r.roster[at].Name)
 	}
 	return names
 }
