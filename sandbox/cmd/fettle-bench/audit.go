@@ -14,6 +14,7 @@ import (
 
 // request is one request that the API server has answered, or for a watch, begun to answer.
 type request struct {
+	// resource has the subresource after a slash, and is the path where the request is not about any.
 	verb, resource, name string
 	code                 int
 	received             time.Time
@@ -82,6 +83,7 @@ func readRequest(line []byte, user string) (request, bool, error) {
 	}
 	var e struct {
 		Stage    string    `json:"stage"`
+		URI      string    `json:"requestURI"`
 		Verb     string    `json:"verb"`
 		Received time.Time `json:"requestReceivedTimestamp"`
 		User     struct {
@@ -104,7 +106,10 @@ func readRequest(line []byte, user string) (request, bool, error) {
 		return request{}, false, nil
 	}
 	r := request{verb: e.Verb, resource: e.Object.Resource, name: e.Object.Name, code: e.Response.Code, received: e.Received}
-	if e.Object.Subresource != "" {
+	switch {
+	case e.Object.Resource == "":
+		r.resource, _, _ = strings.Cut(e.URI, "?")
+	case e.Object.Subresource != "":
 		r.resource += "/" + e.Object.Subresource
 	}
 	return r, true, nil

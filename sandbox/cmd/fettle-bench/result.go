@@ -21,6 +21,7 @@ type round struct {
 	MachineBytes int            `json:"machineBytes"`
 	Floor        cost           `json:"floor"`
 	Fettle       cost           `json:"fettle"`
+	Start        start          `json:"start"`
 	Heartbeats   heartbeatCosts `json:"heartbeats"`
 	Idle         idleTraffic    `json:"idle"`
 	Passes       passTraffic    `json:"passes"`
@@ -73,6 +74,24 @@ func (h *heartbeatCosts) finish(rest spending, sent int64, took time.Duration) {
 	h.Fettle += seconds(rest.fettle)
 	h.Sandbox += seconds(rest.sandbox)
 	h.Sent, h.PerSecond = sent, float64(sent)/took.Seconds()
+}
+
+// start is what Fettle writes of a fleet that it sees for the first time.
+type start struct {
+	Writes int `json:"writes"`
+	// Lasted is the time from the start of the process until the last of them, and CPU what it has spent by then.
+	Lasted seconds `json:"lasted"`
+	CPU    seconds `json:"cpu"`
+}
+
+func startOf(requests []request, began time.Time) start {
+	s := start{Writes: trafficOf(requests).Writes}
+	for _, r := range requests {
+		if r.isWrite() && !r.isLease() {
+			s.Lasted = max(s.Lasted, seconds(r.received.Sub(began)))
+		}
+	}
+	return s
 }
 
 // idleTraffic is what Fettle asked of the API while nothing changed.

@@ -25,6 +25,7 @@ func aRound(share float64) round {
 		Fettle: cost{
 			StartUp: ms(1800), StartUpCPU: ms(2500), Settled: 60 * share, SettledAnonymous: 30 * share, AfterHeartbeats: 61 * share, Peak: 64 * share, IdleCPU: ms(40),
 		},
+		Start: start{Writes: 12, Lasted: ms(2400), CPU: ms(2600)},
 		Heartbeats: heartbeatCosts{
 			Sent: 6000, PerSecond: 99.7, Floor: ms(3000), Fettle: ms(3000 * share), Sandbox: ms(48000),
 			Windows: []window{{1000, ms(500), ms(400)}, {1000, ms(500), ms(600)}, {0, 0, 0}},
