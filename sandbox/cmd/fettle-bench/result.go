@@ -13,6 +13,8 @@ type report struct {
 	Parameters parameters  `json:"parameters"`
 	Rounds     []round     `json:"rounds"`
 	Decide     []benchmark `json:"decide,omitempty"`
+	// Clusters are those in which nothing happens; nil where there are none.
+	Clusters *clusterCosts `json:"clusters,omitempty"`
 }
 
 // round is what one round found.

@@ -15,7 +15,7 @@ import (
 func (r *report) table() string {
 	var b strings.Builder
 	r.head(&b)
-	for _, part := range [][][]string{r.costs(), r.targets(), r.calls(), r.stages(), r.observed(), r.decisions()} {
+	for _, part := range [][][]string{r.costs(), r.targets(), r.calls(), r.stages(), r.observed(), r.clusters(), r.decisions()} {
 		if len(part) > 1 {
 			b.WriteString("\n" + aligned(part))
 		}
