@@ -62,7 +62,9 @@ func TestClusterAPI(t *testing.T) {
 	t.Run("a broken machine is noticed, and replaced when it is marked", m.testRemediation)
 	t.Run("a machine that can't be launched fails", m.testInvalidMachine)
 	t.Run("nobody judges machines unless asked to", m.testNoHealthChecks)
+	m.restart(t, "--cluster-api-health-checks")
 	t.Run("after a restart with health checks they are judged", m.testHealthChecks)
+	t.Run("a deleted cluster takes its machines and nodes with it", m.testDeletion)
 }
 
 func startManaged(t *testing.T) *managed {
@@ -74,6 +76,13 @@ func startManaged(t *testing.T) *managed {
 	m.management = connectManagement(t, m.process.kubeconfig)
 	m.workload = connect(t, east.kubeconfig)
 	return m
+}
+
+func (m *managed) restart(t *testing.T, more ...string) {
+	t.Helper()
+	m.process.terminate()
+	m.process = start(t, append([]string{"--dir", m.dir, "--cluster-api"}, more...)...)
+	m.management = connectManagement(t, m.process.kubeconfig)
 }
 
 func connectManagement(t *testing.T, kubeconfig string) client.Client {
@@ -260,6 +269,7 @@ func (m *managed) testInvalidMachine(t *testing.T) {
 		&providerv1.SandboxBootstrapConfig{ObjectMeta: name}, machine)
 	eventually(t, "the machine fails", func() string {
 		get(t, m.management, machine)
+		//nolint:staticcheck // Cluster API's health checks still read the reason here
 		if d := machine.Status.Deprecated; d == nil || d.V1Beta1 == nil || d.V1Beta1.FailureReason == nil {
 			return "it has not"
 		}
@@ -281,9 +291,6 @@ func (m *managed) testNoHealthChecks(t *testing.T) {
 }
 
 func (m *managed) testHealthChecks(t *testing.T) {
-	m.process.terminate()
-	m.process = start(t, "--dir", m.dir, "--cluster-api", "--cluster-api-health-checks")
-	m.management = connectManagement(t, m.process.kubeconfig)
 	check := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "node-unhealthy-5m"}}
 	eventually(t, "the health check counts the workers", func() string {
 		get(t, m.management, check)
@@ -295,6 +302,29 @@ func (m *managed) testHealthChecks(t *testing.T) {
 	again := parse(t, guideHealthCheck)
 	again.SetName("after-the-restart")
 	create(t, m.management, again) // through webhooks at another port
+}
+
+func (m *managed) testDeletion(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "east"}}
+	remove(t, m.management, cluster)
+	eventually(t, "the cluster goes", func() string { return gone(m.management, cluster) })
+	for what, list := range map[string]client.ObjectList{
+		"machines": &clusterv1.MachineList{}, "infrastructure": &providerv1.SandboxMachineList{}, "endpoint": &providerv1.SandboxClusterList{},
+	} {
+		if err := m.management.List(context.Background(), list); err != nil {
+			t.Fatal(err)
+		}
+		if n := meta.LenList(list); n > 0 {
+			t.Errorf("%d of the cluster's %s are left", n, what)
+		}
+	}
+	nodes := &corev1.NodeList{}
+	if err := m.workload.List(context.Background(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) > 0 {
+		t.Errorf("%d nodes are left", len(nodes.Items))
+	}
 }
 
 func parse(t *testing.T, manifest string) *unstructured.Unstructured {

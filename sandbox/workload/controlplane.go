@@ -17,18 +17,7 @@ import (
 // since no controller does; machine sets make no machine before it is there.
 func ensureControlPlane(ctx context.Context, c client.Client, cluster Cluster) (metav1.OwnerReference, error) {
 	template := &providerv1.SandboxMachineTemplate{ObjectMeta: cluster.meta(cluster.Name + "-control-plane")}
-	wanted := &controlplanev1.KubeadmControlPlane{
-		ObjectMeta: cluster.meta(cluster.Name),
-		Spec: controlplanev1.KubeadmControlPlaneSpec{
-			Replicas: new(cluster.ControlPlaneMachines),
-			Version:  Version,
-			MachineTemplate: controlplanev1.KubeadmControlPlaneMachineTemplate{
-				Spec: controlplanev1.KubeadmControlPlaneMachineTemplateSpec{
-					InfrastructureRef: provided(machineTemplateKind, template.Name),
-				},
-			},
-		},
-	}
+	wanted := newControlPlane(cluster, template.Name)
 	if err := create(ctx, c, template, wanted); err != nil {
 		return metav1.OwnerReference{}, err
 	}
@@ -46,6 +35,25 @@ func ensureControlPlane(ctx context.Context, c client.Client, cluster Cluster) (
 	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(controlPlaneKind)), nil
 }
 
+// newControlPlane has its machines deleted before it is gone itself, as a real one does: Cluster API needs the Cluster to
+// delete a machine, and the Cluster waits for its control plane.
+func newControlPlane(cluster Cluster, template string) *controlplanev1.KubeadmControlPlane {
+	plane := &controlplanev1.KubeadmControlPlane{
+		ObjectMeta: cluster.meta(cluster.Name),
+		Spec: controlplanev1.KubeadmControlPlaneSpec{
+			Replicas: new(cluster.ControlPlaneMachines),
+			Version:  Version,
+			MachineTemplate: controlplanev1.KubeadmControlPlaneMachineTemplate{
+				Spec: controlplanev1.KubeadmControlPlaneMachineTemplateSpec{
+					InfrastructureRef: provided(machineTemplateKind, template),
+				},
+			},
+		},
+	}
+	plane.Finalizers = []string{metav1.FinalizerDeleteDependents}
+	return plane
+}
+
 // statusOf is that of a control plane with which all is well.
 func statusOf(cluster Cluster, generation int64, now time.Time) controlplanev1.KubeadmControlPlaneStatus {
 	n := cluster.ControlPlaneMachines
@@ -56,7 +64,6 @@ func statusOf(cluster Cluster, generation int64, now time.Time) controlplanev1.K
 		ReadyReplicas:      new(n),
 		AvailableReplicas:  new(n),
 		UpToDateReplicas:   new(n),
-		Version:            Version,
 		Versions:           []clusterv1.StatusVersion{{Version: Version, Replicas: n}},
 		Conditions: []metav1.Condition{{
 			Type:               controlplanev1.KubeadmControlPlaneAvailableCondition,

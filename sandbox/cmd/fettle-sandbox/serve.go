@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/klog/v2"
 
@@ -76,12 +77,16 @@ func run(ctx context.Context, opts options, dir *statedir.Dir, logFile *os.File,
 		parts = append(parts, played)
 	}
 	simulations, err := startSimulations(ctx, opts, plane)
-	for _, s := range simulations {
-		defer s.Stop() //nolint:revive // all of them run until this function ends
-		parts = append(parts, s)
-	}
+	defer func() {
+		for _, s := range slices.Backward(simulations) {
+			s.Stop()
+		}
+	}()
 	if err != nil {
 		return err
+	}
+	for _, s := range simulations {
+		parts = append(parts, s)
 	}
 	if _, err := fmt.Fprintf(stdout, "fettle-sandbox is ready: KUBECONFIG=%s (%s)\n", dir.Path(statedir.Kubeconfig), plane.Server()); err != nil {
 		return fmt.Errorf("saying that the sandbox is ready: %w", err)

@@ -28,7 +28,7 @@ type SandboxMachineSpec struct {
 	// BootTime passes between launch and joining.
 	// +optional
 	// +kubebuilder:default="1s"
-	BootTime metav1.Duration `json:"bootTime,omitempty"`
+	BootTime metav1.Duration `json:"bootTime,omitempty,omitzero"`
 	// Launch is how the provider takes it. With Error the machine stays unprovisioned, with InvalidConfiguration it fails.
 	// +optional
 	// +kubebuilder:validation:Enum="";InvalidConfiguration;Error
