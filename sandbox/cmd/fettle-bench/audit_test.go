@@ -100,13 +100,15 @@ func TestTrafficOf(t *testing.T) {
 	requests := []request{
 		{verb: "create", resource: "repairs"}, {verb: "create", resource: "repairs"}, {verb: "get", resource: "nodes"},
 		{verb: "patch", resource: "repairs/status"}, {verb: "watch", resource: "nodes"}, {verb: "update", resource: "leases"},
-		{verb: "delete", resource: "machines"}, {verb: "create", resource: "leases", name: "node-worker-1"},
+		{verb: "delete", resource: "machines", code: 200}, {verb: "create", resource: "leases", name: "node-worker-1"},
+		{verb: "delete", resource: "machines", code: 409}, {verb: "get", resource: "/readyz"}, {verb: "get", resource: "secrets"},
 	}
 	want := traffic{
 		Calls: calls{
 			"create leases": 1, "create repairs": 2, "get nodes": 1, "patch repairs/status": 1, "watch nodes": 1, "delete machines": 1,
+			"delete machines (409)": 1,
 		},
-		Writes: 5, Leases: calls{"update leases": 1},
+		Writes: 6, Routine: calls{"update leases": 1, "get /readyz": 1, "get secrets": 1},
 	}
 	if diff := cmp.Diff(want, trafficOf(requests)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -40,7 +40,7 @@ func clusterAPI() dialect {
 			requested: "mark requested", seen: "mark seen",
 			shows: asksOwner,
 		},
-		limits:   limits{processor: "≤ 1.10 ×", memory: "≤ 1.20 ×", writes: "≤ 4"},
+		limits:   limits{processor: "≤ 1.10 ×", memory: "≤ 1.20 ×", writes: "≤ 4", passes: "≤ 1"}, // its status tells the generation that was judged
 		checks:   "machinehealthchecks/status",
 		check:    clusterAPICheck,
 		install:  installClusterAPI,
@@ -89,7 +89,7 @@ func asksOwner(event watch.EventType, m *unstructured.Unstructured) bool {
 }
 
 // installClusterAPI defines the kinds in the version that is stored, since nobody is there to convert others.
-func installClusterAPI(ctx context.Context, config *rest.Config) error {
+func installClusterAPI(ctx context.Context, s *stage.Stage) error {
 	definitions, err := crd.Definitions(crd.ClusterAPI)
 	if err != nil {
 		return err
@@ -97,7 +97,10 @@ func installClusterAPI(ctx context.Context, config *rest.Config) error {
 	for _, d := range definitions {
 		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Storage })
 	}
-	return crd.Apply(ctx, config, definitions)
+	if err := crd.Apply(ctx, s.Admin, definitions); err != nil {
+		return err
+	}
+	return s.InstallPart(ctx, "cluster_api")
 }
 
 // populateClusterAPI registers a workload cluster, with machines that run.

@@ -16,7 +16,7 @@ const nodesOfCluster = 20
 type clusterCosts struct {
 	Clusters int `json:"clusters"`
 	Nodes    int `json:"nodesEach"`
-	// Joined is the time from the first of them until Fettle had found all of their machines healthy.
+	// Joined is the time from when the last of them was added until Fettle had found the machines of all healthy.
 	Joined  seconds   `json:"joined"`
 	Without idleCosts `json:"without"`
 	With    idleCosts `json:"with"`
@@ -83,12 +83,12 @@ func (c *crowd) with(ctx context.Context) error { return c.measure(ctx, &c.costs
 // join adds all clusters, with their machines and health checks, and waits until Fettle is done with them.
 func (c *crowd) join(ctx context.Context) error {
 	say("adding %d workload clusters of %d nodes", c.Clusters, nodesOfCluster)
-	began := time.Now()
 	for i := range c.Clusters {
 		if err := c.add(ctx, i); err != nil {
 			return err
 		}
 	}
+	began := time.Now()
 	if err := c.awaitHealthy(ctx); err != nil {
 		return err
 	}
@@ -154,14 +154,17 @@ func (r *report) clusters() [][]string {
 	row("processor in an idle minute", func(s float64) string { return inUnits(inSeconds(s)) }, func(i *idleCosts) float64 { return inFull(i.CPU) })
 	names := map[string]bool{}
 	for _, i := range []*idleCosts{&c.Without, &c.With} {
-		for name := range i.Calls {
-			names[name] = true
+		for _, made := range []calls{i.Calls, i.Routine} {
+			for name := range made {
+				names[name] = true
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		row(name+", in an idle minute", func(n float64) string { return fmt.Sprintf("%.1f", n) }, func(i *idleCosts) float64 { return float64(i.Calls[name]) / i.Minutes })
+		row(name+", in an idle minute", func(n float64) string { return fmt.Sprintf("%.1f", n) },
+			func(i *idleCosts) float64 { return float64(i.Calls[name]+i.Routine[name]) / i.Minutes })
 	}
-	return append(rows, []string{"from the first until all are judged", "", inUnits(c.Joined), ""})
+	return append(rows, []string{"from the last one added until all are judged", "", inUnits(c.Joined), ""})
 }
 
 // inMemory writes an amount of MiB so that its size is seen at a glance.

@@ -35,8 +35,8 @@ type dialect struct {
 	// check is the manifest of a health check that selects every target of cluster %[3]s, and allows its node to be not
 	// Ready for %[1]s, which are %[2]d seconds.
 	check string
-	// install defines the kinds that the fleet is made of.
-	install func(context.Context, *rest.Config) error
+	// install defines the kinds that the fleet is made of, and grants what Fettle needs for them alone.
+	install func(context.Context, *stage.Stage) error
 	// populate makes the machines of a cluster, if any, and tells how large one is on the wire.
 	populate func(context.Context, *stage.Stage, cluster) (int, error)
 	// healthy counts the targets that the statuses of health checks call healthy.
@@ -63,8 +63,8 @@ func (d *dialect) manifest(cluster string, timeout time.Duration) ([]*unstructur
 type limits struct {
 	// processor per heartbeat and memory at its peak, compared with the floor.
 	processor, memory string
-	// writes to the API per repair.
-	writes string
+	// writes to the API per repair, and calls in a pass in which nothing has changed but the health check's time-out.
+	writes, passes string
 }
 
 // deed is the call by which Fettle has a target repaired.

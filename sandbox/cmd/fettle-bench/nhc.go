@@ -28,10 +28,10 @@ func nodeHealthCheck() dialect {
 			requested: "remediation requested", seen: "remediation seen",
 			shows: func(event watch.EventType, _ *unstructured.Unstructured) bool { return event == watch.Added },
 		},
-		limits:   limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×"},
+		limits:   limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", passes: "0"},
 		checks:   "nodehealthchecks/status",
 		check:    nodeCheck,
-		install:  remediator.Install,
+		install:  func(ctx context.Context, s *stage.Stage) error { return remediator.Install(ctx, s.Admin) },
 		populate: makeTemplate,
 		healthy:  healthyNodes,
 	}

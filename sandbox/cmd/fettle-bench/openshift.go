@@ -35,11 +35,11 @@ func openShift() dialect {
 				return event == watch.Deleted || m.GetDeletionTimestamp() != nil
 			},
 		},
-		limits: limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", writes: "≤ 4"},
+		limits: limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", writes: "≤ 4", passes: "0"},
 		checks: "machinehealthchecks/status",
 		check:  openShiftCheck,
-		install: func(ctx context.Context, config *rest.Config) error {
-			return crd.Install(ctx, config, crd.MachineAPI)
+		install: func(ctx context.Context, s *stage.Stage) error {
+			return crd.Install(ctx, s.Admin, crd.MachineAPI)
 		},
 		populate: populateOpenShift,
 		healthy:  healthyMachines,

@@ -89,7 +89,7 @@ type start struct {
 func startOf(requests []request, began time.Time) start {
 	s := start{Writes: trafficOf(requests).Writes}
 	for _, r := range requests {
-		if r.isWrite() && !r.isLease() {
+		if r.isWrite() && !r.isRoutine() {
 			s.Lasted = max(s.Lasted, seconds(r.received.Sub(began)))
 		}
 	}
@@ -106,7 +106,7 @@ type idleTraffic struct {
 type outage struct {
 	traffic
 
-	// PerRepair is the writes of all kinds, leases aside, divided by the number of repairs.
+	// PerRepair is the writes of all kinds, routine aside, divided by the number of repairs.
 	PerRepair float64 `json:"writesPerRepair"`
 	// Deadlines is how many machines have each deadline, the earliest first. They are repaired one after the other.
 	Deadlines []int        `json:"deadlines"`

@@ -91,7 +91,7 @@ func (r *run) raise(ctx context.Context) error {
 	if err := r.stage.InstallFettle(ctx, r.kinds...); err != nil {
 		return err
 	}
-	if err := r.install(ctx, r.stage.Admin); err != nil {
+	if err := r.install(ctx, r.stage); err != nil {
 		return err
 	}
 	if r.kubelets, err = newKubelets(r.nodes.Admin); err != nil {

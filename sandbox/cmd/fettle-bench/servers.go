@@ -99,14 +99,14 @@ func (l auditLogs) between(from, to time.Time) []request {
 	return found
 }
 
-// quietSince tells whether nothing but leases was asked for since then.
+// quietSince tells whether nothing but routine was asked for since then.
 func (l auditLogs) quietSince(then time.Time) bool {
-	return !l.since(then, func(r request) bool { return !r.isLease() })
+	return !l.since(then, func(r request) bool { return !r.isRoutine() })
 }
 
-// wroteSince tells whether something but leases was written since then.
+// wroteSince tells whether something but routine was written since then.
 func (l auditLogs) wroteSince(then time.Time) bool {
-	return l.since(then, func(r request) bool { return r.isWrite() && !r.isLease() })
+	return l.since(then, func(r request) bool { return r.isWrite() && !r.isRoutine() })
 }
 
 func (l auditLogs) since(then time.Time, counts func(request) bool) bool {

@@ -103,7 +103,7 @@ func (r *report) targets() [][]string {
 		{"API writes at the start, until the last of them", r.starts(), ""},
 	}
 	if made, known := r.callsPerPass(); known {
-		rows = append(rows, []string{"API calls in a pass in which nothing has changed", fmt.Sprintf("%.1f", made), "0"})
+		rows = append(rows, []string{"API calls in a pass in which nothing has changed", fmt.Sprintf("%.1f", made), d.limits.passes})
 	}
 	for _, d := range r.Decide {
 		if strings.HasPrefix(d.Name, "Decide/disjoint/one percent") {
@@ -147,13 +147,13 @@ func (r *report) lastRequest(stage string) seconds {
 	}))
 }
 
-// calls has the calls of Fettle by verb and resource, the leases of leader election last.
+// calls has the calls of Fettle by verb and resource, routine last.
 func (r *report) calls() [][]string {
 	rows := [][]string{{"API calls of Fettle", "per repair", "per idle minute"}}
-	for _, leases := range []bool{false, true} {
+	for _, routine := range []bool{false, true} {
 		of := func(t *traffic) calls {
-			if leases {
-				return t.Leases
+			if routine {
+				return t.Routine
 			}
 			return t.Calls
 		}

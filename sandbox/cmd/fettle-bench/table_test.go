@@ -30,12 +30,12 @@ func aRound(share float64) round {
 			Sent: 6000, PerSecond: 99.7, Floor: ms(3000), Fettle: ms(3000 * share), Sandbox: ms(48000),
 			Windows: []window{{1000, ms(500), ms(400)}, {1000, ms(500), ms(600)}, {0, 0, 0}},
 		},
-		Passes: passTraffic{Passes: 10, traffic: traffic{Calls: calls{"patch machinehealthchecks/status": 5}, Leases: calls{"update leases": 2}}},
-		Idle:   idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Leases: calls{"update leases": 60}}},
+		Passes: passTraffic{Passes: 10, traffic: traffic{Calls: calls{"patch machinehealthchecks/status": 5}, Routine: calls{"update leases": 2}}},
+		Idle:   idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Routine: calls{"update leases": 60}}},
 		Outage: outage{
 			traffic: traffic{
 				Calls:  calls{"create repairs": 200, "delete machines": 200, "get nodes": 200, "patch repairs/status": 200, "patch machinehealthchecks/status": 8},
-				Writes: 608, Leases: calls{"update leases": 6},
+				Writes: 608, Routine: calls{"update leases": 6},
 			},
 			PerRepair: 3.04, Deadlines: []int{80, 120}, Stolen: 0.034,
 			Stages: []stageDelay{
@@ -64,7 +64,7 @@ func TestTable(t *testing.T) {
 		Clusters: 100, Nodes: 20, Joined: ms(31200),
 		Without: idleCosts{Resident: 40, Anonymous: 12.5, CPU: ms(50), idleTraffic: idleTraffic{Minutes: 1}},
 		With: idleCosts{Resident: 75, Anonymous: 47.5, CPU: ms(450), idleTraffic: idleTraffic{
-			Minutes: 2, traffic: traffic{Calls: calls{"get secrets": 200, "get /readyz": 600}},
+			Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 20}, Routine: calls{"get secrets": 200, "get /readyz": 600}},
 		}},
 	}}
 	clusters.Parameters.Dialect, clusters.Parameters.Clusters = "capi", 100
