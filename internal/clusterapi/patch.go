@@ -62,7 +62,7 @@ func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
 		return nil, nil
 	}
 	only := []operation{
-		{"replace", "/metadata/uid", m.UID},
+		{"test", "/metadata/uid", m.UID}, // to replace it would be no condition: writing a status leaves metadata alone
 		{"replace", "/metadata/resourceVersion", m.ResourceVersion},
 	}
 	patch, err := json.Marshal(append(only, body...))
@@ -86,7 +86,7 @@ func (c *Change) differs(from *Mark) bool {
 	if from == nil || c.Words == nil {
 		return (from == nil) != (c.Words == nil)
 	}
-	return from.Words != c.words()
+	return *from.Words != c.words()
 }
 
 // words are what the condition says in its list.

@@ -48,11 +48,11 @@ func (w *Writer) Write(ctx context.Context, m *Machine, changes []Change) (*Mach
 	return decoded(u)
 }
 
-// hasChanged tells whether a patch may have been refused since its places are not there any more, which the API server
-// finds before it compares revisions.
+// hasChanged tells whether a patch may have been refused since its places are not there any more, or another machine is,
+// which the API server finds before it compares revisions.
 func (w *Writer) hasChanged(ctx context.Context, m *Machine) bool {
 	now, err := w.Read(ctx, m.Namespace, m.Name)
-	return apierrors.IsNotFound(err) || err == nil && now.ResourceVersion != m.ResourceVersion
+	return apierrors.IsNotFound(err) || err == nil && (now.UID != m.UID || now.ResourceVersion != m.ResourceVersion)
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get

@@ -28,7 +28,8 @@ type Server struct {
 	refuse  error
 }
 
-func newServer(objects ...*unstructured.Unstructured) *Server {
+// NewServer makes a server that has these objects.
+func NewServer(objects ...*unstructured.Unstructured) *Server {
 	s := &Server{objects: map[string]*unstructured.Unstructured{}}
 	for _, u := range objects {
 		s.objects[key(u)] = u.DeepCopy()
@@ -177,7 +178,7 @@ func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _
 // Status is how statuses are written.
 func (s *Server) Status() client.SubResourceWriter { return statuses{s: s} }
 
-// statuses are written by JSON patches that insist on a UID and a revision.
+// statuses are written by JSON patches that insist on a revision.
 type statuses struct {
 	client.SubResourceWriter // what remedies don't call
 
@@ -207,7 +208,7 @@ func (w statuses) Patch(_ context.Context, o client.Object, patch client.Patch, 
 	if err := fresh.UnmarshalJSON(after); err != nil {
 		return fmt.Errorf("decoding: %w", err)
 	}
-	if _, err := w.s.found(o, string(fresh.GetUID()), fresh.GetResourceVersion()); err != nil {
+	if _, err := w.s.found(o, "", fresh.GetResourceVersion()); err != nil {
 		return err
 	}
 	touched(fresh)

@@ -1,0 +1,242 @@
+package clusterapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	instant, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatalf("reading a time: %v", err)
+	}
+	return instant
+}
+
+func full(m *Machine) []core.Condition {
+	var conditions []core.Condition
+	for i := range m.Conditions {
+		conditions = append(conditions, m.Conditions[i].Full())
+	}
+	return conditions
+}
+
+// TestTimesOfConditions: a fraction of a second never makes a condition older than it is, and no time is no time.
+func TestTimesOfConditions(t *testing.T) {
+	m := read(t, plainMeta+`status: {conditions: [{type: A, status: "True", lastTransitionTime: "2026-08-03T11:00:00.25Z"}, {type: B, status: "True"}]}`)
+	want := []core.Condition{{Type: "A", Status: "True", Since: at(t, "2026-08-03T11:00:01Z")}, {Type: "B", Status: "True"}}
+	if diff := cmp.Diff(want, full(m)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
+	got := read(t, running)
+	want := &Machine{
+		Meta:       got.Meta,
+		Generation: 3,
+		Node:       "worker-1",
+		Marks: []Mark{
+			{Current, "HealthCheckSucceeded", &Words{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 1},
+			{Current, "OwnerRemediated", &Words{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 2},
+			{Deprecated, "OwnerRemediated", &Words{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0},
+			{Deprecated, "HealthCheckSucceeded", &Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 2},
+		},
+		present: [2]int{2, 4},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Machine{}, Mark{}), cmpopts.IgnoreFields(Machine{}, "Meta", "Conditions")); diff != "" {
+		t.Errorf("machine (-want +got):\n%s", diff)
+	}
+	wantConditions := []core.Condition{
+		{Type: "Ready", Status: "True", Since: at(t, "2026-08-02T00:00:00Z")},
+		{Type: "HealthCheckSucceeded", Status: "False", Since: at(t, "2026-08-03T00:00:00Z")},
+		{Type: "OwnerRemediated", Status: "False", Since: at(t, "2026-08-03T00:00:01Z")},
+	}
+	if diff := cmp.Diff(wantConditions, full(got)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if len(got.Annotations) != 1 || !got.Condemned() || got.ClusterName() != "blue" || got.Skipped() || got.ControlPlane() {
+		t.Errorf("annotations %v, condemned %t, cluster %q, skipped %t", got.GetAnnotations(), got.Condemned(), got.ClusterName(), got.Skipped())
+	}
+	if diff := cmp.Diff(&lean.Owner{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Name: "workers", UID: "s-uid"}, got.Owner); diff != "" {
+		t.Errorf("owner (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatCannotBeReadIsTold: one field that makes no sense hides no other, and never fails the list.
+func TestWhatCannotBeReadIsTold(t *testing.T) {
+	cases := map[string]struct {
+		status string
+		says   []string
+		node   string
+	}{
+		"a status that is a word":         {"status: broken", []string{"status is \"broken\" and not an object"}, ""},
+		"conditions that are none":        {"status: {conditions: 7, nodeRef: {name: worker-1}}", []string{"status.conditions is 7"}, "worker-1"},
+		"a time that is none":             {`status: {conditions: [{type: Ready, status: "True", lastTransitionTime: soon}], nodeRef: {name: worker-1}}`, []string{"status.conditions"}, "worker-1"},
+		"a node that is a number":         {"status: {nodeRef: {name: 7}}", []string{"status.nodeRef"}, ""},
+		"a node that none can be called":  {"status: {nodeRef: {name: Not/A/Node}}", []string{`status.nodeRef.name is "Not/A/Node"`}, ""},
+		"a failure that is a list":        {"status: {deprecated: {v1beta1: {failureReason: [a]}}, nodeRef: {name: worker-1}}", []string{"status.deprecated"}, "worker-1"},
+		"two that can't be read":          {"status: {conditions: x, nodeRef: []}", []string{"status.conditions", "status.nodeRef"}, ""},
+		"all can be read, there is none":  {"status: null", nil, ""},
+		"all can be read, and is nothing": {"status: {conditions: null, deprecated: {v1beta1: null}, nodeRef: null}", nil, ""},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			m := read(t, plainMeta+tc.status)
+			if (m.Unreadable == "") != (tc.says == nil) || m.Node != tc.node || m.Name != "m" {
+				t.Errorf("node %q, machine %q, unreadable: %s", m.Node, m.Name, m.Unreadable)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(m.Unreadable, words) {
+					t.Errorf("it does not say %q: %s", words, m.Unreadable)
+				}
+			}
+			patch, err := m.Patch(Passed(), noon)
+			if err != nil || (patch == nil) != (tc.says != nil) {
+				t.Errorf("it is written on: %s, %v", patch, err)
+			}
+		})
+	}
+}
+
+func TestFailure(t *testing.T) {
+	for status, want := range map[string]string{
+		"{failureReason: CreateError, failureMessage: no quota}": "CreateError: no quota",
+		"{failureReason: CreateError}":                           "CreateError",
+		"{failureMessage: no quota}":                             "no quota",
+		"{}":                                                     "",
+	} {
+		if m := read(t, plainMeta+"status: {deprecated: {v1beta1: "+status+"}}"); m.Failure != want {
+			t.Errorf("%s is read as %q, want %q", status, m.Failure, want)
+		}
+	}
+}
+
+// TestReplacer: only a machine set, or whatever keeps the control plane, replaces a machine when asked.
+func TestReplacer(t *testing.T) {
+	owner := func(version, kind, control string) string {
+		return "ownerReferences: [{apiVersion: " + version + ", kind: " + kind + ", name: o, uid: o-uid, controller: " + control + "}]"
+	}
+	cases := map[string]struct {
+		meta string
+		want bool
+	}{
+		"nobody":                                 {"labels: {}", false},
+		"a machine set":                          {owner("cluster.x-k8s.io/v1beta1", "MachineSet", "true"), true},
+		"a machine set that does not control it": {owner("cluster.x-k8s.io/v1beta2", "MachineSet", "false"), false},
+		"a set of another API":                   {owner("machine.openshift.io/v1beta1", "MachineSet", "true"), false},
+		"a pool":                                 {owner("cluster.x-k8s.io/v1beta2", "MachinePool", "true"), false},
+		"a control plane":                        {owner("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "true"), true},
+		"a control plane of another vendor": {
+			"labels: {cluster.x-k8s.io/control-plane: \"\"}\n  " + owner("controlplane.vendor.example/v1", "VendorControlPlane", "true"), true,
+		},
+	}
+	for sentence, tc := range cases {
+		if m := read(t, plainMeta+"  "+tc.meta); (m.Replacer() != nil) != tc.want {
+			t.Errorf("%s: replaced by %v", sentence, m.Replacer())
+		}
+	}
+}
+
+func TestMachinesAreNeverEncoded(t *testing.T) {
+	if body, err := json.Marshal(read(t, running)); err == nil {
+		t.Errorf("encoded as %s", body)
+	}
+}
+
+func TestCopiesAreApart(t *testing.T) {
+	m := read(t, running)
+	c, _ := m.DeepCopyObject().(*Machine)
+	c.SetName("other")
+	c.Owner.Name = "other"
+	l := &MachineList{Items: []Machine{*m}}
+	k, _ := l.DeepCopyObject().(*MachineList)
+	k.Items[0].SetName("other")
+	if m.Name != "m" || m.Owner.Name != "workers" || l.Items[0].Name != "m" {
+		t.Errorf("the original has changed: %s, %s, %s", m.Name, m.Owner.Name, l.Items[0].Name)
+	}
+}
+
+func TestCluster(t *testing.T) {
+	const meta = `{"metadata":{"namespace":"clusters","name":"blue","uid":"blue-uid"}`
+	ready := Milestone{Reached: true, Since: at(t, "2026-08-02T00:00:00Z").Local()}
+	condition := func(kind, status string) string {
+		return `{"type":"` + kind + `","status":"` + status + `","lastTransitionTime":"2026-08-02T00:00:00Z"}`
+	}
+	cases := map[string]struct {
+		body string
+		want Cluster
+	}{
+		"new":    {`}`, Cluster{Paused: core.No}},
+		"paused": {`,"spec":{"paused":true}}`, Cluster{Paused: core.Yes}},
+		"up": {
+			`,"spec":{"paused":false},"status":{"conditions":[` + condition("InfrastructureReady", "True") + `,` + condition("ControlPlaneInitialized", "True") + `]}}`,
+			Cluster{Paused: core.No, InfrastructureReady: ready, ControlPlaneInitialized: ready},
+		},
+		"not yet": {
+			`,"status":{"conditions":[` + condition("ControlPlaneInitialized", "False") + `]}}`,
+			Cluster{Paused: core.No, ControlPlaneInitialized: Milestone{Since: ready.Since}},
+		},
+		"a pause that is none":  {`,"spec":{"paused":"yes"}}`, Cluster{Unreadable: `spec is {"paused":"yes"} and can't be read`}},
+		"a status that is none": {`,"status":7}`, Cluster{Paused: core.No, Unreadable: "status is 7 and can't be read"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			got := &Cluster{}
+			if err := json.Unmarshal([]byte(meta+tc.body), got); err != nil {
+				t.Fatalf("decoding: %v", err)
+			}
+			tc.want.Meta = got.Meta
+			if diff := cmp.Diff(&tc.want, got, cmpopts.IgnoreFields(Cluster{}, "Meta"), cmpopts.EquateComparable(Milestone{})); diff != "" {
+				t.Errorf("cluster (-want +got):\n%s", diff)
+			}
+			if got.Name != "blue" || got.UID != "blue-uid" {
+				t.Errorf("it is %s with UID %s", got.Name, got.UID)
+			}
+			if !got.Same(&tc.want) {
+				t.Error("it is not the same as itself")
+			}
+		})
+	}
+}
+
+// FuzzMachine: whatever a definition lets in is read without an error or told, and rendering a patch never panics.
+func FuzzMachine(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `null`, `7`, `{"conditions":[{"type":"HealthCheckSucceeded"}]}`, `{"conditions":{}}`,
+		`{"deprecated":{"v1beta1":{"conditions":[{"type":"OwnerRemediated","status":"True"},{"type":"OwnerRemediated"}],"failureReason":""}}}`,
+		`{"conditions":[{"type":"OwnerRemediated","status":"False","reason":"x","lastTransitionTime":"0001-01-01T00:00:00Z"}],"deprecated":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, status []byte) {
+		if !json.Valid(status) {
+			return
+		}
+		m := &Machine{}
+		body := `{"metadata":{"name":"m","namespace":"n","uid":"u","resourceVersion":"1"},"status":` + string(status) + `}`
+		if err := m.UnmarshalJSON([]byte(body)); err != nil {
+			t.Fatalf("decoding fails: %v", err)
+		}
+		if strings.Contains(m.Unreadable, "\n") {
+			t.Errorf("what can't be read takes more than a line: %q", m.Unreadable)
+		}
+		changes := append(Passed(), SpareOwner(m)...)
+		patch, err := m.Patch(changes, noon)
+		if err != nil || (patch != nil) != m.Differs(changes) {
+			t.Errorf("the patch is %s, %v", patch, err)
+		}
+		if patch != nil {
+			wantApplied(t, body, patch)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package capi
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/setting"
+)
+
+// Remark is something to say about a health check that somebody is about to apply.
+type Remark = setting.Remark
+
+// Review says what is wrong with a health check that was written, and what in it may not be meant. It is false for
+// objects of another kind. What is written in the deprecated version is what a cluster would convert.
+func Review(u *unstructured.Unstructured) ([]Remark, bool) {
+	of := u.GroupVersionKind()
+	if of.Kind != healthCheckKind || of.Group != clusterv1.GroupVersion.Group {
+		return nil, false
+	}
+	if of.Version == deprecatedVersion.Version {
+		return reviewDeprecated(u), true
+	}
+	remarks := setting.ReviewIdentity(u, clusterv1.GroupVersion)
+	mhc, wrong := setting.ReadLeniently[clusterv1.MachineHealthCheck](u, "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo")
+	return slices.Concat(remarks, wrong, reviewSpec(&mhc.Spec, u.GetAnnotations(), len(wrong) == 0)), true
+}
+
+// reviewSpec says what is wrong with a specification. What it may not mean is said of one that could be read: what could
+// not be, or was misspelt, would be taken for missing.
+func reviewSpec(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string, legible bool) []Remark {
+	var remarks []Remark
+	for _, problem := range (&healthCheck{}).problemsOf(spec, annotations) {
+		remarks = append(remarks, setting.Problem(problem))
+	}
+	remarks = append(remarks, refusedByAdmission(spec)...)
+	if !legible {
+		return remarks
+	}
+	return slices.Concat(remarks, doubtfulConditions(spec.Checks.UnhealthyNodeConditions), doubtfulLimits(spec, annotations), doubtfulSwitches(annotations))
+}
+
+func doubt(field, format string, args ...any) Remark { return setting.Doubt(field, format, args...) }
+
+// leastStartup is as short a startup timeout as Cluster API's admission takes.
+const leastStartup = 30
+
+var wholeNumber = regexp.MustCompile(`^[0-9]+$`)
+
+// refusedByAdmission says what Cluster API's own admission refuses, though it could be followed.
+func refusedByAdmission(spec *clusterv1.MachineHealthCheckSpec) []Remark {
+	var remarks []Remark
+	const field = "spec.checks.nodeStartupTimeoutSeconds"
+	if s := spec.Checks.NodeStartupTimeoutSeconds; s != nil && *s > 0 && *s < leastStartup {
+		remarks = append(remarks, setting.Fault(field, "is %ds, and Cluster API refuses less than %ds; give more, or 0 for no limit", *s, leastStartup))
+	}
+	const limit = "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo"
+	if v := spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo; v != nil && v.Type == intstr.String && wholeNumber.MatchString(v.StrVal) {
+		remarks = append(remarks, setting.Fault(limit, "is %q, and Cluster API refuses a number in quotes; give %s", v.StrVal, v.StrVal))
+	}
+	if of, set := spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; set && of != spec.ClusterName {
+		remarks = append(remarks, setting.Fault("spec.selector", "asks for machines of cluster %q, and spec.clusterName is %q; leave the label out, since it is always asked for", of, spec.ClusterName))
+	}
+	return remarks
+}
+
+func doubtfulConditions(conditions []clusterv1.UnhealthyNodeCondition) []Remark {
+	const list = "spec.checks.unhealthyNodeConditions"
+	if len(conditions) == 0 {
+		return []Remark{doubt(list, "there are no unhealthyNodeConditions, so only machines that fail, lose their node or never get one are found; "+
+			"a node that falls silent is not (condition Ready, status Unknown)")}
+	}
+	written := make([]setting.WrittenCondition, len(conditions))
+	for i, c := range conditions {
+		written[i] = setting.WrittenCondition{Type: string(c.Type), Status: string(c.Status)}
+		if c.TimeoutSeconds != nil {
+			written[i].For = fmt.Sprintf("%ds", *c.TimeoutSeconds)
+		}
+	}
+	remarks := setting.DoubtConditions(written, setting.ConditionWords{Duration: "timeoutSeconds", Target: "machine"})
+	inPlace := strings.NewReplacer("spec.unhealthyConditions", list, "a duration such as 300s", "a number of seconds such as 300")
+	for i := range remarks {
+		remarks[i].Field, remarks[i].Text = inPlace.Replace(remarks[i].Field), inPlace.Replace(remarks[i].Text)
+	}
+	repeated := setting.Repeated(written)
+	for _, i := range slices.Sorted(maps.Keys(repeated)) {
+		field := fmt.Sprintf("%s[%d]", list, i)
+		remarks = append(remarks, doubt(field, "%s names condition %s with status %s once more, after [%d]; the shorter timeout decides", field, written[i].Type, written[i].Status, repeated[i]))
+	}
+	return remarks
+}
+
+func doubtfulLimits(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []Remark {
+	var remarks []Remark
+	limits := &spec.Remediation.TriggerIf
+	const field, within = "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo", "spec.remediation.triggerIf.unhealthyInRange"
+	switch v := limits.UnhealthyLessThanOrEqualTo; {
+	case limits.UnhealthyInRange != "" && v != nil:
+		remarks = append(remarks, doubt(field, "%s is ignored, since %s is set; remove one of them", field, within))
+	case limits.UnhealthyInRange != "":
+	case v == nil:
+		remarks = append(remarks, doubt(field, "%s is not set, so it is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
+	case setting.IsAmount(v, "100%"):
+		remarks = append(remarks, doubt(field, "%s is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
+	case setting.IsAmount(v, "0"), setting.IsAmount(v, "0%"), v.Type == intstr.Int && v.IntValue() < 0:
+		remarks = append(remarks, doubt(field, "%s is %s, so nothing is ever repaired: one unhealthy machine is too many already; the annotation %s or %s says that better",
+			field, v, clusterv1.PausedAnnotation, DryRunAnnotation))
+	}
+	if v := annotations[MaxInFlightAnnotation]; v == "0" || v == "0%" {
+		remarks = append(remarks, doubt("metadata.annotations."+MaxInFlightAnnotation, "annotation %s is %s, so nothing is ever repaired", MaxInFlightAnnotation, v))
+	}
+	if s := spec.Checks.NodeStartupTimeoutSeconds; s != nil && *s == 0 {
+		const startup = "spec.checks.nodeStartupTimeoutSeconds"
+		remarks = append(remarks, doubt(startup, "%s is 0, so a machine whose node never joins is never found", startup))
+	}
+	return remarks
+}
+
+func doubtfulSwitches(annotations map[string]string) []Remark {
+	remarks := setting.DoubtAnnotations(annotations,
+		DryRunAnnotation, MaxInFlightAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation)
+	if _, paused := annotations[clusterv1.PausedAnnotation]; paused {
+		remarks = append(remarks, doubt("metadata.annotations."+clusterv1.PausedAnnotation, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", clusterv1.PausedAnnotation))
+	}
+	return remarks
+}
+
+// deprecatedVersion is the older version of the kind.
+var deprecatedVersion = schema.GroupVersion{Group: clusterv1.GroupVersion.Group, Version: "v1beta1"} //nolint:gochecknoglobals // a constant
