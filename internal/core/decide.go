@@ -109,7 +109,7 @@ func (d *deliberation) judgeMember(policy, target int) {
 		v = judge(&d.policies[policy], t, d.now)
 	}
 	v.Policy, v.Target = policy, target
-	if v.Health == Healthy && d.petitioned(policy, target) {
+	if v.Health == Healthy && v.Reason != Premature && d.petitioned(policy, target) {
 		v.Health, v.Reason = Suspect, Recovering
 	}
 	d.decision.Verdicts = append(d.decision.Verdicts, v)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -178,6 +179,14 @@ type Node struct {
 	Name       string
 	UID        string
 	Conditions []Condition
+}
+
+// same tells whether nothing about the node differs that decisions read.
+func (n *Node) same(other *Node) bool {
+	return n.State == other.State && n.Name == other.Name && n.UID == other.UID &&
+		slices.EqualFunc(n.Conditions, other.Conditions, func(a, b Condition) bool {
+			return a.Type == b.Type && a.Status == b.Status && a.Since.Equal(b.Since)
+		})
 }
 
 // Condition is one condition of a node, or of a target's own object. Since is its last transition; zero when it carries none.

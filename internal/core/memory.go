@@ -18,6 +18,8 @@ type Memory struct {
 	deleting map[string]bool
 	// gone are the nodes, by target UID, that a live read did not find.
 	gone map[string]string
+	// read are the nodes, by target UID, as a live read found them a moment ago.
+	read map[string]sighting
 	// openings are the short circuits that have opened, by the UID of their policy.
 	openings map[string]Opening
 	// repairs are the entries of the ledger as last written or seen.
@@ -37,6 +39,12 @@ type petition struct {
 type request struct {
 	Request
 	made time.Time
+}
+
+// sighting is a node as it was read live.
+type sighting struct {
+	node Node
+	at   time.Time
 }
 
 type ledgerKey struct{ namespace, name string }
@@ -91,6 +99,14 @@ func (m *Memory) NodeGone(target ID, node string) {
 	m.gone[target.UID] = node
 }
 
+// Read remembers how a live read has found the node of a target. It counts as long as the cache says the same.
+func (m *Memory) Read(target ID, n Node, at time.Time) {
+	if m.read == nil {
+		m.read = map[string]sighting{}
+	}
+	m.read[target.UID] = sighting{n, at}
+}
+
 // Recorded remembers a repair as it was written to the ledger.
 func (m *Memory) Recorded(r Repair, now time.Time) {
 	m.keep(r, false, now)
@@ -142,6 +158,7 @@ func (m *Memory) Lay(f *Fleet, now time.Time) {
 		return
 	}
 	m.layTargets(f.Targets)
+	m.layReads(f.Targets, now)
 	f.Repairs = m.layRepairs(f.Repairs, now)
 	f.Requests = m.layRequests(f.Requests, now)
 }
@@ -190,6 +207,23 @@ func (m *Memory) layTargets(targets []Target) {
 		}
 	}
 	m.deleting, m.gone = deleting, gone
+}
+
+// layReads tells of nodes that were read live a moment ago and have not changed since that they were.
+func (m *Memory) layReads(targets []Target, now time.Time) {
+	if len(m.read) == 0 {
+		return
+	}
+	fresh := map[string]sighting{}
+	for i := range targets {
+		t := &targets[i]
+		s, known := m.read[t.ID.UID]
+		if known && now.Sub(s.at) < confirmedFor && t.Node.same(&s.node) {
+			t.NodeReadAt = s.at
+			fresh[t.ID.UID] = s
+		}
+	}
+	m.read = fresh
 }
 
 // layRepairs returns the ledger with what is remembered: entries that the cache does not show yet,

@@ -236,7 +236,7 @@ func (d *deliberation) orphan(request, target int) {
 		d.withdraw(request, target, d.asker(q), "the health check that asked for it no longer selects the target, or no longer exists")
 	case v == nil:
 		return // it may be somebody else's
-	case v.Health != Healthy && v.Reason != Recovering:
+	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
 		return
 	default:
 		if until, lasts := d.lastsUntil(&d.policies[policy], t, time.Time{}); lasts {

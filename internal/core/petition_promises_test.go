@@ -325,7 +325,7 @@ func TestI12PetitionsAreTakenBack(t *testing.T) {
 			q := &w.fleet.Requests[i]
 			for _, v := range d.Verdicts {
 				p, target := &w.policies[v.Policy], &w.fleet.Targets[v.Target]
-				well := v.Health == core.Healthy || v.Reason == core.Recovering
+				well := (v.Health == core.Healthy && v.Reason != core.Premature) || v.Reason == core.Recovering
 				if !well || p.ID != q.Policy || target.ID != q.Target || q.Leaving || target.Deleting || p.HealthyDelay != 0 {
 					continue
 				}

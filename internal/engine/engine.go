@@ -101,7 +101,7 @@ func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.
 	finished := e.finish(ctx, w, d)
 	nextDrop, dropped := e.prune(ctx, w)
 
-	next := earliest(earliest(d.NextAt, nextDrop), e.digest.NextAt())
+	next := earliest(earliest(e.foresee(ctx, w, d, d.NextAt), nextDrop), e.digest.NextAt())
 	if changed { // the next step is due
 		next = w.now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,8 +128,14 @@ func (c *Client) Hold(ctx context.Context, t core.Target, holder string, during 
 	if node.Name == "" {
 		return true, nil
 	}
-	for range looks {
-		held, err := c.hold(ctx, node, holder, during)
+	for look := range looks {
+		var held bool
+		var err error
+		if look == 0 && c.free(node.Name) {
+			held, err = true, c.issue(ctx, node, holder, during)
+		} else {
+			held, err = c.hold(ctx, node, holder, during)
+		}
 		if err == nil {
 			return held, nil
 		}
@@ -137,6 +144,18 @@ func (c *Client) Hold(ctx context.Context, t core.Target, holder string, during 
 		}
 	}
 	return false, explain("taking", node.Name, errUnsteady)
+}
+
+// free tells whether nobody has the lease of a node, as far as was seen. If somebody has taken it since, making it
+// fails, and then it is looked at.
+func (c *Client) free(node string) bool {
+	if !c.InStep() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.leases[strings.ToLower(node)]
+	return !known
 }
 
 // nodeOf is the node of a target. One that is known to be gone has no UID that a lease could refer to: what
@@ -164,8 +183,7 @@ func (c *Client) hold(ctx context.Context, node core.Node, holder string, during
 	// A renewal that comes while the answer is awaited must not seem to lie in the future.
 	now := c.Now()
 	if apierrors.IsNotFound(err) {
-		r, _ := taken(nil, holder, now, during)
-		return true, c.create(ctx, render(node, &r))
+		return true, c.issue(ctx, node, holder, during)
 	}
 	if err != nil {
 		return false, err //nolint:wrapcheck // Hold says what was being done
@@ -184,6 +202,12 @@ func (c *Client) hold(ctx context.Context, node core.Node, holder string, during
 		return false, err
 	}
 	return true, nil
+}
+
+// issue makes the lease of a node, and fails when there is one.
+func (c *Client) issue(ctx context.Context, node core.Node, holder string, during time.Duration) error {
+	r, _ := taken(nil, holder, c.Now(), during)
+	return c.create(ctx, render(node, &r))
 }
 
 // errNoNamespace is for leases that have no place to be in.

@@ -1,0 +1,157 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// marker is a dialect that marks its targets.
+type marker struct {
+	*dialect
+
+	// most is how many it marks at a time, if that is not 0.
+	most   int
+	marked map[string]bool
+}
+
+func (m *marker) Mark(ctx context.Context, policies []core.Policy, fleet *core.Fleet, judged []core.Judgement) (bool, error) {
+	written := 0
+	for _, j := range judged {
+		name := fleet.Targets[j.Target].ID.Name
+		if j.Begins || m.marked[name] {
+			continue
+		}
+		if m.most > 0 && written == m.most {
+			return true, nil
+		}
+		if err := m.stage.do(ctx, "mark "+name+" "+j.Verdict.Health.String()+" by "+policies[j.Policy].ID.Name); err != nil {
+			return false, err
+		}
+		written++
+		m.marked[name] = true
+	}
+	return false, nil
+}
+
+func (m *marker) StandBy(ctx context.Context) error { return m.stage.do(ctx, "stand by") }
+
+// marking gives a stage whose dialect marks.
+func marking(t *testing.T) (*stage, *marker) {
+	t.Helper()
+	s := newStage(t)
+	m := &marker{dialect: s.machines, marked: map[string]bool{}}
+	s.dialects[0] = m
+	s.restart()
+	return s, m
+}
+
+// TestTargetsAreMarked: one that a remedy is called for is the remedy's to mark.
+func TestTargetsAreMarked(t *testing.T) {
+	s, _ := marking(t)
+	s.machines.observes(machine("a"), machine("b", dead))
+	did, _ := s.passes()
+	slices.Sort(did)
+	s.wantDid("b is repaired and a is well", did, "begin b", "mark a healthy by workers", "open b", "read b", "record workers", "tell begun b")
+}
+
+// TestMarksAreLeftForLater: the pass goes on, and the rest follows soon.
+func TestMarksAreLeftForLater(t *testing.T) {
+	s, m := marking(t)
+	m.most = 1
+	s.machines.observes(machine("a"), machine("b"))
+	did, next := s.passes()
+	s.wantDid("one of two is marked", did, "record workers", "mark a healthy by workers")
+	if !next.Equal(noon.Add(time.Second)) {
+		t.Errorf("the next pass is due at %s", next)
+	}
+	did, next = s.passes()
+	s.wantDid("so is the other", did, "record workers", "mark b healthy by workers")
+	if !next.IsZero() {
+		t.Errorf("nothing is left, and the next pass is due at %s", next)
+	}
+}
+
+// TestMarkThatFails: repairs go on, and the pass is repeated.
+func TestMarkThatFails(t *testing.T) {
+	s, _ := marking(t)
+	s.refuse["mark a healthy by workers"] = errDown
+	s.machines.observes(machine("a"), machine("b", dead))
+	did, _, err := s.tries()
+	if err == nil || !slices.Contains(did, "begin b") {
+		t.Errorf("the pass gives %v; it did %q", err, did)
+	}
+}
+
+// TestWhoKnowsNothingSaysSo: nothing else is done meanwhile.
+func TestWhoKnowsNothingSaysSo(t *testing.T) {
+	s, _ := marking(t)
+	s.machines.observes(machine("a", dead))
+	s.machines.observation.Observed = core.Unknown
+	did, _ := s.passes()
+	s.wantDid("the fleet is not known", did, "stand by")
+	s.refuse["stand by"] = errDown
+	if _, _, err := s.tries(); err == nil {
+		t.Error("it could not be told, and nobody hears of that")
+	}
+	s.machines.observation.Observed = core.Yes
+	if did, _ := s.passes(); !slices.Contains(did, "begin a") {
+		t.Errorf("now it is known; it did %q", did)
+	}
+}
+
+// owner is a remedy that marks targets for their owner.
+type owner struct {
+	*stage
+
+	orders []core.Order
+}
+
+func (o *owner) Begin(ctx context.Context, order core.Order) (core.Beginning, error) {
+	o.orders = append(o.orders, order)
+	return core.Accepted, o.do(ctx, "ask the owner of "+order.Target.ID.Name)
+}
+func (o *owner) Stop(ctx context.Context, r core.Request, _ time.Time) error {
+	return o.do(ctx, "stop "+r.Target.Name)
+}
+func (o *owner) Withdraw(ctx context.Context, r core.Request) error {
+	return o.do(ctx, "withdraw "+r.Target.Name)
+}
+
+// TestOwnerIsAsked goes through the life of a repair by an owner.
+func TestOwnerIsAsked(t *testing.T) {
+	s := newStage(t)
+	asked := &owner{stage: s}
+	s.remedies["Mark"] = asked
+	step := core.Step{Remedy: "Mark", Nature: core.Delegates}
+	s.machines.observes(machine("a", dead, func(t *core.Target) { t.ControlPlane = true }))
+	s.machines.observation.Policies[0].Ladder = []core.Step{step}
+	did, _ := s.passes()
+	s.wantDid("asked, whatever the quorum", did, "read a", "record workers", "open a", "read running", "ask the owner of a", "tell begun a")
+	if f := asked.orders[0].Findings; len(f) != 1 || f[0].Reason != core.ConditionMet {
+		t.Errorf("the owner is told %+v", f)
+	}
+	s.settle()
+	did, _ = s.passes()
+	s.wantDid("what was asked is not seen yet", did, "record workers")
+	q := core.Request{
+		ID: core.ID{Kind: "Machine", Name: "a", UID: "a-uid@1"}, Remedy: "Mark", Target: s.machines.observation.Targets[0].ID, Created: noon, Answers: true, Answer: "not now",
+	}
+	s.machines.observation.Requests = []core.Request{q}
+	did, _ = s.passes()
+	s.wantDid("the owner answers", did, "record workers", "amend a: ")
+	if r := s.ledger.of("a")[0]; r.Answer != "not now" {
+		t.Errorf("recorded as the answer: %q", r.Answer)
+	}
+	s.settle()
+	s.machines.observation.Targets[0].Node = node("a", "True", 0)
+	did, _ = s.passes()
+	s.wantDid("a has recovered", did, "record workers", "amend a: recovered", "withdraw a", "tell relieved a")
+	s.settle()
+	s.machines.observation.Requests = nil
+	did, _ = s.passes()
+	s.wantDid("the mark is gone", did, "record workers", "amend a: Succeeded")
+}
