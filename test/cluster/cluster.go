@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +114,7 @@ func (c *Cluster) stop(t testing.TB) {
 	if c.process == nil {
 		return
 	}
+	_ = c.process.cmd.Process.Signal(syscall.SIGCONT) // one that a test has halted would not hear
 	if err := c.process.end(syscall.SIGTERM, stopWithin); err != nil {
 		t.Errorf("the sandbox did not stop cleanly: %v\n%s", err, c.process.tail())
 	}
@@ -127,6 +129,48 @@ func (c *Cluster) Restart(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	_ = c.process.end(signal, graceOfServers)
 	c.start(t)
+}
+
+// Halt stops the whole control plane in the middle of whatever it does, until Resume: its port is open, and nobody answers.
+func (c *Cluster) Halt(t testing.TB) {
+	t.Helper()
+	c.signal(t, syscall.SIGSTOP)
+}
+
+// Resume lets the control plane go on where it was halted.
+func (c *Cluster) Resume(t testing.TB) {
+	t.Helper()
+	c.signal(t, syscall.SIGCONT)
+}
+
+func (c *Cluster) signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := c.process.cmd.Process.Signal(signal); err != nil {
+		t.Fatalf("sending %s to the sandbox: %v", signal, err)
+	}
+}
+
+// Move ends the sandbox by a signal, and starts it again on the same directory and another port.
+func (c *Cluster) Move(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	_ = c.process.end(signal, graceOfServers)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("finding a free port: %v", err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	_ = listener.Close()
+	c.args = append(c.args, "--port", port)
+	c.start(t)
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		t.Fatalf("reading the sandbox's kubeconfig: %v", err)
+	}
+	config.QPS = -1
+	if c.Client, err = client.New(config, client.Options{Scheme: scheme()}); err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	c.Config = config
 }
 
 // process is a child whose output goes to a file.

@@ -1,0 +1,569 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// Conditions of machines.
+const (
+	succeeded  = clusterv1.MachineHealthCheckSucceededCondition
+	byOwner    = clusterv1.MachineOwnerRemediatedCondition
+	externally = clusterv1.MachineExternallyRemediatedCondition
+)
+
+// TestClusterAPIHealthCheck runs the cases beside each other, a workload cluster for each. The tests play machines, nodes
+// and whoever answers a mark. Sections are those of the reference of Cluster API.
+func TestClusterAPIHealthCheck(t *testing.T) {
+	t.Parallel()
+	management := cluster.Start(t, clusterAPIOnly())
+	workload := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	management.InstallFettleForNodes(t)
+	management.StartFettle(t)
+	cases := map[string]func(*herd){
+		"owner":             ownerIsAsked,
+		"seed-workers":      workersOfTheSeed,
+		"seed-control":      controlPlaneOfTheSeed,
+		"several":           severalFindings,
+		"closed":            closedGate,
+		"range":             gateOfARange,
+		"bad-range":         rangeTheWrongWayRound,
+		"startup":           nodeThatNeverJoins,
+		"startup-off":       startupDisabled,
+		"node-deleted":      nodeThatIsDeleted,
+		"machine-condition": conditionOfTheMachine,
+		"failure":           terminalFailure,
+		"asked":             personAsks,
+		"skipped":           skippedMachines,
+		"paused-check":      pausedCheckOfACluster,
+		"paused-cluster":    pausedCluster,
+		"not-initialized":   controlPlaneThatIsNotUp,
+		"no-infra":          infrastructureThatIsNotReady,
+		"orphan":            machineWithoutAnOwner,
+		"answers":           answersOfTheOwner,
+		"external":          externalRemediation,
+		"no-template":       templateThatIsMissing,
+		"taken":             requestOfSomebodyElse,
+		"control-plane":     controlPlaneIsMarkedWhole,
+		"dry-run":           rehearsal,
+		"check-gone":        healthCheckThatIsDeleted,
+		"second-writer":     anotherWriter,
+		"no-secret":         secretThatComesLate,
+	}
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(newHerd(t, management, workload, name))
+		})
+	}
+}
+
+// ownerIsAsked follows one repair until nothing is left of it (1.3, 1.4, 1.6, 2.8).
+func ownerIsAsked(h *herd) {
+	h.running("a", "b", "c")
+	h.healthCheck()
+	h.wantCounts("3/3 healthy, 3 allowed")
+	h.wantMachine("a", succeeded, "True/HealthCheckSucceeded")
+	h.wantCheck("RemediationAllowed", "True/RemediationAllowed")
+	h.wantCheck("Paused", "False/NotPaused")
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	h.wantMachine("a", succeeded, "False/UnhealthyNode", "Health check failed", "Ready", "False", "1s")
+	h.wantLegacy("a", clusterv1.ConditionType(succeeded), "False/UnhealthyNode/Warning")
+	h.wantLegacy("a", clusterv1.ConditionType(byOwner), "False/WaitingForRemediation/Warning")
+	h.wantLegacy("b", clusterv1.ConditionType(succeeded), "True//")
+	h.wantCounts("2/3 healthy, 2 allowed")
+	h.wantEvent("a", "MachineMarkedUnhealthy")
+	h.wantRepairs("a Running")
+	c, err := h.check(cluster.Context(h.t))
+	if err != nil || !slices.Equal(c.Status.Targets, []string{"a", "b", "c"}) || c.Status.ObservedGeneration != c.Generation {
+		h.t.Errorf("the status is %+v (%v)", c.Status, err)
+	}
+	if c.Labels[clusterv1.ClusterNameLabel] != herdCluster || len(c.OwnerReferences) != 1 || c.OwnerReferences[0].Kind != "Cluster" {
+		h.t.Errorf("its labels are %v and its owners %+v", c.Labels, c.OwnerReferences)
+	}
+	h.recover("a")
+	h.wantMachine("a", succeeded, "True/HealthCheckSucceeded")
+	h.wantMachine("a", byOwner, "")
+	h.wantLegacy("a", clusterv1.ConditionType(byOwner), "")
+	h.wantRepairs("a Succeeded")
+	h.wantCounts("3/3 healthy, 3 allowed")
+}
+
+// workersOfTheSeed: the seed's own manifest, older version and all.
+func workersOfTheSeed(h *herd) {
+	for _, name := range []string{"a", "b", "c"} {
+		h.machine(name, func(m *clusterv1.Machine) { m.Labels["nodepool"] = "nodepool-0" })
+		h.joins(name)
+	}
+	h.apply("cluster.x-k8s.io/v1beta1", `
+clusterName: c
+maxUnhealthy: 40%
+nodeStartupTimeout: 10m
+selector:
+  matchLabels:
+    nodepool: nodepool-0
+unhealthyConditions:
+- type: Ready
+  status: Unknown
+  timeout: 300s
+- type: Ready
+  status: "False"
+  timeout: 300s
+`)
+	h.wantCounts("3/3 healthy, 1 allowed")
+	h.fail("a")
+	h.wantCounts("2/3 healthy, 0 allowed")
+	h.keepsUnmarked("a")
+}
+
+// controlPlaneOfTheSeed selects by the label of the control plane.
+func controlPlaneOfTheSeed(h *herd) {
+	h.machine("a", controlPlane)
+	h.joins("a")
+	h.running("worker")
+	h.apply("cluster.x-k8s.io/v1beta1", `
+clusterName: c
+maxUnhealthy: 100%
+selector:
+  matchLabels:
+    cluster.x-k8s.io/control-plane: ""
+unhealthyConditions:
+  - type: Ready
+    status: Unknown
+    timeout: 300s
+  - type: Ready
+    status: "False"
+    timeout: 300s
+`)
+	h.wantCounts("1/1 healthy, 1 allowed")
+	h.annotate("a", "cluster.x-k8s.io/remediate-machine")
+	h.wantMarked("a", "HasRemediateAnnotation")
+}
+
+// severalFindings: the machine's own conditions go first, and all are told (2.3).
+func severalFindings(h *herd) {
+	h.running("a")
+	h.healthCheck("  unhealthyMachineConditions:", `  - {type: Broken, status: "True", timeoutSeconds: 0}`)
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	h.changeStatus("a", func(m *clusterv1.Machine) {
+		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: "Broken", Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now()})
+	})
+	h.wantMachine("a", succeeded, "False/UnhealthyMachine", "Broken", "Ready")
+}
+
+// closedGate: who fails is told, and nobody is marked (2.7). What was marked before stays.
+func closedGate(h *herd) {
+	h.running("a", "b", "c")
+	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}")
+	h.wantCounts("3/3 healthy, 1 allowed")
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	h.fail("b")
+	h.wantMachine("b", succeeded, "False/UnhealthyNode")
+	h.wantCheck("RemediationAllowed", "False/TooManyUnhealthy", "3", "40%")
+	h.wantCounts("1/3 healthy, 0 allowed")
+	h.wantEvent("check", "RemediationRestricted")
+	h.keepsUnmarked("b")
+	h.wantMachine("a", byOwner, "False/WaitingForRemediation")
+	h.recover("a") // withdrawn though the gate is closed
+	h.wantMachine("a", byOwner, "")
+	h.wantMarked("b", "UnhealthyNode")
+	h.wantCheck("RemediationAllowed", "True/RemediationAllowed")
+}
+
+// gateOfARange wins over the other limit (2.6).
+func gateOfARange(h *herd) {
+	h.running("a", "b", "c", "d")
+	h.healthCheck(`remediation: {triggerIf: {unhealthyInRange: "[2-3]"}}`)
+	h.wantCheck("RemediationAllowed", "False/TooManyUnhealthy", "[2-3]")
+	h.fail("a")
+	h.wantMachine("a", succeeded, "False/UnhealthyNode")
+	h.keepsUnmarked("a")
+	h.fail("b")
+	h.wantMarked("a", "UnhealthyNode")
+	h.wantMarked("b", "UnhealthyNode")
+	h.wantCounts("2/4 healthy, 1 allowed")
+}
+
+// rangeTheWrongWayRound is told, and the counts are right all the same.
+func rangeTheWrongWayRound(h *herd) {
+	h.running("a", "b")
+	h.healthCheck(`remediation: {triggerIf: {unhealthyInRange: "[3-1]"}}`)
+	h.fail("a")
+	h.wantCounts("1/2 healthy, 0 allowed")
+	h.wantCheck("RemediationAllowed", "False/InvalidSpec", "unhealthyInRange", "[3-1]")
+	h.keepsUnmarked("a")
+}
+
+// nodeThatNeverJoins: the clock begins with the latest of several instants (2.4).
+func nodeThatNeverJoins(h *herd) {
+	h.machine("a")
+	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 30}")
+	h.wantCounts("0/1 healthy, 0 allowed")
+	since := time.Now().Add(5 * time.Second).Truncate(time.Second)
+	h.changeCluster(func(c *clusterv1.Cluster) {
+		meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterInfrastructureReadyCondition).LastTransitionTime = metav1.NewTime(since)
+	})
+	due := since.Add(30 * time.Second)
+	h.management.Never(h.t, "marked early", time.Until(due)-time.Second, func(ctx context.Context) error {
+		m, err := h.get(ctx, "a")
+		if err != nil {
+			return err
+		}
+		return compareCondition(m.Status.Conditions, succeeded, "", nil)
+	})
+	h.wantMarked("a", "NodeStartupTimeout")
+	h.wantMachine("a", succeeded, "False/NodeStartupTimeout", "30s")
+}
+
+func startupDisabled(h *herd) {
+	h.machine("a")
+	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 0}")
+	h.wantCounts("0/1 healthy, 0 allowed")
+	h.keepsUnmarked("a")
+	h.wantMachine("a", succeeded, "")
+}
+
+// nodeThatIsDeleted: at once (2.4).
+func nodeThatIsDeleted(h *herd) {
+	h.running("a", "b")
+	h.healthCheck()
+	h.wantCounts("2/2 healthy, 2 allowed")
+	if err := h.workload.Delete(cluster.Context(h.t), object("v1", "Node", "", h.node("a"))); err != nil {
+		h.t.Fatalf("deleting a node: %v", err)
+	}
+	h.wantMarked("a", "NodeDeleted")
+	h.wantMachine("a", succeeded, "False/NodeDeleted", h.node("a"))
+	h.wantLegacy("a", clusterv1.ConditionType(succeeded), "False/NodeNotFound/Warning")
+}
+
+func conditionOfTheMachine(h *herd) {
+	h.machine("a") // it has no node, and that doesn't matter
+	h.healthCheck("  unhealthyMachineConditions:", `  - {type: BootstrapConfigReady, status: "False", timeoutSeconds: 1}`)
+	h.wantCounts("0/1 healthy, 0 allowed")
+	h.changeStatus("a", func(m *clusterv1.Machine) {
+		m.Status.Conditions = []metav1.Condition{{Type: "BootstrapConfigReady", Status: metav1.ConditionFalse, Reason: "Test", LastTransitionTime: metav1.Now()}}
+	})
+	h.wantMarked("a", "UnhealthyMachine")
+	h.wantMachine("a", succeeded, "False/UnhealthyMachine", "BootstrapConfigReady")
+}
+
+// terminalFailure is the seed's.
+func terminalFailure(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.changeStatus("a", func(m *clusterv1.Machine) {
+		message := "no such flavor"
+		m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: &message}}
+	})
+	h.wantMarked("a", "MachineHasFailure")
+}
+
+func personAsks(h *herd) {
+	h.running("a", "b")
+	h.healthCheck()
+	h.wantCounts("2/2 healthy, 2 allowed")
+	h.annotate("a", "cluster.x-k8s.io/remediate-machine")
+	h.wantMarked("a", "HasRemediateAnnotation")
+	h.wantCounts("1/2 healthy, 1 allowed")
+}
+
+// skippedMachines are no targets, and their conditions are left alone (2.2).
+func skippedMachines(h *herd) {
+	h.running("a", "b", "c")
+	h.machine("d", annotated(clusterv1.PausedAnnotation))
+	h.healthCheck()
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	h.annotate("a", skipAnnotation)
+	h.annotate("b", skipAnnotation)
+	h.wantCounts("1/1 healthy, 1 allowed")
+	h.wantRepairs("a Withdrawn")
+	h.wantMachine("a", byOwner, "False/WaitingForRemediation")
+	h.fail("b")
+	h.keepsUnmarked("b", "c", "d")
+	h.annotate("b", "-"+skipAnnotation)
+	h.wantMarked("b", "UnhealthyNode")
+}
+
+func pausedCheckOfACluster(h *herd) {
+	h.running("a", "b")
+	h.healthCheck()
+	h.wantCounts("2/2 healthy, 2 allowed")
+	h.fail("b")
+	h.wantMarked("b", "UnhealthyNode")
+	h.changeCheck(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
+	h.wantCheck("Paused", "True/Paused")
+	h.fail("a")
+	h.keepsUnmarked("a")
+	h.recover("b") // what Fettle has set is withdrawn all the same
+	h.wantMachine("b", byOwner, "")
+	h.changeCheck(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
+	h.wantMarked("a", "UnhealthyNode")
+	h.wantCheck("Paused", "False/NotPaused")
+}
+
+// pausedCluster: nothing at all is touched, as while a cluster is moved.
+func pausedCluster(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.wantMachine("a", succeeded, "True/HealthCheckSucceeded")
+	paused := true
+	h.changeCluster(func(c *clusterv1.Cluster) { c.Spec.Paused = &paused })
+	h.wantCheck("Paused", "True/Paused")
+	h.fail("a")
+	h.keepsUnmarked("a")
+	h.wantMachine("a", succeeded, "True/HealthCheckSucceeded")
+	paused = false
+	h.changeCluster(func(c *clusterv1.Cluster) { c.Spec.Paused = &paused })
+	h.wantMarked("a", "UnhealthyNode")
+}
+
+// controlPlaneThatIsNotUp: only its own machines are judged (2.3).
+func controlPlaneThatIsNotUp(h *herd) {
+	h.clusterIs(clusterv1.ClusterControlPlaneInitializedCondition, false)
+	h.machine("worker")
+	h.machine("first", func(m *clusterv1.Machine) { m.Labels[clusterv1.MachineControlPlaneLabel] = "" })
+	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {unhealthyMachineConditions: [{type: Broken, status: \"True\", timeoutSeconds: 0}]}")
+	h.wantCounts("0/2 healthy, 0 allowed")
+	for _, name := range []string{"worker", "first"} {
+		h.changeStatus(name, func(m *clusterv1.Machine) {
+			m.Status.Conditions = []metav1.Condition{{Type: "Broken", Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now()}}
+		})
+	}
+	h.wantMarked("first", "UnhealthyMachine")
+	h.keepsUnmarked("worker")
+	h.wantMachine("worker", succeeded, "")
+	h.clusterIs(clusterv1.ClusterControlPlaneInitializedCondition, true)
+	h.wantMarked("worker", "UnhealthyMachine")
+}
+
+// infrastructureThatIsNotReady: nothing is judged, and a machine with a node counts as healthy (2.3, 2.5).
+func infrastructureThatIsNotReady(h *herd) {
+	h.clusterIs(clusterv1.ClusterInfrastructureReadyCondition, false)
+	h.running("a", "b")
+	h.healthCheck()
+	h.fail("a")
+	h.wantCounts("2/2 healthy, 2 allowed")
+	h.keepsUnmarked("a")
+	h.clusterIs(clusterv1.ClusterInfrastructureReadyCondition, true)
+	h.wantMarked("a", "UnhealthyNode")
+}
+
+// machineWithoutAnOwner is found unhealthy, and nobody is asked.
+func machineWithoutAnOwner(h *herd) {
+	h.machine("a", orphan)
+	h.joins("a")
+	h.healthCheck()
+	h.fail("a")
+	h.wantMachine("a", succeeded, "False/UnhealthyNode")
+	h.keepsUnmarked("a")
+	h.wantCheck("RemediationAllowed", "True/RemediationAllowed", "a", "NoOwner")
+}
+
+// answersOfTheOwner are kept, and told by the repair (3).
+func answersOfTheOwner(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	answer := func(reason, message string) {
+		h.changeStatus("a", func(m *clusterv1.Machine) {
+			for i := range m.Status.Conditions {
+				if c := &m.Status.Conditions[i]; c.Type == byOwner {
+					c.Reason, c.Message = reason, message
+				}
+			}
+		})
+	}
+	answer("RemediationDeferred", "one at a time")
+	h.management.Eventually(h.t, "the answer in the repair", func(ctx context.Context) error {
+		var list v1alpha1.RepairList
+		if err := h.List(ctx, &list, client.InNamespace(h.namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 || !strings.Contains(list.Items[0].Status.Answer, "one at a time") || !strings.Contains(list.Items[0].Status.Message, "RemediationDeferred") {
+			return fmt.Errorf("there are %+v", list.Items)
+		}
+		return nil
+	})
+	h.wantMachine("a", byOwner, "False/RemediationDeferred", "one at a time")
+	answer("MachineDeleting", "")
+	if err := h.Delete(cluster.Context(h.t), &clusterv1.Machine{ObjectMeta: h.meta("a")}); err != nil {
+		h.t.Fatalf("deleting a machine: %v", err)
+	}
+	h.wantRepairs("a Succeeded")
+}
+
+// externalRemediation has an object for each machine, taken back as it recovers (2.8).
+func externalRemediation(h *herd) {
+	h.running("a", "b", "c")
+	h.template()
+	h.healthCheck(h.byTemplate())
+	h.wantMachine("c", succeeded, "True/HealthCheckSucceeded") // though nothing was asked for it
+	h.fail("a")
+	h.wantMachine("a", externally, "False/WaitingForRemediation")
+	h.wantMachine("a", succeeded, "False/UnhealthyNode")
+	h.wantMachine("a", byOwner, "")
+	u, err := h.request(cluster.Context(h.t), rebooting, "a")
+	if err != nil || u == nil {
+		h.t.Fatalf("there is no object for a (%v)", err)
+	}
+	owners := u.GetOwnerReferences()
+	if len(owners) != 1 || owners[0].Kind != "Machine" || owners[0].APIVersion != clusterAPI || owners[0].Name != "a" || (owners[0].Controller != nil && *owners[0].Controller) {
+		h.t.Errorf("its owners are %+v", owners)
+	}
+	if u.GetLabels()[clusterv1.ClusterNameLabel] != herdCluster || u.GetAnnotations()["cluster.x-k8s.io/cloned-from-name"] != "reboot" ||
+		u.GetAnnotations()["cluster.x-k8s.io/cloned-from-groupkind"] != rebooting+"Template.sandbox.fettle.io" {
+		h.t.Errorf("its labels are %v and its annotations %v", u.GetLabels(), u.GetAnnotations())
+	}
+	h.fail("b") // that a has one doesn't stop it
+	h.wantMachine("b", externally, "False/WaitingForRemediation")
+	h.recover("a")
+	h.wantNoRequest("a")
+	h.wantMachine("a", succeeded, "True/HealthCheckSucceeded")
+	h.wantMachine("a", externally, "")
+	if u, err := h.request(cluster.Context(h.t), rebooting, "b"); err != nil || u == nil {
+		h.t.Errorf("the object for b is gone (%v)", err)
+	}
+	h.wantRepairs("a Succeeded", "b Running")
+}
+
+func (h *herd) template() {
+	h.t.Helper()
+	h.management.Apply(h.t, "apiVersion: "+remediators+"\nkind: "+rebooting+"Template\nmetadata: {name: reboot, namespace: "+h.namespace+"}\nspec: {template: {spec: {outcome: Ignore}}}")
+}
+
+// byTemplate has the remediation left to the template's remediator.
+func (h *herd) byTemplate() string {
+	return "remediation: {templateRef: {apiVersion: " + remediators + ", kind: " + rebooting + "Template, name: reboot}}"
+}
+
+func (h *herd) wantNoRequest(name string) {
+	h.t.Helper()
+	h.management.Eventually(h.t, "the object for "+name+" is taken back", func(ctx context.Context) error {
+		u, err := h.request(ctx, rebooting, name)
+		if err == nil && u != nil {
+			err = errors.New("it stands")
+		}
+		return err
+	})
+}
+
+// templateThatIsMissing is told on the machine, and used as soon as it is there.
+func templateThatIsMissing(h *herd) {
+	h.running("a")
+	h.healthCheck(h.byTemplate())
+	h.fail("a")
+	h.wantMachine("a", externally, "False/RemediationTemplateNotFound", "reboot")
+	h.wantMachine("a", succeeded, "False/UnhealthyNode")
+	h.template()
+	h.wantMachine("a", externally, "False/WaitingForRemediation")
+	if u, err := h.request(cluster.Context(h.t), rebooting, "a"); err != nil || u == nil {
+		h.t.Errorf("there is no object for a (%v)", err)
+	}
+}
+
+// requestOfSomebodyElse: an object that is in the way of one machine is told, and holds up no other.
+func requestOfSomebodyElse(h *herd) {
+	h.running("a", "b")
+	h.template()
+	u := object(remediators, rebooting, h.namespace, "a")
+	u.Object["spec"] = map[string]any{"outcome": "Ignore"}
+	if err := h.management.Create(cluster.Context(h.t), u); err != nil {
+		h.t.Fatalf("creating an object: %v", err)
+	}
+	h.healthCheck(h.byTemplate())
+	h.fail("a", "b")
+	h.wantMachine("b", externally, "False/WaitingForRemediation")
+	h.wantMachine("a", externally, "False/RemediationRequestCreationFailed", "exists already")
+}
+
+// controlPlaneIsMarkedWhole: its owner chooses, and minds the quorum.
+func controlPlaneIsMarkedWhole(h *herd) {
+	for _, name := range []string{"a", "b", "c"} {
+		h.machine(name, func(m *clusterv1.Machine) { m.Labels[clusterv1.MachineControlPlaneLabel] = "" })
+		h.joins(name)
+	}
+	h.healthCheck()
+	h.wantCounts("3/3 healthy, 3 allowed")
+	h.fail("a", "b")
+	h.wantMarked("a", "UnhealthyNode")
+	h.wantMarked("b", "UnhealthyNode")
+}
+
+func rehearsal(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.changeCheck(`{"metadata":{"annotations":{"fettle.io/dry-run":"true"}}}`)
+	h.fail("a")
+	h.wantCounts("0/1 healthy, 0 allowed")
+	h.keepsUnmarked("a")
+}
+
+// healthCheckThatIsDeleted: what was handed over stays with the owner (2.11), and the repair ends.
+func healthCheckThatIsDeleted(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	if err := h.Delete(cluster.Context(h.t), &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "check"}}); err != nil {
+		h.t.Fatalf("deleting the health check: %v", err)
+	}
+	h.wantRepairs("a Withdrawn")
+}
+
+// anotherWriter is noticed and named.
+func anotherWriter(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.wantCounts("1/1 healthy, 1 allowed")
+	h.management.Eventually(h.t, "another controller is told of", func(ctx context.Context) error {
+		c := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "check"}}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"expectedMachines":7}}`))
+		if err := h.Status().Patch(ctx, c, patch, client.FieldOwner("manager")); err != nil {
+			return err
+		}
+		return compareCondition(c.Status.Conditions, "SoleController", "False/AnotherController", []string{"manager"})
+	})
+	h.wantEvent("check", "AnotherController")
+	h.wantCounts("1/1 healthy, 1 allowed")
+}
+
+// secretThatComesLate: without it nothing is known, and that is told (I1).
+func secretThatComesLate(h *herd) {
+	h.running("a")
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: h.namespace, Name: herdCluster + "-kubeconfig"}
+	if err := h.Get(cluster.Context(h.t), key, secret); err != nil {
+		h.t.Fatalf("reading a secret: %v", err)
+	}
+	if err := h.Delete(cluster.Context(h.t), secret); err != nil {
+		h.t.Fatalf("deleting a secret: %v", err)
+	}
+	h.healthCheck()
+	h.fail("a")
+	h.wantCheck("RemediationAllowed", "Unknown/ConnectionDown", "c-kubeconfig")
+	h.keepsUnmarked("a")
+	h.wantMachine("a", succeeded, "")
+	secret.ResourceVersion, secret.UID = "", ""
+	h.create(secret)
+	h.wantMarked("a", "UnhealthyNode")
+}
