@@ -46,7 +46,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, c.finish(ctx, instance)
 	}
 	now := c.now()
-	status, wake := advance(instance, now)
+	status, wake := Advance(instance, now)
 	if status.Kubelet != instance.Status.Kubelet {
 		if err := c.setKubelet(ctx, instance, status); err != nil {
 			return ctrl.Result{}, err
@@ -69,9 +69,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (c *Controller) setKubelet(ctx context.Context, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
 	switch status.Kubelet {
 	case cloudv1.KubeletRunning:
-		return startKubelet(ctx, c.client, instance, status)
+		return StartKubelet(ctx, c.client, instance, status)
 	case cloudv1.KubeletStopped:
-		return stopKubelet(ctx, c.client, instance)
+		return StopKubelet(ctx, c.client, instance)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (c *Controller) finish(ctx context.Context, instance *cloudv1.Instance) err
 	if !controllerutil.ContainsFinalizer(instance, cloudv1.InstanceFinalizer) {
 		return nil
 	}
-	if err := stopKubelet(ctx, c.client, instance); err != nil {
+	if err := StopKubelet(ctx, c.client, instance); err != nil {
 		return err
 	}
 	before := instance.DeepCopy()

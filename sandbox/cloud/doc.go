@@ -4,4 +4,6 @@
 //
 //	pending ──bootTime──▶ running ──failsAfter or fault: Terminated──▶ terminated
 //	                      └─ fault: Unresponsive stops its kubelet, fault: "" starts it again
+//
+// How an instance lives and what its kubelet does serves package provider too, whose machines are other clusters'.
 package cloud

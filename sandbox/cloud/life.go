@@ -12,9 +12,9 @@ import (
 	cloudv1 "github.com/fettle-io/fettle/sandbox/api/cloud/v1alpha1"
 )
 
-// advance returns the status that the instance has at that instant, and when it changes next by itself; zero for never.
+// Advance returns the status that the instance has at that instant, and when it changes next by itself; zero for never.
 // It is pure: what the new status means for the node is done by whoever writes it.
-func advance(instance *cloudv1.Instance, now time.Time) (cloudv1.InstanceStatus, time.Time) {
+func Advance(instance *cloudv1.Instance, now time.Time) (cloudv1.InstanceStatus, time.Time) {
 	spec, status := instance.Spec, *instance.Status.DeepCopy()
 	if status.State == "" {
 		status.State = cloudv1.StatePending

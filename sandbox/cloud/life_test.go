@@ -79,7 +79,7 @@ func TestAdvance(t *testing.T) {
 			instance := &cloudv1.Instance{Spec: tc.spec}
 			for _, m := range tc.story {
 				instance.Spec.Fault = m.fault
-				status, wake := advance(instance, start.Add(m.at))
+				status, wake := Advance(instance, start.Add(m.at))
 				instance.Status = status
 				if status.State != m.state || status.Kubelet != m.kubelet {
 					t.Errorf("%s: after %v it is %q with kubelet %q, want %q with %q",

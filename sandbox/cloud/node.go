@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/kubelets"
 )
 
-// startKubelet does what a kubelet does when it starts: it registers its node if there is none, and begins to be heard.
-func startKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
+// StartKubelet does what a kubelet does when it starts: it registers its node if there is none, and begins to be heard.
+func StartKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
 	err := c.Create(ctx, newNode(instance, status))
 	if err == nil {
 		return nil
@@ -28,8 +28,8 @@ func startKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instan
 	return labelNode(ctx, c, instance, "null")
 }
 
-// stopKubelet makes the node fall silent. A node that doesn't exist is silent already.
-func stopKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance) error {
+// StopKubelet makes the node fall silent. A node that doesn't exist is silent already.
+func StopKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance) error {
 	return labelNode(ctx, c, instance, `"`+kubelets.LabelStopped+`"`)
 }
 

@@ -74,6 +74,11 @@ func (p *ControlPlane) Simulator(name string) (access.Identity, error) {
 	return access.Identity{Server: p.server, CA: p.ca, Certificate: pair, User: name}, nil
 }
 
+// Serving returns the certificate of a server on these hosts, which whoever trusts the API server trusts too.
+func (p *ControlPlane) Serving(name string, hosts []string) (pki.Pair, error) {
+	return p.authority.Issue(pki.Request{File: name, CommonName: "sandbox:" + name, Hosts: hosts})
+}
+
 // Stop stops all components, the last started first, and waits for them.
 func (p *ControlPlane) Stop() {
 	for _, c := range slices.Backward(p.components) {

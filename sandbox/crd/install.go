@@ -2,10 +2,7 @@ package crd
 
 import (
 	"context"
-	"embed"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,27 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 )
-
-//go:embed *.yaml
-var manifests embed.FS
-
-// Set is some of the definitions: those that belong together.
-type Set int
-
-// The sets.
-const (
-	// MachineAPI has Machine, MachineSet and Instance.
-	MachineAPI Set = iota + 1
-	// Remediators has the remediations of nodes and their templates.
-	Remediators
-)
-
-// has tells whether a definition belongs to the set.
-func (s Set) has(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	return (s == Remediators) == strings.Contains(definition.Spec.Names.Kind, "Remediation")
-}
 
 const (
 	establishPoll    = 50 * time.Millisecond
@@ -43,15 +20,19 @@ const (
 
 // Install creates the definitions of a set, or updates those of an older sandbox, and returns when the API server serves them.
 func Install(ctx context.Context, config *rest.Config, set Set) error {
+	definitions, err := Definitions(set)
+	if err != nil {
+		return err
+	}
+	return Apply(ctx, config, definitions)
+}
+
+// Apply does so for any definitions.
+func Apply(ctx context.Context, config *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	definitions, err := read()
-	if err != nil {
-		return err
-	}
-	definitions = slices.DeleteFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool { return !set.has(d) })
 	for _, definition := range definitions {
 		if err := apply(ctx, client, definition); err != nil {
 			return fmt.Errorf("installing %s: %w", definition.Name, err)
@@ -65,26 +46,6 @@ func Install(ctx context.Context, config *rest.Config, set Set) error {
 	return nil
 }
 
-func read() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	entries, err := manifests.ReadDir(".")
-	if err != nil {
-		return nil, fmt.Errorf("listing the embedded definitions: %w", err)
-	}
-	definitions := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(entries))
-	for _, entry := range entries {
-		raw, err := manifests.ReadFile(entry.Name())
-		if err != nil {
-			return nil, fmt.Errorf("reading the embedded %s: %w", entry.Name(), err)
-		}
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(raw, definition); err != nil {
-			return nil, fmt.Errorf("parsing the embedded %s: %w", entry.Name(), err)
-		}
-		definitions = append(definitions, definition)
-	}
-	return definitions, nil
-}
-
 func apply(ctx context.Context, client clientset.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
 	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
 	_, err := definitions.Create(ctx, definition, metav1.CreateOptions{})
@@ -95,6 +56,7 @@ func apply(ctx context.Context, client clientset.Interface, definition *apiexten
 	if err != nil {
 		return err
 	}
+	existing.Labels = definition.Labels
 	existing.Spec = definition.Spec
 	_, err = definitions.Update(ctx, existing, metav1.UpdateOptions{})
 	return err

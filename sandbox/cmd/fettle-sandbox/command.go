@@ -43,6 +43,9 @@ type options struct {
 	machineAPIPoll time.Duration
 
 	remediators bool
+
+	clusterAPI             bool
+	clusterAPIHealthChecks bool
 }
 
 func newRootCommand(terminal terminal) *cobra.Command {
@@ -71,7 +74,7 @@ starting it again on the same DIR goes on where it stopped.`,
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	opts.register(cmd.Flags())
-	cmd.AddCommand(newKubeconfigCommand())
+	cmd.AddCommand(newKubeconfigCommand(), newWorkloadClusterCommand())
 	return cmd
 }
 
@@ -94,12 +97,18 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"how often the Machine API asks its cloud for news")
 	flags.BoolVar(&o.remediators, "remediators", false,
 		"install RebootRemediation, ReprovisionRemediation and their templates, and simulate the remediators of nodes")
+	flags.BoolVar(&o.clusterAPI, "cluster-api", false,
+		"be a management cluster: install Cluster API's kinds, run its reconcilers and webhooks, and simulate its providers")
+	flags.BoolVar(&o.clusterAPIHealthChecks, "cluster-api-health-checks", false,
+		"run Cluster API's own reconciler of MachineHealthChecks too")
 }
 
 func (o *options) check() error {
 	switch {
 	case o.kwok != "" && !o.kubelets:
 		return errors.New("--kwok is of use only with --kubelets: add that, or leave it out")
+	case o.clusterAPIHealthChecks && !o.clusterAPI:
+		return errors.New("--cluster-api-health-checks is of use only with --cluster-api: add that, or leave it out")
 	case o.dir == "":
 		return errors.New("--dir is required: name a directory for the sandbox's state, such as --dir /tmp/sandbox")
 	case o.port < 0 || o.port > 65535:

@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/klog/v2"
 
 	"github.com/fettle-io/fettle/sandbox/access"
+	"github.com/fettle-io/fettle/sandbox/clusterapi"
 	"github.com/fettle-io/fettle/sandbox/controlplane"
 	"github.com/fettle-io/fettle/sandbox/kubelets"
 	"github.com/fettle-io/fettle/sandbox/machineapi"
@@ -74,21 +76,17 @@ func run(ctx context.Context, opts options, dir *statedir.Dir, logFile *os.File,
 		defer played.Stop()
 		parts = append(parts, played)
 	}
-	if opts.machineAPI {
-		simulation, err := startMachineAPI(ctx, opts, plane)
-		if err != nil {
-			return err
+	simulations, err := startSimulations(ctx, opts, plane)
+	defer func() {
+		for _, s := range slices.Backward(simulations) {
+			s.Stop()
 		}
-		defer simulation.Stop()
-		parts = append(parts, simulation)
+	}()
+	if err != nil {
+		return err
 	}
-	if opts.remediators {
-		simulation, err := startRemediators(ctx, plane)
-		if err != nil {
-			return err
-		}
-		defer simulation.Stop()
-		parts = append(parts, simulation)
+	for _, s := range simulations {
+		parts = append(parts, s)
 	}
 	if _, err := fmt.Fprintf(stdout, "fettle-sandbox is ready: KUBECONFIG=%s (%s)\n", dir.Path(statedir.Kubeconfig), plane.Server()); err != nil {
 		return fmt.Errorf("saying that the sandbox is ready: %w", err)
@@ -155,6 +153,30 @@ func startKubelets(opts options, plane *controlplane.ControlPlane, dir *statedir
 	return kubelets.Start(cfg)
 }
 
+// startSimulations starts those that were asked for. It returns what runs, also if one of them can't start.
+func startSimulations(ctx context.Context, opts options, plane *controlplane.ControlPlane) ([]*simulation.Simulation, error) {
+	starts := []struct {
+		wanted bool
+		start  func(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error)
+	}{
+		{opts.machineAPI, startMachineAPI},
+		{opts.remediators, startRemediators},
+		{opts.clusterAPI, startClusterAPI},
+	}
+	var running []*simulation.Simulation
+	for _, s := range starts {
+		if !s.wanted {
+			continue
+		}
+		started, err := s.start(ctx, opts, plane)
+		if err != nil {
+			return running, err
+		}
+		running = append(running, started)
+	}
+	return running, nil
+}
+
 func startMachineAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
 	identity, err := plane.Simulator("machine-api")
 	if err != nil {
@@ -167,10 +189,27 @@ func startMachineAPI(ctx context.Context, opts options, plane *controlplane.Cont
 	})
 }
 
-func startRemediators(ctx context.Context, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
+func startRemediators(ctx context.Context, _ options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
 	identity, err := plane.Simulator("remediators")
 	if err != nil {
 		return nil, err
 	}
 	return remediator.Start(ctx, identity.ClientConfig(), klog.Background())
+}
+
+func startClusterAPI(ctx context.Context, opts options, plane *controlplane.ControlPlane) (*simulation.Simulation, error) {
+	identity, err := plane.Simulator("cluster-api")
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := plane.Serving("cluster-api-webhooks", clusterapi.Hosts[:])
+	if err != nil {
+		return nil, err
+	}
+	return clusterapi.Start(ctx, clusterapi.Config{
+		Client:       identity.ClientConfig(),
+		Certificate:  certificate,
+		HealthChecks: opts.clusterAPIHealthChecks,
+		Log:          klog.Background(),
+	})
 }

@@ -1,0 +1,163 @@
+package clusterapi
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/sandbox/crd"
+)
+
+//go:embed webhooks.yaml
+var webhooks []byte
+
+// endpoint is where the webhooks are served, and who vouches for that.
+type endpoint struct {
+	url string
+	ca  []byte
+}
+
+func (e endpoint) admission(path string) admissionv1.WebhookClientConfig {
+	return admissionv1.WebhookClientConfig{URL: new(e.url + path), CABundle: e.ca}
+}
+
+// installKinds installs Cluster API's definitions and those of the providers. Kinds of two versions are converted at the
+// endpoint.
+func installKinds(ctx context.Context, config *rest.Config, served endpoint) error {
+	if err := crd.Install(ctx, config, crd.Provider); err != nil {
+		return err
+	}
+	definitions, err := crd.Definitions(crd.ClusterAPI)
+	if err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		complete(definition, served)
+	}
+	return crd.Apply(ctx, config, definitions)
+}
+
+// complete adds what Cluster API adds to its definitions after they are generated.
+func complete(definition *apiextensionsv1.CustomResourceDefinition, served endpoint) {
+	if definition.Spec.Group == controlplanev1.GroupVersion.Group {
+		definition.Labels = map[string]string{contractLabel: controlplanev1.GroupVersion.Version}
+	}
+	if len(definition.Spec.Versions) < 2 {
+		return
+	}
+	definition.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new(served.url + "/convert"), CABundle: served.ca},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+}
+
+// installWebhooks has the API server ask the endpoint about the kinds that are installed. Those of an earlier run, at a
+// port where nobody listens any more, are replaced.
+func installWebhooks(ctx context.Context, config *rest.Config, served endpoint) error {
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+	if err := readWebhooks(mutating, validating); err != nil {
+		return err
+	}
+	kinds, err := installed()
+	if err != nil {
+		return err
+	}
+	keep(mutating, validating, served, kinds)
+	if err := replace(ctx, c, mutating, &admissionv1.MutatingWebhookConfiguration{}); err != nil {
+		return err
+	}
+	return replace(ctx, c, validating, &admissionv1.ValidatingWebhookConfiguration{})
+}
+
+// keep drops the webhooks of other kinds, and says where the rest are served.
+func keep(mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration,
+	served endpoint, kinds resources,
+) {
+	mutating.Name, validating.Name = component+"-cluster-api", component+"-cluster-api"
+	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return !kinds.has(w.Rules) })
+	for i := range mutating.Webhooks {
+		hook := &mutating.Webhooks[i]
+		hook.ClientConfig = served.admission(*hook.ClientConfig.Service.Path)
+	}
+	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionv1.ValidatingWebhook) bool { return !kinds.has(w.Rules) })
+	for i := range validating.Webhooks {
+		hook := &validating.Webhooks[i]
+		hook.ClientConfig = served.admission(*hook.ClientConfig.Service.Path)
+	}
+}
+
+// readWebhooks reads the embedded documents, one of each kind, in this order.
+func readWebhooks(configurations ...any) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(webhooks), len(webhooks))
+	for _, configuration := range configurations {
+		if err := decoder.Decode(configuration); err != nil {
+			return fmt.Errorf("parsing the embedded webhooks: %w", err)
+		}
+	}
+	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+		return errors.New("parsing the embedded webhooks: there are more kinds than expected")
+	}
+	return nil
+}
+
+// resources are those of Cluster API's kinds that are installed.
+type resources map[string]bool
+
+func installed() (resources, error) {
+	definitions, err := crd.Definitions(crd.ClusterAPI)
+	if err != nil {
+		return nil, err
+	}
+	names := resources{}
+	for _, definition := range definitions {
+		names[definition.Spec.Group+"/"+definition.Spec.Names.Plural] = true
+	}
+	return names, nil
+}
+
+// has tells whether all rules are about installed kinds.
+func (r resources) has(rules []admissionv1.RuleWithOperations) bool {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if !r[group+"/"+resource] {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func replace(ctx context.Context, c client.Client, wanted, existing client.Object) error {
+	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), existing)
+	if apierrors.IsNotFound(err) {
+		err = c.Create(ctx, wanted)
+	} else if err == nil {
+		wanted.SetResourceVersion(existing.GetResourceVersion())
+		err = c.Update(ctx, wanted)
+	}
+	if err != nil {
+		return fmt.Errorf("installing the webhooks: %w", err)
+	}
+	return nil
+}
