@@ -182,3 +182,17 @@ func doubtfulSwitches(annotations map[string]string) []Remark {
 	}
 	return remarks
 }
+
+// FieldOf gives the path by which a health check has a setting, by its path in v1beta1.
+func FieldOf(u *unstructured.Unstructured, field string) string {
+	if u.GroupVersionKind().GroupVersion() == olderVersion {
+		return field
+	}
+	switch field {
+	case "spec.maxUnhealthy":
+		return mostField
+	case "spec.remediationTemplate":
+		return "spec.remediation.templateRef"
+	}
+	return field
+}
