@@ -60,6 +60,10 @@ demo: build ## Watch Fettle repair a simulated fleet (KEEP=1 leaves it running)
 demo-nhc: build ## The same on nodes alone, with outside remediators (KEEP=1 leaves it running)
 	@bin/fettle-demo --dialect nhc $(if $(KEEP),--keep)
 
+.PHONY: demo-capi
+demo-capi: build ## The same on workload clusters, with Cluster API's controllers (KEEP=1 leaves it running)
+	@bin/fettle-demo --dialect capi $(if $(KEEP),--keep)
+
 # The load of a benchmark; docs/performance.md says what each is.
 DIALECT ?= openshift
 NODES ?= 5000

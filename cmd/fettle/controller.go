@@ -35,6 +35,7 @@ type controllerOptions struct {
 	metricsCertDir string
 
 	repairNamespace string
+	watchFilter     string
 	retention       core.Retention
 
 	logLevel  string
@@ -63,6 +64,7 @@ func controllerCommand() *cobra.Command {
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", off, "address that /metrics is served on over TLS, such as :8443, to whom the cluster allows it; 0 serves none")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "directory of tls.crt and tls.key for /metrics, read anew when they change (default: a certificate made at the start)")
 	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of the Repairs of targets that have none, such as nodes; it is made when it is missing")
+	f.StringVar(&o.watchFilter, "watch-filter", "", "of Cluster API's health checks keep those alone whose label cluster.x-k8s.io/watch-filter has this value (default: all)")
 	f.DurationVar(&o.retention.For, "repair-retention", 24*time.Hour, "how long a finished Repair is kept")
 	f.IntVar(&o.retention.Most, "repair-retention-count", 1000, "how many finished Repairs are kept in one namespace; the oldest go first")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -81,7 +83,7 @@ func (o *controllerOptions) validate() error {
 	if wrong := validation.IsDNS1123Label(o.repairNamespace); len(wrong) > 0 {
 		problems = append(problems, fmt.Errorf("--repair-namespace is %q, which no namespace can be called: %s", o.repairNamespace, strings.Join(wrong, "; ")))
 	}
-	problems = append(problems, o.checkElection(), o.checkServing())
+	problems = append(problems, o.checkElection(), o.checkServing(), o.checkWatchFilter())
 	return errors.Join(problems...)
 }
 

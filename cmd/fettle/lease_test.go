@@ -77,10 +77,8 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leads := func(ctx context.Context, held *lease) error {
-			passes := map[string]func(context.Context) (time.Time, error){
-				"fleet": func(context.Context) (time.Time, error) { return time.Time{}, nil },
-			}
-			loop := engine.NewLoop(logr.Discard(), time.Now, passes)
+			loop := engine.NewLoop(logr.Discard(), time.Now)
+			loop.Keep("fleet", func(context.Context) (time.Time, error) { return time.Time{}, nil })
 			return (&leader{loop: loop, log: logr.Discard(), lease: held}).Start(ctx)
 		}
 		held := &lease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second, renewed: time.Now()}

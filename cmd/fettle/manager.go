@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/dialect/capi"
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
@@ -25,7 +27,7 @@ import (
 	"github.com/fettle-io/fettle/internal/served"
 )
 
-// cluster is the name of the one fleet that this process keeps.
+// cluster is the name of the fleet of the cluster that this process is in.
 const cluster = "cluster"
 
 // endsWithin is how long parts may take to end: calls under way have a few seconds, and the kubelet has
@@ -84,14 +86,15 @@ type measures struct {
 	engine    *engine.Metrics
 	openshift *openshift.Metrics
 	nhc       *nhc.Metrics
+	capi      *capi.Metrics
 }
 
 func newMeasures(o controllerOptions) (measures, error) {
 	if o.metricsAddress == off {
 		return measures{}, nil
 	}
-	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics()}
-	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc} {
+	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics(), capi: capi.NewMetrics()}
+	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc, m.capi} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return measures{}, fmt.Errorf("preparing metrics: %w", err)
 		}
@@ -137,11 +140,14 @@ func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (
 // trim reduces what is watched to what is read, before a cache keeps it. What decodes lean comes so.
 func trim(obj any) (any, error) {
 	switch obj.(type) {
-	case *lean.Node, *openshift.Machine:
+	case *lean.Node, *openshift.Machine, *clusterapi.Machine, *clusterapi.Cluster:
 		return obj, nil
 	}
 	if page, isRepair := ledger.Trim(obj); isRepair {
 		return page, nil
+	}
+	if check, isCheck := capi.Trim(obj); isCheck {
+		return check, nil
 	}
 	return cache.TransformStripManagedFields()(obj)
 }
@@ -155,5 +161,6 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(lean.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
 	utilruntime.Must(openshift.AddToScheme(s))
+	utilruntime.Must(clusterapi.AddToScheme(s))
 	return s
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +39,7 @@ type rooms struct {
 	nodes    *nhc.Client
 	repairs  *ledger.Client
 	asked    *template.Client
+	clusters *fleets
 	leases   *nodelease.Client
 	// leaseCache has leases of one namespace alone.
 	leaseCache cache.Cache
@@ -48,49 +49,68 @@ type rooms struct {
 
 // furnish makes every room and shows it its neighbours.
 func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOptions, log logr.Logger) (*rooms, error) {
-	r := &rooms{manager: manager, log: log, watchdog: engine.NewWatchdog(time.Now)}
-	r.waker = &served.Waker{Informers: manager.GetCache(), Log: log.WithName("served"), Awake: r.wake}
+	r := &rooms{
+		manager: manager, log: log, watchdog: engine.NewWatchdog(time.Now), loop: engine.NewLoop(log.WithName("engine"), time.Now),
+	}
+	r.waker = &served.Waker{Informers: manager.GetCache(), Log: log.WithName("served"), Awake: r.loop.WakeAll}
 	r.addDialects(m, o)
 	own, err := remediators(manager, log)
 	if err := errors.Join(err, r.addRemedies(), r.addGuards(watched)); err != nil {
 		return nil, err
 	}
+	if r.clusters, err = keepClusters(r, m, o); err != nil {
+		return nil, err
+	}
 	r.waker.Parts = slices.Concat(own, []served.Part{
+		r.clusters.part(),
 		{Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep},
 		{Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep},
 		{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep},
 		{Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep},
 		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
 	})
-	machineKind := v1beta1.GroupVersion.WithKind("Machine")
-	home := r.repairs.Of(ledger.Fleet{})
-	fleet := engine.New(engine.Config{
-		Dialects:  []engine.Dialect{r.machines, r.nodes},
-		Ledger:    home,
-		Witness:   home,
-		Pruner:    home,
-		Surveyors: []engine.Surveyor{r.asked, r.leases, r.versions},
-		Quorum:    r.votes,
-		Lock:      r.leases,
-		Remedies: map[string]engine.Remedy{
-			openshift.DeleteMachine:   machinedelete.NewClient(machineKind, manager.GetClient()),
-			template.NodeRemedy:       r.asked,
-			template.MachineRemedy:    r.asked,
-			openshift.AnnotateMachine: annotate.NewClient(machineKind, v1beta1.ExternalRemediationAnnotation, manager.GetClient()),
-		},
-		Retention: o.retention,
-		Now:       time.Now,
-		Log:       log.WithName("engine"),
-		Metrics:   m.engine,
-	})
-	r.loop = engine.NewLoop(log.WithName("engine"), time.Now, map[string]func(context.Context) (time.Time, error){
-		cluster: r.watchdog.Over(cluster, fleet.Pass),
-	})
+	r.keepHome(m, o)
 	return r, nil
 }
 
-// wake has the fleet looked at soon. Nothing is watched before the loop is there.
+// keepHome has the fleet kept of the cluster that Fettle itself is in.
+func (r *rooms) keepHome(m measures, o controllerOptions) {
+	machineKind := v1beta1.GroupVersion.WithKind("Machine")
+	repairs, asked, writer := r.repairs.Of(ledger.Fleet{}), r.asked.Of(template.Fleet{}, r.wake), r.manager.GetClient()
+	fleet := engine.New(engine.Config{
+		Fleet:     cluster,
+		Dialects:  []engine.Dialect{r.machines, r.nodes},
+		Ledger:    repairs,
+		Witness:   repairs,
+		Pruner:    repairs,
+		Surveyors: []engine.Surveyor{asked, r.leases, r.versions},
+		Quorum:    r.votes,
+		Lock:      r.leases,
+		Remedies: map[string]engine.Remedy{
+			openshift.DeleteMachine:   machinedelete.NewClient(machineKind, writer),
+			template.NodeRemedy:       asked,
+			template.MachineRemedy:    asked,
+			openshift.AnnotateMachine: annotate.NewClient(machineKind, v1beta1.ExternalRemediationAnnotation, writer),
+		},
+		Retention: o.retention,
+		Now:       time.Now,
+		Log:       r.log.WithName("engine"),
+		Metrics:   m.engine,
+	})
+	r.loop.Keep(cluster, r.watchdog.Over(cluster, fleet.Pass))
+}
+
+// wake has the home fleet looked at soon.
 func (r *rooms) wake() { r.loop.Wake(cluster) }
+
+// wakeFleet has the fleet looked at soon that a repair is of.
+func (r *rooms) wakeFleet(of ledger.Fleet) {
+	if of == (ledger.Fleet{}) {
+		r.wake()
+		return
+	}
+	r.loop.Wake(fleetName(types.NamespacedName{Namespace: of.Namespace, Name: of.Cluster}))
+}
 
 func (r *rooms) serves(kinds []string) func() core.Tri {
 	return func() core.Tri { return r.waker.Served(kinds) }
@@ -108,7 +128,7 @@ func (r *rooms) addDialects(m measures, o controllerOptions) {
 	})
 	r.repairs = ledger.NewClient(ledger.Config{
 		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Log: r.log.WithName("ledger"), Wake: func(ledger.Fleet) { r.wake() },
+		Events: events, Log: r.log.WithName("ledger"), Wake: r.wakeFleet, Known: func() { r.clusters.follow() },
 	})
 }
 
@@ -121,7 +141,7 @@ func (r *rooms) addRemedies() error {
 	}
 	r.asked = template.NewClient(template.Config{
 		Informers: r.manager.GetCache(), API: api, Served: r.waker.Served, Changed: r.waker.Changed,
-		Log: r.log.WithName("template"), Wake: r.wake,
+		Log: r.log.WithName("template"),
 	})
 	return nil
 }
@@ -148,7 +168,10 @@ func (r *rooms) addGuards(watched *watches) error {
 }
 
 func (r *rooms) addTo(manager ctrl.Manager) error {
-	return errors.Join(add(manager, cached{r.leaseCache}), add(manager, r.asked), add(manager, r.waker), addChecks(manager, r.watchdog, r.waker))
+	return errors.Join(
+		add(manager, cached{r.leaseCache}), add(manager, r.asked), r.clusters.addTo(manager), add(manager, r.waker),
+		addChecks(manager, r.watchdog, r.waker),
+	)
 }
 
 // cached has the manager start a cache with its own, whether it leads or not.

@@ -157,10 +157,13 @@ func (e *Engine) rememberBegun(w *world, do *deed) {
 	switch do.step.Nature {
 	case core.Destroys:
 		e.memory.Deleted(target)
-	case core.Requests, core.Delegates:
+	case core.Requests:
 		e.memory.Requested(core.Request{
 			Remedy: do.step.Remedy, Template: do.step.Template, Target: target, Policy: w.policies[do.policy].ID, Created: do.answered,
 		}, w.now)
+		e.Metrics.hasAsked(&w.policies[do.policy], do.step.Remedy)
+	case core.Delegates:
+		// The target itself shows it, and its dialect takes in what was written.
 		e.Metrics.hasAsked(&w.policies[do.policy], do.step.Remedy)
 	case core.HandsOver: // the repair says so
 	}

@@ -13,8 +13,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what an engine needs. Every field is required but Surveyors, Quorum, Lock and Metrics.
+// Config is what an engine needs. Every field is required but Fleet, Surveyors, Quorum, Lock and Metrics.
 type Config struct {
+	// Fleet names the fleet among those that share Metrics; it may be empty where there is one.
+	Fleet string
 	// Dialects may be Confirmers too.
 	Dialects []Dialect
 	Ledger   Ledger

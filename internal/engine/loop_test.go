@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,11 +40,10 @@ type pass func(ctx context.Context, n int) (time.Time, error)
 func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *track {
 	t.Helper()
 	k := &track{T: t, start: clock(), passes: map[string][]time.Duration{}}
-	passes := map[string]func(context.Context) (time.Time, error){}
+	k.Loop = engine.NewLoop(log, clock)
 	for name, p := range fleets {
-		passes[name] = func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(name)) }
+		k.keep(name, p)
 	}
-	k.Loop = engine.NewLoop(log, clock, passes)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- k.Start(ctx) }()
@@ -54,6 +54,10 @@ func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *track {
 		}
 	}
 	return k
+}
+
+func (k *track) keep(fleet string, p pass) {
+	k.Keep(fleet, func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(fleet)) })
 }
 
 func (k *track) note(fleet string) int {
@@ -276,6 +280,95 @@ func TestLoopStops(t *testing.T) {
 		k.Wake("a")
 		k.after(time.Minute)
 		k.wantPasses("none is begun when it is over", "a", coalesced)
+	})
+}
+
+// TestFleetsComeAndGo while the loop runs.
+func TestFleetsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hourly := func(context.Context, int) (time.Time, error) { return clock().Add(time.Hour), nil }
+		k := runs(t, logr.Discard(), map[string]pass{"a": hourly})
+		defer k.stop()
+		k.after(time.Minute)
+		k.keep("b", hourly)
+		k.after(90 * time.Minute)
+		k.Drop("a")
+		k.Drop("never-kept")
+		k.Wake("a")
+		k.after(60 * time.Minute)
+		k.wantPasses("it was there from the start, and goes", "a", coalesced, time.Hour+coalesced)
+		k.wantPasses("it comes later, and stays", "b", time.Minute+coalesced, 61*time.Minute+coalesced, 121*time.Minute+coalesced)
+		k.keep("a", hourly)
+		k.after(30 * time.Minute)
+		k.wantPasses("it is back", "a", coalesced, time.Hour+coalesced, 151*time.Minute+coalesced)
+	})
+}
+
+// TestDroppedPassIsAskedToEnd, and one over a fleet of the same name waits for it.
+func TestDroppedPassIsAskedToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		log := funcr.New(func(string, string) { told++ }, funcr.Options{})
+		var asked, ended time.Time
+		k := runs(t, log, map[string]pass{"a": func(ctx context.Context, _ int) (time.Time, error) {
+			<-ctx.Done()
+			asked = clock()
+			<-time.After(time.Second) // a call under way has its grace
+			ended = clock()
+			return time.Time{}, ctx.Err()
+		}})
+		defer k.stop()
+		k.after(time.Minute)
+		k.Drop("a")
+		var began time.Time
+		k.keep("a", func(ctx context.Context, _ int) (time.Time, error) {
+			if began.IsZero() {
+				began = clock()
+			}
+			return time.Time{}, ctx.Err()
+		})
+		k.after(time.Minute)
+		if start := k.start; !asked.Equal(start.Add(time.Minute)) || began.Before(ended) || began.After(ended.Add(time.Second)) {
+			t.Errorf("asked to end after %s, ended after %s, the next began after %s", asked.Sub(start), ended.Sub(start), began.Sub(start))
+		}
+		if told > 0 {
+			t.Errorf("a pass that was asked to end is told as %d errors", told)
+		}
+	})
+}
+
+// TestManyFleetsDoNotBurst: of hundreds some are passed over at a time, and none is forgotten.
+func TestManyFleetsDoNotBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const fleets = 300
+		var mu sync.Mutex
+		now, most := 0, 0
+		slow := func(context.Context, int) (time.Time, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			<-time.After(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			now--
+			return time.Time{}, nil
+		}
+		all := map[string]pass{}
+		for i := range fleets {
+			all[strconv.Itoa(i)] = slow
+		}
+		k := runs(t, logr.Discard(), all)
+		defer k.stop()
+		k.after(time.Minute)
+		if most < 8 || most > 64 {
+			t.Errorf("%d fleets were passed over at a time", most)
+		}
+		for fleet := range all {
+			if n := len(k.passes[fleet]); n != 1 {
+				t.Errorf("fleet %s was passed over %d times", fleet, n)
+			}
+		}
 	})
 }
 

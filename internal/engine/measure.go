@@ -33,7 +33,7 @@ func (e *Engine) measure(w *world, d core.Decision) {
 		return
 	}
 	e.Metrics.hasMeasured(e.stopwatch.Read(w.policies, &w.fleet, d, w.now)...)
-	e.Metrics.nowStands(w, d)
+	e.Metrics.nowStands(e.Fleet, w, d)
 }
 
 // measureDeed takes in a repair that was recorded, and how its remedy answered.

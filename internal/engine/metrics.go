@@ -11,7 +11,7 @@ import (
 
 // Metrics are the series that don't depend on a dialect; docs/metrics.md describes them. They come from
 // passes alone, so an event that asks for no pass costs nothing here, and a replica that doesn't
-// lead has none but that it doesn't. A nil *Metrics counts nothing.
+// lead has none but that it doesn't. Engines of several fleets share them. A nil *Metrics counts nothing.
 type Metrics struct {
 	leader                             prometheus.Gauge
 	detect, decide, queue, act         prometheus.Histogram
@@ -27,8 +27,13 @@ type Metrics struct {
 	mu sync.Mutex
 	// passed is set once there was a pass to tell of.
 	passed bool
-	// standing is how things stood in the last pass.
-	standing []prometheus.Metric
+	// standing is how things stood in the last pass over each fleet.
+	standing map[string]standing
+}
+
+// standing is how things stand in one fleet.
+type standing struct {
+	census   census
 	policies map[account]bool
 }
 
@@ -74,7 +79,7 @@ func NewMetrics() *Metrics {
 		permitted: prometheus.NewDesc("fettle_policy_permitted", "1 while a policy's short circuit lets repairs start; 0 while it holds them.", ofPolicy, nil),
 		invalid:   prometheus.NewDesc("fettle_policy_invalid", "1 while a policy can't be followed, so that nothing is repaired; 0 otherwise.", ofPolicy, nil),
 		paused:    prometheus.NewDesc("fettle_policy_paused", "1 while a policy is paused; 0 otherwise.", ofPolicy, nil),
-		policies:  map[account]bool{},
+		standing:  map[string]standing{},
 	}
 	m.counters = []*prometheus.CounterVec{m.started, m.ended, m.notGranted, m.requests, m.givenUp}
 	m.collectors = []prometheus.Collector{
@@ -115,7 +120,10 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.leader.Collect(out)
 	m.mu.Lock()
-	passed, standing := m.passed, m.standing
+	passed, all := m.passed, census{}
+	for _, of := range m.standing {
+		m.merge(all, of.census)
+	}
 	m.mu.Unlock()
 	if !passed {
 		return
@@ -123,8 +131,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for _, c := range m.collectors {
 		c.Collect(out)
 	}
-	for _, s := range standing {
-		out <- s
+	for of, n := range all {
+		out <- of.series(n)
 	}
 }
 
@@ -254,32 +262,59 @@ func remedyOf(p *core.Policy) string {
 	return p.Ladder[0].Remedy
 }
 
-// nowStands takes in how things stand. What does not stand so any more has no series, and neither
+// nowStands takes in how things stand in a fleet. What does not stand so any more has no series, and neither
 // has a policy that is gone.
-func (m *Metrics) nowStands(w *world, d core.Decision) {
+func (m *Metrics) nowStands(fleet string, w *world, d core.Decision) {
 	if m == nil {
 		return
 	}
-	policies := map[account]bool{}
+	fresh := standing{policies: map[account]bool{}, census: m.censusOf(w, d)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.standing[fleet].policies
 	for i := range w.policies {
 		p := &w.policies[i]
 		of := accountOf(p.ID)
-		policies[of] = true
-		if !m.policies[of] && len(p.Ladder) > 0 {
+		fresh.policies[of] = true
+		if !before[of] && len(p.Ladder) > 0 {
 			m.zero(p)
 		}
 	}
-	for of := range m.policies {
-		if !policies[of] {
-			for _, c := range m.counters {
-				c.DeletePartialMatch(prometheus.Labels{"namespace": of.namespace, "policy": of.policy})
-			}
-		}
+	m.standing[fleet] = fresh
+	m.forget(before)
+}
+
+// Drop ends the series of a fleet that is kept no more.
+func (m *Metrics) Drop(fleet string) {
+	if m == nil {
+		return
 	}
-	standing := m.standingOf(w, d)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.policies, m.standing = policies, standing
+	before := m.standing[fleet].policies
+	delete(m.standing, fleet)
+	m.forget(before)
+}
+
+// forget ends the counters of those policies that are in no fleet any more. Its callers hold mu.
+func (m *Metrics) forget(policies map[account]bool) {
+	for of := range policies {
+		if m.stands(of) {
+			continue
+		}
+		for _, c := range m.counters {
+			c.DeletePartialMatch(prometheus.Labels{"namespace": of.namespace, "policy": of.policy})
+		}
+	}
+}
+
+func (m *Metrics) stands(of account) bool {
+	for _, each := range m.standing {
+		if each.policies[of] {
+			return true
+		}
+	}
+	return false
 }
 
 // zero makes the counters of a new policy, since the first step of one that wasn't there can't be seen.

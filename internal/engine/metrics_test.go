@@ -232,3 +232,39 @@ func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
 	c.metrics.Leads(false)
 	c.wants("it leads no more", []string{"leader"}, "leader: 0")
 }
+
+// TestFleetsShareSeries: engines of several fleets leave each other's series alone, and those of a fleet end with it.
+func TestFleetsShareSeries(t *testing.T) {
+	home, away := newCounted(t), newCounted(t)
+	away.Engine.Metrics, away.registry = home.metrics, home.registry
+	home.Engine.Fleet, away.Engine.Fleet = "home", "away"
+	home.machines.observes(machine("a", dead))
+	home.machines.observation.Policies = append(home.machines.observation.Policies, policy("yard", []int{0}))
+	away.machines.observes(machine("a"), machine("b"))
+	away.machines.observation.Policies[0].Paused = true
+	standing := []string{"verdicts", "policy_paused", "policy_permitted", "repairs_started"}
+	own := []string{
+		"policy_paused yard: 0", "policy_permitted yard: 1", "repairs_started_total yard Delete: 0",
+	}
+	both := slices.Concat(own, []string{
+		"policy_paused workers: 1", "policy_permitted workers: 1", "repairs_started_total workers Delete: 1",
+		"verdicts healthy HealthCheck workers Healthy: 2", "verdicts unhealthy HealthCheck yard UnhealthyCondition: 1",
+		"verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
+	})
+	slices.Sort(both)
+	away.passes()
+	home.passes()
+	home.wants("two fleets, and health checks of one name", standing, both...)
+	away.passes()
+	home.wants("whoever passes last", standing, both...)
+	home.metrics.Drop("away")
+	without := slices.Concat(own, []string{
+		"policy_paused workers: 0", "policy_permitted workers: 1", "repairs_started_total workers Delete: 1",
+		"verdicts unhealthy HealthCheck yard UnhealthyCondition: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
+	})
+	slices.Sort(without)
+	home.wants("one is gone, and what the other has of that name stays", standing, without...)
+	home.metrics.Drop("home")
+	home.wants("both are gone", standing)
+	home.metrics.Drop("never-kept")
+}

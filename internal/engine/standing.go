@@ -17,8 +17,8 @@ type count struct {
 // numbers add up, and of their states the one that somebody should look at is shown.
 type census map[count]float64
 
-// standingOf gives the series of how things stand in one pass.
-func (m *Metrics) standingOf(w *world, d core.Decision) []prometheus.Metric {
+// censusOf counts how things stand in one pass.
+func (m *Metrics) censusOf(w *world, d core.Decision) census {
 	c := census{}
 	m.countPolicies(c, w, d)
 	m.countVerdicts(c, w, d)
@@ -27,17 +27,35 @@ func (m *Metrics) standingOf(w *world, d core.Decision) []prometheus.Metric {
 			c[count{what: m.refusals, of: accountOf(w.policies[r.Policy].ID), labels: [3]string{r.Gate.String()}}]++
 		}
 	}
-	series := make([]prometheus.Metric, 0, len(c))
-	for key, n := range c {
-		labels := []string{key.of.namespace, key.of.policy}
-		for _, l := range key.labels {
-			if l != "" {
-				labels = append(labels, l)
-			}
+	return c
+}
+
+// merge adds the census of a fleet to that of others.
+func (m *Metrics) merge(all, more census) {
+	for of, n := range more {
+		before, shared := all[of]
+		switch {
+		case !shared:
+			all[of] = n
+		case of.what == m.permitted:
+			all[of] = min(before, n)
+		case of.what == m.invalid, of.what == m.paused:
+			all[of] = max(before, n)
+		default:
+			all[of] = before + n
 		}
-		series = append(series, prometheus.MustNewConstMetric(key.what, prometheus.GaugeValue, n, labels...))
 	}
-	return series
+}
+
+// series is what is shown of a count.
+func (c *count) series(n float64) prometheus.Metric {
+	labels := []string{c.of.namespace, c.of.policy}
+	for _, l := range c.labels {
+		if l != "" {
+			labels = append(labels, l)
+		}
+	}
+	return prometheus.MustNewConstMetric(c.what, prometheus.GaugeValue, n, labels...)
 }
 
 func (m *Metrics) countPolicies(c census, w *world, d core.Decision) {

@@ -25,18 +25,24 @@ func NewWatchdog(now func() time.Time) *Watchdog {
 }
 
 // Over gives the passes over a fleet, watched.
-func (w *Watchdog) Over(fleet string, pass func(context.Context) (time.Time, error)) func(context.Context) (time.Time, error) {
+func (w *Watchdog) Over(fleet string, pass Pass) Pass {
 	return func(ctx context.Context) (time.Time, error) {
-		w.note(fleet, w.now())
-		defer w.note(fleet, time.Time{})
+		w.begins(fleet)
+		defer w.ends(fleet)
 		return pass(ctx)
 	}
 }
 
-func (w *Watchdog) note(fleet string, began time.Time) {
+func (w *Watchdog) begins(fleet string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.began[fleet] = began
+	w.began[fleet] = w.now()
+}
+
+func (w *Watchdog) ends(fleet string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.began, fleet)
 }
 
 // Alive gives an error when a pass hangs, so that whoever asks restarts the process. It is a health
@@ -46,7 +52,7 @@ func (w *Watchdog) Alive(*http.Request) error {
 	defer w.mu.Unlock()
 	now := w.now()
 	for fleet, began := range w.began {
-		if took := now.Sub(began); !began.IsZero() && took > stuckAfter {
+		if took := now.Sub(began); took > stuckAfter {
 			return fmt.Errorf("the pass over %s has been running for %s, which no pass does; it hangs", fleet, took.Round(time.Second))
 		}
 	}

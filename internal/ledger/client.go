@@ -28,7 +28,7 @@ const Kind = "repairs.fettle.io"
 
 var repairKind = v1alpha1.GroupVersion.WithKind("Repair") //nolint:gochecknoglobals // a constant
 
-// Config is what a Client needs. Every field is required.
+// Config is what a Client needs. Every field is required but Known.
 type Config struct {
 	// Namespace is where the repairs of targets are recorded that have no namespace, such as nodes. It is
 	// made when it is missing.
@@ -41,6 +41,8 @@ type Config struct {
 	Log    logr.Logger
 	// Wake is called with the fleet of an entry that somebody has deleted, or changed how far it has come.
 	Wake func(Fleet)
+	// Known is called when there is news of an entry of a workload cluster. It may be nil.
+	Known func()
 }
 
 // Client is the ledger. It is safe for concurrent use.
@@ -99,8 +101,15 @@ func (c *Client) put(obj any) {
 	if fresh.problem != "" && (old == nil || old.problem != fresh.problem) {
 		c.tell(fresh)
 	}
+	c.known(fresh)
 	if fresh.hasMoved(old) {
 		c.Wake(fresh.fleet)
+	}
+}
+
+func (c *Client) known(p *page) {
+	if c.Known != nil && p.fleet != (Fleet{}) {
+		c.Known()
 	}
 }
 
@@ -130,6 +139,7 @@ func (c *Client) drop(obj any) {
 	delete(c.entries, key)
 	c.mu.Unlock()
 	if old != nil {
+		c.known(old)
 		c.Wake(old.fleet)
 	}
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +36,19 @@ type Shelf struct {
 
 // Of gives the part of the ledger that is about a fleet.
 func (c *Client) Of(fleet Fleet) *Shelf { return &Shelf{Client: c, fleet: fleet} }
+
+// Fleets gives the workload clusters that have entries.
+func (c *Client) Fleets() []Fleet {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[Fleet]bool{}
+	for _, p := range c.entries {
+		if p.about() && p.fleet != (Fleet{}) {
+			found[p.fleet] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
 
 // Entries gives the repairs of the fleet, and whether they are in step with the cluster.
 func (s *Shelf) Entries() ([]core.Repair, core.Tri) {

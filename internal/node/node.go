@@ -127,6 +127,22 @@ func (s *Store) Put(obj any) (bool, error) {
 	return !old.Same(fresh), nil
 }
 
+// Replace takes in all nodes that there are, forgets the others, and tells whether that changed a fact.
+func (s *Store) Replace(all []*lean.Node) bool {
+	fresh := make(map[string]Sighting, len(all))
+	for _, n := range all {
+		fresh[n.Name] = See(n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := len(fresh) != len(s.nodes)
+	for name, seen := range fresh {
+		changed = changed || !s.nodes[name].Same(seen)
+	}
+	s.nodes = fresh
+	return changed
+}
+
 // Remove forgets a node.
 func (s *Store) Remove(name string) {
 	s.mu.Lock()

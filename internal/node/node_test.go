@@ -381,3 +381,37 @@ func BenchmarkHeartbeat(b *testing.B) {
 		_, _ = s.Put(n)
 	}
 }
+
+// TestStoreReplaces what it has by a whole list, and tells whether that says anything new.
+func TestStoreReplaces(t *testing.T) {
+	named := func(name string, conditions ...core.Condition) *lean.Node {
+		return &lean.Node{Meta: lean.Meta{Name: name, UID: types.UID(name)}, Conditions: conditions}
+	}
+	ready := core.Condition{Type: "Ready", Status: "True"}
+	s := NewStore()
+	steps := []struct {
+		sentence string
+		all      []*lean.Node
+		changed  bool
+	}{
+		{"nothing, as before", nil, false},
+		{"two nodes", []*lean.Node{named("a"), named("b")}, true},
+		{"the same ones", []*lean.Node{named("b"), named("a")}, false},
+		{"one says something else", []*lean.Node{named("a", ready), named("b")}, true},
+		{"one is another one", []*lean.Node{named("a", ready), named("c")}, true},
+		{"one is gone", []*lean.Node{named("c")}, true},
+	}
+	for _, step := range steps {
+		if changed := s.Replace(step.all); changed != step.changed {
+			t.Errorf("%s: changed %t", step.sentence, changed)
+		}
+	}
+	s.Lookup(func(find func(string) (Facts, bool)) {
+		if _, stays := find("a"); stays {
+			t.Error("a node that is not in the list stays")
+		}
+		if facts, found := find("c"); !found || facts.Node.UID != "c" {
+			t.Errorf("a node of the list is not found, but %+v", facts)
+		}
+	})
+}

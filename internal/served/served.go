@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +27,8 @@ type Part struct {
 	Name string
 	// Kinds are the names of the definitions that it needs.
 	Kinds []string
-	// Watch begins to watch those kinds. It may be called again after it failed.
+	// Watch begins to watch those kinds. It may be called again after it failed. Where it says that it may not, the part
+	// sleeps on until it may.
 	Watch func(context.Context) error
 	// InStep tells whether what is watched has been taken in.
 	InStep func() bool
@@ -37,6 +39,8 @@ type Part struct {
 const (
 	lookAgain = time.Second
 	fillCheck = 20 * time.Millisecond
+	// allowedCheck is the pause between attempts of a part that may not read what it needs.
+	allowedCheck = 30 * time.Second
 )
 
 // Waker starts parts when their kinds are served.
@@ -50,6 +54,8 @@ type Waker struct {
 
 	// definitions are nil until they have been read.
 	definitions atomic.Pointer[definitions]
+	// barred are the parts that may not read what they need, by name.
+	barred sync.Map
 }
 
 // Start wakes parts until the context ends.
@@ -97,14 +103,21 @@ func (w *Waker) wake(ctx context.Context, part Part, definitions *definitions) {
 			continue
 		}
 		err := part.Watch(ctx)
-		if err == nil {
+		pause := lookAgain
+		switch {
+		case err == nil:
+			w.barred.Delete(part.Name)
 			w.awaitInStep(ctx, part)
 			return
-		}
-		if !meta.IsNoMatchError(err) {
+		case apierrors.IsForbidden(err):
+			pause = allowedCheck
+			if _, told := w.barred.Swap(part.Name, true); !told {
+				w.Log.Info("asleep until this may read what it needs", "part", part.Name, "why", err.Error())
+			}
+		case !meta.IsNoMatchError(err):
 			w.Log.Error(err, "could not begin to watch; it is tried again", "part", part.Name)
 		}
-		await(ctx, changed, lookAgain)
+		await(ctx, changed, pause)
 	}
 }
 

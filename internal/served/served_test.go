@@ -3,6 +3,7 @@ package served
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -227,6 +229,30 @@ func TestWatchThatFailsIsToldAndTriedAgain(t *testing.T) {
 		m.answers("p", nil, true)
 		m.defines(others)
 		m.wantDid("a change is a reason to look at once", 0, "watch p", isUp, "awake")
+		m.stop()
+	})
+}
+
+// TestPartSleepsUntilItMay: what the cluster serves is not always this one's business.
+func TestPartSleepsUntilItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		m.diary = nil
+		forbidden := fmt.Errorf("asking for things: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errDown))
+		m.answers("p", forbidden, false)
+		m.defines(things)
+		m.wantDid("it may not, and that is told", 0, "watch p", fmt.Sprintf(`log "level"=0 "msg"="asleep until this may read what it needs" "part"="p" "why"=%q`, forbidden))
+		if err := m.waker.Checks()["p"](nil); err != nil {
+			t.Errorf("a part that may not is not ready: %v", err)
+		}
+		m.wantDid("it asks now and then, and tells no more", 61*time.Second, "watch p", "watch p")
+		m.answers("p", nil, false)
+		m.wantDid("it may", 30*time.Second, "watch p")
+		if err := m.waker.Checks()["p"](nil); err == nil {
+			t.Error("it is ready before it has filled")
+		}
+		m.answers("p", nil, true)
+		m.wantDid("it has filled", time.Second, isUp, "awake")
 		m.stop()
 	})
 }

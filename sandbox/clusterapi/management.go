@@ -37,11 +37,12 @@ const (
 // Hosts are those for which the webhooks need a certificate.
 var Hosts = [...]string{loopback}
 
-// Config says how to run it. Every field is required, but HealthChecks.
+// Config says how to run it. Every field is required, but HealthChecks and KindsOnly.
 type Config struct {
 	Client       *rest.Config // of an administrator; its CA has signed the certificate
 	Certificate  pki.Pair     // for Hosts
 	HealthChecks bool         // run Cluster API's own reconciler of health checks
+	KindsOnly    bool         // run webhooks alone, and neither reconcilers nor providers
 	Log          logr.Logger
 }
 
@@ -78,15 +79,17 @@ func startOn(ctx context.Context, listener net.Listener, cfg Config) (*simulatio
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := addReconcilers(ctx, mgr, cfg.HealthChecks)
+	clusters, err := addReconcilers(ctx, mgr, cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := addWebhooks(mgr, clusters); err != nil {
 		return nil, err
 	}
-	if err := provider.Register(mgr, clusters); err != nil {
-		return nil, err
+	if !cfg.KindsOnly {
+		if err := provider.Register(mgr, clusters); err != nil {
+			return nil, err
+		}
 	}
 	if err := installWebhooks(ctx, cfg.Client, served); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type reconciler interface {
 }
 
 // addReconcilers also returns the connections to workload clusters, which they share with the providers.
-func addReconcilers(ctx context.Context, mgr ctrl.Manager, healthChecks bool) (clustercache.ClusterCache, error) {
+func addReconcilers(ctx context.Context, mgr ctrl.Manager, cfg Config) (clustercache.ClusterCache, error) {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("adding the indexes of Cluster API: %w", err)
 	}
@@ -51,7 +51,10 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, healthChecks bool) (c
 	if err != nil {
 		return nil, fmt.Errorf("adding the cache of clusters: %w", err)
 	}
-	for name, r := range reconcilers(mgr, clusters, healthChecks) {
+	if cfg.KindsOnly {
+		return clusters, nil
+	}
+	for name, r := range reconcilers(mgr, clusters, cfg.HealthChecks) {
 		if err := r.SetupWithManager(ctx, mgr, options); err != nil {
 			return nil, fmt.Errorf("adding the reconciler of %s: %w", name, err)
 		}

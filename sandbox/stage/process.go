@@ -60,6 +60,14 @@ func (s *Stage) launch(name string, environment []string, binary string, args ..
 	return p, nil
 }
 
+// Signal sends a signal to the process, such as one that halts it.
+func (p *Process) Signal(signal syscall.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("sending %s to %s: %w", signal, p.Name, err)
+	}
+	return nil
+}
+
 // PID is the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
@@ -86,6 +94,7 @@ func (p *Process) AwaitText(ctx context.Context, up string, within time.Duration
 }
 
 func (p *Process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // one that was halted would not hear
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.ended
 }

@@ -61,6 +61,9 @@ func TestChartIsTheKustomization(t *testing.T) {
 		"on OpenShift": {
 			args: []string{"--set", "namespace.create=true", "--set", "openshift=true"}, dirs: []string{"config", "config/openshift"},
 		},
+		"on a management cluster": {
+			args: []string{"--set", "namespace.create=true", "--set", "clusterAPI=true"}, dirs: []string{"config", "config/cluster_api"},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +145,7 @@ var shared = []string{"kube-system", "medik8s-leases", "openshift-etcd"}
 // TestAnotherNamespace: everything follows the release, also the subjects of bindings.
 func TestAnotherNamespace(t *testing.T) {
 	t.Parallel()
-	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true")
+	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true", "--set", "clusterAPI=true")
 	if strings.Contains(rendered, "fettle-system") {
 		t.Errorf("something stays behind in fettle-system:\n%s", rendered)
 	}
@@ -176,6 +179,7 @@ func TestBadValues(t *testing.T) {
 		"networkPolicy=false":                           "networkPolicy",
 		"namespace.create=sure":                         "create",
 		"openshift=perhaps":                             "openshift",
+		"clusterAPI=perhaps":                            "clusterAPI",
 		"nodeSelector[0]=a":                             "nodeSelector",
 		"tolerations.key=a":                             "tolerations",
 		"affinity.nodeAfinity.x=1":                      "nodeAfinity",

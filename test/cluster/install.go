@@ -63,6 +63,14 @@ func (c *Cluster) InstallRemediators(t testing.TB) {
 		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediationTemplate"})
 }
 
+// AllowClusterAPI grants to Fettle what it needs on a management cluster of Cluster API.
+func (c *Cluster) AllowClusterAPI(t testing.TB) {
+	t.Helper()
+	for _, u := range Kustomization(t, "config/cluster_api") {
+		c.createMissing(t, u)
+	}
+}
+
 // installConfig applies config/, its Deployment aside.
 func (c *Cluster) installConfig(t testing.TB) {
 	t.Helper()

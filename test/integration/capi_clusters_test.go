@@ -80,6 +80,7 @@ spec:
     unhealthyNodeConditions:
     - {type: Ready, status: "False", timeoutSeconds: 2}
     - {type: Ready, status: Unknown, timeoutSeconds: 2}
+  remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}} # all nodes look silent for a moment when a cluster comes back
 `)
 }
 

@@ -34,7 +34,7 @@ const (
 
 // clusterAPIOnly are the flags of a management cluster whose controllers a test plays itself.
 func clusterAPIOnly() cluster.Options {
-	return cluster.Options{Args: []string{noNodeController, "--cluster-api", "--cluster-api-controllers="}}
+	return cluster.Options{Args: []string{noNodeController, "--cluster-api", "--cluster-api-kinds-only"}}
 }
 
 // herd is a workload cluster that one test has for itself, in a namespace of the management cluster. Its machines are

@@ -493,7 +493,7 @@ func requestOfSomebodyElse(h *herd) {
 	h.healthCheck(h.byTemplate())
 	h.fail("a", "b")
 	h.wantMachine("b", externally, "False/WaitingForRemediation")
-	h.wantMachine("a", externally, "False/RemediationRequestCreationFailed", "exists already")
+	h.wantMachine("a", externally, "False/RemediationRequestCreationFailed", "describe repair")
 }
 
 // controlPlaneIsMarkedWhole: its owner chooses, and minds the quorum.

@@ -55,7 +55,7 @@ rules:
 // remediation is the remedy at work as Fettle's service account, in the hands of a test that plays the engine.
 type remediation struct {
 	*cluster.Cluster
-	*template.Client
+	*template.Docket
 
 	t     *testing.T
 	woken chan struct{}
@@ -90,9 +90,9 @@ func newRemediation(t *testing.T) *remediation {
 	}
 	r := &remediation{Cluster: c, t: t, woken: make(chan struct{}, 1)}
 	definitions := &served.Waker{Informers: informers, Log: logr.Discard(), Awake: func() {}}
-	r.Client = template.NewClient(template.Config{
-		Informers: informers, API: api, Served: definitions.Served, Changed: definitions.Changed, Log: logr.Discard(), Wake: r.wake,
-	})
+	r.Docket = template.NewClient(template.Config{
+		Informers: informers, API: api, Served: definitions.Served, Changed: definitions.Changed, Log: logr.Discard(),
+	}).Of(template.Fleet{}, r.wake)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	parts := []func(context.Context) error{informers.Start, definitions.Start, r.Start}

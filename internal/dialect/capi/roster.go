@@ -46,22 +46,22 @@ func (r *room) dismiss(name string) {
 }
 
 // arrange numbers the members of each health check by their place among the targets. Machines that somebody has taken
-// out of health checking are none: they count neither as healthy nor as unhealthy (reference cluster-api 2.2).
+// out of health checking are no members: they count neither as healthy nor as unhealthy (reference cluster-api 2.2).
 func (r *room) arrange() {
 	for _, check := range r.checks {
 		check.members = []int{}
 	}
 	r.present = r.present[:0]
-	for _, m := range r.roster {
+	for i, m := range r.roster {
+		r.present = append(r.present, m)
 		if m.Skipped() {
 			continue
 		}
 		for _, name := range m.selectedBy {
 			if check := r.checks[name]; check != nil {
-				check.members = append(check.members, len(r.present))
+				check.members = append(check.members, i)
 			}
 		}
-		r.present = append(r.present, m)
 	}
 	clear(r.present[len(r.present):cap(r.present)])
 	r.arranged = true

@@ -388,14 +388,14 @@ func (s *stage) said(key string) []string {
 	s.t.Helper()
 	u := s.stored(key)
 	var lines []string
-	for prefix, path := range map[string][]string{"": {"status", "conditions"}, "old ": {"status", "deprecated", "v1beta1", "conditions"}} {
+	for generation, path := range map[string][]string{"": {"status", "conditions"}, "old": {"status", "deprecated", "v1beta1", "conditions"}} {
 		list, _, err := unstructured.NestedSlice(u.Object, path...)
 		if err != nil {
 			s.t.Fatalf("reading conditions: %v", err)
 		}
 		for _, each := range list {
 			c := each.(map[string]any)
-			line := fmt.Sprintf("%s%s=%s", prefix, c["type"], c["status"])
+			line := strings.TrimSpace(fmt.Sprintf("%s %s=%s", generation, c["type"], c["status"]))
 			if c["reason"] != nil {
 				line += fmt.Sprintf(" %s", c["reason"])
 			}

@@ -52,7 +52,7 @@ func Run(t *testing.T, f Fixture) {
 	t.Run("leaves a namesake alone", f.leavesNamesakesAlone)
 	t.Run("insists on a UID", f.insistsOnUID)
 	t.Run("tells what failed", f.tellsWhatFailed)
-	if _, stands := f.New(t, newServer(f.Objects...)).(petitioner); !stands {
+	if _, stands := f.New(t, NewServer(f.Objects...)).(petitioner); !stands {
 		return
 	}
 	t.Run("takes a request back once", f.takesBackOnce)
@@ -75,7 +75,7 @@ func wantUntouched(t *testing.T, s *Server, do func()) {
 
 // beginsOnce: beginning once more, for the same order, is harmless, and no error.
 func (f *Fixture) beginsOnce(t *testing.T) {
-	s := newServer(f.Objects...)
+	s := NewServer(f.Objects...)
 	r := f.New(t, s)
 	before := s.shows(t)
 	if answer, err := r.Begin(t.Context(), f.Order); answer != core.Accepted || err != nil {
@@ -93,7 +93,7 @@ func (f *Fixture) beginsOnce(t *testing.T) {
 
 // findsNothing: what is gone, or has changed, is an answer and no error.
 func (f *Fixture) findsNothing(t *testing.T) {
-	s := newServer(f.Objects...)
+	s := NewServer(f.Objects...)
 	f.Lose(s)
 	r := f.New(t, s)
 	wantUntouched(t, s, func() {
@@ -105,7 +105,7 @@ func (f *Fixture) findsNothing(t *testing.T) {
 
 // leavesNamesakesAlone: I11.
 func (f *Fixture) leavesNamesakesAlone(t *testing.T) {
-	s := newServer(f.Objects...)
+	s := NewServer(f.Objects...)
 	f.Swap(s)
 	r := f.New(t, s)
 	wantUntouched(t, s, func() {
@@ -117,7 +117,7 @@ func (f *Fixture) leavesNamesakesAlone(t *testing.T) {
 
 // insistsOnUID: nothing is done to whoever has a name (I11).
 func (f *Fixture) insistsOnUID(t *testing.T) {
-	s := newServer(f.Objects...)
+	s := NewServer(f.Objects...)
 	r := f.New(t, s)
 	nobody := f.Order
 	nobody.Target.ID.UID = ""
@@ -130,7 +130,7 @@ func (f *Fixture) insistsOnUID(t *testing.T) {
 
 // tellsWhatFailed: an error is given on as it is, so that it can be told from others.
 func (f *Fixture) tellsWhatFailed(t *testing.T) {
-	s := newServer(f.Objects...)
+	s := NewServer(f.Objects...)
 	r := f.New(t, s)
 	s.refuse = errDown
 	if answer, err := r.Begin(t.Context(), f.Order); answer != 0 || !errors.Is(err, errDown) {
@@ -141,7 +141,7 @@ func (f *Fixture) tellsWhatFailed(t *testing.T) {
 // asked is a server on which a request was made, and the request.
 func (f *Fixture) asked(t *testing.T) (*Server, petitioner, core.Request) {
 	t.Helper()
-	s := newServer(f.Objects...)
+	s := NewServer(f.Objects...)
 	r, stands := f.New(t, s).(petitioner)
 	if answer, err := r.Begin(t.Context(), f.Order); !stands || answer != core.Accepted || err != nil {
 		t.Fatalf("it answers %s, %v; want accepted", answer, err)

@@ -28,7 +28,8 @@ type Server struct {
 	refuse  error
 }
 
-func newServer(objects ...*unstructured.Unstructured) *Server {
+// NewServer makes a server that has these objects.
+func NewServer(objects ...*unstructured.Unstructured) *Server {
 	s := &Server{objects: map[string]*unstructured.Unstructured{}}
 	for _, u := range objects {
 		s.objects[key(u)] = u.DeepCopy()

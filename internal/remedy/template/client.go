@@ -23,7 +23,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what a Client needs. Every field is required but ClusterOf.
+// Config is what a Client needs. Every field is required.
 type Config struct {
 	// Informers give what is watched, as unstructured objects. Those of a kind that is not served any more are
 	// removed, so nobody else may rely on them.
@@ -35,14 +35,9 @@ type Config struct {
 	Served  func(names []string) core.Tri
 	Changed func() <-chan struct{}
 	Log     logr.Logger
-	// Wake is called when something that decisions read has changed.
-	Wake func()
-	// ClusterOf gives the name of the cluster that a machine of Cluster API is of, empty where it is not known. It may be
-	// nil.
-	ClusterOf func(machine core.ID) string
 }
 
-// Client is the remedy's thin side, for all of its forms. It is safe for concurrent use.
+// Client is the remedy's thin side, for all of its forms and all fleets. It is safe for concurrent use.
 type Client struct {
 	Config
 
@@ -55,13 +50,13 @@ type Client struct {
 	order []schema.GroupVersionKind
 	// fresh are kinds that nobody keeps yet.
 	fresh []*kind
-	// pass counts the surveys.
-	pass uint64
+	// dockets are those of the fleets that there are.
+	dockets map[Fleet]*Docket
 }
 
 // NewClient makes a client that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, more: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}}
+	return &Client{Config: c, more: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, dockets: map[Fleet]*Docket{}}
 }
 
 // Start watches the kinds that surveys need, until the context ends. A kind that nothing needs any more stays watched,
@@ -110,16 +105,13 @@ func (c *Client) template(o core.Order) *unstructured.Unstructured {
 
 // Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, and when an
 // earlier request of the same name is not gone yet.
-func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+	c := d.Client
 	template := c.template(o)
 	if template == nil {
 		return core.Stale, nil
 	}
-	cluster := ""
-	if c.ClusterOf != nil && o.Step.Remedy == ClusterMachineRemedy {
-		cluster = c.ClusterOf(o.Target.ID)
-	}
-	request, err := render(template, o, cluster)
+	request, err := render(template, o, d.fleet.Cluster)
 	if err != nil {
 		return 0, err
 	}

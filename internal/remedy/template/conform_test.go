@@ -46,7 +46,7 @@ func TestConforms(t *testing.T) {
 				Swap: func(s *conform.Server) { s.Put(parse(t, c.namesake)) },
 				Request: func(s *conform.Server) core.Request {
 					u := s.Object(xs, template.GetNamespace(), c.order.Target.ID.Name)
-					r, asks := readRequest(u)
+					r, _, asks := readRequest(u)
 					if !asks {
 						t.Fatalf("%v asks for nothing", u)
 					}

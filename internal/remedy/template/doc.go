@@ -2,7 +2,7 @@
 // stands until it is withdrawn. docs/contract.md is what a remediator has to know of it.
 //
 // Requests have three forms. [NodeRemedy] asks for a node, in the way of medik8s's NodeHealthCheck; [MachineRemedy]
-// asks for a machine, in the way of OpenShift's MachineHealthCheck, and [ClusterMachineRemedy] in that of Cluster
-// API's. Which kinds there are, ladders tell: [Client.Survey]
-// takes note of them, and [Client.Start] watches them.
+// asks for a machine, in the way of OpenShift's MachineHealthCheck, and [ClusterMachineRemedy] in that of Cluster API's.
+// Which kinds there are, ladders tell: [Docket.Survey] takes note of them, and [Client.Start] watches them. Each fleet has
+// a docket, by [Client.Of], on which are the requests about its targets and no others.
 package template

@@ -38,8 +38,8 @@ type kind struct {
 
 	// shelf has the objects while the kind is in step, and is nil else.
 	shelf *shelf
-	// pass is the last survey that needed the kind.
-	pass uint64
+	// needs has the last survey of each fleet that needed the kind.
+	needs map[*Docket]uint64
 }
 
 // keep watches a kind from when it is served until it is not, over and over, until the context ends or a kind that is
@@ -140,7 +140,7 @@ func (c *Client) watch(ctx context.Context, k *kind, found standing, resource sc
 	if err != nil {
 		return standingAfter(err)
 	}
-	objects := newShelf(c.Wake)
+	objects := newShelf(func(u *unstructured.Unstructured) { c.wakeFor(k, u) })
 	registration, err := informer.AddEventHandler(objects.handler())
 	if err != nil {
 		return standingAfter(err)
@@ -212,16 +212,18 @@ func (c *Client) record(ctx context.Context, k *kind, found standing, objects *s
 	k.standing, k.shelf = found, objects
 	c.mu.Unlock()
 	if news {
-		c.Wake()
+		c.wakeAll(k)
 	}
 }
 
-// forget drops a kind that is not in step and that the last survey did not need.
+// forget drops a kind that is not in step and that no fleet's last survey needed.
 func (c *Client) forget(k *kind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k.pass == c.pass {
-		return false
+	for d := range k.needs {
+		if d.needsNow(k) {
+			return false
+		}
 	}
 	delete(c.kinds, k.gvk)
 	return true

@@ -64,7 +64,7 @@ func (s *setting) problem(step *core.Step) (text string, missing bool) {
 		return fmt.Sprintf("template %s has no namespace, and its kind has one; name the namespace of the template", t), true
 	case s.template == nil:
 		return fmt.Sprintf("template %s does not exist; create it, or name another template", t), true
-	case blueprint(s.template) == nil:
+	case blueprintFor(step.Remedy, s.template) == nil:
 		return fmt.Sprintf("template %s has no object in spec.template, so nothing can be made from it; mend it, or name another template", t), false
 	}
 	if text := s.requestProblem(step); text != "" {
@@ -86,7 +86,7 @@ func (s *setting) requestProblem(step *core.Step) string {
 		return fmt.Sprintf("what was made from template %s can't be read: %s", t, standing.text(kindText(made)))
 	}
 	switch {
-	case step.Remedy == MachineRemedy && s.requests.namespaced == core.No:
+	case forMachines(step.Remedy) && s.requests.namespaced == core.No:
 		return fmt.Sprintf("template %s is of no use for machines, since %s has no namespace and machines do; name another template", t, kindText(made))
 	case step.Remedy == NodeRemedy && s.requests.namespaced == core.Yes && t.Namespace == "":
 		return fmt.Sprintf("template %s has no namespace, and %s needs the one of its template; name another template", t, kindText(made))
@@ -100,7 +100,7 @@ func (s *setting) repetition(step *core.Step) string {
 	switch {
 	case s.sameTwice:
 		return fmt.Sprintf("template %s is named by two steps; name each template once", t)
-	case s.kindTwice && step.Remedy == MachineRemedy:
+	case s.kindTwice && forMachines(step.Remedy):
 		return fmt.Sprintf("%s is the kind of two steps, and a machine can have one of its requests only; name templates of different kinds", t.Kind)
 	case s.kindTwice && !manyPerNode(s.template):
 		return fmt.Sprintf("%s is the kind of two steps, and its remediator serves one template per node: template %s lacks the annotation %s; name templates of different kinds",

@@ -11,9 +11,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// readRequest reads a request, and is false for an object that a health check has not made. Remediators' kinds let
-// anything through, so a field that can't be read is as if it were absent.
-func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
+// readRequest reads a request and whose target it is about, and is false for an object that a health check has not made.
+// Remediators' kinds let anything through, so a field that can't be read is as if it were absent.
+func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 	r := core.Request{
 		ID:         core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 		APIVersion: u.GetAPIVersion(),
@@ -36,15 +36,15 @@ func readRequest(u *unstructured.Unstructured) (core.Request, bool) {
 		if node, is := owner(u, "", nodeKind); is && node.Name == r.Target.Name {
 			r.Target.UID = string(node.UID)
 		}
-		return r, true
+		return r, Fleet{}, true
 	}
 	machine, remedy := machineOf(u)
 	if r.Template.Name = annotations[clonedFromName]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
-		return core.Request{}, false
+		return core.Request{}, Fleet{}, false
 	}
 	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
-	return r, true
+	return r, fleetOf(u, remedy), true
 }
 
 // machineOf is the machine that a request is about, and the remedy that asks for such. That is empty when there is none.

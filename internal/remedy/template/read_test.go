@@ -102,7 +102,7 @@ func TestReadRequest(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, asks := readRequest(parse(t, tc.object))
+			got, _, asks := readRequest(parse(t, tc.object))
 			if asks != (tc.want != nil) {
 				t.Fatalf("it is a request: %t", asks)
 			}
@@ -123,7 +123,7 @@ func TestNothingBreaksReading(t *testing.T) {
 				_ = unstructured.SetNestedField(u.Object, value.Draw(t, "value"), path...)
 			}
 		}
-		s := newShelf(func() {})
+		s := newShelf(func(*unstructured.Unstructured) {})
 		s.put(u)
 		s.put(u.DeepCopy())
 	})

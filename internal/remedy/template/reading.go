@@ -22,6 +22,8 @@ import (
 //	}
 //	reading.Survey(policies, &fleet)
 type Reading struct {
+	// Fleet is the one whose requests are meant.
+	Fleet Fleet
 	kinds map[schema.GroupVersionKind]*kind
 }
 
@@ -62,7 +64,7 @@ func (r *Reading) Begin(gvk schema.GroupVersionKind, namespaced bool) {
 	if namespaced {
 		scope = core.Yes
 	}
-	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: inStep, namespaced: scope}, shelf: newShelf(func() {})}
+	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: inStep, namespaced: scope}, shelf: newShelf(func(*unstructured.Unstructured) {})}
 }
 
 // Unserved notes that the cluster does not know a kind.
@@ -104,10 +106,10 @@ func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 	return strings.Join(whys, ", and "), len(whys) > 0
 }
 
-// Survey says of each step whether it can be taken, and gives what remediators have been asked for, as [Client.Survey]
+// Survey says of each step whether it can be taken, and gives what remediators have been asked for, as [Docket.Survey]
 // does. What was not read is not known.
 func (r *Reading) Survey(policies []core.Policy, fleet *core.Fleet) {
-	census{r}.survey(policies, fleet)
+	census{r, r.Fleet}.survey(policies, fleet)
 }
 
 func (r *Reading) need(gvk schema.GroupVersionKind) *kind {

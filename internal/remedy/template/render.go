@@ -108,7 +108,8 @@ func manyPerNode(template *unstructured.Unstructured) bool {
 	return set
 }
 
-// render makes the request for an order from a template, which stays as it is. A machine of Cluster API is of a cluster.
+// render makes the request for an order from a template, which stays as it is. A machine of Cluster API is of a cluster,
+// by whose label its request is found again.
 func render(template *unstructured.Unstructured, o core.Order, cluster string) (*unstructured.Unstructured, error) {
 	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
 	made := blueprintFor(o.Step.Remedy, template)

@@ -194,7 +194,7 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
-			got, asks := readRequest(u)
+			got, _, asks := readRequest(u)
 			if !asks || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
 				t.Errorf("read as %+v (%t)", got, asks)
 			}

@@ -14,24 +14,26 @@ import (
 
 // shelf keeps the objects of one kind, as its informer has them.
 type shelf struct {
-	wake func()
+	// wake is called with an object that has come, changed or gone, and that decisions read.
+	wake func(*unstructured.Unstructured)
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]item
-	// asking counts those that are requests.
-	asking int
+	// asking counts those that are requests, by the fleet that they are about.
+	asking map[Fleet]int
 }
 
 // item is one object. Nobody may change it: the informer's cache has it too.
 type item struct {
 	object *unstructured.Unstructured
-	// request is what it asks for, where asks says that it is a request.
+	// request is what it asks for, and fleet whose target it is about, where asks says that it is a request.
 	request core.Request
+	fleet   Fleet
 	asks    bool
 }
 
-func newShelf(wake func()) *shelf {
-	return &shelf{wake: wake, objects: map[types.NamespacedName]item{}}
+func newShelf(wake func(*unstructured.Unstructured)) *shelf {
+	return &shelf{wake: wake, objects: map[types.NamespacedName]item{}, asking: map[Fleet]int{}}
 }
 
 // handler takes in what comes, and wakes the engine only for what can change a decision. What comes at first is told
@@ -40,19 +42,28 @@ func (s *shelf) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, atFirst bool) {
 			if s.put(obj) && !atFirst {
-				s.wake()
+				s.tell(obj)
 			}
 		},
-		UpdateFunc: func(_, obj any) {
+		UpdateFunc: func(old, obj any) {
 			if s.put(obj) {
-				s.wake()
+				s.tell(old) // it may have been about another fleet
+				s.tell(obj)
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil && s.drop(name.AsNamespacedName()) {
-				s.wake()
+			if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+				if gone := s.drop(name.AsNamespacedName()); gone != nil {
+					s.wake(gone)
+				}
 			}
 		},
+	}
+}
+
+func (s *shelf) tell(obj any) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		s.wake(u)
 	}
 }
 
@@ -63,31 +74,35 @@ func (s *shelf) put(obj any) bool {
 		return false
 	}
 	fresh := item{object: u}
-	fresh.request, fresh.asks = readRequest(u)
+	fresh.request, fresh.fleet, fresh.asks = readRequest(u)
 	name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, known := s.objects[name]
 	s.objects[name] = fresh
-	s.asking += number(fresh.asks) - number(old.asks)
-	return !known || fresh.asks != old.asks || fresh.request != old.request || manyPerNode(u) != manyPerNode(old.object) ||
+	s.count(old, -1)
+	s.count(fresh, 1)
+	return !known || fresh.asks != old.asks || fresh.fleet != old.fleet || fresh.request != old.request || manyPerNode(u) != manyPerNode(old.object) ||
 		!reflect.DeepEqual(blueprint(u), blueprint(old.object))
 }
 
-func (s *shelf) drop(name types.NamespacedName) bool {
+// drop forgets an object and gives it, nil when it was not known.
+func (s *shelf) drop(name types.NamespacedName) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, known := s.objects[name]
+	old := s.objects[name]
 	delete(s.objects, name)
-	s.asking -= number(old.asks)
-	return known
+	s.count(old, -1)
+	return old.object
 }
 
-func number(is bool) int {
-	if is {
-		return 1
+func (s *shelf) count(o item, by int) {
+	if !o.asks {
+		return
 	}
-	return 0
+	if s.asking[o.fleet] += by; s.asking[o.fleet] == 0 {
+		delete(s.asking, o.fleet)
+	}
 }
 
 // find gives an object, or nil. A nil shelf is empty.
@@ -100,16 +115,16 @@ func (s *shelf) find(namespace, name string) *unstructured.Unstructured {
 	return s.objects[types.NamespacedName{Namespace: namespace, Name: name}].object
 }
 
-// appendRequests adds the requests, in the order of their names.
-func (s *shelf) appendRequests(requests []core.Request) []core.Request {
+// appendRequests adds the requests about a fleet, in the order of their names.
+func (s *shelf) appendRequests(requests []core.Request, of Fleet) []core.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asking == 0 {
+	if s.asking[of] == 0 {
 		return requests
 	}
 	from := len(requests)
 	for _, o := range s.objects {
-		if o.asks {
+		if o.asks && o.fleet == of {
 			requests = append(requests, o.request)
 		}
 	}

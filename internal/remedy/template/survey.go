@@ -8,15 +8,6 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Survey says of each step that asks a remediator, of policies and of repairs under way, whether it can be taken, and
-// gives what remediators have been asked for. The kinds that the ladders need are watched from then on.
-func (c *Client) Survey(policies []core.Policy, fleet *core.Fleet) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pass++
-	census{c}.survey(policies, fleet)
-}
-
 // inOrder gives the kinds in the order in which they came.
 func (c *Client) inOrder() []schema.GroupVersionKind { return c.order }
 
@@ -32,8 +23,12 @@ type registry interface {
 	known(gvk schema.GroupVersionKind) *kind
 }
 
-// census goes through what is known of kinds. Whoever takes it holds the kinds still meanwhile.
-type census struct{ registry }
+// census goes through what is known of kinds, for one fleet. Whoever takes it holds the kinds still meanwhile.
+type census struct {
+	registry
+
+	fleet Fleet
+}
 
 func (c census) survey(policies []core.Policy, fleet *core.Fleet) {
 	for i := range policies {
@@ -50,12 +45,12 @@ func (c census) survey(policies []core.Policy, fleet *core.Fleet) {
 	c.surveyRequests(policies, fleet)
 }
 
-// surveyRequests adds all requests of the kinds that are in step, whoever they are about.
+// surveyRequests adds all requests about the fleet, of the kinds that are in step.
 func (c census) surveyRequests(policies []core.Policy, fleet *core.Fleet) {
 	from := len(fleet.Requests)
 	for _, gvk := range c.inOrder() {
 		if k := c.known(gvk); k != nil && k.shelf != nil {
-			fleet.Requests = k.shelf.appendRequests(fleet.Requests)
+			fleet.Requests = k.shelf.appendRequests(fleet.Requests, c.fleet)
 		}
 	}
 	fleet.Requests = append(fleet.Requests[:from], attributed(fleet.Requests[from:], policies, fleet.Repairs)...)
@@ -129,11 +124,11 @@ func (c census) kindsFor(t core.Reference) (templates, requests *kind) {
 	return c.need(template), c.need(request)
 }
 
-// need gives a kind, and has it watched.
+// need gives a kind, and has it watched from now on.
 func (c *Client) need(gvk schema.GroupVersionKind) *kind {
 	k := c.kinds[gvk]
 	if k == nil {
-		k = &kind{gvk: gvk}
+		k = &kind{gvk: gvk, needs: map[*Docket]uint64{}}
 		c.kinds[gvk] = k
 		if !slices.Contains(c.order, gvk) {
 			c.order = append(c.order, gvk)
@@ -144,7 +139,6 @@ func (c *Client) need(gvk schema.GroupVersionKind) *kind {
 		default: // it has been told already
 		}
 	}
-	k.pass = c.pass
 	return k
 }
 

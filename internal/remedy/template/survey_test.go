@@ -22,13 +22,13 @@ var (
 
 // knows makes a client for which it stands so with the kinds of the templates and of the requests, and that has these
 // objects of kinds that are in step.
-func knows(t *testing.T, templates, requests standing, objects ...string) *Client {
+func knows(t *testing.T, templates, requests standing, objects ...string) *Docket {
 	t.Helper()
-	c := NewClient(Config{Wake: func() {}})
+	c := NewClient(Config{}).Of(Fleet{}, func() {})
 	for gvk, s := range map[schema.GroupVersionKind]standing{xTemplates: templates, xs: requests} {
 		k := c.need(gvk)
 		if k.standing = s; s.state == inStep {
-			k.shelf = newShelf(func() {})
+			k.shelf = newShelf(func(*unstructured.Unstructured) {})
 		}
 	}
 	for _, text := range objects {
@@ -69,7 +69,7 @@ func TestProblemsOfSteps(t *testing.T) {
 		missing bool
 	}
 	cases := map[string]struct {
-		client *Client
+		client *Docket
 		ladder []core.Step
 		want   []said
 	}{
@@ -221,7 +221,7 @@ func TestRequestsAreGivenOnce(t *testing.T) {
 	later := parse(t, owned)
 	later.SetAPIVersion("x.example/v2")
 	k := c.need(later.GroupVersionKind())
-	k.state, k.shelf = inStep, newShelf(func() {})
+	k.state, k.shelf = inStep, newShelf(func(*unstructured.Unstructured) {})
 	k.shelf.put(later)
 	asks := func(version string) []core.Step {
 		s := nodeStep("t")
@@ -296,7 +296,7 @@ func TestEventsThatMatter(t *testing.T) {
 		"a template's status":        {plainTemplate, set("well", "status", "condition"), false},
 	} {
 		woken := false
-		shelf := newShelf(func() { woken = true })
+		shelf := newShelf(func(*unstructured.Unstructured) { woken = true })
 		h := shelf.handler()
 		wakes := func(what string, want bool, happen func()) {
 			t.Helper()

@@ -16,6 +16,9 @@ import (
 // demo is the stage that the story is played on.
 type demo struct {
 	*stage.Stage
+
+	// workloads are the control planes of workload clusters, by the name of their Cluster.
+	workloads map[string]*stage.Process
 }
 
 // cluster is what a story needs.
@@ -113,9 +116,14 @@ func readyText(n *corev1.Node) string {
 
 // patch changes an object by a merge patch.
 func (s *demo) patch(ctx context.Context, apiVersion, kind, name, patch string) error {
+	return s.patchIn(ctx, "", apiVersion, kind, name, patch)
+}
+
+func (s *demo) patchIn(ctx context.Context, namespace, apiVersion, kind, name, patch string) error {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(apiVersion)
 	u.SetKind(kind)
+	u.SetNamespace(namespace)
 	u.SetName(name)
 	if err := s.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return fmt.Errorf("patching %s %s: %w", kind, name, err)

@@ -1,6 +1,7 @@
 // Command fettle-demo shows Fettle's main job on a real control plane. With machines: a node that dies is replaced, and a
 // zone that dies is left alone until it returns. On nodes alone (--dialect nhc): a node that fails is handed to one
-// remediator and then to another, and too many at once are left alone. It needs the binaries that make build puts beside
+// remediator and then to another, and too many at once are left alone. With workload clusters (--dialect capi): a worker is
+// replaced by the real controllers of Cluster API, and a cluster that does not answer is left alone. It needs the binaries that make build puts beside
 // it, and the repository's config/.
 package main
 
@@ -22,7 +23,7 @@ const limit = 5 * time.Minute
 
 func main() {
 	keep := flag.Bool("keep", false, "leave everything running afterwards, until interrupted")
-	dialect := flag.String("dialect", "openshift", "API of health checks: openshift or nhc")
+	dialect := flag.String("dialect", "openshift", "API of health checks: openshift, nhc or capi")
 	flag.Parse()
 	if err := run(*dialect, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "\nfettle-demo:", err)
@@ -41,9 +42,9 @@ type story interface {
 }
 
 func run(dialect string, keep bool) error {
-	told, known := map[string]story{"openshift": machineStory{}, "nhc": nodeStory{}}[dialect]
+	told, known := map[string]story{"openshift": machineStory{}, "nhc": nodeStory{}, "capi": clusterStory{}}[dialect]
 	if !known {
-		return fmt.Errorf("--dialect %q is not known; there is openshift and nhc", dialect)
+		return fmt.Errorf("--dialect %q is not known; there are openshift, nhc and capi", dialect)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,22 +52,22 @@ func run(dialect string, keep bool) error {
 	if err != nil {
 		return err
 	}
-	stage := &demo{raised}
-	defer stage.strike(keep)
+	shown := &demo{Stage: raised, workloads: map[string]*stage.Process{}}
+	defer shown.strike(keep)
 
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err = stage.raise(limited, told.cluster()); err == nil {
-		err = told.play(limited, stage)
+	if err = shown.raise(limited, told.cluster()); err == nil {
+		err = told.play(limited, shown)
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return errors.New("interrupted")
 	case err != nil:
-		return fmt.Errorf("%w\nthe logs are in %s", err, stage.Keep())
+		return fmt.Errorf("%w\nthe logs are in %s", err, shown.Keep())
 	}
 	if keep {
-		stage.sayHowToLookAround(told.around(stage))
+		shown.sayHowToLookAround(told.around(shown))
 		<-ctx.Done()
 	}
 	return nil

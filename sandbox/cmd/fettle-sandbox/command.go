@@ -46,6 +46,7 @@ type options struct {
 
 	clusterAPI             bool
 	clusterAPIHealthChecks bool
+	clusterAPIKindsOnly    bool
 }
 
 func newRootCommand(terminal terminal) *cobra.Command {
@@ -101,12 +102,18 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"be a management cluster: install Cluster API's kinds, run its reconcilers and webhooks, and simulate its providers")
 	flags.BoolVar(&o.clusterAPIHealthChecks, "cluster-api-health-checks", false,
 		"run Cluster API's own reconciler of MachineHealthChecks too")
+	flags.BoolVar(&o.clusterAPIKindsOnly, "cluster-api-kinds-only", false,
+		"of Cluster API run the webhooks alone, and neither its reconcilers nor providers: whoever tests plays those")
 }
 
 func (o *options) check() error {
 	switch {
 	case o.kwok != "" && !o.kubelets:
 		return errors.New("--kwok is of use only with --kubelets: add that, or leave it out")
+	case o.clusterAPIKindsOnly && !o.clusterAPI:
+		return errors.New("--cluster-api-kinds-only is of use only with --cluster-api: add that, or leave it out")
+	case o.clusterAPIHealthChecks && o.clusterAPIKindsOnly:
+		return errors.New("--cluster-api-health-checks and --cluster-api-kinds-only exclude each other: leave one out")
 	case o.clusterAPIHealthChecks && !o.clusterAPI:
 		return errors.New("--cluster-api-health-checks is of use only with --cluster-api: add that, or leave it out")
 	case o.dir == "":

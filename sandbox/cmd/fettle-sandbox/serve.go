@@ -209,7 +209,7 @@ func startClusterAPI(ctx context.Context, opts options, plane *controlplane.Cont
 	return clusterapi.Start(ctx, clusterapi.Config{
 		Client:       identity.ClientConfig(),
 		Certificate:  certificate,
-		HealthChecks: opts.clusterAPIHealthChecks,
-		Log:          klog.Background(),
+		HealthChecks: opts.clusterAPIHealthChecks, KindsOnly: opts.clusterAPIKindsOnly,
+		Log: klog.Background(),
 	})
 }

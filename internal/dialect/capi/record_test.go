@@ -1,0 +1,378 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func (s *stage) statusOf(name string) clusterv1.MachineHealthCheckStatus {
+	s.t.Helper()
+	return readHealthCheck(s.stored("MachineHealthCheck clusters/" + name)).status
+}
+
+// TestGate: the table of reference cluster-api 2.6. Whoever is not known to be healthy counts as not.
+func TestGate(t *testing.T) {
+	cases := []struct {
+		expected, unhealthy int
+		limit               string
+		open                bool
+		allowed             int32
+	}{
+		{7, 4, "unhealthyLessThanOrEqualTo: 60%", true, 0},
+		{7, 5, "unhealthyLessThanOrEqualTo: 60%", false, 0},
+		{5, 2, "unhealthyLessThanOrEqualTo: 40%", true, 0},
+		{5, 3, "unhealthyLessThanOrEqualTo: 40%", false, 0},
+		{6, 2, "unhealthyLessThanOrEqualTo: 40%", true, 0},
+		{6, 3, "unhealthyLessThanOrEqualTo: 40%", false, 0},
+		{25, 10, "unhealthyLessThanOrEqualTo: 40%", true, 0},
+		{25, 4, "unhealthyLessThanOrEqualTo: 40%", true, 6},
+		{25, 11, "unhealthyLessThanOrEqualTo: 40%", false, 0},
+		{2, 0, "unhealthyLessThanOrEqualTo: 40%", true, 0},
+		{2, 1, "unhealthyLessThanOrEqualTo: 40%", false, 0},
+		{3, 0, "unhealthyLessThanOrEqualTo: 0", true, 0},
+		{3, 1, "unhealthyLessThanOrEqualTo: 0", false, 0},
+		{3, 2, "unhealthyLessThanOrEqualTo: 2", true, 0},
+		{0, 0, "unhealthyLessThanOrEqualTo: 100%", true, 0},
+		{0, 0, `unhealthyInRange: "[1-3]"`, false, 0},
+		{10, 2, `unhealthyInRange: "[3-5]"`, false, 0},
+		{10, 3, `unhealthyInRange: "[3-5]"`, true, 2},
+		{10, 5, `unhealthyInRange: "[3-5]"`, true, 0},
+		{10, 6, `unhealthyInRange: "[3-5]"`, false, 0},
+	}
+	for _, tc := range cases {
+		t.Run(fmt.Sprintf("%d of %d, %s", tc.unhealthy, tc.expected, tc.limit), func(t *testing.T) {
+			s := begin(t).show(theCluster(t), aCheck(t, "check", "spec: {remediation: {triggerIf: {"+tc.limit+"}}}"))
+			for i := range tc.expected {
+				name := fmt.Sprintf("m%02d", i)
+				status := "True"
+				if i < tc.unhealthy {
+					status = "False"
+				}
+				s.nodes.has(status, noon, name+"-node") // suspect for now, and not healthy
+				s.show(aMachine(t, name))
+			}
+			s.pass()
+			got := s.statusOf("check")
+			if *got.ExpectedMachines != int32(tc.expected) || *got.CurrentHealthy != int32(tc.expected-tc.unhealthy) || *got.RemediationsAllowed != tc.allowed || len(got.Targets) != tc.expected || got.ObservedGeneration != 4 {
+				t.Errorf("expected %d, healthy %d, allowed %d, %d targets, generation %d", *got.ExpectedMachines, *got.CurrentHealthy, *got.RemediationsAllowed, len(got.Targets), got.ObservedGeneration)
+			}
+			want := "RemediationAllowed=False TooManyUnhealthy"
+			if tc.open {
+				want = "RemediationAllowed=True RemediationAllowed"
+			}
+			if said := s.said("MachineHealthCheck clusters/check"); !slices.Contains(said, want) {
+				t.Errorf("it says %v, want %s", said, want)
+			}
+		})
+	}
+}
+
+// TestStatusesOfOthersStay, and so do the times of what has not changed.
+func TestStatusesOfOthersStay(t *testing.T) {
+	const theirs = `status:
+  expectedMachines: 9
+  targets: [gone]
+  conditions:
+  - {type: Theirs, status: "True", reason: R, message: m, lastTransitionTime: "2026-08-01T00:00:00Z"}
+  - {type: RemediationAllowed, status: "True", reason: RemediationAllowed, message: old, lastTransitionTime: "2026-08-01T00:00:00Z"}
+  deprecated: {v1beta1: {conditions: [{type: Theirs, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}, {type: RemediationAllowed, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}]}}`
+	s := settle(t, theirs)
+	s.pass()
+	s.wantSaid("theirs stay", "MachineHealthCheck clusters/check", "Theirs=True R", "RemediationAllowed=True RemediationAllowed", "Paused=False NotPaused", "old Theirs=True", "old RemediationAllowed=True")
+	got := s.statusOf("check")
+	for _, c := range got.Conditions {
+		since := "2026-08-01T00:00:00Z"
+		if c.Type == "Paused" {
+			since = "2026-08-03T12:00:00Z"
+		}
+		if c.LastTransitionTime.UTC().Format(time.RFC3339) != since {
+			t.Errorf("%s since %s", c.Type, c.LastTransitionTime)
+		}
+	}
+	if !slices.Equal(got.Targets, []string{"a", "b", "c"}) {
+		t.Errorf("targets are %v", got.Targets)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.in.informer["Machine"].hide("clusters/" + name)
+	}
+	s.pass()
+	if got := s.statusOf("check"); len(got.Targets) > 0 || *got.ExpectedMachines != 0 {
+		t.Errorf("all are gone, and targets are %v", got.Targets)
+	}
+	s.written()
+	s.pass()
+	if got := s.written(); len(got) > 0 {
+		t.Errorf("nothing has changed, and written are %v", got)
+	}
+}
+
+func TestWhatStatusesSay(t *testing.T) {
+	cases := map[string]struct {
+		check []string
+		world func(*core.Fleet, []core.Policy)
+		want  []string
+	}{
+		"paused": {
+			[]string{`metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`}, nil,
+			[]string{"Paused=True Paused", "RemediationAllowed=False Paused", "old RemediationAllowed=False Paused"},
+		},
+		"it can't be followed": {
+			[]string{"spec: {checks: {nodeStartupTimeoutSeconds: -1}}"}, nil,
+			[]string{"Paused=False NotPaused", "RemediationAllowed=False InvalidSpec", "old RemediationAllowed=False InvalidSpec"},
+		},
+		"a template": {
+			[]string{theTemplate}, nil,
+			[]string{
+				"Paused=False NotPaused", "RemediationAllowed=True RemediationAllowed", "old RemediationAllowed=True",
+				"old ExternalRemediationTemplateAvailable=True", "old ExternalRemediationRequestAvailable=True",
+			},
+		},
+		"a template that is missing": {
+			[]string{theTemplate}, func(_ *core.Fleet, p []core.Policy) {
+				p[0].Ladder = []core.Step{p[0].Ladder[0]}
+				p[0].Ladder[0].Problem, p[0].Ladder[0].Missing = "there is none", true
+			},
+			[]string{
+				"Paused=False NotPaused", "RemediationAllowed=False TemplateUnusable", "old RemediationAllowed=False TemplateUnusable",
+				"old ExternalRemediationTemplateAvailable=False ExternalRemediationTemplateNotFound", "old ExternalRemediationRequestAvailable=True",
+			},
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t, tc.check...)
+			if tc.world == nil {
+				s.pass()
+			} else {
+				s.pass(tc.world)
+			}
+			s.wantSaid(sentence, "MachineHealthCheck clusters/check", tc.want...)
+		})
+	}
+}
+
+// TestTemplateConditionsAreTakenBack, which today's controller never does.
+func TestTemplateConditionsAreTakenBack(t *testing.T) {
+	s := settle(t, theTemplate)
+	s.pass(func(_ *core.Fleet, p []core.Policy) {
+		p[0].Ladder = []core.Step{p[0].Ladder[0]}
+		p[0].Ladder[0].Problem = "it is broken"
+	})
+	if said := s.said("MachineHealthCheck clusters/check"); !slices.Contains(said, "old ExternalRemediationTemplateAvailable=False ExternalRemediationTemplateUnusable") {
+		t.Errorf("it says %v", said)
+	}
+	s.pass()
+	if said := s.said("MachineHealthCheck clusters/check"); !slices.Contains(said, "old ExternalRemediationTemplateAvailable=True") {
+		t.Errorf("it says %v", said)
+	}
+}
+
+// TestHealthChecksBelongToTheirClusters: the label and an owner reference are there after a pass, and those of others
+// stay (reference cluster-api 2.1).
+func TestHealthChecksBelongToTheirClusters(t *testing.T) {
+	others := "metadata: {labels: {cluster.x-k8s.io/cluster-name: wrong, theirs: x}, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c-uid}, {apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, name: blue, uid: former}]}"
+	s := settle(t, others)
+	s.pass()
+	u := s.stored("MachineHealthCheck clusters/check")
+	if got := u.GetLabels(); got["cluster.x-k8s.io/cluster-name"] != "blue" || got["theirs"] != "x" {
+		t.Errorf("labels are %v", got)
+	}
+	owners := u.GetOwnerReferences()
+	if len(owners) != 2 || owners[0].Name != "c" || owners[1].UID != "blue-uid" || owners[1].APIVersion != "cluster.x-k8s.io/v1beta2" || owners[1].Controller != nil {
+		t.Errorf("owners are %+v", owners)
+	}
+	if got := s.written(); !slices.Contains(got, "MachineHealthCheck check") || !slices.Contains(got, "MachineHealthCheck/status check") {
+		t.Errorf("written are %v", got)
+	}
+	s.pass()
+	if got := s.written(); len(got) > 0 {
+		t.Errorf("nothing has changed, and written are %v", got)
+	}
+	paused := settle(t, others, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`)
+	paused.pass()
+	if got := paused.written(); slices.Contains(got, "MachineHealthCheck check") {
+		t.Errorf("it is paused, and written are %v", got)
+	}
+}
+
+func TestAdoptionThatFailsIsTold(t *testing.T) {
+	s := settle(t, "metadata: {ownerReferences: null}")
+	resource := schema.GroupResource{Resource: "machinehealthchecks"}
+	o := s.observe()
+	fleet := core.Fleet{Observed: core.Yes, Targets: o.Targets}
+	d := core.Decide(o.Policies, fleet, s.now)
+	s.refuse["check"] = apierrors.NewForbidden(resource, "check", errDown)
+	if failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet)); !apierrors.IsForbidden(errors.Join(failed[o.Policies[0].ID])) {
+		t.Errorf("it tells %v", failed)
+	}
+	s.refuse["check"] = apierrors.NewNotFound(resource, "check")
+	if failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet)); len(failed) > 0 {
+		t.Errorf("it is gone, and it tells %v", failed)
+	}
+}
+
+// TestAnotherController: who else writes the status is told once, and forgotten after a quiet time.
+func TestAnotherController(t *testing.T) {
+	s := settle(t)
+	metrics := NewMetrics()
+	s.client.Metrics = metrics
+	writes := func(manager string, at time.Time) {
+		u := s.stored("MachineHealthCheck clusters/check")
+		was := s.now
+		s.now = at
+		s.sign(u, manager)
+		s.now = was
+		u.SetResourceVersion(u.GetResourceVersion() + "0")
+		s.show(u)
+	}
+	says := func(sentence, want string) {
+		t.Helper()
+		got := ""
+		for _, line := range s.said("MachineHealthCheck clusters/check") {
+			if strings.HasPrefix(line, "SoleController") {
+				got = line
+			}
+		}
+		if got != want || (len(metrics.managers) > 0) != (want != "") {
+			t.Errorf("%s: it says %q, metrics %v", sentence, got, metrics.managers)
+		}
+	}
+	writes("manager", ago(time.Hour))
+	s.pass()
+	says("what was written before Fettle began was theirs", "")
+	s.now = noon.Add(time.Minute)
+	writes("manager", s.now)
+	if s.woken[blue] == 0 {
+		t.Error("nobody looks at it")
+	}
+	s.pass()
+	says("two write", "SoleController=False AnotherController")
+	if told := s.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning|AnotherController|MachineHealthCheck check|") || !strings.Contains(told[0], "manager") || len(s.later) != 1 {
+		t.Errorf("told is %v, and later %d times", told, len(s.later))
+	}
+	s.pass()
+	if told := s.told(); len(told) > 0 {
+		t.Errorf("told again is %v", told)
+	}
+	s.now = s.now.Add(9 * time.Minute)
+	writes("manager", s.now)
+	s.pass()
+	s.now = s.now.Add(9 * time.Minute)
+	s.pass()
+	says("they write on", "SoleController=False AnotherController")
+	clear(s.woken)
+	s.later[0]()
+	if s.woken[blue] != 1 {
+		t.Error("nobody looks again after the quiet time")
+	}
+	s.now = s.now.Add(time.Minute)
+	s.pass()
+	says("they have been quiet", "")
+	s.now = s.now.Add(time.Minute)
+	writes("manager", s.now)
+	s.pass()
+	if told := s.told(); len(told) != 1 {
+		t.Errorf("they are back, and told is %v", told)
+	}
+}
+
+// TestStandingBy: why nothing is known, or nothing done, is told in the status, whose numbers stay.
+func TestStandingBy(t *testing.T) {
+	cases := map[string]struct {
+		change func(*stage)
+		want   []string
+		event  string
+		says   string
+	}{
+		"the workload cluster does not answer": {
+			func(s *stage) { s.nodes.answers, s.nodes.why = core.No, "connection refused; start it" },
+			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ConnectionDown", "old RemediationAllowed=Unknown ConnectionDown"},
+			"ConnectionDown", "connection refused; start it",
+		},
+		"nobody knows whether it answers": {
+			func(s *stage) { s.nodes.answers, s.nodes.why = core.Unknown, "it is being connected" },
+			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ConnectionDown", "old RemediationAllowed=Unknown ConnectionDown"},
+			"ConnectionDown", "it is being connected",
+		},
+		"there is no cluster": {
+			func(s *stage) { s.in.informer["Cluster"].hide("clusters/blue") },
+			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ClusterNotFound", "old RemediationAllowed=Unknown ClusterNotFound"},
+			"ClusterNotFound", "there is no Cluster blue in namespace clusters",
+		},
+		"the cluster can't be read": {
+			func(s *stage) { s.see(theCluster(s.t, "spec: {paused: maybe}")) },
+			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ClusterUnreadable", "old RemediationAllowed=Unknown ClusterUnreadable"},
+			"ClusterUnreadable", "maybe",
+		},
+		"the cluster is paused, and left alone": {
+			func(s *stage) { s.see(theCluster(s.t, "spec: {paused: true}")) },
+			[]string{"Paused=True Paused", "RemediationAllowed=True RemediationAllowed", "old RemediationAllowed=True"}, "", "spec.paused",
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t)
+			s.pass()
+			s.written()
+			s.nodes.has("False", ago(time.Hour), "a-node")
+			tc.change(s)
+			if o, _ := s.pass(); o.Observed != core.Unknown || len(o.Targets)+len(o.Policies) > 0 {
+				t.Errorf("it observes %+v", o)
+			}
+			s.wantSaid(sentence, "MachineHealthCheck clusters/check", tc.want...)
+			if got := s.written(); !slices.Equal(got, []string{"MachineHealthCheck/status check"}) {
+				t.Errorf("written are %v", got)
+			}
+			if status := s.statusOf("check"); *status.ExpectedMachines != 3 || *status.CurrentHealthy != 3 {
+				t.Errorf("the numbers are %d, %d", *status.ExpectedMachines, *status.CurrentHealthy)
+			}
+			if text, _ := s.stored("MachineHealthCheck clusters/check").MarshalJSON(); !strings.Contains(string(text), tc.says) {
+				t.Errorf("it does not say %q: %s", tc.says, text)
+			}
+			told := s.told()
+			if (len(told) != 0) != (tc.event != "") || (len(told) > 0 && !strings.HasPrefix(told[0], "Warning|"+tc.event+"|MachineHealthCheck check|")) {
+				t.Errorf("told is %v", told)
+			}
+			s.pass()
+			if written, told := s.written(), s.told(); len(written)+len(told) > 0 {
+				t.Errorf("nothing has changed, and written are %v, told %v", written, told)
+			}
+		})
+	}
+}
+
+// TestStandingByEnds when the cluster answers again.
+func TestStandingByEnds(t *testing.T) {
+	s := settle(t)
+	s.nodes.answers = core.No
+	s.pass()
+	s.nodes.answers = core.Yes
+	s.pass()
+	s.wantSaid("it answers", "MachineHealthCheck clusters/check", "Paused=False NotPaused", "RemediationAllowed=True RemediationAllowed", "old RemediationAllowed=True")
+}
+
+// TestNodesThatNobodyNeeds: a cluster whose control plane is not there yet need not answer, nor one without a health
+// check.
+func TestNodesThatNobodyNeeds(t *testing.T) {
+	s := settle(t)
+	s.nodes.answers = core.No
+	s.see(theCluster(t, `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}]}`))
+	if o := s.observe(); o.Observed != core.Yes || o.Targets[0].Node.State != core.NodeAwaited {
+		t.Errorf("it observes %s, and the node is %s", o.Observed, o.Targets[0].Node.State)
+	}
+	s.see(theCluster(t))
+	s.in.informer["MachineHealthCheck"].hide("clusters/check")
+	if o := s.observe(); o.Observed != core.Yes || len(o.Policies) > 0 || len(o.Targets) != 3 {
+		t.Errorf("it observes %s, %d policies, %d targets", o.Observed, len(o.Policies), len(o.Targets))
+	}
+}

@@ -1,0 +1,227 @@
+package capi
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// policy is what becomes of aCheck("check"), with changes.
+func policy(changes ...func(*core.Policy)) core.Policy {
+	p := core.Policy{
+		ID:      core.ID{Kind: "MachineHealthCheck", Namespace: "clusters", Name: "check", UID: "check-uid"},
+		Created: time.Date(2026, time.August, 1, 0, 0, 0, 0, time.UTC).Local(),
+		Criteria: core.Criteria{
+			NodeStartup: 10 * time.Minute,
+			Conditions:  []core.ConditionCriterion{{Type: "Ready", Status: "False", For: 5 * time.Minute}, {Type: "Ready", Status: "Unknown", For: 5 * time.Minute}},
+		},
+		ShortCircuit:    core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
+		StormCooldown:   5 * time.Second,
+		MaxInFlight:     core.Unlimited(),
+		Backoff:         core.DefaultBackoff(),
+		Ladder:          []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}},
+		IgnoresRequests: true,
+	}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func TestHealthCheckBecomesPolicy(t *testing.T) {
+	cases := map[string]struct {
+		change string
+		want   core.Policy
+	}{
+		"as it is": {"{}", policy()},
+		"a limit of a number": {
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 2}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Count(2) }),
+		},
+		"a limit of a share": {
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(40) }),
+		},
+		"a share of more than all, which the API takes": {
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 150%}}}", policy(),
+		},
+		"a share of less than nothing, which the API takes": {
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -5%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(0) }),
+		},
+		"a range, which goes before a number": {
+			`spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 2, unhealthyInRange: "[3-5]"}}}`,
+			policy(func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: 3, To: 5}} }),
+		},
+		"no startup timeout": {"spec: {checks: {nodeStartupTimeoutSeconds: 0}}", policy(func(p *core.Policy) { p.Criteria.NodeStartup = 0 })},
+		"a startup timeout":  {"spec: {checks: {nodeStartupTimeoutSeconds: 90}}", policy(func(p *core.Policy) { p.Criteria.NodeStartup = 90 * time.Second })},
+		"no checks":          {"spec: {checks: null}", policy(func(p *core.Policy) { p.Criteria.Conditions = nil })},
+		"conditions of machines": {
+			`spec: {checks: {unhealthyMachineConditions: [{type: NodeHealthy, status: "False", timeoutSeconds: 0}]}}`,
+			policy(func(p *core.Policy) {
+				p.Criteria.TargetConditions = []core.ConditionCriterion{{Type: "NodeHealthy", Status: "False"}}
+			}),
+		},
+		"a template": {
+			"spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: XTemplate, name: t}}}",
+			policy(func(p *core.Policy) {
+				p.Ladder = []core.Step{{Remedy: RequestMachineRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate", Namespace: "clusters", Name: "t"}}}
+			}),
+		},
+		"paused":    {`metadata: {annotations: {cluster.x-k8s.io/paused: "false"}}`, policy(func(p *core.Policy) { p.Paused = true })},
+		"a dry run": {`metadata: {annotations: {fettle.io/dry-run: "true"}}`, policy(func(p *core.Policy) { p.DryRun = true })},
+		"all of Fettle's own": {
+			`metadata: {annotations: {fettle.io/max-in-flight: 25%, fettle.io/storm-cooldown: 0s, fettle.io/backoff-base: 1h, fettle.io/backoff-limit: 20m}}`,
+			policy(func(p *core.Policy) {
+				p.MaxInFlight, p.StormCooldown, p.Backoff = core.Percent(25), 0, core.Backoff{Base: 20 * time.Minute, Limit: 20 * time.Minute}
+			}),
+		},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			h := readHealthCheck(aCheck(t, "check", tc.change))
+			if diff := cmp.Diff(tc.want, h.policy); diff != "" {
+				t.Errorf("policy (-want +got):\n%s", diff)
+			}
+			if h.cluster != "blue" || !h.labelled || h.generation != 4 || h.revision != "5" {
+				t.Errorf("cluster %q (labelled: %t), generation %d, revision %s", h.cluster, h.labelled, h.generation, h.revision)
+			}
+		})
+	}
+}
+
+// nonsense is something that can't be followed.
+type nonsense struct {
+	change string
+	says   []string
+	// illegible is set when it is not known who is meant, or what is unhealthy.
+	illegible bool
+}
+
+func unfollowable() map[string]nonsense {
+	return map[string]nonsense{
+		"no cluster":              {"spec: {clusterName: null}", []string{"spec.clusterName is missing"}, false},
+		"no selector":             {"spec: {selector: {matchLabels: null}}", []string{"spec.selector is empty"}, true},
+		"a selector that is none": {"spec: {selector: {matchExpressions: [{key: a, operator: Is}]}}", []string{"spec.selector is not a label selector"}, true},
+		"half a condition":        {"spec: {checks: {unhealthyNodeConditions: [{type: Ready, status: Unknown}]}}", []string{"spec.checks.unhealthyNodeConditions[0] lacks", "timeoutSeconds: 300"}, true},
+		"a condition of no time":  {"spec: {checks: {unhealthyNodeConditions: [{type: Ready, status: Unknown, timeoutSeconds: -1}]}}", []string{"unhealthyNodeConditions[0].timeoutSeconds is -1"}, true},
+		"what follows from the check": {
+			`spec: {checks: {unhealthyMachineConditions: [{type: OwnerRemediated, status: "False", timeoutSeconds: 1}]}}`,
+			[]string{"spec.checks.unhealthyMachineConditions[0].type is OwnerRemediated"}, true,
+		},
+		"a startup timeout of no time": {"spec: {checks: {nodeStartupTimeoutSeconds: -1}}", []string{"nodeStartupTimeoutSeconds is -1"}, false},
+		"a limit that is none":         {"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: many}}}", []string{`unhealthyLessThanOrEqualTo is "many"`}, false},
+		"a range that nothing is in":   {`spec: {remediation: {triggerIf: {unhealthyInRange: "[5-3]"}}}`, []string{`unhealthyInRange is "[5-3]", which no number is in`}, false},
+		"a range that is none":         {"spec: {remediation: {triggerIf: {unhealthyInRange: 3-5}}}", []string{`unhealthyInRange is "3-5"; give`}, false},
+		"half a template":              {"spec: {remediation: {templateRef: {kind: XTemplate}}}", []string{"spec.remediation.templateRef lacks apiVersion and name"}, false},
+		"no template": {
+			"spec: {remediation: {templateRef: {apiVersion: a/b/c, kind: X, name: x/y}}}",
+			[]string{`apiVersion is "a/b/c"`, `kind is "X"`, `name is "x/y"`}, false,
+		},
+		"an annotation that is none": {"metadata: {annotations: {fettle.io/max-in-flight: all}}", []string{"annotation fettle.io/max-in-flight"}, false},
+		"a word for the spec":        {"spec: broken", []string{"spec is \"broken\""}, true},
+		"a word for the checks":      {"spec: {checks: broken}", []string{"spec.checks is \"broken\""}, true},
+		"a word for the remediation": {"spec: {remediation: broken}", []string{"spec.remediation is \"broken\""}, false},
+		"a number for the selector":  {"spec: {selector: 7}", []string{"spec.selector is 7"}, true},
+	}
+}
+
+// TestWhatCannotBeFollowedIsTold, and nothing is repaired by it.
+func TestWhatCannotBeFollowedIsTold(t *testing.T) {
+	for sentence, tc := range unfollowable() {
+		t.Run(sentence, func(t *testing.T) {
+			h := readHealthCheck(aCheck(t, "check", tc.change))
+			for _, words := range tc.says {
+				if !strings.Contains(h.policy.Problem, words) {
+					t.Errorf("the problem does not say %q: %s", words, h.policy.Problem)
+				}
+			}
+			if h.policy.Illegible != tc.illegible {
+				t.Errorf("illegible: %t", h.policy.Illegible)
+			}
+			if strings.Contains(h.policy.Problem, "\n") || h.cluster != "blue" {
+				t.Errorf("it is told to %q: %q", h.cluster, h.policy.Problem)
+			}
+			p := h.policy
+			p.Members = []int{0}
+			failed := core.Target{ID: core.ID{Kind: "Machine", UID: "u"}, Owner: core.ID{UID: "o"}, Failed: true, Node: core.Node{State: core.NodeAwaited}}
+			if d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, noon); len(d.Starts) > 0 {
+				t.Error("something is repaired")
+			}
+		})
+	}
+}
+
+// TestWasHeld: a new process knows from the status that repairs were stopped, or that nothing was known.
+func TestWasHeld(t *testing.T) {
+	condition := func(kind, status, reason string) string {
+		return `status: {conditions: [{type: ` + kind + `, status: "` + status + `", reason: ` + reason + `, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}]}`
+	}
+	for status, want := range map[string]bool{
+		"{}": false,
+		condition("RemediationAllowed", "True", "RemediationAllowed"): false,
+		condition("RemediationAllowed", "False", "TooManyUnhealthy"):  true,
+		condition("RemediationAllowed", "Unknown", "ConnectionDown"):  true,
+		condition("RemediationAllowed", "False", "TemplateUnusable"):  false,
+		condition("Paused", "True", "Paused"):                         true,
+		condition("Paused", "False", "NotPaused"):                     false,
+		condition("SoleController", "False", "AnotherController"):     false,
+		"status: {conditions: broken}":                                true,
+	} {
+		if h := readHealthCheck(aCheck(t, "check", status)); h.policy.Held != want {
+			t.Errorf("%s: held: %t", status, h.policy.Held)
+		}
+	}
+}
+
+// TestFollowsWhatPeopleWrite: the seed's example, as the API server converts it.
+func TestFollowsWhatPeopleWrite(t *testing.T) {
+	u := object(t, `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineHealthCheck
+metadata: {name: capi-quickstart-node-unhealthy-5m, namespace: default}
+spec:
+  clusterName: capi-quickstart
+  selector: {matchLabels: {nodepool: nodepool-0}}
+  checks:
+    nodeStartupTimeoutSeconds: 600
+    unhealthyNodeConditions:
+    - {type: Ready, status: Unknown, timeoutSeconds: 300}
+    - {type: Ready, status: "False", timeoutSeconds: 300}
+  remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}
+`)
+	h := readHealthCheck(u)
+	if h.policy.Problem != "" || h.cluster != "capi-quickstart" || h.policy.ShortCircuit.MaxUnhealthy != core.Percent(40) || h.labelled {
+		t.Errorf("problem %q, cluster %q, limit %v, labelled: %t", h.policy.Problem, h.cluster, h.policy.ShortCircuit.MaxUnhealthy, h.labelled)
+	}
+}
+
+func TestWritersOfStatuses(t *testing.T) {
+	entry := func(manager, subresource, fields string) string {
+		return `{manager: ` + manager + `, operation: Update, apiVersion: cluster.x-k8s.io/v1beta2, subresource: ` + subresource + `, time: "2026-08-03T11:00:00Z", fieldsType: FieldsV1, fieldsV1: ` + fields + `}`
+	}
+	u := aCheck(t, "check", "metadata: {managedFields: ["+strings.Join([]string{
+		entry("kubectl", `""`, `{"f:spec": {"f:clusterName": {}}}`),
+		entry("fettle", "status", `{"f:status": {"f:expectedMachines": {}}}`),
+		entry("manager", "status", `{"f:status": {"f:currentHealthy": {}}}`),
+		entry("conditions", "status", `{"f:status": {"f:conditions": {"k:{\"type\":\"RemediationAllowed\"}": {}}}}`),
+		entry("harmless", "status", `{"f:status": {"f:conditions": {"k:{\"type\":\"Theirs\"}": {}}}}`),
+		entry("broken", "status", `{"f:status": 7}`),
+	}, ",")+"]}")
+	var names []string
+	for _, w := range writersOf(u) {
+		names = append(names, w.manager)
+	}
+	if !slices.Equal(names, []string{"manager", "conditions"}) {
+		t.Errorf("others that write are %v", names)
+	}
+	if at := ownWrite(u); !at.Equal(noon.Add(-time.Hour)) {
+		t.Errorf("Fettle has written at %s", at)
+	}
+	if w := writersOf(&unstructured.Unstructured{Object: map[string]any{}}); len(w) > 0 {
+		t.Errorf("nobody has written, and it is %v", w)
+	}
+}

@@ -1,0 +1,141 @@
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// requestFor is one for a machine of an API group, called like its request, that is of a cluster or of none.
+func requestFor(t *testing.T, name, group, cluster string) *unstructured.Unstructured {
+	t.Helper()
+	text := fmt.Sprintf(`
+apiVersion: x.example/v1
+kind: X
+metadata:
+  name: %[1]s
+  namespace: machines
+  uid: %[1]s-request
+  annotations: {cluster.x-k8s.io/cloned-from-name: t}
+  ownerReferences: [{apiVersion: %[2]s/v1beta1, kind: Machine, name: %[1]s, uid: %[1]s-uid}]
+`, name, group)
+	if cluster != "" {
+		text += "  labels: {cluster.x-k8s.io/cluster-name: " + cluster + "}\n"
+	}
+	return parse(t, text)
+}
+
+// docketsOf are those of the home fleet and of two workload clusters, whose machines' requests are of one kind. Each
+// has surveyed once, by a ladder that needs that kind. They note who is woken.
+func docketsOf(t *testing.T) (home, east, west *Docket, woken *[]string) {
+	t.Helper()
+	woken = &[]string{}
+	wake := func(who string) func() { return func() { *woken = append(*woken, who) } }
+	home = knows(t, namespaced(inStep), namespaced(inStep))
+	home.wake = wake("home")
+	east = home.Of(Fleet{"machines", "east"}, wake("east"))
+	west = home.Of(Fleet{"machines", "west"}, wake("west"))
+	for _, d := range []*Docket{home, east, west} {
+		d.surveys(t)
+	}
+	for _, k := range home.kinds {
+		k.shelf = newShelf(func(u *unstructured.Unstructured) { home.wakeFor(k, u) })
+	}
+	return home, east, west, woken
+}
+
+// surveys gives the targets of the requests on a docket, with the remedies that made them.
+func (d *Docket) surveys(t *testing.T) []string {
+	t.Helper()
+	fleet := core.Fleet{}
+	d.Survey([]core.Policy{{ID: core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check"}, Ladder: []core.Step{machineStep("t")}}}, &fleet)
+	var found []string
+	for _, r := range fleet.Requests {
+		found = append(found, r.Target.Name+" by "+r.Remedy)
+	}
+	return found
+}
+
+// TestEachFleetHasItsOwnRequests, though they are of one kind, in one namespace.
+func TestEachFleetHasItsOwnRequests(t *testing.T) {
+	home, east, west, _ := docketsOf(t)
+	for _, u := range []*unstructured.Unstructured{
+		requestFor(t, "openshift", "machine.openshift.io", ""), requestFor(t, "odd", "machine.openshift.io", "east"),
+		requestFor(t, "e", "cluster.x-k8s.io", "east"), requestFor(t, "w", "cluster.x-k8s.io", "west"),
+		requestFor(t, "nobodys", "cluster.x-k8s.io", ""), requestFor(t, "norths", "cluster.x-k8s.io", "north"),
+	} {
+		home.kinds[xs].shelf.put(u)
+	}
+	elsewhere := home.Of(Fleet{"others", "east"}, func() {})
+	for _, tc := range []struct {
+		sentence string
+		docket   *Docket
+		want     []string
+	}{
+		{"an OpenShift machine is of the home fleet, whatever its labels", home, []string{"odd by " + MachineRemedy, "openshift by " + MachineRemedy}},
+		{"east", east, []string{"e by " + ClusterMachineRemedy}},
+		{"west", west, []string{"w by " + ClusterMachineRemedy}},
+		{"a namesake in another namespace", elsewhere, nil},
+	} {
+		if got := tc.docket.surveys(t); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.sentence, got, tc.want)
+		}
+	}
+}
+
+func TestThoseAreWokenWhomItConcerns(t *testing.T) {
+	home, east, _, woken := docketsOf(t)
+	wakes := func(sentence string, happen func(), want ...string) {
+		t.Helper()
+		*woken = nil
+		happen()
+		slices.Sort(*woken)
+		if got := slices.Compact(*woken); !slices.Equal(got, want) {
+			t.Errorf("%s wakes %q, want %q", sentence, got, want)
+		}
+	}
+	requests, templates := home.kinds[xs].shelf.handler(), home.kinds[xTemplates].shelf.handler()
+	mine := requestFor(t, "e", "cluster.x-k8s.io", "east")
+	moved := mine.DeepCopy()
+	moved.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "west"})
+	wakes("a request", func() { requests.OnAdd(mine, false) }, "east")
+	wakes("a request that is of another cluster now", func() { requests.OnUpdate(mine, moved) }, "east", "west")
+	wakes("a request that is gone", func() { requests.OnDelete(moved) }, "west")
+	wakes("a request of nobody", func() { requests.OnAdd(requestFor(t, "n", "cluster.x-k8s.io", "north"), false) })
+	wakes("an OpenShift machine's request", func() { requests.OnAdd(requestFor(t, "o", "machine.openshift.io", ""), false) }, "home")
+	template := parse(t, strings.Replace(plainTemplate, "remediators", "machines", 1))
+	wakes("a template", func() { templates.OnAdd(template, false) }, "east", "home", "west")
+	home.Survey(nil, &core.Fleet{})
+	east.Close()
+	wakes("a template that one needs no more, and one is gone", func() { templates.OnDelete(template) }, "west")
+	wakes("a request of one that is gone", func() { requests.OnAdd(mine, false) })
+}
+
+func TestKindsStayWhileAnyFleetNeedsThem(t *testing.T) {
+	home, east, west, _ := docketsOf(t)
+	k := home.kinds[xs]
+	stays := func(sentence string, want bool) {
+		t.Helper()
+		home.kinds[xs] = k
+		if got := !home.forget(k); got != want {
+			t.Errorf("%s: it stays: %t", sentence, got)
+		}
+	}
+	stays("all have just needed it", true)
+	for range 3 {
+		home.Survey(nil, &core.Fleet{})
+		west.Survey(nil, &core.Fleet{})
+	}
+	stays("east needed it in its last survey, however often others have surveyed since", true)
+	second := home.Of(Fleet{"machines", "east"}, func() {})
+	east.Close()
+	stays("east is gone", false)
+	if home.dockets[Fleet{"machines", "east"}] != second {
+		t.Error("closing the first docket of east has closed the second")
+	}
+}

@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// listsAtOnce bounds how many clusters are taken in at a time, since each is held in memory as it travels.
+const listsAtOnce = 8
+
+// Config is what Connections need. Every field is required but Pace.
+type Config struct {
+	// Secrets reads them from the management cluster's API server itself.
+	Secrets Reader
+	Now     func() time.Time
+	// Wake is called with a cluster when decisions about it may be different. It doesn't block.
+	Wake      func(types.NamespacedName)
+	Log       logr.Logger
+	UserAgent string
+	Pace      Pace
+	codecs    runtime.NegotiatedSerializer
+}
+
+// Connections are the connections to all workload clusters that somebody wants. They are safe for concurrent use.
+type Connections struct {
+	Config
+
+	scheme *runtime.Scheme
+	lists  chan struct{}
+	// more has one element when fresh may have some.
+	more chan struct{}
+
+	mu   sync.Mutex
+	kept map[types.NamespacedName]*Connection
+	// fresh are those that have not begun.
+	fresh []*Connection
+}
+
+// New makes connections to nothing yet.
+func New(c Config) *Connections {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	utilruntime.Must(lean.AddToScheme(scheme))
+	c.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.Pace = c.Pace.orDefault()
+	return &Connections{
+		Config: c, scheme: scheme, lists: make(chan struct{}, listsAtOnce), more: make(chan struct{}, 1),
+		kept: map[types.NamespacedName]*Connection{},
+	}
+}
+
+// Keep gives the connection to a cluster, and has it kept from when Start runs until Drop.
+func (c *Connections) Keep(cluster types.NamespacedName) *Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kept := c.kept[cluster]; kept != nil {
+		return kept
+	}
+	fresh := &Connection{Connections: c, cluster: cluster, nodes: node.NewStore()}
+	c.kept[cluster] = fresh
+	c.fresh = append(c.fresh, fresh)
+	select {
+	case c.more <- struct{}{}:
+	default: // it has been told already
+	}
+	return fresh
+}
+
+// Drop ends a connection. It does not wait for that.
+func (c *Connections) Drop(cluster types.NamespacedName) {
+	c.mu.Lock()
+	kept := c.kept[cluster]
+	delete(c.kept, cluster)
+	c.mu.Unlock()
+	if kept != nil {
+		kept.drop()
+	}
+}
+
+// Start keeps the connections until the context ends, and returns when all have ended.
+func (c *Connections) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		for _, fresh := range c.takeFresh() {
+			if ctx, begun := fresh.start(ctx); begun {
+				running.Go(func() { fresh.run(ctx) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.more:
+		}
+	}
+}
+
+// NeedLeaderElection keeps replicas that don't lead from connecting: docs/adr/0013 says why.
+func (*Connections) NeedLeaderElection() bool { return true }
+
+func (c *Connections) takeFresh() []*Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh := c.fresh
+	c.fresh = nil
+	return fresh
+}
+
+// all gives the connections that are kept, in the order of their clusters.
+func (c *Connections) all() []*Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	byName := func(a, b *Connection) int {
+		if a.cluster.String() < b.cluster.String() {
+			return -1
+		}
+		return 1
+	}
+	return slices.SortedFunc(maps.Values(c.kept), byName)
+}
+
+// start gives the context of a connection, unless it was dropped before it began.
+func (c *Connection) start(ctx context.Context) (context.Context, bool) {
+	ctx, end := context.WithCancel(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end = end
+	if c.dropped {
+		end()
+	}
+	return ctx, !c.dropped
+}
+
+func (c *Connection) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dropped = true; c.end != nil {
+		c.end()
+	}
+}

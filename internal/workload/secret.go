@@ -1,0 +1,81 @@
+package workload
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Where Cluster API keeps the kubeconfig of a cluster.
+const (
+	secretSuffix = "-kubeconfig" //nolint:gosec // the end of a name
+	secretKey    = "value"
+)
+
+// secretTimeout is how long it may take to read a Secret.
+const secretTimeout = 10 * time.Second
+
+// Reader reads one object from the API server of the management cluster itself.
+type Reader interface {
+	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
+}
+
+func secretOf(cluster types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name + secretSuffix}
+}
+
+// A wordedError is an error whose words are already for people.
+type wordedError struct{ text string }
+
+func (e wordedError) Error() string { return e.text }
+
+func worded(format string, a ...any) error { return wordedError{fmt.Sprintf(format, a...)} }
+
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+
+// kubeconfig reads the kubeconfig of a cluster. Its errors are for people.
+func (c *Config) kubeconfig(ctx context.Context, cluster types.NamespacedName) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	at := secretOf(cluster)
+	secret := &unstructured.Unstructured{}
+	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	err := c.Secrets.Get(ctx, at, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, worded("there is no Secret %s; the control plane's provider makes it once the cluster has an API server, and else it is to be made with a kubeconfig under the key %q", at, secretKey)
+	case apierrors.IsForbidden(err):
+		return nil, worded("Fettle may not read Secret %s; the ClusterRole fettle-cluster-api of its manifests grants it", at)
+	case err != nil:
+		return nil, worded("Secret %s can't be read: %s; it is tried again", at, causeOf(err))
+	}
+	return valueOf(secret)
+}
+
+var errNoValue = errors.New("it has no value there")
+
+// valueOf decodes the value of a Secret, which may have been written by anybody.
+func valueOf(secret *unstructured.Unstructured) ([]byte, error) {
+	at := types.NamespacedName{Namespace: secret.GetNamespace(), Name: secret.GetName()}
+	text, found, err := unstructured.NestedString(secret.Object, "data", secretKey)
+	var raw []byte
+	switch {
+	case err != nil:
+	case !found || text == "":
+		err = errNoValue
+	default:
+		raw, err = base64.StdEncoding.DecodeString(text)
+	}
+	if err != nil {
+		return nil, worded("Secret %s has no kubeconfig under the key %q: %s; put one there", at, secretKey, err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// errChanged ends a session whose Secret says something else by now.
+var errChanged = errors.New("the kubeconfig has changed")
+
+// session keeps in step with a cluster over one line, until something fails. It is then begun anew with whatever the Secret
+// says, since nothing that was known is worth more than a new list.
+type session struct {
+	*Connection
+	*line
+
+	// digest is that of the kubeconfig.
+	digest [sha256.Size]byte
+}
+
+// begin reads the Secret and opens a line.
+func (c *Connection) begin(ctx context.Context) (*session, error) {
+	raw, err := c.kubeconfig(ctx, c.cluster)
+	if err != nil {
+		return nil, err
+	}
+	config, err := readKubeconfig(raw)
+	if err != nil {
+		return nil, worded("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
+	}
+	return c.over(config, raw)
+}
+
+func (c *Connection) over(config *rest.Config, raw []byte) (*session, error) {
+	config.UserAgent = c.UserAgent
+	l, err := c.open(config)
+	if err != nil {
+		return nil, worded("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
+	}
+	return &session{Connection: c, line: l, digest: sha256.Sum256(raw)}, nil
+}
+
+// run keeps in step, and tells why it ended. All that it began has ended by then.
+func (s *session) run(ctx context.Context) error {
+	defer s.close()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if err := s.probe(ctx); err != nil {
+		return err
+	}
+	followed := make(chan error, 1)
+	var following sync.WaitGroup
+	following.Go(func() { followed <- s.follow(ctx) })
+	err := s.attend(ctx, followed)
+	end()
+	following.Wait()
+	return err
+}
+
+// attend probes a cluster that is silent and looks at its Secret, until following it ends or any of that does.
+func (s *session) attend(ctx context.Context, followed <-chan error) error {
+	silent := time.NewTimer(spread(s.Pace.Probe*4/5, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
+	defer silent.Stop()
+	compare := time.NewTimer(spread(s.Pace.Compare, rand.Float64())) //nolint:gosec // the same
+	defer compare.Stop()
+	for {
+		select {
+		case err := <-followed:
+			return err
+		case <-silent.C:
+			left := s.Pace.Probe - s.Now().Sub(s.look().heard)
+			if left <= 0 {
+				if err := s.probe(ctx); err != nil {
+					return err
+				}
+				left = s.Pace.Probe
+			}
+			silent.Reset(left)
+		case <-compare.C:
+			if s.changed(ctx) {
+				return errChanged
+			}
+			compare.Reset(spread(s.Pace.Compare, rand.Float64())) //nolint:gosec // the same
+		}
+	}
+}
+
+// probe proves that the API server itself answers.
+func (s *session) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Pace.Patience)
+	defer cancel()
+	if err := s.isReady(ctx); err != nil {
+		return err
+	}
+	s.note(state.spoke)
+	return nil
+}
+
+// changed tells whether the Secret is known to say something else. One that can't be read just now changes nothing:
+// what it said still works.
+func (s *session) changed(ctx context.Context) bool {
+	raw, err := s.kubeconfig(ctx, s.cluster)
+	return err == nil && sha256.Sum256(raw) != s.digest
+}
+
+// cause is what a session ended with, for people.
+func (s *session) cause(err error) string {
+	if text, is := errors.AsType[wordedError](err); is {
+		return text.text
+	}
+	return explain(err, s.host, secretOf(s.cluster).String())
+}
+
+// notNodes is for what a cluster sends in place of nodes.
+func notNodes(got any) error { return fmt.Errorf("the API server sent %T where a node belongs", got) }

@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestAnswersOnlyWhileInStep goes through the life of a connection.
+func TestAnswersOnlyWhileInStep(t *testing.T) {
+	var s state
+	wants := func(sentence string, at time.Duration, want core.Tri, words string) {
+		t.Helper()
+		got, why := s.answers(noon.Add(at))
+		if got != want || (words == "") != (why == "") || !strings.Contains(why, words) {
+			t.Errorf("%s: %s, %q; want %s, %q", sentence, got, why, want, words)
+		}
+	}
+	wants("it has just begun, and there is nothing to tell", 0, core.Unknown, "")
+	s = s.spoke(noon)
+	wants("it is reached, and its nodes are not known yet", 0, core.Unknown, "")
+	s = s.listed(noon)
+	wants("its nodes are known", 0, core.Yes, "")
+	wants("it is silent for as long as it may be", 20*time.Second, core.Yes, "")
+	wants("this process was halted, and probed nothing", 21*time.Second, core.Unknown, "not been heard of")
+	s = s.spoke(noon.Add(time.Minute))
+	wants("it still answers", time.Minute, core.Yes, "")
+	s = s.lost("it is down")
+	wants("it is lost", time.Minute, core.Unknown, "it is down")
+	s = s.spoke(noon.Add(2 * time.Minute))
+	wants("it is reached again, and what is known is from before", 2*time.Minute, core.Unknown, "it is down")
+	s = s.listed(noon.Add(2 * time.Minute))
+	wants("all is taken in anew", 2*time.Minute, core.Yes, "")
+}
+
+func TestPause(t *testing.T) {
+	p := Pace{}.orDefault()
+	cases := map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 1000: 30 * time.Second}
+	for failures, want := range cases {
+		least, most := p.pause(failures, 0), p.pause(failures, 1)
+		if least != want*3/4 || most != want*5/4 {
+			t.Errorf("after %d failures it waits %s to %s; want 3/4 to 5/4 of %s", failures, least, most, want)
+		}
+	}
+	if own := (Pace{First: time.Millisecond}).orDefault(); own.First != time.Millisecond || own.Probe != 0 {
+		t.Errorf("a pace that somebody has chosen is changed to %+v", own)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	failed := apierrors.NewInternalError(errors.New("readyz check failed"))
+	cases := map[string]struct {
+		body string
+		err  error
+		says string
+	}{
+		"it is ready":                {"ok", nil, ""},
+		"who asks may not":           {"", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), ""},
+		"who asks is not known":      {"", apierrors.NewUnauthorized("no"), "no"},
+		"its etcd is gone":           {"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: y\nreadyz check failed", failed, "not ready: etcd, poststarthook/x"},
+		"it doesn't say what fails":  {"", failed, "not ready (500)"},
+		"there is nobody":            {"", syscall.ECONNREFUSED, "refused"},
+		"a proxy has something else": {"<html>", apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{}, "", "", 0, false), "not ready (502)"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			err := readiness([]byte(tc.body), tc.err)
+			if (err == nil) != (tc.says == "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("it gives %v, want %q", err, tc.says)
+			}
+		})
+	}
+}
+
+// TestExplain: people are told what to do, in words that don't differ from one attempt to the next.
+func TestExplain(t *testing.T) {
+	dialing := func(port int, err error) error {
+		return &url.Error{Op: "Get", URL: "https://h/readyz", Err: &net.OpError{
+			Op: "dial", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, Err: err,
+		}}
+	}
+	cases := map[string]struct {
+		err  error
+		says string
+	}{
+		"unauthorized":     {apierrors.NewUnauthorized("Unauthorized"), "does not accept the credentials in Secret fleet/east-kubeconfig"},
+		"forbidden":        {apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no")), "may not read the nodes"},
+		"not ready":        {fmt.Errorf("%w: etcd", errUnready), "not ready: etcd"},
+		"refused":          {dialing(40001, syscall.ECONNREFUSED), "does not answer: dial: connection refused;"},
+		"too slow":         {fmt.Errorf("listing nodes: %w", context.DeadlineExceeded), "it takes too long"},
+		"no name":          {dialing(1, &net.DNSError{Err: "no such host", Name: "h"}), "can't be resolved: no such host"},
+		"not its server":   {&tls.CertificateVerificationError{Err: errors.New("x509: unknown authority")}, "is not trusted: x509: unknown authority"},
+		"something else":   {errors.New("what is this"), "does not answer: what is this;"},
+		"a proxy says no":  {&url.Error{Op: "Get", URL: "https://h", Err: errors.New("Service Unavailable")}, "Service Unavailable"},
+		"ends all watches": {errEnded, "ends watches as soon as they have begun"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if got := explain(tc.err, "https://h", "fleet/east-kubeconfig"); !strings.Contains(got, tc.says) {
+				t.Errorf("it says %q, want %q", got, tc.says)
+			}
+		})
+	}
+	a, b := explain(dialing(40001, syscall.ECONNREFUSED), "h", "s"), explain(dialing(40002, syscall.ECONNREFUSED), "h", "s")
+	if a != b {
+		t.Errorf("the same is told as %q and as %q", a, b)
+	}
+}
