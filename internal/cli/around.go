@@ -187,6 +187,7 @@ const hiddenHolder = "somebody whom you may not see"
 
 // lay adds the surroundings to what was observed of a cluster. Leases and upgrades are those of the cluster that was read.
 func (s *surroundings) lay(policies []core.Policy, fleet *core.Fleet, of ledger.Fleet, at time.Time) {
+	s.templates.Fleet = template.Fleet(of)
 	s.templates.Survey(policies, fleet)
 	if of != (ledger.Fleet{}) {
 		fleet.Upgrading = core.No

@@ -130,12 +130,7 @@ func (r *clusterAPIReading) Says(target core.ID) (Word, bool) {
 }
 
 // LeftOut says by what somebody has taken a machine out of health checking.
-func (r *clusterAPIReading) LeftOut(kind, namespace, name string) (string, bool) {
-	if kind != machineSubject {
-		return "", false
-	}
-	return r.reading.LeftOut(namespace, name)
-}
+func (r *clusterAPIReading) LeftOut(target core.ID) (string, bool) { return r.reading.LeftOut(target) }
 
 // OwnerOf gives the machine set, machine deployment or control plane that owns an object.
 func (r *clusterAPIReading) OwnerOf(o metav1.Object) (metav1.OwnerReference, bool) {

@@ -140,13 +140,11 @@ func (s *session) explained(kind, name, within string) ask {
 		e := Explanation{Header: h, Subject: Reference{Kind: kind, Namespace: within, Name: name}, Targets: []ExplainedTarget{}}
 		in, err := s.findIn(worlds, kind, name, within)
 		ended := false
-		switch leftOut, is := v.leftOut(kind, name, within); {
+		switch {
 		case err != nil:
 			return answer{}, err
 		case len(in.targets) > 0:
 			found = true
-		case is:
-			e.Message = leftOut
 		case found:
 			e.Message, ended = sentence("there is no "+kind+" "+name+" any more"), true
 		case kind == nodeSubject:
@@ -169,6 +167,9 @@ func (s *session) explained(kind, name, within string) ask {
 func (s *session) explainedTarget(ctx context.Context, v *view, w *world, target int) ExplainedTarget {
 	meta := s.metadata(ctx, v, reference(w.fleet.Targets[target].ID))
 	e := w.explainTarget(target, meta, v.unmet)
+	if by, out := w.leftOut(target); out && len(e.Verdicts) == 0 {
+		e.Unselected = "Somebody has taken it out of all health checking, by " + by + " on it. It counts for no limit."
+	}
 	e.OwnerAnswer = s.ownerAnswer(ctx, v, w, target, meta)
 	e.Next = nextOfAsked(e.Next, e.OwnerAnswer)
 	return e
@@ -187,20 +188,6 @@ func earliest(next time.Time, targets []ExplainedTarget) time.Time {
 		}
 	}
 	return next
-}
-
-// leftOut says of something that exists that somebody has taken it out of all health checking.
-func (v *view) leftOut(kind, name, namespace string) (string, bool) {
-	for _, p := range v.parts {
-		witness, is := p.Reading.(Witness)
-		if !is {
-			continue
-		}
-		if by, out := witness.LeftOut(kind, namespace, name); out {
-			return fmt.Sprintf("No health check judges %s %s: somebody has taken it out of health checking, by %s on it. Nothing is done to it, and it counts for no limit.", kind, name, by), true
-		}
-	}
-	return "", false
 }
 
 func (s *session) explainedRepair(name string) ask {

@@ -131,15 +131,3 @@ func knownKinds() meta.RESTMapper {
 	m.Add(medik8s.GroupVersion.WithKind("NodeHealthCheck"), meta.RESTScopeRoot)
 	return m
 }
-
-// workloadKinds are those that are read of workload clusters: nodes, and what quorum is told by.
-func workloadKinds() meta.RESTMapper {
-	core, policy := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "policy", Version: "v1"}
-	m := meta.NewDefaultRESTMapper(nil)
-	m.Add(core.WithKind("Node"), meta.RESTScopeRoot)
-	m.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
-	m.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
-	m.Add(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, meta.RESTScopeNamespace)
-	m.Add(policy.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
-	return m
-}

@@ -70,8 +70,8 @@ type Witness interface {
 	WrittenOf(check core.ID) Written
 	// Says gives what a target says of its health, false when it says nothing.
 	Says(target core.ID) (Word, bool)
-	// LeftOut says by what somebody has taken something that exists out of all health checking.
-	LeftOut(kind, namespace, name string) (string, bool)
+	// LeftOut says by what somebody has taken a target out of all health checking.
+	LeftOut(target core.ID) (string, bool)
 }
 
 // Written is how a health check stood when its status was last written.

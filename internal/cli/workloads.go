@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -12,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/workload"
 )
 
 const (
@@ -95,66 +96,40 @@ func (v *view) takeNodes(l *look) {
 	v.reached[l.cluster] = l.client
 }
 
+// take reads the nodes of the cluster. Its errors are for people.
 func (l *look) take(ctx context.Context, c client.Reader, userAgent string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	raw, err := kubeconfigOf(ctx, c, l.cluster)
+	config, err := kubeconfigOf(ctx, c, clusterName(l.cluster))
 	if err != nil {
 		return err
 	}
-	config, err := readKubeconfig(raw, userAgent)
-	if err != nil {
-		return fmt.Errorf("Secret %s has no kubeconfig that can be followed: %w", secretOf(l.cluster), err) //nolint:staticcheck // a kind
-	}
-	if l.client, err = reach(config); err != nil {
-		return err
+	config.UserAgent = userAgent
+	if l.client, err = workload.Reach(config, client.Options{Scheme: newScheme()}); err != nil {
+		return err //nolint:wrapcheck // its words are for people
 	}
 	source := Source{List: &lean.NodeList{}, Put: func(o client.Object) bool {
 		l.nodes = append(l.nodes, o)
 		return true
 	}}
 	if l.revision, err = list(ctx, l.client, source, ""); err != nil {
-		return errors.New(whyNoNodes(err, config.Host)) //nolint:err113 // told to a person
+		return errors.New(workload.Explain(err, config, clusterName(l.cluster))) //nolint:err113 // told to a person
 	}
 	return nil
 }
 
-// secretOf is where Cluster API keeps the kubeconfig of a cluster, under the key value.
-func secretOf(cluster ledger.Fleet) types.NamespacedName {
-	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Cluster + "-kubeconfig"}
-}
-
 // kubeconfigOf reads the kubeconfig of a cluster with the person's own permissions.
-func kubeconfigOf(ctx context.Context, c client.Reader, cluster ledger.Fleet) ([]byte, error) {
-	at := secretOf(cluster)
+func kubeconfigOf(ctx context.Context, c client.Reader, cluster types.NamespacedName) (*rest.Config, error) {
+	at := workload.SecretOf(cluster)
 	secret := &unstructured.Unstructured{}
 	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
-	err := c.Get(ctx, at, secret)
-	switch {
+	switch err := c.Get(ctx, at, secret); {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not get Secret %s (docs/cli.md)", at) //nolint:err113 // told to a person
+		return nil, fmt.Errorf("you may not get Secret %s", at) //nolint:err113 // told to a person
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("there is no Secret %s", at) //nolint:err113 // told to a person
 	case err != nil:
 		return nil, fmt.Errorf("getting Secret %s: %w", at, err)
 	}
-	text, _, _ := unstructured.NestedString(secret.Object, "data", "value") // else it is empty
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(raw) == 0 {
-		return nil, fmt.Errorf("Secret %s has no kubeconfig under the key value", at) //nolint:err113,staticcheck // told to a person; a kind
-	}
-	return raw, nil
-}
-
-// whyNoNodes says for a person why a workload cluster does not tell its nodes.
-func whyNoNodes(err error, host string) string {
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return "its API server at " + host + " does not accept the credentials in its kubeconfig"
-	case apierrors.IsForbidden(err):
-		return "its kubeconfig does not let anybody list its nodes"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "its API server at " + host + " does not answer in time"
-	}
-	return fmt.Sprintf("its API server at %s does not answer (%v)", host, err)
+	return workload.Kubeconfig(secret) //nolint:wrapcheck // its words are for people
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/dialect/capi"
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
@@ -77,23 +76,9 @@ func newWorld(cluster ledger.Fleet, observations []observed, accounts map[string
 	asked := w.fleet.Requests
 	w.fleet.Requests = nil
 	around.lay(w.policies, &w.fleet, cluster, at)
-	w.fleet.Requests = append(asked, slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] || !w.hasRequest(&r) })...)
+	w.fleet.Requests = append(asked, slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })...)
 	w.decide()
 	return w
-}
-
-// hasRequest tells whether an object that asks a remediator is about this cluster. All of them are in the cluster that was
-// read, and those for machines of workload clusters differ by their remedy.
-func (w *world) hasRequest(r *core.Request) bool {
-	if (r.Remedy == capi.RequestMachineRemediation) != (w.cluster != ledger.Fleet{}) {
-		return false
-	}
-	about := func(id core.ID) bool {
-		return id.Kind == r.Target.Kind && id.Namespace == r.Target.Namespace && id.Name == r.Target.Name
-	}
-	return w.cluster == ledger.Fleet{} ||
-		slices.ContainsFunc(w.fleet.Targets, func(t core.Target) bool { return about(t.ID) }) ||
-		slices.ContainsFunc(w.fleet.Repairs, func(repair core.Repair) bool { return about(repair.Target) })
 }
 
 // decide decides anew on the facts.

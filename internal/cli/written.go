@@ -85,3 +85,13 @@ func (w *world) nextUnjudged() Next {
 	}
 	return Next{Text: "It can't be told from here: " + w.blind.Message + "."}
 }
+
+// leftOut says by what somebody has taken a target out of all health checking.
+func (w *world) leftOut(target int) (string, bool) {
+	for _, witness := range w.witnesses {
+		if by, out := witness.LeftOut(w.fleet.Targets[target].ID); out {
+			return by, true
+		}
+	}
+	return "", false
+}

@@ -224,11 +224,11 @@ func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	return unmet, true
 }
 
-// LeftOut says why a machine that exists is no target, and false for others.
-func (r *Reading) LeftOut(namespace, name string) (string, bool) {
-	m := r.machine(namespace, name)
+// LeftOut says by what somebody has taken a machine out of all health checking, and is false for others.
+func (r *Reading) LeftOut(machine core.ID) (string, bool) {
+	m := r.machine(machine.Namespace, machine.Name)
 	switch {
-	case m == nil || !m.Skipped():
+	case m == nil || string(m.UID) != machine.UID || !m.Skipped():
 		return "", false
 	case m.Annotations.Has(clusterv1.MachineSkipRemediationAnnotation):
 		return "annotation " + clusterv1.MachineSkipRemediationAnnotation, true
