@@ -73,11 +73,12 @@ BROKEN ?= 200
 IDLE ?= 60s
 HEARTBEATS ?= 60s
 ROUNDS ?= 1
+CLUSTERS ?= 100
 
 .PHONY: bench
-bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc, ...): a few minutes
+bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc or capi, ...): a few minutes
 	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
-		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) -o bin/bench.json | tee bin/bench.txt
+		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) --clusters $(CLUSTERS) -o bin/bench.json | tee bin/bench.txt
 
 ##@ Test
 

@@ -29,7 +29,7 @@ type Machine struct {
 	// Failure is what the machine says of a failure from which it does not recover, and empty without one.
 	Failure string
 	// Conditions are those of v1beta2, in their order.
-	Conditions []core.Condition
+	Conditions []Condition
 	// Marks are the conditions that health checking is about, of both lists, as they are now.
 	Marks []Mark
 	// Unreadable says in a sentence which fields can't be read and what belongs there. It is empty when all can.
@@ -58,6 +58,25 @@ func (l List) String() string {
 	return "v1beta2"
 }
 
+// Condition is one of a machine's current conditions. Every machine has a dozen of them, so they are small.
+type Condition struct {
+	said *lean.Pair
+	// since is its last transition as a Unix time, rounded up to the second; 0 when it carries none.
+	since int64
+}
+
+// Type is the type of the condition.
+func (c *Condition) Type() string { return c.said.Key() }
+
+// Full gives the condition as decisions read it.
+func (c *Condition) Full() core.Condition {
+	full := core.Condition{Type: c.said.Key(), Status: c.said.Value()}
+	if c.since != 0 {
+		full.Since = time.Unix(c.since, 0)
+	}
+	return full
+}
+
 // Words are what a condition says. Deprecated ones have a severity, and may lack a reason.
 type Words struct{ Status, Severity, Reason, Message string }
 
@@ -65,7 +84,7 @@ type Words struct{ Status, Severity, Reason, Message string }
 type Mark struct {
 	In   List
 	Type string
-	Words
+	*Words
 	// Since is its last transition; zero when it carries none.
 	Since time.Time
 

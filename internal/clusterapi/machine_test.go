@@ -22,27 +22,47 @@ func at(t *testing.T, text string) time.Time {
 	return instant
 }
 
+func full(m *Machine) []core.Condition {
+	var conditions []core.Condition
+	for i := range m.Conditions {
+		conditions = append(conditions, m.Conditions[i].Full())
+	}
+	return conditions
+}
+
+// TestTimesOfConditions: a fraction of a second never makes a condition older than it is, and no time is no time.
+func TestTimesOfConditions(t *testing.T) {
+	m := read(t, plainMeta+`status: {conditions: [{type: A, status: "True", lastTransitionTime: "2026-08-03T11:00:00.25Z"}, {type: B, status: "True"}]}`)
+	want := []core.Condition{{Type: "A", Status: "True", Since: at(t, "2026-08-03T11:00:01Z")}, {Type: "B", Status: "True"}}
+	if diff := cmp.Diff(want, full(m)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
 func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
 	got := read(t, running)
 	want := &Machine{
 		Meta:       got.Meta,
 		Generation: 3,
 		Node:       "worker-1",
-		Conditions: []core.Condition{
-			{Type: "Ready", Status: "True", Since: at(t, "2026-08-02T00:00:00Z")},
-			{Type: "HealthCheckSucceeded", Status: "False", Since: at(t, "2026-08-03T00:00:00Z")},
-			{Type: "OwnerRemediated", Status: "False", Since: at(t, "2026-08-03T00:00:01Z")},
-		},
 		Marks: []Mark{
-			{Current, "HealthCheckSucceeded", Words{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 1},
-			{Current, "OwnerRemediated", Words{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 2},
-			{Deprecated, "OwnerRemediated", Words{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0},
-			{Deprecated, "HealthCheckSucceeded", Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 2},
+			{Current, "HealthCheckSucceeded", &Words{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 1},
+			{Current, "OwnerRemediated", &Words{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 2},
+			{Deprecated, "OwnerRemediated", &Words{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0},
+			{Deprecated, "HealthCheckSucceeded", &Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 2},
 		},
 		present: [2]int{2, 4},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Machine{}, Mark{}), cmpopts.IgnoreFields(Machine{}, "Meta")); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Machine{}, Mark{}), cmpopts.IgnoreFields(Machine{}, "Meta", "Conditions")); diff != "" {
 		t.Errorf("machine (-want +got):\n%s", diff)
+	}
+	wantConditions := []core.Condition{
+		{Type: "Ready", Status: "True", Since: at(t, "2026-08-02T00:00:00Z")},
+		{Type: "HealthCheckSucceeded", Status: "False", Since: at(t, "2026-08-03T00:00:00Z")},
+		{Type: "OwnerRemediated", Status: "False", Since: at(t, "2026-08-03T00:00:01Z")},
+	}
+	if diff := cmp.Diff(wantConditions, full(got)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if len(got.Annotations) != 1 || !got.Condemned() || got.ClusterName() != "blue" || got.Skipped() || got.ControlPlane() {
 		t.Errorf("annotations %v, condemned %t, cluster %q, skipped %t", got.GetAnnotations(), got.Condemned(), got.ClusterName(), got.Skipped())

@@ -86,7 +86,7 @@ func (c *Change) differs(from *Mark) bool {
 	if from == nil || c.Words == nil {
 		return (from == nil) != (c.Words == nil)
 	}
-	return from.Words != c.words()
+	return *from.Words != c.words()
 }
 
 // words are what the condition says in its list.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
 )
@@ -83,6 +83,10 @@ func failureText(reason, message string) string {
 
 // takeNode takes no reference to what can't be a node.
 func (m *Machine) takeNode(name string) {
+	if name == m.Name {
+		m.Node = m.Name // the same memory
+		return
+	}
 	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		m.tell(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name)))
 		return
@@ -94,11 +98,14 @@ func (m *Machine) tell(problem string) {
 	m.Unreadable = strings.TrimPrefix(m.Unreadable+"; "+problem, "; ")
 }
 
-func conditionsOf(all []condition) []core.Condition {
-	conditions := make([]core.Condition, len(all))
+func conditionsOf(all []condition) []Condition {
+	conditions := make([]Condition, len(all))
 	for i := range all {
 		c := &all[i]
-		conditions[i] = core.Condition{Type: lean.Word(c.Type), Status: lean.Word(c.Status), Since: c.LastTransitionTime.Time}
+		conditions[i].said = lean.Share(c.Type, c.Status)
+		if at := c.LastTransitionTime.Time; !at.IsZero() {
+			conditions[i].since = at.Add(time.Second - 1).Unix()
+		}
 	}
 	return conditions
 }
@@ -113,10 +120,20 @@ func (m *Machine) takeMarks(in List, all []condition) {
 		}
 		m.Marks = append(m.Marks, Mark{
 			In: in, Type: lean.Word(c.Type), Since: c.LastTransitionTime.Time, at: i,
-			Words: Words{Status: lean.Word(c.Status), Severity: lean.Word(c.Severity), Reason: lean.Word(c.Reason), Message: c.Message},
+			Words: shared(Words{Status: lean.Word(c.Status), Severity: lean.Word(c.Severity), Reason: lean.Word(c.Reason), Message: c.Message}),
 		})
 	}
 	m.Marks = slices.Clip(m.Marks)
+}
+
+// shared gives the words of nearly all machines, which are well, from one place.
+func shared(w Words) *Words {
+	for i := range wellWords {
+		if wellWords[i] == w {
+			return &wellWords[i]
+		}
+	}
+	return &w
 }
 
 // lenient is a status that is yet to be read. Machines are others' objects, and one that fails to decode ends the

@@ -24,9 +24,12 @@ func both(kind string, current, deprecated Words) []Change {
 	return []Change{{Current, kind, &current}, {Deprecated, kind, &deprecated}}
 }
 
+// wellWords are those of a health check that has succeeded, in both lists.
+var wellWords = [...]Words{Current: {Status: yes, Reason: clusterv1.MachineHealthCheckSucceededReason}, Deprecated: {Status: yes}}
+
 // Passed has a machine say that its health check has succeeded.
 func Passed() []Change {
-	return both(clusterv1.MachineHealthCheckSucceededCondition, Words{Status: yes, Reason: clusterv1.MachineHealthCheckSucceededReason}, Words{Status: yes})
+	return both(clusterv1.MachineHealthCheckSucceededCondition, wellWords[Current], wellWords[Deprecated])
 }
 
 // Failed has a machine say that its health check has failed, and by what. The node is the name of the machine's.
@@ -108,14 +111,17 @@ func AskOwner(m *Machine) []Change {
 const machineDeleting = "MachineDeleting"
 
 // Asked gives the condition by which a machine asks its owner to replace it, or by which the owner answers. It is nil
-// when nothing is asked, or the owner does it already.
+// when nothing is asked.
 func (m *Machine) Asked() *Mark {
 	mark := m.Mark(Current, clusterv1.MachineOwnerRemediatedCondition)
-	if mark == nil || mark.Status != no || mark.Reason == machineDeleting {
+	if mark == nil || mark.Status != no {
 		return nil
 	}
 	return mark
 }
+
+// Followed tells whether the owner has begun to do what it was asked by the mark.
+func (k *Mark) Followed() bool { return k.Reason == machineDeleting }
 
 // Answer is what the owner says to being asked, and empty while it says nothing.
 func (m *Machine) Answer() string {
@@ -136,7 +142,7 @@ func (m *Machine) Answer() string {
 
 // SpareOwner takes back what a machine asks of its owner, unless the owner does it already.
 func SpareOwner(m *Machine) []Change {
-	if m.Asked() == nil {
+	if mark := m.Asked(); mark == nil || mark.Followed() {
 		return nil
 	}
 	changes := []Change{{In: Current, Type: clusterv1.MachineOwnerRemediatedCondition}}

@@ -72,14 +72,16 @@ func TestAnswersOfOwners(t *testing.T) {
 		machine string
 		asked   bool
 		answer  string
+		// spared is set when what is asked can be taken back.
+		spared bool
 	}{
-		"it has not answered":            {running, true, ""},
-		"it defers":                      {answered("False", "RemediationDeferred", "* one\\n* two"), true, "MachineSet workers says RemediationDeferred: * one * two"},
-		"it can't, and does not say why": {answered("False", "CannotBeRemediated", ""), true, "MachineSet workers says CannotBeRemediated"},
-		"it does it":                     {answered("False", "MachineDeleting", "Machine deletionTimestamp set"), false, ""},
-		"it has done it":                 {answered("True", "Remediated", ""), false, ""},
-		"it does not know":               {answered("Unknown", "InternalError", ""), false, ""},
-		"nobody was asked":               {plainMeta, false, ""},
+		"it has not answered":            {running, true, "", true},
+		"it defers":                      {answered("False", "RemediationDeferred", "* one\\n* two"), true, "MachineSet workers says RemediationDeferred: * one * two", true},
+		"it can't, and does not say why": {answered("False", "CannotBeRemediated", ""), true, "MachineSet workers says CannotBeRemediated", true},
+		"it does it":                     {answered("False", "MachineDeleting", "Machine deletionTimestamp set"), true, "MachineSet workers says MachineDeleting: Machine deletionTimestamp set", false},
+		"it has done it":                 {answered("True", "Remediated", ""), false, "", false},
+		"it does not know":               {answered("Unknown", "InternalError", ""), false, "", false},
+		"nobody was asked":               {plainMeta, false, "", false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -87,7 +89,7 @@ func TestAnswersOfOwners(t *testing.T) {
 			if (m.Asked() != nil) != tc.asked || m.Answer() != tc.answer {
 				t.Errorf("asked: %t, answer: %q", m.Asked() != nil, m.Answer())
 			}
-			if spares := SpareOwner(m); (spares != nil) != tc.asked {
+			if spares := SpareOwner(m); (spares != nil) != tc.spared {
 				t.Errorf("taking it back changes %v", spares)
 			}
 		})

@@ -16,6 +16,22 @@ type label struct{ key, value string }
 
 var _ labels.Labels = Labels{}
 
+// Pair is two words that many objects have together, such as the type of a condition and its status.
+type Pair = label
+
+// Share gives the pair of two words, which is shared with the objects that have it too.
+func Share(key, value string) *Pair {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	return shared.label(label{key, value})
+}
+
+// Key is the first of the two words.
+func (l *label) Key() string { return l.key }
+
+// Value is the second of the two words.
+func (l *label) Value() string { return l.value }
+
 // LabelsOf gives labels that are in a map.
 func LabelsOf(set map[string]string) Labels {
 	if len(set) == 0 {

@@ -24,15 +24,7 @@ import (
 // InstallFettle applies what kubectl apply -k config does, without the Deployment: its pods would find no scheduler here.
 // Definitions in config/crd that a user's cluster has of others follow, as they do wherever they are missing.
 func (s *Stage) InstallFettle(ctx context.Context, definitions ...string) error {
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), s.Config)
-	if err != nil {
-		return fmt.Errorf("building the kustomization in %s: %w", s.Config, err)
-	}
-	text, err := built.AsYaml()
-	if err != nil {
-		return fmt.Errorf("writing the kustomization in %s: %w", s.Config, err)
-	}
-	objects, err := Decode(text)
+	objects, err := kustomized(s.Config)
 	if err != nil {
 		return err
 	}
@@ -49,6 +41,27 @@ func (s *Stage) InstallFettle(ctx context.Context, definitions ...string) error 
 		objects = append(objects, definition...)
 	}
 	return s.Apply(ctx, objects...)
+}
+
+// InstallPart applies what kubectl apply -k does of a folder in config/ that not every cluster needs.
+func (s *Stage) InstallPart(ctx context.Context, folder string) error {
+	objects, err := kustomized(filepath.Join(s.Config, folder))
+	if err != nil {
+		return err
+	}
+	return s.Apply(ctx, objects...)
+}
+
+func kustomized(folder string) ([]*unstructured.Unstructured, error) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, fmt.Errorf("building the kustomization in %s: %w", folder, err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		return nil, fmt.Errorf("writing the kustomization in %s: %w", folder, err)
+	}
+	return Decode(text)
 }
 
 // Apply creates objects that don't exist, and waits for the kinds of those that are just being defined.

@@ -27,6 +27,7 @@ type Stage struct {
 	Client client.Client
 
 	processes []*Process
+	beside    []*Stage
 	kept      bool
 }
 
@@ -42,6 +43,17 @@ func New(prefix string) (*Stage, error) {
 	}
 	bin := filepath.Dir(self)
 	return &Stage{Bin: bin, Config: filepath.Join(bin, "..", "config"), Dir: dir}, nil
+}
+
+// Beside makes a stage for one more cluster. Its state and logs are in this one's directory, and it ends with this one.
+func (s *Stage) Beside(name string) (*Stage, error) {
+	dir := filepath.Join(s.Dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a directory for the sandbox: %w", err)
+	}
+	other := &Stage{Bin: s.Bin, Config: s.Config, Dir: dir}
+	s.beside = append(s.beside, other)
+	return other, nil
 }
 
 // Kubeconfig is the administrator's.
@@ -93,11 +105,19 @@ func (s *Stage) StartFettle(ctx context.Context, args ...string) (*Process, erro
 
 // Strike ends what was started, the last first, and removes what it left unless it is to be kept.
 func (s *Stage) Strike() {
+	s.stop()
+	if !s.kept {
+		_ = os.RemoveAll(s.Dir)
+	}
+}
+
+// stop ends the clusters beside this one after what runs on this one, which uses them.
+func (s *Stage) stop() {
 	for _, p := range slices.Backward(s.processes) {
 		p.stop()
 	}
-	if !s.kept {
-		_ = os.RemoveAll(s.Dir)
+	for _, other := range slices.Backward(s.beside) {
+		other.stop()
 	}
 }
 

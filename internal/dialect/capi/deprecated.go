@@ -36,7 +36,7 @@ type deprecatedCondition struct {
 }
 
 // deprecatedNames are what v1beta1 calls the fields that problems name.
-var deprecatedNames = strings.NewReplacer(
+var deprecatedNames = strings.NewReplacer( //nolint:gochecknoglobals // a constant table
 	"spec.checks.unhealthyNodeConditions", "spec.unhealthyConditions",
 	"spec.checks.unhealthyMachineConditions", "spec.unhealthyMachineConditions",
 	"spec.checks.nodeStartupTimeoutSeconds", "spec.nodeStartupTimeout",
@@ -108,6 +108,6 @@ func (c *conversion) seconds(field, text string) *int32 {
 	if err != nil {
 		c.problems = append(c.problems, setting.Problem(fmt.Sprintf("%s %v", field, err)))
 	}
-	whole := int32(min(int64(d/time.Second), math.MaxInt32))
+	whole := int32(min(d/time.Second, math.MaxInt32)) //nolint:gosec // bounded on the same line
 	return &whole
 }

@@ -31,7 +31,7 @@ func TestWhoIsATarget(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"check": {"leaving", "worker"}, "masters": {"master"}}, membersOf(o)); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if got := namesOfTargets(o); !slices.Equal(got, []string{"leaving", "master", "worker"}) {
+	if got := namesOfTargets(o); !slices.Equal(got, []string{"leaving", "master", "paused", "skipped", "worker"}) {
 		t.Errorf("targets are %v", got)
 	}
 	s.show(aMachine(t, "skipped"), aMachine(t, "worker", "metadata: {annotations: {cluster.x-k8s.io/paused: \"\"}}"), aMachine(t, "master", "metadata: {labels: {role: worker}}"))
@@ -166,7 +166,7 @@ func TestNodesAreReadInTheirOwnCluster(t *testing.T) {
 	}
 }
 
-// TestRequestsAreWhatMachinesAskOfTheirOwners, who may have answered, and do not while they do what they were asked.
+// TestRequestsAreWhatMachinesAskOfTheirOwners, who may have answered, or begun, which can't be taken back.
 func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
 	asked := func(reason string) string {
 		return `status: {conditions: [{type: OwnerRemediated, status: "False", reason: ` + reason + `, message: "wait", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
@@ -190,6 +190,7 @@ func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
 	want := []core.Request{
 		{ID: marked("asks"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("asks"), Created: created, Answers: true},
 		{ID: marked("is-answered"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-answered"), Created: created, Answers: true, Answer: "MachineSet workers says RemediationDeferred: wait"},
+		{ID: marked("is-heard"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-heard"), Created: created, Answers: true, Answer: "MachineSet workers says MachineDeleting: wait", Leaving: true},
 	}
 	if diff := cmp.Diff(want, s.observe().Requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

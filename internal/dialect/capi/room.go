@@ -24,11 +24,11 @@ type room struct {
 	cluster *clusterapi.Cluster
 	// checks are by name.
 	checks map[string]*healthCheck
-	// roster has all machines, and present those of them that are targets, both in the order of names.
-	roster, present []*machine
-	// asked are the types of conditions of machines that decisions read.
+	// roster has all machines in the order of their names.
+	roster []*machine
+	// asked are the types of conditions of machines that health checks ask for.
 	asked map[string]bool
-	// arranged is false when a machine has come or gone, or another health check selects it, and present and the
+	// arranged is false when a machine has come or gone, or another health check selects it, and the
 	// members of the health checks are to be made anew.
 	arranged bool
 	// targets is the last snapshot's, to be filled again for the next.
@@ -131,7 +131,7 @@ func (r *room) dropCheck(name string) {
 
 // askAgain notes which conditions of machines the health checks ask for.
 func (r *room) askAgain() {
-	r.asked = map[string]bool{clusterv1.MachineInfrastructureReadyCondition: true}
+	r.asked = map[string]bool{}
 	for _, c := range r.checks {
 		for _, criterion := range c.policy.Criteria.TargetConditions {
 			r.asked[criterion.Type] = true
@@ -183,20 +183,24 @@ func (r *room) sameMachine(a, b *clusterapi.Machine) bool {
 }
 
 func sameMark(a, b clusterapi.Mark) bool {
-	return a.In == b.In && a.Type == b.Type && a.Words == b.Words && a.Since.Equal(b.Since)
+	return a.In == b.In && a.Type == b.Type && *a.Words == *b.Words && a.Since.Equal(b.Since)
+}
+
+func (r *room) reads(condition string) bool {
+	return condition == clusterv1.MachineInfrastructureReadyCondition || r.asked[condition]
 }
 
 // sameConditions compares those conditions that decisions read.
-func (r *room) sameConditions(a, b []core.Condition) bool {
-	next := func(conditions []core.Condition, i int) int {
-		for i < len(conditions) && !r.asked[conditions[i].Type] {
+func (r *room) sameConditions(a, b []clusterapi.Condition) bool {
+	next := func(conditions []clusterapi.Condition, i int) int {
+		for i < len(conditions) && !r.reads(conditions[i].Type()) {
 			i++
 		}
 		return i
 	}
 	i, j := next(a, 0), next(b, 0)
 	for i < len(a) && j < len(b) {
-		if a[i].Type != b[j].Type || a[i].Status != b[j].Status || !a[i].Since.Equal(b[j].Since) {
+		if a[i].Full() != b[j].Full() {
 			return false
 		}
 		i, j = next(a, i+1), next(b, j+1)
@@ -244,13 +248,13 @@ func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool
 	if !r.arranged {
 		r.arrange()
 	}
-	r.targets = slices.Grow(r.targets[:0], len(r.present))[:len(r.present)]
-	cluster := r.cluster
-	if cluster == nil {
-		cluster = &clusterapi.Cluster{}
+	r.targets = slices.Grow(r.targets[:0], len(r.roster))[:len(r.roster)]
+	s := sight{cluster: r.cluster, find: find, asked: r.asked}
+	if s.cluster == nil {
+		s.cluster = &clusterapi.Cluster{}
 	}
-	for i, m := range r.present {
-		r.targets[i] = targetOf(m.Machine, cluster, find)
+	for i, m := range r.roster {
+		r.targets[i] = s.targetOf(m.Machine)
 		if request, asks := requestOf(m.Machine); asks {
 			o.Requests = append(o.Requests, request)
 		}
@@ -305,7 +309,7 @@ func (r *room) namesOf(check core.ID) []string {
 	}
 	var names []string
 	for _, at := range c.members {
-		names = append(names, r.present[at].Name)
+		names = append(names, r.roster[at].Name)
 	}
 	return names
 }

@@ -51,9 +51,7 @@ func (r *room) arrange() {
 	for _, check := range r.checks {
 		check.members = []int{}
 	}
-	r.present = r.present[:0]
 	for i, m := range r.roster {
-		r.present = append(r.present, m)
 		if m.Skipped() {
 			continue
 		}
@@ -63,6 +61,5 @@ func (r *room) arrange() {
 			}
 		}
 	}
-	clear(r.present[len(r.present):cap(r.present)])
 	r.arranged = true
 }

@@ -11,15 +11,25 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// targetOf translates a machine of a cluster.
-func targetOf(m *clusterapi.Machine, cluster *clusterapi.Cluster, find func(string) (node.Facts, bool)) core.Target {
+// sight is what machines are seen by.
+type sight struct {
+	cluster *clusterapi.Cluster
+	// find gives the nodes of the cluster by name.
+	find func(name string) (node.Facts, bool)
+	// asked are the types of conditions of machines that health checks ask for.
+	asked map[string]bool
+}
+
+// targetOf translates a machine.
+func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
+	cluster := s.cluster
 	t := core.Target{
 		ID:           idOf(m),
 		Created:      m.CreationTimestamp.Time,
 		Deleting:     m.DeletionTimestamp != nil,
 		Condemned:    m.Condemned(),
 		Premature:    premature(m, cluster),
-		Conditions:   m.Conditions,
+		Conditions:   s.conditionsOf(m),
 		Failed:       m.Failure != "",
 		StartupFrom:  startupFrom(m, cluster),
 		ControlPlane: m.ControlPlane(),
@@ -35,10 +45,24 @@ func targetOf(m *clusterapi.Machine, cluster *clusterapi.Cluster, find func(stri
 		return t
 	}
 	t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
-	if facts, seen := find(m.Node); seen {
+	if facts, seen := s.find(m.Node); seen {
 		t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
 	}
 	return t
+}
+
+// conditionsOf gives those conditions that health checks ask for.
+func (s *sight) conditionsOf(m *clusterapi.Machine) []core.Condition {
+	if len(s.asked) == 0 {
+		return nil
+	}
+	var conditions []core.Condition
+	for i := range m.Conditions {
+		if c := &m.Conditions[i]; s.asked[c.Type()] {
+			conditions = append(conditions, c.Full())
+		}
+	}
+	return conditions
 }
 
 func idOf(m *clusterapi.Machine) core.ID {
@@ -68,7 +92,8 @@ func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 	later(cluster.ControlPlaneInitialized.Reached, cluster.ControlPlaneInitialized.Since)
 	later(cluster.InfrastructureReady.Reached, cluster.InfrastructureReady.Since)
 	for i := range m.Conditions {
-		if c := &m.Conditions[i]; c.Type == clusterv1.MachineInfrastructureReadyCondition {
+		if m.Conditions[i].Type() == clusterv1.MachineInfrastructureReadyCondition {
+			c := m.Conditions[i].Full()
 			later(c.Status == string(metav1.ConditionTrue), c.Since)
 		}
 	}
@@ -76,7 +101,8 @@ func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 }
 
 // requestOf gives what a machine asks of its owner, and false when it asks nothing. A later call for the same machine
-// is another request. What stands on machines that somebody has taken out stays as it is.
+// is another request, and one that the owner follows already can't be taken back. What stands on machines that somebody
+// has taken out stays as it is.
 func requestOf(m *clusterapi.Machine) (core.Request, bool) {
 	mark := m.Asked()
 	if mark == nil || m.Skipped() {
@@ -84,7 +110,7 @@ func requestOf(m *clusterapi.Machine) (core.Request, bool) {
 	}
 	r := core.Request{
 		ID: idOf(m), APIVersion: clusterv1.GroupVersion.String(), Remedy: MarkOwner, Target: idOf(m),
-		Created: mark.Since, Answers: true, Answer: m.Answer(),
+		Created: mark.Since, Answers: true, Answer: m.Answer(), Leaving: mark.Followed(),
 	}
 	r.ID.UID = mark.ID(m)
 	return r, true

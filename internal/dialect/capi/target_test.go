@@ -108,7 +108,11 @@ func TestMachineBecomesTarget(t *testing.T) {
 			}
 			m := decoded(t, aMachine(t, "m", tc.machine...), &clusterapi.Machine{})
 			cluster := decoded(t, theCluster(t, tc.cluster), &clusterapi.Cluster{})
-			got := targetOf(m, cluster, func(name string) (node.Facts, bool) { return seen, name == "m-node" })
+			s := sight{
+				cluster: cluster, asked: map[string]bool{"InfrastructureReady": true},
+				find: func(name string) (node.Facts, bool) { return seen, name == "m-node" },
+			}
+			got := s.targetOf(m)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\ntarget (-want +got):\n%s", tc.reason, diff)
 			}

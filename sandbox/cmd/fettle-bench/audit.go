@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 // request is one request that the API server has answered, or for a watch, begun to answer.
 type request struct {
+	// resource has the subresource after a slash, and is the path where the request is not about any.
 	verb, resource, name string
 	code                 int
 	received             time.Time
@@ -28,10 +30,16 @@ func (r request) isWrite() bool {
 	return false
 }
 
-// isLease tells whether it is about the lease of leader election, which is renewed whatever happens. The leases of nodes
-// belong to their repairs.
-func (r request) isLease() bool {
-	return r.resource == "leases" && !strings.HasPrefix(r.name, leaseOfNode)
+// isRoutine tells whether it is asked whatever happens: to renew the lease of leader election, or to see whether a workload
+// cluster that is silent answers and its kubeconfig is still the same. The leases of nodes belong to their repairs.
+func (r request) isRoutine() bool {
+	switch r.resource {
+	case "leases":
+		return !strings.HasPrefix(r.name, leaseOfNode)
+	case "/readyz", "secrets":
+		return !r.isWrite()
+	}
+	return false
 }
 
 // leaseOfNode begins the name of the lease by which a node is kept from others while it is repaired.
@@ -82,6 +90,7 @@ func readRequest(line []byte, user string) (request, bool, error) {
 	}
 	var e struct {
 		Stage    string    `json:"stage"`
+		URI      string    `json:"requestURI"`
 		Verb     string    `json:"verb"`
 		Received time.Time `json:"requestReceivedTimestamp"`
 		User     struct {
@@ -104,7 +113,10 @@ func readRequest(line []byte, user string) (request, bool, error) {
 		return request{}, false, nil
 	}
 	r := request{verb: e.Verb, resource: e.Object.Resource, name: e.Object.Name, code: e.Response.Code, received: e.Received}
-	if e.Object.Subresource != "" {
+	switch {
+	case e.Object.Resource == "":
+		r.resource, _, _ = strings.Cut(e.URI, "?")
+	case e.Object.Subresource != "":
 		r.resource += "/" + e.Object.Subresource
 	}
 	return r, true, nil
@@ -121,22 +133,25 @@ func (a *auditLog) between(from, to time.Time) []request {
 	return found
 }
 
-// calls counts requests by verb and resource.
+// calls counts requests by verb and resource, those that were refused apart.
 type calls map[string]int
 
-// traffic is what of the API was used in a while, the leases of leader election told apart.
+// traffic is what of the API was used in a while, routine told apart.
 type traffic struct {
-	Calls  calls `json:"calls"`
-	Writes int   `json:"writes"`
-	Leases calls `json:"leases"`
+	Calls   calls `json:"calls"`
+	Writes  int   `json:"writes"`
+	Routine calls `json:"routine"`
 }
 
 func trafficOf(requests []request) traffic {
-	t := traffic{Calls: calls{}, Leases: calls{}}
+	t := traffic{Calls: calls{}, Routine: calls{}}
 	for _, r := range requests {
 		what := r.verb + " " + r.resource
-		if r.isLease() {
-			t.Leases[what]++
+		if r.code >= http.StatusBadRequest {
+			what += fmt.Sprintf(" (%d)", r.code)
+		}
+		if r.isRoutine() {
+			t.Routine[what]++
 			continue
 		}
 		t.Calls[what]++

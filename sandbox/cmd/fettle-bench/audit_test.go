@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,10 @@ func TestReadRequest(t *testing.T) {
 		"a watch counts when it begins": {
 			line(fettleUser, "ResponseStarted", "watch", "nodes", "", 200),
 			request{verb: "watch", resource: "nodes", code: 200, received: at}, true,
+		},
+		"a path that is no resource's": {
+			strings.Replace(strings.Replace(line(fettleUser, "ResponseComplete", "get", "", "", 200), `"requestURI":"/"`, `"requestURI":"/readyz?verbose"`, 1), `"objectRef":{"resource":"","name":""},`, "", 1),
+			request{verb: "get", resource: "/readyz", code: 200, received: at}, true,
 		},
 		"and not when it ends":     {line(fettleUser, "ResponseComplete", "watch", "nodes", "", 200), request{}, false},
 		"somebody else":            {line("admin", "ResponseComplete", "delete", "machines", "a", 200), request{}, false},
@@ -95,13 +100,15 @@ func TestTrafficOf(t *testing.T) {
 	requests := []request{
 		{verb: "create", resource: "repairs"}, {verb: "create", resource: "repairs"}, {verb: "get", resource: "nodes"},
 		{verb: "patch", resource: "repairs/status"}, {verb: "watch", resource: "nodes"}, {verb: "update", resource: "leases"},
-		{verb: "delete", resource: "machines"}, {verb: "create", resource: "leases", name: "node-worker-1"},
+		{verb: "delete", resource: "machines", code: 200}, {verb: "create", resource: "leases", name: "node-worker-1"},
+		{verb: "delete", resource: "machines", code: 409}, {verb: "get", resource: "/readyz"}, {verb: "get", resource: "secrets"},
 	}
 	want := traffic{
 		Calls: calls{
 			"create leases": 1, "create repairs": 2, "get nodes": 1, "patch repairs/status": 1, "watch nodes": 1, "delete machines": 1,
+			"delete machines (409)": 1,
 		},
-		Writes: 5, Leases: calls{"update leases": 1},
+		Writes: 6, Routine: calls{"update leases": 1, "get /readyz": 1, "get secrets": 1},
 	}
 	if diff := cmp.Diff(want, trafficOf(requests)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -110,9 +117,16 @@ func TestTrafficOf(t *testing.T) {
 
 func TestBetween(t *testing.T) {
 	noon := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
-	a := &auditLog{requests: []request{{name: "before", received: noon.Add(-1)}, {name: "first", received: noon}, {name: "after", received: noon.Add(time.Second)}}}
+	a := auditLogs{{requests: []request{{name: "before", received: noon.Add(-1)}, {name: "first", received: noon}, {name: "after", received: noon.Add(time.Second)}}}}
 	if got := a.between(noon, noon.Add(time.Second)); len(got) != 1 || got[0].name != "first" {
 		t.Errorf("the beginning belongs to it and the end does not, but got %v", got)
+	}
+	a = append(a, &auditLog{requests: []request{{verb: "patch", name: "elsewhere", received: noon.Add(time.Millisecond)}}})
+	if got := a.between(noon, noon.Add(time.Second)); len(got) != 2 || got[1].name != "elsewhere" {
+		t.Errorf("both logs are one, but got %v", got)
+	}
+	if !a.wroteSince(noon) || a.wroteSince(noon.Add(time.Millisecond)) {
+		t.Error("the last write is that of the other log")
 	}
 	if a.quietSince(noon) {
 		t.Error("something was asked after noon")

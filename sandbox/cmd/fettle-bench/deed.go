@@ -11,8 +11,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
 )
@@ -29,7 +30,7 @@ type deeds struct {
 }
 
 func (r *run) watchDeeds(ctx context.Context) (*deeds, error) {
-	c, err := metadata.NewForConfig(r.stage.Admin)
+	c, err := dynamic.NewForConfig(r.stage.Admin)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
@@ -38,7 +39,7 @@ func (r *run) watchDeeds(ctx context.Context) (*deeds, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", r.deed.resource.Resource, err)
 	}
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return objects.Watch(ctx, o)
 		},
@@ -54,14 +55,14 @@ func (r *run) watchDeeds(ctx context.Context) (*deeds, error) {
 func (d *deeds) note() {
 	for event := range d.watcher.ResultChan() {
 		now := time.Now()
-		o, ok := event.Object.(*metav1.PartialObjectMetadata)
+		o, ok := event.Object.(*unstructured.Unstructured)
 		d.mu.Lock()
 		switch {
 		case !ok:
 			d.err = fmt.Errorf("watching %s: %v", d.resource.Resource, event.Object)
-		case d.shows(event.Type, o):
-			if _, known := d.at[o.Name]; !known {
-				d.at[o.Name] = now
+		case event.Type != watch.Bookmark && d.shows(event.Type, o):
+			if _, known := d.at[o.GetName()]; !known {
+				d.at[o.GetName()] = now
 			}
 		}
 		d.mu.Unlock()
@@ -86,7 +87,7 @@ func (d *deeds) seen() map[string]time.Time {
 func (d *deed) countIn(requests []request) map[string]int {
 	counted := map[string]int{}
 	for _, r := range requests {
-		if r.verb == d.verb && r.resource == d.resource.Resource && r.code < 300 {
+		if r.verb == d.verb && r.resource == d.object() && r.code < 300 {
 			counted[r.name]++
 		}
 	}
@@ -116,6 +117,26 @@ func (d *deed) onlyTo(victims []victim, seen map[string]time.Time, done map[stri
 			problems = append(problems, fmt.Sprintf("%s %s was %s, and neither was it broken nor was it Fettle", d.noun, name, d.participle))
 		}
 	}
+	return wrong(problems)
+}
+
+// notAgain fails if it was done to anything else once the victims were healthy again. A deed that is reversed by a call of its
+// own name may be so.
+func (d *deed) notAgain(victims []victim, done map[string]int) error {
+	allowed := map[string]bool{}
+	for _, v := range victims {
+		allowed[v.target] = d.reversed
+	}
+	var problems []string
+	for name := range done {
+		if !allowed[name] {
+			problems = append(problems, fmt.Sprintf("%s %s was %s after all were healthy again", d.noun, name, d.participle))
+		}
+	}
+	return wrong(problems)
+}
+
+func wrong(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}

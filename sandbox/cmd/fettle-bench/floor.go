@@ -23,35 +23,40 @@ const inStep = "in step at "
 
 // floorCommand is a process of its own, so that the kernel counts what it uses.
 func floorCommand() *cobra.Command {
-	var kubeconfig, dialect string
+	var kubeconfig, nodesKubeconfig, dialect string
 	cmd := &cobra.Command{
 		Use:    "floor",
 		Short:  "Watch nodes, and machines where there are any, with the stock typed client, keep what decisions read, and do nothing else",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-			if err != nil {
-				return fmt.Errorf("reading the kubeconfig: %w", err)
+			var configs [2]*rest.Config
+			for i, file := range []string{nodesKubeconfig, kubeconfig} {
+				config, err := clientcmd.BuildConfigFromFlags("", file)
+				if err != nil {
+					return fmt.Errorf("reading the kubeconfig: %w", err)
+				}
+				config.QPS = -1
+				config.UserAgent = "fettle-bench/floor"
+				configs[i] = config
 			}
-			return watchAll(cmd.Context(), config, dialects()[dialect], cmd.OutOrStdout())
+			return watchAll(cmd.Context(), configs[0], configs[1], dialects()[dialect], cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to watch")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster whose machines to watch")
+	cmd.Flags().StringVar(&nodesKubeconfig, "nodes-kubeconfig", "", "kubeconfig of the cluster whose nodes to watch")
 	cmd.Flags().StringVar(&dialect, "dialect", "openshift", "dialect whose machines to watch")
 	return cmd
 }
 
-func watchAll(ctx context.Context, config *rest.Config, d dialect, out io.Writer) error {
-	config.QPS = -1
-	config.UserAgent = "fettle-bench/floor"
-	nodes, err := watchNodes(config)
+func watchAll(ctx context.Context, ofNodes, ofMachines *rest.Config, d dialect, out io.Writer) error {
+	nodes, err := watchNodes(ofNodes)
 	if err != nil {
 		return err
 	}
 	watched := []cache.SharedInformer{nodes}
 	if d.watch != nil {
-		machines, err := d.watch(config)
+		machines, err := d.watch(ofMachines)
 		if err != nil {
 			return err
 		}

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"context"
-	"fmt"
-)
+import "fmt"
 
 // The API server and etcd have 0.7 to 1.2 GB in use for 5,000 nodes, and a heartbeat leaves one megabyte of garbage. With Go's own
 // settings the sandbox collects it every ten seconds, which takes a second or two of both cores of a small machine: what is
@@ -16,7 +13,7 @@ const (
 )
 
 // lazily is the environment in which the sandbox spends memory to save the processor. What the caller has set already
-// stands. Memory is the host's, in MiB; zero where it is not known.
+// stands. Memory is its share of the host's, in MiB; zero where that is not known.
 func lazily(lookup func(string) (string, bool), memory float64) []string {
 	var environment []string
 	if _, set := lookup("GOGC"); !set && memory > 0 {
@@ -26,13 +23,4 @@ func lazily(lookup func(string) (string, bool), memory float64) []string {
 		environment = append(environment, fmt.Sprintf("GOMEMLIMIT=%dMiB", int64(memory)*memoryShare/100))
 	}
 	return environment
-}
-
-// collectGarbage has the sandbox collect its garbage now, so that it does not do so in the seconds that follow.
-func (r *run) collectGarbage(ctx context.Context) error {
-	err := r.kubelets.api.Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Do(ctx).Error()
-	if err != nil {
-		return fmt.Errorf("having the sandbox collect its garbage: %w", err)
-	}
-	return nil
 }

@@ -46,14 +46,17 @@ func newKubelets(admin *rest.Config) (kubelets, error) {
 
 // register makes a node, and sends the first heartbeat, after which its managed fields have their final size.
 func (k kubelets) register(ctx context.Context, i int) error {
-	now := time.Now()
+	return k.join(ctx, i, node(i, time.Now()))
+}
+
+func (k kubelets) join(ctx context.Context, i int, n *corev1.Node) error {
 	err := patiently(func() error {
 		err := k.api.Post().Resource("nodes").VersionedParams(&metav1.CreateOptions{FieldManager: "kubelet"}, metav1.ParameterCodec).
-			Body(node(i, now)).Do(ctx).Error()
+			Body(n).Do(ctx).Error()
 		return client.IgnoreAlreadyExists(err)
 	})
 	if err != nil {
-		return fmt.Errorf("creating node %s: %w", nodeName(i), err)
+		return fmt.Errorf("creating node %s: %w", n.Name, err)
 	}
 	return patiently(func() error { return k.beat(ctx, i) })
 }

@@ -69,6 +69,12 @@ func bench(ctx context.Context, p parameters, out string, w io.Writer) error {
 		}
 		r.Rounds = append(r.Rounds, played)
 	}
+	if p.Clusters > 0 {
+		var err error
+		if r.Clusters, err = benchClusters(ctx, p); err != nil {
+			return err
+		}
+	}
 	if p.Decide {
 		say("timing decisions on 50,000 targets and 50 policies")
 		var err error

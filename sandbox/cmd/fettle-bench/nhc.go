@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,11 +26,12 @@ func nodeHealthCheck() dialect {
 			verb: "create", resource: remediationv1.GroupVersion.WithResource("rebootremediations"),
 			noun: "node", participle: "handed to a remediator", many: "remediation objects",
 			requested: "remediation requested", seen: "remediation seen",
-			shows: func(event watch.EventType, _ *metav1.PartialObjectMetadata) bool { return event == watch.Added },
+			shows: func(event watch.EventType, _ *unstructured.Unstructured) bool { return event == watch.Added },
 		},
+		limits:   limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", passes: "0"},
 		checks:   "nodehealthchecks/status",
 		check:    nodeCheck,
-		install:  remediator.Install,
+		install:  func(ctx context.Context, s *stage.Stage) error { return remediator.Install(ctx, s.Admin) },
 		populate: makeTemplate,
 		healthy:  healthyNodes,
 	}
@@ -65,7 +66,7 @@ spec: {template: {spec: {outcome: Ignore}}}
 `
 
 // makeTemplate makes what the remediation objects are made from. There are no machines.
-func makeTemplate(ctx context.Context, s *stage.Stage, _ int) (int, error) {
+func makeTemplate(ctx context.Context, s *stage.Stage, _ cluster) (int, error) {
 	objects, err := stage.Decode([]byte(unanswered))
 	if err != nil {
 		return 0, err
@@ -74,14 +75,7 @@ func makeTemplate(ctx context.Context, s *stage.Stage, _ int) (int, error) {
 }
 
 func healthyNodes(ctx context.Context, c client.Client) (int, error) {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("remediation.medik8s.io/v1alpha1")
-	u.SetKind("NodeHealthCheck")
-	if err := c.Get(ctx, client.ObjectKey{Name: "workers"}, u); err != nil {
-		return 0, fmt.Errorf("reading the health check: %w", err)
-	}
-	n, _, err := unstructured.NestedInt64(u.Object, "status", "healthyNodes")
-	return int(n), err
+	return healthyIn(ctx, c, schema.GroupVersionKind{Group: "remediation.medik8s.io", Version: "v1alpha1", Kind: "NodeHealthCheck"}, "healthyNodes")
 }
 
 // mendNodes lets the broken nodes become Ready again, whereupon Fettle takes back what it asked for.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
 // TestNodesAlone: without machines, any node may break, and all that the default asks for is left out.
@@ -50,7 +47,7 @@ func TestStagesOfRequests(t *testing.T) {
 // TestChecksAreManifests: the health check of every dialect is one object with a name.
 func TestChecksAreManifests(t *testing.T) {
 	for name, d := range dialects() {
-		objects, err := stage.Decode(fmt.Appendf(nil, d.check, timeout))
+		objects, err := d.manifest(fleetName, timeout)
 		if err != nil || len(objects) != 1 || objects[0].GetName() == "" {
 			t.Errorf("%s: %v %v", name, objects, err)
 		}

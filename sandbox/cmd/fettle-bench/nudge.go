@@ -8,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
 const (
@@ -40,10 +38,10 @@ func (r *run) nudge(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.audit.catchUp(); err != nil {
+	if err := r.servers.audit.catchUp(); err != nil {
 		return err
 	}
-	r.result.Passes.traffic = trafficOf(r.audit.between(began, time.Now()))
+	r.result.Passes.traffic = trafficOf(r.servers.audit.between(began, time.Now()))
 	if after, err := r.metrics.scrape(ctx); err == nil && unread == nil {
 		r.result.Passes.Passes = after[decisions].count - before[decisions].count
 	}
@@ -51,7 +49,7 @@ func (r *run) nudge(ctx context.Context) error {
 }
 
 func (r *run) changeTimeout(ctx context.Context, to time.Duration) error {
-	check, err := stage.Decode(fmt.Appendf(nil, r.check, to))
+	check, err := r.manifest(fleetName, to)
 	if err != nil {
 		return err
 	}

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -25,11 +21,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-const (
-	namespace = "openshift-machine-api"
-	// machinesOfSet is how many machines one set owns.
-	machinesOfSet = 100
-)
+const namespace = "openshift-machine-api"
 
 // openShift judges machines of machine.openshift.io by its MachineHealthCheck.
 func openShift() dialect {
@@ -39,19 +31,19 @@ func openShift() dialect {
 		deed: deed{
 			verb: "delete", resource: machinev1.GroupVersion.WithResource("machines"), noun: "machine", participle: "deleted", many: "deletions",
 			requested: deletionRequested, seen: deletionSeen,
-			shows: func(event watch.EventType, m *metav1.PartialObjectMetadata) bool {
-				return event == watch.Deleted || m.DeletionTimestamp != nil
+			shows: func(event watch.EventType, m *unstructured.Unstructured) bool {
+				return event == watch.Deleted || m.GetDeletionTimestamp() != nil
 			},
 		},
-		writes: "≤ 4",
+		limits: limits{processor: "≤ 1.00 ×", memory: "≤ 1.00 ×", writes: "≤ 4", passes: "0"},
 		checks: "machinehealthchecks/status",
 		check:  openShiftCheck,
-		install: func(ctx context.Context, config *rest.Config) error {
-			return crd.Install(ctx, config, crd.MachineAPI)
+		install: func(ctx context.Context, s *stage.Stage) error {
+			return crd.Install(ctx, s.Admin, crd.MachineAPI)
 		},
 		populate: populateOpenShift,
 		healthy:  healthyMachines,
-		watch:    watchMachines,
+		watch:    watchOpenShift,
 	}
 }
 
@@ -71,8 +63,6 @@ spec:
   nodeStartupTimeout: 10m
 `
 
-func machineName(i int) string { return fmt.Sprintf("bench-worker-%05d", i) }
-
 func machineScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
@@ -82,7 +72,7 @@ func machineScheme() *runtime.Scheme {
 
 // populateOpenShift makes machine sets and machines that run, without the controllers that would replace or drain them: a
 // machine that is deleted is gone at once.
-func populateOpenShift(ctx context.Context, s *stage.Stage, machines int) (int, error) {
+func populateOpenShift(ctx context.Context, s *stage.Stage, of cluster) (int, error) {
 	c, err := client.New(s.Admin, client.Options{Scheme: machineScheme()})
 	if err != nil {
 		return 0, fmt.Errorf("making the machine controllers' client: %w", err)
@@ -90,7 +80,7 @@ func populateOpenShift(ctx context.Context, s *stage.Stage, machines int) (int, 
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return 0, fmt.Errorf("creating namespace %s: %w", namespace, err)
 	}
-	owners := make([]metav1.OwnerReference, (machines+machinesOfSet-1)/machinesOfSet)
+	owners := make([]metav1.OwnerReference, setsFor(of.machines))
 	for i := range owners {
 		set := machineSet(i)
 		if err := c.Create(ctx, set); err != nil {
@@ -98,41 +88,14 @@ func populateOpenShift(ctx context.Context, s *stage.Stage, machines int) (int, 
 		}
 		owners[i] = *metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
 	}
-	err = inParallel(ctx, machines, func(ctx context.Context, i int) error {
-		return makeMachine(ctx, c, machine(i, owners[i/machinesOfSet], time.Now()))
+	err = inParallel(ctx, of.machines, func(ctx context.Context, i int) error {
+		m := machine(i, owners[i/machinesOfSet], time.Now())
+		return makeMachine(ctx, c, m, m.Status)
 	})
 	if err != nil {
 		return 0, err
 	}
-	var last machinev1.Machine
-	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: machineName(machines - 1)}, &last); err != nil {
-		return 0, fmt.Errorf("reading a machine: %w", err)
-	}
-	body, err := json.Marshal(last)
-	if err != nil {
-		return 0, fmt.Errorf("encoding a machine: %w", err)
-	}
-	return len(body), nil
-}
-
-func makeMachine(ctx context.Context, c client.Client, m *machinev1.Machine) error {
-	status := m.Status
-	err := patiently(func() error {
-		return client.IgnoreAlreadyExists(c.Create(ctx, m, client.FieldOwner("machineset-controller")))
-	})
-	if err != nil {
-		return fmt.Errorf("creating machine %s: %w", m.Name, err)
-	}
-	body, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return fmt.Errorf("encoding the status of machine %s: %w", m.Name, err)
-	}
-	patch := client.RawPatch(types.MergePatchType, body)
-	err = patiently(func() error { return c.Status().Patch(ctx, m, patch, client.FieldOwner("machine-controller")) })
-	if err != nil {
-		return fmt.Errorf("writing the status of machine %s: %w", m.Name, err)
-	}
-	return nil
+	return sizeOf(ctx, c, client.ObjectKey{Namespace: namespace, Name: machineName(of.machines - 1)}, &machinev1.Machine{})
 }
 
 func machineSet(i int) *machinev1.MachineSet {
@@ -193,28 +156,11 @@ func providerSpec(zone string) machinev1.ProviderSpec {
 }
 
 func healthyMachines(ctx context.Context, c client.Client) (int, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(machinev1.GroupVersion.WithKind("MachineHealthCheck"))
-	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "workers"}, u); err != nil {
-		return 0, fmt.Errorf("reading the health check: %w", err)
-	}
-	n, _, err := unstructured.NestedInt64(u.Object, "status", "currentHealthy")
-	return int(n), err
+	return healthyIn(ctx, c, machinev1.GroupVersion.WithKind("MachineHealthCheck"), "currentHealthy")
 }
 
-// watchMachines watches machines as any program does that has their Go types, and keeps what decisions read.
-func watchMachines(base *rest.Config) (cache.SharedInformer, error) {
-	config := rest.CopyConfig(base)
-	config.APIPath = "/apis"
-	config.GroupVersion = &machinev1.GroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(machineScheme()).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	c, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for machines: %w", err)
-	}
-	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(c, "machines", metav1.NamespaceAll, fields.Everything()), &machinev1.Machine{}, 0)
-	return informer, informer.SetTransform(trimMachine)
+func watchOpenShift(config *rest.Config) (cache.SharedInformer, error) {
+	return watchMachines(config, machineScheme(), machinev1.GroupVersion, &machinev1.Machine{}, trimMachine)
 }
 
 func trimMachine(obj any) (any, error) {

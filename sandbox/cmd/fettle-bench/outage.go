@@ -41,7 +41,7 @@ func (r *run) outage(ctx context.Context) error {
 		return err
 	}
 	defer done.stop()
-	if err := r.collectGarbage(ctx); err != nil {
+	if err := r.servers.collectGarbage(ctx); err != nil {
 		return err
 	}
 	before, unread := r.metrics.scrape(ctx)
@@ -51,19 +51,24 @@ func (r *run) outage(ctx context.Context) error {
 	pulse := r.kubelets.startPulse(ctx, r.indices(false), r.Rate)
 	began := time.Now()
 	var victims []victim
+	var recovery time.Time
 	spent, err := r.spentDuring(func() error {
 		var failed error
 		if victims, failed = r.breakNodes(ctx); failed != nil {
 			return failed
 		}
-		return r.awaitRepairs(ctx, done)
+		recovery, failed = r.awaitRepairs(ctx, done)
+		return failed
 	})
 	if err := errors.Join(err, pulse.stop()); err != nil {
 		return err
 	}
-	requests := r.audit.between(began, time.Now())
+	requests := r.servers.audit.between(began, time.Now())
 	seen := done.seen()
-	if err := r.deed.onlyTo(victims, seen, r.deed.countIn(requests)); err != nil {
+	err = errors.Join(
+		r.deed.onlyTo(victims, seen, r.deed.countIn(r.servers.audit.between(began, recovery))),
+		r.deed.notAgain(victims, r.deed.countIn(r.servers.audit.between(recovery, time.Now()))))
+	if err != nil {
 		return err
 	}
 	r.result.Outage = outage{
@@ -128,27 +133,32 @@ func deadlinesOf(victims []victim) []int {
 	return numbers
 }
 
-// awaitRepairs waits until as many targets are being repaired as broke, and Fettle has nothing more to do.
-func (r *run) awaitRepairs(ctx context.Context, done *deeds) error {
+// awaitRepairs waits until as many targets are being repaired as broke, and Fettle has nothing more to do. It tells when the
+// nodes began to recover: where they don't, the instant at which all was over.
+func (r *run) awaitRepairs(ctx context.Context, done *deeds) (time.Time, error) {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, repairedWithin, true, func(context.Context) (bool, error) {
 		return len(done.seen()) >= r.Broken, errors.Join(r.fettle.Died(), done.failed())
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %d %ss to be %s, of which %d are: %w", r.Broken, r.deed.noun, r.deed.participle, len(done.seen()), err)
+		return time.Time{}, fmt.Errorf("waiting for %d %ss to be %s, of which %d are: %w", r.Broken, r.deed.noun, r.deed.participle, len(done.seen()), err)
 	}
+	recovery := time.Now()
 	if r.stands {
 		if err := r.mendNodes(ctx); err != nil {
-			return err
+			return recovery, err
 		}
 	}
 	err = wait.PollUntilContextTimeout(ctx, time.Second, repairedWithin, true, func(ctx context.Context) (bool, error) {
 		running, err := r.runningRepairs(ctx)
-		return running == 0 && r.audit.quietSince(time.Now().Add(-quietFor)), errors.Join(err, r.audit.catchUp(), r.fettle.Died())
+		return running == 0 && r.servers.audit.quietSince(time.Now().Add(-quietFor)), errors.Join(err, r.servers.audit.catchUp(), r.fettle.Died())
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until Fettle has closed its repairs and asks nothing more of the API: %w", err)
+		return recovery, fmt.Errorf("waiting until Fettle has closed its repairs and asks nothing more of the API: %w", err)
 	}
-	return nil
+	if !r.stands {
+		recovery = time.Now()
+	}
+	return recovery, nil
 }
 
 // runningRepairs counts the repairs that have not come to their end.
@@ -166,11 +176,6 @@ func (r *run) runningRepairs(ctx context.Context) (int, error) {
 		}
 	}
 	return running, nil
-}
-
-// quietSince tells whether nothing but leases was asked for since then.
-func (a *auditLog) quietSince(then time.Time) bool {
-	return !slices.ContainsFunc(a.requests, func(r request) bool { return !r.isLease() && r.received.After(then) })
 }
 
 // stagesOf tells how long after the deadline of a target each step of its repair came, as seen from outside.
@@ -193,7 +198,7 @@ func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string
 	}{
 		{"node read from the API server", func(v victim) time.Time { return last["get nodes "+v.node] }},
 		{"repair recorded", func(v victim) time.Time { return first["create repairs "+v.target] }},
-		{d.deed.requested, func(v victim) time.Time { return first[d.deed.verb+" "+d.deed.resource.Resource+" "+v.target] }},
+		{d.deed.requested, func(v victim) time.Time { return first[d.deed.verb+" "+d.deed.object()+" "+v.target] }},
 		{d.deed.seen, func(v victim) time.Time { return seen[v.target] }},
 		{"repair closed", func(v victim) time.Time { return last["patch repairs/status "+v.target] }},
 	}

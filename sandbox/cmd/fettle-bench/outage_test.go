@@ -57,6 +57,50 @@ func TestCountIn(t *testing.T) {
 	}
 }
 
+// TestCountInSubresources: a patch of the status is not one of the object.
+func TestCountInSubresources(t *testing.T) {
+	d := clusterAPI().deed
+	got := d.countIn([]request{
+		{verb: "patch", resource: "machines/status", name: "a", code: 200}, {verb: "patch", resource: "machines", name: "a", code: 200},
+		{verb: "patch", resource: "machinehealthchecks/status", name: "b", code: 200},
+	})
+	if diff := cmp.Diff(map[string]int{"a": 1}, got); diff != "" {
+		t.Errorf("only marks count (-want +got):\n%s", diff)
+	}
+}
+
+func TestNotAgain(t *testing.T) {
+	victims := []victim{{"a", "node-a", deadline}}
+	cases := map[string]struct {
+		deed  deed
+		done  map[string]int
+		wrong string
+	}{
+		"nothing more":                       {nodeHealthCheck().deed, nil, ""},
+		"it is asked for again":              {nodeHealthCheck().deed, map[string]int{"a": 1}, "a was handed to a remediator after"},
+		"it is taken back by the same call":  {clusterAPI().deed, map[string]int{"a": 1}, ""},
+		"another is called so while all are": {clusterAPI().deed, map[string]int{"a": 1, "b": 1}, "b was marked after"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			err := tc.deed.notAgain(victims, tc.done)
+			if tc.wrong == "" && err != nil || tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)) {
+				t.Errorf("got %v, want %q", err, tc.wrong)
+			}
+		})
+	}
+}
+
+func TestStartOf(t *testing.T) {
+	got := startOf([]request{
+		{verb: "create", resource: "leases", received: after(9)}, {verb: "list", resource: "machines", received: after(8)},
+		{verb: "patch", resource: "machines/status", received: after(2)}, {verb: "patch", resource: "machines/status", received: after(5)},
+	}, deadline)
+	if diff := cmp.Diff(start{Writes: 2, Lasted: 5}, got); diff != "" {
+		t.Errorf("neither leases nor reading count (-want +got):\n%s", diff)
+	}
+}
+
 func TestStagesOf(t *testing.T) {
 	victims := []victim{{"pool-a", "node-a", deadline}, {"pool-b", "node-b", after(time.Second)}}
 	requests := []request{

@@ -25,7 +25,9 @@ type parameters struct {
 	Idle       seconds `json:"idleSeconds"`
 	Heartbeats seconds `json:"heartbeatsSeconds"`
 	Rounds     int     `json:"rounds"`
-	Decide     bool    `json:"-"`
+	// Clusters is how many workload clusters there are in which nothing happens, in a run of their own.
+	Clusters int  `json:"clusters"`
+	Decide   bool `json:"-"`
 }
 
 func (p *parameters) register(f *pflag.FlagSet) {
@@ -37,6 +39,7 @@ func (p *parameters) register(f *pflag.FlagSet) {
 	f.DurationVar((*time.Duration)(&p.Idle), "idle", time.Minute, "how long nothing changes at all")
 	f.DurationVar((*time.Duration)(&p.Heartbeats), "heartbeats", time.Minute, "how long heartbeats come and nothing else changes")
 	f.IntVar(&p.Rounds, "rounds", 1, "how often everything is done; medians are told")
+	f.IntVar(&p.Clusters, "clusters", 100, "idle workload clusters, for dialects that have any; 0 leaves them out")
 	f.BoolVar(&p.Decide, "decide", true, "time decisions as well, with go test")
 }
 
@@ -45,6 +48,9 @@ func (p *parameters) validate() error {
 	d, known := dialects()[p.Dialect]
 	if d.withoutMachines {
 		p.Machines = 0
+	}
+	if !d.apart {
+		p.Clusters = 0
 	}
 	switch {
 	case !known:
@@ -57,6 +63,8 @@ func (p *parameters) validate() error {
 		return fmt.Errorf("--broken %d must be between 1 and the %d nodes that can be repaired", p.Broken, p.targets())
 	case p.Rate < 1 || p.Rounds < 1:
 		return fmt.Errorf("--rate %d and --rounds %d must be above zero", p.Rate, p.Rounds)
+	case p.Clusters < 0:
+		return fmt.Errorf("--clusters %d must not be below zero", p.Clusters)
 	case p.Idle < shortest || p.Heartbeats < shortest:
 		return fmt.Errorf("--idle and --heartbeats must be at least %s", time.Duration(shortest))
 	}

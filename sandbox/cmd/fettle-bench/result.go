@@ -13,6 +13,8 @@ type report struct {
 	Parameters parameters  `json:"parameters"`
 	Rounds     []round     `json:"rounds"`
 	Decide     []benchmark `json:"decide,omitempty"`
+	// Clusters are those in which nothing happens; nil where there are none.
+	Clusters *clusterCosts `json:"clusters,omitempty"`
 }
 
 // round is what one round found.
@@ -21,6 +23,7 @@ type round struct {
 	MachineBytes int            `json:"machineBytes"`
 	Floor        cost           `json:"floor"`
 	Fettle       cost           `json:"fettle"`
+	Start        start          `json:"start"`
 	Heartbeats   heartbeatCosts `json:"heartbeats"`
 	Idle         idleTraffic    `json:"idle"`
 	Passes       passTraffic    `json:"passes"`
@@ -75,6 +78,24 @@ func (h *heartbeatCosts) finish(rest spending, sent int64, took time.Duration) {
 	h.Sent, h.PerSecond = sent, float64(sent)/took.Seconds()
 }
 
+// start is what Fettle writes of a fleet that it sees for the first time.
+type start struct {
+	Writes int `json:"writes"`
+	// Lasted is the time from the start of the process until the last of them, and CPU what it has spent by then.
+	Lasted seconds `json:"lasted"`
+	CPU    seconds `json:"cpu"`
+}
+
+func startOf(requests []request, began time.Time) start {
+	s := start{Writes: trafficOf(requests).Writes}
+	for _, r := range requests {
+		if r.isWrite() && !r.isRoutine() {
+			s.Lasted = max(s.Lasted, seconds(r.received.Sub(began)))
+		}
+	}
+	return s
+}
+
 // idleTraffic is what Fettle asked of the API while nothing changed.
 type idleTraffic struct {
 	Minutes float64 `json:"minutes"`
@@ -85,7 +106,7 @@ type idleTraffic struct {
 type outage struct {
 	traffic
 
-	// PerRepair is the writes of all kinds, leases aside, divided by the number of repairs.
+	// PerRepair is the writes of all kinds, routine aside, divided by the number of repairs.
 	PerRepair float64 `json:"writesPerRepair"`
 	// Deadlines is how many machines have each deadline, the earliest first. They are repaired one after the other.
 	Deadlines []int        `json:"deadlines"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -16,8 +15,12 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
+// fleetName is the name of the cluster whose nodes are judged, where it has one.
+const fleetName = "bench"
+
 const (
-	// settleFor is how long both processes are left alone after their start: their garbage is collected meanwhile.
+	// settleFor is how long both processes are left alone after all that their start leads to: their garbage is collected
+	// meanwhile.
 	settleFor = 15 * time.Second
 	// windows are the parts of the heartbeats' phase that are measured on their own, to show how much the figures vary.
 	windows = 6
@@ -32,11 +35,11 @@ type run struct {
 	parameters
 	dialect
 
-	stage    *stage.Stage
-	sandbox  observed
-	kubelets kubelets
-	audit    *auditLog
-	metrics  *endpoint
+	// stage has the cluster that Fettle runs in, and nodes has that whose nodes are judged; most often they are one.
+	stage, nodes *stage.Stage
+	servers      servers
+	kubelets     kubelets
+	metrics      *endpoint
 
 	fettle, floor observed
 	result        round
@@ -44,46 +47,54 @@ type run struct {
 
 // play plays one round on a sandbox of its own.
 func play(ctx context.Context, p parameters) (round, error) {
-	s, err := stage.New("fettle-bench-")
-	if err != nil {
-		return round{}, err
-	}
-	defer s.Strike()
-	r := &run{parameters: p, dialect: dialects()[p.Dialect], stage: s}
+	r := &run{parameters: p}
 	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.nudge, r.beat, r.outage, r.look}
-	for _, phase := range phases {
-		if err := phase(ctx); err != nil {
-			return round{}, fmt.Errorf("%w\nthe logs are in %s", err, s.Keep())
-		}
-	}
-	return r.result, nil
+	err := r.through(ctx, phases)
+	return r.result, err
 }
 
-// controllers are those that namespaces and collected roles need. The others would write to the nodes, or take the
-// processor from what is measured.
-const controllers = "serviceaccount-controller,clusterrole-aggregation-controller"
-
-// raise starts the sandbox and installs Fettle.
-func (r *run) raise(ctx context.Context) error {
-	say("starting the sandbox")
-	r.audit = &auditLog{path: filepath.Join(r.stage.Dir, "audit.log"), user: "system:serviceaccount:" + strings.ReplaceAll(stage.Account, "/", ":")}
-	r.stage.SandboxEnvironment = lazily(os.LookupEnv, lookAtHost().Memory)
-	sandbox, err := r.stage.StartSandbox(ctx, "--controllers", controllers, "--audit-log", r.audit.path)
+// through goes through all phases on a stage of their own.
+func (r *run) through(ctx context.Context, phases []func(context.Context) error) error {
+	s, err := stage.New("fettle-bench-")
 	if err != nil {
 		return err
 	}
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
+	defer s.Strike()
+	r.stage, r.nodes, r.dialect = s, s, dialects()[r.Dialect]
+	for _, phase := range phases {
+		if err := phase(ctx); err != nil {
+			return fmt.Errorf("%w\nthe logs are in %s", err, s.Keep())
+		}
+	}
+	return nil
+}
+
+// raise starts the API servers and installs Fettle.
+func (r *run) raise(ctx context.Context) error {
+	say("starting the sandbox")
+	var err error
+	if r.servers.fs, err = procfs.NewDefaultFS(); err != nil {
 		return fmt.Errorf("reading what processes use: %w", err)
 	}
-	r.sandbox = observed{sandbox, fs}
+	stages := []*stage.Stage{r.stage}
+	if r.apart {
+		if r.nodes, err = r.stage.Beside("workload"); err != nil {
+			return err
+		}
+		stages = append(stages, r.nodes)
+	}
+	for _, s := range stages {
+		if err := r.servers.start(ctx, s, len(stages)); err != nil {
+			return err
+		}
+	}
 	if err := r.stage.InstallFettle(ctx, r.kinds...); err != nil {
 		return err
 	}
-	if err := r.install(ctx, r.stage.Admin); err != nil {
+	if err := r.install(ctx, r.stage); err != nil {
 		return err
 	}
-	if r.kubelets, err = newKubelets(r.stage.Admin); err != nil {
+	if r.kubelets, err = newKubelets(r.nodes.Admin); err != nil {
 		return err
 	}
 	r.metrics, err = newEndpoint(ctx, r.stage.Admin)
@@ -96,14 +107,20 @@ func (r *run) populate(ctx context.Context) error {
 	if err := inParallel(ctx, r.Nodes, r.kubelets.register); err != nil {
 		return err
 	}
+	of := cluster{name: fleetName, machines: r.Machines}
 	var err error
-	if r.result.MachineBytes, err = r.dialect.populate(ctx, r.stage, r.Machines); err != nil {
+	if r.apart {
+		if of.kubeconfig, err = admit(ctx, r.nodes); err != nil {
+			return err
+		}
+	}
+	if r.result.MachineBytes, err = r.dialect.populate(ctx, r.stage, of); err != nil {
 		return err
 	}
 	if r.result.NodeBytes, err = r.kubelets.sizeOf(ctx, 0); err != nil {
 		return err
 	}
-	check, err := stage.Decode(fmt.Appendf(nil, r.check, timeout))
+	check, err := r.manifest(fleetName, timeout)
 	if err != nil {
 		return err
 	}
@@ -121,7 +138,7 @@ func (p *parameters) fleet() string {
 // startUp starts both at the same time and waits until the one is in step and the other has written its first decision.
 func (r *run) startUp(ctx context.Context) error {
 	say("starting Fettle and the floor")
-	floor, err := r.stage.Launch("floor", "fettle-bench", "floor", "--kubeconfig", r.stage.Kubeconfig(), "--dialect", r.Dialect)
+	floor, err := r.stage.Launch("floor", "fettle-bench", "floor", "--kubeconfig", r.stage.Kubeconfig(), "--nodes-kubeconfig", r.nodes.Kubeconfig(), "--dialect", r.Dialect)
 	if err != nil {
 		return err
 	}
@@ -129,7 +146,7 @@ func (r *run) startUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.floor, r.fettle = observed{floor, r.sandbox.fs}, observed{fettle, r.sandbox.fs}
+	r.floor, r.fettle = observed{floor, r.servers.fs}, observed{fettle, r.servers.fs}
 	if err := floor.AwaitText(ctx, inStep, startsWithin); err != nil {
 		return err
 	}
@@ -147,22 +164,31 @@ func (r *run) startUp(ctx context.Context) error {
 
 // firstDecision waits until Fettle has found every target healthy, and tells when it first wrote a status.
 func (r *run) firstDecision(ctx context.Context) (time.Time, error) {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startsWithin, true, func(ctx context.Context) (bool, error) {
-		healthy, err := r.healthy(ctx, r.stage.Client)
-		return healthy == r.targets(), errors.Join(err, r.fettle.Died())
-	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("waiting until Fettle finds %d targets healthy: %w", r.targets(), err)
-	}
-	if err := r.audit.catchUp(); err != nil {
+	if err := r.awaitHealthy(ctx); err != nil {
 		return time.Time{}, err
 	}
-	for _, q := range r.audit.requests {
+	if err := r.servers.audit.catchUp(); err != nil {
+		return time.Time{}, err
+	}
+	for _, q := range r.servers.audit.between(r.fettle.Started, time.Now()) {
 		if q.isWrite() && q.resource == r.checks {
 			return q.received, nil
 		}
 	}
 	return time.Time{}, errors.New("the audit log doesn't show that Fettle wrote a status")
+}
+
+func (r *run) awaitHealthy(ctx context.Context) error {
+	healthy := 0
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startsWithin, true, func(ctx context.Context) (bool, error) {
+		var err error
+		healthy, err = r.healthy(ctx, r.stage.Client)
+		return healthy == r.targets(), errors.Join(err, r.fettle.Died())
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until Fettle finds %d targets healthy, which it does of %d: %w", r.targets(), healthy, err)
+	}
+	return nil
 }
 
 func syncedAt(log string) (time.Time, error) {
@@ -179,8 +205,28 @@ func syncedAt(log string) (time.Time, error) {
 	return at, nil
 }
 
+// settle leaves both alone until Fettle has written all that it writes of a fleet that it sees for the first time.
 func (r *run) settle(ctx context.Context) error {
-	return pause(ctx, settleFor)
+	if err := r.awaitNoWrites(ctx); err != nil {
+		return err
+	}
+	r.result.Start = startOf(r.servers.audit.between(r.fettle.Started, time.Now()), r.fettle.Started)
+	u, err := r.fettle.usage()
+	r.result.Start.CPU = seconds(u.cpu)
+	return err
+}
+
+// awaitNoWrites returns when Fettle has written nothing for a while.
+func (r *run) awaitNoWrites(ctx context.Context) error {
+	began := time.Now()
+	err := wait.PollUntilContextTimeout(ctx, time.Second, startsWithin, false, func(context.Context) (bool, error) {
+		err := errors.Join(r.servers.audit.catchUp(), r.fettle.Died())
+		return time.Since(began) >= settleFor && !r.servers.audit.wroteSince(time.Now().Add(-settleFor)), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until Fettle writes nothing more: %w", err)
+	}
+	return nil
 }
 
 // idle measures what both do while nothing changes at all.
@@ -193,10 +239,10 @@ func (r *run) idle(ctx context.Context) error {
 	}
 	minutes := time.Since(began).Minutes()
 	r.result.Floor.IdleCPU, r.result.Fettle.IdleCPU = spent.floor.perMinute(minutes), spent.fettle.perMinute(minutes)
-	if err := r.audit.catchUp(); err != nil {
+	if err := r.servers.audit.catchUp(); err != nil {
 		return err
 	}
-	r.result.Idle = idleTraffic{Minutes: minutes, traffic: trafficOf(r.audit.between(began, time.Now()))}
+	r.result.Idle = idleTraffic{Minutes: minutes, traffic: trafficOf(r.servers.audit.between(began, time.Now()))}
 	return r.eachUsage(func(c *cost, u usage) { c.Settled, c.SettledAnonymous = u.resident, u.anonymous })
 }
 
@@ -229,7 +275,7 @@ func (r *run) beat(ctx context.Context) error {
 
 // look takes the last readings, when everything has happened that can make a process grow.
 func (r *run) look(context.Context) error {
-	sandbox, err := r.sandbox.usage()
+	sandbox, err := r.servers.usage()
 	if err != nil {
 		return err
 	}
@@ -254,7 +300,7 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 	read := func(s *spending) error {
 		floor, badFloor := r.floor.usage()
 		fettle, badFettle := r.fettle.usage()
-		sandbox, badSandbox := r.sandbox.usage()
+		sandbox, badSandbox := r.servers.usage()
 		s.floor, s.fettle, s.sandbox = processor(floor.cpu), processor(fettle.cpu), processor(sandbox.cpu)
 		return errors.Join(badFloor, badFettle, badSandbox)
 	}
@@ -277,7 +323,7 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 // stolen is the time in seconds that all processors together lost to other guests of the host; zero where the kernel doesn't
 // tell.
 func (r *run) stolen() float64 {
-	stat, err := r.sandbox.fs.Stat()
+	stat, err := r.servers.fs.Stat()
 	if err != nil {
 		return 0
 	}

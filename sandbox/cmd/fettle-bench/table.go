@@ -15,7 +15,7 @@ import (
 func (r *report) table() string {
 	var b strings.Builder
 	r.head(&b)
-	for _, part := range [][][]string{r.costs(), r.targets(), r.calls(), r.stages(), r.observed(), r.decisions()} {
+	for _, part := range [][][]string{r.costs(), r.targets(), r.calls(), r.stages(), r.observed(), r.clusters(), r.decisions()} {
 		if len(part) > 1 {
 			b.WriteString("\n" + aligned(part))
 		}
@@ -25,6 +25,7 @@ func (r *report) table() string {
 
 func (r *report) head(b *strings.Builder) {
 	p := r.Parameters
+	d := dialects()[p.Dialect]
 	machines := ""
 	if p.Machines > 0 {
 		machines = fmt.Sprintf(", %d machines (%.1f KB each)", p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }))
@@ -32,7 +33,7 @@ func (r *report) head(b *strings.Builder) {
 	fmt.Fprintf(b, "%s: %d nodes (%.1f KB each)%s, %d heartbeats a second (%.0f reached), %d nodes break; rounds: %d\n",
 		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }), machines,
 		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, len(r.Rounds))
-	fmt.Fprintf(b, "the API server with its etcd: %.1f ms of processor per heartbeat, %.1f of %d cores busy in the outage, %.0f MiB at its peak\n",
+	fmt.Fprintf(b, "%s: %.1f ms of processor per heartbeat, %.1f of %d cores busy in the outage, %.0f MiB at the peak\n", d.sandbox(),
 		r.median(func(x *round) float64 { return perHeartbeat(x.Heartbeats.Sandbox, x.Heartbeats.Sent) }),
 		r.median(func(x *round) float64 { return inFull(x.Outage.SandboxCPU) / inFull(x.Outage.Lasted) }), r.Host.Cores,
 		r.median(func(x *round) float64 { return x.SandboxPeak }))
@@ -60,10 +61,11 @@ func (r *report) costs() [][]string {
 		ratio := r.median(func(x *round) float64 { a, b := of(x); return b / a })
 		rows = append(rows, []string{what, fmt.Sprintf(format, floor), fmt.Sprintf(format, fettle), times(ratio), target})
 	}
-	compare("processor per heartbeat", "%.3f ms", "≤ 1.00 ×", func(x *round) (float64, float64) {
+	limits := dialects()[r.Parameters.Dialect].limits
+	compare("processor per heartbeat", "%.3f ms", limits.processor, func(x *round) (float64, float64) {
 		return perHeartbeat(x.Heartbeats.Floor, x.Heartbeats.Sent), perHeartbeat(x.Heartbeats.Fettle, x.Heartbeats.Sent)
 	})
-	compare("peak memory", "%.1f MiB", "≤ 1.00 ×", func(x *round) (float64, float64) { return x.Floor.Peak, x.Fettle.Peak })
+	compare("peak memory", "%.1f MiB", limits.memory, func(x *round) (float64, float64) { return x.Floor.Peak, x.Fettle.Peak })
 	compare("settled memory", "%.1f MiB", "", func(x *round) (float64, float64) { return x.Floor.Settled, x.Fettle.Settled })
 	compare("settled memory, binary aside", "%.1f MiB", "", func(x *round) (float64, float64) { return x.Floor.SettledAnonymous, x.Fettle.SettledAnonymous })
 	compare("start until in step; first decision", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Floor.StartUp), inFull(x.Fettle.StartUp) })
@@ -96,11 +98,12 @@ func (r *report) targets() [][]string {
 	rows := [][]string{
 		{"", "Fettle", "target"},
 		{fmt.Sprintf("last of %d %s requested, after its deadline", r.Parameters.Broken, d.deed.many), inUnits(r.lastRequest(d.deed.requested)), "≤ 1.0 s"},
-		{"API writes per repair", fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), d.writes},
+		{d.repair(), fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), d.limits.writes},
 		{"API writes in an idle minute, leases aside", fmt.Sprintf("%.1f", r.median(func(x *round) float64 { return float64(x.Idle.Writes) / x.Idle.Minutes })), "0"},
+		{"API writes at the start, until the last of them", r.starts(), ""},
 	}
 	if made, known := r.callsPerPass(); known {
-		rows = append(rows, []string{"API calls in a pass in which nothing has changed", fmt.Sprintf("%.1f", made), "0"})
+		rows = append(rows, []string{"API calls in a pass in which nothing has changed", fmt.Sprintf("%.1f", made), d.limits.passes})
 	}
 	for _, d := range r.Decide {
 		if strings.HasPrefix(d.Name, "Decide/disjoint/one percent") {
@@ -108,6 +111,28 @@ func (r *report) targets() [][]string {
 		}
 	}
 	return rows
+}
+
+// starts tells how much Fettle wrote of a fleet that it saw for the first time, and how long that took.
+func (r *report) starts() string {
+	return fmt.Sprintf("%.0f in %s", r.median(func(x *round) float64 { return float64(x.Start.Writes) }),
+		inUnits(inSeconds(r.median(func(x *round) float64 { return inFull(x.Start.Lasted) }))))
+}
+
+// repair names the repairs that writes are counted for.
+func (d *dialect) repair() string {
+	if d.stands {
+		return "API writes per repair, its end by recovery included"
+	}
+	return "API writes per repair"
+}
+
+// sandbox names what is neither Fettle nor the floor.
+func (d *dialect) sandbox() string {
+	if d.apart {
+		return "both API servers with their etcds"
+	}
+	return "the API server with its etcd"
 }
 
 // lastRequest is when the last of the repairs was asked for, by the stage of that name.
@@ -122,13 +147,13 @@ func (r *report) lastRequest(stage string) seconds {
 	}))
 }
 
-// calls has the calls of Fettle by verb and resource, the leases of leader election last.
+// calls has the calls of Fettle by verb and resource, routine last.
 func (r *report) calls() [][]string {
 	rows := [][]string{{"API calls of Fettle", "per repair", "per idle minute"}}
-	for _, leases := range []bool{false, true} {
+	for _, routine := range []bool{false, true} {
 		of := func(t *traffic) calls {
-			if leases {
-				return t.Leases
+			if routine {
+				return t.Routine
 			}
 			return t.Calls
 		}

@@ -25,16 +25,17 @@ func aRound(share float64) round {
 		Fettle: cost{
 			StartUp: ms(1800), StartUpCPU: ms(2500), Settled: 60 * share, SettledAnonymous: 30 * share, AfterHeartbeats: 61 * share, Peak: 64 * share, IdleCPU: ms(40),
 		},
+		Start: start{Writes: 12, Lasted: ms(2400), CPU: ms(2600)},
 		Heartbeats: heartbeatCosts{
 			Sent: 6000, PerSecond: 99.7, Floor: ms(3000), Fettle: ms(3000 * share), Sandbox: ms(48000),
 			Windows: []window{{1000, ms(500), ms(400)}, {1000, ms(500), ms(600)}, {0, 0, 0}},
 		},
-		Passes: passTraffic{Passes: 10, traffic: traffic{Calls: calls{"patch machinehealthchecks/status": 5}, Leases: calls{"update leases": 2}}},
-		Idle:   idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Leases: calls{"update leases": 60}}},
+		Passes: passTraffic{Passes: 10, traffic: traffic{Calls: calls{"patch machinehealthchecks/status": 5}, Routine: calls{"update leases": 2}}},
+		Idle:   idleTraffic{Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 1}, Routine: calls{"update leases": 60}}},
 		Outage: outage{
 			traffic: traffic{
 				Calls:  calls{"create repairs": 200, "delete machines": 200, "get nodes": 200, "patch repairs/status": 200, "patch machinehealthchecks/status": 8},
-				Writes: 608, Leases: calls{"update leases": 6},
+				Writes: 608, Routine: calls{"update leases": 6},
 			},
 			PerRepair: 3.04, Deadlines: []int{80, 120}, Stolen: 0.034,
 			Stages: []stageDelay{
@@ -49,9 +50,9 @@ func aRound(share float64) round {
 	}
 }
 
-// TestTable compares the table of three rounds with one to read; -update rewrites it.
+// TestTable compares the tables of three rounds with those to read; -update rewrites them.
 func TestTable(t *testing.T) {
-	r := report{
+	machines := report{
 		Host:       host{At: noon, Cores: 2, CPU: "Example CPU", Memory: 23552, Go: "go1.26.8", Load: 0.25},
 		Parameters: parameters{Dialect: "openshift", Nodes: 5000, Machines: 5000, Rate: 100, Broken: 200, Idle: seconds(time.Minute), Heartbeats: seconds(time.Minute), Rounds: 3},
 		Rounds:     []round{aRound(0.5), aRound(2), aRound(0.9)},
@@ -59,19 +60,30 @@ func TestTable(t *testing.T) {
 			{"Decide/disjoint/healthy", ms(22), 7217408, 11}, {"Decide/disjoint/one percent unhealthy", ms(30.5), 7607208, 2047},
 		},
 	}
-	got := r.table()
-	golden := filepath.Join("testdata", "table.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	clusters := report{Host: machines.Host, Parameters: machines.Parameters, Rounds: machines.Rounds[:1], Clusters: &clusterCosts{
+		Clusters: 100, Nodes: 20, Joined: ms(31200),
+		Without: idleCosts{Resident: 40, Anonymous: 12.5, CPU: ms(50), idleTraffic: idleTraffic{Minutes: 1}},
+		With: idleCosts{Resident: 75, Anonymous: 47.5, CPU: ms(450), idleTraffic: idleTraffic{
+			Minutes: 2, traffic: traffic{Calls: calls{"watch nodes": 20}, Routine: calls{"get secrets": 200, "get /readyz": 600}},
+		}},
+	}}
+	clusters.Parameters.Dialect, clusters.Parameters.Clusters = "capi", 100
+	for name, r := range map[string]report{"table.txt": machines, "clusters.txt": clusters} {
+		t.Run(name, func(t *testing.T) {
+			got, golden := r.table(), filepath.Join("testdata", name)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
