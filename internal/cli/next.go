@@ -175,6 +175,9 @@ func (w *world) nextOfStep(target, repair int) Next {
 func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	does := w.does(lead.Policy, target)
 	if _, starts := w.startOf[target]; starts {
+		if slices.ContainsFunc(w.requestsOn(target), func(q *core.Request) bool { return q.Answers }) {
+			return Next{At: instant(w.at), Text: "Its repair is recorded; its owner is asked to replace it already."}
+		}
 		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}
 	refusals := w.held(target)

@@ -148,20 +148,11 @@ func (s *session) where() scope { return scope{s.namespace, s.connection.control
 // worlds decides on what was read, on each cluster by itself: that which was read, and then the workload clusters that
 // the question is about. Whether quorum survives is asked only of what may be repaired, which a first decision tells.
 func (s *session) worlds(ctx context.Context, v *view) []*world {
-	var clusters []ledger.Fleet
-	seen := map[ledger.Fleet][]observed{}
+	seen := map[ledger.Fleet][]observed{{}: nil}
 	for _, f := range v.fleets() {
-		if _, met := seen[f.Cluster]; !met {
-			clusters = append(clusters, f.Cluster)
-		}
 		seen[f.Cluster] = append(seen[f.Cluster], f)
 	}
-	if seen[ledger.Fleet{}] == nil {
-		clusters = append(clusters, ledger.Fleet{})
-	}
-	slices.SortFunc(clusters, func(a, b ledger.Fleet) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Cluster, b.Cluster))
-	})
+	clusters := inOrder(seen)
 	worlds := make([]*world, len(clusters))
 	for i, cluster := range clusters {
 		worlds[i] = newWorld(cluster, seen[cluster], v.accounts, &v.around, v.at)
@@ -170,6 +161,13 @@ func (s *session) worlds(ctx context.Context, v *view) []*world {
 		}
 	}
 	return worlds
+}
+
+// inOrder gives clusters by their names, and first the one that was read.
+func inOrder[T any](clusters map[ledger.Fleet]T) []ledger.Fleet {
+	return slices.SortedFunc(maps.Keys(clusters), func(a, b ledger.Fleet) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Cluster, b.Cluster))
+	})
 }
 
 // fleets gives what dialects see of the cluster that was read, and of the workload clusters that the question is about. A

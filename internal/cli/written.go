@@ -56,7 +56,7 @@ func (w *world) word(target int) (Word, bool) {
 // written takes what a target says of itself in the place of verdicts that can't be made from here. Where nobody judges,
 // that too is out of date.
 func (w *world) written(target int, t *Target) {
-	message := w.blind.Message
+	message := inSentence(w.blind.Message)
 	t.Health, t.Reason, t.Since, t.Until = core.Undetermined.String(), w.blind.Reason, nil, nil
 	if word, says := w.word(target); says && !w.blind.Halted {
 		t.Health, t.Reason, t.Since = core.Unhealthy.String(), word.Reason, instant(word.Since)
@@ -75,15 +75,15 @@ func (w *world) written(target int, t *Target) {
 		v := &t.Verdicts[i]
 		v.Health, v.Reason, v.Message, v.Since, v.Until, v.Leads = t.Health, t.Reason, message, t.Since, nil, false
 	}
-	t.HeldBy = nil
+	t.HeldBy, t.Lead = nil, nil
 }
 
 // nextUnjudged says what comes next for a target that can't be judged from here.
 func (w *world) nextUnjudged() Next {
 	if w.blind.Halted {
-		return Next{Text: "Nothing: " + w.blind.Message + "."}
+		return Next{Text: sentence(w.blind.Message)}
 	}
-	return Next{Text: "It can't be told from here: " + w.blind.Message + "."}
+	return Next{Text: "It can't be told, since " + w.blind.Message + "."}
 }
 
 // leftOut says by what somebody has taken a target out of all health checking.

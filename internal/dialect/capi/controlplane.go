@@ -315,7 +315,7 @@ func mostBroken(members []*clusterapi.Machine) *clusterapi.Machine {
 
 func isTrue(m *clusterapi.Machine, kind string) bool {
 	for i := range m.Conditions {
-		if c := &m.Conditions[i]; c.Type == kind {
+		if c := m.Conditions[i].Full(); c.Type == kind {
 			return c.Status == string(metav1.ConditionTrue)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
-	"github.com/fettle-io/fettle/internal/core"
 )
 
 // member makes a machine of a control plane that has its node, made some time ago, with what a test changes.
@@ -31,7 +30,7 @@ func flow(t *testing.T, yaml string) *unstructured.Unstructured {
 }
 
 func marked(m *clusterapi.Machine, kind, reason string) {
-	m.Marks = append(m.Marks, clusterapi.Mark{In: clusterapi.Current, Type: kind, Since: ago(time.Minute), Words: clusterapi.Words{Status: "False", Reason: reason}})
+	m.Marks = append(m.Marks, clusterapi.Mark{In: clusterapi.Current, Type: kind, Since: ago(time.Minute), Words: &clusterapi.Words{Status: "False", Reason: reason}})
 }
 
 // asking is how machines ask to be replaced.
@@ -46,7 +45,11 @@ func leaving(m *clusterapi.Machine) {
 }
 func condition(kind, status string) func(*clusterapi.Machine) {
 	return func(m *clusterapi.Machine) {
-		m.Conditions = append(m.Conditions, core.Condition{Type: kind, Status: status})
+		said := &clusterapi.Machine{}
+		if err := said.UnmarshalJSON([]byte(`{"status": {"conditions": [{"type": "` + kind + `", "status": "` + status + `"}]}}`)); err != nil {
+			panic(err)
+		}
+		m.Conditions = append(m.Conditions, said.Conditions...)
 	}
 }
 
