@@ -27,7 +27,7 @@ func addPeopleCommands(root *cobra.Command, path string, args []string) {
 	name := calledAs(path)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	root.AddCommand(cli.Commands(cli.Options{
-		Name: name, UserAgent: "fettle/" + version, Dialects: []cli.Dialect{cli.OpenShift{}, cli.NHC{}}, Now: time.Now,
+		Name: name, UserAgent: "fettle/" + version, Dialects: []cli.Dialect{cli.OpenShift{}, cli.NHC{}, cli.ClusterAPI{}}, Now: time.Now,
 	})...)
 	if strings.TrimSuffix(filepath.Base(path), ".exe") == completer {
 		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, args...))

@@ -20,6 +20,7 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 )
 
@@ -56,7 +57,7 @@ func newSurroundings() surroundings {
 func (v *view) needs() ([]core.Policy, []core.Repair) {
 	var policies []core.Policy
 	for _, p := range v.parts {
-		policies = append(policies, p.Observe(v.at).Policies...)
+		policies = append(policies, p.policies(v.at)...)
 	}
 	repairs := make([]core.Repair, 0, len(v.accounts))
 	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {
@@ -184,9 +185,14 @@ func (v *view) dropVersion(name string) { delete(v.around.versions, name) }
 // hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
 const hiddenHolder = "somebody whom you may not see"
 
-// lay adds the surroundings to what was observed.
-func (s *surroundings) lay(policies []core.Policy, fleet *core.Fleet, at time.Time) {
+// lay adds the surroundings to what was observed of a cluster. Leases and upgrades are those of the cluster that was read.
+func (s *surroundings) lay(policies []core.Policy, fleet *core.Fleet, of ledger.Fleet, at time.Time) {
+	s.templates.Fleet = template.Fleet(of)
 	s.templates.Survey(policies, fleet)
+	if of != (ledger.Fleet{}) {
+		fleet.Upgrading = core.No
+		return
+	}
 	s.leases.Survey(fleet, at)
 	if s.unread.leases != "" {
 		for i := range fleet.Targets {
@@ -209,11 +215,18 @@ const forever = 100 * 365 * 24 * time.Hour
 // readQuorum asks whether quorum survives the loss of those members of the control plane that may be repaired. It
 // tells whether there were any.
 func (v *view) readQuorum(ctx context.Context, c client.Reader, w *world) bool {
-	guard := quorum.NewClient(quorum.Config{Live: c, OpenShift: func() core.Tri { return v.around.openshift }, Now: func() time.Time { return v.at }})
+	openshift := v.around.openshift
+	if w.cluster != (ledger.Fleet{}) {
+		if w.blind != nil || v.reached[w.cluster] == nil {
+			return false
+		}
+		c, openshift = v.reached[w.cluster], core.No
+	}
+	guard := quorum.NewClient(quorum.Config{Live: c, OpenShift: func() core.Tri { return openshift }, Now: func() time.Time { return v.at }})
 	asked := false
 	for i := range w.fleet.Targets {
 		t := &w.fleet.Targets[i]
-		if !t.ControlPlane || !w.doubted(i) {
+		if !t.ControlPlane || !w.doubted(i) || w.leftToOwner(i) {
 			continue
 		}
 		asked = true
@@ -225,6 +238,13 @@ func (v *view) readQuorum(ctx context.Context, c client.Reader, w *world) bool {
 		t.QuorumSurvives, t.QuorumReadAt = survives, v.at
 	}
 	return asked
+}
+
+// leftToOwner tells whether all that would happen to a target is that its owner is asked to replace it, who minds quorum.
+func (w *world) leftToOwner(target int) bool {
+	return !slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
+		return slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool { return s.Nature != core.Delegates })
+	})
 }
 
 // whyUnsure says why quorum is not known: what is missing is the person's permission, or the answer.
@@ -258,6 +278,11 @@ func (v *view) allNotes() []string {
 		}
 		if why := v.around.unread.upgrade; p.WaitsForUpgrades && why != "" {
 			note("Can't tell whether the cluster is being upgraded: " + why + ".")
+		}
+	}
+	for _, f := range v.fleets() {
+		if f.Blind != nil && !f.Blind.Halted {
+			note(strings.ToUpper(f.Blind.Message[:1]) + f.Blind.Message[1:] + ". What is said of it is what a controller has written last.")
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {

@@ -60,16 +60,20 @@ func controllerOf(lease *coordinationv1.Lease, unknown, namespace string, at tim
 func (w *world) healthCheck(i int) HealthCheck {
 	p, t := &w.policies[i], w.decision.Tallies[i]
 	h := HealthCheck{
-		Reference: reference(p.ID), TargetKind: w.kindOf[i],
+		Reference: reference(p.ID), Cluster: w.cluster.Cluster, TargetKind: w.kindOf[i],
 		Total: t.Total, Healthy: t.Healthy, MostUnhealthy: t.MostUnhealthy,
-		Repairs: "Allowed", DryRun: p.DryRun, InFlight: w.inFlight(i), Next: w.nextOfPolicy(i),
+		Repairs: repairsAllowed, DryRun: p.DryRun, InFlight: w.inFlight(i), Next: w.nextOfPolicy(i),
 		Phase: w.phase(i),
 	}
 	if t.MostInFlight != math.MaxInt {
 		h.MostInFlight = &t.MostInFlight
 	}
+	if w.blind != nil {
+		w.asWritten(i, &h)
+		return h
+	}
 	if r, stopped := w.stopped(i); stopped {
-		h.Repairs, h.Reason, h.Message, h.Until = "Stopped", r.Gate.String(), r.Text(), instant(r.Until)
+		h.Repairs, h.Reason, h.Message, h.Until = repairsStopped, r.Gate.String(), r.Text(), instant(r.Until)
 	}
 	return h
 }
@@ -135,7 +139,7 @@ func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
 func (w *world) target(i int) Target {
 	t := &w.fleet.Targets[i]
 	out := Target{
-		Reference: reference(t.ID), Node: t.Node.Name, Owner: ownerOf(t.Owner),
+		Reference: reference(t.ID), Cluster: w.cluster.Cluster, Node: t.Node.Name, Owner: ownerOf(t.Owner),
 		Health: "unjudged", Verdicts: []Verdict{},
 	}
 	if v, judged := w.worst(i); judged {
@@ -163,6 +167,9 @@ func (w *world) target(i int) Target {
 			held.Message, held.Unknown = why, true
 		}
 		out.HeldBy = append(out.HeldBy, held)
+	}
+	if w.blind != nil {
+		w.written(i, &out)
 	}
 	return out
 }
@@ -196,9 +203,9 @@ func verdictText(v core.Verdict) string {
 func (w *world) repair(i int) Repair {
 	r := &w.accounts[i]
 	out := Repair{
-		Namespace: r.Namespace, Name: r.Name, Node: r.Node, HealthCheck: r.Policy.Name, HealthCheckKind: r.Policy.Kind,
+		Namespace: r.Namespace, Name: r.Name, Cluster: r.Fleet.Cluster, Node: r.Node, HealthCheck: r.Policy.Name, HealthCheckKind: r.Policy.Kind,
 		Target: reference(r.Target), Owner: ownerOf(r.Owner), Remedies: []string{}, Steps: w.stepsOf(i),
-		Reason: r.Reason, Message: r.Message, Progress: r.Progress, Phase: cmp.Or(r.Phase, string(v1alpha1.RepairRunning)),
+		Reason: r.Reason, Message: r.Message, Progress: r.Progress, Answer: r.Answer, Phase: cmp.Or(r.Phase, string(v1alpha1.RepairRunning)),
 		UnhealthySince: instant(r.UnhealthySince), Started: instant(r.Started), Finished: instant(r.Ended), Retry: r.Retry,
 		Attempts: r.Attempts, LastAttempt: instant(r.LastAttempt), LastError: r.LastError, Problem: r.Problem,
 	}
@@ -209,26 +216,28 @@ func (w *world) repair(i int) Repair {
 }
 
 // buildStatus answers fettle status of a namespace, "" for all. What has no namespace is part of it.
-func buildStatus(w *world, namespace string, h Header) Status {
+func buildStatus(worlds []*world, namespace string, h Header) Status {
 	h.Kind = kindStatus
 	within := func(id core.ID) bool { return namespace == "" || id.Namespace == "" || id.Namespace == namespace }
 	s := Status{Header: h, HealthChecks: []HealthCheck{}, NotHealthy: []Target{}, Repairs: []Repair{}}
-	for i := range w.policies {
-		if within(w.policies[i].ID) {
-			s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))
+	for _, w := range worlds {
+		for i := range w.policies {
+			if within(w.policies[i].ID) {
+				s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))
+			}
+		}
+		for i := range w.fleet.Repairs {
+			if r := &w.fleet.Repairs[i]; r.Running() && within(r.Target) {
+				s.Repairs = append(s.Repairs, w.repair(i))
+			}
 		}
 	}
 	slices.SortStableFunc(s.HealthChecks, func(a, b HealthCheck) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
-	for _, i := range w.notHealthy() {
-		if within(w.fleet.Targets[i].ID) {
-			s.NotHealthy = append(s.NotHealthy, w.target(i))
-		}
-	}
-	for i := range w.fleet.Repairs {
-		if r := &w.fleet.Repairs[i]; r.Running() && within(r.Target) {
-			s.Repairs = append(s.Repairs, w.repair(i))
+	for _, n := range notHealthy(worlds) {
+		if within(n.in.fleet.Targets[n.target].ID) {
+			s.NotHealthy = append(s.NotHealthy, n.in.target(n.target))
 		}
 	}
 	slices.SortStableFunc(s.Repairs, func(a, b Repair) int {
@@ -240,30 +249,47 @@ func buildStatus(w *world, namespace string, h Header) Status {
 	return s
 }
 
+// ailing is a target that is not known to be healthy, with the verdict that matters most.
+type ailing struct {
+	in     *world
+	target int
+	worst  core.Verdict
+}
+
 // notHealthy gives the targets that some policy does not find healthy, or that are under repair, the
 // gravest first, then what ends soonest, then the longest so.
-func (w *world) notHealthy() []int {
-	worst := map[int]core.Verdict{}
-	var found []int
-	for i := range w.fleet.Targets {
-		v, judged := w.worst(i)
-		_, repaired := w.repairOf(i)
-		if !judged || (v.Health == core.Healthy && !repaired && !w.doubted(i)) {
-			continue
+func notHealthy(worlds []*world) []ailing {
+	var found []ailing
+	for _, w := range worlds {
+		for i := range w.fleet.Targets {
+			if v, ails := w.ails(i); ails {
+				found = append(found, ailing{w, i, v})
+			}
 		}
-		worst[i] = v
-		found = append(found, i)
 	}
-	slices.SortFunc(found, func(a, b int) int {
-		p, q := worst[a], worst[b]
+	slices.SortFunc(found, func(a, b ailing) int {
 		return cmp.Or(
-			cmp.Compare(gravity(p.Health), gravity(q.Health)),
-			compareInstants(p.Until, q.Until),
-			compareInstants(p.Since, q.Since),
-			w.fleet.Targets[a].ID.Compare(w.fleet.Targets[b].ID),
+			cmp.Compare(gravity(a.worst.Health), gravity(b.worst.Health)),
+			compareInstants(a.worst.Until, b.worst.Until),
+			compareInstants(a.worst.Since, b.worst.Since),
+			a.in.fleet.Targets[a.target].ID.Compare(b.in.fleet.Targets[b.target].ID),
 		)
 	})
 	return found
+}
+
+// ails tells whether a target is not known to be healthy. Of one that can't be judged from here its own word counts.
+func (w *world) ails(target int) (core.Verdict, bool) {
+	v, judged := w.worst(target)
+	_, repaired := w.repairOf(target)
+	if !judged {
+		return v, false
+	}
+	if word, says := w.word(target); w.blind != nil && !w.blind.Halted && says {
+		v.Health, v.Since = core.Unhealthy, word.Since
+		return v, !word.Healthy || repaired
+	}
+	return v, v.Health != core.Healthy || repaired || w.doubted(target)
 }
 
 func (w *world) doubted(target int) bool {

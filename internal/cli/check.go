@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 // The exit statuses of fettle check, apart from 0.
@@ -185,7 +188,9 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) error {
 		}
 	}
 	v.readAround(ctx, s.cluster)
-	s.world(ctx, v).effects(judged)
+	v.about = aboutDrafts(drafts)
+	v.readWorkloads(ctx, s.cluster, s.UserAgent)
+	effects(s.worlds(ctx, v), judged)
 	return nil
 }
 
@@ -219,10 +224,10 @@ func offlineHint(err error) error {
 	return fmt.Errorf("%w (--offline judges the files alone)", err)
 }
 
-// effects says what each draft does in the world that they all are part of.
-func (w *world) effects(drafts []*draft) {
+// effects says what each draft does in the world that it is part of, with all others.
+func effects(worlds []*world, drafts []*draft) {
 	for _, d := range drafts {
-		i, found := w.policyOf(d.Kind, d.Namespace, d.Name)
+		w, i, found := placeOf(worlds, d)
 		if !found {
 			d.Warnings = append(d.Warnings, Finding{Line: d.Line, Message: "what it would do is not known, since this cluster does not serve " + d.Kind})
 			continue
@@ -230,6 +235,7 @@ func (w *world) effects(drafts []*draft) {
 		e := w.effect(i)
 		e.Exists = w.policies[i].ID.UID != ""
 		for _, f := range w.doubts(i, e) {
+			f.Field = d.fieldOf(f.Field)
 			f.Line = d.locate(f.Field, "")
 			d.Warnings = append(d.Warnings, f)
 		}
@@ -237,10 +243,43 @@ func (w *world) effects(drafts []*draft) {
 	}
 }
 
+// placeOf finds the policy that a draft would be.
+func placeOf(worlds []*world, d *draft) (in *world, policy int, found bool) {
+	for _, w := range worlds {
+		i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
+			return p.ID.Kind == d.Kind && p.ID.Namespace == d.Namespace && p.ID.Name == d.Name
+		})
+		if i >= 0 && w.dialectOf[i] == d.dialect {
+			return w, i, true
+		}
+	}
+	return nil, 0, false
+}
+
+// current gives a draft in the version that its dialect reads.
+func (d *draft) current() *unstructured.Unstructured {
+	if versions, has := d.dialect.(interface {
+		Current(u *unstructured.Unstructured) *unstructured.Unstructured
+	}); has {
+		return versions.Current(d.object)
+	}
+	return d.object
+}
+
+// fieldOf gives the path by which a draft has a field.
+func (d *draft) fieldOf(field string) string {
+	if names, has := d.dialect.(interface {
+		FieldOf(u *unstructured.Unstructured, field string) string
+	}); has {
+		return names.FieldOf(d.object, field)
+	}
+	return field
+}
+
 // existing gives the health check that a draft would replace; nil when there is none, or when it is
 // not known.
 func (s *session) existing(ctx context.Context, d *draft) client.Object {
-	old := d.object.DeepCopy()
+	old := d.current().DeepCopy()
 	if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(d.object), old); err != nil {
 		return nil
 	}
@@ -250,7 +289,7 @@ func (s *session) existing(ctx context.Context, d *draft) client.Object {
 // put puts a draft where it would be: in the place of the one that exists, with its age and status,
 // or beside the others as the youngest.
 func (v *view) put(d *draft, existing client.Object) {
-	u := d.object.DeepCopy()
+	u := d.current().DeepCopy()
 	u.SetUID("")
 	u.SetResourceVersion("")
 	u.SetDeletionTimestamp(nil)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,7 +143,7 @@ func TestEffectsOnNodes(t *testing.T) {
 		s.ready(0, "Unknown", time.Hour)
 		change(s)
 		w := s.world()
-		i, _ := w.policyOf("NodeHealthCheck", "", "workers")
+		i := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID.Kind == "NodeHealthCheck" && p.ID.Name == "workers" })
 		e := w.effect(i)
 		d := newDocument("file.yaml", 1)
 		d.Kind, d.Name, d.Effect = "NodeHealthCheck", "workers", &e

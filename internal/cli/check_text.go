@@ -110,7 +110,9 @@ func (p *page) now(e *Effect) string {
 		would = "as a dry run it says that it would repair "
 	}
 	switch {
-	case h.Repairs != "Allowed":
+	case h.Repairs == repairsUnknown:
+		return "whether it repairs anything can't be told."
+	case h.Repairs == repairsStopped:
 		return fmt.Sprintf("it repairs nothing, since %s", h.Message)
 	case len(e.RepairsNow) > 0:
 		return fmt.Sprintf("it %s%s at once; repairs go on while at most %d are not healthy.", would, firstOf(e.RepairsNow, len(e.RepairsNow)), h.MostUnhealthy)

@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
@@ -50,8 +52,15 @@ type view struct {
 	// leaseUnknown says why the lease is not known.
 	leaseUnknown string
 	notes        []string
+	// about says which workload clusters the question is about.
+	about concerns
 	// followed are all lists that were read.
 	followed []followed
+	// looked are the workload clusters that were asked for their nodes, and reached those of them that have told; unseen is
+	// set when one has not.
+	looked  map[ledger.Fleet]bool
+	reached map[ledger.Fleet]client.WithWatch
+	unseen  bool
 }
 
 // followed is a list that was read, in a namespace or all, and at which revision.
@@ -59,6 +68,8 @@ type followed struct {
 	Source
 
 	namespace, revision string
+	// at is the workload cluster that it was read from, nil for the person's own.
+	at client.WithWatch
 }
 
 // part is what was read through one dialect.
@@ -75,10 +86,22 @@ type part struct {
 
 func (p *part) complete() bool { return p.err == nil && len(p.unserved) == 0 }
 
+// policies are those of all clusters.
+func (p *part) policies(at time.Time) []core.Policy {
+	var policies []core.Policy
+	for _, f := range p.Observe(at) {
+		policies = append(policies, f.Policies...)
+	}
+	return policies
+}
+
 // read reads what a question needs: the whole fleet if the person may, since limits hold across namespaces.
 // Whatever the person may not read is told at once.
 func read(ctx context.Context, c client.Client, dialects []Dialect, where scope) (*view, error) {
-	v := &view{scope: where, accounts: map[string]ledger.Account{}, around: newSurroundings()}
+	v := &view{
+		scope: where, accounts: map[string]ledger.Account{}, around: newSurroundings(),
+		looked: map[ledger.Fleet]bool{}, reached: map[ledger.Fleet]client.WithWatch{},
+	}
 	for _, d := range dialects {
 		reading := d.Read()
 		v.parts = append(v.parts, &part{Dialect: d, Reading: reading, sources: reading.Sources()})
@@ -139,7 +162,7 @@ func (v *view) readLot(ctx context.Context, c client.Reader, l *lot) {
 	}
 	err := v.listWide(ctx, c, l.Source)
 	for _, p := range l.of {
-		if apierrors.IsNotFound(err) {
+		if isUnserved(err) {
 			p.unserved = append(p.unserved, l.Resource)
 		} else {
 			p.err = errors.Join(p.err, err)
@@ -169,7 +192,7 @@ func (v *view) takeStock() error {
 			errs = append(errs, p.err)
 		case p.err != nil:
 			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so what is said here leaves them out: %v.", p.sources[0].Resource, p.err))
-		case len(p.unserved) > 0 && (!complete || len(p.Observe(v.at).Policies) > 0):
+		case len(p.unserved) > 0 && (!complete || len(p.policies(v.at)) > 0):
 			v.notes = append(v.notes, "This cluster does not serve "+p.unserved[0].String()+".")
 		}
 	}
@@ -224,9 +247,18 @@ func (v *view) ledger() Source {
 	}
 }
 
-// list reads one list page by page, and lets go of each page.
+// list reads one list, which is followed from then on.
 func (v *view) list(ctx context.Context, c client.Reader, s Source, namespace string) error {
-	revision := ""
+	revision, err := list(ctx, c, s, namespace)
+	if err != nil {
+		return explainFailure("list", s, namespace, err)
+	}
+	v.followed = append(v.followed, followed{Source: s, namespace: namespace, revision: revision})
+	return nil
+}
+
+// list reads one list page by page, lets go of each page, and gives the revision.
+func list(ctx context.Context, c client.Reader, s Source, namespace string) (revision string, err error) {
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		page, _ := s.List.DeepCopyObject().(client.ObjectList)
 		if err := c.List(ctx, page, &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue}); err != nil {
@@ -236,17 +268,13 @@ func (v *view) list(ctx context.Context, c client.Reader, s Source, namespace st
 		return page, nil
 	})
 	pages.PageSize = pageSize
-	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		if object, ok := o.(client.Object); ok {
 			s.Put(object)
 		}
 		return nil
 	})
-	if err != nil {
-		return explainFailure("list", s, namespace, err)
-	}
-	v.followed = append(v.followed, followed{s, namespace, revision})
-	return nil
+	return revision, err //nolint:wrapcheck // the caller says what was being read
 }
 
 // sources are the lists that were read.
@@ -260,7 +288,9 @@ func (v *view) sources() []Source {
 
 // reads tells whether targets of a kind were looked for.
 func (v *view) reads(kind string) bool {
-	return slices.ContainsFunc(v.parts, func(p *part) bool { return p.Observe(v.at).Kind == kind })
+	return slices.ContainsFunc(v.parts, func(p *part) bool {
+		return slices.ContainsFunc(p.Observe(v.at), func(f Fleet) bool { return f.Kind == kind })
+	})
 }
 
 // readLease reads who leads. That it can't be known is an answer.
@@ -290,11 +320,19 @@ func explainFailure(verb string, s Source, namespace string, err error) error {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you lack the permission to %s %s%s; an administrator can give it with the ClusterRole fettle-view (docs/cli.md): %w", verb, s.Resource, where, err)
+		return fmt.Errorf("you lack the permission to %s %s%s; an administrator can give it with the ClusterRole %s (docs/cli.md): %w", verb, s.Resource, where, roleFor(s.Resource), err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster does not accept your credentials; log in anew, or give another --context: %w", err)
 	}
 	return fmt.Errorf("%sing %s%s: %w", strings.TrimSuffix(verb, "e"), s.Resource, where, err)
+}
+
+// roleFor is the role that lets a person read a resource.
+func roleFor(r schema.GroupResource) string {
+	if r.Group == clusterv1.GroupVersion.Group {
+		return "fettle-view-cluster-api"
+	}
+	return "fettle-view"
 }
 
 // named gives the names of the objects of a kind, without reading the rest of them.

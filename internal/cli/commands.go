@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // Commands are what a person asks Fettle with.
@@ -44,10 +47,12 @@ func statusCommand(o Options) *cobra.Command {
 			if err := s.open(cmd); err != nil {
 				return err
 			}
+			s.about = s.aboutHealthChecks
 			return s.run(cmd.Context(), s.status(limit))
 		},
 	}
 	s.addFlags(cmd)
+	s.chosen.addFlag(cmd.Flags(), "show this workload cluster of Cluster API alone, by the name of its Cluster; empty for the cluster that is asked itself")
 	s.connection.addAllNamespaces(cmd.Flags())
 	s.addWatch(cmd, "")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many rows a table has at most, the gravest first; 0 for all. Programs are given all")
@@ -56,9 +61,9 @@ func statusCommand(o Options) *cobra.Command {
 
 func (s *session) status(limit int) ask {
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		w := s.world(ctx, v)
-		status := buildStatus(w, s.namespace, h)
-		return answer{value: &status, header: &status.Header, nextAt: w.decision.NextAt, people: func(p *page) {
+		worlds := s.worlds(ctx, v)
+		status := buildStatus(slices.DeleteFunc(slices.Clone(worlds), func(w *world) bool { return !s.chosen.allows(w.cluster) }), s.namespace, h)
+		return answer{value: &status, header: &status.Header, nextAt: nextOf(worlds), people: func(p *page) {
 			where := "in namespace " + s.namespace
 			if s.namespace == "" {
 				where = "in any namespace"
@@ -67,6 +72,17 @@ func (s *session) status(limit int) ask {
 			sp.all(&status)
 		}}, nil
 	}
+}
+
+// nextOf is when time alone changes something, zero for never.
+func nextOf(worlds []*world) time.Time {
+	var next time.Time
+	for _, w := range worlds {
+		if compareInstants(w.decision.NextAt, next) < 0 {
+			next = w.decision.NextAt
+		}
+	}
+	return next
 }
 
 func explainCommand(o Options) *cobra.Command {
@@ -94,6 +110,7 @@ func explainCommand(o Options) *cobra.Command {
 		ValidArgsFunction: s.completeSubjects,
 	}
 	s.addFlags(cmd)
+	s.chosen.addFlag(cmd.Flags(), "explain what is in this workload cluster of Cluster API, by the name of its Cluster; empty for the cluster that is asked itself")
 	s.connection.addAllNamespaces(cmd.Flags())
 	s.addWatch(cmd, ", or the explained thing is gone or has ended")
 	return cmd
@@ -103,12 +120,14 @@ func explainCommand(o Options) *cobra.Command {
 // named one.
 func (s *session) explain(cmd *cobra.Command, kind, name string) error {
 	if kind == repairSubject {
+		s.about = s.aboutRepair(name)
 		return s.run(cmd.Context(), s.explainedRepair(name))
 	}
 	within := s.namespace
 	if kind == nodeSubject && !s.connection.named(cmd) {
 		within = ""
 	}
+	s.about = s.aboutTarget(kind, name, within)
 	return s.run(cmd.Context(), s.explained(kind, name, within))
 }
 
@@ -116,18 +135,20 @@ func (s *session) explain(cmd *cobra.Command, kind, name string) error {
 func (s *session) explained(kind, name, within string) ask {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		w := s.world(ctx, v)
+		worlds := s.worlds(ctx, v)
 		h.Kind = kindExplanation
 		e := Explanation{Header: h, Subject: Reference{Kind: kind, Namespace: within, Name: name}, Targets: []ExplainedTarget{}}
-		targets := w.find(kind, name, within)
+		in, err := s.findIn(worlds, kind, name, within)
 		ended := false
 		switch {
-		case len(targets) > 0:
+		case err != nil:
+			return answer{}, err
+		case len(in.targets) > 0:
 			found = true
 		case found:
 			e.Message, ended = sentence("there is no "+kind+" "+name+" any more"), true
 		case kind == nodeSubject:
-			message, err := s.nodeAlone(ctx, v, w, name, within)
+			message, err := s.nodeAlone(ctx, v, worlds, name, within)
 			if err != nil {
 				return answer{}, err
 			}
@@ -135,29 +156,55 @@ func (s *session) explained(kind, name, within string) ask {
 		default:
 			return answer{}, s.notFound(ctx, kind, name)
 		}
-		for _, i := range targets {
-			id := reference(w.fleet.Targets[i].ID)
-			e.Targets = append(e.Targets, w.explainTarget(i, s.metadata(ctx, v, id), v.unmet))
+		for _, i := range in.targets {
+			e.Targets = append(e.Targets, s.explainedTarget(ctx, v, in.world, i))
 		}
-		return answer{value: &e, header: &e.Header, ended: ended, nextAt: w.decision.NextAt, people: func(p *page) { p.explanation(&e) }}, nil
+		return answer{value: &e, header: &e.Header, ended: ended, nextAt: earliest(nextOf(worlds), e.Targets), people: func(p *page) { p.explanation(&e) }}, nil
 	}
+}
+
+// explainedTarget reads what else there is to know of a target.
+func (s *session) explainedTarget(ctx context.Context, v *view, w *world, target int) ExplainedTarget {
+	meta := s.metadata(ctx, v, reference(w.fleet.Targets[target].ID))
+	e := w.explainTarget(target, meta, v.unmet)
+	if by, out := w.leftOut(target); out && len(e.Verdicts) == 0 {
+		e.Unselected = "Somebody has taken it out of all health checking, by " + by + " on it. It counts for no limit."
+	}
+	e.OwnerAnswer = s.ownerAnswer(ctx, v, w, target, meta)
+	e.Next = nextOfAsked(e.Next, e.OwnerAnswer)
+	return e
+}
+
+// earliest is when an answer changes: the instant given, or the first at which an owner may go on.
+func earliest(next time.Time, targets []ExplainedTarget) time.Time {
+	for i := range targets {
+		if targets[i].OwnerAnswer == nil {
+			continue
+		}
+		for _, w := range targets[i].OwnerAnswer.Waits {
+			if w.Until != nil && compareInstants(*w.Until, next) < 0 {
+				next = *w.Until
+			}
+		}
+	}
+	return next
 }
 
 func (s *session) explainedRepair(name string) ask {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		w := s.world(ctx, v)
+		worlds := s.worlds(ctx, v)
 		h.Kind = kindRepairExplanation
-		for i := range w.fleet.Repairs {
-			r := &w.fleet.Repairs[i]
-			here := s.namespace == "" || r.Namespace == s.namespace || r.Target.Namespace == ""
-			if r.Name != name || !here {
-				continue
-			}
+		if w, i, is := s.findRepair(worlds, name); is {
 			found = true
+			r := &w.fleet.Repairs[i]
 			e := w.explainRepair(i, s.metadata(ctx, v, reference(r.Target)))
+			if target := w.targetOf(i); target >= 0 && r.Running() {
+				t := s.explainedTarget(ctx, v, w, target)
+				e.Target.OwnerAnswer, e.Next = t.OwnerAnswer, nextOfAsked(e.Next, t.OwnerAnswer)
+			}
 			e.Header = h
-			return answer{value: &e, header: &e.Header, ended: !r.Running(), nextAt: w.decision.NextAt, people: func(p *page) { p.repairExplanation(&e) }}, nil
+			return answer{value: &e, header: &e.Header, ended: !r.Running(), nextAt: nextOf(worlds), people: func(p *page) { p.repairExplanation(&e) }}, nil
 		}
 		if found {
 			e := Explanation{Header: h, Subject: Reference{Kind: repairSubject, Name: name}, Targets: []ExplainedTarget{}, Message: "Somebody has deleted repair " + name + "."}
@@ -167,34 +214,50 @@ func (s *session) explainedRepair(name string) ask {
 	}
 }
 
-// metadata reads a target's own object for its finalizers. Without them the explanation is shorter.
-func (s *session) metadata(ctx context.Context, v *view, id Reference) *metav1.PartialObjectMetadata {
-	kind, known := kindOf(s.cluster, v.sources(), id.Kind)
-	if !known {
-		return nil
-	}
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(kind)
-	if err := s.cluster.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, m); err != nil || string(m.UID) != id.UID {
-		return nil
-	}
-	return m
-}
-
-// kindOf finds a kind among those of the sources.
-func kindOf(c client.Client, sources []Source, kind string) (schema.GroupVersionKind, bool) {
-	for i := range sources {
-		gvk, err := apiutil.GVKForObject(sources[i].List, c.Scheme())
-		if err == nil && strings.EqualFold(gvk.Kind, kind+"List") {
-			gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-			return gvk, true
+func (s *session) findRepair(worlds []*world, name string) (in *world, repair int, found bool) {
+	for _, w := range worlds {
+		for i := range w.fleet.Repairs {
+			r := &w.fleet.Repairs[i]
+			here := s.namespace == "" || r.Namespace == s.namespace || r.Target.Namespace == ""
+			if r.Name == name && here && s.chosen.allows(w.cluster) {
+				return w, i, true
+			}
 		}
 	}
-	return schema.GroupVersionKind{}, false
+	return nil, 0, false
+}
+
+// metadata reads a target's own object for its finalizers and annotations. Without them the explanation is shorter. Of
+// several kinds of a name, the one is meant that has an object with the target's UID.
+func (s *session) metadata(ctx context.Context, v *view, id Reference) *metav1.PartialObjectMetadata {
+	for _, kind := range kindsOf(s.cluster, v.sources(), id.Kind) {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(kind)
+		if err := s.cluster.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, m); err == nil && string(m.UID) == id.UID {
+			return m
+		}
+	}
+	return nil
+}
+
+// kindsOf finds the kinds of a name among those of the sources, each once.
+func kindsOf(c client.Client, sources []Source, kind string) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for i := range sources {
+		gvk, err := apiutil.GVKForObject(sources[i].List, c.Scheme())
+		if err != nil || !strings.EqualFold(gvk.Kind, kind+"List") {
+			continue
+		}
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+		if !slices.Contains(kinds, gvk) {
+			kinds = append(kinds, gvk)
+		}
+	}
+	return kinds
 }
 
 // nodeAlone answers for a node that is no target, or that is not there.
-func (s *session) nodeAlone(ctx context.Context, v *view, w *world, name, within string) (string, error) {
+func (s *session) nodeAlone(ctx context.Context, v *view, worlds []*world, name, within string) (string, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
 	err := s.cluster.Get(ctx, types.NamespacedName{Name: name}, m)
@@ -204,7 +267,8 @@ func (s *session) nodeAlone(ctx context.Context, v *view, w *world, name, within
 	case err != nil:
 		return "", explainFailure("get", Source{Resource: schema.GroupResource{Resource: "nodes"}}, "", err)
 	}
-	return w.unknownNode(name, within, v), nil
+	home := worlds[slices.IndexFunc(worlds, func(w *world) bool { return w.cluster == ledger.Fleet{} })]
+	return home.unknownNode(name, within, v), nil
 }
 
 // notFound says that there is no such thing, and which ones come close.
@@ -230,14 +294,14 @@ func (s *session) notFound(ctx context.Context, kind, name string) error {
 // names gives the names of a kind in the namespace, and the namespaces of those in others. It is a
 // courtesy, so what can't be read is left out.
 func (s *session) names(ctx context.Context, kind string) (here []string, elsewhere map[string][]string) {
-	gvk, known := s.gvk(kind)
-	if !known {
-		return nil, nil
-	}
 	elsewhere = map[string][]string{}
-	all, err := named(ctx, s.cluster, gvk, "")
-	if err != nil {
-		all, _ = named(ctx, s.cluster, gvk, s.namespace) // a courtesy
+	var all []types.NamespacedName
+	for _, gvk := range s.kinds(kind) {
+		some, err := named(ctx, s.cluster, gvk, "")
+		if err != nil {
+			some, _ = named(ctx, s.cluster, gvk, s.namespace) // a courtesy
+		}
+		all = append(all, some...)
 	}
 	for _, n := range all {
 		if s.namespace == "" || n.Namespace == s.namespace || n.Namespace == "" {
@@ -249,15 +313,14 @@ func (s *session) names(ctx context.Context, kind string) (here []string, elsewh
 	return here, elsewhere
 }
 
-// gvk gives the kind that a subject's word stands for.
-func (s *session) gvk(subject string) (schema.GroupVersionKind, bool) {
+// kinds gives the kinds that a subject's word stands for.
+func (s *session) kinds(subject string) []schema.GroupVersionKind {
 	if subject == repairSubject {
-		return v1alpha1.GroupVersion.WithKind("Repair"), true
+		return []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("Repair")}
 	}
+	var sources []Source
 	for _, d := range s.Dialects {
-		if kind, known := kindOf(s.cluster, d.Read().Sources(), subject); known {
-			return kind, true
-		}
+		sources = append(sources, d.Read().Sources()...)
 	}
-	return schema.GroupVersionKind{}, false
+	return kindsOf(s.cluster, sources, subject)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/lean"
 )
@@ -101,6 +102,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(lean.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
 	utilruntime.Must(openshift.AddToScheme(s))
+	utilruntime.Must(clusterapi.AddToScheme(s))
 	return s
 }
 
@@ -114,11 +116,14 @@ func newMapper(config *rest.Config, transport *http.Client) (meta.RESTMapper, er
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), asked}}, nil
 }
 
+// knownKinds are without Cluster API's: the cluster is asked for those, since whoever may not list what it does not serve
+// is told only that.
 func knownKinds() meta.RESTMapper {
 	core, coordination := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{core, coordination, v1alpha1.GroupVersion, v1beta1.GroupVersion, medik8s.GroupVersion})
 	m.Add(core.WithKind("Node"), meta.RESTScopeRoot)
 	m.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
+	m.Add(core.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(coordination.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(v1alpha1.GroupVersion.WithKind("Repair"), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)

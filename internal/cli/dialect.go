@@ -3,11 +3,13 @@ package cli
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -27,11 +29,74 @@ type Reading interface {
 	// Sources are the lists that it is made from, in the order in which they must be read; the first is
 	// that of the health checks.
 	Sources() []Source
-	// Observe gives the fleet as of an instant at which all sources had been read.
-	Observe(at time.Time) core.Observation
+	// Observe gives what is seen of each cluster as of an instant at which all sources had been read.
+	Observe(at time.Time) []Fleet
 	// Unmet gives what a policy's selector asks for and a target lacks. It is false when the policy
 	// could not select the target whatever its labels.
 	Unmet(policy, target core.ID) ([]string, bool)
+}
+
+// Fleet is what a dialect sees of one cluster.
+type Fleet struct {
+	core.Observation
+
+	// Cluster is a workload cluster, and the zero one is the cluster that was read itself.
+	Cluster ledger.Fleet
+	// Blind says why nothing of it can be judged, nil when it can.
+	Blind *Blindness
+}
+
+// Blindness is why nothing of a fleet can be judged.
+type Blindness struct {
+	// Halted is set when the controller does not judge it either. Otherwise it may, and what it has written last is told.
+	Halted bool
+	// Reason says it in a word, and Message in a sentence without its full stop.
+	Reason, Message string
+}
+
+// Workloads is a Reading of clusters that have nodes of their own.
+type Workloads interface {
+	// HasNodes tells whether what is said of a cluster hangs on its nodes.
+	HasNodes(cluster ledger.Fleet) bool
+	// Nodes gives the source of a cluster's nodes. From then on those that are not put into it are gone.
+	Nodes(cluster ledger.Fleet) Source
+	// Unseen notes why the nodes of a cluster can't be read.
+	Unseen(cluster ledger.Fleet, why string)
+}
+
+// Witness tells what a controller has written last, for fleets that can't be judged from here.
+type Witness interface {
+	// WrittenOf gives how a health check stood.
+	WrittenOf(check core.ID) Written
+	// Says gives what a target says of its health, false when it says nothing.
+	Says(target core.ID) (Word, bool)
+	// LeftOut says by what somebody has taken a target out of all health checking.
+	LeftOut(target core.ID) (string, bool)
+}
+
+// Written is how a health check stood when its status was last written.
+type Written struct {
+	// Total and Healthy are missing when they were never written.
+	Total, Healthy *int32
+	// Allowed is whether repairs were, with why.
+	Allowed         core.Tri
+	Reason, Message string
+}
+
+// Word is what a target says of its health.
+type Word struct {
+	Healthy         bool
+	Reason, Message string
+	Since           time.Time
+}
+
+// Owners is a Reading that knows how owners of targets go about replacing them.
+type Owners interface {
+	// OwnerOf gives the controller owner of an object, if it tells more of that.
+	OwnerOf(o metav1.Object) (metav1.OwnerReference, bool)
+	// Answer says how the owner of a target answers to being asked to replace it, by those of its owners that could be
+	// read. It is false for targets that nobody replaces.
+	Answer(target core.ID, annotations map[string]string, owners []*unstructured.Unstructured, at time.Time) (OwnerAnswer, bool)
 }
 
 // Source is one list that a reading is made from.

@@ -11,14 +11,6 @@ import (
 // mostNames is how many names a person is shown of what a health check selects.
 const mostNames = 10
 
-// policyOf finds a policy by its kind and where it is.
-func (w *world) policyOf(kind, namespace, name string) (int, bool) {
-	i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
-		return p.ID.Kind == kind && p.ID.Namespace == namespace && p.ID.Name == name
-	})
-	return i, i >= 0
-}
-
 // effect says what a policy does in a world that it is part of.
 func (w *world) effect(policy int) Effect {
 	p := &w.policies[policy]
@@ -32,11 +24,14 @@ func (w *world) effect(policy int) Effect {
 			e.ControlPlane++
 		}
 	}
-	for _, i := range w.notHealthy() {
-		v, selected := w.verdictOf(policy, i)
+	for _, n := range notHealthy([]*world{w}) {
+		v, selected := w.verdictOf(policy, n.target)
 		if selected && v.Health != core.Healthy && len(e.NotHealthy) < mostNames {
-			e.NotHealthy = append(e.NotHealthy, w.target(i))
+			e.NotHealthy = append(e.NotHealthy, w.target(n.target))
 		}
+	}
+	if w.blind != nil {
+		w.effectUnjudged(policy, &e)
 	}
 	starts := w.decision.Starts
 	if p.DryRun {
@@ -51,6 +46,21 @@ func (w *world) effect(policy int) Effect {
 	}
 	e.Overlaps, e.Unknown = w.overlaps(policy), w.unknowns(policy)
 	return e
+}
+
+// effectUnjudged tells of what a policy would select and can't be judged from here, whatever was written of one that it
+// would replace.
+func (w *world) effectUnjudged(policy int, e *Effect) {
+	h := &e.HealthCheck
+	h.Total, h.Healthy = len(w.policies[policy].Members), 0
+	for _, m := range w.policies[policy].Members {
+		if word, says := w.word(m); says && word.Healthy {
+			h.Healthy++
+		}
+	}
+	if !w.blind.Halted {
+		h.Repairs, h.Reason, h.Message = repairsUnknown, w.blind.Reason, w.blind.Message
+	}
 }
 
 // overlaps finds the other policies that select some of the same targets. Verdicts come in the order
@@ -101,7 +111,8 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 	default:
 		warn("it selects nothing in namespace %s as the cluster is now", h.Namespace)
 	}
-	if e.ControlPlane > 0 {
+	asks := func(s core.Step) bool { return s.Nature != core.Delegates }
+	if e.ControlPlane > 0 && slices.ContainsFunc(w.policies[policy].Ladder, asks) {
 		warn("it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
 	}
 	doubts = append(doubts, w.doubtedTemplates(policy)...)
@@ -156,6 +167,9 @@ func (w *world) doubtedTemplates(policy int) []Finding {
 func (w *world) unknowns(policy int) []string {
 	p := &w.policies[policy]
 	var whys []string
+	if w.blind != nil && !w.blind.Halted {
+		whys = append(whys, w.blind.Message)
+	}
 	for _, step := range p.Ladder {
 		if why, hidden := w.unread.requests(step); hidden && !slices.Contains(whys, why) {
 			whys = append(whys, why)

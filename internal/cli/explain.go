@@ -55,10 +55,7 @@ func readSubject(args []string) (kind, name string, err error) {
 func (w *world) find(kind, name, namespace string) []int {
 	var found []int
 	for i := range w.fleet.Targets {
-		t := &w.fleet.Targets[i]
-		here := namespace == "" || t.ID.Namespace == "" || t.ID.Namespace == namespace
-		named := strings.EqualFold(t.ID.Kind, kind) && t.ID.Name == name
-		if here && (named || (kind == nodeSubject && t.Node.Name == name)) {
+		if means(&w.fleet.Targets[i], kind, name, namespace) {
 			found = append(found, i)
 		}
 	}

@@ -77,6 +77,7 @@ func (p *page) leader(c *Controller) {
 
 func (p *page) target(t *ExplainedTarget) {
 	p.field(t.Kind, qualified(t.Reference))
+	p.field("Cluster", t.Cluster)
 	if t.Node != t.Name || t.Kind != "Node" {
 		p.field("Node", t.Node)
 	}
@@ -100,6 +101,7 @@ func (p *page) target(t *ExplainedTarget) {
 	p.steps(t.Steps)
 	p.requests(t.Requests)
 	p.heldBy(t.HeldBy)
+	p.ownerAnswer(t.OwnerAnswer)
 	p.earlier(t.Earlier)
 	p.head("Next")
 	p.item("%s", p.upcoming(t.Next))
@@ -210,6 +212,42 @@ func (p *page) gates(head string, c colour, refusals []Refusal) {
 	}
 }
 
+// ownerAnswer says how an owner that is asked answers, and by what rules one goes that may be.
+func (p *page) ownerAnswer(a *OwnerAnswer) {
+	if a == nil || (!a.Asked && len(a.Rules) == 0) {
+		return
+	}
+	name := a.Owner.Kind + " " + a.Owner.Name
+	p.head("Its owner")
+	switch {
+	case !a.Asked:
+	case a.Reason == "":
+		p.item("%s was asked to replace it %s, and %s.", name, p.when(a.Since), p.in(yellow, "has not answered"))
+	default:
+		p.item("%s says %s since %s: %s", name, p.in(yellow, a.Reason), p.when(a.Since), a.Message)
+	}
+	for _, r := range a.Rules {
+		p.item("%s.", r)
+	}
+	if a.Unknown != "" {
+		p.item("%s: %s.", p.in(yellow, "Can't tell all of that"), a.Unknown)
+	}
+	if len(a.Waits) == 0 {
+		return
+	}
+	p.head("Its owner waits, since")
+	for i := range a.Waits {
+		w := &a.Waits[i]
+		p.item("%s", w.Message)
+		if w.Until != nil {
+			p.item("  over at %s", p.when(w.Until))
+		}
+		if w.Advice != "" {
+			p.item("  sooner: %s", w.Advice)
+		}
+	}
+}
+
 func (p *page) earlier(repairs []Repair) {
 	if len(repairs) == 0 {
 		return
@@ -246,6 +284,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.leaderless(e.Controller)
 	r := &e.Repair
 	p.field("Repair", r.Namespace+"/"+r.Name)
+	p.field("Cluster", r.Cluster)
 	p.field("Of", strings.ToLower(r.Target.Kind)+" "+r.Target.Name+nodeText(r))
 	p.field("Health check", r.HealthCheck)
 	p.field("Remedy", strings.Join(slices.Compact(slices.Clone(r.Remedies)), ", "))
@@ -254,6 +293,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.field("Phase", p.in(phaseIn(r.Phase), r.Phase))
 	p.field("Finished", p.when(r.Finished))
 	p.field("Progress", sentence(r.Progress))
+	p.field("Answer", r.Answer)
 	if r.Attempts > 0 {
 		p.field("Refused", fmt.Sprintf("%s, the last %s", count(r.Attempts, "call"), p.when(r.LastAttempt)))
 		p.field("Last error", r.LastError)
@@ -265,6 +305,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	p.steps(r.Steps)
 	if e.Target != nil {
 		p.requests(e.Target.Requests)
+		p.ownerAnswer(e.Target.OwnerAnswer)
 	}
 	if len(e.WaitsFor) > 0 {
 		p.head("Waits for")

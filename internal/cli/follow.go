@@ -22,7 +22,7 @@ const (
 func (s *session) follow(ctx context.Context, ask ask) error {
 	pause, shown := firstRetry, ""
 	for first := true; ctx.Err() == nil; first = false {
-		v, err := read(ctx, s.cluster, s.Dialects, s.where())
+		v, err := s.read(ctx)
 		if err != nil {
 			if first || ctx.Err() != nil {
 				return ignoreEnd(ctx, err)
@@ -71,8 +71,12 @@ func (s *session) followOn(ctx context.Context, v *view, ask ask, shown *string)
 		if a.ended {
 			return true, nil
 		}
-		open := v.await(ctx, changes, s.until(a.nextAt))
-		if !open || v.needsMore() {
+		again := s.Now().Add(lookAgain)
+		if !v.unseen || (!a.nextAt.IsZero() && a.nextAt.Before(again)) {
+			again = a.nextAt
+		}
+		open := v.await(ctx, changes, s.until(again))
+		if !open || v.needsMore() || len(v.unlooked()) > 0 || (v.unseen && !s.Now().Before(again)) {
 			return ctx.Err() != nil, nil
 		}
 	}
@@ -99,7 +103,11 @@ func (v *view) watch(ctx context.Context, c client.WithWatch) (<-chan change, er
 	for i := range v.followed {
 		f := &v.followed[i]
 		list, _ := f.List.DeepCopyObject().(client.ObjectList)
-		w, err := c.Watch(ctx, list, &client.ListOptions{Namespace: f.namespace, Raw: &metav1.ListOptions{ResourceVersion: f.revision, AllowWatchBookmarks: true}})
+		at := c
+		if f.at != nil {
+			at = f.at
+		}
+		w, err := at.Watch(ctx, list, &client.ListOptions{Namespace: f.namespace, Raw: &metav1.ListOptions{ResourceVersion: f.revision, AllowWatchBookmarks: true}})
 		if err != nil {
 			return nil, explainFailure("watch", f.Source, f.namespace, err)
 		}

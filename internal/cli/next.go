@@ -41,6 +41,8 @@ func (w *world) nextOf(target int) Next {
 	repair, repaired := w.repairOf(target)
 	lead, leads := w.lead(target)
 	switch {
+	case w.blind != nil && !t.Deleting:
+		return w.nextUnjudged()
 	case repaired && !w.isOf(repair, target):
 		return w.nextOfFollower(w.targetOf(repair))
 	case leads && lead.Target != target:
@@ -97,6 +99,9 @@ func (w *world) nextOfRunning(target, repair int) Next {
 
 func (w *world) nextOfWithdrawal(g core.Withdrawal) Next {
 	q := &w.fleet.Requests[g.Request]
+	if q.Answers {
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Its owner is not asked to replace it any more, since %s.", g.Text)}
+	}
 	return Next{At: instant(w.at), Text: fmt.Sprintf("Its remediation object %s is deleted, since %s.", q.ID, g.Text)}
 }
 
@@ -159,6 +164,8 @@ func (w *world) nextOfStep(target, repair int) Next {
 	switch {
 	case step.Ends != nil:
 		return Next{At: step.Ends, Text: fmt.Sprintf("Step %d times out, if it is still unhealthy; then %s.", len(r.Rungs)+1, followingStep(r))}
+	case step.State == stepUnderWay && r.Ladder[len(r.Rungs)].Nature == core.Delegates:
+		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, it is not asked any more."}
 	case step.State == stepUnderWay:
 		return Next{Text: "Fettle waits for the outside remediator, for as long as it takes. Once it is healthy, the repair ends."}
 	}
@@ -168,6 +175,9 @@ func (w *world) nextOfStep(target, repair int) Next {
 func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	does := w.does(lead.Policy, target)
 	if _, starts := w.startOf[target]; starts {
+		if slices.ContainsFunc(w.requestsOn(target), func(q *core.Request) bool { return q.Answers }) {
+			return Next{At: instant(w.at), Text: "Its repair is recorded; its owner is asked to replace it already."}
+		}
 		return Next{At: instant(w.at), Text: "It " + does + "."}
 	}
 	refusals := w.held(target)

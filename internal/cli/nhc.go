@@ -44,7 +44,9 @@ func (r nhcReading) Sources() []Source {
 }
 
 // Observe gives the fleet.
-func (r nhcReading) Observe(at time.Time) core.Observation { return r.reading.Observe(at) }
+func (r nhcReading) Observe(at time.Time) []Fleet {
+	return []Fleet{{Observation: r.reading.Observe(at)}}
+}
 
 // Unmet gives what a health check's selector asks for and a node lacks.
 func (r nhcReading) Unmet(policy, target core.ID) ([]string, bool) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // nodeScene is a small cluster of nodes, and what surrounds them.
@@ -125,11 +126,11 @@ func (s *nodeScene) lease(node, holder string, ago, during time.Duration) {
 }
 
 func (s *nodeScene) world() *world {
-	seen := []observed{{s.Observation, NHC{}}}
+	seen := []observed{{Fleet: Fleet{Observation: s.Observation}, dialect: NHC{}}}
 	if s.machines != nil {
-		seen = append([]observed{{s.machines.Observation, OpenShift{}}}, seen...)
+		seen = append([]observed{{Fleet: Fleet{Observation: s.machines.Observation}, dialect: OpenShift{}}}, seen...)
 	}
-	return newWorld(seen, accountsOf(s.repairs), &s.around, noon)
+	return newWorld(ledger.Fleet{}, seen, accountsOf(s.repairs), &s.around, noon)
 }
 
 const (
@@ -286,7 +287,7 @@ func TestNodeScenes(t *testing.T) {
 			s := newNodeScene(t)
 			nodeScenes[name](s)
 			w := s.world()
-			status := buildStatus(w, "", header())
+			status := buildStatus([]*world{w}, "", header())
 			e := Explanation{Header: header()}
 			for _, i := range w.find(nodeSubject, "node-a", "") {
 				e.Targets = append(e.Targets, w.explainTarget(i, nil, lacksRole))

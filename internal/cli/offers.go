@@ -56,6 +56,10 @@ func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
 		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.fleet.Repairs[a.Repair].Rungs)+1, w.nameOfTarget(a.Target)))
 	}
 	for _, g := range w.decision.Withdrawals {
+		if q := &w.fleet.Requests[g.Request]; q.Answers {
+			offer(g.Policy, w.at, "the owner of "+q.Target.Name+" is not asked any more")
+			continue
+		}
 		offer(g.Policy, w.at, w.fleet.Requests[g.Request].ID.String()+" is deleted")
 	}
 	for i := range w.reports {

@@ -53,7 +53,9 @@ func machineGroup(resource string) schema.GroupResource {
 }
 
 // Observe gives the fleet.
-func (r openShiftReading) Observe(at time.Time) core.Observation { return r.reading.Observe(at) }
+func (r openShiftReading) Observe(at time.Time) []Fleet {
+	return []Fleet{{Observation: r.reading.Observe(at)}}
+}
 
 // Unmet gives what a health check's selector asks for and a machine lacks.
 func (r openShiftReading) Unmet(policy, target core.ID) ([]string, bool) {

@@ -23,7 +23,7 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 func TestColoursKeepColumns(t *testing.T) {
 	s := newScene()
 	scenes["too-many"](s)
-	status := buildStatus(s.world(), "", header())
+	status := buildStatus([]*world{s.world()}, "", header())
 	show := func(p *page) {
 		sp := statusPage{page: *p, limit: 20, where: "here", command: "fettle"}
 		sp.all(&status)

@@ -110,7 +110,7 @@ func TestScenes(t *testing.T) {
 			s := newScene()
 			scenes[name](s)
 			w := s.world()
-			status := buildStatus(w, "", header())
+			status := buildStatus([]*world{w}, "", header())
 			meta := &metav1.PartialObjectMetadata{}
 			if s.Targets[0].Deleting {
 				meta.DeletionTimestamp, meta.Finalizers = &metav1.Time{Time: noon.Add(-50 * time.Second)}, []string{"machine.machine.openshift.io"}
@@ -140,7 +140,7 @@ func TestShapesOfPrograms(t *testing.T) {
 		s := newScene()
 		scenes[name](s)
 		w := s.world()
-		status := buildStatus(w, "", header())
+		status := buildStatus([]*world{w}, "", header())
 		answers := map[string]any{"status": &status}
 		e := Explanation{Header: header(), Subject: Reference{Kind: "machine", Name: "worker-a"}, Targets: []ExplainedTarget{w.explainTarget(0, nil, lacksRole)}}
 		e.Kind = kindExplanation
@@ -208,7 +208,7 @@ func TestLimitedRows(t *testing.T) {
 	for i := range s.Targets {
 		s.ready(i, "Unknown", time.Duration(i+3)*time.Minute)
 	}
-	status := buildStatus(s.world(), "", header())
+	status := buildStatus([]*world{s.world()}, "", header())
 	text := statusText(&status, 2)
 	if !strings.Contains(text, "worker-e") || !strings.Contains(text, "worker-d") || strings.Contains(text, "worker-a ") || !strings.Contains(text, "… and 3 machines more (--limit 0 shows all)") {
 		t.Errorf("two rows, the longest unhealthy first, want:\n%s", text)
@@ -221,7 +221,7 @@ func TestLimitedRows(t *testing.T) {
 func TestNoHealthChecks(t *testing.T) {
 	s := newScene()
 	s.Policies = nil
-	status := buildStatus(s.world(), "", header())
+	status := buildStatus([]*world{s.world()}, "", header())
 	if text := statusText(&status, 20); !strings.Contains(text, "no health checks in namespace machines. Add -A") {
 		t.Errorf("where to look is not said:\n%s", text)
 	}

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // Options are what the commands need. Every field is required.
@@ -30,8 +34,11 @@ type session struct {
 	output
 
 	connection *connection
+	chosen     chosen
 	watch      bool
 
+	// about says which workload clusters the question is about.
+	about     concerns
 	cluster   client.WithWatch
 	namespace string
 	out, err  io.Writer
@@ -80,7 +87,7 @@ func (s *session) run(ctx context.Context, ask ask) error {
 	if s.watch {
 		return s.follow(ctx, ask)
 	}
-	v, err := read(ctx, s.cluster, s.Dialects, s.where())
+	v, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,6 +96,17 @@ func (s *session) run(ctx context.Context, ask ask) error {
 		return err
 	}
 	return s.show(a, v, false)
+}
+
+// read reads what the question needs.
+func (s *session) read(ctx context.Context) (*view, error) {
+	v, err := read(ctx, s.cluster, s.Dialects, s.where())
+	if err != nil {
+		return nil, err
+	}
+	v.about = s.about
+	v.readWorkloads(ctx, s.cluster, s.UserAgent)
+	return v, nil
 }
 
 // ask gives an answer as of now, with a key that differs when the answer does in more than the time.
@@ -127,18 +145,57 @@ func (s *session) show(a answer, v *view, dated bool) error {
 // where says where to look.
 func (s *session) where() scope { return scope{s.namespace, s.connection.controller} }
 
-// world decides on what was read. Whether quorum survives is asked only of what may be repaired, which a first decision
-// tells.
-func (s *session) world(ctx context.Context, v *view) *world {
-	observations := make([]observed, len(v.parts))
-	for i, p := range v.parts {
-		observations[i] = observed{p.Observe(v.at), p.Dialect}
+// worlds decides on what was read, on each cluster by itself: that which was read, and then the workload clusters that
+// the question is about. Whether quorum survives is asked only of what may be repaired, which a first decision tells.
+func (s *session) worlds(ctx context.Context, v *view) []*world {
+	seen := map[ledger.Fleet][]observed{{}: nil}
+	for _, f := range v.fleets() {
+		seen[f.Cluster] = append(seen[f.Cluster], f)
 	}
-	w := newWorld(observations, v.accounts, &v.around, v.at)
-	if v.readQuorum(ctx, s.cluster, w) {
-		w.decide()
+	clusters := inOrder(seen)
+	worlds := make([]*world, len(clusters))
+	for i, cluster := range clusters {
+		worlds[i] = newWorld(cluster, seen[cluster], v.accounts, &v.around, v.at)
+		if v.readQuorum(ctx, s.cluster, worlds[i]) {
+			worlds[i].decide()
+		}
 	}
-	return w
+	return worlds
+}
+
+// inOrder gives clusters by their names, and first the one that was read.
+func inOrder[T any](clusters map[ledger.Fleet]T) []ledger.Fleet {
+	return slices.SortedFunc(maps.Keys(clusters), func(a, b ledger.Fleet) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Cluster, b.Cluster))
+	})
+}
+
+// fleets gives what dialects see of the cluster that was read, and of the workload clusters that the question is about. A
+// cluster of which there is nothing left but repairs is seen as empty.
+func (v *view) fleets() []observed {
+	var fleets []observed
+	known := map[ledger.Fleet]bool{{}: true}
+	for _, p := range v.parts {
+		witness, _ := p.Reading.(Witness)
+		for _, f := range p.Observe(v.at) {
+			known[f.Cluster] = true
+			if f.Cluster == (ledger.Fleet{}) || v.about(v, &f) {
+				fleets = append(fleets, observed{f, p.Dialect, witness})
+			}
+		}
+		if _, several := p.Reading.(Workloads); !several {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(v.accounts)) {
+			a := v.accounts[key]
+			f := Fleet{Cluster: a.Fleet, Observation: core.Observation{Kind: a.Target.Kind, Observed: core.Yes}}
+			if !a.Ignored && !known[a.Fleet] && v.about(v, &f) {
+				known[a.Fleet] = true
+				fleets = append(fleets, observed{f, p.Dialect, witness})
+			}
+		}
+	}
+	return fleets
 }
 
 // unmet asks the reading that knows the pair.

@@ -52,6 +52,9 @@ type Status struct {
 type HealthCheck struct {
 	Reference
 
+	// Cluster is the workload cluster that it is for, by the name of its Cluster in the same namespace; missing for the
+	// cluster that was asked.
+	Cluster string `json:"cluster,omitempty"`
 	// TargetKind is what it selects: Machine or Node.
 	TargetKind string `json:"targetKind"`
 	// Phase is how it stands in a word, for kinds that have such a word: Disabled, Paused, Remediating or Enabled.
@@ -60,7 +63,10 @@ type HealthCheck struct {
 	Healthy int    `json:"healthy"`
 	// MostUnhealthy is the number that are not healthy up to which repairs go on.
 	MostUnhealthy int `json:"mostUnhealthy"`
-	// Repairs is Allowed or Stopped.
+	// AsWritten is set when the machines can't be judged from here, and numbers and repairs are what a controller has
+	// written last.
+	AsWritten bool `json:"asWritten,omitempty"`
+	// Repairs is Allowed, Stopped or Unknown.
 	Repairs string `json:"repairs"`
 	// Reason and Message say why repairs are stopped, and what would let them go on.
 	Reason  string     `json:"reason,omitempty"`
@@ -93,8 +99,10 @@ type Next struct {
 type Target struct {
 	Reference
 
-	Node  string     `json:"node,omitempty"`
-	Owner *Reference `json:"owner,omitempty"`
+	// Cluster is the workload cluster that it is of.
+	Cluster string     `json:"cluster,omitempty"`
+	Node    string     `json:"node,omitempty"`
+	Owner   *Reference `json:"owner,omitempty"`
 	// Health and Reason are those of the verdict that matters most.
 	Health   string     `json:"health"`
 	Reason   string     `json:"reason,omitempty"`
@@ -149,6 +157,7 @@ type Refusal struct {
 type Repair struct {
 	Namespace   string     `json:"namespace"`
 	Name        string     `json:"name"`
+	Cluster     string     `json:"cluster,omitempty"`
 	Target      Reference  `json:"target"`
 	Node        string     `json:"node,omitempty"`
 	Owner       *Reference `json:"owner,omitempty"`
@@ -160,8 +169,10 @@ type Repair struct {
 	Steps  []Step `json:"steps"`
 	Reason string `json:"reason"`
 	// Message is why the target was unhealthy; Progress is what happened last.
-	Message        string     `json:"message,omitempty"`
-	Progress       string     `json:"progress,omitempty"`
+	Message  string `json:"message,omitempty"`
+	Progress string `json:"progress,omitempty"`
+	// Answer is what whoever was asked has said last, or for how long nothing.
+	Answer         string     `json:"answer,omitempty"`
 	Phase          string     `json:"phase"`
 	UnhealthySince *time.Time `json:"unhealthySince,omitempty"`
 	Started        *time.Time `json:"started,omitempty"`
@@ -275,11 +286,38 @@ type ExplainedTarget struct {
 	Steps    []Step    `json:"steps,omitempty"`
 	Requests []Request `json:"requests,omitempty"`
 	Recovery *Recovery `json:"recovery,omitempty"`
+	// OwnerAnswer is how its owner answers to being asked to replace it, for owners that are asked.
+	OwnerAnswer *OwnerAnswer `json:"ownerAnswer,omitempty"`
 	// Earlier are finished repairs of it, and of the others that its owner has made, the youngest first.
 	Earlier []Repair `json:"earlierRepairs,omitempty"`
 	// Unselected says, when no health check selects it, what the nearest one asks for.
 	Unselected string `json:"unselected,omitempty"`
 	Next       Next   `json:"next"`
+}
+
+// OwnerAnswer is how the owner of a target goes about replacing it.
+type OwnerAnswer struct {
+	Owner Reference `json:"owner"`
+	// Asked is set while it is asked for that. Since is when it was, or when it has answered last.
+	Asked bool       `json:"asked"`
+	Since *time.Time `json:"since,omitempty"`
+	// Reason and Message are its answer; empty while there is none.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Rules are sentences on how it goes about it, and Waits what it waits for, as far as that can be seen.
+	Rules []string    `json:"rules,omitempty"`
+	Waits []OwnerWait `json:"waitsFor,omitempty"`
+	// Unknown says what could not be read.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// OwnerWait is one thing that an owner waits for.
+type OwnerWait struct {
+	Message string `json:"message"`
+	// Until is when time alone has ended it.
+	Until *time.Time `json:"until,omitempty"`
+	// Advice is what a person can do to end it sooner.
+	Advice string `json:"advice,omitempty"`
 }
 
 // RepairExplanation is the answer to fettle explain repair/NAME.

@@ -45,7 +45,7 @@ func (p *statusPage) all(s *Status) {
 	}
 	if len(s.NotHealthy) > 0 {
 		t := s.NotHealthy[0]
-		p.printf("\n%s explain %s/%s%s says more.\n", p.command, strings.ToLower(t.Kind), t.Name, inNamespace(t.Namespace))
+		p.printf("\n%s explain %s/%s%s says more.\n", p.command, strings.ToLower(t.Kind), t.Name, inNamespace(t.Namespace)+p.inCluster(s, &t))
 	}
 }
 
@@ -59,6 +59,18 @@ func inNamespace(namespace string) string {
 		return ""
 	}
 	return " -n " + namespace
+}
+
+// inCluster is what else tells a target from others.
+func (p *statusPage) inCluster(s *Status, t *Target) string {
+	twin := func(o Target) bool { return o.Name == t.Name && o.Namespace == t.Namespace && o.Cluster != t.Cluster }
+	switch {
+	case !slices.ContainsFunc(s.NotHealthy, twin):
+		return ""
+	case t.Cluster == "":
+		return " --" + clusterFlag + "=''"
+	}
+	return " --" + clusterFlag + " " + t.Cluster
 }
 
 func (p *statusPage) elsewhere() string {
@@ -123,14 +135,14 @@ func (p *statusPage) healthChecks(checks []HealthCheck) {
 	rows := make([][]cell, 0, len(checks))
 	for i := range checks {
 		h := &checks[i]
-		row := []cell{text(""), p.kindIf(h.Kind), text(h.Name), p.phase(h), p.healthyOf(h), p.allowed(h), text(inFlight(h)), text(p.next(h.Next))}
+		row := []cell{text(""), p.kindIf(h.Kind), text(h.Name), text(h.Cluster), p.phase(h), p.healthyOf(h), p.allowed(h), text(inFlight(h)), text(p.next(h.Next))}
 		if p.namespaces {
 			row[0] = text(h.Namespace)
 		}
 		rows = append(rows, row)
 	}
 	rows, left := limited(rows, p.limit)
-	p.table([]string{"NAMESPACE", "KIND", "HEALTH CHECK", "PHASE", "HEALTHY", "REPAIRS", "IN FLIGHT", "NEXT"}, rows)
+	p.table([]string{"NAMESPACE", "KIND", "HEALTH CHECK", "CLUSTER", "PHASE", "HEALTHY", "REPAIRS", "IN FLIGHT", "NEXT"}, rows)
 	p.more(left, "health check")
 }
 
@@ -146,6 +158,9 @@ func (p *statusPage) phase(h *HealthCheck) cell {
 
 func (p *statusPage) healthyOf(h *HealthCheck) cell {
 	c := cell{fmt.Sprintf("%d/%d", h.Healthy, h.Total), green}
+	if h.AsWritten {
+		c = cell{c.text + " as written", yellow}
+	}
 	if h.Healthy < h.Total {
 		c.colour = yellow
 	}
@@ -154,8 +169,11 @@ func (p *statusPage) healthyOf(h *HealthCheck) cell {
 
 func (p *statusPage) allowed(h *HealthCheck) cell {
 	c := cell{"allowed", green}
-	if h.Repairs != "Allowed" {
+	switch h.Repairs {
+	case repairsStopped:
 		c = cell{"stopped: " + h.Reason, red}
+	case repairsUnknown:
+		c = cell{"can't tell: " + h.Reason, yellow}
 	}
 	if h.DryRun {
 		c.text += " (dry run)"
@@ -188,7 +206,7 @@ func (p *statusPage) stopped(checks []HealthCheck) {
 	shown := 0
 	for i := range checks {
 		h := &checks[i]
-		if h.Repairs == "Allowed" {
+		if h.Repairs != repairsStopped {
 			continue
 		}
 		if p.limit > 0 && shown == p.limit {
@@ -216,7 +234,7 @@ func (p *statusPage) targets(targets []Target) {
 			kind = t.Kind
 		}
 		row := []cell{
-			text(""), text(kind), text(t.Name), text(node), {t.Health, healthIn(t.Health)}, text(t.Reason),
+			text(""), text(kind), text(t.Name), text(t.Cluster), text(node), {t.Health, healthIn(t.Health)}, text(t.Reason),
 			text(p.since(t)), text(p.when(t.Until)), {heldBy(t.HeldBy), red}, text(t.Repair),
 		}
 		if p.namespaces {
@@ -225,7 +243,7 @@ func (p *statusPage) targets(targets []Target) {
 		rows = append(rows, row)
 	}
 	rows, left := limited(rows, p.limit)
-	p.table([]string{"NAMESPACE", "KIND", strings.ToUpper(head), "NODE", "VERDICT", "REASON", "SINCE", "UNHEALTHY AT", "HELD BY", "REPAIR"}, rows)
+	p.table([]string{"NAMESPACE", "KIND", strings.ToUpper(head), "CLUSTER", "NODE", "VERDICT", "REASON", "SINCE", "UNHEALTHY AT", "HELD BY", "REPAIR"}, rows)
 	p.more(left, strings.ToLower(head))
 }
 
@@ -262,8 +280,8 @@ func (p *statusPage) repairs(repairs []Repair) {
 			node = ""
 		}
 		row := []cell{
-			text(""), text(r.Name), text(r.Target.Name), text(node), text(p.check(r.HealthCheckKind, r.HealthCheck)), text(r.Reason),
-			text(stepOf(r)), text(p.when(r.Started)), text(refusedCalls(r)),
+			text(""), text(r.Name), text(r.Target.Name), text(r.Cluster), text(node), text(p.check(r.HealthCheckKind, r.HealthCheck)), text(r.Reason),
+			text(stepOf(r)), text(p.when(r.Started)), text(r.Answer), text(refusedCalls(r)),
 		}
 		if p.namespaces {
 			row[0] = text(r.Namespace)
@@ -271,7 +289,7 @@ func (p *statusPage) repairs(repairs []Repair) {
 		rows = append(rows, row)
 	}
 	rows, left := limited(rows, p.limit)
-	p.table([]string{"NAMESPACE", "REPAIR UNDER WAY", "OF", "NODE", "HEALTH CHECK", "REASON", "STEP", "STARTED", "LAST ERROR"}, rows)
+	p.table([]string{"NAMESPACE", "REPAIR UNDER WAY", "OF", "CLUSTER", "NODE", "HEALTH CHECK", "REASON", "STEP", "STARTED", "ANSWER", "LAST ERROR"}, rows)
 	p.more(left, "repair")
 }
 

@@ -127,6 +127,9 @@ func requestOf(q *core.Request) Request {
 // circumstances fills in what else there is to know of a target.
 func (w *world) circumstances(target int, e *ExplainedTarget) {
 	t := &w.fleet.Targets[target]
+	if w.blind != nil {
+		return
+	}
 	if id := core.SiblingOf(&w.fleet, target); id != (core.ID{}) {
 		sibling := reference(id)
 		e.Sibling = &sibling
@@ -134,6 +137,9 @@ func (w *world) circumstances(target int, e *ExplainedTarget) {
 	e.Excluded, e.Vouched = t.Excluded, t.Vouched
 	e.Lease = w.leaseOf(target)
 	for _, q := range w.requestsOn(target) {
+		if q.Answers {
+			continue // it is no object, and how the owner answers is told apart
+		}
 		e.Requests = append(e.Requests, requestOf(q))
 	}
 	e.Recovery = w.recoveryOf(target)

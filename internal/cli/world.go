@@ -11,10 +11,16 @@ import (
 	"github.com/fettle-io/fettle/internal/ledger"
 )
 
-// world is the facts of one instant and what the core decides on them, with what belongs to a target
+// world is the facts of one cluster at one instant and what the core decides on them, with what belongs to a target
 // within reach.
 type world struct {
-	at       time.Time
+	at time.Time
+	// cluster is a workload cluster, and the zero one is the cluster that was read itself.
+	cluster ledger.Fleet
+	// blind says why nothing of it can be judged from here, nil when it can. Then witnesses tell what there is to tell.
+	blind     *Blindness
+	witnesses []Witness
+
 	policies []core.Policy
 	fleet    core.Fleet
 	decision core.Decision
@@ -45,29 +51,32 @@ type world struct {
 	byUID map[string]int
 }
 
-// observed is what one dialect sees.
+// observed is what one dialect sees of a cluster.
 type observed struct {
-	core.Observation
+	Fleet
 
 	dialect Dialect
+	witness Witness
 }
 
-// newWorld decides on observations, the ledger and what else was read.
-func newWorld(observations []observed, accounts map[string]ledger.Account, around *surroundings, at time.Time) *world {
-	w := &world{at: at, fleet: core.Fleet{Observed: core.Yes}, unread: around.unread}
+// newWorld decides on observations of one cluster, the ledger and what else was read.
+func newWorld(cluster ledger.Fleet, observations []observed, accounts map[string]ledger.Account, around *surroundings, at time.Time) *world {
+	w := &world{at: at, cluster: cluster, fleet: core.Fleet{Observed: core.Yes}, unread: around.unread}
 	kinds := map[string]bool{}
 	for i := range observations {
 		kinds[observations[i].Kind] = true
 		w.add(&observations[i])
 	}
 	for _, key := range slices.Sorted(maps.Keys(accounts)) {
-		if a := accounts[key]; !a.Ignored && kinds[a.Target.Kind] {
+		if a := accounts[key]; !a.Ignored && a.Fleet == cluster && kinds[a.Target.Kind] {
 			w.fleet.Repairs = append(w.fleet.Repairs, a.Repair)
 			w.accounts = append(w.accounts, a)
 		}
 	}
-	around.lay(w.policies, &w.fleet, at)
-	w.fleet.Requests = slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
+	asked := w.fleet.Requests
+	w.fleet.Requests = nil
+	around.lay(w.policies, &w.fleet, cluster, at)
+	w.fleet.Requests = append(asked, slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })...)
 	w.decide()
 	return w
 }
@@ -81,6 +90,15 @@ func (w *world) decide() {
 // add appends what one dialect sees. Members are indices into its own targets.
 func (w *world) add(o *observed) {
 	first := len(w.fleet.Targets)
+	if o.Observed != core.Yes {
+		w.fleet.Observed = core.Unknown
+	}
+	if o.Blind != nil {
+		w.blind = o.Blind
+	}
+	if o.witness != nil {
+		w.witnesses = append(w.witnesses, o.witness)
+	}
 	for _, p := range o.Policies {
 		members := make([]int, len(p.Members))
 		for i, m := range p.Members {
@@ -91,6 +109,7 @@ func (w *world) add(o *observed) {
 		w.dialectOf, w.kindOf = append(w.dialectOf, o.dialect), append(w.kindOf, o.Kind)
 	}
 	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
+	w.fleet.Requests = append(w.fleet.Requests, o.Requests...)
 }
 
 func (w *world) index() {
@@ -280,7 +299,7 @@ func compareInstants(a, b time.Time) int {
 // asOf decides on the same facts at a later instant, as if nothing changed until then.
 func (w *world) asOf(at time.Time) *world {
 	then := &world{
-		at: at, policies: slices.Clone(w.policies), fleet: w.fleet, accounts: w.accounts,
+		at: at, cluster: w.cluster, blind: w.blind, witnesses: w.witnesses, policies: slices.Clone(w.policies), fleet: w.fleet, accounts: w.accounts,
 		dialectOf: w.dialectOf, kindOf: w.kindOf, unread: w.unread,
 	}
 	for i := range then.policies {

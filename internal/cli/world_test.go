@@ -116,7 +116,7 @@ func objectReference(id core.ID) v1alpha1.ObjectReference {
 
 func (s *scene) world() *world {
 	around := newSurroundings()
-	return newWorld([]observed{{s.Observation, OpenShift{}}}, accountsOf(s.repairs), &around, noon)
+	return newWorld(ledger.Fleet{}, []observed{{Fleet: Fleet{Observation: s.Observation}, dialect: OpenShift{}}}, accountsOf(s.repairs), &around, noon)
 }
 
 // accountsOf reads repairs as they come from the API server.

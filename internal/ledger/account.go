@@ -14,6 +14,8 @@ import (
 type Account struct {
 	core.Repair
 
+	// Fleet is the one that the target belongs to.
+	Fleet Fleet
 	// Phase is as written; empty when there is none.
 	Phase string
 	// Reason and Message say why the target was unhealthy, since UnhealthySince, which is zero when that is not
@@ -43,7 +45,7 @@ func Look(u *unstructured.Unstructured) Account {
 		LastError string `json:"lastError"`
 	}](u.Object, "status")
 	a := Account{
-		Repair: p.repair, Phase: status.Phase, Reason: spec.Reason, Message: spec.Message,
+		Repair: p.repair, Fleet: p.fleet, Phase: status.Phase, Reason: spec.Reason, Message: spec.Message,
 		Progress: status.Message, LastError: status.LastError, Problem: p.problem, Ignored: !p.about(),
 	}
 	if spec.UnhealthySince != nil {

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/capi"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/ledger"
+)
+
+// ClusterAPI is the dialect of Cluster API's MachineHealthCheck.
+type ClusterAPI struct{}
+
+// Read begins a reading.
+func (ClusterAPI) Read() Reading {
+	return &clusterAPIReading{reading: capi.NewReading(), unseen: map[ledger.Fleet]string{}}
+}
+
+// Review reviews a MachineHealthCheck of either version.
+func (ClusterAPI) Review(u *unstructured.Unstructured) ([]Remark, bool) { return capi.Review(u) }
+
+// Phase is nothing: a MachineHealthCheck has none.
+func (ClusterAPI) Phase(core.PolicyReport) string { return "" }
+
+// Current gives a health check in the version that is read.
+func (ClusterAPI) Current(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return capi.Current(u)
+}
+
+// FieldOf gives the path by which a health check has a field that OpenShift's has too.
+func (ClusterAPI) FieldOf(u *unstructured.Unstructured, field string) string {
+	return capi.FieldOf(u, field)
+}
+
+type clusterAPIReading struct {
+	reading *capi.Reading
+	// unseen says why the nodes of clusters can't be read.
+	unseen map[ledger.Fleet]string
+}
+
+// Sources are health checks, clusters and machines. This is the one place that knows as which types they are decoded.
+func (r *clusterAPIReading) Sources() []Source {
+	checks := &unstructured.UnstructuredList{}
+	checks.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineHealthCheckList"))
+	return []Source{
+		{
+			Resource: clusterGroup("machinehealthchecks"), List: checks, Namespaced: true, Drop: r.reading.DropCheck,
+			Put: func(o client.Object) bool { return r.reading.PutCheck(o) },
+		},
+		{
+			Resource: clusterGroup("clusters"), List: &clusterapi.ClusterList{}, Namespaced: true, Drop: r.reading.DropCluster,
+			Put: func(o client.Object) bool { return r.reading.PutCluster(o) },
+		},
+		{
+			Resource: clusterGroup("machines"), List: &clusterapi.MachineList{}, Namespaced: true, Drop: r.reading.DropMachine,
+			Put: func(o client.Object) bool { return r.reading.PutMachine(o) },
+		},
+	}
+}
+
+func clusterGroup(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: resource}
+}
+
+func clusterName(f ledger.Fleet) types.NamespacedName {
+	return types.NamespacedName{Namespace: f.Namespace, Name: f.Cluster}
+}
+
+// Observe gives the fleet of each workload cluster.
+func (r *clusterAPIReading) Observe(at time.Time) []Fleet {
+	var fleets []Fleet
+	for _, cluster := range r.reading.Clusters() {
+		f := Fleet{Observation: r.reading.Observe(cluster, at), Cluster: ledger.Fleet{Namespace: cluster.Namespace, Cluster: cluster.Name}}
+		if halted, is := r.reading.Halt(cluster); is {
+			f.Blind = &Blindness{Halted: true, Reason: halted.Reason, Message: halted.Message}
+		} else if f.Observed != core.Yes {
+			f.Blind = &Blindness{Reason: "NodesUnseen", Message: "the nodes of cluster " + cluster.Name + " can't be seen from here: " + r.unseen[f.Cluster]}
+		}
+		fleets = append(fleets, f)
+	}
+	return fleets
+}
+
+// HasNodes tells whether what is said of a cluster hangs on its nodes.
+func (r *clusterAPIReading) HasNodes(cluster ledger.Fleet) bool {
+	return r.reading.HasNodes(clusterName(cluster))
+}
+
+// Nodes gives the source of a cluster's nodes.
+func (r *clusterAPIReading) Nodes(cluster ledger.Fleet) Source {
+	store := r.reading.Nodes(clusterName(cluster))
+	return Source{
+		Resource: schema.GroupResource{Resource: "nodes"}, List: &lean.NodeList{}, Drop: store.Remove,
+		Put: func(o client.Object) bool {
+			changed, err := store.Put(o)
+			return changed && err == nil
+		},
+	}
+}
+
+// Unseen notes why the nodes of a cluster can't be read.
+func (r *clusterAPIReading) Unseen(cluster ledger.Fleet, why string) { r.unseen[cluster] = why }
+
+// Unmet gives what a health check's selector asks for and a machine lacks.
+func (r *clusterAPIReading) Unmet(policy, target core.ID) ([]string, bool) {
+	return r.reading.Unmet(policy, target)
+}
+
+// WrittenOf gives how a health check stood when its status was last written.
+func (r *clusterAPIReading) WrittenOf(check core.ID) Written {
+	return Written(r.reading.Written(check))
+}
+
+// Says gives what a machine says of its health.
+func (r *clusterAPIReading) Says(target core.ID) (Word, bool) {
+	mark := r.reading.Says(target)
+	if mark == nil {
+		return Word{}, false
+	}
+	return Word{Healthy: mark.Status == string(metav1.ConditionTrue), Reason: mark.Reason, Message: mark.Message, Since: mark.Since}, true
+}
+
+// LeftOut says by what somebody has taken a machine out of health checking.
+func (r *clusterAPIReading) LeftOut(target core.ID) (string, bool) { return r.reading.LeftOut(target) }
+
+// OwnerOf gives the machine set, machine deployment or control plane that owns an object.
+func (r *clusterAPIReading) OwnerOf(o metav1.Object) (metav1.OwnerReference, bool) {
+	return capi.ControlledBy(o)
+}
+
+// Answer says how the owner of a machine answers to being asked to replace it.
+func (r *clusterAPIReading) Answer(target core.ID, annotations map[string]string, owners []*unstructured.Unstructured, at time.Time) (OwnerAnswer, bool) {
+	a, replaced := r.reading.Answer(target, annotations, owners, at)
+	if !replaced {
+		return OwnerAnswer{}, false
+	}
+	out := OwnerAnswer{
+		Owner: Reference{Kind: a.Kind, Namespace: target.Namespace, Name: a.Name}, Asked: a.Asked, Since: instant(a.Since),
+		Reason: a.Reason, Message: a.Message, Rules: a.Rules,
+	}
+	for _, w := range a.Waits {
+		out.Waits = append(out.Waits, OwnerWait{Message: w.Text, Until: instant(w.Until), Advice: w.Mend})
+	}
+	return out, true
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// mostOwners is how far up owners are read: a machine set, and its machine deployment.
+const mostOwners = 2
+
+// ownerAnswer says how the owner of a target answers to being asked to replace it, nil for targets whose owner is not
+// asked. The metadata is that of the target's own object, nil when it is not known.
+func (s *session) ownerAnswer(ctx context.Context, v *view, w *world, target int, meta *metav1.PartialObjectMetadata) *OwnerAnswer {
+	if meta == nil {
+		return nil
+	}
+	id := w.fleet.Targets[target].ID
+	for _, p := range v.parts {
+		of, knows := p.Reading.(Owners)
+		if !knows {
+			continue
+		}
+		owners, unknown := s.ownersOf(ctx, of, meta)
+		if a, replaced := of.Answer(id, meta.Annotations, owners, v.at); replaced {
+			a.Unknown = unknown
+			return &a
+		}
+	}
+	return nil
+}
+
+// ownersOf reads the owner of an object, and the owner of that. It says what could not be read.
+func (s *session) ownersOf(ctx context.Context, of Owners, object metav1.Object) (owners []*unstructured.Unstructured, unknown string) {
+	for range mostOwners {
+		owner, tells := of.OwnerOf(object)
+		if !tells {
+			break
+		}
+		u, err := s.readOwner(ctx, owner, object.GetNamespace())
+		if err != nil {
+			return owners, whyNoOwner(owner, err)
+		}
+		if u.GetUID() != owner.UID {
+			return owners, fmt.Sprintf("%s %s is not the one that owns it", owner.Kind, owner.Name)
+		}
+		owners = append(owners, u)
+		object = u
+	}
+	return owners, ""
+}
+
+// readOwner reads an owner in whichever version the cluster prefers.
+func (s *session) readOwner(ctx context.Context, owner metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+	mapping, err := s.cluster.RESTMapper().RESTMapping(gvk.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("asking whether the cluster serves %s: %w", owner.Kind, err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := s.cluster.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, u); err != nil {
+		return nil, fmt.Errorf("getting %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	return u, nil
+}
+
+func whyNoOwner(owner metav1.OwnerReference, err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("you may not get %s %s; the ClusterRole fettle-view-cluster-api lets you (docs/cli.md)", owner.Kind, owner.Name)
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("%s %s is gone", owner.Kind, owner.Name)
+	}
+	return err.Error()
+}
+
+// nextOfAsked says when an owner that is asked may go on, where that can be told.
+func nextOfAsked(n Next, a *OwnerAnswer) Next {
+	if a == nil || !a.Asked || len(a.Waits) == 0 || n.At != nil {
+		return n
+	}
+	var last *OwnerWait
+	for i := range a.Waits {
+		w := &a.Waits[i]
+		if w.Until == nil {
+			return Next{Text: fmt.Sprintf("%s %s goes on when what it waits for is over, see above; time alone does not bring that.", a.Owner.Kind, a.Owner.Name)}
+		}
+		if last == nil || w.Until.After(*last.Until) {
+			last = w
+		}
+	}
+	return Next{At: last.Until, Text: fmt.Sprintf("%s %s may replace it, if it is still unhealthy; it sets no timer, so it can take some minutes more.", a.Owner.Kind, a.Owner.Name)}
+}

@@ -1,0 +1,333 @@
+package capi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// What a KubeadmControlPlane writes and goes by. Its own module would bring kubeadm's types along.
+const (
+	controlPlaneGroup = "controlplane.cluster.x-k8s.io"
+	// replacingAnnotation, on a control plane, is the machine that it is replacing.
+	replacingAnnotation = controlPlaneGroup + "/remediation-in-progress"
+	// replacesAnnotation, on a machine, is the machine that it has replaced.
+	replacesAnnotation = controlPlaneGroup + "/remediation-for"
+	// defaultMinHealthyPeriod is what it takes when it says nothing.
+	defaultMinHealthyPeriod = time.Hour
+)
+
+// Wait is one thing that an owner waits for before it replaces a machine.
+type Wait struct {
+	// Text says what, in a sentence without its full stop, and Mend what a person can do, if anything.
+	Text, Mend string
+	// Until is when time alone has ended it; zero when time alone does not.
+	Until time.Time
+}
+
+// controlPlane is what a KubeadmControlPlane goes by when machines ask it to replace them (reference cluster-api 3.2).
+type controlPlane struct {
+	name string
+	// maxRetry is nil for any number.
+	maxRetry                      *int32
+	retryPeriod, minHealthyPeriod time.Duration
+	// fields are what the version in which it was read calls these.
+	fields settings
+	// replacing is the machine that it is replacing.
+	replacing replacement
+	// last is the replacement that it began last.
+	last        replacement
+	initialized bool
+	paused      bool
+	// wrong says what of it can't be read.
+	wrong []string
+}
+
+// settings are the paths of settings.
+type settings struct{ maxRetry, retryPeriod, minHealthyPeriod string }
+
+// replacement is the replacing of one machine, as annotations and the status record it. The zero one is none.
+type replacement struct {
+	// Machine is the one that was replaced.
+	Machine string `json:"machine"`
+	// At is when its deletion was requested.
+	At time.Time `json:"timestamp"`
+	// Retries are how many replacements in a row had failed before.
+	Retries int32 `json:"retryCount"`
+
+	// unreadable is what stands in its place.
+	unreadable string
+}
+
+// readReplacement reads the value of an annotation.
+func readReplacement(annotations map[string]string, key string) replacement {
+	value, set := annotations[key]
+	if !set {
+		return replacement{}
+	}
+	var r replacement
+	if err := json.Unmarshal([]byte(value), &r); err != nil {
+		return replacement{unreadable: legible.Excerpt(value)}
+	}
+	return r
+}
+
+// seconds gives a duration that is a number of seconds, or the other where there is none.
+func seconds(n *int32, otherwise time.Duration) time.Duration {
+	if n == nil {
+		return otherwise
+	}
+	return time.Duration(*n) * time.Second
+}
+
+// readControlPlane reads a KubeadmControlPlane of either version. What can't be read is as if it were absent, and told.
+func readControlPlane(u *unstructured.Unstructured) controlPlane {
+	spec, wrong := legible.Part[struct {
+		Remediation *struct {
+			MaxRetry                *int32 `json:"maxRetry"`
+			RetryPeriodSeconds      *int32 `json:"retryPeriodSeconds"`
+			MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds"`
+		} `json:"remediation"`
+		RemediationStrategy *struct {
+			MaxRetry         *int32           `json:"maxRetry"`
+			RetryPeriod      metav1.Duration  `json:"retryPeriod"`
+			MinHealthyPeriod *metav1.Duration `json:"minHealthyPeriod"`
+		} `json:"remediationStrategy"`
+	}](u.Object, "spec")
+	status, alsoWrong := legible.Part[struct {
+		Initialized    bool `json:"initialized"`
+		Initialization struct {
+			ControlPlaneInitialized bool `json:"controlPlaneInitialized"`
+		} `json:"initialization"`
+		LastRemediation struct {
+			Machine    string       `json:"machine"`
+			Time       *metav1.Time `json:"time"`
+			Timestamp  *metav1.Time `json:"timestamp"`
+			RetryCount int32        `json:"retryCount"`
+		} `json:"lastRemediation"`
+	}](u.Object, "status")
+	annotations := u.GetAnnotations()
+	_, paused := annotations[clusterv1.PausedAnnotation]
+	k := controlPlane{
+		name: u.GetName(), paused: paused, minHealthyPeriod: defaultMinHealthyPeriod,
+		fields:      settings{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"},
+		initialized: status.Initialized || status.Initialization.ControlPlaneInitialized,
+		replacing:   readReplacement(annotations, replacingAnnotation),
+		last:        replacement{Machine: status.LastRemediation.Machine, Retries: status.LastRemediation.RetryCount},
+	}
+	for _, at := range []*metav1.Time{status.LastRemediation.Time, status.LastRemediation.Timestamp} {
+		if at != nil {
+			k.last.At = at.Time
+		}
+	}
+	for _, w := range append(wrong, alsoWrong...) {
+		k.wrong = append(k.wrong, w.Field+" is "+w.Value+" and can't be read")
+	}
+	switch {
+	case spec.Remediation != nil:
+		r := spec.Remediation
+		k.maxRetry, k.retryPeriod, k.minHealthyPeriod = r.MaxRetry, seconds(r.RetryPeriodSeconds, 0), seconds(r.MinHealthyPeriodSeconds, defaultMinHealthyPeriod)
+	case spec.RemediationStrategy != nil:
+		r := spec.RemediationStrategy
+		k.fields = settings{"spec.remediationStrategy.maxRetry", "spec.remediationStrategy.retryPeriod", "spec.remediationStrategy.minHealthyPeriod"}
+		k.maxRetry, k.retryPeriod = r.MaxRetry, r.RetryPeriod.Duration
+		if r.MinHealthyPeriod != nil {
+			k.minHealthyPeriod = r.MinHealthyPeriod.Duration
+		}
+	}
+	return k
+}
+
+// rules say by what a control plane goes, whatever is asked of it.
+func (k *controlPlane) rules() []string {
+	retries := "any number of times (" + k.fields.maxRetry + " is not set)"
+	if k.maxRetry != nil {
+		retries = fmt.Sprintf("at most %d times (%s)", *k.maxRetry, k.fields.maxRetry)
+	}
+	rules := []string{fmt.Sprintf("A replacement that fails is replaced again, %s, %s after the one before (%s); what fails %s or later after that counts as a new fault (%s)",
+		retries, k.retryPeriod, k.fields.retryPeriod, k.minHealthyPeriod, k.fields.minHealthyPeriod)}
+	if k.last.Machine != "" {
+		rules = append(rules, fmt.Sprintf("The last that it replaced is %s, at %s, after %d retries", k.last.Machine, stamp(k.last.At), k.last.Retries))
+	}
+	return append(rules, k.wrong...)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// waits says what a control plane waits for before it replaces a machine that has asked for that and itself replaced
+// another, in the order in which the control plane looks. Whether etcd would survive is for the control plane to say.
+func (k *controlPlane) waits(machine *clusterapi.Machine, members []*clusterapi.Machine, before replacement, now time.Time) []Wait {
+	var waits []Wait
+	add := func(w Wait, is bool) {
+		if is {
+			waits = append(waits, w)
+		}
+	}
+	add(Wait{
+		Text: "annotation " + clusterv1.PausedAnnotation + " is on the control plane, which does nothing as long as it is", Mend: "remove the annotation",
+	}, k.paused)
+	add(k.busy(machine, members))
+	add(k.others(machine, members))
+	add(k.retry(before, now))
+	if k.initialized {
+		add(alone(members))
+		add(joining(members))
+	}
+	return waits
+}
+
+// busy: one machine is replaced at a time. A replacement that is there ends that.
+func (k *controlPlane) busy(machine *clusterapi.Machine, members []*clusterapi.Machine) (Wait, bool) {
+	r := &k.replacing
+	switch {
+	case r.unreadable != "":
+		return Wait{
+			Text: fmt.Sprintf("annotation %s on the control plane is %s, which it can't read, so it fails in each pass", replacingAnnotation, r.unreadable),
+			Mend: "remove the annotation from the control plane",
+		}, true
+	case r.Machine == "" || slices.ContainsFunc(members, func(m *clusterapi.Machine) bool { return m.CreationTimestamp.After(r.At) }):
+		return Wait{}, false
+	case r.Machine == machine.Name:
+		return Wait{Text: fmt.Sprintf("it has begun to replace this machine at %s, and the replacement is not there yet", stamp(r.At))}, true
+	}
+	return Wait{
+		Text: fmt.Sprintf("it replaces %s since %s, whose replacement is not there yet, and it replaces one at a time", r.Machine, stamp(r.At)),
+		Mend: "see what keeps it from making that, in the conditions and events of the control plane",
+	}, true
+}
+
+// others: it does nothing while a machine is being deleted, and takes the most broken first.
+func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi.Machine) (Wait, bool) {
+	for _, m := range members {
+		if m.DeletionTimestamp != nil && m.Name != machine.Name {
+			return Wait{
+				Text: fmt.Sprintf("machine %s is being deleted, and it replaces one at a time", m.Name),
+				Mend: "if that takes long, see which finalizer or drain holds it: kubectl describe machine " + m.Name,
+			}, true
+		}
+	}
+	if first := mostBroken(members); first != nil && first.Name != machine.Name {
+		return Wait{Text: fmt.Sprintf("machine %s asks for it too and goes first: the most broken does, then the oldest", first.Name)}, true
+	}
+	return Wait{}, false
+}
+
+// retry: history is that of the machine itself. A control plane sets no timer, so it goes on with the first change after
+// that instant, or when it looks at everything again.
+func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
+	if before.unreadable != "" {
+		return Wait{
+			Text: fmt.Sprintf("annotation %s on the machine is %s, which the control plane can't read", replacesAnnotation, before.unreadable), Mend: "remove the annotation from the machine",
+		}, true
+	}
+	anew := before.At.Add(k.minHealthyPeriod)
+	if before.At.IsZero() || !now.Before(anew) {
+		return Wait{}, false
+	}
+	if k.maxRetry != nil && before.Retries >= *k.maxRetry {
+		return Wait{
+			Text:  fmt.Sprintf("it replaces %s, whose replacement began at %s as retry %d, and %s is %d", before.Machine, stamp(before.At), before.Retries, k.fields.maxRetry, *k.maxRetry),
+			Mend:  fmt.Sprintf("raise %s, or remove annotation %s from the machine", k.fields.maxRetry, replacesAnnotation),
+			Until: anew,
+		}, true
+	}
+	again := before.At.Add(k.retryPeriod)
+	if !now.Before(again) {
+		return Wait{}, false
+	}
+	if anew.Before(again) {
+		again = anew
+	}
+	return Wait{
+		Text:  fmt.Sprintf("it replaces %s, whose replacement began at %s, and %s is %s", before.Machine, stamp(before.At), k.fields.retryPeriod, k.retryPeriod),
+		Mend:  fmt.Sprintf("shorten %s, or remove annotation %s from the machine", k.fields.retryPeriod, replacesAnnotation),
+		Until: again,
+	}, true
+}
+
+// alone: the last machine of a control plane that is up is never replaced.
+func alone(members []*clusterapi.Machine) (Wait, bool) {
+	return Wait{
+		Text: "it is the only machine of its control plane, and with it the cluster would be lost", Mend: "have more machines in the control plane (spec.replicas), then the broken one is replaced",
+	}, len(members) <= 1
+}
+
+// joining: a machine that is on its way is waited for, until it joins or fails itself.
+func joining(members []*clusterapi.Machine) (Wait, bool) {
+	for _, m := range members {
+		if m.Node == "" && !failing(m) {
+			return Wait{Text: fmt.Sprintf("machine %s is yet to join the cluster, or to fail", m.Name)}, true
+		}
+	}
+	return Wait{}, false
+}
+
+func failing(m *clusterapi.Machine) bool { return isFalse(m.Mark(clusterapi.Current, healthType)) }
+
+// asks tells whether a machine asks its owner to replace it, as owners understand it.
+func asks(m *clusterapi.Machine) bool {
+	return failing(m) && isFalse(m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition))
+}
+
+func isFalse(m *clusterapi.Mark) bool { return m != nil && m.Status == string(metav1.ConditionFalse) }
+
+// gravest are the conditions by which a control plane takes one machine for more broken than another, the first that
+// differs deciding.
+var gravest = [...]string{
+	"EtcdMemberHealthy", "EtcdPodHealthy", "APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "NodeKubeadmLabelsAndTaintsSet",
+}
+
+// mostBroken is the machine that a control plane picks among those that ask, nil when none does. Where etcd is kept
+// outside, no machine has its conditions, so they differ between none.
+func mostBroken(members []*clusterapi.Machine) *clusterapi.Machine {
+	var asking []*clusterapi.Machine
+	for _, m := range members {
+		if asks(m) {
+			asking = append(asking, m)
+		}
+	}
+	if len(asking) == 0 {
+		return nil
+	}
+	return slices.MinFunc(asking, func(a, b *clusterapi.Machine) int {
+		order := cmp.Or(falseFirst(!a.Condemned(), !b.Condemned()), falseFirst(a.Node != "", b.Node != ""))
+		for _, kind := range gravest {
+			order = cmp.Or(order, falseFirst(isTrue(a, kind), isTrue(b, kind)))
+		}
+		return cmp.Or(order, a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+}
+
+func isTrue(m *clusterapi.Machine, kind string) bool {
+	for i := range m.Conditions {
+		if c := m.Conditions[i].Full(); c.Type == kind {
+			return c.Status == string(metav1.ConditionTrue)
+		}
+	}
+	return false
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

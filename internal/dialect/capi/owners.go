@@ -1,0 +1,221 @@
+package capi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
+)
+
+// The kinds of owners whose rules are known here.
+const (
+	machineSetKind        = "MachineSet"
+	machineDeploymentKind = "MachineDeployment"
+	controlPlaneKind      = "KubeadmControlPlane"
+)
+
+// Answer is how the owner of a machine answers to being asked to replace it.
+type Answer struct {
+	// Owner is whoever is asked, without a namespace, which is the machine's.
+	Kind, Name string
+	// Asked is set when the machine asks, and Since when that, or the owner's word, last changed.
+	Asked bool
+	Since time.Time
+	// Reason is the owner's answer in a word, and Message its sentence. Without an answer they are empty.
+	Reason, Message string
+	// Rules are sentences without a full stop on how the owner goes about it.
+	Rules []string
+	// Waits are what it waits for, as far as that can be seen.
+	Waits []Wait
+}
+
+// Answer says how the owner of a machine answers. Of the owner, and of that one's owner, those that could be read are
+// given, with the annotations of the machine. It is false for machines that nobody replaces.
+func (r *Reading) Answer(machine core.ID, annotations map[string]string, owners []*unstructured.Unstructured, now time.Time) (Answer, bool) {
+	m := r.machine(machine.Namespace, machine.Name)
+	if m == nil || string(m.UID) != machine.UID || m.Replacer() == nil {
+		return Answer{}, false
+	}
+	owner := m.Replacer()
+	a := Answer{Kind: owner.Kind, Name: owner.Name, Asked: asks(m)}
+	if mark := m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition); a.Asked {
+		a.Since = mark.Since
+		if mark.Reason != clusterv1.MachineOwnerRemediatedWaitingForRemediationReason {
+			a.Reason, a.Message = mark.Reason, strings.Join(strings.Fields(mark.Message), " ")
+		}
+	}
+	pool := r.pool(m, owner.UID)
+	switch find := ownersBy(owners); {
+	case find(controlPlaneKind) != nil:
+		k := readControlPlane(find(controlPlaneKind))
+		a.Rules = k.rules()
+		if a.Asked && m.DeletionTimestamp == nil {
+			a.Waits = k.waits(m, pool, readReplacement(annotations, replacesAnnotation), now)
+		}
+	case find(machineSetKind) != nil:
+		p := readPool(find(machineSetKind), find(machineDeploymentKind))
+		a.Rules = p.rules()
+		if a.Asked && m.DeletionTimestamp == nil {
+			a.Waits = p.waits(m, pool)
+		}
+	}
+	return a, true
+}
+
+func ownersBy(owners []*unstructured.Unstructured) func(kind string) *unstructured.Unstructured {
+	return func(kind string) *unstructured.Unstructured {
+		i := slices.IndexFunc(owners, func(u *unstructured.Unstructured) bool { return u.GetKind() == kind })
+		if i < 0 {
+			return nil
+		}
+		return owners[i]
+	}
+}
+
+// pool gives the machines that a machine's owner keeps, those too that are taken out of health checking.
+func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machine {
+	var pool []*clusterapi.Machine
+	for _, m := range r.client.roomOf(types.NamespacedName{Namespace: of.Namespace, Name: of.ClusterName()}).roster {
+		if m.Owner != nil && m.Owner.UID == owner {
+			pool = append(pool, m.Machine)
+		}
+	}
+	return pool
+}
+
+// pool is what a MachineSet goes by when machines ask it to replace them (reference cluster-api 3.1).
+type pool struct {
+	paused bool
+	// deployment is the name of the MachineDeployment that it is of, if it is of one that could be read.
+	deployment string
+	// outdated is set when a rollout is about to replace all machines of the set anyway.
+	outdated bool
+	// most is how many may be replaced at a time, nil for any number; field is where that is said.
+	most  *int
+	field string
+	// wrong says what of it can't be read.
+	wrong []string
+}
+
+// readPool reads a MachineSet and its MachineDeployment, which is nil for none, of either version.
+func readPool(set, deployment *unstructured.Unstructured) pool {
+	_, paused := set.GetAnnotations()[clusterv1.PausedAnnotation]
+	p := pool{paused: paused}
+	if deployment == nil {
+		return p
+	}
+	type limit struct {
+		MaxInFlight *intstr.IntOrString `json:"maxInFlight"`
+	}
+	spec, wrong := legible.Part[struct {
+		Replicas    *int32 `json:"replicas"`
+		Remediation limit  `json:"remediation"`
+		Strategy    struct {
+			Remediation limit `json:"remediation"`
+		} `json:"strategy"`
+	}](deployment.Object, "spec")
+	for _, w := range wrong {
+		p.wrong = append(p.wrong, w.Field+" is "+w.Value+" and can't be read")
+	}
+	p.deployment = deployment.GetName()
+	p.outdated = set.GetAnnotations()[clusterv1.RevisionAnnotation] != deployment.GetAnnotations()[clusterv1.RevisionAnnotation]
+	most := spec.Remediation.MaxInFlight
+	p.field = "spec.remediation.maxInFlight"
+	if most == nil && spec.Strategy.Remediation.MaxInFlight != nil {
+		most, p.field = spec.Strategy.Remediation.MaxInFlight, "spec.strategy.remediation.maxInFlight"
+	}
+	if most == nil {
+		return p
+	}
+	replicas := 1
+	if spec.Replicas != nil {
+		replicas = int(*spec.Replicas)
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(most, replicas, true)
+	if err != nil {
+		p.wrong = append(p.wrong, p.field+" is "+legible.Quote(most.String())+" and can't be read")
+		return p
+	}
+	p.most = &n
+	return p
+}
+
+func (p *pool) rules() []string {
+	rules := p.wrong
+	switch {
+	case p.deployment == "":
+	case p.most == nil:
+		rules = append([]string{"Any number of its machines are replaced at a time (" + p.field + " of MachineDeployment " + p.deployment + " is not set)"}, rules...)
+	default:
+		rules = append([]string{fmt.Sprintf("At most %d of its machines are replaced at a time (%s of MachineDeployment %s)", *p.most, p.field, p.deployment)}, rules...)
+	}
+	return rules
+}
+
+// waits says what a MachineSet waits for before it replaces a machine that has asked for that. What its preflight checks
+// say is for it to tell.
+func (p *pool) waits(machine *clusterapi.Machine, members []*clusterapi.Machine) []Wait {
+	var waits []Wait
+	if p.paused {
+		waits = append(waits, Wait{
+			Text: "annotation " + clusterv1.PausedAnnotation + " is on the machine set, which does nothing as long as it is", Mend: "remove the annotation",
+		})
+	}
+	if p.outdated {
+		return append(waits, Wait{
+			Text: "its machine set is not the current one of MachineDeployment " + p.deployment + ", whose rollout replaces the machine", Mend: "see what holds up the rollout, which never comes with the strategy OnDelete",
+		})
+	}
+	if p.most == nil {
+		return waits
+	}
+	leaving, before := 0, 0
+	for _, m := range members {
+		switch mark := m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition); {
+		case m.DeletionTimestamp != nil && isFalse(mark) && mark.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason:
+			leaving++
+		case m.DeletionTimestamp == nil && asks(m) && goesFirst(m, machine):
+			before++
+		}
+	}
+	if leaving+before < *p.most {
+		return waits
+	}
+	mend := "raise " + p.field + " of MachineDeployment " + p.deployment
+	if *p.most == 0 {
+		return append(waits, Wait{Text: p.field + " of MachineDeployment " + p.deployment + " is 0, so none of its machines is ever replaced", Mend: mend})
+	}
+	return append(waits, Wait{
+		Text: fmt.Sprintf("%d of its machine set are being replaced and %d go first, and %s of MachineDeployment %s lets at most %d be replaced at a time", leaving, before, p.field, p.deployment, *p.most),
+		Mend: mend,
+	})
+}
+
+// goesFirst: those that a person has asked for, then the newest, then by name.
+func goesFirst(a, than *clusterapi.Machine) bool {
+	order := cmp.Or(falseFirst(!a.Condemned(), !than.Condemned()), than.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, than.Name))
+	return order < 0
+}
+
+// ControlledBy gives the controller owner of an object, if it is of Cluster API.
+func ControlledBy(o metav1.Object) (metav1.OwnerReference, bool) {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return metav1.OwnerReference{}, false
+	}
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	known := (group == clusterv1.GroupVersion.Group && (owner.Kind == machineSetKind || owner.Kind == machineDeploymentKind)) ||
+		(group == controlPlaneGroup && owner.Kind == controlPlaneKind)
+	return *owner, known
+}

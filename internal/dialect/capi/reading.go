@@ -1,0 +1,279 @@
+package capi
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// Reading is a management cluster as somebody has just read it from the API server, object by object, who means to ask
+// the core about its workload clusters and to write nothing. Its rules are those of the controller. What is put into it
+// tells whether it can change a decision. It is not safe for concurrent use.
+//
+// Machines must be read before the nodes of their clusters: then a node that a machine names, and that was not read, is
+// gone.
+type Reading struct {
+	client *Client
+	// woken is set when what was put in can change a decision.
+	woken bool
+	// nodes are by cluster, of those whose nodes were read.
+	nodes map[types.NamespacedName]*node.Store
+}
+
+// NewReading makes a reading of an empty cluster.
+func NewReading() *Reading {
+	r := &Reading{nodes: map[types.NamespacedName]*node.Store{}}
+	r.client = NewClient(Config{Wake: func(types.NamespacedName) { r.woken = true }})
+	return r
+}
+
+func (r *Reading) changes(put func()) bool {
+	r.woken = false
+	put()
+	return r.woken
+}
+
+// PutCheck takes in a health check, an *unstructured.Unstructured.
+func (r *Reading) PutCheck(obj any) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	return ok && r.changes(func() { r.client.putCheck(nil, u) })
+}
+
+// DropCheck forgets a health check by namespace/name.
+func (r *Reading) DropCheck(key string) {
+	u := &unstructured.Unstructured{}
+	of := named(key)
+	u.SetNamespace(of.Namespace)
+	u.SetName(of.Name)
+	r.client.dropCheck(u)
+}
+
+// PutMachine takes in a machine.
+func (r *Reading) PutMachine(obj any) bool {
+	m, ok := obj.(*clusterapi.Machine)
+	return ok && r.changes(func() { r.client.putMachine(r.machine(m.Namespace, m.Name), m) })
+}
+
+// DropMachine forgets a machine by namespace/name.
+func (r *Reading) DropMachine(key string) {
+	if of := named(key); r.machine(of.Namespace, of.Name) != nil {
+		r.client.dropMachine(r.machine(of.Namespace, of.Name))
+	}
+}
+
+// PutCluster takes in a Cluster.
+func (r *Reading) PutCluster(obj any) bool {
+	c, ok := obj.(*clusterapi.Cluster)
+	return ok && r.changes(func() { r.client.putCluster(nil, c) })
+}
+
+// DropCluster forgets a Cluster by namespace/name.
+func (r *Reading) DropCluster(key string) {
+	gone := &clusterapi.Cluster{}
+	of := named(key)
+	gone.Namespace, gone.Name = of.Namespace, of.Name
+	r.client.dropCluster(gone)
+}
+
+func named(key string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(key, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func (r *Reading) machine(namespace, name string) *clusterapi.Machine {
+	return r.client.Machine(core.ID{Namespace: namespace, Name: name})
+}
+
+// Clusters gives all clusters of which there is anything, a Cluster, a health check or a machine, in the order of their
+// names.
+func (r *Reading) Clusters() []types.NamespacedName {
+	var clusters []types.NamespacedName
+	for cluster := range r.client.rooms {
+		clusters = append(clusters, cluster)
+	}
+	sortClusters(clusters)
+	return clusters
+}
+
+// HasNodes tells whether what is said of a cluster hangs on its nodes. Before its control plane is there, and while the
+// cluster is to be left alone, it does not.
+func (r *Reading) HasNodes(cluster types.NamespacedName) bool {
+	room := r.client.roomOf(cluster)
+	c, _ := room.standing()
+	if c == nil || !c.ControlPlaneInitialized.Reached {
+		return false
+	}
+	_, halted := r.Halt(cluster)
+	return !halted
+}
+
+// Nodes gives the store that the nodes of a cluster are to be put into. From then on a node that is not in it is gone.
+func (r *Reading) Nodes(cluster types.NamespacedName) *node.Store {
+	if r.nodes[cluster] == nil {
+		r.nodes[cluster] = node.NewStore()
+	}
+	return r.nodes[cluster]
+}
+
+// Halted says why a cluster is left alone by everybody: in a word, and in a sentence without its full stop.
+type Halted struct{ Reason, Message string }
+
+// Halt tells whether a cluster is left alone whatever its nodes say.
+func (r *Reading) Halt(cluster types.NamespacedName) (Halted, bool) {
+	fleet := r.client.Fleet(cluster, answering{})
+	o := fleet.standsBy(r.client.roomOf(cluster))
+	switch {
+	case o == nil:
+		return Halted{}, false
+	case o.paused:
+		return Halted{Reason: clusterv1.PausedReason, Message: "Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
+	}
+	return Halted{Reason: o.reason, Message: o.message}, true
+}
+
+// answering are the nodes of a cluster that answers.
+type answering struct{}
+
+func (answering) Answers() (core.Tri, string) { return core.Yes, "" }
+
+func (answering) Lookup(yield func(find func(name string) (node.Facts, bool))) {
+	yield(func(string) (node.Facts, bool) { return node.Facts{}, false })
+}
+
+func (answering) ReadNode(context.Context, string) (core.Node, error) { return core.Node{}, nil }
+
+// Observe gives the fleet of a cluster as of an instant at which the reading was complete. Without the nodes that it
+// hangs on it is not known how it stands.
+func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Observation {
+	o := core.Observation{Kind: machineKind, Observed: core.Yes}
+	store := r.nodes[cluster]
+	if _, halted := r.Halt(cluster); halted || (store == nil && r.HasNodes(cluster)) {
+		o.Observed = core.Unknown
+	}
+	lookup := answering{}.Lookup
+	if store != nil {
+		lookup = store.Lookup
+	}
+	room := r.client.roomOf(cluster)
+	lookup(func(find func(string) (node.Facts, bool)) { room.snapshot(&o, find) })
+	for i := range o.Targets {
+		t := &o.Targets[i]
+		t.NodeReadAt = at
+		if store != nil && t.Node.State == core.NodeUnseen {
+			t.Node.State = core.NodeGone
+		}
+	}
+	for i := range o.Policies {
+		p := &o.Policies[i]
+		if check, known := room.checkOf(p.ID); known {
+			p.Opening = openingOf(check.status.Conditions, p.StormCooldown, at)
+		}
+	}
+	return o
+}
+
+// openingOf gives what the status tells of a short circuit that has opened. When members recovered since, only the
+// controller knows; once one cooldown is over and it still holds, some did.
+func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Time) core.Opening {
+	for i := range conditions {
+		c := &conditions[i]
+		if c.Type != clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Status != metav1.ConditionFalse || c.Reason != stormCooldownReason {
+			continue
+		}
+		first := c.LastTransitionTime.Time
+		if at.Before(first.Add(cooldown)) {
+			return core.Opening{First: first, Last: first}
+		}
+		return core.Opening{First: first, Last: at}
+	}
+	return core.Opening{}
+}
+
+// Unmet gives the requirements of a health check's selector that a machine of the same cluster does not meet, and false
+// when there is no such pair.
+func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
+	cluster, known := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
+	if !known || check.Namespace != machine.Namespace {
+		return nil, false
+	}
+	room := r.client.roomOf(cluster)
+	c, isCheck := room.checkOf(check)
+	m := room.machineOf(machine.Name)
+	if !isCheck || m == nil || string(m.UID) != machine.UID {
+		return nil, false
+	}
+	requirements, selectable := c.selector.Requirements()
+	if !selectable {
+		return nil, false
+	}
+	unmet := []string{}
+	for i := range requirements {
+		if !requirements[i].Matches(m.Labels) {
+			unmet = append(unmet, requirements[i].String())
+		}
+	}
+	return unmet, true
+}
+
+// LeftOut says by what somebody has taken a machine out of all health checking, and is false for others.
+func (r *Reading) LeftOut(machine core.ID) (string, bool) {
+	m := r.machine(machine.Namespace, machine.Name)
+	switch {
+	case m == nil || string(m.UID) != machine.UID || !m.Skipped():
+		return "", false
+	case m.Annotations.Has(clusterv1.MachineSkipRemediationAnnotation):
+		return "annotation " + clusterv1.MachineSkipRemediationAnnotation, true
+	}
+	return "annotation " + clusterv1.PausedAnnotation, true
+}
+
+// Written is how a health check stood when its status was last written.
+type Written struct {
+	// Total and Healthy are missing when they were never written.
+	Total, Healthy *int32
+	// Allowed is whether repairs were, with why.
+	Allowed         core.Tri
+	Reason, Message string
+}
+
+// Written gives what was last written in the status of a health check.
+func (r *Reading) Written(check core.ID) Written {
+	cluster := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
+	c, known := r.client.roomOf(cluster).checkOf(check)
+	if !known {
+		return Written{}
+	}
+	w := Written{Total: c.status.ExpectedMachines, Healthy: c.status.CurrentHealthy}
+	for i := range c.status.Conditions {
+		said := &c.status.Conditions[i]
+		if said.Type != clusterv1.MachineHealthCheckRemediationAllowedCondition {
+			continue
+		}
+		w.Reason, w.Message = said.Reason, said.Message
+		switch said.Status {
+		case metav1.ConditionTrue:
+			w.Allowed = core.Yes
+		case metav1.ConditionFalse:
+			w.Allowed = core.No
+		case metav1.ConditionUnknown:
+		}
+	}
+	return w
+}
+
+// Says gives what was last written on a machine about its health, nil when nothing was.
+func (r *Reading) Says(machine core.ID) *clusterapi.Mark {
+	if m := r.machine(machine.Namespace, machine.Name); m != nil && string(m.UID) == machine.UID {
+		return m.Mark(clusterapi.Current, healthType)
+	}
+	return nil
+}
