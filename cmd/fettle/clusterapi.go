@@ -38,7 +38,7 @@ type fleets struct {
 	measures    measures
 	retention   core.Retention
 
-	mu sync.Mutex
+	mu   sync.Mutex
 	kept map[types.NamespacedName]*kept
 }
 

@@ -197,15 +197,16 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 		}
 	}
 	for i, withdrawal := range d.Withdrawals {
-		if u.standing[i] == nil {
-			r := &w.fleet.Requests[withdrawal.Request]
-			e.memory.Withdrawn(w.taken(withdrawal), w.now)
-			changed = changed || withdrawal.Settled // the repair ends as soon as that shows
-			if withdrawal.Policy >= 0 { // one that is gone has no series any more
-				e.Metrics.hasWithdrawn(&w.policies[withdrawal.Policy], r.Remedy)
-			}
-			happenings = append(happenings, w.relieved(withdrawal))
+		if u.standing[i] != nil {
+			continue
 		}
+		r := w.taken(withdrawal)
+		e.memory.Withdrawn(r, w.now)
+		changed = changed || r.Settled // the repair ends as soon as that shows
+		if withdrawal.Policy >= 0 {    // one that is gone has no series any more
+			e.Metrics.hasWithdrawn(&w.policies[withdrawal.Policy], r.Remedy)
+		}
+		happenings = append(happenings, w.relieved(withdrawal))
 	}
 	e.announce(w, happenings)
 	e.tellLost(w, d, u)

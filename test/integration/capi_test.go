@@ -52,6 +52,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 		"skipped":           skippedMachines,
 		"paused-check":      pausedCheckOfACluster,
 		"paused-cluster":    pausedCluster,
+		"takes-over":        takeOver,
 		"not-initialized":   controlPlaneThatIsNotUp,
 		"no-infra":          infrastructureThatIsNotReady,
 		"orphan":            machineWithoutAnOwner,
@@ -318,6 +319,21 @@ func pausedCheckOfACluster(h *herd) {
 	h.changeCheck(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
 	h.wantMarked("a", "UnhealthyNode")
 	h.wantCheck("Paused", "False/NotPaused")
+}
+
+// takeOver: the pause stops the built-in health check, and its word about it is left alone.
+func takeOver(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	h.changeCheck(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":"","fettle.io/takes-over":"true"}}}`)
+	h.fail("a")
+	h.wantMarked("a", "UnhealthyNode")
+	h.changeCheck(`{"metadata":{"annotations":{"fettle.io/paused":""}}}`)
+	h.recover("a")
+	h.wantMachine("a", byOwner, "")
+	h.fail("a")
+	h.wantCounts("0/1 healthy, 0 allowed")
+	h.keepsUnmarked("a")
 }
 
 // pausedCluster: nothing at all is touched, as while a cluster is moved.

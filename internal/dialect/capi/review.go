@@ -125,9 +125,11 @@ func doubtfulLimits(spec *clusterv1.MachineHealthCheckSpec, annotations map[stri
 
 func doubtfulSwitches(annotations map[string]string) []Remark {
 	remarks := setting.DoubtAnnotations(annotations,
-		DryRunAnnotation, MaxInFlightAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation)
-	if _, paused := annotations[clusterv1.PausedAnnotation]; paused {
-		remarks = append(remarks, doubt("metadata.annotations."+clusterv1.PausedAnnotation, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", clusterv1.PausedAnnotation))
+		DryRunAnnotation, MaxInFlightAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, TakesOverAnnotation, PausedAnnotation)
+	for _, key := range [...]string{clusterv1.PausedAnnotation, PausedAnnotation} {
+		if _, paused := annotations[key]; paused && (key == PausedAnnotation || annotations[TakesOverAnnotation] != "true") {
+			remarks = append(remarks, doubt("metadata.annotations."+key, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", key))
+		}
 	}
 	return remarks
 }

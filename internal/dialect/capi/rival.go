@@ -92,8 +92,8 @@ func (r rivalry) after(others []writer, now time.Time) (next rivalry, news bool)
 func (r rivalry) told() told {
 	return told{
 		kind: soleControllerCondition, status: metav1.ConditionFalse, reason: anotherControllerReason,
-		message: "The status of this health check is written by " + r.manager + " too, so two controllers may act on the same machines; leave it to one of them, " +
-			"for example by the label " + clusterv1.WatchLabel + " and a watch filter",
+		message: "The status of this health check is written by " + r.manager + " too, so two controllers may act on the same machines; leave it to one of them: " +
+			"annotation " + clusterv1.PausedAnnotation + " stops Cluster API's own, and with " + TakesOverAnnotation + ": \"true\" Fettle goes on",
 	}
 }
 

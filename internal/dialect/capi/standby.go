@@ -82,8 +82,11 @@ func (f *Fleet) StandBy(ctx context.Context) error {
 func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.MachineHealthCheckStatus, news bool) {
 	fresh = check.status
 	s := statement{check: check, now: now}
-	if o.paused {
+	if o.paused && !check.takesOver {
 		fresh.Conditions = s.conditions([]told{paused(true, "its Cluster has spec.paused")}, clusterv1.PausedCondition)
+		return fresh, false
+	}
+	if o.paused {
 		return fresh, false
 	}
 	unknown := told{
@@ -96,7 +99,7 @@ func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 		}
 	}
 	own := []told{unknown}
-	if !check.policy.Paused {
+	if !check.policy.Paused && !check.takesOver {
 		own = append(own, paused(false, ""))
 	}
 	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition)

@@ -55,12 +55,16 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 	}
 	fresh.ObservedGeneration = check.generation
 	fresh.Targets = f.targets[:min(len(f.targets), mostTargets)]
-	own := []told{paused(r.Policy.Paused, "the annotation "+clusterv1.PausedAnnotation+" is set on it"), allowed}
+	own, types := []told{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, soleControllerCondition}
+	if !check.takesOver {
+		own = append(own, paused(r.Policy.Paused, "the annotation "+clusterv1.PausedAnnotation+" or "+PausedAnnotation+" is set on it"))
+		types = append(types, clusterv1.PausedCondition)
+	}
 	if f.rival.manager != "" {
 		own = append(own, f.rival.told())
 	}
 	s := statement{check: check, now: f.now}
-	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition, clusterv1.PausedCondition, soleControllerCondition)
+	fresh.Conditions = s.conditions(own, types...)
 	fresh.Deprecated = s.deprecated(append(external(r), allowed),
 		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
 	return fresh, !equality.Semantic.DeepEqual(check.status, fresh)
@@ -90,7 +94,7 @@ func remediationAllowed(r *core.PolicyReport) told {
 		t.message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
 	case r.Policy.Paused:
 		t.reason, t.severity = clusterv1.PausedReason, clusterv1.ConditionSeverityInfo
-		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " is set; remove it to go on"
+		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " or " + PausedAnnotation + " is set; remove it to go on"
 	case !r.Tally.Permitted:
 		t.reason, t.severity = clusterv1.MachineHealthCheckTooManyUnhealthyReason, clusterv1.ConditionSeverityWarning
 		t.message = restriction(r)

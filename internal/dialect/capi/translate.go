@@ -35,6 +35,11 @@ const (
 	BackoffBaseAnnotation = "fettle.io/backoff-base"
 	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 10m.
 	BackoffLimitAnnotation = "fettle.io/backoff-limit"
+	// TakesOverAnnotation, with the value "true", says that Cluster API's own annotation for a pause is meant for its
+	// built-in health check alone, which stops for it, and not for Fettle.
+	TakesOverAnnotation = "fettle.io/takes-over"
+	// PausedAnnotation, with any value, pauses Fettle, whoever else is.
+	PausedAnnotation = "fettle.io/paused"
 )
 
 const (
@@ -55,6 +60,9 @@ type healthCheck struct {
 	generation int64
 	revision   string
 	status     clusterv1.MachineHealthCheckStatus
+	// takesOver is set when the built-in health check is paused so that Fettle follows this one. Whether it is paused is
+	// then the other's to say.
+	takesOver bool
 	// labelled is set when it has the label of its cluster; owners are those that it has.
 	labelled bool
 	owners   []metav1.OwnerReference
@@ -112,7 +120,7 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
 	p.Ladder = readLadder(&spec.Remediation.TemplateRef, p.ID.Namespace)
-	var problems [11]error
+	var problems [12]error
 	if spec.ClusterName == "" {
 		problems[0] = errors.New("spec.clusterName is missing; give the name of the Cluster whose machines are checked")
 	}
@@ -126,9 +134,16 @@ func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotat
 	p.DryRun, problems[8] = setting.DryRun(annotations, DryRunAnnotation)
 	p.StormCooldown, problems[9] = readStormCooldown(annotations)
 	problems[10] = checkTemplate(&spec.Remediation.TemplateRef)
-	_, p.Paused = annotations[clusterv1.PausedAnnotation]
+	h.takesOver, problems[11] = setting.DryRun(annotations, TakesOverAnnotation)
+	p.Paused = h.isPaused(annotations)
 	p.Illegible = problems[1] != nil || problems[2] != nil || problems[3] != nil
 	return setting.Each(problems[:]...)
+}
+
+func (h *healthCheck) isPaused(annotations map[string]string) bool {
+	_, everybody := annotations[clusterv1.PausedAnnotation]
+	_, fettle := annotations[PausedAnnotation]
+	return fettle || (everybody && !h.takesOver)
 }
 
 // withhold takes back what a field of the wrong type was translated to: it is absent, but that must not mean what its
