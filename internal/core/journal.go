@@ -72,7 +72,7 @@ func (p *page) policy(i int, t Tally) {
 		p.write(line{kind: h.Kind, policy: policy.ID.UID, text: h.Text}, h)
 		return
 	}
-	if !t.Permitted && t.Total > 0 && !policy.Paused {
+	if !t.Permitted && t.Unhealthy() > 0 && !policy.Paused {
 		h.Kind, h.Text = Restricted, restriction(policy, t).Text()
 		p.write(line{kind: h.Kind, policy: policy.ID.UID}, h)
 	}

@@ -38,6 +38,7 @@ func TestJournal(t *testing.T) {
 		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
 		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.HappeningKind{core.Unreadable}},
 		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
+		"nobody to repair": {"a range in which nobody is holds nothing back", policies(inRange(1, 3)), well, plain, nil},
 		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.HappeningKind{core.Misconfigured}},
 		"no owner":         {"somebody must do something", plain, orphan, plain, []core.HappeningKind{core.Held}},
 		"no remedy":        {"somebody must do something", policies(noLadder), with(machine("m", dead)), plain, []core.HappeningKind{core.Held}},
@@ -71,6 +72,10 @@ func unusable(p *core.Policy) {
 }
 
 func unread(p *core.Policy) { p.Ladder[0].Pending = true }
+
+func inRange(from, to int) func(*core.Policy) {
+	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: from, To: to}} }
+}
 
 func TestJournalNamesWhatItIsAbout(t *testing.T) {
 	var j core.Journal
