@@ -86,6 +86,7 @@ func TestNonsenseOnTheCommandLine(t *testing.T) {
 		"a lease in no namespace":     {[]string{"--leader-election-namespace="}, []string{"--leader-election-namespace"}},
 		"repairs in no namespace":     {[]string{"--repair-namespace="}, []string{"--repair-namespace is \"\""}},
 		"repairs where none can be":   {[]string{"--repair-namespace=Fettle System"}, []string{"--repair-namespace", "Fettle System"}},
+		"a filter that is no label":   {[]string{"--watch-filter=a b"}, []string{"--watch-filter is \"a b\"", "cluster.x-k8s.io/watch-filter"}},
 		"no retention":                {[]string{"--repair-retention=0s"}, []string{"--repair-retention is 0s", "above zero", "back-off"}},
 		"a negative retention":        {[]string{"--repair-retention=-1h"}, []string{"--repair-retention is -1h0m0s", "above zero"}},
 		"no repairs kept":             {[]string{"--repair-retention-count=0"}, []string{"--repair-retention-count is 0", "at least 1", "back-off"}},

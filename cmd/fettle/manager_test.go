@@ -17,6 +17,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/lean"
 )
@@ -37,6 +38,7 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 		"a node":         &lean.Node{Meta: lean.Meta{Name: "n"}},
 		"a machine":      &openshift.Machine{Meta: lean.Meta{Name: "m"}},
 		"a repair":       repair,
+		"a cluster":      &clusterapi.Cluster{Meta: lean.Meta{Name: "c"}},
 		"a health check": check,
 		"a definition":   &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "d", ManagedFields: managed}},
 	} {
@@ -50,6 +52,12 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 			t.Errorf("%s was trimmed to %+v", sentence, trimmed)
 		}
 	}
+	read := &unstructured.Unstructured{}
+	read.SetGroupVersionKind(clusterapi.MachineKind.GroupVersion().WithKind("MachineHealthCheck"))
+	read.SetManagedFields(managed)
+	if out, err := trim(read); err != nil || len(out.(client.Object).GetManagedFields()) == 0 {
+		t.Errorf("who else writes a health check of Cluster API is read of it, and was trimmed: %v, %v", out, err)
+	}
 	if spec := check.Object["spec"].(map[string]any); spec["maxUnhealthy"] != "40%" {
 		t.Errorf("the specification of a health check was trimmed: %v", spec)
 	}
@@ -62,6 +70,9 @@ func TestSchemeDecodesLean(t *testing.T) {
 		&lean.Node{}:         corev1.SchemeGroupVersion.WithKind("Node"),
 		&openshift.Machine{}: v1beta1.GroupVersion.WithKind("Machine"),
 		&v1alpha1.Repair{}:   v1alpha1.GroupVersion.WithKind("Repair"),
+
+		&clusterapi.Machine{}: clusterapi.MachineKind,
+		&clusterapi.Cluster{}: clusterapi.ClusterKind,
 	} {
 		if got, err := s.New(gvk); err != nil || reflect.TypeOf(got) != reflect.TypeOf(want) {
 			t.Errorf("a %s is decoded as %T (%v), want %T", gvk, got, err, want)
