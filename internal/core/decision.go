@@ -98,7 +98,9 @@ type Withdrawal struct {
 	Request int
 	// Policy is the index of the one that asked, -1 when that is gone. Target likewise.
 	Policy, Target int
-	Text           string
+	// Settled is set when the target is healthy.
+	Settled bool
+	Text    string
 }
 
 // Note is what is to be remembered of a running repair: since when its target has been healthy again,

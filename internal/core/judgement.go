@@ -1,6 +1,6 @@
 package core
 
-// Judgement is what all policies that act find of one target together, for dialects that write it on the target
+// Judgement is what all policies that act find of one target together, for those who write it on the target
 // itself.
 type Judgement struct {
 	// Target is the index in Fleet.Targets.
@@ -13,6 +13,9 @@ type Judgement struct {
 	Begins bool
 	// Repair is the one under way, nil when there is none.
 	Repair *Repair
+	// Settles is set when what was asked of others about the target is taken back in this very pass, since it is
+	// healthy; its remedy says so.
+	Settles bool
 	// Asked is set while something stands that was asked of others about the target.
 	Asked bool
 }
@@ -46,6 +49,11 @@ func (d *Decision) Judgements(policies []Policy, fleet *Fleet) []Judgement {
 	}
 	for _, a := range d.Acts {
 		judgementOn(a.Target).Begins = true
+	}
+	for _, x := range d.Withdrawals {
+		if x.Settled && x.Target >= 0 {
+			judgementOn(x.Target).Settles = true
+		}
 	}
 	d.relateTo(fleet, judgementOn)
 	return judged

@@ -171,14 +171,16 @@ func (d *deliberation) recover(repair, target, lead int) {
 	recovered := r.Recovered
 	if recovered.IsZero() {
 		recovered = d.now
-		d.note(repair, recovered)
+		if d.policies[lead].HealthyDelay != 0 { // else it is over at once
+			d.note(repair, recovered)
+		}
 	}
 	if until, lasts := d.lastsUntil(&d.policies[lead], t, recovered); lasts {
 		d.wakeAt(until)
 		d.hold(repair, target, lead)
 		return
 	}
-	d.takeBack(repair, target, lead, "the target is healthy again")
+	d.takeBack(repair, target, lead, settledText)
 }
 
 func (d *deliberation) recoveredAs(r *Repair) Outcome {

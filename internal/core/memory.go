@@ -82,13 +82,19 @@ func (m *Memory) Requested(r Request, now time.Time) {
 	m.requested[petition{r.Target.UID, r.Remedy, r.Template}] = request{r, now}
 }
 
-// Withdrawn remembers that the withdrawal of a request was accepted.
-func (m *Memory) Withdrawn(r Request) {
+// Withdrawn remembers that the withdrawal of a request was accepted, and of a repair whose target is healthy by then
+// that it has done something.
+func (m *Memory) Withdrawn(r Request, now time.Time) {
 	if m.withdrawn == nil {
 		m.withdrawn = map[string]bool{}
 	}
 	m.withdrawn[r.ID.UID] = true
 	delete(m.requested, petition{r.Target.UID, r.Remedy, r.Template})
+	for _, e := range m.repairs {
+		if r.Settled && e.repair.Running() && e.repair.Recovered.IsZero() && r.about(&e.repair.Target) {
+			e.repair.Recovered, e.ours, e.recorded = now, true, now
+		}
+	}
 }
 
 // NodeGone remembers that a live read did not find the node that a target names.

@@ -236,3 +236,20 @@ func TestMemoryOfOpenings(t *testing.T) {
 		t.Errorf("without memory repairs resume at %v, want a cooldown from now", got.ResumeAt)
 	}
 }
+
+// TestWithdrawalIsRemembered: the repair of a target that is healthy again has done something, though the ledger was not told.
+func TestWithdrawalIsRemembered(t *testing.T) {
+	var m core.Memory
+	x, p := machine("x"), policy("p", []int{0}, delegates)
+	laid(&m, noon, []core.Target{x}, repair(x, p))
+	q := markOn(x, ago(time.Minute))
+	m.Withdrawn(q, noon)
+	if got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.IsZero() {
+		t.Error("its health check is gone, and that is taken for a recovery")
+	}
+	q.Settled = true
+	m.Withdrawn(q, noon)
+	if got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
+		t.Errorf("it recovered at %s", got[0].Recovered)
+	}
+}

@@ -140,9 +140,14 @@ func (d *deliberation) takeBack(repair, target, policy int, text string) bool {
 func (d *deliberation) withdraw(request, target, policy int, text string) {
 	// One that was made and has not been seen yet can't be named.
 	if q := &d.fleet.Requests[request]; !q.Leaving && q.ID.UID != "" {
-		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{Request: request, Target: target, Policy: policy, Text: text})
+		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
+			Request: request, Target: target, Policy: policy, Settled: text == settledText, Text: text,
+		})
 	}
 }
+
+// settledText is why the request of a target that is healthy is withdrawn.
+const settledText = "the target is healthy"
 
 // lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay,
 // and until when, zero for until a person says otherwise.
@@ -243,7 +248,7 @@ func (d *deliberation) orphan(request, target int) {
 			d.wakeAt(until)
 			return
 		}
-		d.withdraw(request, target, policy, "the target is healthy")
+		d.withdraw(request, target, policy, settledText)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestRequestOfOneStep(t *testing.T) {
 		"being taken away":       {"its name is not free", with([]core.Target{sick}, r(), asked(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"step without template":  {"the ladder in the ledger counts too", with([]core.Target{sick}, r(func(r *core.Repair) { r.Ladder = slices.Clone(r.Ladder); r.Ladder[0].Problem = "gone" })), []string{"TemplateUnusable holds back n"}, time.Time{}},
 		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), asked(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
-		"well":                   {"it is taken back", with([]core.Target{well}, r(), asked(p, sick, rebooting)), []string{"note n: true", "take back nRebootTemplate"}, time.Time{}},
+		"well":                   {"it is taken back", with([]core.Target{well}, r(), asked(p, sick, rebooting)), []string{"take back nRebootTemplate"}, time.Time{}},
 		"well, being taken back": {"once", with([]core.Target{well}, r(recovered(noon)), asked(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"well, taken back":       {"it has come to its end", with([]core.Target{well}, r(recovered(noon))), []string{"end n: Succeeded"}, time.Time{}},
 		"well before asked":      {"nothing was done", with([]core.Target{well}, r()), []string{"end n: Recovered"}, time.Time{}},
@@ -189,7 +189,7 @@ func TestEscalation(t *testing.T) {
 		},
 		"well after all": {
 			"both are taken back", with([]core.Target{aNode("n")}, r(ago(time.Hour), gaveUp(ago(time.Minute))), asked(p, sick, rebooting), second),
-			[]string{"note n: true", "take back nImageTemplate", "take back nRebootTemplate"}, time.Time{},
+			[]string{"take back nImageTemplate", "take back nRebootTemplate"}, time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, p) })
@@ -199,7 +199,7 @@ func TestEscalation(t *testing.T) {
 // TestI12WithdrawalsAreNotHeldBack: neither a pause, a problem, an upgrade nor a short circuit keeps what
 // was asked for a target that is well; and none of the limits stops a repair that has begun.
 func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
-	back := []string{"note n: true", "take back nRebootTemplate"}
+	back := []string{"take back nRebootTemplate"}
 	onward := []string{"step 1 for n"}
 	for name, c := range map[string]struct {
 		change func(*core.Policy)

@@ -29,6 +29,8 @@ type Request struct {
 	// while there is none.
 	Answers bool
 	Answer  string
+	// Settled is set when it is withdrawn because the target is healthy.
+	Settled bool
 	// Leaving is set once it has been withdrawn and isn't gone yet.
 	Leaving bool
 }

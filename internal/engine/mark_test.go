@@ -147,9 +147,9 @@ func TestOwnerIsAsked(t *testing.T) {
 	s.settle()
 	s.machines.observation.Targets[0].Node = node("a", "True", 0)
 	did, _ = s.passes()
-	s.wantDid("a has recovered", did, "record workers", "amend a: recovered", "withdraw a", "tell relieved a")
+	s.wantDid("a has recovered", did, "record workers", "withdraw a", "tell relieved a")
 	s.settle()
 	s.machines.observation.Requests = nil
 	did, _ = s.passes()
-	s.wantDid("the mark is gone", did, "record workers", "amend a: Succeeded")
+	s.wantDid("the mark is gone", did, "record workers", "amend a: recovered, Succeeded")
 }

@@ -88,7 +88,7 @@ func (e *Engine) keepUp(ctx context.Context, w *world, d core.Decision, changes 
 	var all sync.WaitGroup
 	all.Go(func() {
 		u.standing = inParallel(ctx, len(d.Withdrawals), callTimeout, func(ctx context.Context, i int) error {
-			return e.withdraw(ctx, w.fleet.Requests[d.Withdrawals[i].Request])
+			return e.withdraw(ctx, w.taken(d.Withdrawals[i]))
 		})
 	})
 	all.Go(func() {
@@ -131,6 +131,13 @@ func (e *Engine) petitioner(r core.Request) (Petitioner, error) {
 		return p, nil
 	}
 	return nil, fmt.Errorf("no remedy is called %q that could take it back", r.Remedy)
+}
+
+// taken is a request as it is taken back.
+func (w *world) taken(back core.Withdrawal) core.Request {
+	r := w.fleet.Requests[back.Request]
+	r.Settled = back.Settled
+	return r
 }
 
 func (e *Engine) withdraw(ctx context.Context, r core.Request) error {
@@ -192,7 +199,8 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 	for i, withdrawal := range d.Withdrawals {
 		if u.standing[i] == nil {
 			r := &w.fleet.Requests[withdrawal.Request]
-			e.memory.Withdrawn(*r)
+			e.memory.Withdrawn(w.taken(withdrawal), w.now)
+			changed = changed || withdrawal.Settled // the repair ends as soon as that shows
 			if withdrawal.Policy >= 0 { // one that is gone has no series any more
 				e.Metrics.hasWithdrawn(&w.policies[withdrawal.Policy], r.Remedy)
 			}

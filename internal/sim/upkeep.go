@@ -76,9 +76,10 @@ func (w *writer) keepUp(changes []change) {
 func (w *writer) withdraw(x core.Withdrawal) {
 	u := w.universe
 	r := w.plan.fleet.Requests[x.Request]
+	r.Settled = x.Settled
 	hit := u.truth.withdraw(r, u.setup.Faults.BlindWithdrawal)
 	u.watchWithdrawal(w.plan, r, hit)
 	if !u.setup.Faults.NoRequestMemory {
-		w.plan.engine.remember(func(m *core.Memory) { m.Withdrawn(r) })
+		w.plan.engine.remember(func(m *core.Memory) { m.Withdrawn(r, at(w.universe.truth.now)) })
 	}
 }

@@ -68,12 +68,12 @@ func (j *judged) markingOf() (marking, bool) {
 }
 
 // health says what becomes of the condition of a machine's health. Who may be about to fail keeps what it has, and so does
-// whoever a remedy is called for in this pass: that says it together with what it asks.
+// whoever a remedy is called for in this pass: that says it together with what it asks, or takes back.
 func (j *judged) health() []clusterapi.Change {
 	current := j.machine.Mark(clusterapi.Current, healthType)
 	switch j.Verdict.Health {
 	case core.Healthy:
-		if j.Verdict.Reason == core.Premature && current != nil {
+		if (j.Verdict.Reason == core.Premature && current != nil) || (j.Settles && !asksOutside(j.policy)) {
 			return nil
 		}
 		return j.passed

@@ -16,7 +16,8 @@ func marks(m *clusterapi.Machine, o *core.Order) ([]clusterapi.Change, bool) {
 }
 
 // unmarks takes back what a request stands for, and is nil when that does not stand any more: the machine is gone,
-// another has its name, its owner does what was asked, or somebody has taken it out of health checking since.
+// another has its name, its owner does what was asked, or somebody has taken it out of health checking since. Of a machine
+// that is healthy it says that too, so that there is one call for both.
 func unmarks(m *clusterapi.Machine, r *core.Request) []clusterapi.Change {
 	if m == nil || m.Skipped() || m.DeletionTimestamp != nil {
 		return nil
@@ -24,5 +25,9 @@ func unmarks(m *clusterapi.Machine, r *core.Request) []clusterapi.Change {
 	if mark := m.Asked(); mark == nil || mark.ID(m) != r.ID.UID {
 		return nil
 	}
-	return clusterapi.SpareOwner(m)
+	changes := clusterapi.SpareOwner(m)
+	if changes != nil && r.Settled {
+		changes = append(clusterapi.Passed(), changes...)
+	}
+	return changes
 }
