@@ -135,7 +135,7 @@ func (r *Reading) Halt(cluster types.NamespacedName) (Halted, bool) {
 	case o == nil:
 		return Halted{}, false
 	case o.paused:
-		return Halted{Reason: clusterv1.PausedReason, Message: "Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
+		return Halted{Reason: clusterv1.PausedReason, Message: "its Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
 	}
 	return Halted{Reason: o.reason, Message: o.message}, true
 }
