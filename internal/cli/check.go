@@ -12,10 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fettle-io/fettle/internal/core"
 )
 
 // The exit statuses of fettle check, apart from 0.
@@ -241,39 +238,6 @@ func effects(worlds []*world, drafts []*draft) {
 		}
 		d.Effect = &e
 	}
-}
-
-// placeOf finds the policy that a draft would be.
-func placeOf(worlds []*world, d *draft) (in *world, policy int, found bool) {
-	for _, w := range worlds {
-		i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
-			return p.ID.Kind == d.Kind && p.ID.Namespace == d.Namespace && p.ID.Name == d.Name
-		})
-		if i >= 0 && w.dialectOf[i] == d.dialect {
-			return w, i, true
-		}
-	}
-	return nil, 0, false
-}
-
-// current gives a draft in the version that its dialect reads.
-func (d *draft) current() *unstructured.Unstructured {
-	if versions, has := d.dialect.(interface {
-		Current(u *unstructured.Unstructured) *unstructured.Unstructured
-	}); has {
-		return versions.Current(d.object)
-	}
-	return d.object
-}
-
-// fieldOf gives the path by which a draft has a field.
-func (d *draft) fieldOf(field string) string {
-	if names, has := d.dialect.(interface {
-		FieldOf(u *unstructured.Unstructured, field string) string
-	}); has {
-		return names.FieldOf(d.object, field)
-	}
-	return field
 }
 
 // existing gives the health check that a draft would replace; nil when there is none, or when it is

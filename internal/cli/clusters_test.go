@@ -40,7 +40,7 @@ type clusterScene struct {
 func newClusterScene(t *testing.T) *clusterScene {
 	t.Helper()
 	s := &clusterScene{
-		t: t, reading: ClusterAPI{}.Read().(*clusterAPIReading), //nolint:forcetypeassert // it is
+		t: t, reading: ClusterAPI{}.Read().(*clusterAPIReading),
 		objects: map[string]string{}, nodes: map[string][]string{}, unseen: map[string]string{}, repairs: map[string]*v1alpha1.Repair{},
 	}
 	for _, cluster := range []string{"east", "west"} {

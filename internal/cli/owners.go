@@ -89,11 +89,11 @@ func nextOfAsked(n Next, a *OwnerAnswer) Next {
 	for i := range a.Waits {
 		w := &a.Waits[i]
 		if w.Until == nil {
-			return Next{Text: fmt.Sprintf("%s %s goes on when what it waits for is over, see above; time alone does not bring that.", a.Owner.Kind, a.Owner.Name)}
+			return Next{Text: fmt.Sprintf("Its owner, %s %s, goes on when what it waits for is over, see above; time alone does not bring that.", a.Owner.Kind, a.Owner.Name)}
 		}
 		if last == nil || w.Until.After(*last.Until) {
 			last = w
 		}
 	}
-	return Next{At: last.Until, Text: fmt.Sprintf("%s %s may replace it, if it is still unhealthy; it sets no timer, so it can take some minutes more.", a.Owner.Kind, a.Owner.Name)}
+	return Next{At: last.Until, Text: fmt.Sprintf("Its owner, %s %s, may replace it, if it is still unhealthy; it sets no timer, so it can take some minutes more.", a.Owner.Kind, a.Owner.Name)}
 }

@@ -106,7 +106,7 @@ func (l *look) take(ctx context.Context, c client.Reader, userAgent string) erro
 	}
 	config.UserAgent = userAgent
 	if l.client, err = workload.Reach(config, client.Options{Scheme: newScheme()}); err != nil {
-		return err //nolint:wrapcheck // its words are for people
+		return err
 	}
 	source := Source{List: &lean.NodeList{}, Put: func(o client.Object) bool {
 		l.nodes = append(l.nodes, o)
@@ -131,5 +131,5 @@ func kubeconfigOf(ctx context.Context, c client.Reader, cluster types.Namespaced
 	case err != nil:
 		return nil, fmt.Errorf("getting Secret %s: %w", at, err)
 	}
-	return workload.Kubeconfig(secret) //nolint:wrapcheck // its words are for people
+	return workload.Kubeconfig(secret)
 }

@@ -73,10 +73,8 @@ func newWorld(cluster ledger.Fleet, observations []observed, accounts map[string
 			w.accounts = append(w.accounts, a)
 		}
 	}
-	asked := w.fleet.Requests
-	w.fleet.Requests = nil
 	around.lay(w.policies, &w.fleet, cluster, at)
-	w.fleet.Requests = append(asked, slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })...)
+	w.fleet.Requests = slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
 	w.decide()
 	return w
 }

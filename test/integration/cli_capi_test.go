@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -38,6 +39,7 @@ func TestCommandLineOnClusterAPI(t *testing.T) {
 		"ask-nodes":     askAboutNodesOfTheSameName,
 		"ask-viewer":    askWithoutKubeconfigs,
 		"ask-down":      askAboutAClusterThatIsDown,
+		"ask-hangs":     askAboutAClusterThatHangs,
 		"ask-exec":      askAboutAKubeconfigThatRunsCommands,
 		"ask-paused":    askAboutAPausedCluster,
 		"ask-control":   askAboutAControlPlaneThatWaits,
@@ -230,7 +232,7 @@ func askWithoutKubeconfigs(h *herd) {
 		h.t.Errorf("a machine that says it is healthy is listed:\n%s", answer)
 	}
 	h.wantAnswer("explain machine/a --as viewer", "unhealthy, as the machine itself says: UnhealthyNode (Health check failed: * Condition Ready on Node",
-		"MachineSet workers was asked to replace it", "has not answered", "It can't be told from here")
+		"MachineSet workers was asked to replace it", "has not answered", "It can't be told, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain node/"+h.node("b")+" --as viewer", "healthy, as the machine itself says: HealthCheckSucceeded")
 	h.wantAnswer("status --as half", "Can't tell what machinehealthchecks.cluster.x-k8s.io do", "ClusterRole fettle-view-cluster-api")
 }
@@ -260,6 +262,19 @@ func askAboutAClusterThatIsDown(h *herd) {
 	h.wantAnswer("explain machine/a", "unknown", "does not answer")
 }
 
+// askAboutAClusterThatHangs: somebody takes connections there, and never says anything.
+func askAboutAClusterThatHangs(h *herd) {
+	h.running("a")
+	h.healthCheck()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		h.t.Fatalf("listening: %v", err)
+	}
+	h.t.Cleanup(func() { _ = listener.Close() })
+	h.kubeconfigIs(kubeconfigWith("https://"+listener.Addr().String(), "{token: x}"))
+	h.wantAnswer("status", "does not answer: it takes too long", "can't tell: NodesUnseen")
+}
+
 func askAboutAKubeconfigThatRunsCommands(h *herd) {
 	h.running("a")
 	h.healthCheck()
@@ -277,8 +292,8 @@ func askAboutAPausedCluster(h *herd) {
 	h.healthCheck()
 	paused := true
 	h.changeCluster(func(c *clusterv1.Cluster) { c.Spec.Paused = &paused })
-	h.wantAnswer("status", "stopped: Paused", "check repairs nothing: Cluster c has spec.paused")
-	h.wantAnswer("explain machine/a", "Nothing: Cluster c has spec.paused, so nothing of it is touched; set that to false to go on.")
+	h.wantAnswer("status", "stopped: Paused", "check repairs nothing: Its Cluster c has spec.paused")
+	h.wantAnswer("explain machine/a", "Its Cluster c has spec.paused, so nothing of it is touched; set that to false to go on.")
 }
 
 // control makes a control plane with three machines of which a asks to be replaced.

@@ -135,7 +135,7 @@ func (r *Reading) Halt(cluster types.NamespacedName) (Halted, bool) {
 	case o == nil:
 		return Halted{}, false
 	case o.paused:
-		return Halted{Reason: clusterv1.PausedReason, Message: "Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
+		return Halted{Reason: clusterv1.PausedReason, Message: "its Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
 	}
 	return Halted{Reason: o.reason, Message: o.message}, true
 }
@@ -143,12 +143,15 @@ func (r *Reading) Halt(cluster types.NamespacedName) (Halted, bool) {
 // answering are the nodes of a cluster that answers.
 type answering struct{}
 
+// Answers always.
 func (answering) Answers() (core.Tri, string) { return core.Yes, "" }
 
+// Lookup finds none.
 func (answering) Lookup(yield func(find func(name string) (node.Facts, bool))) {
 	yield(func(string) (node.Facts, bool) { return node.Facts{}, false })
 }
 
+// ReadNode is not called.
 func (answering) ReadNode(context.Context, string) (core.Node, error) { return core.Node{}, nil }
 
 // Observe gives the fleet of a cluster as of an instant at which the reading was complete. Without the nodes that it

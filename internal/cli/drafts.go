@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// What differs among dialects about a health check that is yet to be applied.
+
+// placeOf finds the policy that a draft would be.
+func placeOf(worlds []*world, d *draft) (in *world, policy int, found bool) {
+	for _, w := range worlds {
+		i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
+			return p.ID.Kind == d.Kind && p.ID.Namespace == d.Namespace && p.ID.Name == d.Name
+		})
+		if i >= 0 && w.dialectOf[i] == d.dialect {
+			return w, i, true
+		}
+	}
+	return nil, 0, false
+}
+
+// current gives a draft in the version that its dialect reads.
+func (d *draft) current() *unstructured.Unstructured {
+	if versions, has := d.dialect.(interface {
+		Current(u *unstructured.Unstructured) *unstructured.Unstructured
+	}); has {
+		return versions.Current(d.object)
+	}
+	return d.object
+}
+
+// fieldOf gives the path by which a draft has a field.
+func (d *draft) fieldOf(field string) string {
+	if names, has := d.dialect.(interface {
+		FieldOf(u *unstructured.Unstructured, field string) string
+	}); has {
+		return names.FieldOf(d.object, field)
+	}
+	return field
+}
