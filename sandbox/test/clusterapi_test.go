@@ -269,7 +269,6 @@ func (m *managed) testInvalidMachine(t *testing.T) {
 		&providerv1.SandboxBootstrapConfig{ObjectMeta: name}, machine)
 	eventually(t, "the machine fails", func() string {
 		get(t, m.management, machine)
-		//nolint:staticcheck // Cluster API's health checks still read the reason here
 		if d := machine.Status.Deprecated; d == nil || d.V1Beta1 == nil || d.V1Beta1.FailureReason == nil {
 			return "it has not"
 		}

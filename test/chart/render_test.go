@@ -46,11 +46,10 @@ func named(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 func TestChartIsTheKustomization(t *testing.T) {
 	t.Parallel()
 	for sentence, c := range map[string]struct {
-		args, dirs []string
-		without    string
+		args, dirs, without []string
 	}{
 		"with the default values, all but the namespace, which Helm needs before": {
-			dirs: []string{"config"}, without: "Namespace fettle-system",
+			dirs: []string{"config"}, without: []string{"Namespace fettle-system"},
 		},
 		"with the namespace": {
 			args: []string{"--set", "namespace.create=true"}, dirs: []string{"config"},
@@ -61,8 +60,11 @@ func TestChartIsTheKustomization(t *testing.T) {
 		"on OpenShift": {
 			args: []string{"--set", "namespace.create=true", "--set", "openshift=true"}, dirs: []string{"config", "config/openshift"},
 		},
-		"on a management cluster": {
-			args: []string{"--set", "namespace.create=true", "--set", "clusterAPI=true"}, dirs: []string{"config", "config/cluster_api"},
+		"without Cluster API": {
+			args: []string{"--set", "namespace.create=true", "--set", "clusterAPI=false"}, dirs: []string{"config"}, without: []string{
+				"ClusterRole fettle-cluster-api", "ClusterRoleBinding fettle-cluster-api", "ClusterRole fettle-view-cluster-api",
+				"ClusterRole fettle-cluster-api-remediation", "ClusterRoleBinding fettle-cluster-api-remediation",
+			},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -72,7 +74,12 @@ func TestChartIsTheKustomization(t *testing.T) {
 				want = append(want, cluster.Kustomization(t, dir)...)
 			}
 			wanted := named(t, want)
-			delete(wanted, c.without)
+			for _, object := range c.without {
+				if _, there := wanted[object]; !there {
+					t.Errorf("the kustomization has no %s", object)
+				}
+				delete(wanted, object)
+			}
 			rendered := mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace}, c.args...)...)
 			got := named(t, cluster.Decode(t, []byte(rendered)))
 			if diff := cmp.Diff(wanted, got); diff != "" {

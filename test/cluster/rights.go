@@ -80,9 +80,12 @@ func readUse(line []byte) (Use, bool) {
 	return Use{Right: right, Allowed: e.Annotations["authorization.k8s.io/decision"] == "allow"}, true
 }
 
-// Granted gives the rights that Fettle's service account has by the bindings which name it: its own, and those that
-// a role has gathered from the roles of others.
-func (c *Cluster) Granted(t testing.TB) (own, gathered []Right) {
+// ClusterAPIRoles begin the names of those roles that only a management cluster of Cluster API has use for.
+const ClusterAPIRoles = "fettle-cluster-api"
+
+// Granted gives the rights that Fettle's service account has by the bindings which name it, of roles that are wanted by
+// their name: its own, and those that a role has gathered from the roles of others.
+func (c *Cluster) Granted(t testing.TB, wanted func(role string) bool) (own, gathered []Right) {
 	t.Helper()
 	var everywhere rbacv1.ClusterRoleBindingList
 	var inNamespaces rbacv1.RoleBindingList
@@ -93,7 +96,7 @@ func (c *Cluster) Granted(t testing.TB) (own, gathered []Right) {
 	}
 	for i := range everywhere.Items {
 		b := &everywhere.Items[i]
-		if !slices.ContainsFunc(b.Subjects, isFettle) {
+		if !slices.ContainsFunc(b.Subjects, isFettle) || !wanted(b.RoleRef.Name) {
 			continue
 		}
 		if role := c.clusterRole(t, b.RoleRef); role.AggregationRule == nil {
@@ -103,7 +106,7 @@ func (c *Cluster) Granted(t testing.TB) (own, gathered []Right) {
 		}
 	}
 	for i := range inNamespaces.Items {
-		if b := &inNamespaces.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) {
+		if b := &inNamespaces.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) && wanted(b.RoleRef.Name) {
 			own = append(own, rightsOf(c.rulesOf(t, b.RoleRef, b.Namespace), b.Namespace)...)
 		}
 	}

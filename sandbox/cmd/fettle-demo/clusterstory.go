@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/sandbox/stage"
@@ -113,7 +114,12 @@ func applyClusterChecks(ctx context.Context, t *timeline[clusters]) error {
 
 // breakMachine has the host of a machine hang, or come back.
 func (s *demo) breakMachine(ctx context.Context, m clusterMachine, fault string) error {
-	return s.patchIn(ctx, namespaceOfClusters, "sandbox.fettle.io/v1alpha1", "SandboxMachine", m.infrastructure, `{"spec":{"fault":"`+fault+`"}}`)
+	host := &unstructured.Unstructured{}
+	host.SetAPIVersion("sandbox.fettle.io/v1alpha1")
+	host.SetKind("SandboxMachine")
+	host.SetNamespace(namespaceOfClusters)
+	host.SetName(m.infrastructure)
+	return s.change(ctx, host, `{"spec":{"fault":"`+fault+`"}}`)
 }
 
 // workerDies: it is marked, and the real machine set controller replaces it.

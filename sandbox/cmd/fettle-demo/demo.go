@@ -114,19 +114,19 @@ func readyText(n *corev1.Node) string {
 	return "not reported"
 }
 
-// patch changes an object by a merge patch.
+// patch changes an object without a namespace by a merge patch.
 func (s *demo) patch(ctx context.Context, apiVersion, kind, name, patch string) error {
-	return s.patchIn(ctx, "", apiVersion, kind, name, patch)
-}
-
-func (s *demo) patchIn(ctx context.Context, namespace, apiVersion, kind, name, patch string) error {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(apiVersion)
 	u.SetKind(kind)
-	u.SetNamespace(namespace)
 	u.SetName(name)
+	return s.change(ctx, u, patch)
+}
+
+// change changes an object by a merge patch.
+func (s *demo) change(ctx context.Context, u *unstructured.Unstructured, patch string) error {
 	if err := s.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		return fmt.Errorf("patching %s %s: %w", kind, name, err)
+		return fmt.Errorf("patching %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	return nil
 }
