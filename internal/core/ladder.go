@@ -180,7 +180,7 @@ func (d *deliberation) recover(repair, target, lead int) {
 		d.hold(repair, target, lead)
 		return
 	}
-	d.takeBack(repair, target, lead, settledText)
+	d.takeBack(repair, target, lead, wellAgainText)
 }
 
 func (d *deliberation) recoveredAs(r *Repair) Outcome {

@@ -141,13 +141,16 @@ func (d *deliberation) withdraw(request, target, policy int, text string) {
 	// One that was made and has not been seen yet can't be named.
 	if q := &d.fleet.Requests[request]; !q.Leaving && q.ID.UID != "" {
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
-			Request: request, Target: target, Policy: policy, Settled: text == settledText, Text: text,
+			Request: request, Target: target, Policy: policy, Settled: text == wellText || text == wellAgainText, Text: text,
 		})
 	}
 }
 
-// settledText is why the request of a target that is healthy is withdrawn.
-const settledText = "the target is healthy"
+// Why the request of a target that is healthy is withdrawn.
+const (
+	wellText   = "the target is healthy"
+	wellAgainText = "the target is healthy again"
+)
 
 // lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay,
 // and until when, zero for until a person says otherwise.
@@ -248,7 +251,7 @@ func (d *deliberation) orphan(request, target int) {
 			d.wakeAt(until)
 			return
 		}
-		d.withdraw(request, target, policy, settledText)
+		d.withdraw(request, target, policy, wellText)
 	}
 }
 

@@ -202,8 +202,8 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 		}
 		r := w.taken(withdrawal)
 		e.memory.Withdrawn(r, w.now)
-		changed = changed || r.Settled // the repair ends as soon as that shows
-		if withdrawal.Policy >= 0 {    // one that is gone has no series any more
+		changed = true              // the repair ends as soon as that shows
+		if withdrawal.Policy >= 0 { // one that is gone has no series any more
 			e.Metrics.hasWithdrawn(&w.policies[withdrawal.Policy], r.Remedy)
 		}
 		happenings = append(happenings, w.relieved(withdrawal))

@@ -62,7 +62,7 @@ func conditionsOf(t *testing.T, c *cluster.Cluster, version string, path ...stri
 // compares revisions, and says that otherwise.
 func TestConditionsOfMachinesOnARealServer(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{"--cluster-api", noNodeController}})
+	c := cluster.Start(t, clusterAPIOnly())
 	for _, u := range cluster.Decode(t, []byte(pausedMachine)) {
 		if err := c.Create(t.Context(), u); err != nil {
 			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)

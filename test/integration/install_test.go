@@ -82,9 +82,10 @@ func TestDeploymentsFlags(t *testing.T) {
 func TestKustomizationIsComplete(t *testing.T) {
 	t.Parallel()
 	for dir, patterns := range map[string][]string{
-		"config":            {"rbac/*.yaml", "admission/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml"},
-		"config/monitoring": {"[^k]*.yaml"},
-		"config/openshift":  {"[^k]*.yaml"},
+		"config":             {"rbac/*.yaml", "admission/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml", "cluster_api"},
+		"config/monitoring":  {"[^k]*.yaml"},
+		"config/openshift":   {"[^k]*.yaml"},
+		"config/cluster_api": {"[^k]*.yaml"},
 	} {
 		have, _, err := unstructured.NestedStringSlice(cluster.Manifest(t, dir+"/kustomization.yaml")[0].Object, "resources")
 		if err != nil {
