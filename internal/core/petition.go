@@ -148,7 +148,7 @@ func (d *deliberation) withdraw(request, target, policy int, text string) {
 
 // Why the request of a target that is healthy is withdrawn.
 const (
-	wellText   = "the target is healthy"
+	wellText      = "the target is healthy"
 	wellAgainText = "the target is healthy again"
 )
 
