@@ -29,6 +29,15 @@ type Opening struct {
 	Unhealthy int
 }
 
+// OpeningTold is the opening that a status tells to have begun at an instant, for whoever has nothing else to go by.
+// When members recovered since, only the controller knows; once one cooldown is over and it still holds, some did.
+func OpeningTold(first time.Time, cooldown time.Duration, at time.Time) Opening {
+	if at.Before(first.Add(cooldown)) {
+		return Opening{First: first, Last: first}
+	}
+	return Opening{First: first, Last: at}
+}
+
 // coolDown gives the opening as of now, and when repairs resume.
 func (o Opening) coolDown(cooldown time.Duration, unhealthy int, now time.Time) (Opening, time.Time) {
 	switch {

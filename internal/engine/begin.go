@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -12,13 +11,6 @@ import (
 const (
 	refusedText    = "the remedy was refused and is tried again after a pause"
 	handedOverText = "the target is handed over, and whoever repairs it takes the mark away"
-)
-
-// How long a lease is taken for a step: for its limit, or this where it has none, and a margin in which it
-// is renewed or the step given up.
-const (
-	leaseUnlimited = 10 * time.Minute
-	leaseMargin    = time.Minute
 )
 
 // begin takes the step of one repair: it takes the lease of the node, and calls the remedy.
@@ -76,14 +68,10 @@ func (e *Engine) takeLease(ctx context.Context, w *world, do *deed) (bool, error
 	if e.Lock == nil || holder == "" {
 		return true, nil
 	}
-	during := leaseUnlimited
-	if do.step.Limit > 0 {
-		during = do.step.Limit
-	}
 	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
 	target := w.fleet.Targets[do.target]
-	holds, err := e.Lock.Hold(limited, target, holder, during+leaseMargin)
+	holds, err := e.Lock.Hold(limited, target, holder, do.step.HoldFor())
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("taking the lease of the node of %s: %w", target.ID, err)

@@ -326,14 +326,6 @@ func (c *Client) Wrote(m *clusterapi.Machine) {
 	}
 }
 
-// ClusterOf is the name of the cluster that a machine is of, and empty for one that is not there.
-func (c *Client) ClusterOf(machine core.ID) string {
-	if m := c.Machine(machine); m != nil && string(m.UID) == machine.UID {
-		return m.ClusterName()
-	}
-	return ""
-}
-
 // Trim keeps a health check as it is for the cache: who has written what of it is read. It is false for other objects.
 func Trim(obj any) (any, bool) {
 	u, is := obj.(*unstructured.Unstructured)

@@ -202,8 +202,8 @@ func TestMachinesOfRepairsAreFound(t *testing.T) {
 	s := settle(t)
 	id := core.ID{Kind: "Machine", Namespace: "clusters", Name: "a", UID: "a-uid"}
 	m := s.client.Machine(id)
-	if m == nil || m.ResourceVersion != "7" || s.client.ClusterOf(id) != "blue" {
-		t.Fatalf("it is %+v, of %q", m, s.client.ClusterOf(id))
+	if m == nil || m.ResourceVersion != "7" || m.ClusterName() != "blue" {
+		t.Fatalf("it is %+v", m)
 	}
 	newer := *m
 	newer.ResourceVersion = "8"
@@ -217,7 +217,7 @@ func TestMachinesOfRepairsAreFound(t *testing.T) {
 	s.in.informer["Machine"].hide("clusters/b")
 	gone := id
 	gone.Name = "b"
-	if s.client.ClusterOf(namesake) != "" || s.client.Machine(gone) != nil || s.client.ClusterOf(gone) != "" {
+	if m := s.client.Machine(namesake); m != nil && string(m.UID) == namesake.UID || s.client.Machine(gone) != nil {
 		t.Error("a namesake or what is gone is found")
 	}
 	back := newer

@@ -184,19 +184,14 @@ func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Obser
 	return o
 }
 
-// openingOf gives what the status tells of a short circuit that has opened. When members recovered since, only the
-// controller knows; once one cooldown is over and it still holds, some did.
+// openingOf gives what the status tells of a short circuit that has opened.
 func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Time) core.Opening {
 	for i := range conditions {
 		c := &conditions[i]
 		if c.Type != clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Status != metav1.ConditionFalse || c.Reason != stormCooldownReason {
 			continue
 		}
-		first := c.LastTransitionTime.Time
-		if at.Before(first.Add(cooldown)) {
-			return core.Opening{First: first, Last: first}
-		}
-		return core.Opening{First: first, Last: at}
+		return core.OpeningTold(c.LastTransitionTime.Time, cooldown, at)
 	}
 	return core.Opening{}
 }

@@ -3,7 +3,6 @@ package capi
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // Reasons and conditions that Cluster API does not have.
@@ -106,7 +106,7 @@ func remediationAllowed(r *core.PolicyReport) told {
 		t.message = "No remediator can be asked for a repair: " + templateProblem(&r.Policy)
 	default:
 		t.status, t.reason = metav1.ConditionTrue, clusterv1.MachineHealthCheckRemediationAllowedReason
-		t.message = concerns(r)
+		t.message = telling.Concerns(r, noun)
 	}
 	return t
 }
@@ -125,21 +125,6 @@ func restriction(r *core.PolicyReport) string {
 func templateProblem(p *core.Policy) string {
 	step, _ := requestStep(p)
 	return step.Problem
-}
-
-// concerns says who is not healthy and what becomes of them; it is empty when all is well.
-func concerns(r *core.PolicyReport) string {
-	if len(r.Concerns) == 0 {
-		return ""
-	}
-	var parts []string
-	for _, c := range r.Concerns {
-		parts = append(parts, c.Target.Name+" "+c.Text)
-	}
-	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return fmt.Sprintf("%d of %d machines are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, strings.Join(parts, "; "))
 }
 
 func paused(is bool, why string) told {
@@ -173,7 +158,7 @@ func external(r *core.PolicyReport) []told {
 		request.status, request.severity = metav1.ConditionFalse, clusterv1.ConditionSeverityError
 		request.reason = clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason
 		request.message = fmt.Sprintf("No remediation object could be created for %s; it is tried again after a pause; kubectl -n %s describe repair %s says why",
-			namesOf(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
+			telling.Names(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
 	}
 	return []told{template, request}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // The reasons of RemediationAllowed that are not those of Disabled.
@@ -52,7 +52,7 @@ func disabled(p *core.Policy) metav1.Condition {
 	}
 	if len(problems) > 0 {
 		c.Status = metav1.ConditionTrue
-		c.Message = within(mostSaid, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
+		c.Message = telling.Within(mostSaid, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
 	}
 	return c
 }
@@ -111,35 +111,13 @@ func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 		c.Reason = stormCooldownReason
 		c.Message = "Remediation was stopped until just now; it resumes when those that recover have had time to do so (spec.stormCooldownDuration)"
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, concerns(r)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, telling.Concerns(r, noun)
 	}
 	return c
 }
 
-// concerns says who is not healthy and what becomes of them; it is empty when all is well.
-func concerns(r *core.PolicyReport) string {
-	if len(r.Concerns) == 0 {
-		return ""
-	}
-	var parts []string
-	for _, c := range r.Concerns {
-		parts = append(parts, c.Target.Name+" "+c.Text)
-	}
-	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return fmt.Sprintf("%d of %d nodes are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, strings.Join(parts, "; "))
-}
-
 // mostSaid bounds what a condition says of templates, of which there may be any number.
 const mostSaid = 2048
-
-func within(most int, text string) string {
-	if len(text) <= most {
-		return text
-	}
-	return legible.Cut(text, most-len("…")) + "…"
-}
 
 // withConditions replaces our conditions, keeps those of others, and sorts all by type. The transition time
 // is renewed when the status differs, and only then.

@@ -1,16 +1,17 @@
 package nhc
 
 import (
-	"fmt"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/telling"
 )
+
+// noun is what one target is called.
+const noun = "node"
 
 // event is one event to emit about a health check, with the reasons of today's operator where it has one
 // (reference medik8s 1.5).
@@ -43,10 +44,10 @@ func eventFor(h core.Happening) (event, bool) {
 		return event{}, false
 	case core.Suspected:
 		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
-		e.note = subject(h) + " not healthy" + because(h)
+		e.note = telling.Subject(h, noun) + " not healthy" + telling.Because(h)
 	case core.Unreadable:
 		e.warning, e.reason, e.action = true, "NodeUnreadable", healthCheckAction
-		e.note = subject(h) + " left alone" + because(h)
+		e.note = telling.Subject(h, noun) + " left alone" + telling.Because(h)
 	case core.Restricted:
 		e.warning = true
 		e.note = "no remediation begins: " + h.Text
@@ -55,22 +56,22 @@ func eventFor(h core.Happening) (event, bool) {
 		if h.Gate == core.LadderExhausted {
 			e.reason = "NoTemplateLeft"
 		}
-		e.note = subject(h) + " unhealthy and not remediated" + because(h)
+		e.note = telling.Subject(h, noun) + " unhealthy and not remediated" + telling.Because(h)
 	case core.Begun:
 		e.reason = "RemediationCreated"
-		e.note = subject(h) + " to be remediated" + because(h)
+		e.note = telling.Subject(h, noun) + " to be remediated" + telling.Because(h)
 	case core.Refused:
 		e.warning, e.reason = true, "RemediationFailed"
-		e.note = subject(h) + " not remediated yet, since the API server refused that; it is tried again after a pause" + because(h)
+		e.note = telling.Subject(h, noun) + " not remediated yet, since the API server refused that; it is tried again after a pause" + telling.Because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
-		e.note = "were it not for the annotation " + v1alpha1.DryRunAnnotation + ", remediation would begin now: " + subject(h) + " unhealthy" + because(h)
+		e.note = "were it not for the annotation " + v1alpha1.DryRunAnnotation + ", remediation would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = subject(h) + " still unhealthy, and a step of its remediation is given up" + because(h)
+		e.note = telling.Subject(h, noun) + " still unhealthy, and a step of its remediation is given up" + telling.Because(h)
 	case core.Relieved:
 		e.reason = "RemediationRemoved"
-		e.note = subject(h) + " not to be remediated any more, and the request for that is withdrawn" + because(h)
+		e.note = telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
 	}
 	return e, true
 }
@@ -87,37 +88,6 @@ func isWarning(g core.Gate) bool {
 		core.LadderExhausted:
 	}
 	return true
-}
-
-// subject names who it is about, up to the verb.
-func subject(h core.Happening) string {
-	if n := len(h.Targets); n > 0 {
-		return fmt.Sprintf("%d nodes (%s) are", n, namesOf(h.Targets))
-	}
-	return "node " + h.Target.Name + " is"
-}
-
-// because gives the reason, which for several nodes is that of the first.
-func because(h core.Happening) string {
-	if len(h.Targets) > 0 {
-		return "; of the first, " + h.Text
-	}
-	return ": " + h.Text
-}
-
-// mostNames are as many as a person reads.
-const mostNames = 10
-
-func namesOf(targets []core.ID) string {
-	var names []string
-	for _, t := range targets[:min(len(targets), mostNames)] {
-		names = append(names, t.Name)
-	}
-	text := strings.Join(names, ", ")
-	if more := len(targets) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // transitions gives the events of what begins or ends with a new status.
@@ -203,11 +173,8 @@ func (d *doubts) news(reports []core.PolicyReport, find func(name string) (node.
 	return told
 }
 
-// longestNote is what the API server takes.
-const longestNote = 1024
-
 // noteWithin gives the note with its prefix, cut to what the API server takes.
-func (e event) noteWithin() string { return within(longestNote, notePrefix+e.note) }
+func (e event) noteWithin() string { return telling.Note(notePrefix + e.note) }
 
 func (e event) kind() string {
 	if e.warning {

@@ -1,15 +1,15 @@
 package openshift
 
 import (
-	"fmt"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/telling"
 )
+
+// noun is what one target is called.
+const noun = "machine"
 
 // event is one event to emit, with the reasons and actions of today's controller where it has one
 // (reference openshift 1.4).
@@ -36,10 +36,10 @@ func eventFor(h core.Happening) event {
 	switch h.Kind {
 	case core.Suspected:
 		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
-		e.note = of + ": " + subject(h) + " not healthy" + because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " not healthy" + telling.Because(h)
 	case core.Unreadable:
 		e.warning, e.reason, e.action = true, "MachineUnreadable", healthCheckAction
-		e.note = of + ": " + subject(h) + " left alone" + because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " left alone" + telling.Because(h)
 	case core.Restricted:
 		e.regarding, e.warning, e.reason = h.Policy, true, "RemediationRestricted"
 		e.note = "Repairs are stopped: " + h.Text
@@ -48,23 +48,23 @@ func eventFor(h core.Happening) event {
 		e.note = "Nothing is repaired, since this health check can't be followed: " + h.Text
 	case core.Held:
 		e.reason = heldReason(h.Gate)
-		e.note = of + ": " + subject(h) + " unhealthy and not repaired" + because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " unhealthy and not repaired" + telling.Because(h)
 	case core.Begun:
 		w := wordsOf(h.Remedy)
-		e.reason, e.note = w.begun, of+": "+subject(h)+" "+w.does+because(h)
+		e.reason, e.note = w.begun, of+": "+telling.Subject(h, noun)+" "+w.does+telling.Because(h)
 	case core.Refused:
 		w := wordsOf(h.Remedy)
 		e.warning, e.reason = true, w.refused
-		e.note = of + ": " + subject(h) + " not " + w.done + " yet, since that was refused; it is tried again after a pause" + because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " not " + w.done + " yet, since that was refused; it is tried again after a pause" + telling.Because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
-		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + subject(h) + " unhealthy" + because(h)
+		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = of + ": " + subject(h) + " still unhealthy, and a step of its remediation is given up" + because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and a step of its remediation is given up" + telling.Because(h)
 	case core.Relieved:
 		e.reason = "RemediationRemoved"
-		e.note = of + ": " + subject(h) + " not to be remediated any more, and the request for that is withdrawn" + because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
 	}
 	return e
 }
@@ -105,50 +105,8 @@ func heldReason(g core.Gate) string {
 	return "RemediationHeld" + g.String()
 }
 
-// subject names who it is about, up to the verb.
-func subject(h core.Happening) string {
-	if n := len(h.Targets); n > 0 {
-		return fmt.Sprintf("%d machines (%s) are", n, namesOf(h.Targets))
-	}
-	if h.Node == "" {
-		return "machine " + h.Target.Name + " is"
-	}
-	return "machine " + h.Target.Name + " (node " + h.Node + ") is"
-}
-
-// because gives the reason, which for several machines is that of the first.
-func because(h core.Happening) string {
-	if len(h.Targets) > 0 {
-		return "; of the first, " + h.Text
-	}
-	return ": " + h.Text
-}
-
-// mostNames are as many as a person reads.
-const mostNames = 10
-
-func namesOf(targets []core.ID) string {
-	var names []string
-	for _, t := range targets[:min(len(targets), mostNames)] {
-		names = append(names, t.Name)
-	}
-	text := strings.Join(names, ", ")
-	if more := len(targets) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// longestNote is what the API server takes.
-const longestNote = 1024
-
-// noteWithin cuts the note to what the API server takes, at the end of a letter.
-func (e event) noteWithin() string {
-	if len(e.note) <= longestNote {
-		return e.note
-	}
-	return legible.Cut(e.note, longestNote-len("…")) + "…"
-}
+// noteWithin cuts the note to what the API server takes.
+func (e event) noteWithin() string { return telling.Note(e.note) }
 
 func (e event) kind() string {
 	if e.warning {

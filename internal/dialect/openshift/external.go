@@ -9,6 +9,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // externalConditions gives the two conditions of a health check that has a template, and none for
@@ -55,7 +56,7 @@ func requestAvailable(r core.PolicyReport) v1beta1.Condition {
 	first := refused[0]
 	c.Status, c.Severity, c.Reason = string(corev1.ConditionFalse), v1beta1.SeverityError, v1beta1.ExternalRemediationRequestCreationFailedReason
 	c.Message = fmt.Sprintf("No remediation object could be created for %s; it is tried again after a pause; kubectl -n %s describe repair %s says why",
-		namesOf(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
+		telling.Names(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
 	return c
 }
 

@@ -66,19 +66,14 @@ func (r *Reading) Observe(at time.Time) core.Observation {
 	return o
 }
 
-// openingOf gives what the status tells of a short circuit that has opened. When members recovered
-// since, only the controller knows; once one cooldown is over and it still holds, some did.
+// openingOf gives what the status tells of a short circuit that has opened.
 func openingOf(conditions []v1beta1.Condition, cooldown time.Duration, at time.Time) core.Opening {
 	for i := range conditions {
 		c := &conditions[i]
 		if c.Type != v1beta1.RemediationAllowedCondition || c.Status != string(corev1.ConditionFalse) || c.Reason != v1beta1.StormCooldownReason {
 			continue
 		}
-		first := c.LastTransitionTime.Time
-		if at.Before(first.Add(cooldown)) {
-			return core.Opening{First: first, Last: first}
-		}
-		return core.Opening{First: first, Last: at}
+		return core.OpeningTold(c.LastTransitionTime.Time, cooldown, at)
 	}
 	return core.Opening{}
 }

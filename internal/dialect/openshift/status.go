@@ -12,6 +12,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // statusOf gives the status that a health check should have, and whether that differs from the one
@@ -54,7 +55,7 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 		c.Message = "No remediator can be asked for a repair: " + templateProblem(r.Policy)
 	default:
 		c.Status = string(corev1.ConditionTrue)
-		c.Message = concerns(r)
+		c.Message = telling.Concerns(&r, noun)
 	}
 	return c
 }
@@ -62,21 +63,6 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 func templateProblem(p core.Policy) string {
 	step, _ := requestStep(p)
 	return step.Problem
-}
-
-// concerns says who is not healthy and what becomes of them; it is empty when all is well.
-func concerns(r core.PolicyReport) string {
-	if len(r.Concerns) == 0 {
-		return ""
-	}
-	var parts []string
-	for _, c := range r.Concerns {
-		parts = append(parts, c.Target.Name+" "+c.Text)
-	}
-	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return fmt.Sprintf("%d of %d machines are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, strings.Join(parts, "; "))
 }
 
 // limitText gives a limit as it is written, and what it counts as where that differs.

@@ -1,0 +1,77 @@
+package telling
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func targets(n int) []core.ID {
+	ids := make([]core.ID, n)
+	for i := range ids {
+		ids[i].Name = fmt.Sprintf("t%d", i)
+	}
+	return ids
+}
+
+func TestNames(t *testing.T) {
+	for n, want := range map[int]string{
+		1: "t0", 3: "t0, t1, t2", 10: "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9", 12: "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more",
+	} {
+		if got := Names(targets(n)); got != want {
+			t.Errorf("%d are told as %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestSubject(t *testing.T) {
+	for want, c := range map[string]struct {
+		happening core.Happening
+		noun      string
+	}{
+		"machine m is":             {core.Happening{Target: core.ID{Name: "m"}}, "machine"},
+		"machine m (node m) is":    {core.Happening{Target: core.ID{Name: "m"}, Node: "m"}, "machine"},
+		"node n is":                {core.Happening{Target: core.ID{Name: "n"}, Node: "n"}, "node"},
+		"2 machines (t0, t1) are":  {core.Happening{Targets: targets(2), Node: "n"}, "machine"},
+		"3 nodes (t0, t1, t2) are": {core.Happening{Targets: targets(3)}, "node"},
+	} {
+		if got := Subject(c.happening, c.noun); got != want {
+			t.Errorf("told as %q, want %q", got, want)
+		}
+	}
+}
+
+func TestBecause(t *testing.T) {
+	if got := Because(core.Happening{Text: "it is silent"}); got != ": it is silent" {
+		t.Errorf("one is told as %q", got)
+	}
+	if got := Because(core.Happening{Text: "it is silent", Targets: targets(2)}); got != "; of the first, it is silent" {
+		t.Errorf("two are told as %q", got)
+	}
+}
+
+func TestConcerns(t *testing.T) {
+	r := &core.PolicyReport{Tally: core.Tally{Total: 9, Healthy: 6}}
+	if got := Concerns(r, "machine"); got != "" {
+		t.Errorf("nobody is told of as %q", got)
+	}
+	r.Concerns = []core.Concern{{Target: core.ID{Name: "a"}, Text: "is being repaired"}, {Target: core.ID{Name: "b"}, Text: "is being deleted"}}
+	if got, want := Concerns(r, "machine"), "3 of 9 machines are not healthy: a is being repaired; b is being deleted; and 1 more"; got != want {
+		t.Errorf("told as %q, want %q", got, want)
+	}
+}
+
+func TestNote(t *testing.T) {
+	short := strings.Repeat("ö", longestNote/2)
+	if got := Note(short); got != short {
+		t.Errorf("a note that fits is cut to %d bytes", len(got))
+	}
+	for _, long := range []string{short + "x", strings.Repeat("€", longestNote)} {
+		if got := Note(long); len(got) > longestNote || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+			t.Errorf("a long note is cut to %d bytes: %q", len(got), got)
+		}
+	}
+}
