@@ -426,6 +426,23 @@ func TestI12WithdrawalGoesOn(t *testing.T) {
 	}
 }
 
+// TestReliefIsToldOnce for a target, however many of its steps had a request: events that differ in nothing are
+// made one by their recorder, with a write more.
+func TestReliefIsToldOnce(t *testing.T) {
+	c := newClimb(t, target("Node", "a"), target("Node", "b"))
+	c.surveyor.requests = []core.Request{request("fix-a", sick("a")), request("fix-a-again", sick("a")), request("fix-b", sick("b"))}
+	did, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) {
+		for i, target := range []int{0, 0, 1} {
+			d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Target: target, Text: "healthy"})
+		}
+	})
+	if err != nil {
+		t.Fatalf("the pass failed: %v", err)
+	}
+	slices.Sort(did) // requests are withdrawn beside each other
+	c.wantDid("a has two", did, "record workers", "tell relieved a", "tell relieved b", "withdraw fix-a", "withdraw fix-a-again", "withdraw fix-b")
+}
+
 // TestRequestOfARemedyThatNobodyKnows can't be withdrawn, and people are told.
 func TestRequestOfARemedyThatNobodyKnows(t *testing.T) {
 	for _, remedy := range []string{"Bless", "Delete"} {

@@ -196,6 +196,7 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 			happenings = append(happenings, w.escalated(c))
 		}
 	}
+	relieved := map[relief]bool{}
 	for i, withdrawal := range d.Withdrawals {
 		if u.standing[i] != nil {
 			continue
@@ -206,11 +207,21 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 		if withdrawal.Policy >= 0 { // one that is gone has no series any more
 			e.Metrics.hasWithdrawn(&w.policies[withdrawal.Policy], r.Remedy)
 		}
-		happenings = append(happenings, w.relieved(withdrawal))
+		h := w.relieved(withdrawal)
+		if key := (relief{h.Policy, h.Target, h.Text}); !relieved[key] {
+			relieved[key] = true
+			happenings = append(happenings, h)
+		}
 	}
 	e.announce(w, happenings)
 	e.tellLost(w, d, u)
 	return changed, errors.Join(joined(u.unchanged), joined(u.standing), joined(u.unheld), joined(u.unreleased))
+}
+
+// relief is what people are told once, however many steps of a repair had asked for a target at that time.
+type relief struct {
+	policy, target core.ID
+	text           string
 }
 
 func (w *world) escalated(c *change) core.Happening {
