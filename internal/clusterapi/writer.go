@@ -2,13 +2,11 @@ package clusterapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,15 +35,15 @@ func (w *Writer) Write(ctx context.Context, m *Machine, changes []Change) (*Mach
 	if err != nil || body == nil {
 		return m, err
 	}
-	u := objectOf(m.Namespace, m.Name)
-	err = w.Statuses.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(FieldOwner))
+	now := named(m.Namespace, m.Name)
+	err = w.Statuses.Status().Patch(ctx, now, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(FieldOwner))
 	if err != nil {
 		if apierrors.IsInvalid(err) && w.hasChanged(ctx, m) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: MachineKind.Group, Resource: "machines"}, m.Name, errChanged)
 		}
 		return nil, fmt.Errorf("patching the conditions of machine %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	return decoded(u)
+	return now, nil
 }
 
 // hasChanged tells whether a patch may have been refused since its places are not there any more, or another machine is,
@@ -59,29 +57,15 @@ func (w *Writer) hasChanged(ctx context.Context, m *Machine) bool {
 
 // Read reads a machine from the API server itself.
 func (w *Writer) Read(ctx context.Context, namespace, name string) (*Machine, error) {
-	u := objectOf(namespace, name)
-	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+	m := named(namespace, name)
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
 		return nil, fmt.Errorf("reading machine %s/%s: %w", namespace, name, err)
 	}
-	return decoded(u)
-}
-
-func objectOf(namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(MachineKind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
-}
-
-func decoded(u *unstructured.Unstructured) (*Machine, error) {
-	body, err := u.MarshalJSON()
-	m := &Machine{}
-	if err == nil {
-		err = json.Unmarshal(body, m)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decoding a machine: %w", err)
-	}
 	return m, nil
+}
+
+func named(namespace, name string) *Machine {
+	m := &Machine{}
+	m.Namespace, m.Name = namespace, name
+	return m
 }

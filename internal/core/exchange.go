@@ -58,7 +58,8 @@ type Order struct {
 	Step   Step
 	// Repair names the entry of the ledger.
 	Repair string
-	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none.
+	// Sibling is the other target with the same node, such as a node's machine; the zero ID when there is none, and for steps that
+	// ask no remediator.
 	Sibling ID
 	// Findings are all that makes the target unhealthy, for steps that delegate.
 	Findings []Verdict

@@ -47,10 +47,13 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 func (w *world) order(do *deed) core.Order {
 	o := core.Order{
 		Target: w.fleet.Targets[do.target], Policy: w.policies[do.policy].ID, Step: *do.step, Repair: do.repair.Name,
-		Sibling: core.SiblingOf(&w.fleet, do.target),
 	}
-	if do.step.Nature == core.Delegates {
+	switch do.step.Nature {
+	case core.Requests: // of the whole fleet one is looked for, which nobody else needs
+		o.Sibling = core.SiblingOf(&w.fleet, do.target)
+	case core.Delegates:
 		o.Findings = w.policies[do.policy].Criteria.Findings(&o.Target, w.now)
+	case core.Destroys, core.HandsOver:
 	}
 	return o
 }

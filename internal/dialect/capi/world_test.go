@@ -216,7 +216,7 @@ type registration struct {
 func (r registration) HasSynced() bool { return r.of.synced }
 
 func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "MachineHealthCheck", "*clusterapi.Machine": "Machine", "*clusterapi.Cluster": "Cluster"}[fmt.Sprintf("%T", obj)]
+	kind := map[string]string{"*unstructured.Unstructured": "MachineHealthCheck", "*clusterapi.Machine": machineKind, "*clusterapi.Cluster": "Cluster"}[fmt.Sprintf("%T", obj)]
 	if err := i.refuse[kind]; err != nil {
 		return nil, err
 	}
@@ -367,8 +367,16 @@ func (s *stage) pass(changes ...func(*core.Fleet, []core.Policy)) (core.Observat
 	return o, d
 }
 
+// kindOf: machines are written as a Go type that does not say its kind.
+func kindOf(u client.Object) string {
+	if _, lean := u.(*clusterapi.Machine); lean {
+		return machineKind
+	}
+	return u.GetObjectKind().GroupVersionKind().Kind
+}
+
 func keyOf(u client.Object) string {
-	return u.GetObjectKind().GroupVersionKind().Kind + " " + u.GetNamespace() + "/" + u.GetName()
+	return kindOf(u) + " " + u.GetNamespace() + "/" + u.GetName()
 }
 
 // stored gives what the API server has.
@@ -447,8 +455,20 @@ func (a api) Get(_ context.Context, at client.ObjectKey, into client.Object, _ .
 	if have == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, at.Name)
 	}
-	into.(*unstructured.Unstructured).Object = have.DeepCopy().Object
-	return nil
+	return give(have, into)
+}
+
+// give decodes what the server has.
+func give(have *unstructured.Unstructured, into client.Object) error {
+	if u, whole := into.(*unstructured.Unstructured); whole {
+		u.Object = have.DeepCopy().Object
+		return nil
+	}
+	body, err := have.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, into)
 }
 
 func (a api) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -477,7 +497,7 @@ func (s *stage) patch(subresource, manager string, obj client.Object, patch clie
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writes = append(s.writes, obj.GetObjectKind().GroupVersionKind().Kind+subresource+" "+obj.GetName())
+	s.writes = append(s.writes, kindOf(obj)+subresource+" "+obj.GetName())
 	if manager != clusterapi.FieldOwner {
 		return fmt.Errorf("it is written as %q", manager)
 	}
@@ -512,8 +532,7 @@ func (s *stage) patch(subresource, manager string, obj client.Object, patch clie
 		s.sign(fresh, manager)
 	}
 	s.objects[keyOf(obj)] = fresh
-	obj.(*unstructured.Unstructured).Object = fresh.DeepCopy().Object
-	return nil
+	return give(fresh, obj)
 }
 
 func apply(before, data []byte, kind types.PatchType) ([]byte, error) {

@@ -24,21 +24,55 @@ type Server struct {
 	client.WithWatch // what remedies don't call
 
 	objects map[string]*unstructured.Unstructured
-	made    int
-	refuse  error
+	// kinds are those of Go types that don't say their kind.
+	kinds  map[string]schema.GroupVersionKind
+	made   int
+	refuse error
 }
 
 // NewServer makes a server that has these objects.
 func NewServer(objects ...*unstructured.Unstructured) *Server {
-	s := &Server{objects: map[string]*unstructured.Unstructured{}}
+	s := &Server{objects: map[string]*unstructured.Unstructured{}, kinds: map[string]schema.GroupVersionKind{}}
 	for _, u := range objects {
-		s.objects[key(u)] = u.DeepCopy()
+		s.objects[s.key(u)] = u.DeepCopy()
 	}
 	return s
 }
 
-func key(o client.Object) string {
-	return o.GetObjectKind().GroupVersionKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+// Knows has objects of a Go type be of a kind that they don't say.
+func (s *Server) Knows(kind schema.GroupVersionKind, of client.Object) {
+	s.kinds[fmt.Sprintf("%T", of)] = kind
+}
+
+func (s *Server) kindOf(o client.Object) schema.GroupVersionKind {
+	if said := o.GetObjectKind().GroupVersionKind(); !said.Empty() {
+		return said
+	}
+	return s.kinds[fmt.Sprintf("%T", o)]
+}
+
+func (s *Server) key(o client.Object) string {
+	return s.kindOf(o).String() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// give decodes what the server has.
+func give(have *unstructured.Unstructured, into client.Object) error {
+	if u, whole := into.(*unstructured.Unstructured); whole {
+		u.Object = have.DeepCopy().Object
+		return nil
+	}
+	part, decodes := into.(json.Unmarshaler)
+	if !decodes {
+		return fmt.Errorf("nobody reads into %T", into)
+	}
+	body, err := have.MarshalJSON()
+	if err == nil {
+		err = part.UnmarshalJSON(body)
+	}
+	if err != nil {
+		return fmt.Errorf("decoding into %T: %w", into, err)
+	}
+	return nil
 }
 
 // shows is everything that there is, as text.
@@ -57,17 +91,17 @@ func (s *Server) Object(kind schema.GroupVersionKind, namespace, name string) *u
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(namespace)
 	u.SetName(name)
-	return s.objects[key(u)]
+	return s.objects[s.key(u)]
 }
 
 // Put has an object be there, whatever was.
-func (s *Server) Put(u *unstructured.Unstructured) { s.objects[key(u)] = u.DeepCopy() }
+func (s *Server) Put(u *unstructured.Unstructured) { s.objects[s.key(u)] = u.DeepCopy() }
 
 // Remove has an object be gone.
-func (s *Server) Remove(u *unstructured.Unstructured) { delete(s.objects, key(u)) }
+func (s *Server) Remove(u *unstructured.Unstructured) { delete(s.objects, s.key(u)) }
 
-func resourceOf(o client.Object) schema.GroupResource {
-	kind := o.GetObjectKind().GroupVersionKind()
+func (s *Server) resourceOf(o client.Object) schema.GroupResource {
+	kind := s.kindOf(o)
 	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
 }
 
@@ -75,17 +109,14 @@ func resourceOf(o client.Object) schema.GroupResource {
 func (s *Server) Get(_ context.Context, at client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(at.Namespace)
 	into.SetName(at.Name)
-	have := s.objects[key(into)]
-	switch u, whole := into.(*unstructured.Unstructured); {
+	have := s.objects[s.key(into)]
+	switch {
 	case s.refuse != nil:
 		return s.refuse
 	case have == nil:
-		return apierrors.NewNotFound(resourceOf(into), at.Name)
-	case whole:
-		u.Object = have.DeepCopy().Object
-		return nil
+		return apierrors.NewNotFound(s.resourceOf(into), at.Name)
 	}
-	return fmt.Errorf("nobody reads into %T", into)
+	return give(have, into)
 }
 
 // Create makes an object unless there is one of its name.
@@ -96,8 +127,8 @@ func (s *Server) Create(_ context.Context, o client.Object, _ ...client.CreateOp
 		return s.refuse
 	case !whole:
 		return fmt.Errorf("nobody creates %T", o)
-	case s.objects[key(o)] != nil:
-		return apierrors.NewAlreadyExists(resourceOf(o), o.GetName())
+	case s.objects[s.key(o)] != nil:
+		return apierrors.NewAlreadyExists(s.resourceOf(o), o.GetName())
 	}
 	s.made++
 	u.SetUID(types.UID("made-" + strconv.Itoa(s.made)))
@@ -108,14 +139,14 @@ func (s *Server) Create(_ context.Context, o client.Object, _ ...client.CreateOp
 
 // found is the object that a write is about, where nothing that the write insists on is otherwise.
 func (s *Server) found(o client.Object, uid, revision string) (*unstructured.Unstructured, error) {
-	have := s.objects[key(o)]
+	have := s.objects[s.key(o)]
 	switch {
 	case s.refuse != nil:
 		return nil, s.refuse
 	case have == nil:
-		return nil, apierrors.NewNotFound(resourceOf(o), o.GetName())
+		return nil, apierrors.NewNotFound(s.resourceOf(o), o.GetName())
 	case uid != "" && uid != string(have.GetUID()), revision != "" && revision != have.GetResourceVersion():
-		return nil, apierrors.NewConflict(resourceOf(o), o.GetName(), errors.New("the precondition does not hold"))
+		return nil, apierrors.NewConflict(s.resourceOf(o), o.GetName(), errors.New("the precondition does not hold"))
 	}
 	return have, nil
 }
@@ -213,12 +244,7 @@ func (w statuses) Patch(_ context.Context, o client.Object, patch client.Patch, 
 	}
 	touched(fresh)
 	w.s.Put(fresh)
-	u, whole := o.(*unstructured.Unstructured)
-	if !whole {
-		return fmt.Errorf("nobody patches %T", o)
-	}
-	u.Object = fresh.DeepCopy().Object
-	return nil
+	return give(fresh, o)
 }
 
 // Apply is called by nobody, and a part of two interfaces that a Server has.

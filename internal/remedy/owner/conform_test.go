@@ -79,6 +79,7 @@ func order(changes ...func(*core.Order)) core.Order {
 // newClient makes a client whose cache shows what the server has now, and what is written.
 func newClient(t *testing.T, s *conform.Server) *Client {
 	t.Helper()
+	s.Knows(clusterapi.MachineKind, &clusterapi.Machine{})
 	cached := machine(t, s.Object(clusterapi.MachineKind, "clusters", "m"))
 	return NewClient(Config{
 		Machine: func(core.ID) *clusterapi.Machine { return cached },
