@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -47,7 +48,7 @@ func (e *Engine) marker(ctx context.Context, w *world, d core.Decision, m *marki
 		judged := w.judgedFrom(dialect, d)
 		fleet := core.Fleet{Observed: w.fleet.Observed, Targets: w.fleet.Targets}
 		work = append(work, func() (bool, error) {
-			limited, cancel := within(ctx, recordTimeout)
+			limited, cancel := within(ctx, e.leisure(d.NextAt))
 			defer cancel()
 			return marker.Mark(limited, w.policies, &fleet, judged)
 		})
@@ -61,6 +62,14 @@ func (e *Engine) marker(ctx context.Context, w *world, d core.Decision, m *marki
 		}
 		m.failed = errors.Join(errs...)
 	}
+}
+
+// leisure is how long a pass may go on with what can wait: until something else is due, and nodes are read for that.
+func (e *Engine) leisure(next time.Time) time.Duration {
+	if next.IsZero() {
+		return recordTimeout
+	}
+	return min(recordTimeout, max(0, next.Sub(e.Now())-foresight))
 }
 
 // judgedFrom gives the judgements on the targets of one dialect.

@@ -16,10 +16,13 @@ type marker struct {
 	// most is how many it marks at a time, if that is not 0.
 	most   int
 	marked map[string]bool
+	// hurried is set while something else is due.
+	hurried bool
 }
 
 func (m *marker) Mark(ctx context.Context, policies []core.Policy, fleet *core.Fleet, judged []core.Judgement) (bool, error) {
 	written := 0
+	m.hurried = ctx.Err() != nil
 	for _, j := range judged {
 		name := fleet.Targets[j.Target].ID.Name
 		if j.Begins || m.marked[name] {
@@ -47,6 +50,21 @@ func marking(t *testing.T) (*stage, *marker) {
 	s.dialects[0] = m
 	s.restart()
 	return s, m
+}
+
+// TestMarksMakeWay for what is due at a known time, and for the reading of nodes before that.
+func TestMarksMakeWay(t *testing.T) {
+	for left, hurries := range map[time.Duration]bool{time.Hour: false, 2 * time.Minute: false, time.Second: true, time.Millisecond: true} {
+		t.Run(left.String(), func(t *testing.T) {
+			s, m := marking(t)
+			s.machines.observes(machine("a", ailing(0)), machine("b"))
+			s.machines.observation.Policies[0].Criteria.Conditions[0].For = left
+			s.passes()
+			if m.hurried != hurries {
+				t.Errorf("%s before a deadline it hurries: %t", left, m.hurried)
+			}
+		})
+	}
 }
 
 // TestTargetsAreMarked: one that a remedy is called for is the remedy's to mark.

@@ -90,8 +90,9 @@ type Lock interface {
 
 // Marker is a dialect that writes on targets themselves how they were judged.
 type Marker interface {
-	// Mark writes what has changed, and may leave some of it for later: then it returns true. Targets that a
-	// remedy is called for in this pass are the remedy's to mark.
+	// Mark writes what has changed, and may leave some of it for later: then it returns true. When the context ends
+	// something else is due: but for a few, so that it comes to an end at all, no write begins then, and those under way
+	// go on. Targets that a remedy is called for in this pass are the remedy's to mark.
 	Mark(ctx context.Context, policies []core.Policy, fleet *core.Fleet, judged []core.Judgement) (more bool, err error)
 }
 

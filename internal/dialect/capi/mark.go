@@ -172,7 +172,11 @@ func (f *Fleet) Mark(ctx context.Context, policies []core.Policy, fleet *core.Fl
 	return more || again, err
 }
 
-// write makes the patches. A machine that has changed meanwhile is to be judged again, and one that is gone needs none.
+// writeTimeout is how long one patch may take.
+const writeTimeout = 5 * time.Second
+
+// write makes the patches, of those that can't begin at once only what begins before the context ends. A machine that
+// has changed meanwhile is to be judged again, and one that is gone needs none.
 func (f *Fleet) write(ctx context.Context, r *room, markings []marking) (again bool, err error) {
 	var (
 		mu    sync.Mutex
@@ -180,9 +184,17 @@ func (f *Fleet) write(ctx context.Context, r *room, markings []marking) (again b
 		group errgroup.Group
 	)
 	group.SetLimit(parallelWrites)
-	for _, m := range markings {
+	for i, m := range markings {
 		group.Go(func() error {
-			now, err := f.client.machines.Write(ctx, m.machine, m.changes)
+			if i >= parallelWrites && ctx.Err() != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				again = true
+				return nil
+			}
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+			defer cancel()
+			now, err := f.client.machines.Write(limited, m.machine, m.changes)
 			if err == nil {
 				r.wroteMachine(now)
 				return nil

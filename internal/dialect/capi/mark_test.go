@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -172,29 +173,41 @@ func TestOutsideRemediation(t *testing.T) {
 // TestMarksAreBounded: those that turn go first, and the others have their turn in the next pass.
 func TestMarksAreBounded(t *testing.T) {
 	s := begin(t).show(theCluster(t), aCheck(t, "check", "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}"))
-	for i := range mostMarks + 5 {
+	for i := range parallelWrites + mostMarks + 5 {
 		name := fmt.Sprintf("m%03d", i)
 		s.nodes.has("True", ago(time.Hour), name+"-node")
 		s.show(aMachine(t, name))
 	}
 	s.nodes.has("False", ago(time.Hour), "m104-node")
-	mark := func() bool {
+	mark := func(ctx context.Context) bool {
 		o := s.observe()
 		fleet := core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: o.Targets}
 		d := core.Decide(o.Policies, fleet, s.now)
-		more, err := s.fleet.Mark(t.Context(), o.Policies, &fleet, d.Judgements(o.Policies, &fleet))
+		more, err := s.fleet.Mark(ctx, o.Policies, &fleet, d.Judgements(o.Policies, &fleet))
 		if err != nil {
 			t.Fatalf("marking: %v", err)
 		}
 		return more
 	}
-	more := mark()
-	if got := s.written(); !more || len(got) != mostMarks || !slices.Contains(got, "Machine/status m104") {
-		t.Errorf("more: %t, %d are written, m104 among them: %t", more, len(got), slices.Contains(got, "Machine/status m104"))
-	}
-	more = mark()
-	if got := s.written(); more || len(got) != 5 {
-		t.Errorf("then more: %t, %d are written", more, len(got))
+	over, end := context.WithCancel(t.Context())
+	end()
+	for _, step := range []struct {
+		when    string
+		ctx     context.Context
+		more    bool
+		written int
+	}{
+		{"while something else is due", over, true, parallelWrites},
+		{"then", t.Context(), true, mostMarks},
+		{"at last", t.Context(), false, 5},
+	} {
+		more, got := mark(step.ctx), s.written()
+		if turned := slices.Contains(got, "Machine/status m104"); turned != (step.ctx == over) {
+			t.Errorf("%s m104 is among them: %t", step.when, turned)
+		}
+		if more != step.more || len(got) != step.written {
+			t.Errorf("%s more: %t, %d are written", step.when, more, len(got))
+		}
 	}
 }
 
