@@ -57,6 +57,8 @@ type entry struct {
 	begun bool
 	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
 	ours bool
+	// relieved is set while only memory tells that the target was well when its request was taken back.
+	relieved bool
 	// lost is set when somebody has deleted it from the ledger while it ran.
 	lost bool
 	// recorded is when it was written or seen last.
@@ -92,7 +94,7 @@ func (m *Memory) Withdrawn(r Request, now time.Time) {
 	delete(m.requested, petition{r.Target.UID, r.Remedy, r.Template})
 	for _, e := range m.repairs {
 		if r.Settled && e.repair.Running() && e.repair.Recovered.IsZero() && r.about(&e.repair.Target) {
-			e.repair.Recovered, e.ours, e.recorded = now, true, now
+			e.repair.Recovered, e.ours, e.relieved, e.recorded = now, true, true, now
 		}
 	}
 }
@@ -240,9 +242,12 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	for i := range cached {
 		key := ledgerKey{cached[i].Namespace, cached[i].Name}
 		shown[key] = true
-		if e := m.repairs[key]; e != nil && !e.lost && e.ahead(&cached[i], now) && sameTarget(&e.repair, &cached[i]) {
-			e.seen, cached[i] = true, e.repair
-			continue
+		if e := m.repairs[key]; e != nil && !e.lost && sameTarget(&e.repair, &cached[i]) {
+			e.takeIn(cached[i])
+			if e.ahead(&cached[i], now) {
+				e.seen, cached[i] = true, e.repair
+				continue
+			}
 		}
 		m.keep(cached[i], true, now)
 		cached[i].Contemporaries = m.repairs[key].repair.Contemporaries
@@ -271,14 +276,37 @@ func (e *entry) loseAt(now time.Time) {
 
 func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }
 
-// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where neither
-// tells which is the newer.
+// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
+// told.
 const laggingFor = 10 * time.Second
 
-// ahead tells whether the entry has gone further than the cache shows it: ended, more steps given up, more
-// attempts, or written a moment ago.
+// takeIn goes by what somebody has written since. What the ledger does not tell of the step under way is remembered all
+// the same: calls that were refused, and that the target was well.
+func (e *entry) takeIn(cached Repair) {
+	if cached.Revision <= e.repair.Revision {
+		return
+	}
+	was := e.repair
+	e.repair = cached
+	e.repair.Contemporaries = was.Contemporaries
+	if !was.Running() || !cached.Running() || len(was.Rungs) != len(cached.Rungs) {
+		return
+	}
+	if was.Attempts > cached.Attempts {
+		e.repair.Attempts, e.repair.LastAttempt = was.Attempts, was.LastAttempt
+	}
+	if e.relieved && cached.Recovered.IsZero() {
+		e.repair.Recovered = was.Recovered
+	}
+}
+
+// ahead tells whether the entry has gone further than the cache shows it: written later, or, where that is not known,
+// ended, more steps given up, more attempts, or remembered a moment ago.
 func (e *entry) ahead(cached *Repair, now time.Time) bool {
 	r := &e.repair
+	if r.Revision > cached.Revision {
+		return true
+	}
 	if r.Running() != cached.Running() {
 		return !r.Running()
 	}

@@ -104,6 +104,45 @@ func TestMemoryOfRepairs(t *testing.T) {
 	}
 }
 
+// TestMemoryGoesByTheLatestVersion, whether it has gone further or back.
+func TestMemoryGoesByTheLatestVersion(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	version := func(n uint64, changes ...func(*core.Repair)) core.Repair {
+		return repair(x, p, append(changes, func(r *core.Repair) { r.Revision = n })...)
+	}
+	onStep := func(r *core.Repair) { r.Rungs = []core.Rung{{Ended: noon, Outcome: core.Failed}} }
+	answered := func(r *core.Repair) { r.Answer = "wait" }
+	well := func(r *core.Repair) { r.Recovered = noon }
+	tried := attempts(2, noon)
+	cases := map[string]struct {
+		reason       string
+		ours, cached core.Repair
+		want         core.Repair
+	}{
+		"the cache lags behind what was written": {"however long", version(7, answered), version(5, well), version(7, answered)},
+		"it lags, and shows more steps":          {"a person has changed that, and it was written since", version(7), version(5, onStep), version(7)},
+		"somebody has gone further":              {"", version(5), version(7, onStep), version(7, onStep)},
+		"somebody has taken it back":             {"it is theirs to do, and what is written next must be told of it", version(5, onStep), version(7), version(7)},
+		"somebody has labelled it":               {"the next write must insist on that version", version(5, answered), version(7, answered), version(7, answered)},
+		"refused calls that nobody wrote":        {"their pause holds, and the next write insists on what is there", version(5, tried), version(7), version(7, tried)},
+		"refused calls of an earlier step":       {"they are over", version(5, tried), version(7, onStep), version(7, onStep)},
+		"refused calls of one that has ended":    {"", version(5, tried), version(7, ended(noon)), version(7, ended(noon))},
+		"a recovery that was written":            {"somebody has found since that it was none", version(5, well), version(7), version(7)},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var m core.Memory
+			m.Recorded(c.ours, noon)
+			for _, after := range []time.Duration{0, time.Second, time.Hour} {
+				got := laid(&m, noon.Add(after), []core.Target{x}, c.cached).Repairs
+				if diff := cmp.Diff([]core.Repair{c.want}, got); diff != "" {
+					t.Errorf("%s: after %s (-want +got):\n%s", c.reason, after, diff)
+				}
+			}
+		})
+	}
+}
+
 // TestDeletedRunningRepairIsNotRunning: somebody has deleted the entry of a running repair. It
 // holds no place any more, but that its pool was repaired is not forgotten (I6).
 func TestDeletedRunningRepairIsNotRunning(t *testing.T) {
@@ -251,5 +290,11 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 	m.Withdrawn(q, noon)
 	if got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
 		t.Errorf("it recovered at %s", got[0].Recovered)
+	}
+	labelled := repair(x, p, func(r *core.Repair) { r.Revision = 7 })
+	for range 2 {
+		if got := laid(&m, noon, []core.Target{x}, labelled).Repairs; !got[0].Recovered.Equal(noon) || got[0].Revision != 7 {
+			t.Errorf("when somebody has labelled it, it recovered at %s, in revision %d", got[0].Recovered, got[0].Revision)
+		}
 	}
 }

@@ -28,6 +28,9 @@ type Repair struct {
 	// Sequence orders repairs as the ledger took them. It is 0, before all others, for one of which
 	// that is not known any more.
 	Sequence uint64
+	// Revision is the version of the entry that this is read from, or written as: of two versions the later has the
+	// greater. It is 0 where that is not known.
+	Revision uint64
 	// Ladder are the steps of the repair as they were when it was recorded.
 	Ladder []Step
 	// Rungs are the steps that have been taken to no avail, in order. The next of the ladder is under way.

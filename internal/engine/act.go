@@ -24,6 +24,9 @@ type deed struct {
 	recorded bool
 	// written is set when something about the repair is to be remembered until the ledger's cache shows it.
 	written bool
+	// overtaken is set when somebody else has written the record before it could tell that the target is handed over.
+	// The step is taken again then, by whatever the record says by now.
+	overtaken bool
 	// admitted is set when no limit stands against it, whoever else records repairs meanwhile.
 	admitted  bool
 	beginning core.Beginning
@@ -162,7 +165,8 @@ func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []d
 	for _, a := range core.Decide(policies, fleet, e.Now()).Acts {
 		r := &fleet.Repairs[a.Repair]
 		for i := range deeds {
-			if do := &deeds[i]; do.repair.Namespace == r.Namespace && do.repair.Name == r.Name {
+			// Somebody else may have given up the step meanwhile.
+			if do := &deeds[i]; do.repair.Namespace == r.Namespace && do.repair.Name == r.Name && len(do.repair.Rungs) == a.Step {
 				do.admitted = do.recorded
 			}
 		}

@@ -91,14 +91,16 @@ func (e *Engine) recordAnswer(ctx context.Context, do *deed) error {
 	case do.refused != nil:
 		do.repair.Attempts++
 		do.repair.LastAttempt, do.written = do.answered, true
-		if err := e.Ledger.Amend(ctx, do.repair, refusedText, do.refused); err != nil {
+		if _, err := e.amend(ctx, &do.repair, refusedText, do.refused); err != nil {
 			return fmt.Errorf("recording an attempt of repair %s: %w", do.repair.Name, err)
 		}
 	case do.beginning == core.Accepted && do.step.Nature == core.HandsOver:
 		do.repair.Begun, do.written = do.answered, true
-		if err := e.Ledger.Amend(ctx, do.repair, handedOverText, nil); err != nil {
+		written, err := e.amend(ctx, &do.repair, handedOverText, nil)
+		if err != nil {
 			return fmt.Errorf("recording that the target of repair %s is handed over: %w", do.repair.Name, err)
 		}
+		do.overtaken = !written
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 		e.rememberBegun(w, do)
 		h.Kind = core.Begun
 		log.Info("repair begun", "policy", h.Policy.String(), "remedy", do.step.Remedy, "step", len(do.repair.Rungs))
-		return []core.Happening{h}, false
+		return []core.Happening{h}, do.overtaken
 	case do.beginning == core.Busy: // a watch tells when that changes
 		log.Info("somebody else holds what the repair needs; it goes on when that is given back")
 		return nil, false

@@ -98,7 +98,7 @@ func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.
 	beside.Go(e.marker(ctx, w, d, &marked))
 	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, blocked, changes))
 	beside.Wait()
-	repeat = repeat || marked.more
+	repeat = repeat || marked.more || kept.overtaken()
 	changed, unkept := e.settle(w, d, kept)
 	finished := e.finish(ctx, w, d)
 	nextDrop, dropped := e.prune(ctx, w)

@@ -42,13 +42,18 @@ func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
 	return joined(errs)
 }
 
-// end records an end first. Whatever else fails then is no reason to keep the repair from ending.
+// end records an end first. Whatever else fails then is no reason to keep the repair from ending. Nothing is given back
+// where somebody else has written the record meanwhile.
 func (e *Engine) end(ctx context.Context, end *ending) error {
 	if end.finish != nil {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		if err := e.Ledger.Amend(limited, end.repair, end.finish.Text, nil); err != nil {
+		written, err := e.amend(limited, &end.repair, end.finish.Text, nil)
+		if err != nil {
 			return fmt.Errorf("recording the end of repair %s: %w", end.repair.Name, err)
+		}
+		if !written {
+			return nil
 		}
 		end.recorded = true
 	}

@@ -38,8 +38,10 @@ type Ledger interface {
 	// Open creates an entry. When one of that name exists already it returns false, and no error.
 	Open(ctx context.Context, e core.Entry) (core.Repair, bool, error)
 	// Amend writes how far a repair has come, all of it, and in the text what happened last. Refused is
-	// what a call of the remedy has just been refused with, nil when that is not it.
-	Amend(ctx context.Context, r core.Repair, text string, refused error) error
+	// what a call of the remedy has just been refused with, nil when that is not it. It gives the repair with its
+	// new revision. When somebody has written it since the revision that it has, nothing is written, and it
+	// returns false, and no error.
+	Amend(ctx context.Context, r core.Repair, text string, refused error) (core.Repair, bool, error)
 }
 
 // Witness tells what the ledger has, from the API server itself.

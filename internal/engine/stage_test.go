@@ -195,22 +195,30 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 		Node: e.Target.Node.Name, Ladder: e.Policy.Ladder, Retry: e.Retry, Started: e.Started,
 	}
 	l.taken++
-	r.Sequence = l.taken
+	r.Sequence, r.Revision = l.taken, 1
 	l.stored[e.Name] = r
 	return r, true, nil
 }
 
-func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string, _ error) error {
+func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string, _ error) (core.Repair, bool, error) {
 	l.stage.mu.Lock()
 	line := "amend " + r.Target.Name + ": " + changed(l.stored[r.Name], r)
 	l.stage.mu.Unlock()
 	if err := l.stage.do(ctx, line); err != nil {
-		return err
+		return core.Repair{}, false, err
 	}
 	l.stage.mu.Lock()
 	defer l.stage.mu.Unlock()
+	stored, exists := l.stored[r.Name]
+	switch {
+	case !exists:
+		return r, true, ctx.Err()
+	case stored.Revision != r.Revision:
+		return core.Repair{}, false, nil
+	}
+	r.Revision++
 	l.stored[r.Name] = r
-	return ctx.Err()
+	return r, true, ctx.Err()
 }
 
 // changed says in words what is new in a repair.
@@ -373,6 +381,7 @@ func endedAt(at time.Time) func(*core.Repair) {
 
 func (l *ledger) has(repairs ...core.Repair) {
 	for _, r := range repairs {
+		r.Revision = max(1, r.Revision)
 		l.stored[r.Name] = r
 	}
 	l.stage.settle()

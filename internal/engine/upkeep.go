@@ -25,6 +25,8 @@ type change struct {
 	// advance is set when a step is given up, and stop when its request is to be told.
 	advance *core.Advance
 	stop    *core.Request
+	// overtaken is set when somebody else has written the record meanwhile. The next pass goes by what that says.
+	overtaken bool
 }
 
 // changesOf gives the changes, one for each repair that has any.
@@ -112,6 +114,11 @@ func (e *Engine) keepUp(ctx context.Context, w *world, d core.Decision, changes 
 	return u
 }
 
+// overtaken tells whether somebody else has written a record that was to change.
+func (u *upkeep) overtaken() bool {
+	return slices.ContainsFunc(u.changes, func(c change) bool { return c.overtaken })
+}
+
 // releaseIdle gives back what was left behind. Unlike after a repair of its own, which releases once, it is tried
 // again until it is done.
 func (e *Engine) releaseIdle(ctx context.Context, idle []core.NodeLease) []error {
@@ -159,10 +166,27 @@ func (e *Engine) writeChange(ctx context.Context, w *world, c *change) error {
 			return err
 		}
 	}
-	if err := e.Ledger.Amend(ctx, c.amended, c.text, nil); err != nil {
+	written, err := e.amend(ctx, &c.amended, c.text, nil)
+	if err != nil {
 		return fmt.Errorf("recording how far repair %s has come: %w", c.amended.Name, err)
 	}
+	c.overtaken = !written
 	return nil
+}
+
+// amend writes how far a repair has come. It is false when somebody else has written that since it was read: what was
+// decided on it may be done already.
+func (e *Engine) amend(ctx context.Context, r *core.Repair, text string, refused error) (bool, error) {
+	amended, written, err := e.Ledger.Amend(ctx, *r, text, refused)
+	switch {
+	case err != nil:
+		return false, err // the caller says what was recorded
+	case !written:
+		e.Log.Info("somebody else has written the record of a repair; looking again", "repair", r.Name, "target", r.Target.String())
+		return false, nil
+	}
+	*r = amended
+	return true, nil
 }
 
 func (e *Engine) stop(ctx context.Context, r core.Request, at time.Time) error {
@@ -185,7 +209,7 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 	var happenings []core.Happening
 	for i := range u.changes {
 		c := &u.changes[i]
-		if u.unchanged[i] != nil {
+		if u.unchanged[i] != nil || c.overtaken {
 			continue
 		}
 		changed = true

@@ -198,11 +198,13 @@ func (c *Client) isTaken(r *v1alpha1.Repair) bool {
 }
 
 // Amend writes how far a repair has come, all of it, and what happened last: refused is what a call of the
-// remedy has just been refused with, if that is it. When somebody has deleted it there is nothing to amend.
-func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused error) error {
+// remedy has just been refused with, if that is it. It gives the repair with its new revision, or returns false when
+// somebody has written it since the version that it was read from. When somebody has deleted it there is nothing to
+// amend.
+func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused error) (core.Repair, bool, error) {
 	body, err := amendment(r, text, refused)
 	if err != nil {
-		return fmt.Errorf("encoding the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
+		return core.Repair{}, false, fmt.Errorf("encoding the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	// The answer must not be decoded to a type that somebody else's nonsense does not fit.
 	object := &unstructured.Unstructured{}
@@ -210,10 +212,16 @@ func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused 
 	object.SetNamespace(r.Namespace)
 	object.SetName(r.Name)
 	err = c.Writer.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("patching the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
+	switch {
+	case apierrors.IsConflict(err) && r.Revision != 0:
+		return core.Repair{}, false, nil
+	case apierrors.IsNotFound(err):
+		return r, true, nil
+	case err != nil:
+		return core.Repair{}, false, fmt.Errorf("patching the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	return nil
+	r.Revision = revision(object.GetResourceVersion())
+	return r, true, nil
 }
 
 // Drop deletes an entry. A missing one is no error.

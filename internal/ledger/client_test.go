@@ -72,6 +72,8 @@ type writer struct {
 	// first are answered instead, one for each of the first writes.
 	first []error
 	lines []string
+	// uncounted has revisions that are no numbers.
+	uncounted bool
 }
 
 func (w *writer) write(verb string, obj client.Object, body string) error {
@@ -104,6 +106,10 @@ func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 	body, err := patch.Data(obj)
 	if err != nil {
 		return err
+	}
+	obj.SetResourceVersion("9")
+	if s.writer.uncounted {
+		obj.SetResourceVersion("of another kind")
 	}
 	return s.writer.write("patch", obj, string(body))
 }
@@ -264,8 +270,8 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 }
 
 func TestAmendAndDrop(t *testing.T) {
-	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded}
-	body, err := json.Marshal(map[string]any{"status": map[string]any{
+	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded, Revision: 7}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": "7"}, "status": map[string]any{
 		"phase": "Succeeded", "message": "it is gone", "finishedAt": noon.UTC().Format(time.RFC3339),
 		"recoveredAt": nil, "begunAt": nil, "answer": nil,
 	}})
@@ -286,7 +292,11 @@ func TestAmendAndDrop(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
 			c := NewClient(Config{Writer: w})
-			amended, dropped := c.Amend(t.Context(), r, "it is gone", nil), c.Drop(t.Context(), r)
+			_, written, amended := c.Amend(t.Context(), r, "it is gone", nil)
+			dropped := c.Drop(t.Context(), r)
+			if written == tc.fails {
+				t.Errorf("it is written: %t. %s", written, tc.reason)
+			}
 			for verb, err := range map[string]error{"amending": amended, "dropping": dropped} {
 				if (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
 					t.Errorf("%s gives %v, want an error: %t. %s", verb, err, tc.fails, tc.reason)
@@ -294,6 +304,41 @@ func TestAmendAndDrop(t *testing.T) {
 			}
 			if want := []string{"patch machines/r " + sorted(t, string(body)), "delete machines/r"}; !slices.Equal(want, resorted(t, w.lines)) {
 				t.Errorf("it did %q, want %q", w.lines, want)
+			}
+		})
+	}
+}
+
+// TestAmendmentOfAnOlderVersion is refused, which is no error, and one that goes through has the revision to go on from.
+// What nothing is known of can't be insisted on.
+func TestAmendmentOfAnOlderVersion(t *testing.T) {
+	conflict := apierrors.NewConflict(repairs, "r", errors.New("it has been modified"))
+	cases := map[string]struct {
+		reason         string
+		revision       uint64
+		answer         error
+		uncounted      bool
+		written, fails bool
+		want           uint64
+	}{
+		"it is the latest":            {"", 7, nil, false, true, false, 9},
+		"somebody has written since":  {"the next pass goes by what they wrote", 7, conflict, false, false, false, 0},
+		"somebody has deleted it":     {"there is nothing to go on from", 7, errGone, false, true, false, 7},
+		"nothing is known":            {"nothing is insisted on", 0, nil, false, true, false, 9},
+		"nothing was insisted on":     {"something else is in conflict", 0, conflict, false, false, true, 0},
+		"revisions that don't count":  {"the next one does not insist", 7, nil, true, true, false, 0},
+		"the API server can't answer": {"", 7, errDown, false, false, true, 0},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			w := &writer{answer: tc.answer, uncounted: tc.uncounted}
+			got, written, err := NewClient(Config{Writer: w}).Amend(t.Context(), core.Repair{Namespace: "machines", Name: "r", Revision: tc.revision}, "", nil)
+			if written != tc.written || (err != nil) != tc.fails || got.Revision != tc.want {
+				t.Errorf("it is written: %t, as revision %d, with the error %v; want %t, %d and an error: %t. %s",
+					written, got.Revision, err, tc.written, tc.want, tc.fails, tc.reason)
+			}
+			if insists := strings.Contains(w.lines[0], "resourceVersion"); insists != (tc.revision != 0) {
+				t.Errorf("it insists on a revision: %t; %s", insists, w.lines[0])
 			}
 		})
 	}

@@ -158,6 +158,7 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 		Attempts: int(status.Attempts),
 		Outcome:  outcomes[status.Phase],
 		Sequence: sequence(meta, status),
+		Revision: revision(meta.ResourceVersion),
 	}
 	if created := meta.CreationTimestamp.Time; out.Started.IsZero() || (!created.IsZero() && out.Started.After(created.Add(clocksDiffer))) {
 		out.Started = created
@@ -233,9 +234,14 @@ func sequence(meta *metav1.ObjectMeta, status *come) uint64 {
 	if status.Attempts > 0 || status.FinishedAt != nil || status.Message != "" {
 		return 0
 	}
-	revision, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
+	return revision(meta.ResourceVersion)
+}
+
+// revision reads the version of an object. They are numbers that count up; of one that can't be read nothing is known.
+func revision(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return 0
 	}
-	return revision
+	return n
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,12 +147,17 @@ type patched struct {
 	Answer      *string           `json:"answer"`
 }
 
-// amendment is the merge patch that writes how far a repair has come.
+// amendment is the merge patch that writes how far a repair has come since the version that it was read from. It is
+// refused where there is a later one: a record that somebody has overtaken would take the repair back.
 func amendment(r core.Repair, text string, refused error) ([]byte, error) {
 	s := progress(r, text, refused)
 	p := patched{RepairStatus: s, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}
 	if s.Answer != "" {
 		p.Answer = &s.Answer
 	}
-	return json.Marshal(map[string]patched{"status": p}) //nolint:wrapcheck // the caller says what is encoded
+	body := map[string]any{"status": p}
+	if r.Revision != 0 {
+		body["metadata"] = map[string]string{"resourceVersion": strconv.FormatUint(r.Revision, 10)}
+	}
+	return json.Marshal(body) //nolint:wrapcheck // the caller says what is encoded
 }

@@ -286,14 +286,14 @@ func TestAmendmentReplacesWhatWasThere(t *testing.T) {
 func TestPlaceInTheOrderIsNotMadeUp(t *testing.T) {
 	object := render(anEntry(), "")
 	object.ResourceVersion = "7"
-	if got := read(object).Sequence; got != 7 {
-		t.Errorf("the sequence of a new repair is %d, want 7", got)
-	}
 	r := read(object)
+	if r.Sequence != 7 || r.Revision != 7 {
+		t.Errorf("the sequence of a new repair is %d and its revision %d, want 7", r.Sequence, r.Revision)
+	}
 	object.Status = progress(r, "the target is not healthy after all", nil)
 	object.ResourceVersion = "9"
-	if got := read(object).Sequence; got != 0 {
-		t.Errorf("the sequence of a repair that was changed is %d, want 0", got)
+	if r := read(object); r.Sequence != 0 || r.Revision != 9 {
+		t.Errorf("the sequence of a repair that was changed is %d and its revision %d, want 0 and 9", r.Sequence, r.Revision)
 	}
 }
 

@@ -7,8 +7,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -35,10 +38,60 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	r.Sequence = 0 // it is that of its creation
 	for sentence, change := range stepsOfARepair(started) {
 		change(&r)
-		if err := l.Amend(t.Context(), r, sentence, nil); err != nil {
-			t.Fatalf("%s: %v", sentence, err)
-		}
+		r = amends(t, l, r, sentence)
 		wantKept(t, l, r)
+	}
+}
+
+func amends(t *testing.T, l *ledger.Shelf, r core.Repair, text string) core.Repair {
+	t.Helper()
+	amended, written, err := l.Amend(t.Context(), r, text, nil)
+	if err != nil || !written {
+		t.Fatalf("%s: it is written: %t, with the error %v", text, written, err)
+	}
+	return amended
+}
+
+// TestLedgerTakesEachStepFromOne: of two who have read the same version of a repair one says how far it has come, and
+// the other is refused, whatever it would say. Somebody who labels a repair is in nobody's way for long.
+func TestLedgerTakesEachStepFromOne(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
+	started := time.Now().Truncate(time.Microsecond)
+	r, created, err := l.Open(t.Context(), repairOfANode(started))
+	if err != nil || !created {
+		t.Fatalf("recording gives %t, %v", created, err)
+	}
+	advanced, ended := r, r
+	advanced.Rungs = []core.Rung{{Ended: started.Add(time.Minute), Outcome: core.Failed, Text: "it failed"}}
+	ended.Ended, ended.Outcome = started.Add(time.Minute), core.Withdrawn
+	advanced = amends(t, l, advanced, "it failed")
+	for sentence, late := range map[string]core.Repair{"the repair as it was": r, "its end": ended} {
+		if _, written, err := l.Amend(t.Context(), late, sentence, nil); written || err != nil {
+			t.Errorf("%s, which somebody else has overtaken, is written: %t, with the error %v", sentence, written, err)
+		}
+	}
+	advanced.Sequence = 0 // it is that of its creation
+	wantKept(t, l, advanced)
+
+	label(t, c, &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}})
+	if _, written, err := l.Amend(t.Context(), advanced, "handed over", nil); written || err != nil {
+		t.Errorf("what was read before the label is written: %t, with the error %v", written, err)
+	}
+	running, err := l.Running(t.Context())
+	if err != nil || len(running) != 1 {
+		t.Fatalf("reading what runs gives %d repairs, %v", len(running), err)
+	}
+	amends(t, l, running[0], "handed over")
+}
+
+func label(t *testing.T, c *cluster.Cluster, o client.Object) {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"of": "somebody"}}}`))
+	if err := c.Patch(t.Context(), o, patch); err != nil {
+		t.Fatalf("labelling: %v", err)
 	}
 }
 
