@@ -25,7 +25,7 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	for _, f := range p.decision.Finishes {
 		r := p.fleet.Repairs[f.Repair]
 		r.Ended, r.Outcome = now, f.Outcome
-		w.amend(r)
+		w.amend(&r)
 		if !u.setup.Faults.NoSecondLook {
 			e.repeat = true
 		}
@@ -70,7 +70,11 @@ type writer struct {
 
 // act records what is new, and begins what the fence lets through.
 func (w *writer) act(begin []beginning) {
-	begin = slices.DeleteFunc(begin, func(b beginning) bool { return b.fresh && !w.create(b.repair) })
+	for i := range begin {
+		b := &begin[i]
+		b.unrecorded = b.fresh && !w.create(&b.repair)
+	}
+	begin = slices.DeleteFunc(begin, func(b beginning) bool { return b.unrecorded })
 	for _, b := range w.admitted(begin) {
 		w.begin(b)
 	}
@@ -80,8 +84,8 @@ func (w *writer) act(begin []beginning) {
 type beginning struct {
 	target, policy int
 	repair         core.Repair
-	// fresh is set for a repair that is to be recorded first.
-	fresh bool
+	// fresh is set for a repair that is to be recorded first, and unrecorded when it was not.
+	fresh, unrecorded bool
 }
 
 // admitted are those that the fence lets through, now that all are recorded.
@@ -102,16 +106,18 @@ func (w *writer) admitted(begin []beginning) []beginning {
 		over[w.plan.fleet.Repairs[f.Repair].Name] = f.Outcome == core.Succeeded
 	}
 	running := slices.DeleteFunc(slices.Clone(u.truth.ledger), func(r core.Repair) bool { return !r.Running() || over[r.Name] })
-	admitted := map[string]bool{}
+	admitted := map[string]int{}
 	policies, fleet := core.Fenced(w.plan.policies, w.plan.fleet, running)
 	for _, a := range u.setup.Faults.decide(policies, fleet, at(u.truth.now)).Acts {
-		admitted[fleet.Repairs[a.Repair].Name] = true
+		admitted[fleet.Repairs[a.Repair].Name] = a.Step
 	}
 	return slices.DeleteFunc(begin, func(b beginning) bool {
-		if !admitted[b.repair.Name] {
+		step, may := admitted[b.repair.Name]
+		may = may && step == len(b.repair.Rungs)
+		if !may {
 			w.plan.engine.repeat = true
 		}
-		return !admitted[b.repair.Name]
+		return !may
 	})
 }
 
@@ -129,11 +135,22 @@ func (w *writer) may() bool {
 	return true
 }
 
-func (w *writer) amend(r core.Repair) {
-	if w.may() {
-		w.universe.truth.amend(r)
-		w.recorded(r)
+// amend writes how far a repair has come, and tells whether it did: somebody else may have written that since.
+func (w *writer) amend(r *core.Repair) bool {
+	switch {
+	case !w.may():
+		return false
+	case w.overtaken(r):
+		w.plan.overtaken, w.plan.engine.repeat = true, true
+		return false
 	}
+	r.Revision = w.universe.truth.amend(*r)
+	w.recorded(*r)
+	return true
+}
+
+func (w *writer) overtaken(r *core.Repair) bool {
+	return w.universe.truth.overtaken(r) && !w.universe.setup.Faults.BlindAmend
 }
 
 func (w *writer) recorded(r core.Repair) {
@@ -141,15 +158,17 @@ func (w *writer) recorded(r core.Repair) {
 	w.plan.engine.remember(func(m *core.Memory) { m.Recorded(r, now) })
 }
 
-func (w *writer) create(r core.Repair) bool {
+func (w *writer) create(r *core.Repair) bool {
 	if !w.may() {
 		return false
 	}
-	if !w.universe.truth.create(r) {
+	revision, created := w.universe.truth.create(*r)
+	if !created {
 		w.plan.engine.repeat = true
 		return false
 	}
-	w.recorded(r)
+	r.Revision = revision
+	w.recorded(*r)
 	return true
 }
 
@@ -174,7 +193,7 @@ func (w *writer) refusedOnce(r core.Repair) {
 	r.Attempts++
 	r.LastAttempt = at(w.universe.truth.now)
 	w.plan.engine.repeat = true
-	w.amend(r)
+	w.amend(&r)
 }
 
 // remove asks for the deletion of a machine.

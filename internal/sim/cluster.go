@@ -68,26 +68,42 @@ func at(t int) time.Time {
 	return time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC).Add(time.Duration(t) * tick)
 }
 
-// create makes an entry of the ledger unless there is one of that name.
-func (c *cluster) create(r core.Repair) bool {
+// mostAmended is more than an entry is ever amended. Revisions that count by entry keep states alike in which others
+// were amended in another order.
+const mostAmended = 1 << 20
+
+// create makes an entry of the ledger unless there is one of that name, and gives its revision.
+func (c *cluster) create(r core.Repair) (uint64, bool) {
 	if c.entry(r.Name) >= 0 {
-		return false
+		return 0, false
 	}
 	c.taken++
 	r.Contemporaries, r.Sequence = nil, c.taken
+	r.Revision = c.taken * mostAmended
 	c.ledger = append(c.ledger, r)
-	return true
+	return r.Revision, true
 }
 
-// amend writes how far a repair has come, as a patch does: one that has ended stays so.
-func (c *cluster) amend(r core.Repair) {
-	if i := c.entry(r.Name); i >= 0 {
-		r.Contemporaries = nil
-		if r.Running() {
-			r.Ended, r.Outcome = c.ledger[i].Ended, c.ledger[i].Outcome
-		}
-		c.ledger[i] = r
+// overtaken tells whether an entry has been written since a repair was read from it.
+func (c *cluster) overtaken(r *core.Repair) bool {
+	i := c.entry(r.Name)
+	return i >= 0 && c.ledger[i].Revision != r.Revision
+}
+
+// amend writes how far a repair has come, as a patch does: one that has ended stays so. It gives the new revision. An
+// entry that somebody has erased can't be amended, and need not.
+func (c *cluster) amend(r core.Repair) uint64 {
+	i := c.entry(r.Name)
+	if i < 0 {
+		return r.Revision
 	}
+	r.Contemporaries = nil
+	if r.Running() {
+		r.Ended, r.Outcome = c.ledger[i].Ended, c.ledger[i].Outcome
+	}
+	r.Revision = c.ledger[i].Revision + 1
+	c.ledger[i] = r
+	return r.Revision
 }
 
 func (c *cluster) erase(name string) {

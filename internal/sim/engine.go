@@ -35,6 +35,8 @@ type Faults struct {
 	BlindWithdrawal bool
 	// NoStop gives up steps without a word to their remediators.
 	NoStop bool
+	// BlindAmend writes how far a repair has come over whatever somebody else has written since.
+	BlindAmend bool
 	// TwoRungs gives up two steps at once.
 	TwoRungs bool
 }
@@ -200,6 +202,8 @@ type plan struct {
 	sick []bool
 	// found is set when something that was asked for had been asked for already, which the caches did not show.
 	found bool
+	// overtaken is set when somebody else had written what was to be written of a repair, which is looked at again.
+	overtaken bool
 }
 
 // target is the place of a target in the fleet, -1 when it is not there.

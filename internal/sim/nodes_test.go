@@ -215,9 +215,9 @@ func TestWalksOfNodes(t *testing.T) {
 	erasing := everything
 	erasing.Erasures = 3
 	leaders := everything
-	// A leader whose caches lag writes over how far the other one has come, so that a step may be taken twice, and
+	// A leader whose caches lag gives up a step without a word to the remediator whom the other has asked meanwhile, and
 	// takes a target that it has not seen yet for one that is gone.
-	leaders.Leaders, leaders.Unwatched, leaders.Vanishings = 2, []string{"ladder"}, 0
+	leaders.Leaders, leaders.Unwatched, leaders.Vanishings = 2, []string{"ladder: nobody has told"}, 0
 	leaders.Policies, leaders.Machines, leaders.Failures = policies[:1], 0, 0
 	interrupted := everything
 	for name, setup := range map[string]sim.Setup{
@@ -243,5 +243,29 @@ func TestWalksOfNodes(t *testing.T) {
 				t.Errorf("only %d requests: these stories show little", requests)
 			}
 		})
+	}
+}
+
+// TestRecordsWrittenOverAreFound: of two leaders that climb a ladder, one that does not see how far the other has come
+// gives up a step once more, unless the ledger refuses that.
+func TestRecordsWrittenOverAreFound(t *testing.T) {
+	climbing := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 8, Defeats: 2, Leaders: 2}
+	climbing.Unwatched = []string{"ladder: nobody has told"}
+	complaint := func(fault sim.Faults) string {
+		s := climbing
+		s.Faults = fault
+		for seed := range uint64(500) {
+			if result := sim.Walk(sim.New(s), rand.New(rand.NewPCG(seed, 22)), 60); result.Complaint != "" {
+				t.Logf("seed %d:\n%s", seed, result.Story())
+				return result.Complaint
+			}
+		}
+		return ""
+	}
+	if got := complaint(sim.Faults{BlindAmend: true}); !strings.HasPrefix(got, "ladder") {
+		t.Errorf("with the fault it finds %q, want a complaint about the ladder", got)
+	}
+	if got := complaint(sim.Faults{}); got != "" {
+		t.Errorf("without the fault there is a complaint too: %s", got)
 	}
 }

@@ -100,7 +100,7 @@ func (u *Universe) watchSteps(before *cluster, b beginning, slot int) {
 		}
 		for _, earlier := range b.repair.Ladder[:step] {
 			if earlier.Template == r.Template && u.setup.Remakes == 0 {
-				u.complain("ladder: step %d of %s was taken while nobody has told the remediator of an earlier one to stop", step, b.repair.Name)
+				u.complain("ladder: nobody has told the remediator of an earlier step of %s to stop, and step %d was taken", b.repair.Name, step)
 			}
 		}
 	}

@@ -174,8 +174,7 @@ func (e *engine) staleLedger(c *cluster) bool {
 		return true
 	}
 	for i := range c.ledger {
-		if a, b := &e.ledger[i], &c.ledger[i]; a.Name != b.Name || a.Attempts != b.Attempts || !a.Ended.Equal(b.Ended) ||
-			len(a.Rungs) != len(b.Rungs) || !a.Recovered.Equal(b.Recovered) {
+		if a, b := &e.ledger[i], &c.ledger[i]; a.Name != b.Name || a.Revision != b.Revision {
 			return true
 		}
 	}

@@ -62,11 +62,10 @@ func (w *writer) keepUp(changes []change) {
 		if c.stop != nil && w.may() {
 			w.universe.truth.stop(*c.stop)
 		}
-		if c.advance != nil && !w.crashed && w.left != 0 {
+		if c.advance != nil && !w.crashed && w.left != 0 && !w.overtaken(&c.amended) {
 			w.universe.watchAdvance(w.plan, c)
 		}
-		w.amend(c.amended)
-		if !w.crashed {
+		if w.amend(&c.amended) {
 			w.plan.fleet.Repairs[c.index] = c.amended
 			w.plan.engine.repeat = true
 		}

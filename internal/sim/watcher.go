@@ -110,7 +110,7 @@ func (u *Universe) watchPass(p *plan, writes int, crashed, refused bool) {
 		return
 	}
 	u.watchReasons(p)
-	if u.setup.Interpose != nil {
+	if u.setup.Interpose != nil || p.overtaken {
 		return
 	}
 	u.watchRecovery(p)
