@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -48,22 +47,6 @@ type sighting struct {
 }
 
 type ledgerKey struct{ namespace, name string }
-
-type entry struct {
-	repair Repair
-	// seen is set once the ledger's cache has shown the entry.
-	seen bool
-	// begun is set once the remedy has done its work on the target.
-	begun bool
-	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
-	ours bool
-	// relieved is set while only memory tells that the target was well when its request was taken back.
-	relieved bool
-	// lost is set when somebody has deleted it from the ledger while it ran.
-	lost bool
-	// recorded is when it was written or seen last.
-	recorded time.Time
-}
 
 // Deleted remembers that the deletion of a target was accepted.
 func (m *Memory) Deleted(target ID) {
@@ -265,54 +248,4 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 		}
 	}
 	return cached
-}
-
-// loseAt ends a running repair that the ledger has shown and shows no more.
-func (e *entry) loseAt(now time.Time) {
-	if e.seen && e.repair.Running() {
-		e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn
-	}
-}
-
-func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }
-
-// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
-// told.
-const laggingFor = 10 * time.Second
-
-// takeIn goes by what somebody has written since. What the ledger does not tell of the step under way is remembered all
-// the same: calls that were refused, and that the target was well.
-func (e *entry) takeIn(cached Repair) {
-	if cached.Revision <= e.repair.Revision {
-		return
-	}
-	was := e.repair
-	e.repair = cached
-	e.repair.Contemporaries = was.Contemporaries
-	if !was.Running() || !cached.Running() || len(was.Rungs) != len(cached.Rungs) {
-		return
-	}
-	if was.Attempts > cached.Attempts {
-		e.repair.Attempts, e.repair.LastAttempt = was.Attempts, was.LastAttempt
-	}
-	if e.relieved && cached.Recovered.IsZero() {
-		e.repair.Recovered = was.Recovered
-	}
-}
-
-// ahead tells whether the entry has gone further than the cache shows it: written later, or, where that is not known,
-// ended, more steps given up, more attempts, or remembered a moment ago.
-func (e *entry) ahead(cached *Repair, now time.Time) bool {
-	r := &e.repair
-	if r.Revision > cached.Revision {
-		return true
-	}
-	if r.Running() != cached.Running() {
-		return !r.Running()
-	}
-	if order := cmp.Or(cmp.Compare(len(r.Rungs), len(cached.Rungs)), cmp.Compare(r.Attempts, cached.Attempts)); order != 0 {
-		return order > 0
-	}
-	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer
-	return differs && e.ours && now.Sub(e.recorded) < laggingFor
 }
