@@ -92,6 +92,13 @@ func (d *deliberation) silence(since time.Time) string {
 	return ""
 }
 
+// awaitAnswer: that an owner is asked shows on the target, and whoever wrote it there is not woken by that.
+func (d *deliberation) awaitAnswer(step *Step) {
+	if step != nil && step.Nature == Delegates {
+		d.wakeAt(d.now.Add(silences[len(silences)-1]))
+	}
+}
+
 // duration writes whole minutes and hours as people do.
 func duration(d time.Duration) string {
 	if d >= time.Hour {
@@ -117,6 +124,7 @@ func (d *deliberation) take(p *proposal) {
 		d.decision.Acts = append(d.decision.Acts, Act{
 			Repair: p.repair, Target: p.target, Policy: p.leader, Verdict: *p.verdict, Step: len(r.Rungs),
 		})
+		d.awaitAnswer(d.stepOf(p))
 	}
 }
 

@@ -138,6 +138,21 @@ func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 	}
 }
 
+// TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
+// whether there is an answer.
+func TestSilenceIsLookedFor(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	sick := machine("a", dead)
+	for name, f := range map[string]core.Fleet{
+		"a new repair": fleet([]core.Target{sick}), "one that goes on": fleet([]core.Target{sick}, repair(sick, p)),
+	} {
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if len(d.Starts)+len(d.Acts) != 1 || !d.NextAt.Equal(noon.Add(time.Minute)) {
+			t.Errorf("%s: asked %d times, and the next look is at %s; want one in a minute", name, len(d.Starts)+len(d.Acts), d.NextAt)
+		}
+	}
+}
+
 func TestPersonsWordGoesFirst(t *testing.T) {
 	asked := func(t *core.Target) { t.Condemned = true }
 	for name, target := range map[string]core.Target{

@@ -82,6 +82,7 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 		d.decision.Rehearsals = append(d.decision.Rehearsals, start)
 		return
 	}
+	d.awaitAnswer(d.stepOf(p))
 	start.Contemporaries = d.contemporaries(t.Owner)
 	d.takeRoom(c.target)
 	d.decision.Starts = append(d.decision.Starts, start)
