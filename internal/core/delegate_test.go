@@ -138,6 +138,37 @@ func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 	}
 }
 
+// TestI3MarksHaveTheirPlace: a mark that stands is in flight, also where nobody knows the repair that it was made for.
+func TestI3MarksHaveTheirPlace(t *testing.T) {
+	one := policy("p", all(2), delegates, maxInFlight(core.Count(1)))
+	two := policy("p", all(2), delegates, maxInFlight(core.Count(2)))
+	marked, other := machine("a", dead), machine("b", failed(time.Time{}))
+	well := machine("a")
+	done := repair(marked, one)
+	done.Ended, done.Outcome = ago(time.Second), core.Withdrawn
+	for name, c := range map[string]struct {
+		policy  core.Policy
+		targets []core.Target
+		repairs []core.Repair
+		starts  []int
+		acts    int
+	}{
+		"it goes before one that is unhealthy for longer":      {one, []core.Target{marked, other}, nil, []int{0}, 0},
+		"its repair was taken out of the ledger":               {one, []core.Target{marked, other}, []core.Repair{done}, []int{0}, 0},
+		"it goes before one that is recorded and not marked":   {one, []core.Target{marked, other}, []core.Repair{repair(other, one)}, nil, 0},
+		"it takes the place of one, and once":                  {two, []core.Target{marked, other}, nil, []int{1, 0}, 0},
+		"a mark that is taken back, since its target is well":  {one, []core.Target{well, other}, nil, []int{1}, 0},
+		"a mark of somebody who is leaving anyway, and unwell": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
+	} {
+		f := fleet(c.targets, c.repairs...)
+		f.Requests = []core.Request{markOn(marked, ago(time.Minute))}
+		d := core.Decide([]core.Policy{c.policy}, f, noon)
+		if diff := cmp.Diff(c.starts, begun(d)); diff != "" || len(d.Acts) != c.acts {
+			t.Errorf("%s: begun for %v, and %d that are recorded; want %v and %d; refused %v", name, begun(d), len(d.Acts), c.starts, c.acts, d.Refusals)
+		}
+	}
+}
+
 // TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
 // whether there is an answer.
 func TestSilenceIsLookedFor(t *testing.T) {

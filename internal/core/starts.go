@@ -78,7 +78,7 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 		Name: RepairName(t.ID, d.lastNumber[t.ID.UID]+1),
 	}
 	if rehearsal {
-		d.decision.Tallies[p.leader].InFlight++
+		d.decision.Tallies[p.leader].InFlight += d.takes(c.verdict)
 		d.decision.Rehearsals = append(d.decision.Rehearsals, start)
 		return
 	}
@@ -92,7 +92,8 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 func (d *deliberation) takeRoom(target int) {
 	t := &d.fleet.Targets[target]
 	for _, i := range d.judgementsOf(target) {
-		d.decision.Tallies[d.decision.Verdicts[i].Policy].InFlight++
+		v := &d.decision.Verdicts[i]
+		d.decision.Tallies[v.Policy].InFlight += d.takes(v)
 	}
 	if t.ControlPlane {
 		d.controlPlaneOut++
