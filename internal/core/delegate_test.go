@@ -169,6 +169,24 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 	}
 }
 
+// TestMarkedAndRecoveredIsRemembered: a target for which a mark was taken back has been repaired, also if it is suspect
+// again before that is recorded, and its next repair keeps its distance.
+func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	flapping := machine("a", ready("False", ago(time.Second)))
+	r := repair(flapping, p)
+	r.Recovered = ago(2 * time.Second)
+	d := core.Decide([]core.Policy{p}, fleet([]core.Target{flapping}, r), noon)
+	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded || len(d.Notes) > 0 {
+		t.Errorf("it ends as %+v, with notes %+v; want it to have succeeded", d.Finishes, d.Notes)
+	}
+	r.Recovered = time.Time{}
+	d = core.Decide([]core.Policy{p}, fleet([]core.Target{flapping}, r), noon)
+	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Recovered {
+		t.Errorf("one that was never asked for ends as %+v", d.Finishes)
+	}
+}
+
 // TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
 // whether there is an answer.
 func TestSilenceIsLookedFor(t *testing.T) {

@@ -57,6 +57,8 @@ type entry struct {
 	begun bool
 	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
 	ours bool
+	// settled is set while only memory knows that the target was healthy when what was asked for it was taken back.
+	settled bool
 	// lost is set when somebody has deleted it from the ledger while it ran.
 	lost bool
 	// recorded is when it was written or seen last.
@@ -92,7 +94,7 @@ func (m *Memory) Withdrawn(r Request, now time.Time) {
 	delete(m.requested, petition{r.Target.UID, r.Remedy, r.Template})
 	for _, e := range m.repairs {
 		if r.Settled && e.repair.Running() && e.repair.Recovered.IsZero() && r.about(&e.repair.Target) {
-			e.repair.Recovered, e.ours, e.recorded = now, true, now
+			e.repair.Recovered, e.settled = now, true
 		}
 	}
 }
@@ -284,6 +286,9 @@ func (e *entry) ahead(cached *Repair, now time.Time) bool {
 	}
 	if order := cmp.Or(cmp.Compare(len(r.Rungs), len(cached.Rungs)), cmp.Compare(r.Attempts, cached.Attempts)); order != 0 {
 		return order > 0
+	}
+	if e.settled && cached.Recovered.IsZero() {
+		return true
 	}
 	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer
 	return differs && e.ours && now.Sub(e.recorded) < laggingFor

@@ -252,4 +252,13 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 	if got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
 		t.Errorf("it recovered at %s", got[0].Recovered)
 	}
+	for _, later := range []time.Duration{10 * time.Second, time.Hour} {
+		if got := laid(&m, noon.Add(later), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
+			t.Errorf("after %s in which the ledger could not be told, it recovered at %s", later, got[0].Recovered)
+		}
+	}
+	m.Recorded(repair(x, p), noon.Add(time.Hour))
+	if got := laid(&m, noon.Add(time.Hour), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.IsZero() {
+		t.Error("that it is not healthy after all was recorded, and is forgotten")
+	}
 }
