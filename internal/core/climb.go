@@ -23,6 +23,7 @@ func (d *deliberation) climb(p *proposal) {
 	case r.overdue(step, d.now):
 		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
 	default:
+		d.answer(p.repair, "")
 		d.take(p)
 	}
 }
@@ -71,6 +72,11 @@ func (d *deliberation) hear(repair int, q *Request) {
 	if answer == "" {
 		answer = d.silence(q.Created)
 	}
+	d.answer(repair, answer)
+}
+
+// answer notes what was answered to what stands, which is nothing where nothing does.
+func (d *deliberation) answer(repair int, answer string) {
 	if n := d.noteOn(repair); n.Answer != answer {
 		n.Answer = answer
 		d.keepNote(n)

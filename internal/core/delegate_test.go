@@ -187,6 +187,21 @@ func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
 	}
 }
 
+// TestAnswersAreToMarksThatStand: what was said to one that somebody took away is no answer to the next.
+func TestAnswersAreToMarksThatStand(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	sick := machine("a", dead)
+	r := repair(sick, p, func(r *core.Repair) { r.Answer = "not now" })
+	for _, change := range []func(*core.Policy){func(*core.Policy) {}, paused} {
+		asks := p
+		change(&asks)
+		d := core.Decide([]core.Policy{asks}, fleet([]core.Target{sick}, r), noon)
+		if diff := cmp.Diff([]core.Note{{Repair: 0}}, d.Notes); diff != "" {
+			t.Errorf("paused %t: notes (-want +got):\n%s", asks.Paused, diff)
+		}
+	}
+}
+
 // TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
 // whether there is an answer.
 func TestSilenceIsLookedFor(t *testing.T) {
