@@ -264,10 +264,15 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	return cached
 }
 
-// loseAt ends a running repair that the ledger has shown and shows no more.
+// loseAt ends a running repair that the ledger has shown and shows no more. One whose target has recovered by then, which
+// something was asked for, has been a repair.
 func (e *entry) loseAt(now time.Time) {
-	if e.seen && e.repair.Running() {
-		e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn
+	if !e.seen || !e.repair.Running() {
+		return
+	}
+	e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn
+	if !e.repair.Recovered.IsZero() {
+		e.repair.Outcome = Succeeded
 	}
 }
 

@@ -261,4 +261,10 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 	if got := laid(&m, noon.Add(time.Hour), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.IsZero() {
 		t.Error("that it is not healthy after all was recorded, and is forgotten")
 	}
+	var lost core.Memory
+	lost.Recorded(repair(x, p, func(r *core.Repair) { r.Recovered = noon }), noon)
+	laid(&lost, noon, []core.Target{x}, repair(x, p))
+	if got := laid(&lost, noon, []core.Target{x}).Repairs; len(got) != 1 || got[0].Outcome != core.Succeeded {
+		t.Errorf("somebody deletes its entry, and it is remembered as %+v", got)
+	}
 }
