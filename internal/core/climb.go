@@ -23,6 +23,7 @@ func (d *deliberation) climb(p *proposal) {
 	case r.overdue(step, d.now):
 		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
 	default:
+		d.answer(p.repair, "")
 		d.take(p)
 	}
 }
@@ -71,6 +72,11 @@ func (d *deliberation) hear(repair int, q *Request) {
 	if answer == "" {
 		answer = d.silence(q.Created)
 	}
+	d.answer(repair, answer)
+}
+
+// answer notes what was answered to what stands, which is nothing where nothing does.
+func (d *deliberation) answer(repair int, answer string) {
 	if n := d.noteOn(repair); n.Answer != answer {
 		n.Answer = answer
 		d.keepNote(n)
@@ -90,6 +96,13 @@ func (d *deliberation) silence(since time.Time) string {
 	}
 	d.wakeAt(since.Add(silences[len(silences)-1]))
 	return ""
+}
+
+// awaitAnswer: that an owner is asked shows on the target, and whoever wrote it there is not woken by that.
+func (d *deliberation) awaitAnswer(step *Step) {
+	if step != nil && step.Nature == Delegates {
+		d.wakeAt(d.now.Add(silences[len(silences)-1]))
+	}
 }
 
 // duration writes whole minutes and hours as people do.
@@ -117,6 +130,7 @@ func (d *deliberation) take(p *proposal) {
 		d.decision.Acts = append(d.decision.Acts, Act{
 			Repair: p.repair, Target: p.target, Policy: p.leader, Verdict: *p.verdict, Step: len(r.Rungs),
 		})
+		d.awaitAnswer(d.stepOf(p))
 	}
 }
 

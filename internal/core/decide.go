@@ -310,10 +310,10 @@ func (d *deliberation) tally() {
 	}
 }
 
-// inFlight: under repair, in the hands of a remediator, or leaving while not healthy. The latter two need
+// inFlight: under repair, in the hands of a remediator or an owner, or leaving while not healthy. All but the first need
 // no memory, so a lost ledger can't make room for another repair (I6).
 func (d *deliberation) inFlight(v *Verdict) bool {
-	return d.repairOf[d.body(v.Target)] != none || (v.Health == Gone && v.Unsound) || d.petitioned(v.Policy, v.Target)
+	return d.repairOf[d.body(v.Target)] != none || (v.Health == Gone && v.Unsound) || d.petitioned(v.Policy, v.Target) || d.delegated(v)
 }
 
 // mostInFlight lets a share that is not zero repair at least one, or it would repair none for ever.

@@ -138,6 +138,85 @@ func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 	}
 }
 
+// TestI3MarksHaveTheirPlace: a mark that stands is in flight, also where nobody knows the repair that it was made for.
+func TestI3MarksHaveTheirPlace(t *testing.T) {
+	one := policy("p", all(2), delegates, maxInFlight(core.Count(1)))
+	two := policy("p", all(2), delegates, maxInFlight(core.Count(2)))
+	marked, other := machine("a", dead), machine("b", failed(time.Time{}))
+	well := machine("a")
+	done := repair(marked, one)
+	done.Ended, done.Outcome = ago(time.Second), core.Withdrawn
+	for name, c := range map[string]struct {
+		policy  core.Policy
+		targets []core.Target
+		repairs []core.Repair
+		starts  []int
+		acts    int
+	}{
+		"it goes before one that is unhealthy for longer":      {one, []core.Target{marked, other}, nil, []int{0}, 0},
+		"its repair was taken out of the ledger":               {one, []core.Target{marked, other}, []core.Repair{done}, []int{0}, 0},
+		"it goes before one that is recorded and not marked":   {one, []core.Target{marked, other}, []core.Repair{repair(other, one)}, nil, 0},
+		"it takes the place of one, and once":                  {two, []core.Target{marked, other}, nil, []int{1, 0}, 0},
+		"a mark that is taken back, since its target is well":  {one, []core.Target{well, other}, nil, []int{1}, 0},
+		"a mark of somebody who is leaving anyway, and unwell": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
+	} {
+		f := fleet(c.targets, c.repairs...)
+		f.Requests = []core.Request{markOn(marked, ago(time.Minute))}
+		d := core.Decide([]core.Policy{c.policy}, f, noon)
+		if diff := cmp.Diff(c.starts, begun(d)); diff != "" || len(d.Acts) != c.acts {
+			t.Errorf("%s: begun for %v, and %d that are recorded; want %v and %d; refused %v", name, begun(d), len(d.Acts), c.starts, c.acts, d.Refusals)
+		}
+	}
+}
+
+// TestMarkedAndRecoveredIsRemembered: a target for which a mark was taken back has been repaired, also if it is suspect
+// again before that is recorded, and its next repair keeps its distance.
+func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	flapping := machine("a", ready("False", ago(time.Second)))
+	r := repair(flapping, p)
+	r.Recovered = ago(2 * time.Second)
+	d := core.Decide([]core.Policy{p}, fleet([]core.Target{flapping}, r), noon)
+	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded || len(d.Notes) > 0 {
+		t.Errorf("it ends as %+v, with notes %+v; want it to have succeeded", d.Finishes, d.Notes)
+	}
+	r.Recovered = time.Time{}
+	d = core.Decide([]core.Policy{p}, fleet([]core.Target{flapping}, r), noon)
+	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Recovered {
+		t.Errorf("one that was never asked for ends as %+v", d.Finishes)
+	}
+}
+
+// TestAnswersAreToMarksThatStand: what was said to one that somebody took away is no answer to the next.
+func TestAnswersAreToMarksThatStand(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	sick := machine("a", dead)
+	r := repair(sick, p, func(r *core.Repair) { r.Answer = "not now" })
+	for _, change := range []func(*core.Policy){func(*core.Policy) {}, paused} {
+		asks := p
+		change(&asks)
+		d := core.Decide([]core.Policy{asks}, fleet([]core.Target{sick}, r), noon)
+		if diff := cmp.Diff([]core.Note{{Repair: 0}}, d.Notes); diff != "" {
+			t.Errorf("paused %t: notes (-want +got):\n%s", asks.Paused, diff)
+		}
+	}
+}
+
+// TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
+// whether there is an answer.
+func TestSilenceIsLookedFor(t *testing.T) {
+	p := policy("p", all(1), delegates)
+	sick := machine("a", dead)
+	for name, f := range map[string]core.Fleet{
+		"a new repair": fleet([]core.Target{sick}), "one that goes on": fleet([]core.Target{sick}, repair(sick, p)),
+	} {
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if len(d.Starts)+len(d.Acts) != 1 || !d.NextAt.Equal(noon.Add(time.Minute)) {
+			t.Errorf("%s: asked %d times, and the next look is at %s; want one in a minute", name, len(d.Starts)+len(d.Acts), d.NextAt)
+		}
+	}
+}
+
 func TestPersonsWordGoesFirst(t *testing.T) {
 	asked := func(t *core.Target) { t.Condemned = true }
 	for name, target := range map[string]core.Target{

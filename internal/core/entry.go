@@ -14,18 +14,23 @@ type entry struct {
 	begun bool
 	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
 	ours bool
-	// relieved is set while only memory tells that the target was well when its request was taken back.
-	relieved bool
+	// settled is set while only memory knows that the target was healthy when what was asked for it was taken back.
+	settled bool
 	// lost is set when somebody has deleted it from the ledger while it ran.
 	lost bool
 	// recorded is when it was written or seen last.
 	recorded time.Time
 }
 
-// loseAt ends a running repair that the ledger has shown and shows no more.
+// loseAt ends a running repair that the ledger has shown and shows no more. One whose target has recovered by then, which
+// something was asked for, has been a repair.
 func (e *entry) loseAt(now time.Time) {
-	if e.seen && e.repair.Running() {
-		e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn
+	if !e.seen || !e.repair.Running() {
+		return
+	}
+	e.lost, e.repair.Ended, e.repair.Outcome = true, now, Withdrawn
+	if !e.repair.Recovered.IsZero() {
+		e.repair.Outcome = Succeeded
 	}
 }
 
@@ -50,7 +55,7 @@ func (e *entry) takeIn(cached Repair) {
 	if was.Attempts > cached.Attempts {
 		e.repair.Attempts, e.repair.LastAttempt = was.Attempts, was.LastAttempt
 	}
-	if e.relieved && cached.Recovered.IsZero() {
+	if e.settled && cached.Recovered.IsZero() {
 		e.repair.Recovered = was.Recovered
 	}
 }
@@ -67,6 +72,9 @@ func (e *entry) ahead(cached *Repair, now time.Time) bool {
 	}
 	if order := cmp.Or(cmp.Compare(len(r.Rungs), len(cached.Rungs)), cmp.Compare(r.Attempts, cached.Attempts)); order != 0 {
 		return order > 0
+	}
+	if e.settled && cached.Recovered.IsZero() {
+		return true
 	}
 	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer
 	return differs && e.ours && now.Sub(e.recorded) < laggingFor

@@ -126,17 +126,31 @@ func cooldownGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	return Refusal{Policy: policy, Gate: StormCooldown, Until: t.ResumeAt}, true
 }
 
-// inFlightGate: a repair that is in the ledger already has its place, before all younger ones.
+// inFlightGate: a repair that is in the ledger already has its place, before all younger ones, and so has one for which a
+// mark stands.
 func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	others := t.InFlight
 	if p.repair != none {
 		others -= d.later[policy]
+	} else {
+		others -= d.placesOf(policy, p.target)
 	}
 	if others < t.MostInFlight {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total}, true
+}
+
+// placesOf counts the places that a target without a repair has in a policy all the same.
+func (d *deliberation) placesOf(policy, target int) int {
+	places := 0
+	for _, i := range d.judgementsOf(target) {
+		if v := &d.decision.Verdicts[i]; v.Policy == policy {
+			places += 1 - d.takes(v)
+		}
+	}
+	return places
 }
 
 // upgradeGate: what is being upgraded restarts, and says little about its health meanwhile.
@@ -265,14 +279,15 @@ func (d *deliberation) reserve(p *proposal) bool {
 		d.reserved = make([]int, len(d.policies))
 	}
 	for _, i := range d.judgementsOf(p.target) {
-		policy := d.decision.Verdicts[i].Policy
-		t := &d.decision.Tallies[policy]
-		if !d.policies[policy].DryRun && t.MostInFlight-t.InFlight <= d.reserved[policy] {
+		v := &d.decision.Verdicts[i]
+		t := &d.decision.Tallies[v.Policy]
+		if !d.policies[v.Policy].DryRun && d.takes(v) > 0 && t.MostInFlight-t.InFlight <= d.reserved[v.Policy] {
 			return false
 		}
 	}
 	for _, i := range d.judgementsOf(p.target) {
-		d.reserved[d.decision.Verdicts[i].Policy]++
+		v := &d.decision.Verdicts[i]
+		d.reserved[v.Policy] += d.takes(v)
 	}
 	return true
 }

@@ -144,6 +144,8 @@ func (d *deliberation) carryOnOne(repair, target int) {
 		d.climb(&proposal{target: target, leader: lead, verdict: v, repair: repair})
 	case v.Health == Healthy, v.Reason == Recovering:
 		d.recover(repair, target, lead)
+	case !d.begun(repair, target):
+		d.finish(repair, d.recoveredAs(r), d.suspectedText(r))
 	default:
 		d.note(repair, time.Time{})
 		d.suspected(repair, target)
@@ -153,10 +155,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 // suspected: a target that is neither well nor unhealthy keeps what was asked for it.
 func (d *deliberation) suspected(repair, target int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
-	switch {
-	case !d.begun(repair, target):
-		d.finish(repair, Recovered, spared(r))
-	case !r.Begun.IsZero() && !t.Claimed && len(d.petitions[repair]) == 0:
+	if !r.Begun.IsZero() && !t.Claimed && len(d.petitions[repair]) == 0 {
 		d.finish(repair, Succeeded, "the remediator to whom the target was handed over has finished")
 	}
 }
@@ -195,6 +194,15 @@ func (d *deliberation) recoveredText(r *Repair) string {
 		return spared(r)
 	}
 	return "the target is healthy again"
+}
+
+// suspectedText says how the repair of a target ends for which nothing stands. If something did, it was taken back since
+// the target was healthy, and then it is repaired again as one that did not last.
+func (d *deliberation) suspectedText(r *Repair) string {
+	if d.recoveredAs(r) == Recovered {
+		return spared(r)
+	}
+	return "the target was healthy again, and what was asked for it is taken back"
 }
 
 // spared says how a repair ends that has done nothing, as far as the world and the ledger show. What was asked of a

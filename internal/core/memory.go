@@ -77,7 +77,7 @@ func (m *Memory) Withdrawn(r Request, now time.Time) {
 	delete(m.requested, petition{r.Target.UID, r.Remedy, r.Template})
 	for _, e := range m.repairs {
 		if r.Settled && e.repair.Running() && e.repair.Recovered.IsZero() && r.about(&e.repair.Target) {
-			e.repair.Recovered, e.ours, e.relieved, e.recorded = now, true, true, now
+			e.repair.Recovered, e.settled = now, true
 		}
 	}
 }

@@ -297,4 +297,19 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 			t.Errorf("when somebody has labelled it, it recovered at %s, in revision %d", got[0].Recovered, got[0].Revision)
 		}
 	}
+	for _, later := range []time.Duration{10 * time.Second, time.Hour} {
+		if got := laid(&m, noon.Add(later), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
+			t.Errorf("after %s in which the ledger could not be told, it recovered at %s", later, got[0].Recovered)
+		}
+	}
+	m.Recorded(repair(x, p), noon.Add(time.Hour))
+	if got := laid(&m, noon.Add(time.Hour), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.IsZero() {
+		t.Error("that it is not healthy after all was recorded, and is forgotten")
+	}
+	var lost core.Memory
+	lost.Recorded(repair(x, p, func(r *core.Repair) { r.Recovered = noon }), noon)
+	laid(&lost, noon, []core.Target{x}, repair(x, p))
+	if got := laid(&lost, noon, []core.Target{x}).Repairs; len(got) != 1 || got[0].Outcome != core.Succeeded {
+		t.Errorf("somebody deletes its entry, and it is remembered as %+v", got)
+	}
 }

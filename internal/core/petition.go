@@ -50,6 +50,28 @@ func (d *deliberation) petitioned(policy, target int) bool {
 	})
 }
 
+// delegated tells whether a mark stands by which the policy would ask the target's owner. Marks don't tell who made them.
+// That of a target which is healthy is taken back.
+func (d *deliberation) delegated(v *Verdict) bool {
+	if d.requestsOn == nil || (v.Health == Healthy && v.Reason != Premature) {
+		return false
+	}
+	return slices.ContainsFunc(d.requestsOn[v.Target], func(r int) bool {
+		q := &d.fleet.Requests[r]
+		return q.Policy == (ID{}) && slices.ContainsFunc(d.policies[v.Policy].Ladder, func(s Step) bool {
+			return s.Nature == Delegates && q.asks(&s)
+		})
+	})
+}
+
+// takes is how much room among those in flight the first step of a repair takes: none where a mark has it already.
+func (d *deliberation) takes(v *Verdict) int {
+	if d.delegated(v) {
+		return 0
+	}
+	return 1
+}
+
 // relatePetitions finds the requests of each running repair: those of its steps, by its policy. One that was made
 // and not seen is asked about again when it is not believed in any more.
 func (d *deliberation) relatePetitions() {

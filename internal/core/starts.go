@@ -78,10 +78,11 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 		Name: RepairName(t.ID, d.lastNumber[t.ID.UID]+1),
 	}
 	if rehearsal {
-		d.decision.Tallies[p.leader].InFlight++
+		d.decision.Tallies[p.leader].InFlight += d.takes(c.verdict)
 		d.decision.Rehearsals = append(d.decision.Rehearsals, start)
 		return
 	}
+	d.awaitAnswer(d.stepOf(p))
 	start.Contemporaries = d.contemporaries(t.Owner)
 	d.takeRoom(c.target)
 	d.decision.Starts = append(d.decision.Starts, start)
@@ -91,7 +92,8 @@ func (d *deliberation) propose(c candidate, rehearsal bool) {
 func (d *deliberation) takeRoom(target int) {
 	t := &d.fleet.Targets[target]
 	for _, i := range d.judgementsOf(target) {
-		d.decision.Tallies[d.decision.Verdicts[i].Policy].InFlight++
+		v := &d.decision.Verdicts[i]
+		d.decision.Tallies[v.Policy].InFlight += d.takes(v)
 	}
 	if t.ControlPlane {
 		d.controlPlaneOut++

@@ -32,6 +32,7 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	}
 	if w.crashed {
 		e.forget()
+		u.forgive()
 	}
 	return w.writes
 }
@@ -181,6 +182,8 @@ func (w *writer) begin(b beginning) {
 	switch {
 	case w.refused:
 		w.refusedOnce(b.repair)
+	case step.Nature == core.Delegates:
+		w.mark(b)
 	case step.Nature.Stands():
 		w.ask(b, step)
 	default:
@@ -218,7 +221,7 @@ func (w *writer) ask(b beginning, step core.Step) {
 	now := at(u.truth.now)
 	r := core.Request{Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: w.plan.policies[b.policy].ID, Created: now}
 	before := u.truth.clone()
-	answer, made := u.truth.ask(request{r, templateOf(step.Template), slotOf(t)})
+	answer, made := u.truth.petition(request{r, templateOf(step.Template), slotOf(t)})
 	switch answer { //nolint:exhaustive // it answers no other
 	case 0:
 		w.refusedOnce(b.repair)

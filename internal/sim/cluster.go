@@ -27,7 +27,12 @@ type machine struct {
 	failed, deleting bool
 	// byFettle is set when the deletion was asked for by an engine.
 	byFettle bool
-	node     node
+	mark     mark
+	// spared is how an engine has taken back its own mark last, the machine being well.
+	spared sparing
+	// deselected is set while nobody selects it.
+	deselected bool
+	node       node
 }
 
 // node is a machine's node, or one alone. Each that registers under its name has the next generation,

@@ -2,9 +2,10 @@
 //
 // It has what makes promises hard to keep: an API server with the truth, caches that lag behind it
 // object by object, a machine set, deletions that take their time, remediators that succeed, fail or
-// hang and don't let go at once of what was asked of them, nodes that flap, vanish and register anew,
-// engines that crash between two calls or forget everything, people who delete requests and entries of
-// the ledger, and two leaders at once. Its engine follows internal/engine in the order of what it does,
+// hang and don't let go at once of what was asked of them, owners that replace the machines that are
+// marked for them, one at a time or not, refuse for a while or never answer, nodes that flap, vanish and
+// register anew, engines that crash between two calls or forget everything, people who delete requests,
+// marks and entries of the ledger, and two leaders at once. Its engine follows internal/engine in the order of what it does,
 // and uses the real core.Decide and core.Memory.
 //
 //	u := sim.New(sim.Setup{Machines: 3, Ticks: 3, Flaps: 2})

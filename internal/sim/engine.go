@@ -39,6 +39,10 @@ type Faults struct {
 	BlindAmend bool
 	// TwoRungs gives up two steps at once.
 	TwoRungs bool
+	// BlindMark marks by name, without UID and revision.
+	BlindMark bool
+	// NoWriteThrough doesn't see what it has written on machines before a watch shows it.
+	NoWriteThrough bool
 }
 
 func (f *Faults) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
@@ -144,6 +148,9 @@ func (e *engine) snapshot(u *Universe) core.Fleet {
 			t.Node.State = core.NodeUnseen
 		}
 		f.Targets = append(f.Targets, t)
+		if r, asks := m.request(); asks {
+			f.Requests = append(f.Requests, r)
+		}
 	}
 	for i, n := range e.nodes[:u.setup.Nodes] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
@@ -171,12 +178,13 @@ func slotOf(t *core.Target) int {
 }
 
 // policies are those of the setup, with members among the targets of a snapshot.
-func (u *Universe) policies(f *core.Fleet) []core.Policy {
+func (e *engine) policies(u *Universe, f *core.Fleet) []core.Policy {
 	policies := slices.Clone(u.setup.Policies)
 	for i := range policies {
 		p := &policies[i]
 		p.Paused = p.Paused || u.truth.paused
 		if p.ID.Kind != nodeCheck {
+			p.Members = e.selected(p.Members)
 			continue
 		}
 		slots := p.Members
@@ -188,6 +196,15 @@ func (u *Universe) policies(f *core.Fleet) []core.Policy {
 		}
 	}
 	return policies
+}
+
+// selected leaves out the machines that nobody selects.
+func (e *engine) selected(machines []int) []int {
+	deselected := func(i int) bool { return e.machines[i].deselected }
+	if !slices.ContainsFunc(machines, deselected) {
+		return machines
+	}
+	return slices.DeleteFunc(slices.Clone(machines), deselected)
 }
 
 func owner() core.ID { return core.ID{Kind: "MachineSet", Namespace: "sim", Name: "set", UID: "set"} }
@@ -211,6 +228,11 @@ func (p *plan) target(id core.ID) int {
 	return slices.IndexFunc(p.fleet.Targets, func(t core.Target) bool { return t.ID == id })
 }
 
+// slotOf is the number of the machine that has a target's name.
+func (p *plan) slotOf(id core.ID) int {
+	return slices.IndexFunc(p.engine.machines, func(m machine) bool { return m.id().Name == id.Name })
+}
+
 // selects tells whether a policy has a slot's machine or node among its members.
 func (p *plan) selects(policy *core.Policy, slot int) bool {
 	return slices.ContainsFunc(policy.Members, func(t int) bool { return slotOf(&p.fleet.Targets[t]) == slot })
@@ -219,7 +241,7 @@ func (p *plan) selects(policy *core.Policy, slot int) bool {
 // look is the first half of a pass: observe, lay, decide, read live, decide.
 func (e *engine) look(u *Universe) *plan {
 	p := &plan{engine: e, fleet: e.snapshot(u)}
-	p.policies = u.policies(&p.fleet)
+	p.policies = e.policies(u, &p.fleet)
 	faults := &u.setup.Faults
 	if !e.inStep && !faults.Hasty {
 		p.fleet.Observed = core.Unknown

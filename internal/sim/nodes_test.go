@@ -3,7 +3,6 @@ package sim_test
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -94,12 +93,7 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 	unlimited := []core.Policy{nodePolicy(2, inFlight(core.Unlimited()))}
 	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
 	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
-	cases := map[string]struct {
-		setup sim.Setup
-		fault sim.Faults
-		want  string
-		but   []string
-	}{
+	cases := map[string]planted{
 		"no memory of requests":            {one, sim.Faults{NoRequestMemory: true}, "I8", nil},
 		"withdrawal by name":               {with(one, func(s *sim.Setup) { s.Remakes = 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
 		"steps given up without a stop":    {steps, sim.Faults{NoStop: true}, "ladder", nil},
@@ -122,22 +116,7 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 		"refusals left out": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: silent}, "I9", nil},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.setup.Faults, c.setup.Unwatched = c.fault, c.but
-			result := sim.Explore(sim.New(c.setup), sim.Bounds{Depth: 12, SettleEvery: 1})
-			if !strings.HasPrefix(result.Complaint, c.want) {
-				t.Fatalf("found %q after %d states, want a complaint about %s", result.Complaint, result.States, c.want)
-			}
-			if strings.Contains(result.Story(), "nothing\n") {
-				t.Errorf("the story is not complete:\n%s", result.Story())
-			}
-			t.Logf("found after %d states:\n%s", result.States, result.Story())
-			c.setup.Faults, c.setup.Unwatched = sim.Faults{}, nil
-			if result := sim.Explore(sim.New(c.setup), sim.Bounds{Depth: len(result.Trace), SettleEvery: 10}); result.Complaint != "" {
-				t.Errorf("without the fault there is a complaint too:\n%s", result.Story())
-			}
-		})
+		t.Run(name, c.isFound)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -9,13 +10,16 @@ import (
 // What the watcher asks about remediators.
 
 // under tells whether a repair of a target runs in the ledger.
-func (c *cluster) under(uid string) bool {
+func (c *cluster) under(uid string) bool { return c.repairOf(uid) != "" }
+
+// repairOf names the repair of a target that runs in the ledger, and is empty when none does.
+func (c *cluster) repairOf(uid string) string {
 	for _, r := range c.ledger {
 		if r.Running() && r.Target.UID == uid {
-			return true
+			return r.Name
 		}
 	}
-	return false
+	return ""
 }
 
 // asked tells whether a remediator has been asked to repair a node that is there.
@@ -156,12 +160,22 @@ func (u *Universe) watchWithdrawal(p *plan, r core.Request, hit string) {
 // watchRelief: I12. What was asked about a target that looks well has been taken back, whatever the gates say.
 func (u *Universe) watchRelief(p *plan, target int) {
 	for _, r := range p.fleet.Requests {
-		i := u.truth.living(r.ID.UID)
-		if r.Target != p.fleet.Targets[target].ID || r.Leaving || i < 0 || u.truth.requests[i].Leaving || u.delays() {
+		if r.Target != p.fleet.Targets[target].ID || r.Leaving || !u.truth.asks(r) || u.delays() {
+			continue
+		}
+		if r.Remedy == Mark().Remedy && !u.selected(p, target) && !repairs(p, r.Target) {
 			continue
 		}
 		u.complain("I12: %s looks well, and nobody takes back %s", r.Target.UID, r.ID.UID)
 	}
+}
+
+// asks tells whether what a request asks stands.
+func (c *cluster) asks(r core.Request) bool {
+	if i := c.living(r.ID.UID); i >= 0 {
+		return !c.requests[i].Leaving
+	}
+	return slices.ContainsFunc(c.machines, func(m machine) bool { return m.stands() && m.markUID() == r.ID.UID })
 }
 
 // delays tells whether requests stand for a while after their targets are well.

@@ -59,9 +59,9 @@ func (c *cluster) living(uid string) int {
 	return slices.IndexFunc(c.requests, func(r request) bool { return r.ID.UID == uid })
 }
 
-// ask makes a request unless there is one of its name. One that is about another node, or asked by another
+// petition makes a request unless there is one of its name. One that is about another node, or asked by another
 // policy, is in the way: then there is no answer.
-func (c *cluster) ask(r request) (answer core.Beginning, made bool) {
+func (c *cluster) petition(r request) (answer core.Beginning, made bool) {
 	if i := c.named(r.template, r.slot); i >= 0 {
 		other := &c.requests[i]
 		switch {

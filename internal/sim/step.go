@@ -29,6 +29,13 @@ const (
 	// Cancel is somebody's deletion of a request, Remake its replacement by a namesake.
 	Cancel
 	Remake
+	// Follow is an owner's beginning to do what a mark asks, Discard its deletion of the machine, and Defer its saying
+	// that it won't yet. Unmark and Stray are marks that somebody else takes away, or makes.
+	Follow
+	Discard
+	Defer
+	Unmark
+	Stray
 	Pause
 	Deselect
 	Restart
@@ -64,8 +71,13 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	LetGo:        "remediator of request %[2]d lets go of it",
 	Cancel:       "somebody deletes request %[2]d",
 	Remake:       "somebody replaces request %[2]d by a namesake",
+	Follow:       "owner of m%[2]d says that it replaces it",
+	Discard:      "owner of m%[2]d deletes it",
+	Defer:        "owner of m%[2]d says that it won't yet",
+	Unmark:       "somebody takes the mark of m%[2]d away",
+	Stray:        "somebody else marks m%[2]d",
 	Pause:        "somebody pauses all policies, or lets them go on",
-	Deselect:     "node %[2]d is selected no more, or again",
+	Deselect:     "machine or node %[2]d is selected no more, or again",
 	Restart:      "engine %[1]s restarts",
 	Resync:       "engine %[1]s has its caches in step",
 	Erase:        "somebody deletes entry %[2]d of the ledger",
@@ -152,7 +164,7 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if u.left[Vanish] > 0 {
 		steps = append(steps, Step{Kind: Vanish, Which: m})
 	}
-	if m < u.setup.Nodes {
+	if m < max(u.setup.Nodes, u.setup.Machines) {
 		steps = u.maybe(steps, Step{Kind: Deselect, Which: m})
 	}
 	if u.left[Fail] > 0 && !now.failed && !now.deleting && m < u.setup.Machines {
@@ -160,6 +172,9 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	}
 	if now.deleting {
 		steps = append(steps, Step{Kind: Deleted, Which: m})
+	}
+	if u.delegates {
+		steps = u.markSteps(steps, m)
 	}
 	return steps
 }
@@ -205,13 +220,14 @@ func (u *Universe) After(s Step) *Universe {
 	case Restart:
 		next.left[CrashingPass]--
 		e.forget()
+		next.forgive()
 	case Resync:
 		e.resync(next.truth)
 	case SeeMachine, SeeNode, SeeLedger, SeeRequests:
 		e.see(next.truth, s)
 	case Mend, Defeat, LetGo, Cancel, Remake:
 		next.befall(s)
-	case Pause, Erase, Flap, Vanish, Fail, Deleted, Deselect:
+	case Pause, Erase, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
 		next.happen(s)
 	case Rest, kinds:
 	}
@@ -247,17 +263,29 @@ func (u *Universe) happen(s Step) {
 	case Fail:
 		c.machines[s.Which].failed = true
 		c.machines[s.Which].revision++
+	case Follow, Discard, Defer, Unmark, Stray:
+		c.touch(s.Which, s.Kind)
+	case Deselect:
+		u.deselect(s.Which)
 	default:
 		c.machines[s.Which].node.happen(s.Kind, c.now)
 	}
 }
 
+// deselect has a machine, or in a world of nodes a node, selected no more, or again.
+func (u *Universe) deselect(slot int) {
+	m := &u.truth.machines[slot]
+	if slot < u.setup.Nodes {
+		m.node.deselected = !m.node.deselected
+		return
+	}
+	m.deselected = !m.deselected
+	m.revision++
+}
+
 // happen is what befalls a node.
 func (n *node) happen(k Kind, now int) {
 	switch k { //nolint:exhaustive // the others are about something else
-	case Deselect:
-		n.deselected = !n.deselected
-		return
 	case Flap:
 		n.ready = !n.ready
 	case Vanish:

@@ -27,6 +27,10 @@ type Setup struct {
 	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often
 	// somebody deletes a request, or replaces it by a namesake.
 	Mends, Defeats, Cancellations, Remakes int
+	// Replacements and Deferrals are how often owners do what a mark asks, or say that they won't yet; OneByOne ones
+	// replace one machine at a time. Unmarks and Strays are the marks that somebody else takes away, or makes.
+	Replacements, Deferrals, Unmarks, Strays int
+	OneByOne                                 bool
 	// Pauses and Deselections are how often somebody changes their mind about policies, or nodes.
 	Pauses, Deselections int
 	// UpkeepLast has a pass keep up what is under way after it has begun what is due. Neither waits for the other.
@@ -42,10 +46,12 @@ type Setup struct {
 
 // Universe is one state of everything.
 type Universe struct {
-	setup   *Setup
-	truth   *cluster
-	engines []*engine
-	left    [kinds]int
+	setup *Setup
+	// delegates is set when any policy leaves machines to their owners.
+	delegates bool
+	truth     *cluster
+	engines   []*engine
+	left      [kinds]int
 	// deletions counts those that the API server accepted, asked the requests that it has made.
 	deletions, asked int
 	// complaint is the first broken promise, in words.
@@ -61,7 +67,7 @@ func New(s Setup) *Universe {
 			c.machines[i].node.since = -1000
 		}
 	}
-	u := &Universe{setup: &s, truth: c}
+	u := &Universe{setup: &s, delegates: s.delegates(), truth: c}
 	for i := range max(1, s.Leaders) {
 		u.engines = append(u.engines, newEngine(leaderName(i), c))
 	}
@@ -69,6 +75,7 @@ func New(s Setup) *Universe {
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
 		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
 		Pause: s.Pauses, Deselect: s.Deselections,
+		Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
 	}
 	return u
 }

@@ -76,6 +76,10 @@ func (w *writer) withdraw(x core.Withdrawal) {
 	u := w.universe
 	r := w.plan.fleet.Requests[x.Request]
 	r.Settled = x.Settled
+	if r.Remedy == Mark().Remedy {
+		w.unmark(r)
+		return
+	}
 	hit := u.truth.withdraw(r, u.setup.Faults.BlindWithdrawal)
 	u.watchWithdrawal(w.plan, r, hit)
 	if !u.setup.Faults.NoRequestMemory {

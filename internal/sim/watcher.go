@@ -71,7 +71,7 @@ func (u *Universe) watchLimits(p *plan, before *cluster, policy *core.Policy, sl
 	out := 0
 	for _, i := range policy.Members {
 		other := slotOf(&p.fleet.Targets[i])
-		if other != slot && (u.countsAsOut(p.engine, before, other) || before.heldOut(p.engine, &policy.ID, other)) {
+		if other != slot && (u.countsAsOut(p.engine, before, other) || before.heldOut(p.engine, &policy.ID, other) || u.markedOut(p, before, other)) {
 			out++
 		}
 	}
@@ -203,7 +203,8 @@ func (u *Universe) Settle() string {
 				s.pass(e, -1, false)
 			}
 		}
-		deletions := s.endDeletions()
+		deletions := s.ownersEnd()
+		deletions = s.endDeletions() || deletions
 		if woken = s.catchUp(); looks%5 == 4 && !woken && !deletions {
 			s.truth.now++ // whoever looks again and again does so once in a while
 		}
@@ -293,9 +294,15 @@ func (u *Universe) atRest() {
 		if deeds := deedsOf(&p.decision); deeds != "" {
 			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", deeds)
 		}
+		if next := p.decision.NextAt; !next.IsZero() {
+			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
+		}
 		u.nodesAtRest(p)
+		if u.delegates {
+			u.marksAtRest(p)
+		}
 	}
-	if u.setup.Nodes > 0 {
+	if u.setup.Nodes > 0 || u.delegates {
 		return
 	}
 	for i, m := range u.truth.machines {

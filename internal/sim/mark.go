@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Mark is the step that has a machine ask its owner to replace it.
+func Mark() core.Step { return core.Step{Remedy: "Mark", Nature: core.Delegates} }
+
+// mark is what a machine asks of its owner. It is a part of the machine, so it changes its revision, and whoever
+// sees the machine sees it. The zero mark asks nothing.
+type mark struct {
+	asked bool
+	since int
+	// ours is set when an engine has made it, and not somebody else.
+	ours bool
+	// deferred is set while the owner says that it won't yet, and followed once it does what it is asked.
+	deferred, followed bool
+}
+
+// sparing is when the mark of a machine that is well was taken back, and the repair that it was of. The zero sparing
+// is of none.
+type sparing struct {
+	at     int
+	repair string
+}
+
+// delegates tells whether any policy leaves machines to their owners.
+func (s *Setup) delegates() bool {
+	return slices.ContainsFunc(s.Policies, func(p core.Policy) bool {
+		return slices.ContainsFunc(p.Ladder, func(step core.Step) bool { return step.Nature == core.Delegates })
+	})
+}
+
+// markUID tells a mark from later ones on the same machine, as far as clocks do.
+func (m machine) markUID() string { return fmt.Sprintf("%s@%d", m.id().UID, m.mark.since) }
+
+// stands tells whether something is asked that can still be taken back.
+func (m machine) stands() bool { return m.mark.asked && !m.mark.followed && !m.deleting }
+
+// request is a mark as decisions read it, and false when there is none. One that is followed can't be taken back.
+func (m machine) request() (core.Request, bool) {
+	if !m.mark.asked {
+		return core.Request{}, false
+	}
+	id := m.id()
+	r := core.Request{ID: id, Remedy: Mark().Remedy, Target: id, Created: at(m.mark.since), Answers: true, Leaving: m.mark.followed}
+	r.ID.UID = m.markUID()
+	if m.mark.deferred {
+		r.Answer = "not yet"
+	}
+	return r, true
+}
+
+// ask marks a machine as the API server would: UID and revision that are given must match. A mark that is there
+// stays as it is, and then none is made.
+func (c *cluster) ask(slot int, uid, revision string) (answer core.Beginning, made bool) {
+	m := &c.machines[slot]
+	if uid != "" && m.id().UID != uid || revision != "" && fmt.Sprint(m.revision) != revision || uid != "" && m.deleting {
+		return core.Stale, false
+	}
+	if m.mark.asked {
+		return core.Accepted, false
+	}
+	m.mark = mark{asked: true, since: c.now, ours: true}
+	m.revision++
+	return core.Accepted, true
+}
+
+// spare takes back the mark of a UID, or of whichever machine has the name. It gives the UID of what it hit. What
+// the owner does already it goes on with.
+func (c *cluster) spare(slot int, uid string, blind bool) string {
+	m := &c.machines[slot]
+	if !m.stands() || (!blind && m.markUID() != uid) {
+		return ""
+	}
+	hit := m.markUID()
+	m.mark = mark{since: m.mark.since}
+	m.revision++
+	return hit
+}
+
+// mark asks the owner of a machine. The machine is seen as it was written, before any watch shows it.
+func (w *writer) mark(b beginning) {
+	u, e, t := w.universe, w.plan.engine, &w.plan.fleet.Targets[b.target]
+	slot, uid, revision := slotOf(t), t.ID.UID, t.Revision
+	if u.setup.Faults.BlindMark {
+		uid, revision = "", ""
+	}
+	before := u.truth.clone()
+	answer, made := u.truth.ask(slot, uid, revision)
+	if answer != core.Accepted {
+		e.repeat = true
+		return
+	}
+	w.wrote(slot)
+	w.plan.found = w.plan.found || !made
+	if made {
+		u.watchMark(w.plan, before, b)
+	}
+}
+
+// unmark takes a mark back. The repair ends as soon as that shows.
+func (w *writer) unmark(r core.Request) {
+	u, now := w.universe, at(w.universe.truth.now)
+	slot := w.plan.slotOf(r.Target)
+	before := u.truth.machines[slot]
+	hit := u.truth.spare(slot, r.ID.UID, u.setup.Faults.BlindWithdrawal)
+	u.watchSparing(w.plan, r, before, hit)
+	if hit != "" {
+		if m := &u.truth.machines[slot]; r.Settled && before.mark.ours {
+			m.spared = sparing{u.truth.now, u.truth.repairOf(r.Target.UID)}
+		}
+		w.wrote(slot)
+	}
+	w.plan.engine.repeat = true
+	if !u.setup.Faults.NoRequestMemory {
+		w.plan.engine.remember(func(m *core.Memory) { m.Withdrawn(r, now) })
+	}
+}
+
+func (w *writer) wrote(slot int) {
+	if !w.universe.setup.Faults.NoWriteThrough {
+		w.plan.engine.see(w.universe.truth, Step{Kind: SeeMachine, Which: slot})
+	}
+}
+
+// forgive: only who took a mark back knows that it stood, until the end of the repair is recorded. A restart before that
+// forgets it.
+func (u *Universe) forgive() {
+	for i := range u.truth.machines {
+		m := &u.truth.machines[i]
+		if m.spared.repair != "" && u.truth.repairOf(m.id().UID) == m.spared.repair {
+			m.spared = sparing{}
+		}
+	}
+}
+
+// markSteps are what owners and others may do about what a machine asks.
+func (u *Universe) markSteps(steps []Step, i int) []Step {
+	m := u.truth.machines[i]
+	switch {
+	case m.deleting:
+		return steps
+	case m.mark.followed:
+		return append(steps, Step{Kind: Discard, Which: i})
+	case m.mark.asked:
+	case m.mark == (mark{}) || m.mark.since < u.truth.now: // marks of one instant can't be told apart
+		return u.maybe(steps, Step{Kind: Stray, Which: i})
+	default:
+		return steps
+	}
+	if u.mayFollow(i) {
+		steps = u.maybe(steps, Step{Kind: Follow, Which: i})
+	}
+	if !m.mark.deferred {
+		steps = u.maybe(steps, Step{Kind: Defer, Which: i})
+	}
+	return u.maybe(steps, Step{Kind: Unmark, Which: i})
+}
+
+// mayFollow tells whether the owner can take a machine out: some take out one at a time.
+func (u *Universe) mayFollow(i int) bool {
+	if !u.setup.OneByOne {
+		return true
+	}
+	for other, m := range u.truth.machines {
+		if other != i && (m.deleting || m.mark.followed) {
+			return false
+		}
+	}
+	return true
+}
+
+// touch is what becomes of a machine's mark at the hands of its owner, or of somebody else.
+func (c *cluster) touch(slot int, k Kind) {
+	m := &c.machines[slot]
+	switch k { //nolint:exhaustive // the others are about something else
+	case Follow:
+		m.mark.followed, m.mark.deferred = true, false
+	case Discard:
+		m.deleting, m.byFettle = true, m.mark.ours
+	case Defer:
+		m.mark.deferred = true
+	case Unmark:
+		m.mark = mark{since: m.mark.since}
+	case Stray:
+		m.mark = mark{asked: true, since: c.now}
+	}
+	m.revision++
+}
+
+// ownersEnd has owners do what they were asked, as far as they are willing.
+func (u *Universe) ownersEnd() bool {
+	ended := false
+	for i := range u.truth.machines {
+		m := &u.truth.machines[i]
+		if m.stands() && u.left[Follow] > 0 && u.mayFollow(i) {
+			u.left[Follow]--
+			u.truth.touch(i, Follow)
+			ended = true
+		}
+		if m.mark.followed && !m.deleting {
+			u.truth.touch(i, Discard)
+			ended = true
+		}
+	}
+	return ended
+}

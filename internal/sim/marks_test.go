@@ -1,0 +1,219 @@
+package sim_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sim"
+)
+
+// markPolicy has machines 0 to n-1 marked for their owner, as many at a time as there are unless a test says otherwise.
+func markPolicy(n int, changes ...func(*core.Policy)) core.Policy {
+	p := onePolicy(n, ladder(sim.Mark()), inFlight(core.Unlimited()))
+	p.ID.Kind, p.IgnoresRequests = "MarkCheck", true
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func backoff(base time.Duration) func(*core.Policy) {
+	return func(p *core.Policy) { p.Backoff.Base = base }
+}
+
+// markWorlds are small worlds of machines that are marked for their owners, each with some of what can go wrong.
+func markWorlds() map[string]world {
+	two := []core.Policy{markPolicy(2)}
+	three := []core.Policy{markPolicy(3)}
+	one := []core.Policy{markPolicy(1)}
+	single := []core.Policy{markPolicy(2, inFlight(core.Count(1)))}
+	tight := []core.Policy{markPolicy(2, maxUnhealthy(core.Count(1)))}
+	return map[string]world{
+		"an owner that replaces":         {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Replacements: 2}, 10},
+		"an owner that never answers":    {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 4, Flaps: 2}, 10},
+		"an owner that refuses":          {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 4, Flaps: 2, Deferrals: 2, Replacements: 1}, 11},
+		"a control plane and its owner":  {sim.Setup{Policies: three, Machines: 3, NotReady: 3, Ticks: 2, ControlPlane: 3, Replacements: 3, OneByOne: true, Crashes: 1}, 10},
+		"marks and crashes":              {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1}, 10},
+		"marks, one at a time":           {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1, Replacements: 1}, 10},
+		"marks, and a ledger that loses": {sim.Setup{Policies: single, Machines: 2, NotReady: 1, Ticks: 3, Failures: 1, Flaps: 1, Erasures: 1, Replacements: 1}, 10},
+		"marks, a lost ledger, crashes":  {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 3, Flaps: 1, Erasures: 1, Crashes: 1}, 11},
+		"marks, and a pause":             {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 4, Flaps: 2, Pauses: 2, Crashes: 1}, 10},
+		"marks, and a short circuit":     {sim.Setup{Policies: tight, Machines: 2, NotReady: 1, Ticks: 4, Flaps: 3}, 10},
+		"marks of others":                {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 2, Unmarks: 1, Strays: 2, Replacements: 1}, 9},
+		"marks, and who is not selected": {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Deselections: 2, Strays: 1, Crashes: 1}, 9},
+		"marks, and namesakes":           {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 2, Vanishings: 2, Failures: 1, Replacements: 2}, 8},
+		"marks, and relapses":            {sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, NotReady: 1, Ticks: 5, Flaps: 2, Crashes: 1}, 11},
+		"refused marks":                  {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Refusals: 1, Flaps: 1}, 10},
+		"marks of two leaders":           {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Replacements: 1, Leaders: 2}, 9},
+		"two leaders, one mark":          {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
+	}
+}
+
+// TestSmallWorldsOfMarks explores every interleaving in each of these worlds too.
+func TestSmallWorldsOfMarks(t *testing.T) {
+	for name, w := range markWorlds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := sim.Explore(sim.New(w.setup), sim.Bounds{Depth: w.depth, SettleEvery: 50})
+			if result.Complaint != "" {
+				t.Fatalf("after %d states:\n%s", result.States, result.Story())
+			}
+			t.Logf("%d states, %d steps, %d settled, up to %d marks, to a depth of %d",
+				result.States, result.Steps, result.Settled, result.Requests, w.depth)
+			if result.Requests == 0 {
+				t.Error("nothing was marked: this world shows nothing")
+			}
+		})
+	}
+}
+
+// TestPlantedFaultsOfMarksAreFound: the search finds what goes wrong with marks too.
+func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
+	one := sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1}
+	two := sim.Setup{Policies: []core.Policy{markPolicy(2, inFlight(core.Count(1)))}, Machines: 2, NotReady: 2, Ticks: 2}
+	tight := []core.Policy{markPolicy(3, maxUnhealthy(core.Count(1)))}
+	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
+	cases := map[string]planted{
+		"marks that stand through a pause": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: pausing}, "I12", nil},
+		"marks that stand through a short circuit": {
+			sim.Setup{Policies: tight, Machines: 3, NotReady: 1, Ticks: 2, Flaps: 3}, sim.Faults{Decide: besieged}, "I12", nil,
+		},
+		"marks before their time":            {one, sim.Faults{Decide: early}, "I5", nil},
+		"no live read before a mark":         {one, sim.Faults{NoLiveRead: true}, "I5", nil},
+		"marks out of step":                  {with(one, func(s *sim.Setup) { s.Crashes = 1 }), sim.Faults{Hasty: true}, "I1", nil},
+		"a second repair of what is marked":  {one, sim.Faults{Decide: doubling}, "I2", []string{"I8", "convergence"}},
+		"no limit of marks":                  {two, sim.Faults{Decide: heedless}, "I3", nil},
+		"two leaders of marks, and no fence": {with(two, func(s *sim.Setup) { s.Leaders, s.Flaps = 2, 1 }), sim.Faults{NoFence: true}, "I3", nil},
+		"members of the control plane kept back": {
+			sim.Setup{Policies: []core.Policy{markPolicy(2)}, Machines: 2, NotReady: 2, Ticks: 2, ControlPlane: 2}, sim.Faults{Decide: levelled}, "I4", nil,
+		},
+		"no distance after a relapse": {
+			sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, Vanishings: 3}, sim.Faults{Decide: restless}, "I6", nil,
+		},
+		"marks that are not seen when written": {one, sim.Faults{NoWriteThrough: true}, "I8", nil},
+		"refusals of marks left out":           {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: silent}, "I9", nil},
+		"marks taken from the sick":            {one, sim.Faults{Decide: fickle}, "I10", []string{"I8"}},
+		"marks of others taken away": {
+			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Strays: 1, Deselections: 1}, sim.Faults{Decide: meddling}, "I10", []string{"I8"},
+		},
+		"marks by name": {
+			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Failures: 1, Strays: 1, Replacements: 1}, sim.Faults{BlindMark: true}, "I11", nil,
+		},
+		"marks taken back by name":   {with(one, func(s *sim.Setup) { s.Unmarks, s.Strays = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
+		"nobody looks for an answer": {one, sim.Faults{Decide: dozing}, "convergence", nil},
+	}
+	for name, c := range cases {
+		t.Run(name, c.isFound)
+	}
+}
+
+// besieged is a Decide that takes nothing back while too many are unhealthy.
+func besieged(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	if len(d.Tallies) > 0 && !d.Tallies[0].Permitted {
+		d.Withdrawals = nil
+	}
+	return d
+}
+
+// doubling is a Decide that takes the repair of a marked machine for one that somebody has deleted.
+func doubling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	f.Repairs = slices.Clone(f.Repairs)
+	for i := range f.Repairs {
+		r := &f.Repairs[i]
+		if r.Running() && slices.ContainsFunc(f.Requests, func(q core.Request) bool { return q.Target == r.Target }) {
+			r.Ended, r.Outcome = now, core.Withdrawn
+		}
+	}
+	return core.Decide(policies, f, now)
+}
+
+// levelled is a Decide to which an owner is like any other remediator: one of the control plane at a time.
+func levelled(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	starts := core.Decide(policies, f, now).Starts
+	f.Targets = slices.Clone(f.Targets)
+	for i, s := range starts {
+		f.Targets[s.Target].Excluded = i > 0 || len(f.Requests) > 0
+	}
+	d := core.Decide(policies, f, now)
+	for i := range d.Refusals {
+		if d.Refusals[i].Gate == core.Excluded {
+			d.Refusals[i].Gate = core.ControlPlaneBusy
+		}
+	}
+	return d
+}
+
+// restless is a Decide that never keeps its distance.
+func restless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	return core.Decide(changed(policies, backoff(0)), f, now)
+}
+
+// meddling is a Decide that takes back whatever is asked for machines that are well, whoever selects them.
+func meddling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	d.Withdrawals = nil
+	for i, q := range f.Requests {
+		t := slices.IndexFunc(f.Targets, func(t core.Target) bool { return t.ID == q.Target })
+		if t >= 0 && len(f.Targets[t].Node.Conditions) > 0 && f.Targets[t].Node.Conditions[0].Status == "True" && !q.Leaving {
+			d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Target: t, Policy: -1})
+		}
+	}
+	return d
+}
+
+// dozing is a Decide that asks owners and doesn't look whether they answer.
+func dozing(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	if len(d.Starts)+len(d.Acts) > 0 {
+		d.NextAt = time.Time{}
+	}
+	return d
+}
+
+// TestWalksOfMarks goes on where the small worlds of marks end.
+func TestWalksOfMarks(t *testing.T) {
+	policies := []core.Policy{
+		markPolicy(4, inFlight(core.Count(2))),
+		markPolicy(4, named("strict", 1, 2), maxUnhealthy(core.Count(1)), younger),
+	}
+	everything := sim.Setup{
+		Policies: policies, Machines: 4, NotReady: 3, Ticks: 8, Flaps: 14, Vanishings: 2, Failures: 2, Crashes: 4, Refusals: 3,
+		Replacements: 6, Deferrals: 4, Unmarks: 3, Strays: 3, Pauses: 2, Deselections: 2,
+	}
+	erasing := everything
+	erasing.Erasures = 3
+	leaders := everything
+	// A leader that doesn't see yet that a machine is selected again overlooks its repair.
+	leaders.Leaders, leaders.Deselections = 2, 0
+	interrupted := everything
+	ordered := everything
+	ordered.Policies, ordered.ControlPlane, ordered.OneByOne = []core.Policy{markPolicy(4)}, 3, true
+	for name, setup := range map[string]sim.Setup{
+		"one leader": everything, "a ledger that loses things": erasing, "two leaders": leaders, "interrupted": interrupted, "a control plane": ordered,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps, marks := 0, 0
+			for seed := range uint64(60) {
+				dice := rand.New(rand.NewPCG(seed, 33))
+				s := setup
+				if name == "interrupted" {
+					s.Interpose = func(u *sim.Universe) { u.Disturb(dice) }
+				}
+				result := sim.Walk(sim.New(s), dice, 120)
+				steps, marks = steps+result.Steps, marks+result.Requests
+				if result.Complaint != "" {
+					t.Fatalf("seed %d:\n%s", seed, result.Story())
+				}
+			}
+			t.Logf("%d steps, %d marks", steps, marks)
+			if marks < 60 {
+				t.Errorf("only %d marks: these stories show little", marks)
+			}
+		})
+	}
+}
