@@ -38,14 +38,14 @@ func markWorlds() map[string]world {
 		"a control plane and its owner":  {sim.Setup{Policies: three, Machines: 3, NotReady: 3, Ticks: 2, ControlPlane: 3, Replacements: 3, OneByOne: true, Crashes: 1}, 10},
 		"marks and crashes":              {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1}, 10},
 		"marks, one at a time":           {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 3, Flaps: 1, Crashes: 1, Replacements: 1}, 10},
-		"marks, and a ledger that loses": {sim.Setup{Policies: single, Machines: 2, NotReady: 1, Ticks: 3, Failures: 1, Flaps: 1, Erasures: 1, Replacements: 1}, 10},
+		"marks, and a ledger that loses": {sim.Setup{Policies: single, Machines: 2, NotReady: 1, Ticks: 3, Failures: 1, Flaps: 1, Erasures: 1, Replacements: 1}, 9},
 		"marks, a lost ledger, crashes":  {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 3, Flaps: 1, Erasures: 1, Crashes: 1}, 11},
 		"marks, and a pause":             {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 4, Flaps: 2, Pauses: 2, Crashes: 1}, 10},
 		"marks, and a short circuit":     {sim.Setup{Policies: tight, Machines: 2, NotReady: 1, Ticks: 4, Flaps: 3}, 10},
 		"marks of others":                {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 2, Unmarks: 1, Strays: 2, Replacements: 1}, 9},
-		"marks, and who is not selected": {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Deselections: 2, Strays: 1, Crashes: 1}, 9},
+		"marks, and who is not selected": {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Deselections: 2, Strays: 1, Crashes: 1}, 8},
 		"marks, and namesakes":           {sim.Setup{Policies: two, Machines: 2, NotReady: 1, Ticks: 2, Vanishings: 2, Failures: 1, Replacements: 2}, 8},
-		"marks, and relapses":            {sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, NotReady: 1, Ticks: 5, Flaps: 2, Crashes: 1}, 11},
+		"marks, and relapses":            {sim.Setup{Policies: []core.Policy{markPolicy(1, backoff(sim.Ticks(3)))}, Machines: 1, Ticks: 3, Vanishings: 3, Flaps: 1, Crashes: 1}, 10},
 		"refused marks":                  {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Ticks: 3, Refusals: 1, Flaps: 1}, 10},
 		"marks of two leaders":           {sim.Setup{Policies: one, Machines: 1, NotReady: 1, Ticks: 3, Flaps: 1, Replacements: 1, Leaders: 2}, 9},
 		"two leaders, one mark":          {sim.Setup{Policies: single, Machines: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
@@ -198,7 +198,7 @@ func TestWalksOfMarks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			steps, marks := 0, 0
-			for seed := range uint64(60) {
+			for seed := range uint64(50) {
 				dice := rand.New(rand.NewPCG(seed, 33))
 				s := setup
 				if name == "interrupted" {
@@ -211,7 +211,7 @@ func TestWalksOfMarks(t *testing.T) {
 				}
 			}
 			t.Logf("%d steps, %d marks", steps, marks)
-			if marks < 60 {
+			if marks < 50 {
 				t.Errorf("only %d marks: these stories show little", marks)
 			}
 		})
