@@ -126,12 +126,26 @@ func (d *deliberation) take(p *proposal) {
 		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: AttemptPause, Until: pause, Have: r.Attempts})
 		return
 	}
+	if until, waits := d.otherLeader(p); waits && d.now.Before(until) {
+		d.wakeAt(until)
+		return
+	}
 	if d.gatesOpen(p) {
 		d.decision.Acts = append(d.decision.Acts, Act{
 			Repair: p.repair, Target: p.target, Policy: p.leader, Verdict: *p.verdict, Step: len(r.Rungs),
 		})
 		d.awaitAnswer(d.stepOf(p))
 	}
+}
+
+// othersTurn is how long whoever has recorded a step has for beginning it. It takes a moment.
+const othersTurn = 5 * time.Second
+
+// otherLeader tells until when a step is left to another leader, who has just recorded it and is about to ask for it, or
+// has asked and taken that back. No revision keeps a request from being made once more, unlike a deletion or a mark.
+func (d *deliberation) otherLeader(p *proposal) (time.Time, bool) {
+	r, step := &d.fleet.Repairs[p.repair], d.stepOf(p)
+	return r.StepBegan().Add(othersTurn), r.Foreign && step != nil && step.Nature == Requests
 }
 
 // What a lease is held for: the time of the step under way, or the usual time of one without a limit, and

@@ -14,6 +14,8 @@ type entry struct {
 	begun bool
 	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
 	ours bool
+	// step counts the steps that there were when Fettle wrote it last; 0 when it never did.
+	step int
 	// settled is set while only memory knows that the target was healthy when what was asked for it was taken back.
 	settled bool
 	// lost is set when somebody has deleted it from the ledger while it ran.
@@ -33,6 +35,9 @@ func (e *entry) loseAt(now time.Time) {
 		e.repair.Outcome = Succeeded
 	}
 }
+
+// foreign tells whether somebody else has recorded the step under way.
+func (e *entry) foreign(r *Repair) bool { return e.step != len(r.Rungs)+1 }
 
 func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }
 

@@ -101,7 +101,8 @@ func (m *Memory) Read(target ID, n Node, at time.Time) {
 // Recorded remembers a repair as it was written to the ledger.
 func (m *Memory) Recorded(r Repair, now time.Time) {
 	m.keep(r, false, now)
-	m.repairs[ledgerKey{r.Namespace, r.Name}].ours = true
+	e := m.repairs[ledgerKey{r.Namespace, r.Name}]
+	e.ours, e.step = true, len(r.Rungs)+1
 }
 
 // Dropped forgets a repair that was deleted from the ledger because its time was over.
@@ -134,7 +135,7 @@ func (m *Memory) keep(r Repair, seen bool, now time.Time) {
 	key := ledgerKey{r.Namespace, r.Name}
 	fresh := &entry{repair: r, seen: seen, recorded: now}
 	if old := m.repairs[key]; old != nil {
-		fresh.seen, fresh.begun = seen || old.seen, old.begun
+		fresh.seen, fresh.begun, fresh.step = seen || old.seen, old.begun, old.step
 		if r.Contemporaries == nil {
 			fresh.repair.Contemporaries = old.repair.Contemporaries
 		}
@@ -234,6 +235,9 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 		}
 		m.keep(cached[i], true, now)
 		cached[i].Contemporaries = m.repairs[key].repair.Contemporaries
+	}
+	for i := range cached {
+		cached[i].Foreign = m.repairs[ledgerKey{cached[i].Namespace, cached[i].Name}].foreign(&cached[i])
 	}
 	for key, e := range m.repairs {
 		switch {

@@ -591,3 +591,39 @@ func TestRelapsesThatEndedAtOnce(t *testing.T) {
 		petitionCase{name, with([]core.Target{sick}, repairs), []string{"BackingOff holds back n"}, noon.Add(3 * time.Minute)}.run(t, p)
 	}
 }
+
+// TestStepThatAnotherLeaderRecorded is theirs to begin for a moment: they may have asked already, and taken that back.
+func TestStepThatAnotherLeaderRecorded(t *testing.T) {
+	foreign := func(r *core.Repair) { r.Foreign = true }
+	started := func(ago time.Duration) func(*core.Repair) {
+		return func(r *core.Repair) { r.Started = noon.Add(-ago) }
+	}
+	deleting := func(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Delete", Nature: core.Destroys}} }
+	takes := []string{"step 0 for x"}
+	cases := map[string]struct {
+		ladder func(*core.Policy)
+		repair []func(*core.Repair)
+		want   []string
+		next   time.Time
+	}{
+		"a moment ago":               {classic, []func(*core.Repair){foreign, started(time.Second)}, nil, noon.Add(4 * time.Second)},
+		"a while ago":                {classic, []func(*core.Repair){foreign, started(5 * time.Second)}, takes, time.Time{}},
+		"by this process":            {classic, []func(*core.Repair){started(time.Second)}, takes, time.Time{}},
+		"a further step":             {escalating, []func(*core.Repair){foreign, started(time.Hour), gaveUp(ago(time.Second))}, nil, noon.Add(4 * time.Second)},
+		"what a revision keeps from": {deleting, []func(*core.Repair){foreign, started(time.Second)}, takes, time.Time{}},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			x, p := aNode("x", dead), check("p", []int{0}, c.ladder)
+			x.Owner = core.ID{Kind: "Set", Name: "s", UID: "s-uid"}
+			f := fleet([]core.Target{x}, repair(x, p, c.repair...))
+			d := core.Decide([]core.Policy{p}, f, noon)
+			if got := deedsOf(f, d); !slices.Equal(got, c.want) {
+				t.Errorf("it does %q, want %q", got, c.want)
+			}
+			if !c.next.IsZero() && !d.NextAt.Equal(c.next) {
+				t.Errorf("it looks again at %s, want %s", d.NextAt, c.next)
+			}
+		})
+	}
+}

@@ -31,6 +31,8 @@ type Repair struct {
 	// Revision is the version of the entry that this is read from, or written as: of two versions the later has the
 	// greater. It is 0 where that is not known.
 	Revision uint64
+	// Foreign is set when the step under way was not recorded by this process.
+	Foreign bool
 	// Ladder are the steps of the repair as they were when it was recorded.
 	Ladder []Step
 	// Rungs are the steps that have been taken to no avail, in order. The next of the ladder is under way.

@@ -111,7 +111,7 @@ func TestWhoTouchesARepairDelaysIt(t *testing.T) {
 // TestRefusedCallThatIsOvertaken is not forgotten: its pause holds, and the next record has it.
 func TestRefusedCallThatIsOvertaken(t *testing.T) {
 	c := newClimb(t, sick("a"))
-	c.ledger.has(climbing(sick("a"), onStep(1)))
+	c.ledger.has(climbing(sick("a"), onStep(1), func(r *core.Repair) { r.Rungs[0].Ended = ago(time.Minute) }))
 	c.ledger.touches("a")
 	c.refuse["begin a slow"] = errDown
 	c.wantDid("the call is refused", c.climbs(), "begin a slow")
