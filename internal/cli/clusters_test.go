@@ -213,6 +213,18 @@ var clusterScenes = map[string]func(*clusterScene){
 	"skipped": func(s *clusterScene) {
 		s.edit("Machine/east-a", "  labels:", "  annotations: {cluster.x-k8s.io/paused: ''}\n  labels:")
 	},
+	"illegible": func(s *clusterScene) {
+		s.node("east", "a", "Unknown", time.Hour)
+		s.asks("east-a", "WaitingForRemediation", "")
+		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+		s.edit("MachineHealthCheck/east", "checks: {unhealthyNodeConditions: [{type: Ready, status: Unknown, timeoutSeconds: 300}]}", "checks: {unhealthyNodeConditions: 7}")
+	},
+	"unchecked-and-replaced": func(s *clusterScene) {
+		s.node("east", "a", "Unknown", time.Hour)
+		s.asks("east-a", "MachineDeleting", "Machine is deleting")
+		s.repair("east", "east-a", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
+		delete(s.objects, "MachineHealthCheck/east")
+	},
 	"orphaned": func(s *clusterScene) {
 		s.repair("gone", "east-z", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	},

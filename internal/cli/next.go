@@ -152,6 +152,9 @@ func (w *world) nextOfStep(target, repair int) Next {
 	r := &w.fleet.Repairs[repair]
 	name := w.fleet.Repairs[repair].Name
 	for _, q := range w.requestsOn(target) {
+		if q.Leaving && q.Answers {
+			return Next{Text: "Its owner has begun to replace it, and Fettle waits for that, for as long as it takes."}
+		}
 		if q.Leaving {
 			return Next{Text: fmt.Sprintf("Its remediation object %s is being deleted; it goes once its remediator has removed its finalizers.", q.ID)}
 		}

@@ -114,13 +114,17 @@ func (p *statusPage) calm(s *Status) string {
 			kinds = append(kinds, kind)
 		}
 	}
+	rest := ", and nothing is under repair."
+	if len(s.Repairs) > 0 { // of what nobody selects
+		rest = "."
+	}
 	switch total {
 	case 0:
 		return fmt.Sprintf("No machine or node is selected by %s.", count(len(s.HealthChecks), "health check"))
 	case 1:
-		return "The one " + kinds[0] + " that is selected is healthy, and nothing is under repair."
+		return "The one " + kinds[0] + " that is selected is healthy" + rest
 	}
-	return fmt.Sprintf("All %ss are healthy, and nothing is under repair.", strings.Join(kinds, "s and "))
+	return fmt.Sprintf("All %ss are healthy%s", strings.Join(kinds, "s and "), rest)
 }
 
 // kindIf gives a kind where there are several to tell apart.

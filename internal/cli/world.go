@@ -82,6 +82,13 @@ func newWorld(cluster ledger.Fleet, observations []observed, accounts map[string
 // decide decides anew on the facts.
 func (w *world) decide() {
 	w.decision = core.Decide(w.policies, w.fleet, w.at)
+	for i := range w.decision.Verdicts {
+		v := &w.decision.Verdicts[i]
+		if p := &w.policies[v.Policy]; p.Illegible && v.Health == core.Healthy {
+			// It meets none of the criteria that can be read, and nothing is taken back for that.
+			v.Health, v.Reason, v.Detail = core.Undetermined, core.TargetUnreadable, p.Problem
+		}
+	}
 	w.index()
 }
 

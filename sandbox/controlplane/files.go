@@ -9,13 +9,18 @@ import (
 )
 
 // auditPolicy logs one line for each request, when it is complete. Deletions come with their bodies,
-// which say on what they insist.
+// which say on what they insist, and so do patches of the status of Cluster API's machines, which say what
+// is asked of their owners.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Request
   verbs: [delete]
+- level: Request
+  verbs: [patch]
+  resources:
+  - {group: cluster.x-k8s.io, resources: [machines/status]}
 - level: Metadata
 `
 

@@ -18,7 +18,7 @@ func TestFaults(t *testing.T) {
 	free := make(chan *cluster.Cluster, sandboxes)
 	for range sandboxes {
 		// Nobody keeps the nodes of these tests, so nobody may judge them but Fettle.
-		c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
+		c := cluster.Start(t, cluster.Options{Args: ofClusterAPI})
 		c.InstallFettle(t)
 		c.InstallRemediators(t)
 		free <- c
@@ -41,6 +41,12 @@ func TestFaults(t *testing.T) {
 		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
 			t.Helper()
 			fault(newPool(t, c, name))
+		})
+	}
+	for name, fault := range faultsOfHerds() {
+		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
+			t.Helper()
+			fault(newHerd(t, c, name))
 		})
 	}
 }
@@ -112,5 +118,22 @@ func faultsOfRemediations() map[string]func(*pool) {
 		"repairs deleted":              repairsDeleted,
 		"remediations deleted":         objectsDeleted,
 		"nodes registered again":       nodesRegisteredAgain,
+	}
+}
+
+// faultsOfHerds are those of workload clusters, whose machines are marked for their owners.
+func faultsOfHerds() map[string]func(*herd) {
+	return map[string]func(*herd){
+		"marking leader killed":        markingLeaderKilled,
+		"marking leader halted":        marksOnTheirWay,
+		"marked by two leaders":        marksOfTwoLeaders,
+		"marked by two and one behind": marksOfOneBehind,
+		"workload server away":         workloadServerAway,
+		"clusters handed over":         clustersHandedOver,
+		"marks answered 409":           marksRefused(409),
+		"marks answered 429":           marksRefused(429),
+		"marks throttled":              marksThrottled,
+		"cluster check deleted":        clusterCheckDeleted,
+		"cluster check deleted unseen": clusterCheckDeletedUnseen,
 	}
 }

@@ -84,9 +84,9 @@ func some(n int) []int {
 }
 
 // explain asks fettle explain, as a person with all rights does.
-func (s *scene) explain(subject string, answer any) {
+func (s *stage) explain(namespace, subject string, answer any) {
 	s.t.Helper()
-	cmd := exec.Command(cluster.Binary(s.t, "fettle"), "explain", subject, "--namespace", s.namespace, "--kubeconfig", s.Kubeconfig(), "-o", "json")
+	cmd := exec.Command(cluster.Binary(s.t, "fettle"), "explain", subject, "--namespace", namespace, "--kubeconfig", s.Kubeconfig(), "-o", "json")
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -110,7 +110,7 @@ func (s *scene) explainsRepair(r *v1alpha1.Repair) {
 		Target *struct{ Name string }
 		Next   struct{ Text string }
 	}
-	s.explain("repair/"+r.Name, &said)
+	s.explain(s.namespace, "repair/"+r.Name, &said)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.machines[r.Spec.Target.UID]
@@ -132,7 +132,7 @@ func (s *scene) explainsMachine(name string) {
 			Next                             struct{ Text string }
 		}
 	}
-	s.explain("machine/"+name, &said)
+	s.explain(s.namespace, "machine/"+name, &said)
 	if len(said.Targets) != 1 {
 		s.t.Errorf("fettle explain machine/%s says %+v, want one target", name, said)
 		return

@@ -1,0 +1,68 @@
+package faults
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// marksRefused: marks, and what takes one back, are answered with an error for a while, and made once when that is over.
+// A conflict says that the machine has changed, so that it is looked at again each second; after other errors the pauses
+// grow.
+func marksRefused(status int) func(*herd) {
+	return func(h *herd) {
+		proxy, kubeconfig := h.throughProxy()
+		all := names("m", 8)
+		h.addMachines(all)
+		h.healthCheck(len(all), short)
+		h.StartFettleWith(h.t, kubeconfig)
+		h.wantHealthy(8, 8)
+		h.longBroken(all[:2])
+		h.wantMarked(2)
+		h.wantHealthy(6, 8)
+		fault := proxy.Inject(h.t, cluster.Fault{Method: http.MethodPatch, Path: h.marksHere(), Status: status})
+		h.longBroken(all[2:5])
+		h.recover(all[:1])
+		h.wantHits("a mark", fault, 16)
+		if status != http.StatusConflict {
+			h.wantPause(fault)
+		}
+		h.wantFew("marks", fault.Hits())
+		if made, standing := h.marked(); made != 2 || standing != 2 {
+			h.t.Errorf("%d marks are made and %d stand while all calls are refused", made, standing)
+		}
+		fault.End()
+		h.wantMarked(5)
+		h.wantStanding(4)
+		h.wantHealthy(4, 8)
+		h.keepsMarked()
+		h.wantReplaced(len(all))
+	}
+}
+
+// marksThrottled: the API server asks for patience a few times, and gets it.
+func marksThrottled(h *herd) {
+	proxy, kubeconfig := h.throughProxy()
+	h.addMachines(names("m", 4))
+	h.healthCheck(4, short)
+	h.StartFettleWith(h.t, kubeconfig)
+	h.wantHealthy(4, 4)
+	const times = 3
+	fault := proxy.Inject(h.t, cluster.Fault{
+		Method: http.MethodPatch, Path: h.marksHere(), Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}}, Times: times,
+	})
+	h.longBroken([]string{"m-00"})
+	h.wantMarked(1)
+	hits := fault.Hits()
+	if len(hits) != times {
+		h.t.Errorf("it was asked for %d times, and could be %d times", len(hits), times)
+	}
+	for i := range len(hits) - 1 {
+		if pause := hits[i+1].Sub(hits[i]); pause < 900*time.Millisecond {
+			h.t.Errorf("a mark was repeated after %s, and the API server had asked for a second", pause)
+		}
+	}
+	h.keepsMarked()
+	h.wantReplaced(4)
+}

@@ -1,0 +1,167 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// unknownFor is a time-out that is over while a workload cluster is away.
+const unknownFor = 5 * time.Second
+
+// workloadServerAway: the API server of a workload cluster is killed in the middle of an outage. It comes back, and is
+// out of reach for a while more. Some of its machines are marked by then, for some the time is up meanwhile, and of both
+// some recover unseen.
+func workloadServerAway(other *herd) {
+	t := other.t
+	server := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
+	proxy, address := server.StartProxy(t)
+	h := newHerdOn(t, other.Cluster, server, address, other.name+"-far")
+	marked, suspect := names("marked", 4), names("suspect", 4)
+	h.addMachines(slices.Concat(names("well", 4), marked, suspect))
+	other.addMachines(names("m", 4))
+	h.healthCheck(12, unknownFor)
+	other.healthCheck(4, short)
+	h.StartFettle(t)
+	h.wantHealthy(12, 12)
+	other.wantHealthy(4, 4)
+
+	h.longBroken(marked)
+	h.wantMarked(len(marked))
+	h.brokenSince(suspect, time.Now())
+	over := time.Now().Add(unknownFor)
+	away := out(h, proxy)
+	server.Restart(t, syscall.SIGKILL)
+	h.wantAllowed("Unknown/ConnectionDown")
+	other.longBroken(names("m", 2))
+	other.wantMarked(2)
+	h.recover(append(marked[:1:1], suspect[:2]...))
+	h.Never(t, "nothing is marked or withdrawn while nothing is known", max(0, time.Until(over))+quiet, func(context.Context) error {
+		if made, standing := h.marked(); made != len(marked) || standing != len(marked) {
+			return fmt.Errorf("%d were made, and %d stand", made, standing)
+		}
+		return nil
+	})
+	h.due(suspect[2:])
+	away()
+	h.wantAllowed("True/RemediationAllowed")
+	h.wantMarked(len(marked) + 2)
+	h.wantStanding(len(marked) - 1 + 2)
+	h.wantHealthy(7, 12)
+	h.keepsMarked()
+	other.keepsMarked()
+	other.wantReplaced(4)
+	h.wantReplaced(12)
+}
+
+// out has a workload cluster out of reach, until the function that it gives is called.
+func out(h *herd, proxy *cluster.Proxy) (back func()) {
+	h.t.Helper()
+	calls := proxy.Inject(h.t, cluster.Fault{Path: ".*", Status: http.StatusServiceUnavailable})
+	watches := proxy.Inject(h.t, cluster.Fault{Path: ".*", Watch: true, Status: http.StatusServiceUnavailable})
+	return func() {
+		calls.End()
+		watches.End()
+	}
+}
+
+// clustersHandedOver: a leader of six workload clusters ends in good order, while it marks, and another takes over. The
+// kubeconfigs are replaced just before that, so that what each of them does in the workload clusters is known apart.
+func clustersHandedOver(whole *herd) {
+	whole.isOver() // the others have all that happens
+	herds, before := whole.six()
+	after := make([]string, len(herds))
+	leads, _, proxy, holder := whole.twoReplicas()
+	for _, h := range herds {
+		h.wantHealthy(6, 6)
+	}
+	herds[0].longBroken(names("m", 2))
+	herds[0].wantMarked(2)
+	for i, h := range herds {
+		after[i] = h.reachedBy("after", h.Config.Host)
+	}
+	marks := proxy.Inject(whole.t, cluster.Fault{Method: http.MethodPatch, Path: "/apis/cluster.x-k8s.io/.*/status", Delay: 300 * time.Millisecond})
+	for _, h := range herds[1:] {
+		h.longBroken(names("m", 4))
+	}
+	whole.wantHits("a mark", marks, 4)
+	leads.Stop(whole.t)
+	stopped := time.Now()
+	whole.leaderIs(holder)
+	herds[0].longBroken(names("m", 4)[2:])
+	for _, h := range herds {
+		h.wantMarked(4)
+		h.wantHealthy(2, 6)
+	}
+	for i, h := range herds {
+		h.keepsToItself(before[i], stopped)
+		h.hasConnected(after[i])
+	}
+	for _, h := range herds {
+		h.wantReplaced(6)
+	}
+}
+
+// six makes six herds of six machines each, and tells as whom they are connected to.
+func (h *herd) six() (herds []*herd, before []string) {
+	h.t.Helper()
+	const clusters = 6
+	for i := range clusters {
+		one := newHerd(h.t, h.Cluster, fmt.Sprintf("%s-%d", h.name, i))
+		one.healthCheck(6, short)
+		if i < clusters-1 {
+			one.makeMachines(names("m", 6))
+		} else {
+			one.addMachines(names("m", 6))
+		}
+		herds = append(herds, one)
+		before = append(before, "system:serviceaccount:"+one.name+":reader")
+	}
+	return herds, before
+}
+
+// keepsToItself checks that a leader which has stopped asks nothing more of a workload cluster, as of when another held
+// the lease, and that its watch is over.
+func (h *herd) keepsToItself(user string, stopped time.Time) {
+	h.t.Helper()
+	lease := &coordinationv1.Lease{}
+	h.must("reading the lease", h.Get(cluster.Context(h.t), types.NamespacedName{Namespace: "fettle-system", Name: "fettle"}, lease))
+	if acquired := lease.Spec.AcquireTime.Time; acquired.Before(stopped) {
+		stopped = acquired
+	}
+	h.Eventually(h.t, "the watch of "+user+" is over", func(context.Context) error {
+		if !slices.ContainsFunc(h.RequestsOf(h.t, user), func(r cluster.Request) bool { return r.Verb == "watch" && r.Resource == "nodes" }) {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	for _, r := range h.RequestsOf(h.t, user) {
+		if r.At.After(stopped) || (r.Verb == "watch" && r.Ended.After(stopped)) {
+			h.t.Errorf("another leads since %s, and the one that was before has asked, or watched: %+v", stopped, r)
+		}
+	}
+}
+
+// hasConnected checks that a workload cluster has been listed by a user, and not again and again.
+func (h *herd) hasConnected(user string) {
+	h.t.Helper()
+	lists := 0
+	for _, r := range h.RequestsOf(h.t, user) {
+		if r.Verb == "list" && strings.HasPrefix(r.Resource, "nodes") && r.Code == http.StatusOK {
+			lists++
+		}
+	}
+	if lists != 1 {
+		h.t.Errorf("%s has listed nodes %d times, want once", user, lists)
+	}
+}
