@@ -126,8 +126,8 @@ func cooldownGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	return Refusal{Policy: policy, Gate: StormCooldown, Until: t.ResumeAt}, true
 }
 
-// inFlightGate: a repair that is in the ledger already has its place, before all younger ones, and so has one for which a
-// mark stands.
+// inFlightGate: a repair that is in the ledger already has its place, before all younger ones, and so has one for which
+// somebody was asked.
 func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	others := t.InFlight

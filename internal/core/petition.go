@@ -64,9 +64,10 @@ func (d *deliberation) delegated(v *Verdict) bool {
 	})
 }
 
-// takes is how much room among those in flight the first step of a repair takes: none where a mark has it already.
+// takes is how much room among those in flight the first step of a repair takes: none where what was asked for the target
+// has it already.
 func (d *deliberation) takes(v *Verdict) int {
-	if d.delegated(v) {
+	if d.delegated(v) || d.petitioned(v.Policy, v.Target) {
 		return 0
 	}
 	return 1

@@ -627,3 +627,22 @@ func TestStepThatAnotherLeaderRecorded(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatWasAskedHasItsPlace: somebody has deleted the entry of a repair, and its node is no hindrance to itself. To
+// another node it is.
+func TestWhatWasAskedHasItsPlace(t *testing.T) {
+	x, y := aNode("x", dead), aNode("y", dead)
+	p := check("p", []int{0, 1}, escalating, func(p *core.Policy) { p.MaxInFlight = core.Count(1) })
+	for _, of := range []core.Target{x, y} {
+		f := fleet([]core.Target{x, y})
+		f.Requests = []core.Request{asked(p, of, rebooting)}
+		d := core.Decide([]core.Policy{p}, f, noon)
+		other := map[string]string{"x": "y", "y": "x"}[of.ID.Name]
+		if got, want := deedsOf(f, d), []string{"InFlightLimit holds back " + other, "start " + of.ID.Name}; !slices.Equal(got, want) {
+			t.Errorf("%s was asked for: it does %q, want %q", of.ID.Name, got, want)
+		}
+		if got := d.Tallies[0].InFlight; got != 1 {
+			t.Errorf("%s was asked for: %d are in flight", of.ID.Name, got)
+		}
+	}
+}
