@@ -1,12 +1,15 @@
 package integration
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
@@ -57,6 +60,20 @@ func conditionsOf(t *testing.T, c *cluster.Cluster, version string, path ...stri
 	return strings.Join(words, " ")
 }
 
+// writesMachines is a client that knows machines as Fettle does.
+func writesMachines(t *testing.T, c *cluster.Cluster) client.Client {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(metav1.AddMetaToScheme(s), clusterapi.AddToScheme(s)); err != nil {
+		t.Fatalf("making a scheme: %v", err)
+	}
+	api, err := client.New(c.Config, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatalf("making a client: %v", err)
+	}
+	return api
+}
+
 // TestConditionsOfMachinesOnARealServer: a patch by places changes what is meant, in the conditions of both versions, and
 // whatever else has become of the machine makes it a conflict: the API server finds a place that is not there before it
 // compares revisions, and says that otherwise.
@@ -68,7 +85,8 @@ func TestConditionsOfMachinesOnARealServer(t *testing.T) {
 			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
 		}
 	}
-	w := clusterapi.Writer{Statuses: c, Live: c, Now: time.Now}
+	api := writesMachines(t, c)
+	w := clusterapi.Writer{Statuses: api, Live: api, Now: time.Now}
 	first, err := w.Read(t.Context(), "default", "m")
 	if err != nil {
 		t.Fatalf("reading: %v", err)
