@@ -16,6 +16,8 @@ type entry struct {
 	ours bool
 	// step counts the steps that there were when Fettle wrote it last; 0 when it never did.
 	step int
+	// petitioned is set once something that it asks for was seen to stand.
+	petitioned bool
 	// settled is set while only memory knows that the target was healthy when what was asked for it was taken back.
 	settled bool
 	// lost is set when somebody has deleted it from the ledger while it ran.

@@ -183,7 +183,7 @@ func (d *deliberation) recover(repair, target, lead int) {
 }
 
 func (d *deliberation) recoveredAs(r *Repair) Outcome {
-	if r.Recovered.IsZero() && r.Begun.IsZero() && len(r.Rungs) == 0 {
+	if !r.Petitioned && r.Recovered.IsZero() && r.Begun.IsZero() && len(r.Rungs) == 0 {
 		return Recovered
 	}
 	return Succeeded
@@ -205,8 +205,8 @@ func (d *deliberation) suspectedText(r *Repair) string {
 	return "the target was healthy again, and what was asked for it is taken back"
 }
 
-// spared says how a repair ends that has done nothing, as far as the world and the ledger show. What was asked of a
-// remediator may have been taken back by another leader, who could not record it.
+// spared says how a repair ends that has done nothing, as far as this process knows. What was asked of a remediator
+// may have been taken back just before it started, by one that could not record it.
 func spared(r *Repair) string {
 	if r.asks() {
 		return "the target is no longer unhealthy; nothing stands that was asked for it"

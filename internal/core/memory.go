@@ -135,7 +135,7 @@ func (m *Memory) keep(r Repair, seen bool, now time.Time) {
 	key := ledgerKey{r.Namespace, r.Name}
 	fresh := &entry{repair: r, seen: seen, recorded: now}
 	if old := m.repairs[key]; old != nil {
-		fresh.seen, fresh.begun, fresh.step = seen || old.seen, old.begun, old.step
+		fresh.seen, fresh.begun, fresh.step, fresh.petitioned = seen || old.seen, old.begun, old.step, old.petitioned
 		if r.Contemporaries == nil {
 			fresh.repair.Contemporaries = old.repair.Contemporaries
 		}
@@ -153,6 +153,28 @@ func (m *Memory) Lay(f *Fleet, now time.Time) {
 	m.layReads(f.Targets, now)
 	f.Repairs = m.layRepairs(f.Repairs, now)
 	f.Requests = m.layRequests(f.Requests, now)
+	m.layPetitions(f)
+}
+
+// layPetitions tells of running repairs whether something has stood that they ask for. Whoever takes that back, another
+// leader among them, leaves nothing else that shows it.
+func (m *Memory) layPetitions(f *Fleet) {
+	about := make(map[string][]*Request, len(f.Requests))
+	for i := range f.Requests {
+		q := &f.Requests[i]
+		about[q.Target.Name] = append(about[q.Target.Name], q)
+	}
+	for i := range f.Repairs {
+		r := &f.Repairs[i]
+		e := m.repairs[ledgerKey{r.Namespace, r.Name}]
+		if e == nil || !r.Running() {
+			continue
+		}
+		e.petitioned = e.petitioned || slices.ContainsFunc(about[r.Target.Name], func(q *Request) bool {
+			return q.about(&r.Target) && r.asked(q)
+		})
+		r.Petitioned = e.petitioned
+	}
 }
 
 // layRequests adds the requests that were made and are not shown yet, and marks those that were taken back.

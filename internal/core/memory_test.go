@@ -314,3 +314,31 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 		t.Errorf("somebody deletes its entry, and it is remembered as %+v", got)
 	}
 }
+
+// TestWhatAnotherLeaderTookBack: a repair whose mark or object was seen to stand has done something, whoever has taken that
+// back. Where nothing was seen, nothing was done.
+func TestWhatAnotherLeaderTookBack(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0}, delegates)
+	ours, other := markOn(x, ago(time.Minute)), markOn(machine("y"), ago(time.Minute))
+	for name, c := range map[string]struct {
+		seen []core.Request
+		want core.Outcome
+	}{
+		"its mark was seen":                     {[]core.Request{ours}, core.Succeeded},
+		"the mark of another machine was seen":  {[]core.Request{other}, core.Recovered},
+		"a request by another remedy was seen":  {[]core.Request{asked(p, x, rebooting)}, core.Recovered},
+		"nothing was seen since the last start": {nil, core.Recovered},
+	} {
+		var m core.Memory
+		asking := fleet([]core.Target{machine("x", dead)}, repair(x, p))
+		asking.Requests = c.seen
+		m.Lay(&asking, noon)
+		labelled := repair(x, p, func(r *core.Repair) { r.Revision = 7 })
+		for i, r := range []core.Repair{repair(x, p), labelled} {
+			d := core.Decide([]core.Policy{p}, laid(&m, noon, []core.Target{x}, r), noon)
+			if len(d.Finishes) != 1 || d.Finishes[0].Outcome != c.want {
+				t.Errorf("%s: when its mark is gone and it is healthy, version %d of its repair ends as %+v, want %s", name, i, d.Finishes, c.want)
+			}
+		}
+	}
+}

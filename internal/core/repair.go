@@ -33,6 +33,8 @@ type Repair struct {
 	Revision uint64
 	// Foreign is set when the step under way was not recorded by this process.
 	Foreign bool
+	// Petitioned is set once this process has seen something stand that a step asks for.
+	Petitioned bool
 	// Ladder are the steps of the repair as they were when it was recorded.
 	Ladder []Step
 	// Rungs are the steps that have been taken to no avail, in order. The next of the ladder is under way.
