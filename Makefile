@@ -70,6 +70,7 @@ NODES ?= 5000
 MACHINES ?= 5000
 RATE ?= 100
 BROKEN ?= 200
+BREAKING ?= 0
 IDLE ?= 60s
 HEARTBEATS ?= 60s
 ROUNDS ?= 1
@@ -78,7 +79,7 @@ CLUSTERS ?= 100
 .PHONY: bench
 bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a mere watcher (NODES=5000, DIALECT=nhc or capi, ...): a few minutes
 	@bin/fettle-bench --dialect $(DIALECT) --nodes $(NODES) --machines $(MACHINES) --rate $(RATE) --broken $(BROKEN) \
-		--idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) --clusters $(CLUSTERS) -o bin/bench.json | tee bin/bench.txt
+		--breaking $(BREAKING) --idle $(IDLE) --heartbeats $(HEARTBEATS) --rounds $(ROUNDS) --clusters $(CLUSTERS) -o bin/bench.json | tee bin/bench.txt
 
 ##@ Test
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -110,7 +111,14 @@ func (r *run) indices(broken bool) []int {
 func (r *run) breakNodes(ctx context.Context) ([]victim, error) {
 	indices := r.indices(true)
 	victims := make([]victim, len(indices))
+	pace := rate.NewLimiter(rate.Inf, 1)
+	if r.Breaking > 0 {
+		pace.SetLimit(rate.Limit(r.Breaking))
+	}
 	err := inParallel(ctx, len(indices), func(ctx context.Context, i int) error {
+		if err := pace.Wait(ctx); err != nil {
+			return fmt.Errorf("waiting for the next node to break: %w", err)
+		}
 		return patiently(func() error {
 			since, err := r.kubelets.fail(ctx, indices[i])
 			victims[i] = victim{target: r.target(indices[i]), node: nodeName(indices[i]), deadline: since.Add(timeout)}

@@ -21,6 +21,8 @@ type parameters struct {
 	// Rate is the number of heartbeats in a second, of all nodes together.
 	Rate   int `json:"rate"`
 	Broken int `json:"broken"`
+	// Breaking is how many nodes break in a second, 0 for as fast as they can be patched.
+	Breaking int `json:"breaking"`
 	// Idle and Heartbeats are how long these phases last.
 	Idle       seconds `json:"idleSeconds"`
 	Heartbeats seconds `json:"heartbeatsSeconds"`
@@ -35,7 +37,8 @@ func (p *parameters) register(f *pflag.FlagSet) {
 	f.IntVar(&p.Nodes, "nodes", 5000, "nodes of the fleet")
 	f.IntVar(&p.Machines, "machines", 5000, "machines of the fleet, for dialects that have them; at most one for each node")
 	f.IntVar(&p.Rate, "rate", 100, "heartbeats of kubelets in a second, of all nodes together")
-	f.IntVar(&p.Broken, "broken", 200, "nodes that turn Ready=False at once")
+	f.IntVar(&p.Broken, "broken", 200, "nodes that turn Ready=False")
+	f.IntVar(&p.Breaking, "breaking", 0, "how many nodes turn Ready=False in a second; 0 for as fast as they can be patched")
 	f.DurationVar((*time.Duration)(&p.Idle), "idle", time.Minute, "how long nothing changes at all")
 	f.DurationVar((*time.Duration)(&p.Heartbeats), "heartbeats", time.Minute, "how long heartbeats come and nothing else changes")
 	f.IntVar(&p.Rounds, "rounds", 1, "how often everything is done; medians are told")
@@ -61,10 +64,10 @@ func (p *parameters) validate() error {
 		return fmt.Errorf("--machines %d must be between 1 and --nodes %d, since every machine has a node", p.Machines, p.Nodes)
 	case p.Broken < 1 || p.Broken > p.targets():
 		return fmt.Errorf("--broken %d must be between 1 and the %d nodes that can be repaired", p.Broken, p.targets())
-	case p.Rate < 1 || p.Rounds < 1:
+	case min(p.Rate, p.Rounds) < 1:
 		return fmt.Errorf("--rate %d and --rounds %d must be above zero", p.Rate, p.Rounds)
-	case p.Clusters < 0:
-		return fmt.Errorf("--clusters %d must not be below zero", p.Clusters)
+	case min(p.Clusters, p.Breaking) < 0:
+		return fmt.Errorf("--clusters %d and --breaking %d must not be below zero", p.Clusters, p.Breaking)
 	case p.Idle < shortest || p.Heartbeats < shortest:
 		return fmt.Errorf("--idle and --heartbeats must be at least %s", time.Duration(shortest))
 	}

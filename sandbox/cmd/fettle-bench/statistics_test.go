@@ -90,6 +90,7 @@ func TestParametersAreChecked(t *testing.T) {
 		"more broken than machines":    func(p *parameters) { p.Broken = 6 },
 		"nothing broken":               func(p *parameters) { p.Broken = 0 },
 		"no heartbeat":                 func(p *parameters) { p.Rate = 0 },
+		"a pace below zero":            func(p *parameters) { p.Breaking = -1 },
 		"no round":                     func(p *parameters) { p.Rounds = 0 },
 		"no time to be idle":           func(p *parameters) { p.Idle = 0 },
 		"no time for heartbeats":       func(p *parameters) { p.Heartbeats = 1 },

@@ -30,9 +30,13 @@ func (r *report) head(b *strings.Builder) {
 	if p.Machines > 0 {
 		machines = fmt.Sprintf(", %d machines (%.1f KB each)", p.Machines, r.median(func(x *round) float64 { return float64(x.MachineBytes) / 1000 }))
 	}
-	fmt.Fprintf(b, "%s: %d nodes (%.1f KB each)%s, %d heartbeats a second (%.0f reached), %d nodes break; rounds: %d\n",
+	pace := ""
+	if p.Breaking > 0 {
+		pace = fmt.Sprintf(", %d in a second", p.Breaking)
+	}
+	fmt.Fprintf(b, "%s: %d nodes (%.1f KB each)%s, %d heartbeats a second (%.0f reached), %d nodes break%s; rounds: %d\n",
 		p.Dialect, p.Nodes, r.median(func(x *round) float64 { return float64(x.NodeBytes) / 1000 }), machines,
-		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, len(r.Rounds))
+		p.Rate, r.median(func(x *round) float64 { return x.Heartbeats.PerSecond }), p.Broken, pace, len(r.Rounds))
 	fmt.Fprintf(b, "%s: %.1f ms of processor per heartbeat, %.1f of %d cores busy in the outage, %.0f MiB at the peak\n", d.sandbox(),
 		r.median(func(x *round) float64 { return perHeartbeat(x.Heartbeats.Sandbox, x.Heartbeats.Sent) }),
 		r.median(func(x *round) float64 { return inFull(x.Outage.SandboxCPU) / inFull(x.Outage.Lasted) }), r.Host.Cores,
