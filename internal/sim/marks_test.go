@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -192,28 +191,7 @@ func TestWalksOfMarks(t *testing.T) {
 	interrupted := everything
 	ordered := everything
 	ordered.Policies, ordered.ControlPlane, ordered.OneByOne = []core.Policy{markPolicy(4)}, 3, true
-	for name, setup := range map[string]sim.Setup{
-		"one leader": everything, "a ledger that loses things": erasing, "two leaders": leaders, "interrupted": interrupted, "a control plane": ordered,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			steps, marks := 0, 0
-			for seed := range uint64(50) {
-				dice := rand.New(rand.NewPCG(seed, 33))
-				s := setup
-				if name == "interrupted" {
-					s.Interpose = func(u *sim.Universe) { u.Disturb(dice) }
-				}
-				result := sim.Walk(sim.New(s), dice, 120)
-				steps, marks = steps+result.Steps, marks+result.Requests
-				if result.Complaint != "" {
-					t.Fatalf("seed %d:\n%s", seed, result.Story())
-				}
-			}
-			t.Logf("%d steps, %d marks", steps, marks)
-			if marks < 50 {
-				t.Errorf("only %d marks: these stories show little", marks)
-			}
-		})
-	}
+	walks{50, 33, "marks", func(r sim.Result) int { return r.Requests }, 50}.through(t, map[string]sim.Setup{
+		"one leader": everything, "a ledger that loses things": erasing, "two leaders": leaders, interruptedWalks: interrupted, "a control plane": ordered,
+	})
 }

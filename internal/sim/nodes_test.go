@@ -200,30 +200,9 @@ func TestWalksOfNodes(t *testing.T) {
 	leaders.Leaders, leaders.Unwatched, leaders.Vanishings = 2, []string{"ladder: nobody has told"}, 0
 	leaders.Policies, leaders.Machines, leaders.Failures = policies[:1], 0, 0
 	interrupted := everything
-	for name, setup := range map[string]sim.Setup{
-		"one leader": everything, "recoveries that must last": lasting, "a ledger that loses things": erasing, "two leaders": leaders, "interrupted": interrupted,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			steps, requests := 0, 0
-			for seed := range uint64(150) {
-				dice := rand.New(rand.NewPCG(seed, 21))
-				s := setup
-				if name == "interrupted" {
-					s.Interpose = func(u *sim.Universe) { u.Disturb(dice) }
-				}
-				result := sim.Walk(sim.New(s), dice, 120)
-				steps, requests = steps+result.Steps, requests+result.Requests
-				if result.Complaint != "" {
-					t.Fatalf("seed %d:\n%s", seed, result.Story())
-				}
-			}
-			t.Logf("%d steps, %d requests", steps, requests)
-			if requests < 80 {
-				t.Errorf("only %d requests: these stories show little", requests)
-			}
-		})
-	}
+	walks{150, 21, "requests", func(r sim.Result) int { return r.Requests }, 80}.through(t, map[string]sim.Setup{
+		"one leader": everything, "recoveries that must last": lasting, "a ledger that loses things": erasing, "two leaders": leaders, interruptedWalks: interrupted,
+	})
 }
 
 // TestRecordsWrittenOverAreFound: of two leaders that climb a ladder, one that does not see how far the other has come

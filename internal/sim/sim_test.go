@@ -208,25 +208,44 @@ func TestWalks(t *testing.T) {
 	leaders.Leaders = 2
 	interrupted := everything
 	interrupted.Leaders = 2
-	for name, setup := range map[string]sim.Setup{"one leader": everything, "a ledger that loses things": erasing, "two leaders": leaders, "interrupted": interrupted} {
+	walks{150, 12, "deletions", func(r sim.Result) int { return r.Deletions }, 100}.through(t, map[string]sim.Setup{
+		"one leader": everything, "a ledger that loses things": erasing, "two leaders": leaders, interruptedWalks: interrupted,
+	})
+}
+
+// walks are so many random stories of 120 steps, each stream another. There must be at least so many deeds, or they show
+// little.
+type walks struct {
+	stories, stream uint64
+	deeds           string
+	count           func(sim.Result) int
+	least           int
+}
+
+// interruptedWalks is the name of worlds in which things happen between two writes of a pass.
+const interruptedWalks = "interrupted"
+
+func (w walks) through(t *testing.T, worlds map[string]sim.Setup) {
+	t.Helper()
+	for name, setup := range worlds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps, deletions := 0, 0
-			for seed := range uint64(150) {
-				dice := rand.New(rand.NewPCG(seed, 12))
+			steps, deeds := 0, 0
+			for seed := range w.stories {
+				dice := rand.New(rand.NewPCG(seed, w.stream))
 				s := setup
-				if name == "interrupted" {
+				if name == interruptedWalks {
 					s.Interpose = func(u *sim.Universe) { u.Disturb(dice) }
 				}
 				result := sim.Walk(sim.New(s), dice, 120)
-				steps, deletions = steps+result.Steps, deletions+result.Deletions
+				steps, deeds = steps+result.Steps, deeds+w.count(result)
 				if result.Complaint != "" {
 					t.Fatalf("seed %d:\n%s", seed, result.Story())
 				}
 			}
-			t.Logf("%d steps, %d deletions", steps, deletions)
-			if deletions < 100 {
-				t.Errorf("only %d deletions: these stories show little", deletions)
+			t.Logf("%d steps, %d %s", steps, deeds, w.deeds)
+			if deeds < w.least {
+				t.Errorf("only %d %s: these stories show little", deeds, w.deeds)
 			}
 		})
 	}
