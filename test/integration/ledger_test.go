@@ -22,14 +22,8 @@ import (
 // that is made for them.
 func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.InstallFettle(t)
-	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
-	started := time.Now().Truncate(time.Microsecond)
-	opened, created, err := l.Open(t.Context(), repairOfANode(started))
-	if err != nil || !created {
-		t.Fatalf("recording gives %t, %v", created, err)
-	}
+	c, l, opened := recordedOne(t)
+	started := opened.Started
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "repairs-of-nodes"}, &corev1.Namespace{}); err != nil {
 		t.Errorf("the namespace was not made: %v", err)
 	}
@@ -41,6 +35,19 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 		r = amends(t, l, r, sentence)
 		wantKept(t, l, r)
 	}
+}
+
+// recordedOne gives a ledger on a real API server, with one repair.
+func recordedOne(t *testing.T) (*cluster.Cluster, *ledger.Shelf, core.Repair) {
+	t.Helper()
+	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
+	c.InstallFettle(t)
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
+	r, created, err := l.Open(t.Context(), repairOfANode(time.Now().Truncate(time.Microsecond)))
+	if err != nil || !created {
+		t.Fatalf("recording gives %t, %v", created, err)
+	}
+	return c, l, r
 }
 
 func amends(t *testing.T, l *ledger.Shelf, r core.Repair, text string) core.Repair {
@@ -56,14 +63,8 @@ func amends(t *testing.T, l *ledger.Shelf, r core.Repair, text string) core.Repa
 // the other is refused, whatever it would say. Somebody who labels a repair is in nobody's way for long.
 func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.InstallFettle(t)
-	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
-	started := time.Now().Truncate(time.Microsecond)
-	r, created, err := l.Open(t.Context(), repairOfANode(started))
-	if err != nil || !created {
-		t.Fatalf("recording gives %t, %v", created, err)
-	}
+	c, l, r := recordedOne(t)
+	started := r.Started
 	advanced, ended := r, r
 	advanced.Rungs = []core.Rung{{Ended: started.Add(time.Minute), Outcome: core.Failed, Text: "it failed"}}
 	ended.Ended, ended.Outcome = started.Add(time.Minute), core.Withdrawn
