@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/fettle-io/fettle/test/cluster"
@@ -103,9 +104,18 @@ func throttled(whole *scene) {
 		}
 	}
 	// Of one call alone the proxy can tell which request is the repetition of which.
-	for i, hit := range faults["record"].Hits()[1:] {
-		if pause := hit.Sub(faults["record"].Hits()[i]); pause < 900*time.Millisecond {
-			whole.t.Errorf("a request was repeated after %s, and the API server had asked for a second", pause)
+	wantPatience(whole.t, faults["record"].Hits(), times)
+}
+
+// wantPatience: a request that was answered so many times with the word to come again in a second came no sooner.
+func wantPatience(t *testing.T, hits []time.Time, times int) {
+	t.Helper()
+	if len(hits) != times {
+		t.Errorf("it was asked for %d times, and could be %d times", len(hits), times)
+	}
+	for i := range len(hits) - 1 {
+		if pause := hits[i+1].Sub(hits[i]); pause < 900*time.Millisecond {
+			t.Errorf("a request was repeated after %s, and the API server had asked for a second", pause)
 		}
 	}
 }

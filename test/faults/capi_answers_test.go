@@ -2,7 +2,6 @@ package faults
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -54,15 +53,7 @@ func marksThrottled(h *herd) {
 	})
 	h.longBroken([]string{"m-00"})
 	h.wantMarked(1)
-	hits := fault.Hits()
-	if len(hits) != times {
-		h.t.Errorf("it was asked for %d times, and could be %d times", len(hits), times)
-	}
-	for i := range len(hits) - 1 {
-		if pause := hits[i+1].Sub(hits[i]); pause < 900*time.Millisecond {
-			h.t.Errorf("a mark was repeated after %s, and the API server had asked for a second", pause)
-		}
-	}
+	wantPatience(h.t, fault.Hits(), times)
 	h.keepsMarked()
 	h.wantReplaced(4)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -68,7 +70,7 @@ func (h *herd) asksNoMore(ill []string) {
 func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
-	c.Apply(t, lenientClusterDefinition)
+	c.Apply(t, lenient(clusterv1.GroupVersion.WithKind("MachineHealthCheck"), "Namespaced", clusterv1.GroupVersion.String()+": v1beta2"))
 	c.ApplyDir(t, "sandbox/crd/clusterapi")
 	c.InstallFettle(t)
 	h := newHerd(t, c, "nonsense")
@@ -174,26 +176,3 @@ func (h *herd) explainsRepairs() {
 		}
 	}
 }
-
-const lenientClusterDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: machinehealthchecks.cluster.x-k8s.io
-  labels: {cluster.x-k8s.io/v1beta2: v1beta2}
-spec:
-  group: cluster.x-k8s.io
-  names: {kind: MachineHealthCheck, listKind: MachineHealthCheckList, plural: machinehealthchecks, singular: machinehealthcheck}
-  scope: Namespaced
-  versions:
-  - name: v1beta2
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`

@@ -37,8 +37,8 @@ type shepherd struct {
 	mu   sync.Mutex
 	herd *herd
 
-	machines map[string]*sheepSeen  // by UID
-	repairs  map[string]*repairSeen // by name
+	machines map[string]*sheepSeen // by UID
+	repairs  repairsSeen
 	nodes    map[string][]nodeState // by name
 	// dues are how many marks each machine is meant to get in all, by its name.
 	dues  map[string]int
@@ -67,7 +67,7 @@ type markSeen struct {
 func newShepherd(h *herd) *shepherd {
 	h.t.Helper()
 	s := &shepherd{
-		herd: h, machines: map[string]*sheepSeen{}, repairs: map[string]*repairSeen{}, nodes: map[string][]nodeState{}, dues: map[string]int{},
+		herd: h, machines: map[string]*sheepSeen{}, repairs: repairsSeen{}, nodes: map[string][]nodeState{}, dues: map[string]int{},
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -173,17 +173,12 @@ func (s *shepherd) sawRepair(u *unstructured.Unstructured, gone bool) {
 	if u.GetNamespace() != s.herd.name || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) != nil {
 		return
 	}
-	seen := s.repairs[r.Name]
-	if seen == nil {
-		seen = &repairSeen{target: r.Spec.Target.UID, name: r.Spec.Target.Name, seenAt: revision(r)}
-		s.repairs[r.Name] = seen
+	turned, wrong := s.repairs.see(r, gone)
+	if wrong != nil {
+		s.wrong = append(s.wrong, wrong)
 	}
-	switch {
-	case gone:
-		s.wrong = append(s.wrong, fmt.Errorf("repair %s was deleted, and nobody should", r.Name))
-	case seen.phase != r.Status.Phase:
-		seen.phase = r.Status.Phase
-		s.tell("repair %s of %s is %s %s", r.Name, seen.name, seen.phase, r.Status.Message)
+	if turned {
+		s.tell("repair %s of %s is %s %s", r.Name, r.Spec.Target.Name, r.Status.Phase, r.Status.Message)
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *scene) edit(check string, spec map[string]any) {
 func TestHealthCheckEditedToNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
-	c.Apply(t, lenientDefinition)
+	c.Apply(t, lenient(v1beta1.GroupVersion.WithKind("MachineHealthCheck"), "Namespaced", ""))
 	c.InstallFettle(t)
 	s := newScene(t, c, "nonsense")
 	s.threeInDeletion()
@@ -156,24 +156,3 @@ func machineGoneBeforeItsRepair(s *scene) {
 	s.verify(unlimited)
 	s.tellsTheTruth()
 }
-
-const lenientDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: machinehealthchecks.machine.openshift.io}
-spec:
-  group: machine.openshift.io
-  names: {kind: MachineHealthCheck, listKind: MachineHealthCheckList, plural: machinehealthchecks, singular: machinehealthcheck}
-  scope: Namespaced
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`

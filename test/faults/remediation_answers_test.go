@@ -94,15 +94,7 @@ func remediationsThrottled(p *pool) {
 	p.longBroken([]string{"m-00"})
 	p.wantAsked("reboot", 1)
 	p.wantMended(unlimited)
-	hits := fault.Hits()
-	if len(hits) != times {
-		p.t.Errorf("it was asked for %d times, and could be %d times", len(hits), times)
-	}
-	for i := range len(hits) - 1 {
-		if pause := hits[i+1].Sub(hits[i]); pause < 900*time.Millisecond {
-			p.t.Errorf("a request was repeated after %s, and the API server had asked for a second", pause)
-		}
-	}
+	wantPatience(p.t, fault.Hits(), times)
 }
 
 // remediationsRefusedForLong: the pauses between calls that fail grow.

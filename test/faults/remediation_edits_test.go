@@ -74,7 +74,7 @@ func (p *pool) deleteCheck() {
 func TestNodeHealthCheckEditedToNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
-	c.Apply(t, lenientNodeDefinition)
+	c.Apply(t, lenient(medik8s.GroupVersion.WithKind("NodeHealthCheck"), "Cluster", ""))
 	c.InstallFettleForNodes(t)
 	p := newPool(t, c, "nonsense")
 	p.StartFettle(t)
@@ -226,24 +226,3 @@ func nodesRegisteredAgain(p *pool) {
 		p.t.Errorf("%d nodes were asked for, want ten and the namesake that is ill", made)
 	}
 }
-
-const lenientNodeDefinition = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: nodehealthchecks.remediation.medik8s.io}
-spec:
-  group: remediation.medik8s.io
-  names: {kind: NodeHealthCheck, listKind: NodeHealthCheckList, plural: nodehealthchecks, singular: nodehealthcheck}
-  scope: Cluster
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`

@@ -26,7 +26,7 @@ type witness struct {
 	mu       sync.Mutex
 	scene    *scene
 	machines map[string]*machineSeen // by UID
-	repairs  map[string]*repairSeen  // by name
+	repairs  repairsSeen
 	// leaving are the machines in deletion at this moment, those aside that the test deletes itself.
 	leaving map[string]bool
 	most    int
@@ -50,12 +50,31 @@ type repairSeen struct {
 	seenAt       uint64
 }
 
+// repairsSeen are repairs by their name.
+type repairsSeen map[string]*repairSeen
+
+// see takes in how a repair is, and tells whether it has another phase than before. It is an error that it is gone: they
+// are kept for longer than any test lasts.
+func (all repairsSeen) see(r *v1alpha1.Repair, gone bool) (bool, error) {
+	seen := all[r.Name]
+	if seen == nil {
+		seen = &repairSeen{target: r.Spec.Target.UID, name: r.Spec.Target.Name, seenAt: revision(r)}
+		all[r.Name] = seen
+	}
+	if gone {
+		return false, fmt.Errorf("repair %s was deleted, and nobody should", r.Name)
+	}
+	turned := seen.phase != r.Status.Phase
+	seen.phase = r.Status.Phase
+	return turned, nil
+}
+
 // held keeps machines in deletion until they are released.
 const held = -1
 
 func newWitness(s *scene) *witness {
 	s.t.Helper()
-	w := &witness{scene: s, machines: map[string]*machineSeen{}, repairs: map[string]*repairSeen{}, leaving: map[string]bool{}, drain: 200 * time.Millisecond}
+	w := &witness{scene: s, machines: map[string]*machineSeen{}, repairs: repairsSeen{}, leaving: map[string]bool{}, drain: 200 * time.Millisecond}
 	seen, err := cache.New(s.Config, cache.Options{Scheme: s.Scheme(), Mapper: s.RESTMapper(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}})
 	s.must("preparing the witness", err)
 	machine := &metav1.PartialObjectMetadata{}
@@ -166,17 +185,12 @@ func (w *witness) hold() {
 
 func (w *witness) sawRepair(obj metav1.Object, gone bool) {
 	r := obj.(*v1alpha1.Repair)
-	seen := w.repairs[r.Name]
-	if seen == nil {
-		seen = &repairSeen{target: r.Spec.Target.UID, name: r.Spec.Target.Name, seenAt: revision(r)}
-		w.repairs[r.Name] = seen
+	turned, wrong := w.repairs.see(r, gone)
+	if wrong != nil {
+		w.wrong = append(w.wrong, wrong)
 	}
-	switch {
-	case gone:
-		w.wrong = append(w.wrong, fmt.Errorf("repair %s was deleted, and nobody should", r.Name))
-	case seen.phase != r.Status.Phase:
-		seen.phase = r.Status.Phase
-		w.tell("repair %s is %s %s", r.Name, seen.phase, r.Status.Message)
+	if turned {
+		w.tell("repair %s is %s %s", r.Name, r.Status.Phase, r.Status.Message)
 	}
 	w.oneRunning(r.Spec.Target.UID)
 }
