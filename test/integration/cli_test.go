@@ -237,7 +237,12 @@ func askWithFewPermissions(f *fleet) {
 			}
 		}
 	}
-	path := f.file(f.manifest("young", "40%"))
+	f.Apply(f.t, "apiVersion: fettle.io/v1alpha1\nkind: MachineDeletionRemediationTemplate\nmetadata: {name: replace, namespace: "+f.namespace+"}\nspec: {template: {spec: {}}}\n")
+	path := f.file(f.manifest("asking", "40%") + "  remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: MachineDeletionRemediationTemplate, name: replace}\n")
+	if answer, status := f.ask("check", path, "--as", "viewer"); status != 0 || strings.Contains(answer, "machinedeletionremediation") {
+		f.t.Errorf("a check of what asks for Fettle's own remediation: exit status %d\n%s", status, answer)
+	}
+	path = f.file(f.manifest("young", "40%"))
 	answer, status := f.ask("check", path, "--as", "viewer")
 	if status != 0 || !strings.Contains(answer, "is not known: you may not patch it") || !strings.Contains(answer, "It selects 1 machine: a.") {
 		f.t.Errorf("a check without the permission to write: exit status %d\n%s", status, answer)
