@@ -121,7 +121,7 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 		if o.HealthCheckKind != h.Kind {
 			other, leads = o.HealthCheckKind+" "+o.HealthCheck, o.LeadsKind+" "+o.Leads
 		}
-		warn("%s are selected by %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), other, leads)
+		warn("%s %s selected by %s too: both must allow a repair, and %s, the older, leads it", count(o.Shared, kind), are(o.Shared), other, leads)
 	}
 	return doubts
 }

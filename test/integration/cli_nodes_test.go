@@ -386,7 +386,7 @@ func (f *fleet) checkFilesOfNodes() {
 		"templates may not be read": {poolCheck("new", "files", oneStep("usual")), []string{"--as", "half-viewer"}, 0, []string{"whether it repairs anything can't be told", "you may not list reboots.fix.example", "you may not patch it"}},
 		"it selects nothing":        {poolCheck("new", "nowhere", oneStep("usual")), nil, 0, []string{"it selects nothing in the cluster"}},
 		"it replaces another":       {poolCheck("first", "files", oneStep("usual")), nil, 0, []string{"It replaces the health check of that name."}},
-		"it overlaps with another":  {poolCheck("new", "seen", oneStep("usual")), nil, 0, []string{"1 node are selected by health check seen too", "seen, the older, leads it"}},
+		"it overlaps with another":  {poolCheck("new", "seen", oneStep("usual")), nil, 0, []string{"1 node is selected by health check seen too", "seen, the older, leads it"}},
 		"the API server refuses":    {poolCheck("new", "files", oneStep("usual"), "pauseRequests: ["+strings.Repeat("a, ", 100)+"a]"), nil, 1, []string{"the API server would refuse it", "100"}},
 		"a slip":                    {strings.Replace(poolCheck("new", "files", twoSteps), "order: 2", "order: 1", 1), nil, 1, []string{"spec.escalatingRemediations[1].order is 1, as that of [0]"}},
 	}
