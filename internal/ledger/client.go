@@ -20,6 +20,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kind is the resource without which nothing can be recorded and so nothing is started, by the name
@@ -49,9 +50,10 @@ type Config struct {
 type Client struct {
 	Config
 
+	watched watching.Kinds
+
 	mu      sync.Mutex
 	entries map[string]*page
-	synced  toolscache.InformerSynced
 }
 
 // NewClient makes a ledger that watches nothing yet.
@@ -65,27 +67,13 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while Repairs are not served, and may be
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.synced != nil {
-		return nil
-	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(repairKind)
-	informer, err := c.Informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching repairs: %w", err)
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	return c.watched.Begin(ctx, c.Informers, watching.Kind{Plural: "repairs", Object: object, Handler: toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    c.put,
 		UpdateFunc: func(_, obj any) { c.put(obj) },
 		DeleteFunc: c.drop,
-	})
-	if err != nil {
-		return fmt.Errorf("subscribing to repairs: %w", err)
-	}
-	c.synced = registration.HasSynced
-	return nil
+	}})
 }
 
 func (c *Client) put(obj any) {
@@ -154,11 +142,7 @@ func Trim(obj any) (any, bool) {
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.synced != nil && c.synced()
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
 

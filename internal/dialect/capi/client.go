@@ -2,7 +2,6 @@ package capi
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
@@ -52,6 +52,7 @@ type Config struct {
 type Client struct {
 	Config
 
+	watched  watching.Kinds
 	machines clusterapi.Writer
 
 	// mu guards rooms, and what comes into them: a room that is empty goes.
@@ -59,10 +60,6 @@ type Client struct {
 	rooms map[types.NamespacedName]*room
 	// clusterOfCheck is where each health check is.
 	clusterOfCheck map[types.NamespacedName]types.NamespacedName
-
-	watching sync.Mutex
-	// synced tell whether what is watched has been taken in; nil until watching began.
-	synced []toolscache.InformerSynced
 }
 
 // NewClient makes a client that watches nothing yet.
@@ -80,36 +77,13 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be called again then. Once
 // it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	c.watching.Lock()
-	defer c.watching.Unlock()
-	if c.synced != nil {
-		return nil
-	}
 	check := &unstructured.Unstructured{}
 	check.SetGroupVersionKind(checkKind)
-	handlers := []struct {
-		what    string
-		object  client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{"clusters", &clusterapi.Cluster{}, handler(c.putCluster, c.dropCluster)},
-		{"health checks", check, handler(c.putCheck, c.dropCheck)},
-		{"machines", &clusterapi.Machine{}, handler(c.putMachine, c.dropMachine)},
-	}
-	var synced []toolscache.InformerSynced
-	for _, h := range handlers {
-		informer, err := c.Informers.GetInformer(ctx, h.object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watching %s: %w", h.what, err)
-		}
-		registration, err := informer.AddEventHandler(h.handler)
-		if err != nil {
-			return fmt.Errorf("subscribing to %s: %w", h.what, err)
-		}
-		synced = append(synced, registration.HasSynced)
-	}
-	c.synced = synced
-	return nil
+	return c.watched.Begin(ctx, c.Informers,
+		watching.Kind{Plural: "clusters", Object: &clusterapi.Cluster{}, Handler: handler(c.putCluster, c.dropCluster)},
+		watching.Kind{Plural: "health checks", Object: check, Handler: handler(c.putCheck, c.dropCheck)},
+		watching.Kind{Plural: "machines", Object: &clusterapi.Machine{}, Handler: handler(c.putMachine, c.dropMachine)},
+	)
 }
 
 // handler takes in objects of one type, an object in the place of an older version of it where there was one.
@@ -139,16 +113,7 @@ func handler[T client.Object](put func(old, fresh T), drop func(old T)) toolscac
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.watching.Lock()
-	defer c.watching.Unlock()
-	for _, done := range c.synced {
-		if !done() {
-			return false
-		}
-	}
-	return c.synced != nil
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 // within changes what is known of a cluster, and wakes its engine when that can change a decision.
 func (c *Client) within(cluster types.NamespacedName, change func(*room) bool) {

@@ -23,6 +23,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
@@ -55,10 +56,8 @@ type Config struct {
 type Client struct {
 	Config
 
-	fleet fleet
-	mu    sync.Mutex
-	// synced tell whether what is watched has been taken in; nil until watching began.
-	synced []toolscache.InformerSynced
+	watched watching.Kinds
+	fleet   fleet
 	// doubts are the nodes whose exclusion is unclear and which that was told of.
 	doubts doubts
 }
@@ -74,42 +73,16 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.synced != nil {
-		return nil
-	}
-	checks, err := c.Informers.GetInformer(ctx, healthCheckObject(), cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching health checks: %w", err)
-	}
-	nodes, err := c.Informers.GetInformer(ctx, &lean.Node{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	return c.subscribe(map[cache.Informer]toolscache.ResourceEventHandler{
-		checks: c.handler(c.fleet.putCheck, c.fleet.dropCheck),
-		nodes:  c.handler(c.fleet.putNode, c.fleet.dropNode),
-	})
+	return c.watched.Begin(ctx, c.Informers,
+		watching.Kind{Plural: "health checks", Object: healthCheckObject(), Handler: c.handler(c.fleet.putCheck, c.fleet.dropCheck)},
+		watching.Kind{Plural: "nodes", Object: &lean.Node{}, Handler: c.handler(c.fleet.putNode, c.fleet.dropNode)},
+	)
 }
 
 func healthCheckObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(healthCheckKind))
 	return u
-}
-
-func (c *Client) subscribe(handlers map[cache.Informer]toolscache.ResourceEventHandler) error {
-	var synced []toolscache.InformerSynced
-	for informer, handler := range handlers {
-		registration, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return fmt.Errorf("subscribing to what is watched: %w", err)
-		}
-		synced = append(synced, registration.HasSynced)
-	}
-	c.synced = synced
-	return nil
 }
 
 // handler takes in what comes and goes, and wakes the engine only for what can change a decision.
@@ -146,16 +119,7 @@ func (c *Client) Observe() (core.Observation, error) {
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, done := range c.synced {
-		if !done() {
-			return false
-		}
-	}
-	return c.synced != nil
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 

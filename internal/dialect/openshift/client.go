@@ -21,6 +21,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
@@ -48,11 +49,9 @@ type Config struct {
 type Client struct {
 	Config
 
-	fleet fleet
-	nodes *node.Store
-	mu    sync.Mutex
-	// synced tell whether what is watched has been taken in; nil until watching began.
-	synced []toolscache.InformerSynced
+	watched watching.Kinds
+	fleet   fleet
+	nodes   *node.Store
 }
 
 // NewClient makes a client that watches nothing yet.
@@ -67,43 +66,13 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.synced != nil {
-		return nil
-	}
 	mhc := &unstructured.Unstructured{}
 	mhc.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
-	checks, err := c.Informers.GetInformer(ctx, mhc, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching health checks: %w", err)
-	}
-	machines, err := c.Informers.GetInformer(ctx, &Machine{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching machines: %w", err)
-	}
-	nodes, err := c.Informers.GetInformer(ctx, &lean.Node{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	return c.subscribe(map[cache.Informer]toolscache.ResourceEventHandler{
-		checks:   c.handler(c.fleet.putCheck, c.fleet.dropCheck),
-		machines: c.handler(c.fleet.putMachine, c.fleet.dropMachine),
-		nodes:    c.handler(c.putNode, c.nodes.Remove),
-	})
-}
-
-func (c *Client) subscribe(handlers map[cache.Informer]toolscache.ResourceEventHandler) error {
-	var synced []toolscache.InformerSynced
-	for informer, handler := range handlers {
-		registration, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return fmt.Errorf("subscribing to what is watched: %w", err)
-		}
-		synced = append(synced, registration.HasSynced)
-	}
-	c.synced = synced
-	return nil
+	return c.watched.Begin(ctx, c.Informers,
+		watching.Kind{Plural: "health checks", Object: mhc, Handler: c.handler(c.fleet.putCheck, c.fleet.dropCheck)},
+		watching.Kind{Plural: "machines", Object: &Machine{}, Handler: c.handler(c.fleet.putMachine, c.fleet.dropMachine)},
+		watching.Kind{Plural: "nodes", Object: &lean.Node{}, Handler: c.handler(c.putNode, c.nodes.Remove)},
+	)
 }
 
 // handler takes in what comes, and wakes the engine only for what can change a decision.
@@ -147,16 +116,7 @@ func (c *Client) Observe() (core.Observation, error) {
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, done := range c.synced {
-		if !done() {
-			return false
-		}
-	}
-	return c.synced != nil
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Config is what a Client needs. Every field is required.
@@ -36,9 +37,10 @@ type Config struct {
 type Client struct {
 	Config
 
+	watched watching.Kinds
+
 	mu     sync.Mutex
 	leases book
-	synced toolscache.InformerSynced
 }
 
 // NewClient makes a client that watches nothing yet.
@@ -48,35 +50,17 @@ func NewClient(c Config) *Client { return &Client{Config: c, leases: book{}} }
 
 // Watch begins to watch. Once it has succeeded, calling it again does nothing. The namespace need not exist.
 func (c *Client) Watch(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.synced != nil {
-		return nil
-	}
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(leaseKind)
-	informer, err := c.Informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching the leases of nodes: %w", err)
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	return c.watched.Begin(ctx, c.Informers, watching.Kind{Plural: "the leases of nodes", Object: kind, Handler: toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    c.put,
 		UpdateFunc: func(_, obj any) { c.put(obj) },
 		DeleteFunc: c.drop,
-	})
-	if err != nil {
-		return fmt.Errorf("subscribing to the leases of nodes: %w", err)
-	}
-	c.synced = registration.HasSynced
-	return nil
+	}})
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.synced != nil && c.synced()
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 func (c *Client) put(obj any) {
 	l, ok := obj.(*unstructured.Unstructured)

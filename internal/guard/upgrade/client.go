@@ -2,7 +2,6 @@ package upgrade
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kinds are the resources without which nothing is known of upgrades, by the name of their definitions.
@@ -33,10 +33,11 @@ type Config struct {
 type Client struct {
 	Config
 
+	watched watching.Kinds
+
 	mu sync.Mutex
 	// progress tells of each ClusterVersion, by its name, whether it progresses.
 	progress map[string]bool
-	synced   toolscache.InformerSynced
 }
 
 // NewClient makes a client that watches nothing yet.
@@ -47,35 +48,17 @@ func NewClient(c Config) *Client { return &Client{Config: c, progress: map[strin
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be called again
 // then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.synced != nil {
-		return nil
-	}
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(VersionKind)
-	informer, err := c.Informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching cluster versions: %w", err)
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	return c.watched.Begin(ctx, c.Informers, watching.Kind{Plural: "cluster versions", Object: kind, Handler: toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    c.put,
 		UpdateFunc: func(_, obj any) { c.put(obj) },
 		DeleteFunc: c.drop,
-	})
-	if err != nil {
-		return fmt.Errorf("subscribing to cluster versions: %w", err)
-	}
-	c.synced = registration.HasSynced
-	return nil
+	}})
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.synced != nil && c.synced()
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 func (c *Client) put(obj any) {
 	version, ok := obj.(*unstructured.Unstructured)

@@ -2,7 +2,6 @@ package machinedeletion
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kinds are the resources without which this remediator sleeps, by the name of their definitions.
@@ -46,10 +46,10 @@ type Client struct {
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	pools *pools
 
-	mu     sync.Mutex
-	synced []toolscache.InformerSynced
-	// watching is closed once there are synced to ask.
-	watching chan struct{}
+	watched watching.Kinds
+	// watches is closed by began, once both kinds are watched.
+	watches chan struct{}
+	began   func()
 }
 
 // The pauses between tries of what has failed, and how long one look at a remediation may take.
@@ -61,8 +61,9 @@ const (
 
 // NewClient makes a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
+	watches := make(chan struct{})
 	return &Client{
-		Config: c, pools: newPools(), watching: make(chan struct{}),
+		Config: c, pools: newPools(), watches: watches, began: sync.OnceFunc(func() { close(watches) }),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost)),
 	}
 }
@@ -73,30 +74,14 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the kinds are not served, and may be called
 // again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.synced != nil {
-		return nil
+	err := c.watched.Begin(ctx, c.Informers,
+		watching.Kind{Plural: "machines", Object: c.Machine, Handler: c.machineEvents()},
+		watching.Kind{Plural: "remediations", Object: &v1alpha1.MachineDeletionRemediation{}, Handler: c.remediationEvents()},
+	)
+	if err == nil {
+		c.began()
 	}
-	machines, err := c.Informers.GetInformer(ctx, c.Machine, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching machines: %w", err)
-	}
-	remediations, err := c.Informers.GetInformer(ctx, &v1alpha1.MachineDeletionRemediation{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watching remediations: %w", err)
-	}
-	ofMachines, err := machines.AddEventHandler(c.machineEvents())
-	if err != nil {
-		return fmt.Errorf("subscribing to machines: %w", err)
-	}
-	ofRemediations, err := remediations.AddEventHandler(c.remediationEvents())
-	if err != nil {
-		return fmt.Errorf("subscribing to remediations: %w", err)
-	}
-	c.synced = []toolscache.InformerSynced{ofMachines.HasSynced, ofRemediations.HasSynced}
-	close(c.watching)
-	return nil
+	return err
 }
 
 func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
@@ -109,16 +94,7 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, done := range c.synced {
-		if !done() {
-			return false
-		}
-	}
-	return c.synced != nil
-}
+func (c *Client) InStep() bool { return c.watched.InStep() }
 
 // NeedLeaderElection keeps replicas that don't lead from working.
 func (*Client) NeedLeaderElection() bool { return true }
@@ -132,7 +108,7 @@ func (c *Client) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-c.watching:
+	case <-c.watches:
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), c.InStep) {
 		return nil
