@@ -41,7 +41,7 @@ func drawPetitions(d dice) world {
 		for range d(3) {
 			gaveUp(oneOf(d, noon, ago(time.Minute), ago(time.Hour)))(&r)
 		}
-		r.Recovered = oneOf(d, time.Time{}, ago(time.Minute))
+		r.Recovered, r.Petitioned = oneOf(d, time.Time{}, ago(time.Minute)), d(3) == 0
 		w.fleet.Repairs = append(w.fleet.Repairs, r)
 	}
 	for i := range d(4) {
@@ -297,6 +297,19 @@ func TestI10WhatIsNeededStands(t *testing.T) {
 				if needed && !p.DryRun && p.ID == q.Policy && target == q.Target && leads(w, q) {
 					return q.ID.UID + " is taken back, and its target is not well"
 				}
+			}
+		}
+		return ""
+	})
+}
+
+// TestI10WhatWasDoneIsTold: no repair that has done something says that it has not.
+func TestI10WhatWasDoneIsTold(t *testing.T) {
+	alwaysPetitioned(t, func(w world, d core.Decision) string {
+		for _, f := range d.Finishes {
+			r := &w.fleet.Repairs[f.Repair]
+			if did := r.Petitioned || len(r.Rungs) > 0 || !r.Recovered.IsZero(); did && f.Outcome == core.Recovered {
+				return r.Name + " has done something, and ends as if it had not"
 			}
 		}
 		return ""
