@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +16,18 @@ import (
 // fettleStopsWithin is the longest that Fettle may take to stop.
 const fettleStopsWithin = 30 * time.Second
 
-// raceBuild is Fettle built with the race detector, once for all tests of a package.
+// raceBuild is Fettle built with the race detector, once for all tests of a package. Packages that are tested at the same
+// time build it one after the other, and all but the first find it built.
 var raceBuild = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "fettle-race-")
+	path := filepath.Join(Root(), "bin", "fettle-race")
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "fettle")
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
+	}
 	cmd := exec.Command("go", "build", "-race", "-o", path, "./cmd/fettle")
 	cmd.Dir = Root()
 	cmd.Stderr = os.Stderr
