@@ -169,6 +169,7 @@ func objectsDeleted(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
 	first := p.standing()
+	p.wantTold(5)
 	p.takeAway(first[:3]...)
 	p.wantAsked("reboot", 8)
 	p.wantTold(5)

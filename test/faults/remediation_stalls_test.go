@@ -24,6 +24,7 @@ func remediationsStall(p *pool) {
 	p.longBroken(names("ill", 4))
 	p.wantAsked("reboot", 4)
 	p.wantStatus(4, 8)
+	p.wantTold(4)
 	stall := proxy.Inject(p.t, cluster.Fault{Path: pathOf(rebooting), Watch: true, Stall: true})
 	p.recover([]string{"ill-00"})
 	p.wantLeaving("reboot", 1)

@@ -420,6 +420,7 @@ func objectThatSomebodyDeletes(p *pool) {
 	p.healthCheck(p.single(rebooting, "reboot"))
 	p.fails("a")
 	p.wantObjects("a reboot")
+	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]") // one that Fettle has not seen yet it believes in for a minute
 	if err := p.Delete(cluster.Context(p.t), p.object("a reboot")); err != nil {
 		p.t.Fatalf("deleting the object: %v", err)
 	}
