@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		"bare-metal":     externalBaremetalIsNotDeleted,
 		"failed-metal":   failedBaremetalIsDeleted,
 		"template":       remediationTemplateIsNotDeleted,
+		"told-requests":  requestsAreTold,
 		"removed-check":  deletedHealthCheckEndsTheCheck,
 		"recovered":      recoveryBeforeTheTimeout,
 		"bad-annotation": badAnnotation,
@@ -402,4 +404,71 @@ func recoveryBeforeTheTimeout(f *fleet) {
 	f.setReady("a", corev1.ConditionTrue)
 	f.keepsMachines("a")
 	f.wantRepairs()
+}
+
+// noRequestsIn has the API server refuse remediation objects in one namespace.
+const noRequestsIn = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-requests-in-%[1]s}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [fettle.io], apiVersions: ["*"], operations: [CREATE], resources: [machinedeletionremediations]}
+  validations:
+  - {expression: "object.metadata.namespace != '%[1]s'", message: "nothing may be asked for during this test"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-requests-in-%[1]s}
+spec: {policyName: no-requests-in-%[1]s, validationActions: [Deny]}
+`
+
+// requestsAreTold: the status says that a template is missing, that an object can't be created, and that neither is so any
+// more (reference openshift 2.7).
+func requestsAreTold(f *fleet) {
+	f.machine("a", machineOptions{})
+	f.healthCheck("example", nil, readyCheck(
+		"remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: MachineDeletionRemediationTemplate, name: replace}"))
+	f.wantConditions("ExternalRemediationTemplateAvailable=False ExternalRemediationTemplateNotFound", "ExternalRemediationRequestAvailable=True ")
+	f.Apply(f.t, "apiVersion: fettle.io/v1alpha1\nkind: MachineDeletionRemediationTemplate\nmetadata: {name: replace, namespace: "+f.namespace+"}\nspec: {template: {spec: {}}}\n")
+	f.wantConditions("ExternalRemediationTemplateAvailable=True ", "ExternalRemediationRequestAvailable=True ")
+	f.Apply(f.t, fmt.Sprintf(noRequestsIn, f.namespace))
+	request := object("fettle.io/v1alpha1", "MachineDeletionRemediation", f.namespace, "probe")
+	f.Eventually(f.t, "requests are refused", func(ctx context.Context) error {
+		if err := f.Create(ctx, request.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "during this test") {
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantConditions("ExternalRemediationTemplateAvailable=True ", "ExternalRemediationRequestAvailable=False ExternalRemediationRequestCreationFailed")
+	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
+		if err := f.Delete(cluster.Context(f.t), object("admissionregistration.k8s.io/v1", kind, "", "no-requests-in-"+f.namespace)); err != nil {
+			f.t.Fatalf("deleting the %s: %v", kind, err)
+		}
+	}
+	f.wantConditions("ExternalRemediationTemplateAvailable=True ", "ExternalRemediationRequestAvailable=True ")
+}
+
+// wantConditions waits until the health check has these, each "Type=Status Reason".
+func (f *fleet) wantConditions(want ...string) {
+	f.t.Helper()
+	f.Eventually(f.t, "conditions of the health check", func(ctx context.Context) error {
+		var mhc v1beta1.MachineHealthCheck
+		if err := f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "example"}, &mhc); err != nil {
+			return err
+		}
+		var have []string
+		for _, c := range mhc.Status.Conditions {
+			have = append(have, c.Type+"="+c.Status+" "+c.Reason)
+		}
+		for _, w := range want {
+			if !slices.Contains(have, w) {
+				return fmt.Errorf("they are %q, want %q among them", have, w)
+			}
+		}
+		return nil
+	})
 }
