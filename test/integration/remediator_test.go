@@ -68,21 +68,24 @@ func machineOfASetThatWantsNoMore(f *fleet) {
 	f.remediate("a")
 	f.wantMachines("b")
 	f.wantRemediation("a", "Processing=False MachineDeleted", "Succeeded=True MachineDeleted", "PermanentNodeDeletionExpected=Unknown ProviderUnknown")
-	var deletions []cluster.Request
-	for _, r := range f.Requests(f.t) {
-		if r.Verb == "delete" && r.Resource == "machines" && r.Namespace == f.namespace {
-			deletions = append(deletions, r)
-		}
-	}
+	deletions := f.requestsTo("delete", "machines")
 	if len(deletions) != 1 || deletions[0].UID != string(uid) || deletions[0].Name != "a" {
 		f.t.Errorf("deletions are %+v, want one of a, by its UID %s", deletions, uid)
 	}
-	if statuses := cluster.Count(f.Requests(f.t), "patch", "machinedeletionremediations", f.namespace); statuses != 3 {
-		f.t.Errorf("it was patched %d times, want a finalizer and two statuses", statuses)
+	if patches := f.requestsTo("patch", "machinedeletionremediations"); len(patches) != 3 {
+		f.t.Errorf("it was patched %d times, want a finalizer and two statuses: %+v", len(patches), patches)
 	}
 	f.wantNotes("a", "RemediationStarted", "RemediationFinished")
 	f.endRemediation("a")
 	f.keepsMachines("b")
+}
+
+// requestsTo gives Fettle's requests by verb and resource, refused ones too.
+func (f *fleet) requestsTo(verb, resource string) []cluster.Request {
+	f.t.Helper()
+	return slices.DeleteFunc(f.Requests(f.t), func(r cluster.Request) bool {
+		return r.Verb != verb || r.Resource != resource || r.Namespace != f.namespace
+	})
 }
 
 func remediationOfNoNode(f *fleet) {

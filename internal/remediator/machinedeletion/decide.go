@@ -46,8 +46,29 @@ type next struct {
 	event   event
 }
 
-// decide gives the next step. Each look asks for what it needs, until there is nothing more to do.
+// decide gives the next step. Each look asks for what it needs, until there is nothing more to do. A cached
+// remediation may be older than what was written here a moment ago, so nothing is written by that alone: what
+// was done would be tried again, and refused.
 func decide(f *facts) next {
+	n := proceed(f)
+	if n.step.writes() && !f.fresh {
+		return next{step: readAgain}
+	}
+	return n
+}
+
+// writes tells whether a step changes anything in the API server.
+func (s step) writes() bool {
+	switch s {
+	case addFinalizer, dropFinalizer, record, deleteMachine:
+		return true
+	case rest, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner:
+	}
+	return false
+}
+
+// proceed gives the next step by what is known of the remediation, be it fresh or not.
+func proceed(f *facts) next {
 	r := f.remediation
 	if !r.DeletionTimestamp.IsZero() {
 		return leave(r)
@@ -134,7 +155,7 @@ func goOn(f *facts) next {
 		return whenGone(f, key)
 	case f.seen.deleting, succeeded(r) == metav1.ConditionFalse:
 		return next{step: rest}
-	case !f.fresh:
+	case !f.fresh: // before the machine, which is read last before it is deleted
 		return next{step: readAgain}
 	case f.machine == nil:
 		return next{step: readMachine, machine: key}

@@ -23,6 +23,10 @@ func TestDecide(t *testing.T) {
 			t.Run(sentence, func(t *testing.T) {
 				tc.facts.now = noon
 				got := decide(&tc.facts)
+				if got.step == readAgain && tc.want != readAgain {
+					tc.facts.fresh = true
+					got = decide(&tc.facts)
+				}
 				if got.step != tc.want {
 					t.Errorf("the next step is %d, want %d: %s", got.step, tc.want, tc.reason)
 				}
@@ -224,6 +228,32 @@ func ends() map[string]look {
 		"over, and stopped": {
 			reason: "it had succeeded", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue), annotated(v1alpha1.TimedOutAnnotation, ""))}, want: rest,
 		},
+	}
+}
+
+// TestNothingIsWrittenByACachedRemediation: it may lag behind what was written a moment ago. Whatever else is known,
+// it is read again before a write, and once is enough.
+func TestNothingIsWrittenByACachedRemediation(t *testing.T) {
+	for _, cases := range []map[string]look{beginnings(), refusals(), middles(), ends()} {
+		for sentence, tc := range cases {
+			t.Run(sentence, func(t *testing.T) {
+				tc.facts.now, tc.facts.fresh = noon, true
+				fresh := decide(&tc.facts)
+				tc.facts.fresh = false
+				cached := decide(&tc.facts)
+				if fresh.step == readAgain {
+					t.Error("what is fresh is read again")
+				}
+				if cached.step != fresh.step && cached.step != readAgain {
+					t.Errorf("the next step is %d, and %d when it is fresh", cached.step, fresh.step)
+				}
+				switch cached.step {
+				case addFinalizer, dropFinalizer, record, deleteMachine:
+					t.Errorf("step %d is taken by what a cache has", cached.step)
+				case rest, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner:
+				}
+			})
+		}
 	}
 }
 
