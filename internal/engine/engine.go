@@ -91,19 +91,22 @@ func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.
 	e.announce(w, e.journal.News(w.policies, &w.fleet, d))
 
 	changes := changesOf(w, d)
+	ahead := e.preview(w, d)
 	var kept *upkeep
 	var beside sync.WaitGroup
 	beside.Go(func() { kept = e.keepUp(ctx, w, d, changes) })
 	var marked marking
 	beside.Go(e.marker(ctx, w, d, &marked))
+	beside.Go(func() { ahead.read(ctx, e.Now) })
 	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, blocked, changes))
 	beside.Wait()
+	ahead.remember(&e.memory)
 	repeat = repeat || marked.more || kept.overtaken()
 	changed, unkept := e.settle(w, d, kept)
 	finished := e.finish(ctx, w, d)
 	nextDrop, dropped := e.prune(ctx, w)
 
-	next := earliest(earliest(e.foresee(ctx, w, d, d.NextAt), nextDrop), e.digest.NextAt())
+	next := earliest(earliest(e.foresee(w, d, ahead), nextDrop), e.digest.NextAt())
 	if changed { // the next step is due
 		next = w.now
 	}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,63 @@ func TestWhatChangesIsReadAgain(t *testing.T) {
 				t.Errorf("it did %q", did)
 			}
 		})
+	}
+}
+
+// TestNodesAreReadBesideRepairs: those that are due a second after others are read while these are repaired, since at
+// their own deadline the pass may still be busy with them. What is due later has time.
+func TestNodesAreReadBesideRepairs(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("a", ailing(0)), machine("b", ailing(-time.Second)), machine("c", ailing(-2*time.Second)))
+	_, s.now = s.passes()
+	_, s.now = s.passes()
+	read := make(chan struct{})
+	s.wait["read b"] = func(context.Context) error {
+		close(read)
+		return nil
+	}
+	s.wait["begin a"] = func(ctx context.Context) error {
+		select {
+		case <-read:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for _, now := range []struct{ begun, read string }{{"a", "b"}, {"b", "c"}, {"c", ""}} {
+		did, due := s.passes()
+		var ahead []string
+		for _, call := range did {
+			if name, is := strings.CutPrefix(call, "read "); is {
+				ahead = append(ahead, name)
+			}
+		}
+		if !slices.Contains(did, "begin "+now.begun) || strings.Join(ahead, " ") != now.read {
+			t.Errorf("when %s is due, it did %q", now.begun, did)
+		}
+		s.now = due
+	}
+}
+
+// TestNearDeadlineAfterALongPass: when a pass has taken so long that the next deadline is near by its end, the next
+// pass comes at once, and waits for the deadline then.
+func TestNearDeadlineAfterALongPass(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("a", ailing(0)), machine("b", ailing(time.Minute)))
+	_, s.now = s.passes()
+	_, s.now = s.passes()
+	deadline := s.now.Add(time.Minute)
+	s.wait["begin b"] = func(context.Context) error {
+		s.now = deadline.Add(-100 * time.Millisecond)
+		return nil
+	}
+	did, again := s.passes()
+	if !slices.Contains(did, "begin b") || again.After(s.now) {
+		t.Fatalf("at %s it did %q and wants to be woken at %s", s.now, did, again)
+	}
+	did, due := s.passes()
+	if !slices.Contains(did, "read a") || !due.Equal(deadline) {
+		t.Errorf("it did %q and wants to be woken at %s", did, due)
 	}
 }
 
