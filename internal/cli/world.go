@@ -85,8 +85,9 @@ func (w *world) decide() {
 	for i := range w.decision.Verdicts {
 		v := &w.decision.Verdicts[i]
 		if p := &w.policies[v.Policy]; p.Illegible && v.Health == core.Healthy {
-			// It meets none of the criteria that can be read, and nothing is taken back for that.
+			// It meets none of the criteria that can be read. Nothing is taken back for that, and it isn't counted.
 			v.Health, v.Reason, v.Detail = core.Undetermined, core.TargetUnreadable, p.Problem
+			w.decision.Tallies[v.Policy].Healthy--
 		}
 	}
 	w.index()
