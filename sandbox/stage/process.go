@@ -93,7 +93,8 @@ func (p *Process) AwaitText(ctx context.Context, up string, within time.Duration
 	return nil
 }
 
-func (p *Process) stop() {
+// Stop ends the process and waits until it is over.
+func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGCONT) // one that was halted would not hear
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.ended

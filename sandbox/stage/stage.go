@@ -114,7 +114,7 @@ func (s *Stage) Strike() {
 // stop ends the clusters beside this one after what runs on this one, which uses them.
 func (s *Stage) stop() {
 	for _, p := range slices.Backward(s.processes) {
-		p.stop()
+		p.Stop()
 	}
 	for _, other := range slices.Backward(s.beside) {
 		other.stop()

@@ -36,6 +36,7 @@ func clusterAPI() dialect {
 		target: machineName, apart: true, stands: true,
 		deed: deed{
 			verb: "patch", resource: clusterv1.GroupVersion.WithResource("machines"), subresource: "status", reversed: true,
+			namespace: clustersNamespace, contentType: string(types.JSONPatchType), body: mark,
 			noun: "machine", participle: "marked", many: "marks",
 			requested: "mark requested", seen: "mark seen",
 			shows: asksOwner,

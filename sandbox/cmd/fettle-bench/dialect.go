@@ -73,6 +73,10 @@ type deed struct {
 	verb        string
 	resource    schema.GroupVersionResource
 	subresource string
+	// namespace has the objects, contentType is that of the body where it is not an object as JSON, and body is what the call
+	// sends for a target, given the target as it is where that is an object of the same resource.
+	namespace, contentType string
+	body                   func(target string, now *unstructured.Unstructured) ([]byte, error)
 	// reversed is set where it is taken back by a call of the same name.
 	reversed bool
 	// noun and participle say what is done to what, and many what several such calls are.

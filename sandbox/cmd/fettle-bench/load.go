@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -33,15 +34,20 @@ type kubelets struct {
 }
 
 func newKubelets(admin *rest.Config) (kubelets, error) {
+	api, err := newSender(admin, "kubelets", runtime.ContentTypeProtobuf)
+	return kubelets{api}, err
+}
+
+// newSender makes a client that sends and receives objects of any kind in one encoding.
+func newSender(admin *rest.Config, name, contentType string) (rest.Interface, error) {
 	config := rest.CopyConfig(admin)
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = config.ContentType
-	config.UserAgent = "fettle-bench/kubelets"
+	config.ContentType, config.AcceptContentTypes = contentType, contentType
+	config.UserAgent = "fettle-bench/" + name
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return kubelets{}, fmt.Errorf("making the kubelets' client: %w", err)
+		return nil, fmt.Errorf("making the client of %s: %w", name, err)
 	}
-	return kubelets{c.CoreV1().RESTClient()}, nil
+	return c.CoreV1().RESTClient(), nil
 }
 
 // register makes a node, and sends the first heartbeat, after which its managed fields have their final size.

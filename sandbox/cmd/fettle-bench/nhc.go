@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,7 @@ func nodeHealthCheck() dialect {
 		target: nodeName, withoutMachines: true, stands: true,
 		deed: deed{
 			verb: "create", resource: remediationv1.GroupVersion.WithResource("rebootremediations"),
+			namespace: remediators, body: unansweredRemediation,
 			noun: "node", participle: "handed to a remediator", many: "remediation objects",
 			requested: "remediation requested", seen: "remediation seen",
 			shows: func(event watch.EventType, _ *unstructured.Unstructured) bool { return event == watch.Added },
@@ -36,6 +39,9 @@ func nodeHealthCheck() dialect {
 		healthy:  healthyNodes,
 	}
 }
+
+// remediators is the namespace of templates, and of the objects that are made from them.
+const remediators = "remediators"
 
 const nodeCheck = `
 apiVersion: remediation.medik8s.io/v1alpha1
@@ -50,18 +56,18 @@ spec:
   remediationTemplate:
     apiVersion: sandbox.fettle.io/v1alpha1
     kind: RebootRemediationTemplate
-    namespace: remediators
+    namespace: ` + remediators + `
     name: unanswered
 `
 
 const unanswered = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: remediators}
+metadata: {name: ` + remediators + `}
 ---
 apiVersion: sandbox.fettle.io/v1alpha1
 kind: RebootRemediationTemplate
-metadata: {name: unanswered, namespace: remediators}
+metadata: {name: unanswered, namespace: ` + remediators + `}
 spec: {template: {spec: {outcome: Ignore}}}
 `
 
@@ -72,6 +78,22 @@ func makeTemplate(ctx context.Context, s *stage.Stage, _ cluster) (int, error) {
 		return 0, err
 	}
 	return 0, s.Apply(ctx, objects...)
+}
+
+// unansweredRemediation is an object made from the template.
+func unansweredRemediation(node string, _ *unstructured.Unstructured) ([]byte, error) {
+	body, err := json.Marshal(remediationv1.RebootRemediation{
+		TypeMeta: metav1.TypeMeta{APIVersion: remediationv1.GroupVersion.String(), Kind: "RebootRemediation"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: remediators, Name: node,
+			Annotations: map[string]string{"remediation.medik8s.io/node-name": node, "remediation.medik8s.io/template-name": "unanswered"},
+		},
+		Spec: remediationv1.RemediationSpec{Outcome: remediationv1.OutcomeIgnore},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a remediation object: %w", err)
+	}
+	return body, nil
 }
 
 func healthyNodes(ctx context.Context, c client.Client) (int, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -30,6 +31,7 @@ func openShift() dialect {
 		target: machineName,
 		deed: deed{
 			verb: "delete", resource: machinev1.GroupVersion.WithResource("machines"), noun: "machine", participle: "deleted", many: "deletions",
+			namespace: namespace, body: onlyThisMachine,
 			requested: deletionRequested, seen: deletionSeen,
 			shows: func(event watch.EventType, m *unstructured.Unstructured) bool {
 				return event == watch.Deleted || m.GetDeletionTimestamp() != nil
@@ -62,6 +64,16 @@ spec:
   maxUnhealthy: 100%%
   nodeStartupTimeout: 10m
 `
+
+// onlyThisMachine has a deletion refused if it would be of another machine of the same name.
+func onlyThisMachine(_ string, now *unstructured.Unstructured) ([]byte, error) {
+	only := &metav1.Preconditions{UID: new(now.GetUID()), ResourceVersion: new(now.GetResourceVersion())}
+	body, err := json.Marshal(metav1.DeleteOptions{Preconditions: only})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a deletion: %w", err)
+	}
+	return body, nil
+}
 
 func machineScheme() *runtime.Scheme {
 	s := runtime.NewScheme()

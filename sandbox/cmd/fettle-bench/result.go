@@ -28,6 +28,7 @@ type round struct {
 	Idle         idleTraffic    `json:"idle"`
 	Passes       passTraffic    `json:"passes"`
 	Outage       outage         `json:"outage"`
+	Bare         bareRequests   `json:"bare"`
 	// Histograms are what Fettle observed of itself during the outage; empty when it doesn't tell.
 	Histograms  []summary `json:"histograms,omitempty"`
 	SandboxPeak float64   `json:"sandboxPeakMiB"`
@@ -117,6 +118,25 @@ type outage struct {
 	FettleCPU  seconds `json:"fettleCPU"`
 	SandboxCPU seconds `json:"sandboxCPU"`
 	Lasted     seconds `json:"lasted"`
+}
+
+// lastOf is when the last of the repairs came to the stage of that name.
+func (o *outage) lastOf(stage string) seconds {
+	for _, s := range o.Stages {
+		if s.Stage == stage {
+			return s.Last
+		}
+	}
+	return 0
+}
+
+// bareRequests is how long after they were due a client sent the requests of the outage that does nothing else. None are
+// counted where too few targets were left for it.
+type bareRequests struct {
+	distribution
+
+	// Stolen is how much of the processor's time went to other guests of the host meanwhile, from 0 to 1.
+	Stolen float64 `json:"stolen"`
 }
 
 // stageDelay is how long after the deadline of its machine a step of a repair came.

@@ -48,7 +48,7 @@ type run struct {
 // play plays one round on a sandbox of its own.
 func play(ctx context.Context, p parameters) (round, error) {
 	r := &run{parameters: p}
-	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.nudge, r.beat, r.outage, r.look}
+	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.nudge, r.beat, r.outage, r.look, r.bare}
 	err := r.through(ctx, phases)
 	return r.result, err
 }
@@ -316,8 +316,13 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 	}
 	return spending{
 		floor: after.floor - before.floor, fettle: after.fettle - before.fettle, sandbox: after.sandbox - before.sandbox,
-		stolen: (r.stolen() - lost) / time.Since(began).Seconds() / float64(runtime.NumCPU()),
+		stolen: r.stolenSince(began, lost),
 	}, nil
+}
+
+// stolenSince is which share of all processors was lost to other guests of the host since an instant at which so much had been.
+func (r *run) stolenSince(then time.Time, lost float64) float64 {
+	return (r.stolen() - lost) / time.Since(then).Seconds() / float64(runtime.NumCPU())
 }
 
 // stolen is the time in seconds that all processors together lost to other guests of the host; zero where the kernel doesn't

@@ -41,10 +41,18 @@ func (r *report) head(b *strings.Builder) {
 		r.median(func(x *round) float64 { return perHeartbeat(x.Heartbeats.Sandbox, x.Heartbeats.Sent) }),
 		r.median(func(x *round) float64 { return inFull(x.Outage.SandboxCPU) / inFull(x.Outage.Lasted) }), r.Host.Cores,
 		r.median(func(x *round) float64 { return x.SandboxPeak }))
-	fmt.Fprintf(b, "deadlines in the outage, a second apart: %s; %.0f %% of the processor went to other guests of the host\n",
-		r.deadlines(), 100*r.median(func(x *round) float64 { return x.Outage.Stolen }))
+	fmt.Fprintf(b, "deadlines in the outage, a second apart: %s; %.0f %% of the processor went to other guests of the host%s\n",
+		r.deadlines(), 100*r.median(func(x *round) float64 { return x.Outage.Stolen }), r.stolenFromBare())
 	fmt.Fprintf(b, "%s, %d cores (%s), %.0f GiB, %s, load before the run %.1f\n",
 		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, r.Host.Memory/1024, r.Host.Go, r.Host.Load)
+}
+
+// stolenFromBare tells what was lost while the bare client sent its requests.
+func (r *report) stolenFromBare() string {
+	if r.Rounds[0].Bare.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %.0f %% while a bare client sent such requests", 100*r.median(func(x *round) float64 { return x.Bare.Stolen }))
 }
 
 // deadlines tells of each round how many machines had the same deadline.
@@ -76,7 +84,24 @@ func (r *report) costs() [][]string {
 	compare("processor for the start", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Floor.StartUpCPU), inFull(x.Fettle.StartUpCPU) })
 	compare("processor in an idle minute", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Floor.IdleCPU), inFull(x.Fettle.IdleCPU) })
 	compare("processor in the outage", "%.2f s", "", func(x *round) (float64, float64) { return inFull(x.Outage.FloorCPU), inFull(x.Outage.FettleCPU) })
-	return append(rows, []string{"heartbeat ratio by window, least to most", "", "", r.spread(), ""})
+	return append(rows,
+		[]string{"heartbeat ratio by window, least to most", "", "", r.spread(), ""},
+		r.lastRequests())
+}
+
+// lastRequests compares the last request of the outage with that of a client that made such requests and did nothing else.
+func (r *report) lastRequests() []string {
+	deed := dialects()[r.Parameters.Dialect].deed
+	fettle := func(x *round) float64 { return inFull(x.Outage.lastOf(deed.requested)) }
+	bare := func(x *round) float64 { return inFull(x.Bare.Last) }
+	told := "n/a"
+	if r.Rounds[0].Bare.Count > 0 {
+		told = inUnits(inSeconds(r.median(bare)))
+	}
+	return []string{
+		fmt.Sprintf("last of %d %s requested, after its deadline", r.Parameters.Broken, deed.many),
+		told, inUnits(inSeconds(r.median(fettle))), times(r.median(func(x *round) float64 { return fettle(x) / bare(x) })), "≤ 1.0 s",
+	}
 }
 
 // spread is how much the ratio of a heartbeat's cost varies from window to window, over all rounds.
@@ -101,7 +126,6 @@ func (r *report) targets() [][]string {
 	d := dialects()[r.Parameters.Dialect]
 	rows := [][]string{
 		{"", "Fettle", "target"},
-		{fmt.Sprintf("last of %d %s requested, after its deadline", r.Parameters.Broken, d.deed.many), inUnits(r.lastRequest(d.deed.requested)), "≤ 1.0 s"},
 		{d.repair(), fmt.Sprintf("%.2f", r.median(func(x *round) float64 { return x.Outage.PerRepair })), d.limits.writes},
 		{"API writes in an idle minute, leases aside", fmt.Sprintf("%.1f", r.median(func(x *round) float64 { return float64(x.Idle.Writes) / x.Idle.Minutes })), "0"},
 		{"API writes at the start, until the last of them", r.starts(), ""},
@@ -137,18 +161,6 @@ func (d *dialect) sandbox() string {
 		return "both API servers with their etcds"
 	}
 	return "the API server with its etcd"
-}
-
-// lastRequest is when the last of the repairs was asked for, by the stage of that name.
-func (r *report) lastRequest(stage string) seconds {
-	return inSeconds(r.median(func(x *round) float64 {
-		for _, s := range x.Outage.Stages {
-			if s.Stage == stage {
-				return inFull(s.Last)
-			}
-		}
-		return 0
-	}))
 }
 
 // calls has the calls of Fettle by verb and resource, routine last.

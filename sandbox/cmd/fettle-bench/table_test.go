@@ -45,6 +45,7 @@ func aRound(share float64) round {
 			},
 			FloorCPU: ms(400), FettleCPU: ms(900), SandboxCPU: ms(24000), Lasted: ms(16000),
 		},
+		Bare:        bareRequests{distribution: distribution{200, ms(250), ms(700), ms(800)}, Stolen: 0.01},
 		Histograms:  []summary{{"fettle_act_seconds", 200, ms(12.5), ms(11), ms(24)}},
 		SandboxPeak: 812.5,
 	}
@@ -60,7 +61,7 @@ func TestTable(t *testing.T) {
 			{"Decide/disjoint/healthy", ms(22), 7217408, 11}, {"Decide/disjoint/one percent unhealthy", ms(30.5), 7607208, 2047},
 		},
 	}
-	clusters := report{Host: machines.Host, Parameters: machines.Parameters, Rounds: machines.Rounds[:1], Clusters: &clusterCosts{
+	clusters := report{Host: machines.Host, Parameters: machines.Parameters, Rounds: []round{aRound(0.5)}, Clusters: &clusterCosts{
 		Clusters: 100, Nodes: 20, Joined: ms(31200),
 		Without: idleCosts{Resident: 40, Anonymous: 12.5, CPU: ms(50), idleTraffic: idleTraffic{Minutes: 1}},
 		With: idleCosts{Resident: 75, Anonymous: 47.5, CPU: ms(450), idleTraffic: idleTraffic{
@@ -68,6 +69,8 @@ func TestTable(t *testing.T) {
 		}},
 	}}
 	clusters.Parameters.Dialect, clusters.Parameters.Clusters = "capi", 100
+	clusters.Rounds[0].Bare = bareRequests{} // too few machines were left for it
+	clusters.Rounds[0].Outage.Stages = []stageDelay{{"mark requested", distribution{200, ms(350), ms(900), ms(950)}}}
 	for name, r := range map[string]report{"table.txt": machines, "clusters.txt": clusters} {
 		t.Run(name, func(t *testing.T) {
 			got, golden := r.table(), filepath.Join("testdata", name)
