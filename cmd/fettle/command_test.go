@@ -140,7 +140,7 @@ func TestOptionsThatMakeSense(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError, "INFO": slog.LevelInfo}
 	for name, level := range levels {
-		log, err := newLogger(name, "json")
+		log, err := newLogger(t.Context(), name, "json")
 		if err != nil {
 			t.Errorf("%s is refused: %v", name, err)
 			continue

@@ -88,7 +88,7 @@ func (o *controllerOptions) validate() error {
 }
 
 func runController(ctx context.Context, o controllerOptions) error {
-	log, err := newLogger(o.logLevel, o.logFormat)
+	log, err := newLogger(ctx, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,8 @@ func runController(ctx context.Context, o controllerOptions) error {
 	return nil
 }
 
-func newLogger(level, format string) (logr.Logger, error) {
+// newLogger makes the log of a process that is asked to end when the context does.
+func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", level)
@@ -121,7 +122,7 @@ func newLogger(level, format string) (logr.Logger, error) {
 	if handler == nil {
 		return logr.Logger{}, fmt.Errorf("--log-format is %q; it must be json or text", format)
 	}
-	log := logr.FromSlogHandler(handler)
+	log := logr.FromSlogHandler(ending{handler, ctx.Done()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	return log, nil

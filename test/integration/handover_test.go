@@ -64,6 +64,9 @@ func TestHandOver(t *testing.T) {
 	f.machine("b", machineOptions{phase: "Failed", finalizer: true, labels: map[string]string{"pool": "another"}})
 	f.wantMachines("-b")
 	first.Stop(t)
+	if log := first.Log(t); strings.Contains(log, `"level":"ERROR"`) {
+		t.Errorf("it logged errors, though it ended as it should:\n%s", log)
+	}
 	f.release("b")
 	f.wantMachines()
 	f.wantRepairs("a Succeeded", "b Succeeded")
