@@ -347,7 +347,7 @@ func (m *monitor) newObject(u *unstructured.Unstructured) *objectSeen {
 			o.target = string(owner.UID)
 		case "Machine": // of a pool of machines, whose nodes have their names
 			o.target, o.node = string(owner.UID), owner.Name
-			o.template = strings.TrimPrefix(u.GetAnnotations()["cluster.x-k8s.io/cloned-from-name"], m.pool.name+"-")
+			o.template = strings.TrimPrefix(u.GetAnnotations()["machine.openshift.io/cloned-from-name"], m.pool.name+"-")
 		}
 	}
 	if !m.ours(o.node) {

@@ -52,7 +52,7 @@ func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName 
 	if !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return string(r.UID) == o.Target.ID.UID }) {
 		return foreign(u, o, ownersOf(u))
 	}
-	if made := u.GetAnnotations()[clonedFromName]; made != templateName {
+	if made := u.GetAnnotations()[provenances[o.Step.Remedy].name]; made != templateName {
 		return foreign(u, o, madeFrom(made))
 	}
 	return nil

@@ -21,7 +21,7 @@ metadata:
   name: %[1]s
   namespace: machines
   uid: %[1]s-request
-  annotations: {cluster.x-k8s.io/cloned-from-name: t}
+  annotations: {%[2]s/cloned-from-name: t}
   ownerReferences: [{apiVersion: %[2]s/v1beta1, kind: Machine, name: %[1]s, uid: %[1]s-uid}]
 `, name, group)
 	if cluster != "" {

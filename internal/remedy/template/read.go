@@ -39,7 +39,7 @@ func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 		return r, Fleet{}, true
 	}
 	machine, remedy := machineOf(u)
-	if r.Template.Name = annotations[clonedFromName]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
+	if r.Template.Name = annotations[provenances[remedy].name]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
 		return core.Request{}, Fleet{}, false
 	}
 	r.Remedy = remedy

@@ -34,7 +34,7 @@ metadata:
   name: m
   namespace: machines
   uid: c-uid
-  annotations: {cluster.x-k8s.io/cloned-from-name: t}
+  annotations: {machine.openshift.io/cloned-from-name: t}
   ownerReferences: [{apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid}]
 `
 
@@ -92,13 +92,14 @@ func TestReadRequest(t *testing.T) {
 		"another version of the health check": {instead("medik8s.io/v1alpha1", "medik8s.io/v1"), &plain},
 		"a kind without namespace, made from one with": {strings.Replace(instead("  namespace: remediators\n", ""), "annotations: {", "annotations: {fettle.io/template-namespace: remediators, ", 1),
 			with(func(r *core.Request) { r.ID.Namespace = "" })},
-		"a person's own":                {instead("medik8s.io/v1alpha1", "example/v1"), nil},
-		"owners that can't be read":     {instead("remediation.medik8s.io/v1alpha1", "a/b/c"), nil},
-		"a machine":                     {cloned, machine},
-		"a machine of Cluster API":      {strings.Replace(cloned, "machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2", 1), clusterMachine},
-		"one, in another version":       {strings.Replace(cloned, "machine.openshift.io", "cluster.x-k8s.io", 1), clusterMachine},
-		"another API's machine":         {strings.Replace(cloned, "machine.openshift.io", "machine.example", 1), nil},
-		"a machine's, from no template": {strings.Replace(cloned, "cloned-from-name", "another", 1), nil},
+		"a person's own":                        {instead("medik8s.io/v1alpha1", "example/v1"), nil},
+		"owners that can't be read":             {instead("remediation.medik8s.io/v1alpha1", "a/b/c"), nil},
+		"a machine":                             {cloned, machine},
+		"a machine of Cluster API":              {strings.NewReplacer("machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2", "machine.openshift.io", "cluster.x-k8s.io").Replace(cloned), clusterMachine},
+		"one, in another version":               {strings.ReplaceAll(cloned, "machine.openshift.io", "cluster.x-k8s.io"), clusterMachine},
+		"a machine's, told as another API does": {strings.Replace(cloned, "machine.openshift.io/cloned", "cluster.x-k8s.io/cloned", 1), nil},
+		"another API's machine":                 {strings.Replace(cloned, "machine.openshift.io", "machine.example", 1), nil},
+		"a machine's, from no template":         {strings.Replace(cloned, "cloned-from-name", "another", 1), nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

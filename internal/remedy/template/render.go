@@ -36,11 +36,12 @@ var machineKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals
 	ClusterMachineRemedy: clusterapi.MachineKind,
 }
 
-// What a request for a machine says of its template.
-const (
-	clonedFromName = "cluster.x-k8s.io/cloned-from-name"
-	clonedFromKind = "cluster.x-k8s.io/cloned-from-groupkind"
-)
+// provenances are the annotations by which a request for a machine says what template it was made from, by the remedies
+// that ask for them (reference openshift 1.3, cluster-api 1.4).
+var provenances = map[string]struct{ name, kind string }{ //nolint:gochecknoglobals // a constant table
+	MachineRemedy:        {"machine.openshift.io/cloned-from-name", "machine.openshift.io/cloned-from-groupkind"},
+	ClusterMachineRemedy: {"cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"},
+}
 
 // templateNamespace on a request is the namespace of its template, where that is not its own.
 const templateNamespace = "fettle.io/template-namespace"
@@ -176,9 +177,8 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 	keepLabelsAndAnnotations(u, made)
 	u.SetNamespace(o.Target.ID.Namespace)
 	u.SetName(o.Target.ID.Name)
-	annotate(u, map[string]string{
-		clonedFromName: template.GetName(), clonedFromKind: template.GroupVersionKind().GroupKind().String(),
-	})
+	says := provenances[o.Step.Remedy]
+	annotate(u, map[string]string{says.name: template.GetName(), says.kind: template.GroupVersionKind().GroupKind().String()})
 	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(machineKinds[o.Step.Remedy], o.Target.ID)})
 }
 

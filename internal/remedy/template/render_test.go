@@ -91,7 +91,7 @@ kind: X
 metadata:
   name: m
   namespace: machines
-  annotations: {c: d, cluster.x-k8s.io/cloned-from-name: t, cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example}
+  annotations: {c: d, machine.openshift.io/cloned-from-name: t, machine.openshift.io/cloned-from-groupkind: XTemplate.x.example}
   labels: {a: b}
   ownerReferences:
   - {apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid, controller: false}
@@ -140,8 +140,8 @@ metadata:
   name: m
   namespace: machines
   annotations:
-    cluster.x-k8s.io/cloned-from-name: t
-    cluster.x-k8s.io/cloned-from-groupkind: XTemplate.x.example
+    machine.openshift.io/cloned-from-name: t
+    machine.openshift.io/cloned-from-groupkind: XTemplate.x.example
     fettle.io/template-namespace: remediators
   ownerReferences:
   - {apiVersion: machine.openshift.io/v1beta1, kind: Machine, name: m, uid: m-uid, controller: false}
