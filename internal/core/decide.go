@@ -65,10 +65,10 @@ type deliberation struct {
 	troubled   []int
 	judgements judgements
 	pools      map[string]*pool
-	// controlPlane are the targets that belong to it, and controlPlaneOut counts their bodies that are under
-	// repair, in the hands of a remediator, or leaving.
+	// controlPlane are the targets that belong to it, and controlPlaneOut their bodies that are under repair, in the
+	// hands of a remediator, or leaving.
 	controlPlane    []int
-	controlPlaneOut int
+	controlPlaneOut []int
 	// later counts, by policy, the running repairs that have not begun and have not had their turn
 	// yet; laterControlPlane those of the control plane.
 	later             []int
@@ -162,17 +162,26 @@ func (d *deliberation) relateRepairs() {
 	d.relatePetitions()
 }
 
-// countControlPlane counts the bodies of the control plane that are out, or are about to be: under repair,
+// countControlPlane finds the bodies of the control plane that are out, or are about to be: under repair,
 // in the hands of a remediator, or leaving.
 func (d *deliberation) countControlPlane() {
-	var counted []int
 	for _, i := range d.controlPlane {
-		out := d.fleet.Targets[i].Deleting || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0
-		if out && !slices.Contains(counted, d.body(i)) {
-			counted = append(counted, d.body(i))
-			d.controlPlaneOut++
+		t := &d.fleet.Targets[i]
+		if t.Deleting || t.Claimed || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0 {
+			d.takeOut(i)
 		}
 	}
+}
+
+// takeOut counts the body of a target among those of the control plane that are out, once.
+func (d *deliberation) takeOut(target int) {
+	if !d.isOut(target) {
+		d.controlPlaneOut = append(d.controlPlaneOut, d.body(target))
+	}
+}
+
+func (d *deliberation) isOut(target int) bool {
+	return slices.Contains(d.controlPlaneOut, d.body(target))
 }
 
 // olderRepair orders repairs as the ledger took them, then by their start and name.
@@ -313,7 +322,7 @@ func (d *deliberation) tally() {
 // inFlight: under repair, in the hands of a remediator or an owner, or leaving while not healthy. All but the first need
 // no memory, so a lost ledger can't make room for another repair (I6).
 func (d *deliberation) inFlight(v *Verdict) bool {
-	return d.repairOf[d.body(v.Target)] != none || (v.Health == Gone && v.Unsound) || d.petitioned(v.Policy, v.Target) || d.delegated(v)
+	return d.repairOf[d.body(v.Target)] != none || (v.Health == Gone && v.Unsound) || d.inHands(v)
 }
 
 // mostInFlight lets a share that is not zero repair at least one, or it would repair none for ever.

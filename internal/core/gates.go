@@ -227,9 +227,12 @@ func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
 	if !d.fleet.Targets[p.target].takesQuorum(d.stepOf(p)) {
 		return Refusal{}, false
 	}
-	others := d.controlPlaneOut
-	if p.repair != none {
+	others := len(d.controlPlaneOut)
+	switch {
+	case p.repair != none:
 		others -= d.laterControlPlane
+	case d.isOut(p.target): // by what was asked for it before, which is no hindrance to itself
+		others--
 	}
 	if others == 0 {
 		return Refusal{}, false

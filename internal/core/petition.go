@@ -64,10 +64,15 @@ func (d *deliberation) delegated(v *Verdict) bool {
 	})
 }
 
+// inHands tells whether a target is in the hands of a remediator or an owner, by what stands that was asked for it.
+func (d *deliberation) inHands(v *Verdict) bool {
+	return d.fleet.Targets[v.Target].Claimed || d.petitioned(v.Policy, v.Target) || d.delegated(v)
+}
+
 // takes is how much room among those in flight the first step of a repair takes: none where what was asked for the target
 // has it already.
 func (d *deliberation) takes(v *Verdict) int {
-	if d.delegated(v) || d.petitioned(v.Policy, v.Target) {
+	if d.inHands(v) {
 		return 0
 	}
 	return 1

@@ -436,8 +436,8 @@ func TestOneBody(t *testing.T) {
 // TestI4OneOfTheControlPlaneOverAllHealthChecks: also over those that don't know each other, and with
 // what others have asked for.
 func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
-	cp := func(name string, survives core.Tri) core.Target {
-		return aNode(name, dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = survives })
+	cp := func(name string, survives core.Tri, changes ...func(*core.Target)) core.Target {
+		return aNode(name, append(changes, dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = survives })...)
 	}
 	a, b := check("a", []int{0}, classic, since(ago(72*time.Hour))), check("b", []int{1}, classic)
 	for name, c := range map[string]struct {
@@ -447,6 +447,9 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 		"two fail":             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}},
 		"one is under repair":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}},
 		"one has a request":    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}},
+		"it has one itself":    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}},
+		"one is marked":        {with([]core.Target{aNode("x", controlPlane, claimed), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}},
+		"it is marked itself":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, claimed)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}},
 		"quorum would be lost": {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}},
 	} {
 		t.Run(name, func(t *testing.T) {

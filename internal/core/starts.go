@@ -96,7 +96,7 @@ func (d *deliberation) takeRoom(target int) {
 		d.decision.Tallies[v.Policy].InFlight += d.takes(v)
 	}
 	if t.ControlPlane {
-		d.controlPlaneOut++
+		d.takeOut(target)
 	}
 	if p := d.pools[t.Owner.UID]; p != nil {
 		p.lastStart = d.now

@@ -112,7 +112,7 @@ func TestCounting(t *testing.T) {
 		"an unhealthy machine":                             {"2.4", machine("m", dead, readAt(time.Time{})), false, 0},
 		"a machine in a grace period":                      {"2.4: next check is not 0", machine("m", ready("False", noon)), false, 0},
 		"a booting machine":                                {"2.4: no node", machine("m", awaited(noon)), false, 0},
-		"a claimed machine":                                {"PR 902", machine("m", claimed), false, 0},
+		"a claimed machine":                                {"PR 902, and somebody repairs it", machine("m", claimed), false, 1},
 		"a healthy machine being deleted":                  {"2.4: has a deletion timestamp, but nobody repairs it", machine("m", deleting), false, 0},
 		"an unhealthy machine being deleted":               {"a deletion is in flight until the machine is gone", machine("m", dead, deleting), false, 1},
 		"a machine being deleted whose node is not seen":   {"not known to be healthy", machine("m", nodeIs(core.NodeUnseen), deleting), false, 1},

@@ -28,7 +28,7 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 	asked := w.now.Sub(t.QuorumReadAt) < 10*time.Second
 	hold(t.ControlPlane && asked && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
 	hold(t.ControlPlane && asked && t.QuorumSurvives == core.No, "QuorumLost")
-	hold(t.ControlPlane && w.controlPlaneOut(repair) > 0, "ControlPlaneBusy")
+	hold(t.ControlPlane && w.controlPlaneOut(target, repair) > 0, "ControlPlaneBusy")
 	if len(w.out) > before {
 		return false
 	}
@@ -55,7 +55,7 @@ func (w *twin) policyAllows(i, target, repair, retry int) {
 	hold(p.Paused, "Paused")
 	hold(!naivePermits(p, unhealthy, len(p.Members)), "TooManyUnhealthy")
 	hold(unhealthy > 0 && naivePermits(p, unhealthy, len(p.Members)) && p.Held && !p.Paused && p.Problem == "" && w.now.Before(naiveResume(p, unhealthy, w.now)), "StormCooldown")
-	hold(!p.MaxInFlight.Unlimited && w.inFlight(i, repair) >= most, "InFlightLimit")
+	hold(!p.MaxInFlight.Unlimited && w.inFlight(i, target, repair) >= most, "InFlightLimit")
 	if repair != none || retry == 0 {
 		return
 	}
@@ -75,12 +75,14 @@ func (w *twin) policyAllows(i, target, repair, retry int) {
 	hold(w.now.Sub(last) < delay, "BackingOff")
 }
 
-func (w *twin) controlPlaneOut(repair int) int {
+// controlPlaneOut counts those other than a target that has no repair.
+func (w *twin) controlPlaneOut(target, repair int) int {
 	n := 0
 	for m := range w.fleet.Targets {
 		t := &w.fleet.Targets[m]
-		of := w.repairOf(m)
-		if t.ControlPlane && (t.Deleting || w.placed[m] || (of != none && (repair == none || w.begun[m]))) {
+		switch of := w.repairOf(m); {
+		case !t.ControlPlane, m == target && repair == none:
+		case t.Deleting, w.placed[m], t.Claimed && of == none, of != none && (repair == none || w.begun[m]):
 			n++
 		}
 	}

@@ -161,14 +161,17 @@ func (w *twin) start(target int) {
 	}
 }
 
-// inFlight counts the members that are leaving unsound or under repair. For a repair that is in the
-// ledger those that come after it don't count.
-func (w *twin) inFlight(policy, repair int) int {
+// inFlight counts the members that are leaving unsound, marked, or under repair, but not a target that has no repair. For a
+// repair that is in the ledger those that come after it don't count.
+func (w *twin) inFlight(policy, target, repair int) int {
 	n := 0
 	for _, m := range w.policies[policy].Members {
 		t := &w.fleet.Targets[m]
 		of := w.repairOf(m)
 		switch {
+		case m == target && repair == none:
+		case t.Claimed && of == none:
+			n++
 		case t.Deleting && (of != none || naiveUnsound(&w.policies[policy], t, w.now)), w.placed[m]:
 			n++
 		case of != none && (repair == none || w.begun[m]):
