@@ -14,6 +14,10 @@ const confirmedFor = 10 * time.Second
 // for again.
 const recheckUnseen = 10 * time.Second
 
+// recheckQuorum is how soon a quorum that would not survive, or is not known, is asked for again: nobody watches what it
+// hangs on.
+const recheckQuorum = 15 * time.Second
+
 // none is the index of nothing.
 const none = -1
 

@@ -217,6 +217,7 @@ func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
 	if !t.takesQuorum(d.stepOf(p)) || t.QuorumSurvives == Yes || !t.quorumKnown(d.now) {
 		return Refusal{}, false
 	}
+	d.wakeAt(t.QuorumReadAt.Add(recheckQuorum))
 	if t.QuorumSurvives == No {
 		return Refusal{Policy: p.leader, Gate: QuorumLost}, true
 	}

@@ -443,17 +443,18 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 	for name, c := range map[string]struct {
 		world core.Fleet
 		wants []string
+		next  time.Time
 	}{
-		"two fail":             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}},
-		"one is under repair":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}},
-		"one has a request":    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}},
-		"it has one itself":    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}},
-		"one is marked":        {with([]core.Target{aNode("x", controlPlane, claimed), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}},
-		"it is marked itself":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, claimed)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}},
-		"quorum would be lost": {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}},
+		"two fail":             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
+		"one is under repair":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"one has a request":    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
+		"it has one itself":    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
+		"one is marked":        {with([]core.Target{aNode("x", controlPlane, claimed), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"it is marked itself":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, claimed)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
+		"quorum would be lost": {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}, noon.Add(15 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			petitionCase{name, c.world, c.wants, time.Time{}}.run(t, a, b)
+			petitionCase{name, c.world, c.wants, c.next}.run(t, a, b)
 		})
 	}
 }
@@ -646,6 +647,25 @@ func TestWhatWasAskedHasItsPlace(t *testing.T) {
 		}
 		if got := d.Tallies[0].InFlight; got != 1 {
 			t.Errorf("%s was asked for: %d are in flight", of.ID.Name, got)
+		}
+	}
+}
+
+// TestQuorumIsAskedForAgain: nobody watches what it hangs on, so while it holds back a repair it is asked for again
+// before long, and not all the time.
+func TestQuorumIsAskedForAgain(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	for _, survives := range []core.Tri{core.No, core.Unknown} {
+		x := aNode("x", dead, controlPlane)
+		f := fleet([]core.Target{x})
+		quorumOf(&f, survives)
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if len(d.Refusals) != 1 || len(d.Starts) > 0 || !d.NextAt.Equal(noon.Add(15*time.Second)) {
+			t.Fatalf("quorum is %s: it refuses %+v and looks again at %s", survives, d.Refusals, d.NextAt)
+		}
+		d = core.Decide([]core.Policy{p}, f, d.NextAt)
+		if !slices.Equal(d.Polls, []int{0}) {
+			t.Errorf("quorum was %s: it asks for that of %v", survives, d.Polls)
 		}
 	}
 }
