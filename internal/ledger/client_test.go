@@ -273,7 +273,7 @@ func TestAmendAndDrop(t *testing.T) {
 	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded, Revision: 7}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": "7"}, "status": map[string]any{
 		"phase": "Succeeded", "message": "it is gone", "finishedAt": noon.UTC().Format(time.RFC3339),
-		"recoveredAt": nil, "begunAt": nil, "answer": nil,
+		"recoveredAt": nil, "begunAt": nil, "answer": nil, "attempts": nil, "lastAttempt": nil,
 	}})
 	if err != nil {
 		t.Fatalf("encoding: %v", err)

@@ -138,10 +138,13 @@ func microTime(at time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: at}
 }
 
-// patched is a status as it is patched: what may come to an end again is taken away with a null.
+// patched is a status as it is patched: what may come to an end again, as what belongs to one step does with the next, is
+// taken away with a null.
 type patched struct {
 	v1alpha1.RepairStatus
 
+	Attempts    *int32            `json:"attempts"`
+	LastAttempt *metav1.MicroTime `json:"lastAttempt"`
 	RecoveredAt *metav1.MicroTime `json:"recoveredAt"`
 	BegunAt     *metav1.MicroTime `json:"begunAt"`
 	Answer      *string           `json:"answer"`
@@ -151,9 +154,12 @@ type patched struct {
 // refused where there is a later one: a record that somebody has overtaken would take the repair back.
 func amendment(r core.Repair, text string, refused error) ([]byte, error) {
 	s := progress(r, text, refused)
-	p := patched{RepairStatus: s, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}
+	p := patched{RepairStatus: s, LastAttempt: s.LastAttempt, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}
 	if s.Answer != "" {
 		p.Answer = &s.Answer
+	}
+	if s.Attempts > 0 {
+		p.Attempts = &s.Attempts
 	}
 	body := map[string]any{"status": p}
 	if r.Revision != 0 {
