@@ -14,6 +14,8 @@ func (d *deliberation) climb(p *proposal) {
 	switch {
 	case !more:
 		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: LadderExhausted, Have: len(r.Ladder)})
+	case d.outgrown(p, step):
+		d.finish(p.repair, Withdrawn, "the target says by now that it can't recover, and is repaired in another way")
 	case step.Nature == HandsOver && t.Claimed && !r.Begun.IsZero():
 		// It is in the hands of somebody else.
 	case step.Nature.Stands() && d.leaves(d.current(p.repair, step)):
@@ -26,6 +28,13 @@ func (d *deliberation) climb(p *proposal) {
 		d.answer(p.repair, "")
 		d.take(p)
 	}
+}
+
+// outgrown tells whether a target has failed for good since it was handed over, and its policy has other steps for that.
+// Whoever has it in hand may never give it back.
+func (d *deliberation) outgrown(p *proposal, step *Step) bool {
+	failed := d.policies[p.leader].FailedLadder
+	return step.Nature == HandsOver && d.fleet.Targets[p.target].Failed && len(failed) > 0 && failed[0].Nature != HandsOver
 }
 
 func (d *deliberation) leaves(request int) bool {

@@ -392,6 +392,32 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
+// TestHandedOverAndFailedSince: whoever has it in hand may never give it back, so it is repaired as one that can't recover.
+func TestHandedOverAndFailedSince(t *testing.T) {
+	deletion := func(p *core.Policy) { p.FailedLadder = []core.Step{{Remedy: "Delete", Nature: core.Destroys}} }
+	marks := policy("p", []int{0}, func(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}} })
+	both := marks
+	deletion(&both)
+	lost := machine("m", failed(noon), claimed)
+	begun := func(r *core.Repair) { r.Begun = ago(time.Minute) }
+	over := func(r *core.Repair) { r.Ended, r.Outcome = noon, core.Withdrawn }
+	deletes := func(r *core.Repair) { r.Ladder = both.FailedLadder }
+	for name, c := range map[string]struct {
+		world  core.Fleet
+		policy core.Policy
+		want   []string
+	}{
+		"it is deleted next":      {with([]core.Target{lost}, []core.Repair{repair(lost, both, begun)}), both, []string{"end m: Withdrawn"}},
+		"the pass after that":     {with([]core.Target{lost}, []core.Repair{repair(lost, both, begun, over)}), both, []string{"start m"}},
+		"its deletion under way":  {with([]core.Target{lost}, []core.Repair{repair(lost, both, begun, deletes)}), both, []string{"step 0 for m"}},
+		"nothing else to be done": {with([]core.Target{lost}, []core.Repair{repair(lost, marks, begun)}), marks, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			petitionCase{name, c.world, c.want, time.Time{}}.run(t, c.policy)
+		})
+	}
+}
+
 // TestOneBody: a node and its machine are repaired once, and every health check of either is asked.
 func TestOneBody(t *testing.T) {
 	both := func(changes ...func(*core.Target)) []core.Target {

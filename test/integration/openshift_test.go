@@ -49,6 +49,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		"overlap":        overlappingHealthChecks,
 		"bare-metal":     externalBaremetalIsNotDeleted,
 		"failed-metal":   failedBaremetalIsDeleted,
+		"fails-marked":   markedBaremetalThatFailsIsDeleted,
 		"template":       remediationTemplateIsNotDeleted,
 		"told-requests":  requestsAreTold,
 		"removed-check":  deletedHealthCheckEndsTheCheck,
@@ -344,6 +345,17 @@ func failedBaremetalIsDeleted(f *fleet) {
 	f.wantMachines()
 	f.wantRepairs("a Succeeded")
 	f.wantEvent("a", "MachineDeleted")
+}
+
+// markedBaremetalThatFailsIsDeleted: whoever was to power it on may never take the mark away.
+func markedBaremetalThatFailsIsDeleted(f *fleet) {
+	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
+	f.machine("a", machineOptions{})
+	f.setReady("a", corev1.ConditionFalse)
+	f.wantMarked("a", true)
+	f.patchStatus(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), map[string]any{"phase": "Failed"})
+	f.wantMachines()
+	f.wantRepairs("a Succeeded", "a Withdrawn")
 }
 
 func (f *fleet) wantMarked(machine string, marked bool) {
