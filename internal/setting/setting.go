@@ -92,6 +92,12 @@ func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
+// SameSelector tells whether two selectors are written the same. The one that selects nothing, as one that can't be read
+// does, is written like the one that selects everything.
+func SameSelector(a, b labels.Selector) bool {
+	return labels.MatchesNothing(a) == labels.MatchesNothing(b) && a.String() == b.String()
+}
+
 // WrongType says that a field is of the wrong type. The kind is as kubectl explain takes it.
 func WrongType(w legible.Problem, kind string) string {
 	return fmt.Sprintf("%s is %s, which is of the wrong type; \"kubectl explain %s.%s\" says what to give", w.Field, w.Value, kind, w.Field)

@@ -85,6 +85,21 @@ func TestSelectorThatIsNoneSelectsNothing(t *testing.T) {
 	}
 }
 
+func TestSameSelector(t *testing.T) {
+	app := labels.SelectorFromSet(labels.Set{"app": "a"})
+	all := []labels.Selector{labels.Nothing(), labels.Everything(), app, labels.SelectorFromSet(labels.Set{"app": "b"})}
+	for i, a := range all {
+		for j, b := range all {
+			if got := SameSelector(a, b); got != (i == j) {
+				t.Errorf("selectors %d and %d are the same: %t", i, j, got)
+			}
+		}
+	}
+	if !SameSelector(app, labels.SelectorFromSet(labels.Set{"app": "a"})) {
+		t.Error("a selector that is read again is another")
+	}
+}
+
 func TestSentence(t *testing.T) {
 	problems := Each(nil, errors.New("one"), nil, errors.Join(errors.New("two"), errors.New("three")))
 	problems = append(problems, WrongType(legible.Problem{Field: "spec.limit", Value: "[1]"}, "thing"))

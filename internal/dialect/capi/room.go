@@ -14,6 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // room holds what is seen of one cluster on the management cluster: its Cluster, its health checks as translated, and
@@ -96,7 +97,7 @@ func (r *room) takeCheck(fresh *healthCheck) bool {
 		delete(r.rivals, name)
 	}
 	r.askAgain()
-	if old == nil || old.selector.String() != fresh.selector.String() {
+	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
 		r.enrol(name, fresh)
 		return true
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 const nodeKind = "Node"
@@ -70,7 +71,7 @@ func (f *fleet) takeCheck(name string, fresh *healthCheck) bool {
 		return false
 	}
 	f.checks[name] = fresh
-	if old == nil || old.selector.String() != fresh.selector.String() {
+	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
 		f.enrol(name, fresh)
 		return true
 	}

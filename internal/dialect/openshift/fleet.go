@@ -12,6 +12,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // fleet holds the health checks and machines of a cluster as translated, and knows which selects
@@ -67,7 +68,7 @@ func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 		return false
 	}
 	f.checks[key] = fresh
-	if old == nil || old.selector.String() != fresh.selector.String() {
+	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
 		f.enrol(key, fresh)
 		return true
 	}

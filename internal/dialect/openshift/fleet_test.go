@@ -269,7 +269,7 @@ func TestSnapshotIsNobodysButItsTakers(t *testing.T) {
 // TestFleetAgreesWithANaiveOne: after any events, the fleet is what one would be that had been told
 // only how things stand.
 func TestFleetAgreesWithANaiveOne(t *testing.T) {
-	specs := []string{workers, masters, everything}
+	specs := []string{workers, masters, everything, `{selector: {matchLabels: {no label: x}}}`}
 	checks := map[string]*unstructured.Unstructured{}
 	for i, spec := range specs {
 		checks[spec] = check(t, "check", "1", spec, nil)
