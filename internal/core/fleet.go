@@ -115,6 +115,9 @@ type Target struct {
 	QuorumReadAt   time.Time
 	// Excluded is set when somebody has excluded the target from all repairs.
 	Excluded bool
+	// LeftAlone is set when somebody has taken the target out of health checking. No policy selects it, and what was
+	// asked for it stays as it is.
+	LeftAlone bool
 	// Vouched is set when a person has confirmed that the target is healthy.
 	Vouched bool
 	// Upgrading is set while the target itself is being upgraded.

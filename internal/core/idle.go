@@ -35,7 +35,7 @@ func (d *deliberation) releaseIdle() {
 }
 
 // holders are the names of those whose leases are Fettle's: of the policies there are, and of those that the
-// ledger remembers.
+// ledger remembers. Where a policy only rehearses another controller may follow it, under the same name.
 func (d *deliberation) holders() map[string]bool {
 	holders := map[string]bool{}
 	for i := range d.policies {
@@ -45,6 +45,11 @@ func (d *deliberation) holders() map[string]bool {
 	}
 	for i := range d.fleet.Repairs {
 		holders[HolderOf(d.fleet.Repairs[i].Policy)] = true
+	}
+	for i := range d.policies {
+		if d.policies[i].DryRun {
+			delete(holders, d.policies[i].Holder)
+		}
 	}
 	return holders
 }

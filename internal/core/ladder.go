@@ -93,6 +93,9 @@ func (r *Repair) asks() bool {
 func (d *deliberation) targetGone(repair int) {
 	stands := false
 	for _, i := range d.petitions[repair] {
+		if d.rehearses(d.leaderAt(&d.fleet.Repairs[repair])) {
+			break
+		}
 		stands = true
 		if q := &d.fleet.Requests[i]; !q.Replaces || q.Succeeded == Yes {
 			d.withdraw(i, none, d.leaderAt(&d.fleet.Repairs[repair]), goneText)
@@ -115,9 +118,10 @@ func (d *deliberation) leaderAt(r *Repair) int {
 	return slices.IndexFunc(d.policies, func(p Policy) bool { return p.ID == r.Policy })
 }
 
-// close withdraws what a repair has asked for and ends it when none of that stands any more.
+// close withdraws what a repair has asked for and ends it when none of that stands any more, or when nothing may be touched.
 func (d *deliberation) close(repair, target int, outcome Outcome, text string) {
-	if d.takeBack(repair, target, d.leaderAt(&d.fleet.Repairs[repair]), text) {
+	lead := d.leaderAt(&d.fleet.Repairs[repair])
+	if d.rehearses(lead) || d.takeBack(repair, target, lead, text) {
 		d.finish(repair, outcome, text)
 	}
 }
@@ -132,8 +136,10 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	}
 	lead, v := d.leaderOf(r, target)
 	switch {
+	case v == nil && d.handsOff(r, t):
+		d.finish(repair, Withdrawn, "the target was taken out of health checking, or its health check only rehearses; what was asked of others stays as it is")
 	case v == nil:
-		text := "the health check that asked for the repair no longer selects the target, only rehearses, or no longer exists"
+		text := "the health check that asked for the repair no longer selects the target, or no longer exists"
 		if d.begun(repair, target) {
 			text += "; what was asked of others is taken back where that is possible"
 		}
@@ -150,6 +156,17 @@ func (d *deliberation) carryOnOne(repair, target int) {
 		d.note(repair, time.Time{})
 		d.suspected(repair, target)
 	}
+}
+
+// handsOff tells whether nothing of what was asked for a target may be touched: somebody has taken it out of health
+// checking, or has the policy rehearse, maybe beside another controller.
+func (d *deliberation) handsOff(r *Repair, t *Target) bool {
+	return t.LeftAlone || d.rehearses(d.leaderAt(r))
+}
+
+// rehearses is false for a policy that is gone.
+func (d *deliberation) rehearses(policy int) bool {
+	return policy != none && d.policies[policy].DryRun
 }
 
 // suspected: a target that is neither well nor unhealthy keeps what was asked for it.

@@ -211,7 +211,7 @@ func healthySince(c *Criteria, t *Target) time.Time {
 }
 
 // withdrawOrphans looks at the requests that no running repair accounts for: somebody deleted its entry,
-// another health checker made them, or their health check is gone.
+// another health checker made them, or their health check is gone. Those of a policy that only rehearses are let be.
 func (d *deliberation) withdrawOrphans() {
 	if d.fleet.Observed != Yes || len(d.fleet.Requests) == 0 {
 		return
@@ -229,7 +229,7 @@ func (d *deliberation) withdrawOrphans() {
 		}
 	}
 	for i := range d.fleet.Requests {
-		if accounted[i] || d.illegible(&d.fleet.Requests[i]) {
+		if q := &d.fleet.Requests[i]; accounted[i] || d.illegible(q) || d.rehearses(d.asker(q)) {
 			continue
 		}
 		if target, exists := targetOf[i]; exists {
@@ -292,6 +292,9 @@ func (d *deliberation) verdictFor(q *Request, target int) (int, *Verdict) {
 			continue
 		}
 		p := &d.policies[v.Policy]
+		if p.DryRun {
+			continue
+		}
 		anonymous := q.Policy == (ID{}) && slices.ContainsFunc(p.Ladder, func(s Step) bool { return q.asks(&s) })
 		if anonymous || q.askedBy(&p.ID) {
 			return v.Policy, v

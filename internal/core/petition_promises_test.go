@@ -281,7 +281,7 @@ func TestI09PetitionsHaveReasons(t *testing.T) {
 }
 
 // TestI10WhatIsNeededStands: nothing is taken back from a target that the asking health check finds unhealthy,
-// or can't judge, and nothing twice.
+// or can't judge, or for which it only rehearses, and nothing twice.
 func TestI10WhatIsNeededStands(t *testing.T) {
 	alwaysPetitioned(t, func(w world, d core.Decision) string {
 		taken := map[int]bool{}
@@ -291,10 +291,13 @@ func TestI10WhatIsNeededStands(t *testing.T) {
 				return q.ID.UID + " is taken back twice"
 			}
 			taken[x.Request] = true
+			if slices.ContainsFunc(w.policies, func(p core.Policy) bool { return p.DryRun && p.ID == q.Policy }) {
+				return q.ID.UID + " is taken back, though its policy only rehearses"
+			}
 			for _, v := range d.Verdicts {
 				p, target := &w.policies[v.Policy], w.fleet.Targets[v.Target].ID
 				needed := v.Health == core.Unhealthy || v.Health == core.Undetermined
-				if needed && !p.DryRun && p.ID == q.Policy && target == q.Target && leads(w, q) {
+				if needed && p.ID == q.Policy && target == q.Target && leads(w, q) {
 					return q.ID.UID + " is taken back, and its target is not well"
 				}
 			}
@@ -339,7 +342,7 @@ func TestI12PetitionsAreTakenBack(t *testing.T) {
 			for _, v := range d.Verdicts {
 				p, target := &w.policies[v.Policy], &w.fleet.Targets[v.Target]
 				well := (v.Health == core.Healthy && v.Reason != core.Premature) || v.Reason == core.Recovering
-				if !well || p.ID != q.Policy || target.ID != q.Target || q.Leaving || target.Deleting || p.HealthyDelay != 0 {
+				if !well || p.DryRun || p.ID != q.Policy || target.ID != q.Target || q.Leaving || target.Deleting || p.HealthyDelay != 0 {
 					continue
 				}
 				if !slices.ContainsFunc(d.Withdrawals, func(x core.Withdrawal) bool { return x.Request == i }) {

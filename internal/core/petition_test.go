@@ -392,6 +392,48 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
+// TestHandsOff: while its health check only rehearses, maybe beside another controller, and while somebody has taken the
+// target out of health checking, what stands for a target is not touched, whoever asked for it.
+func TestHandsOff(t *testing.T) {
+	acting, dry := check("p", []int{0}, escalating), check("p", []int{0}, escalating, dryRun)
+	sick, well := aNode("n", dead), aNode("n")
+	leftAlone := aNode("n", dead, func(t *core.Target) { t.LeftAlone = true })
+	none := check("p", nil, escalating)
+	begun := repair(sick, acting, started(ago(time.Hour)))
+	q := asked(acting, sick, rebooting)
+	anonymous := q
+	anonymous.Policy = core.ID{}
+	lease := with([]core.Target{well}, nil)
+	lease.Leases = []core.NodeLease{{Node: "n", Holder: core.HolderOf(dry.ID), Renewed: ago(time.Hour)}}
+	held := dry
+	held.Holder = core.HolderOf(dry.ID)
+	for name, c := range map[string]struct {
+		policy core.Policy
+		world  core.Fleet
+		want   []string
+	}{
+		"rehearses, under way":   {dry, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"end n: Withdrawn"}},
+		"rehearses, no entry":    {dry, with([]core.Target{sick}, nil, q), nil},
+		"rehearses, well":        {dry, with([]core.Target{well}, nil, q), nil},
+		"rehearses, nobody's":    {dry, with([]core.Target{well}, nil, anonymous), nil},
+		"rehearses, target gone": {dry, with(nil, []core.Repair{begun}, q), []string{"end n: Withdrawn"}},
+		"rehearses, deselected":  {check("p", nil, escalating, dryRun), with([]core.Target{sick}, nil, q), nil},
+		"rehearses, its lease":   {held, lease, nil},
+		"acts, well":             {acting, with([]core.Target{well}, nil, q), []string{"take back nRebootTemplate"}},
+		"acts, deselected":       {none, with([]core.Target{sick}, []core.Repair{begun}, q), []string{"take back nRebootTemplate"}},
+		"taken out":              {none, with([]core.Target{leftAlone}, []core.Repair{begun}, anonymous), []string{"end n: Withdrawn"}},
+		"taken out, no entry":    {none, with([]core.Target{leftAlone}, nil, anonymous), nil},
+		"let in again":           {acting, with([]core.Target{sick}, nil, anonymous), []string{"start n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.world.Observed, c.world.Upgrading = core.Yes, core.No
+			if diff := cmp.Diff(c.want, deedsOf(c.world, core.Decide([]core.Policy{c.policy}, c.world, noon))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestHandedOverAndFailedSince: whoever has it in hand may never give it back, so it is repaired as one that can't recover.
 func TestHandedOverAndFailedSince(t *testing.T) {
 	deletion := func(p *core.Policy) { p.FailedLadder = []core.Step{{Remedy: "Delete", Nature: core.Destroys}} }

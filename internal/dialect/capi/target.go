@@ -28,6 +28,7 @@ func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
 		Created:      m.CreationTimestamp.Time,
 		Deleting:     m.DeletionTimestamp != nil,
 		Condemned:    m.Condemned(),
+		LeftAlone:    m.Skipped(),
 		Premature:    premature(m, cluster),
 		Conditions:   s.conditionsOf(m),
 		Failed:       m.Failure != "",
