@@ -22,7 +22,7 @@ func (d *deliberation) climb(p *proposal) {
 		// Somebody has taken it away. It is made again when its name is free.
 	case step.Nature.Stands() && d.current(p.repair, step) != none:
 		d.await(p, step, d.current(p.repair, step))
-	case r.overdue(step, d.now):
+	case r.overdue(step, d.now) && len(d.heldBack(p)) == 0:
 		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
 	default:
 		d.answer(p.repair, "")
@@ -58,15 +58,28 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 		// Nobody can be told to stop before it has been seen.
 		d.hold(p.repair, p.target, p.leader)
 	case q.Succeeded == No && (step.Limit > 0 || !last):
-		d.advance(p, request, Failed, "the remediator says that it failed")
+		d.giveUp(p, request, Failed, "the remediator says that it failed")
 	case step.Limit > 0 && !d.now.Before(until):
-		d.advance(p, request, TimedOut, fmt.Sprintf("the target was not healthy within the step's time of %s", step.Limit))
+		d.giveUp(p, request, TimedOut, fmt.Sprintf("the target was not healthy within the step's time of %s", step.Limit))
 	default:
 		if step.Limit > 0 {
 			d.wakeAt(until)
 		}
 		d.hold(p.repair, p.target, p.leader)
 	}
+}
+
+// giveUp gives a step up for the next, unless that would be held back: then nobody would be at work.
+func (d *deliberation) giveUp(p *proposal, request int, outcome RungOutcome, text string) {
+	held := d.heldBack(p)
+	if len(held) == 0 {
+		d.advance(p, request, outcome, text)
+		return
+	}
+	for _, r := range held {
+		d.refuse(r)
+	}
+	d.hold(p.repair, p.target, p.leader)
 }
 
 // silences are after how long without an answer a repair says so, and says so again.

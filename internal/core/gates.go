@@ -34,33 +34,52 @@ var laterTargetGates = [...]targetGate{templateGate, exclusionGate, leaseGate}
 // node are not fresh from the API server, it asks for those instead.
 func (d *deliberation) gatesOpen(p *proposal) bool {
 	open := true
-	hold := func(r Refusal, refuses bool) {
-		if refuses {
-			open = false
-			r.Target, r.Rehearsed = p.target, p.rehearsal
-			d.refuse(r)
+	hold := func(r Refusal) {
+		open = false
+		r.Rehearsed = p.rehearsal
+		d.refuse(r)
+	}
+	if d.further(p) {
+		d.ask(laterPolicyGates[:], laterTargetGates[:], p, hold)
+	} else {
+		d.ask(policyGates[:], targetGates[:], p, hold)
+	}
+	if open && !p.rehearsal {
+		if r, refuses := confirmationGate(d, p); refuses {
+			r.Target = p.target
+			hold(r)
 		}
 	}
-	ofPolicies, ofTarget := policyGates[:], targetGates[:]
-	if d.further(p) {
-		ofPolicies, ofTarget = laterPolicyGates[:], laterTargetGates[:]
-	}
+	return open
+}
+
+// heldBack gives what would hold back a further step of a repair.
+func (d *deliberation) heldBack(p *proposal) []Refusal {
+	var held []Refusal
+	d.ask(laterPolicyGates[:], laterTargetGates[:], p, func(r Refusal) { held = append(held, r) })
+	return held
+}
+
+// ask asks gates about a proposal, those of policies for each that acts or leads, and hands over what they refuse.
+func (d *deliberation) ask(ofPolicies []policyGate, ofTarget []targetGate, p *proposal, hold func(Refusal)) {
 	for _, i := range d.judgementsOf(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		if d.policies[policy].DryRun && policy != p.leader {
 			continue
 		}
 		for _, gate := range ofPolicies {
-			hold(gate(d, policy, p))
+			if r, refuses := gate(d, policy, p); refuses {
+				r.Target = p.target
+				hold(r)
+			}
 		}
 	}
 	for _, gate := range ofTarget {
-		hold(gate(d, p))
+		if r, refuses := gate(d, p); refuses {
+			r.Target = p.target
+			hold(r)
+		}
 	}
-	if open && !p.rehearsal {
-		hold(confirmationGate(d, p))
-	}
-	return open
 }
 
 // further tells whether the proposal is one more step of a repair that has begun.

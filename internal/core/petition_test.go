@@ -221,6 +221,47 @@ func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
 	}
 }
 
+// TestStepIsNotGivenUpWhileTheNextIsHeldBack: nobody would be at work on the node then. Limits hold back no next step.
+func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
+	excluded := func(t *core.Target) { t.Excluded = true }
+	waits := func(p *core.Policy) { p.WaitsForUpgrades = true }
+	same := func(*core.Target) {}
+	for name, c := range map[string]struct {
+		change func(*core.Policy)
+		target func(*core.Target)
+		held   []string
+	}{
+		"paused":            {paused, same, []string{"Paused holds back n"}},
+		"a problem":         {problem("spec.x is y"), same, []string{"InvalidSpec holds back n"}},
+		"upgrading":         {waits, func(t *core.Target) { t.Upgrading = true }, []string{"TargetUpgrading holds back n"}},
+		"excluded":          {waits, excluded, []string{"Excluded holds back n"}},
+		"no template":       {func(p *core.Policy) { p.Ladder = slices.Clone(p.Ladder); p.Ladder[1].Problem = "gone" }, same, []string{"TemplateUnusable holds back n"}},
+		"short circuit":     {maxUnhealthy(core.Count(0)), same, nil},
+		"several in flight": {maxInFlight(core.Count(0)), same, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := check("p", []int{0}, escalating, c.change)
+			sick := aNode("n", dead, c.target)
+			late, failed := asked(p, sick, rebooting, askedAt(ago(time.Hour))), asked(p, sick, rebooting, says(core.No))
+			begun, refused := repair(sick, p, started(ago(time.Hour))), repair(sick, p, started(ago(time.Hour)), attempts(3, ago(10*time.Minute)))
+			for how, world := range map[string]core.Fleet{
+				"its time is over": with([]core.Target{sick}, []core.Repair{begun}, late),
+				"it failed":        with([]core.Target{sick}, []core.Repair{begun}, failed),
+				"it never began":   with([]core.Target{sick}, []core.Repair{refused}),
+			} {
+				world.Observed, world.Upgrading = core.Yes, core.No
+				d := core.Decide([]core.Policy{p}, world, noon)
+				if c.held == nil && len(d.Advances) != 1 {
+					t.Errorf("%s: it does %q, and does not give the step up", how, deedsOf(world, d))
+				}
+				if c.held != nil && (len(d.Advances) > 0 || !slices.Equal(deedsOf(world, d), c.held)) {
+					t.Errorf("%s: it does %q, want %q", how, deedsOf(world, d), c.held)
+				}
+			}
+		})
+	}
+}
+
 // TestHealthyDelay: what was asked stands for a while after the target is well, and the while begins anew
 // when it falls ill again.
 func TestHealthyDelay(t *testing.T) {

@@ -147,6 +147,9 @@ func templateThatComesLate(p *pool) {
 	}
 	p.wantCondition(v1alpha1.DisabledCondition, metav1.ConditionTrue, v1alpha1.TemplateNotFoundReason)
 	p.keepsObjects("a reboot")
+	if at, told := p.object("a reboot").GetAnnotations()[v1alpha1.TimedOutAnnotation]; told {
+		p.t.Errorf("during the pause it was told to stop, at %s, and nothing followed", at)
+	}
 	p.recovers("a")
 	p.wantObjects()
 	p.wantNodeStatus("3/3 healthy, Disabled, unhealthy:")
