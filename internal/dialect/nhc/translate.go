@@ -71,22 +71,34 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 		status.ObservedNodes = nil
 	}
 	h.status = status
-	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+	h.policy.Held = len(wrong) > 0 || h.wasHeld()
 }
 
 // wasHeld tells whether the status, as last written, says that remediation was stopped: by the short circuit or
-// its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have come and gone. The
-// conditions about storms are what today's operator has left behind.
-func wasHeld(conditions []metav1.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+// its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have come and gone. A
+// health check with stormCooldownDuration has conditions that tell of storms, which its long cooldown needs; they may be
+// what today's operator has left behind. For want of a template nothing is stopped that was not.
+func (h *healthCheck) wasHeld() bool {
+	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
 		case v1alpha1.RemediationAllowedCondition:
-			return c.Status == metav1.ConditionFalse
+			return c.Status == metav1.ConditionFalse && h.stops(c.Reason)
 		case v1alpha1.StormActiveCondition, v1alpha1.StormCooldownCondition:
 			return c.Status == metav1.ConditionTrue
 		}
 		return false
 	})
+}
+
+// stops tells whether remediation that is not allowed for a reason has to wait for a cooldown afterwards.
+func (h *healthCheck) stops(reason string) bool {
+	switch reason {
+	case tooManyUnhealthyReason, stormCooldownReason:
+		return true
+	case v1alpha1.TemplateNotFoundReason, v1alpha1.TemplateInvalidReason:
+		return false
+	}
+	return !h.policy.FixedCooldown
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with

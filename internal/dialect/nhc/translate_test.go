@@ -473,6 +473,26 @@ func TestReadingChangesNothing(t *testing.T) {
 	}
 }
 
+// TestLongCooldownNeedsAStorm: a pause alone is none.
+func TestLongCooldownNeedsAStorm(t *testing.T) {
+	not := func(reason string) string {
+		return `{type: RemediationAllowed, status: "False", reason: ` + reason + `}`
+	}
+	for conditions, want := range map[string]bool{
+		not("Paused"):           false,
+		not("InvalidSpec"):      false,
+		not("TooManyUnhealthy"): true,
+		not("StormCooldown"):    true,
+		not("Paused") + `, {type: StormActive, status: "True"}`:  true,
+		not("Paused") + `, {type: StormActive, status: "False"}`: false,
+	} {
+		u := specified(t, withReboot(`stormCooldownDuration: 30m`)+"\nstatus: {conditions: ["+conditions+"]}", nil)
+		if got := readHealthCheck(u); got.policy.Held != want || !got.policy.FixedCooldown {
+			t.Errorf("%s: held is %t, want %t; %s", conditions, got.policy.Held, want, got.policy.Problem)
+		}
+	}
+}
+
 // TestHeldIsReadFromStatus: what a new process knows of remediation that was stopped is what was recorded, by
 // Fettle or by today's operator.
 func TestHeldIsReadFromStatus(t *testing.T) {
@@ -480,6 +500,10 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		status string
 		want   bool
 	}{
+		"a pause":                   {`{conditions: [{type: RemediationAllowed, status: "False", reason: Paused}]}`, true},
+		"a mistake in the spec":     {`{conditions: [{type: RemediationAllowed, status: "False", reason: InvalidSpec}]}`, true},
+		"no template":               {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateNotFound}]}`, false},
+		"a template of no use":      {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateInvalid}]}`, false},
 		"no status yet":             {`{}`, false},
 		"remediation allowed":       {`{conditions: [{type: RemediationAllowed, status: "True"}]}`, false},
 		"too many unhealthy":        {`{conditions: [{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy}]}`, true},
