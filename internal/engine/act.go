@@ -155,6 +155,9 @@ func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []d
 	if !slices.ContainsFunc(deeds, func(do deed) bool { return do.recorded }) {
 		return nil
 	}
+	if err := ctx.Err(); err != nil {
+		return err //nolint:wrapcheck // it is no call that has failed
+	}
 	limited, cancel := within(ctx, callTimeout)
 	defer cancel()
 	running, err := e.Witness.Running(limited)

@@ -236,6 +236,9 @@ func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int
 	blocked := map[int]bool{}
 	var errs []error
 	for _, dialect := range e.Dialects {
+		if err := ctx.Err(); err != nil {
+			return blocked, errors.Join(append(errs, err)...) // nothing starts any more
+		}
 		limited, cancel := within(ctx, recordTimeout)
 		failed := dialect.Record(limited, reports[dialect])
 		cancel()

@@ -14,8 +14,9 @@ const foresight = time.Second
 
 // preview is the nodes that are to be confirmed at the next deadline, as they are read ahead of it.
 type preview struct {
-	// near is set when that deadline is: nothing is to be read before it but this.
+	// near is set when that deadline is: nothing is to be read before it but this. left is the time until then.
 	near    bool
+	left    time.Duration
 	targets []core.Target
 	from    []Dialect
 	// found and at belong to the targets; at is zero for one that could not be read. It is read at the deadline.
@@ -32,7 +33,7 @@ func (e *Engine) preview(w *world, d core.Decision) *preview {
 	if !w.dueAt(d, d.NextAt) || !d.NextAt.After(now) || d.NextAt.Add(-foresight).After(now) {
 		return p
 	}
-	p.near = true
+	p.near, p.left = true, d.NextAt.Sub(now)
 	ahead := core.Decide(w.policies, w.fleet, d.NextAt)
 	for _, t := range ahead.Confirm {
 		// The quorum of a control plane is asked for when it matters.
@@ -44,11 +45,12 @@ func (e *Engine) preview(w *world, d core.Decision) *preview {
 	return p
 }
 
-// read reads them, and takes no longer than there is time. Nobody looks at what fails.
+// read reads them until the deadline, which what hangs must not put off: a read that is cut off leaves nothing behind, and
+// has no grace. Nobody looks at what fails.
 func (p *preview) read(ctx context.Context, clock func() time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, foresight)
+	ctx, cancel := context.WithTimeout(ctx, p.left)
 	defer cancel()
-	_ = inParallel(ctx, len(p.targets), callTimeout, func(ctx context.Context, i int) error {
+	_ = inParallel(ctx, len(p.targets), callTimeout, func(_ context.Context, i int) error {
 		at := clock()
 		n, err := p.from[i].ReadNode(ctx, p.targets[i])
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -137,6 +138,21 @@ func TestEarlyReadThatFailsIsNoMatter(t *testing.T) {
 	s.now = due
 	did, _ := s.passes()
 	s.wantDid("its time is up", did, "read a", "record workers", "open a", "begin a", "tell begun a")
+}
+
+// TestEarlyReadThatHangsPutsNothingOff: it ends with the deadline, at which others are due too.
+func TestEarlyReadThatHangsPutsNothingOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", ailing(0)))
+		_, s.now = s.passes()
+		s.wait["read a"] = hangs(time.Hour)
+		began := clock()
+		_, due := s.passes()
+		if took := clock().Sub(began); took > due.Sub(s.now) {
+			t.Errorf("the pass took %s, though the next is due in %s", took, due.Sub(s.now))
+		}
+	})
 }
 
 // TestOnlyWhatMayBeRepairedIsReadEarly: reads are as many as repairs.
