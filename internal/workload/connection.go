@@ -78,7 +78,7 @@ func (c *Connection) look() state {
 func (c *Connection) note(change func(state, time.Time) state) { c.take(change, false) }
 
 // take notes what becomes of the state, and wakes whoever decides when something is different for it: a node, or
-// whether the cluster answers.
+// whether the cluster answers. One that was silent for too long answers again with its next word.
 func (c *Connection) take(change func(state, time.Time) state, news bool) {
 	now := c.Now()
 	c.mu.Lock()
@@ -88,7 +88,9 @@ func (c *Connection) take(change func(state, time.Time) state, news bool) {
 	if begins {
 		c.connected++
 	}
-	news = news || begins || c.state.inStep != before.inStep || c.state.problem != before.problem
+	did, _ := before.answers(now)
+	does, _ := c.state.answers(now)
+	news = news || does != did || c.state.problem != before.problem
 	c.mu.Unlock()
 	if begins {
 		c.Log.Info("connected to a workload cluster", "cluster", c.cluster.String())

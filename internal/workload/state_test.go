@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -45,6 +47,34 @@ func TestAnswersOnlyWhileInStep(t *testing.T) {
 	wants("it is reached again, and what is known is from before", 2*time.Minute, core.Unknown, "it is down")
 	s = s.listed(noon.Add(2 * time.Minute))
 	wants("all is taken in anew", 2*time.Minute, core.Yes, "")
+}
+
+// TestWhoDecidesIsWoken when a cluster begins and ceases to answer, and when it is heard again after a silence in which it
+// was not believed.
+func TestWhoDecidesIsWoken(t *testing.T) {
+	now, woken := noon, 0
+	c := &Connection{Connections: &Connections{Config: Config{
+		Now: func() time.Time { return now }, Wake: func(types.NamespacedName) { woken++ }, Log: logr.Discard(),
+	}}}
+	for _, step := range []struct {
+		sentence string
+		after    time.Duration
+		change   func(state, time.Time) state
+		wakes    bool
+	}{
+		{"it is reached", 0, state.spoke, false},
+		{"its nodes are known", 0, state.listed, true},
+		{"it speaks", time.Second, state.spoke, false},
+		{"it is heard after a silence that is too long", time.Minute, state.spoke, true},
+		{"it is lost", time.Second, func(s state, _ time.Time) state { return s.lost("it is down") }, true},
+		{"it is still lost", time.Second, func(s state, _ time.Time) state { return s.lost("it is down") }, false},
+	} {
+		now, woken = now.Add(step.after), 0
+		c.note(step.change)
+		if (woken > 0) != step.wakes {
+			t.Errorf("%s: it is woken %d times", step.sentence, woken)
+		}
+	}
 }
 
 func TestPause(t *testing.T) {
