@@ -39,7 +39,9 @@ const (
 
 // next is a step and what it is about.
 type next struct {
-	step    step
+	step step
+	// again is set for a rest that may end without an event: owners are not watched.
+	again   bool
 	machine types.NamespacedName
 	owner   types.UID
 	status  v1alpha1.MachineDeletionRemediationStatus
@@ -182,7 +184,7 @@ func whenGone(f *facts, key types.NamespacedName) next {
 	case !enough && f.owner == nil:
 		return next{step: readOwner}
 	case !enough && !f.owner.content(f.pool.joined):
-		return next{step: rest}
+		return next{step: rest, again: true}
 	case f.machine == nil:
 		return next{step: readMachine, machine: key}
 	case f.machine.is(f.remediation.Status.Machine):

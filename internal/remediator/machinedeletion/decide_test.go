@@ -231,6 +231,16 @@ func ends() map[string]look {
 	}
 }
 
+// TestOwnerThatWantsMoreIsLookedAtAgain: nobody hears of it when it wants no more.
+func TestOwnerThatWantsMoreIsLookedAtAgain(t *testing.T) {
+	for wanted, again := range map[int]bool{3: true, 2: false} {
+		f := facts{now: noon, remediation: remediation(begun), seen: &seenMachine{}, pool: &pool{joined: 2}, owner: ownerWanting(wanted)}
+		if got := decide(&f); got.again != again {
+			t.Errorf("2 of %d have joined: the next step is %d, again %t", wanted, got.step, got.again)
+		}
+	}
+}
+
 // TestNothingIsWrittenByACachedRemediation: it may lag behind what was written a moment ago. Whatever else is known,
 // it is read again before a write, and once is enough.
 func TestNothingIsWrittenByACachedRemediation(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,9 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/legible"
 )
+
+// ownerAgain is how soon it is looked at again how many machines an owner wants.
+const ownerAgain = time.Minute
 
 // mostSteps is more than one look ever takes.
 const mostSteps = 20
@@ -40,6 +44,9 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 		case rest:
 			if succeeded(f.remediation) == metav1.ConditionTrue {
 				c.pools.forget(key)
+			}
+			if n.again {
+				c.queue.AddAfter(key, ownerAgain)
 			}
 			return nil
 		case dropFinalizer:
