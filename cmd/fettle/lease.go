@@ -127,6 +127,27 @@ func (l *leader) Start(ctx context.Context) error {
 // NeedLeaderElection keeps replicas that don't lead from acting.
 func (*leader) NeedLeaderElection() bool { return true }
 
+// whileHeld runs another part that acts, for no longer than the lease can be counted on. That it is lost is the leader's to
+// tell.
+type whileHeld struct {
+	part interface{ Start(context.Context) error }
+	// lease is nil when there is no election.
+	lease *lease
+}
+
+// Start runs it.
+func (h whileHeld) Start(ctx context.Context) error {
+	if h.lease != nil {
+		var end context.CancelFunc
+		ctx, end = h.lease.whileHeld(ctx)
+		defer end()
+	}
+	return h.part.Start(ctx) //nolint:wrapcheck // it is the part itself
+}
+
+// NeedLeaderElection keeps replicas that don't lead from acting.
+func (whileHeld) NeedLeaderElection() bool { return true }
+
 func (o *controllerOptions) checkElection() error {
 	if !o.leaderElect {
 		return nil

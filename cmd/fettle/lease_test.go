@@ -73,6 +73,36 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 	}
 }
 
+// startFunc is a part.
+type startFunc func(context.Context) error
+
+func (f startFunc) Start(ctx context.Context) error { return f(ctx) }
+
+// TestOtherPartsActNoLongerThanTheLease, and without an election until they are asked to end.
+func TestOtherPartsActNoLongerThanTheLease(t *testing.T) {
+	for _, held := range []*lease{nil, {Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			want := time.Minute
+			if held != nil {
+				want = 10 * time.Second
+				if err := held.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+					t.Fatalf("creating: %v", err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := whileHeld{startFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}), held}.Start(ctx)
+			if took := time.Since(began); took != want || err != nil {
+				t.Errorf("it acted for %s, want %s: %v", took, want, err)
+			}
+		})
+	}
+}
+
 // TestLeaderThatLosesItsLeaseEnds with an error, so that the process does. A signal is none.
 func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 		return nil, err
 	}
 	acting := &leader{loop: rooms.loop, metrics: measures.engine, log: log.WithName("leader"), lease: held}
-	return manager, errors.Join(add(manager, acting), rooms.addTo(manager))
+	return manager, errors.Join(add(manager, acting), add(manager, whileHeld{rooms.deletion, held}), rooms.addTo(manager))
 }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {

@@ -13,9 +13,9 @@ import (
 	"github.com/fettle-io/fettle/internal/served"
 )
 
-// remediators adds Fettle's own remediators to a manager, and gives the parts to wake when their kinds are
-// served. They work for any health checker, in the replica that leads.
-func remediators(manager ctrl.Manager, log logr.Logger) ([]served.Part, error) {
+// remediators are Fettle's own, with the parts to wake when their kinds are served. They work for any health checker, in the
+// replica that leads.
+func remediators(manager ctrl.Manager, log logr.Logger) (*machinedeletion.Client, []served.Part) {
 	deletion := machinedeletion.NewClient(machinedeletion.Config{
 		Informers: manager.GetCache(), Cached: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("machine-deletion-remediation"), Now: time.Now,
@@ -24,7 +24,7 @@ func remediators(manager ctrl.Manager, log logr.Logger) ([]served.Part, error) {
 	parts := []served.Part{
 		{Name: "MachineDeletionRemediation", Kinds: machinedeletion.Kinds, Watch: deletion.Watch, InStep: deletion.InStep},
 	}
-	return parts, add(manager, deletion)
+	return deletion, parts
 }
 
 // readMachine gives the remediator what it reads of a machine, which the dialect's watch has decoded.

@@ -21,6 +21,7 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/remedy/annotate"
 	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
 	"github.com/fettle-io/fettle/internal/remedy/template"
@@ -39,6 +40,7 @@ type rooms struct {
 	nodes    *nhc.Client
 	repairs  *ledger.Client
 	asked    *template.Client
+	deletion *machinedeletion.Client
 	clusters *fleets
 	leases   *nodelease.Client
 	// leaseCache has leases of one namespace alone.
@@ -54,10 +56,12 @@ func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOpt
 	}
 	r.waker = &served.Waker{Informers: manager.GetCache(), Log: log.WithName("served"), Awake: r.loop.WakeAll}
 	r.addDialects(m, o)
-	own, err := remediators(manager, log)
-	if err := errors.Join(err, r.addRemedies(), r.addGuards(watched)); err != nil {
+	var own []served.Part
+	r.deletion, own = remediators(manager, log)
+	if err := errors.Join(r.addRemedies(), r.addGuards(watched)); err != nil {
 		return nil, err
 	}
+	var err error
 	if r.clusters, err = keepClusters(r, m, o); err != nil {
 		return nil, err
 	}
