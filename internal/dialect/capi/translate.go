@@ -112,7 +112,7 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 		status.ExpectedMachines = nil
 	}
 	h.status = status
-	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+	h.policy.Held = len(wrong) > 0 || h.wasHeld()
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with the
@@ -317,14 +317,14 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind
 // either a storm may have come and gone. It is what a new process knows of that. That the template can't be used is
-// told only where nothing else stops repairs.
-func wasHeld(conditions []metav1.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+// told only where nothing else stops repairs. A pause that is another's to say stops none of Fettle's.
+func (h *healthCheck) wasHeld() bool {
+	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
 		case clusterv1.MachineHealthCheckRemediationAllowedCondition:
 			return c.Status != metav1.ConditionTrue && c.Reason != templateUnusableReason
 		case clusterv1.PausedCondition:
-			return c.Status == metav1.ConditionTrue
+			return c.Status == metav1.ConditionTrue && !h.takesOver
 		}
 		return false
 	})

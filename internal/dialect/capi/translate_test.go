@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -174,6 +175,29 @@ func TestWasHeld(t *testing.T) {
 		if h := readHealthCheck(aCheck(t, "check", status)); h.policy.Held != want {
 			t.Errorf("%s: held: %t", status, h.policy.Held)
 		}
+	}
+}
+
+// TestPauseOfTheOtherHoldsNothing: the built-in health check says that it is paused for as long as Fettle takes over, and
+// whoever fails then is repaired without a cooldown.
+func TestPauseOfTheOtherHoldsNothing(t *testing.T) {
+	const (
+		over     = `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`
+		theirs   = `{type: Paused, status: "True", reason: Paused, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}`
+		stopped  = `{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}`
+		statuses = `status: {conditions: [%s]}`
+	)
+	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs))); h.policy.Held {
+		t.Error("a pause of the built-in health check holds repairs")
+	}
+	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs+","+stopped))); !h.policy.Held {
+		t.Error("repairs were stopped, and that is forgotten")
+	}
+	s := settle(t, over, fmt.Sprintf(statuses, theirs))
+	s.pass()
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	if _, d := s.pass(); len(d.Starts) != 1 {
+		t.Errorf("it starts %+v, refused is %+v", d.Starts, d.Refusals)
 	}
 }
 
