@@ -42,6 +42,8 @@ type Decision struct {
 // Tally is how a policy's members stand against its limits.
 type Tally struct {
 	Total, Healthy int
+	// Failed are found unhealthy. Members may be neither.
+	Failed int
 	// MostUnhealthy is the number of unhealthy members up to which repairs go on.
 	MostUnhealthy int
 	// Permitted tells whether the short circuit lets repairs start.

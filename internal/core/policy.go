@@ -48,6 +48,9 @@ type Policy struct {
 	FixedCooldown bool
 	// IgnoresRequests has targets count as healthy for which a remediator is still at work.
 	IgnoresRequests bool
+	// QuietWhileNoneFails has it told that the short circuit holds only once some member is found unhealthy. Others
+	// that are not healthy, such as those that have just been made, are no news.
+	QuietWhileNoneFails bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
 	// Holder is the name under which the policy holds the lease of a node that it has repaired. A policy

@@ -85,6 +85,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			Created: u.GetCreationTimestamp().Time,
 			// As today: a machine that looks healthy is, whatever was asked for it (reference cluster-api 2.5).
 			IgnoresRequests: true,
+			// As today: machines that are being made are no reason for an event (reference cluster-api 1.6).
+			QuietWhileNoneFails: true,
 		},
 	}
 	h.labelled = u.GetLabels()[clusterv1.ClusterNameLabel] == h.cluster

@@ -22,12 +22,13 @@ func policy(changes ...func(*core.Policy)) core.Policy {
 			NodeStartup: 10 * time.Minute,
 			Conditions:  []core.ConditionCriterion{{Type: "Ready", Status: "False", For: 5 * time.Minute}, {Type: "Ready", Status: "Unknown", For: 5 * time.Minute}},
 		},
-		ShortCircuit:    core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
-		StormCooldown:   5 * time.Second,
-		MaxInFlight:     core.Unlimited(),
-		Backoff:         core.DefaultBackoff(),
-		Ladder:          []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}},
-		IgnoresRequests: true,
+		ShortCircuit:        core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
+		StormCooldown:       5 * time.Second,
+		MaxInFlight:         core.Unlimited(),
+		Backoff:             core.DefaultBackoff(),
+		Ladder:              []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}},
+		IgnoresRequests:     true,
+		QuietWhileNoneFails: true,
 	}
 	for _, change := range changes {
 		change(&p)
