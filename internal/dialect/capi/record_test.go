@@ -351,6 +351,42 @@ func TestStandingBy(t *testing.T) {
 	}
 }
 
+// TestStandingByTellsOfPauses: that a health check is paused is said whether or not anything is known of its nodes, and
+// taken back when it isn't (reference cluster-api 2.1). Who takes over leaves that to the built-in one.
+func TestStandingByTellsOfPauses(t *testing.T) {
+	const down = "RemediationAllowed=Unknown ConnectionDown"
+	for sentence, tc := range map[string]struct{ annotations, want string }{
+		"it is paused":           {`{cluster.x-k8s.io/paused: ""}`, "Paused=True Paused"},
+		"Fettle alone is paused": {`{fettle.io/paused: ""}`, "Paused=True Paused"},
+		"it is not paused":       {"{}", "Paused=False NotPaused"},
+		"the other is paused":    {`{cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}`, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t, "metadata: {annotations: "+tc.annotations+"}")
+			s.nodes.answers = core.No
+			s.pass()
+			want := []string{down, "old " + down}
+			if tc.want != "" {
+				want = append(want, tc.want)
+			}
+			s.wantSaid(sentence, "MachineHealthCheck clusters/check", want...)
+			s.written()
+			s.pass()
+			if got := s.written(); len(got) > 0 {
+				t.Errorf("nothing has changed, and written are %v", got)
+			}
+		})
+	}
+	s := settle(t, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`)
+	s.nodes.answers = core.No
+	s.pass()
+	u := s.stored("MachineHealthCheck clusters/check")
+	u.SetAnnotations(nil)
+	u.SetResourceVersion("20")
+	s.show(u).pass()
+	s.wantSaid("it goes on", "MachineHealthCheck clusters/check", "Paused=False NotPaused", down, "old "+down)
+}
+
 // TestStandingByEnds when the cluster answers again.
 func TestStandingByEnds(t *testing.T) {
 	s := settle(t)

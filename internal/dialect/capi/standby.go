@@ -99,8 +99,8 @@ func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 		}
 	}
 	own := []told{unknown}
-	if !check.policy.Paused && !check.takesOver {
-		own = append(own, paused(false, ""))
+	if !check.takesOver {
+		own = append(own, paused(check.policy.Paused, annotated))
 	}
 	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	fresh.Deprecated = s.deprecated([]told{unknown}, clusterv1.RemediationAllowedV1Beta1Condition)
