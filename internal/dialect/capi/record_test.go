@@ -205,6 +205,40 @@ func TestHealthChecksBelongToTheirClusters(t *testing.T) {
 	}
 }
 
+// TestAdoptionNeedsNoNodes: it comes before the workload cluster is connected, and only where the Cluster can be read and
+// nothing is paused.
+func TestAdoptionNeedsNoNodes(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change  func(*stage)
+		check   string
+		adopted bool
+	}{
+		"its nodes can't be seen":     {func(s *stage) { s.nodes.answers = core.No }, "{}", true},
+		"the other is paused":         {func(s *stage) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`, true},
+		"it is paused":                {func(s *stage) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`, false},
+		"there is no cluster":         {func(s *stage) { s.in.informer["Cluster"].hide("clusters/blue") }, "{}", false},
+		"the cluster can't be read":   {func(s *stage) { s.see(theCluster(s.t, "spec: {paused: maybe}")) }, "{}", false},
+		"the cluster is paused as is": {func(s *stage) { s.see(theCluster(s.t, "spec: {paused: true}")) }, "{}", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t, "metadata: {labels: null, ownerReferences: null}", tc.check)
+			tc.change(s)
+			s.pass()
+			u := s.stored("MachineHealthCheck clusters/check")
+			if adopted := u.GetLabels()[clusterv1.ClusterNameLabel] == "blue" && len(u.GetOwnerReferences()) == 1; adopted != tc.adopted {
+				t.Errorf("labels are %v, owners %v", u.GetLabels(), u.GetOwnerReferences())
+			}
+			if got := s.written(); !slices.Contains(got, "MachineHealthCheck/status check") {
+				t.Errorf("written are %v", got)
+			}
+			s.pass()
+			if got := s.written(); len(got) > 0 {
+				t.Errorf("nothing has changed, and written are %v", got)
+			}
+		})
+	}
+}
+
 func TestAdoptionThatFailsIsTold(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	resource := schema.GroupResource{Resource: "machinehealthchecks"}
