@@ -82,12 +82,13 @@ func TestI12PausesMarkRecoveriesAlone(t *testing.T) {
 	const paused = `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`
 	failed := `status: {conditions: [{type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "x", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
 	s := begin(t)
-	s.nodes.has("True", ago(time.Hour), "recovered-node")
+	s.nodes.has("True", ago(time.Hour), "recovered-node", "well-node")
 	s.nodes.has("False", ago(time.Hour), "fails-node")
-	s.show(theCluster(t), aMachine(t, "recovered", failed), aMachine(t, "fails"), aCheck(t, "check", paused))
+	s.show(theCluster(t), aMachine(t, "recovered", failed), aMachine(t, "fails"), aMachine(t, "well"), aCheck(t, "check", paused))
 	s.pass()
 	s.wantSaid("it has recovered", "Machine clusters/recovered", passedNow, passedOld)
 	s.wantSaid("it fails anew", "Machine clusters/fails", infra)
+	s.wantSaid("it is well, and nothing was ever said", "Machine clusters/well", infra)
 }
 
 // TestWhoKeepsWhatItSays: nobody whose health is not known, or who has left, is written on.
