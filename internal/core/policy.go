@@ -188,6 +188,8 @@ type ShortCircuit struct {
 	MinHealthy *Amount
 	// Range, when set, replaces both.
 	Range *Range
+	// Shut permits nothing, whatever the number is and even while all members are healthy.
+	Shut bool
 }
 
 // Range is an inclusive range of numbers of targets.
@@ -209,7 +211,7 @@ func (s ShortCircuit) Most(total int) int {
 
 // Permits tells whether repairs go on at this number of unhealthy members out of total.
 func (s ShortCircuit) Permits(unhealthy, total int) bool {
-	if s.Range != nil && unhealthy < s.Range.From {
+	if s.Shut || (s.Range != nil && unhealthy < s.Range.From) {
 		return false
 	}
 	return unhealthy <= s.Most(total)

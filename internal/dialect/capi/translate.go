@@ -3,6 +3,7 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -261,10 +262,10 @@ func readLimits(t *clusterv1.MachineHealthCheckRemediationTriggerIf) (core.Short
 	if err != nil {
 		return core.ShortCircuit{}, fmt.Errorf("spec.remediation.triggerIf.unhealthyLessThanOrEqualTo %w", err)
 	}
-	return core.ShortCircuit{MaxUnhealthy: most}, nil
+	return core.ShortCircuit{MaxUnhealthy: most, Shut: most.Number < 0}, nil
 }
 
-var rangePattern = regexp.MustCompile(`^\[([0-9]{1,9})-([0-9]{1,9})\]$`)
+var rangePattern = regexp.MustCompile(`^\[([0-9]+)-([0-9]+)\]$`)
 
 func readRange(s string) (core.Range, error) {
 	const give = "give the least and the most, such as [1-3]"
@@ -272,24 +273,28 @@ func readRange(s string) (core.Range, error) {
 	if match == nil {
 		return core.Range{}, fmt.Errorf("is %s; %s", legible.Quote(s), give)
 	}
-	from, err1 := strconv.Atoi(match[1])
-	to, err2 := strconv.Atoi(match[2])
-	if err1 != nil || err2 != nil || from > to {
+	from, err1 := strconv.ParseUint(match[1], 10, 32)
+	to, err2 := strconv.ParseUint(match[2], 10, 32)
+	switch {
+	case err1 != nil || err2 != nil:
+		return core.Range{}, fmt.Errorf("is %s, with a number above %d; %s", legible.Quote(s), uint32(math.MaxUint32), give)
+	case from > to:
 		return core.Range{}, fmt.Errorf("is %s, which no number is in; %s", legible.Quote(s), give)
 	}
-	return core.Range{From: from, To: to}, nil
+	return core.Range{From: int(from), To: int(to)}, nil
 }
 
 var percentPattern = regexp.MustCompile(`^-?[0-9]{1,9}%$`)
 
-// readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0 always do.
+// readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0, as any number below
+// zero, always do (reference cluster-api 2.6).
 func readMost(v *intstr.IntOrString) (core.Amount, error) {
 	switch {
 	case v.Type == intstr.Int:
 		return core.Count(v.IntValue()), nil
 	case percentPattern.MatchString(v.StrVal):
 		if n, err := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%")); err == nil {
-			return core.Percent(min(100, max(0, n))), nil
+			return core.Percent(n), nil
 		}
 	}
 	return setting.Amount(v.StrVal)

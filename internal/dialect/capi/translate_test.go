@@ -2,6 +2,7 @@ package capi
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -49,10 +50,19 @@ func TestHealthCheckBecomesPolicy(t *testing.T) {
 			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(40) }),
 		},
 		"a share of more than all, which the API takes": {
-			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 150%}}}", policy(),
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 150%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(150) }),
 		},
 		"a share of less than nothing, which the API takes": {
-			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -5%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(0) }),
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -5%}}}", policy(func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: core.Percent(-5), Shut: true} }),
+		},
+		"a number below zero, which the API takes": {
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -1}}}", policy(func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: core.Count(-1), Shut: true} }),
+		},
+		"a range without an end": {
+			`spec: {remediation: {triggerIf: {unhealthyInRange: "[0-4294967295]"}}}`,
+			policy(func(p *core.Policy) {
+				p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: 0, To: math.MaxUint32}}
+			}),
 		},
 		"a range, which goes before a number": {
 			`spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 2, unhealthyInRange: "[3-5]"}}}`,
@@ -117,6 +127,7 @@ func unfollowable() map[string]nonsense {
 		"a startup timeout of no time": {"spec: {checks: {nodeStartupTimeoutSeconds: -1}}", []string{"nodeStartupTimeoutSeconds is -1"}, false},
 		"a limit that is none":         {"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: many}}}", []string{`unhealthyLessThanOrEqualTo is "many"`}, false},
 		"a range that nothing is in":   {`spec: {remediation: {triggerIf: {unhealthyInRange: "[5-3]"}}}`, []string{`unhealthyInRange is "[5-3]", which no number is in`}, false},
+		"a range beyond all numbers":   {`spec: {remediation: {triggerIf: {unhealthyInRange: "[0-4294967296]"}}}`, []string{`unhealthyInRange is "[0-4294967296]", with a number above 4294967295; give`}, false},
 		"a range that is none":         {"spec: {remediation: {triggerIf: {unhealthyInRange: 3-5}}}", []string{`unhealthyInRange is "3-5"; give`}, false},
 		"half a template":              {"spec: {remediation: {templateRef: {kind: XTemplate}}}", []string{"spec.remediation.templateRef lacks apiVersion and name"}, false},
 		"no template": {
