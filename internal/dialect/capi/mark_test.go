@@ -40,6 +40,33 @@ func TestHealthyMachinesSaySo(t *testing.T) {
 	}
 }
 
+// TestMarksAreAboutTheSpecThatIsJudged: a changed spec costs one write, and then none.
+func TestMarksAreAboutTheSpecThatIsJudged(t *testing.T) {
+	s := settle(t)
+	s.pass()
+	s.written()
+	u := s.stored("Machine clusters/a")
+	u.SetGeneration(3)
+	u.SetResourceVersion("20")
+	clear(s.woken)
+	s.show(u)
+	if s.woken[blue] == 0 {
+		t.Error("nobody looks at it")
+	}
+	s.pass()
+	if got := s.written(); !slices.Equal(got, []string{"Machine/status a"}) {
+		t.Errorf("written are %v", got)
+	}
+	s.pass()
+	if got := s.written(); len(got) > 0 {
+		t.Errorf("nothing has changed, and written are %v", got)
+	}
+	m := s.client.Machine(core.ID{Namespace: "clusters", Name: "a"})
+	if mark := m.Mark(clusterapi.Current, healthType); mark.Generation != 3 || !mark.Since.Equal(noon) {
+		t.Errorf("it is about generation %d, since %s", mark.Generation, mark.Since)
+	}
+}
+
 // TestFailureIsMarkedAndTakenBack through a whole story, with the gate closed, so that no remedy is called.
 func TestFailureIsMarkedAndTakenBack(t *testing.T) {
 	s := settle(t, "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}")
