@@ -100,7 +100,7 @@ type Withdrawal struct {
 	Request int
 	// Policy is the index of the one that asked, -1 when that is gone. Target likewise.
 	Policy, Target int
-	// Settled is set when the target is healthy.
+	// Settled is set when the target is healthy, and no policy that acts finds it unhealthy.
 	Settled bool
 	Text    string
 }
