@@ -87,6 +87,8 @@ type Mark struct {
 	*Words
 	// Since is its last transition; zero when it carries none.
 	Since time.Time
+	// Generation is that of the spec that a current condition is about; 0 when it does not say.
+	Generation int64
 
 	// at is its place in the list.
 	at int

@@ -46,10 +46,10 @@ func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
 		Generation: 3,
 		Node:       "worker-1",
 		Marks: []Mark{
-			{Current, "HealthCheckSucceeded", &Words{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 1},
-			{Current, "OwnerRemediated", &Words{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 2},
-			{Deprecated, "OwnerRemediated", &Words{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0},
-			{Deprecated, "HealthCheckSucceeded", &Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 2},
+			{Current, "HealthCheckSucceeded", &Words{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 3, 1},
+			{Current, "OwnerRemediated", &Words{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 0, 2},
+			{Deprecated, "OwnerRemediated", &Words{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0, 0},
+			{Deprecated, "HealthCheckSucceeded", &Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 0, 2},
 		},
 		present: [2]int{2, 4},
 	}

@@ -75,18 +75,19 @@ func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
 // Differs tells whether there is anything to patch.
 func (m *Machine) Differs(changes []Change) bool {
 	for i := range changes {
-		if mark := m.Mark(changes[i].In, changes[i].Type); m.Unreadable == "" && changes[i].differs(mark) {
+		if mark := m.Mark(changes[i].In, changes[i].Type); m.Unreadable == "" && changes[i].differs(mark, m.Generation) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *Change) differs(from *Mark) bool {
+// differs tells whether a condition of a machine is to say something else, or the same about a spec that is newer.
+func (c *Change) differs(from *Mark, generation int64) bool {
 	if from == nil || c.Words == nil {
 		return (from == nil) != (c.Words == nil)
 	}
-	return *from.Words != c.words()
+	return *from.Words != c.words() || (c.In == Current && from.Generation != generation)
 }
 
 // words are what the condition says in its list.
@@ -112,7 +113,7 @@ type rendering struct {
 func (r *rendering) render(c *Change) {
 	mark := r.machine.Mark(c.In, c.Type)
 	switch {
-	case !c.differs(mark):
+	case !c.differs(mark, r.machine.Generation):
 	case c.Words == nil:
 		r.remove(mark)
 	case mark == nil:

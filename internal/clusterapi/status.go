@@ -23,6 +23,7 @@ type condition struct {
 	Reason             string      `json:"reason"`
 	Message            string      `json:"message"`
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	ObservedGeneration int64       `json:"observedGeneration"`
 }
 
 // machineStatus is the part of a machine's status that is read.
@@ -119,7 +120,7 @@ func (m *Machine) takeMarks(in List, all []condition) {
 			continue
 		}
 		m.Marks = append(m.Marks, Mark{
-			In: in, Type: lean.Word(c.Type), Since: c.LastTransitionTime.Time, at: i,
+			In: in, Type: lean.Word(c.Type), Since: c.LastTransitionTime.Time, Generation: c.ObservedGeneration, at: i,
 			Words: shared(Words{Status: lean.Word(c.Status), Severity: lean.Word(c.Severity), Reason: lean.Word(c.Reason), Message: c.Message}),
 		})
 	}

@@ -46,7 +46,7 @@ status:
   nodeRef: {name: worker-1}
   conditions:
   - {type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}
-  - {type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "Health check failed:\n  * x", lastTransitionTime: "2026-08-03T00:00:00Z"}
+  - {type: HealthCheckSucceeded, status: "False", observedGeneration: 3, reason: UnhealthyNode, message: "Health check failed:\n  * x", lastTransitionTime: "2026-08-03T00:00:00Z"}
   - {type: OwnerRemediated, status: "False", reason: WaitingForRemediation, message: Waiting for remediation, lastTransitionTime: "2026-08-03T00:00:01Z"}
   deprecated:
     v1beta1:

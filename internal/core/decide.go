@@ -300,8 +300,11 @@ func (d *deliberation) tally() {
 		v := &d.decision.Verdicts[i]
 		t := &d.decision.Tallies[v.Policy]
 		t.Total++
-		if v.Health == Healthy {
+		switch v.Health { //nolint:exhaustive // the others are counted as the rest
+		case Healthy:
 			t.Healthy++
+		case Unhealthy:
+			t.Failed++
 		}
 		if d.inFlight(v) {
 			t.InFlight++

@@ -42,6 +42,8 @@ type Decision struct {
 // Tally is how a policy's members stand against its limits.
 type Tally struct {
 	Total, Healthy int
+	// Failed are found unhealthy. Members may be neither.
+	Failed int
 	// MostUnhealthy is the number of unhealthy members up to which repairs go on.
 	MostUnhealthy int
 	// Permitted tells whether the short circuit lets repairs start.
@@ -98,7 +100,7 @@ type Withdrawal struct {
 	Request int
 	// Policy is the index of the one that asked, -1 when that is gone. Target likewise.
 	Policy, Target int
-	// Settled is set when the target is healthy.
+	// Settled is set when the target is healthy, and no policy that acts finds it unhealthy.
 	Settled bool
 	Text    string
 }

@@ -97,6 +97,34 @@ func TestMarkStandsUntilRecovery(t *testing.T) {
 	}
 }
 
+// TestWellForOneIsNotWellForAll: what one policy has asked for is taken back when that finds the target healthy, and
+// nobody says that the target is, as long as another that acts finds it unhealthy.
+func TestWellForOneIsNotWellForAll(t *testing.T) {
+	lead := policy("lead", all(1), delegates, since(ago(48*time.Hour)), criteria())
+	target := machine("a", dead)
+	repaired := []core.Repair{repair(target, lead)}
+	for sentence, c := range map[string]struct {
+		other   core.Policy
+		repairs []core.Repair
+		settled bool
+	}{
+		"another finds it unhealthy":         {policy("other", all(1), delegates), repaired, false},
+		"and is paused":                      {policy("other", all(1), delegates, paused), repaired, false},
+		"and no repair accounts for it":      {policy("other", all(1), paused), nil, false},
+		"another only rehearses":             {policy("other", all(1), delegates, dryRun), repaired, true},
+		"another finds it healthy":           {policy("other", all(1), delegates, criteria()), repaired, true},
+		"another does not select it":         {policy("other", nil, delegates), repaired, true},
+		"another has just begun to doubt it": {policy("other", all(1), delegates, criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: 2 * time.Hour})), repaired, true},
+	} {
+		f := fleet([]core.Target{target}, c.repairs...)
+		f.Requests = []core.Request{markOn(target, ago(time.Second))}
+		d := core.Decide([]core.Policy{lead, c.other}, f, noon)
+		if len(d.Withdrawals) != 1 || d.Withdrawals[0].Settled != c.settled {
+			t.Errorf("%s: withdrawn is %+v", sentence, d.Withdrawals)
+		}
+	}
+}
+
 func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 	p := policy("p", all(1), delegates)
 	sick := machine("a", dead)

@@ -72,10 +72,19 @@ func (p *page) policy(i int, t Tally) {
 		p.write(line{kind: h.Kind, policy: policy.ID.UID, text: h.Text}, h)
 		return
 	}
-	if !t.Permitted && t.Unhealthy() > 0 && !policy.Paused {
+	if !policy.Paused && holdsBack(policy, t) {
 		h.Kind, h.Text = Restricted, restriction(policy, t).Text()
 		p.write(line{kind: h.Kind, policy: policy.ID.UID}, h)
 	}
+}
+
+// holdsBack tells whether a policy's short circuit holds somebody back who is worth telling of.
+func holdsBack(p *Policy, t Tally) bool {
+	someone := t.Unhealthy()
+	if p.QuietWhileNoneFails {
+		someone = t.Failed
+	}
+	return !t.Permitted && someone > 0
 }
 
 func (p *page) target(kind HappeningKind, policy, target int, text string) {

@@ -38,6 +38,10 @@ func TestJournal(t *testing.T) {
 		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
 		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.HappeningKind{core.Unreadable}},
 		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
+		"tight":            {"whoever is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Restricted, core.Suspected}},
+		"nobody failed":    {"somebody is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Suspected}},
+		"quiet, and none":  {"somebody is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
+		"one has failed":   {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
 		"nobody to repair": {"a range in which nobody is holds nothing back", policies(inRange(1, 3)), well, plain, nil},
 		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.HappeningKind{core.Misconfigured}},
 		"no owner":         {"somebody must do something", plain, orphan, plain, []core.HappeningKind{core.Held}},
@@ -75,6 +79,28 @@ func unread(p *core.Policy) { p.Ladder[0].Pending = true }
 
 func inRange(from, to int) func(*core.Policy) {
 	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: from, To: to}} }
+}
+
+// quiet policies tell that the short circuit holds only when somebody fails.
+func quiet(p *core.Policy) { p.QuietWhileNoneFails = true }
+
+// TestJournalTellsOfTheFirstFailure: a short circuit that has held before anybody failed is told of then.
+func TestJournalTellsOfTheFirstFailure(t *testing.T) {
+	var j core.Journal
+	p := []core.Policy{policy("p", all(2), quiet, maxUnhealthy(core.Count(0)))}
+	f := fleet([]core.Target{machine("a", ready("False", noon)), machine("b", ready("False", noon))})
+	for i, pass := range []struct {
+		now  time.Time
+		want []core.HappeningKind
+	}{
+		{noon, []core.HappeningKind{core.Suspected, core.Suspected}},
+		{noon.Add(patience), []core.HappeningKind{core.Restricted}},
+		{noon.Add(2 * patience), nil},
+	} {
+		if diff := cmp.Diff(pass.want, told(&j, p, f, pass.now)); diff != "" {
+			t.Errorf("pass %d (-want +got):\n%s", i, diff)
+		}
+	}
 }
 
 func TestJournalNamesWhatItIsAbout(t *testing.T) {

@@ -168,10 +168,19 @@ func (d *deliberation) takeBack(repair, target, policy int, text string) bool {
 func (d *deliberation) withdraw(request, target, policy int, text string) {
 	// One that was made and has not been seen yet can't be named.
 	if q := &d.fleet.Requests[request]; !q.Leaving && q.ID.UID != "" {
+		well := text == wellText || text == wellAgainText
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
-			Request: request, Target: target, Policy: policy, Settled: text == wellText || text == wellAgainText, Text: text,
+			Request: request, Target: target, Policy: policy, Settled: well && !d.disputed(target), Text: text,
 		})
 	}
+}
+
+// disputed tells whether a policy that acts finds a target unhealthy, whatever others find.
+func (d *deliberation) disputed(target int) bool {
+	return slices.ContainsFunc(d.judgementsOf(target), func(i int32) bool {
+		v := &d.decision.Verdicts[i]
+		return v.Target == target && v.Health == Unhealthy && !d.policies[v.Policy].DryRun
+	})
 }
 
 // Why the request of a target that is healthy is withdrawn.

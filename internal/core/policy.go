@@ -48,6 +48,9 @@ type Policy struct {
 	FixedCooldown bool
 	// IgnoresRequests has targets count as healthy for which a remediator is still at work.
 	IgnoresRequests bool
+	// QuietWhileNoneFails has it told that the short circuit holds only once some member is found unhealthy. Others
+	// that are not healthy, such as those that have just been made, are no news.
+	QuietWhileNoneFails bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
 	// Holder is the name under which the policy holds the lease of a node that it has repaired. A policy
@@ -185,6 +188,8 @@ type ShortCircuit struct {
 	MinHealthy *Amount
 	// Range, when set, replaces both.
 	Range *Range
+	// Shut permits nothing, whatever the number is and even while all members are healthy.
+	Shut bool
 }
 
 // Range is an inclusive range of numbers of targets.
@@ -206,7 +211,7 @@ func (s ShortCircuit) Most(total int) int {
 
 // Permits tells whether repairs go on at this number of unhealthy members out of total.
 func (s ShortCircuit) Permits(unhealthy, total int) bool {
-	if s.Range != nil && unhealthy < s.Range.From {
+	if s.Shut || (s.Range != nil && unhealthy < s.Range.From) {
 		return false
 	}
 	return unhealthy <= s.Most(total)

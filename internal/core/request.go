@@ -29,7 +29,7 @@ type Request struct {
 	// while there is none.
 	Answers bool
 	Answer  string
-	// Settled is set when it is withdrawn because the target is healthy.
+	// Settled is set when it is withdrawn because the target is healthy, as far as all policies go that act.
 	Settled bool
 	// Leaving is set once it has been withdrawn and isn't gone yet.
 	Leaving bool

@@ -52,6 +52,9 @@ func TestShortCircuit(t *testing.T) {
 		"no members":                          {0, 0, maxUnhealthy(core.Percent(40)), "allowed", want{true, 0, 0}},
 		"more than there are":                 {3, 3, maxUnhealthy(core.Count(50)), "as is", want{true, 50, 47}},
 		"the largest number":                  {3, 3, maxUnhealthy(core.Count(math.MaxInt)), "as is", want{true, math.MaxInt, math.MaxInt - 3}},
+		"shut, none unhealthy":                {3, 0, shut(core.Count(2)), "whatever the number", want{false, 2, 0}},
+		"shut, one unhealthy":                 {3, 1, shut(core.Count(2)), "whatever the number", want{false, 2, 0}},
+		"more than all":                       {4, 1, maxUnhealthy(core.Percent(150)), "as is", want{true, 6, 5}},
 		"no limit given":                      {3, 1, maxUnhealthy(core.Amount{}), "the zero value permits nothing while any is unhealthy", want{false, 0, 0}},
 		"at least 75 % of 10, 2 unhealthy":    {10, 2, minHealthy(core.Percent(75)), "7.5 rounds up to 8", want{true, 2, 0}},
 		"at least 75 % of 10, 3 unhealthy":    {10, 3, minHealthy(core.Percent(75)), "7.5 rounds up to 8", want{false, 2, 0}},
@@ -85,6 +88,10 @@ func TestShortCircuit(t *testing.T) {
 			}
 		})
 	}
+}
+
+func shut(a core.Amount) func(*core.Policy) {
+	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: a, Shut: true} }
 }
 
 // TestFloorOfNeverExceedsTheShare holds also where the arithmetic overflows.

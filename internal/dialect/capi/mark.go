@@ -68,9 +68,14 @@ func (j *judged) markingOf() (marking, bool) {
 }
 
 // health says what becomes of the condition of a machine's health. Who may be about to fail keeps what it has, and so does
-// whoever a remedy is called for in this pass: that says it together with what it asks, or takes back.
+// whoever a remedy is called for in this pass: that says it together with what it asks, or takes back. A paused health
+// check takes back alone, and says nothing new of anybody.
 func (j *judged) health() []clusterapi.Change {
 	current := j.machine.Mark(clusterapi.Current, healthType)
+	failedBefore := current != nil && current.Status == string(metav1.ConditionFalse)
+	if j.policy.Paused && !failedBefore {
+		return nil
+	}
 	switch j.Verdict.Health {
 	case core.Healthy:
 		if (j.Verdict.Reason == core.Premature && current != nil) || (j.Settles && !asksOutside(j.policy)) {
@@ -78,8 +83,7 @@ func (j *judged) health() []clusterapi.Change {
 		}
 		return j.passed
 	case core.Unhealthy:
-		failedBefore := current != nil && current.Status == string(metav1.ConditionFalse)
-		if (j.Begins && !asksOutside(j.policy)) || (j.policy.Paused && !failedBefore) {
+		if j.Begins && !asksOutside(j.policy) {
 			return nil
 		}
 		return clusterapi.Failed(j.machine, j.machine.Node, j.policy.Criteria.Findings(j.target, j.now))

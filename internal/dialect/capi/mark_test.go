@@ -40,6 +40,33 @@ func TestHealthyMachinesSaySo(t *testing.T) {
 	}
 }
 
+// TestMarksAreAboutTheSpecThatIsJudged: a changed spec costs one write, and then none.
+func TestMarksAreAboutTheSpecThatIsJudged(t *testing.T) {
+	s := settle(t)
+	s.pass()
+	s.written()
+	u := s.stored("Machine clusters/a")
+	u.SetGeneration(3)
+	u.SetResourceVersion("20")
+	clear(s.woken)
+	s.show(u)
+	if s.woken[blue] == 0 {
+		t.Error("nobody looks at it")
+	}
+	s.pass()
+	if got := s.written(); !slices.Equal(got, []string{"Machine/status a"}) {
+		t.Errorf("written are %v", got)
+	}
+	s.pass()
+	if got := s.written(); len(got) > 0 {
+		t.Errorf("nothing has changed, and written are %v", got)
+	}
+	m := s.client.Machine(core.ID{Namespace: "clusters", Name: "a"})
+	if mark := m.Mark(clusterapi.Current, healthType); mark.Generation != 3 || !mark.Since.Equal(noon) {
+		t.Errorf("it is about generation %d, since %s", mark.Generation, mark.Since)
+	}
+}
+
 // TestFailureIsMarkedAndTakenBack through a whole story, with the gate closed, so that no remedy is called.
 func TestFailureIsMarkedAndTakenBack(t *testing.T) {
 	s := settle(t, "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}")
@@ -82,12 +109,13 @@ func TestI12PausesMarkRecoveriesAlone(t *testing.T) {
 	const paused = `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`
 	failed := `status: {conditions: [{type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "x", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
 	s := begin(t)
-	s.nodes.has("True", ago(time.Hour), "recovered-node")
+	s.nodes.has("True", ago(time.Hour), "recovered-node", "well-node")
 	s.nodes.has("False", ago(time.Hour), "fails-node")
-	s.show(theCluster(t), aMachine(t, "recovered", failed), aMachine(t, "fails"), aCheck(t, "check", paused))
+	s.show(theCluster(t), aMachine(t, "recovered", failed), aMachine(t, "fails"), aMachine(t, "well"), aCheck(t, "check", paused))
 	s.pass()
 	s.wantSaid("it has recovered", "Machine clusters/recovered", passedNow, passedOld)
 	s.wantSaid("it fails anew", "Machine clusters/fails", infra)
+	s.wantSaid("it is well, and nothing was ever said", "Machine clusters/well", infra)
 }
 
 // TestWhoKeepsWhatItSays: nobody whose health is not known, or who has left, is written on.

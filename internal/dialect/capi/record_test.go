@@ -42,6 +42,10 @@ func TestGate(t *testing.T) {
 		{3, 0, "unhealthyLessThanOrEqualTo: 0", true, 0},
 		{3, 1, "unhealthyLessThanOrEqualTo: 0", false, 0},
 		{3, 2, "unhealthyLessThanOrEqualTo: 2", true, 0},
+		{3, 0, "unhealthyLessThanOrEqualTo: -1", false, 0},
+		{3, 0, "unhealthyLessThanOrEqualTo: -1%", false, 0},
+		{4, 1, "unhealthyLessThanOrEqualTo: 150%", true, 5},
+		{4, 1, `unhealthyInRange: "[0-4294967295]"`, true, 1 << 30},
 		{0, 0, "unhealthyLessThanOrEqualTo: 100%", true, 0},
 		{0, 0, `unhealthyInRange: "[1-3]"`, false, 0},
 		{10, 2, `unhealthyInRange: "[3-5]"`, false, 0},
@@ -205,6 +209,40 @@ func TestHealthChecksBelongToTheirClusters(t *testing.T) {
 	}
 }
 
+// TestAdoptionNeedsNoNodes: it comes before the workload cluster is connected, and only where the Cluster can be read and
+// nothing is paused.
+func TestAdoptionNeedsNoNodes(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change  func(*stage)
+		check   string
+		adopted bool
+	}{
+		"its nodes can't be seen":     {func(s *stage) { s.nodes.answers = core.No }, "{}", true},
+		"the other is paused":         {func(s *stage) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`, true},
+		"it is paused":                {func(s *stage) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`, false},
+		"there is no cluster":         {func(s *stage) { s.in.informer["Cluster"].hide("clusters/blue") }, "{}", false},
+		"the cluster can't be read":   {func(s *stage) { s.see(theCluster(s.t, "spec: {paused: maybe}")) }, "{}", false},
+		"the cluster is paused as is": {func(s *stage) { s.see(theCluster(s.t, "spec: {paused: true}")) }, "{}", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t, "metadata: {labels: null, ownerReferences: null}", tc.check)
+			tc.change(s)
+			s.pass()
+			u := s.stored("MachineHealthCheck clusters/check")
+			if adopted := u.GetLabels()[clusterv1.ClusterNameLabel] == "blue" && len(u.GetOwnerReferences()) == 1; adopted != tc.adopted {
+				t.Errorf("labels are %v, owners %v", u.GetLabels(), u.GetOwnerReferences())
+			}
+			if got := s.written(); !slices.Contains(got, "MachineHealthCheck/status check") {
+				t.Errorf("written are %v", got)
+			}
+			s.pass()
+			if got := s.written(); len(got) > 0 {
+				t.Errorf("nothing has changed, and written are %v", got)
+			}
+		})
+	}
+}
+
 func TestAdoptionThatFailsIsTold(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	resource := schema.GroupResource{Resource: "machinehealthchecks"}
@@ -349,6 +387,42 @@ func TestStandingBy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStandingByTellsOfPauses: that a health check is paused is said whether or not anything is known of its nodes, and
+// taken back when it isn't (reference cluster-api 2.1). Who takes over leaves that to the built-in one.
+func TestStandingByTellsOfPauses(t *testing.T) {
+	const down = "RemediationAllowed=Unknown ConnectionDown"
+	for sentence, tc := range map[string]struct{ annotations, want string }{
+		"it is paused":           {`{cluster.x-k8s.io/paused: ""}`, "Paused=True Paused"},
+		"Fettle alone is paused": {`{fettle.io/paused: ""}`, "Paused=True Paused"},
+		"it is not paused":       {"{}", "Paused=False NotPaused"},
+		"the other is paused":    {`{cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}`, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t, "metadata: {annotations: "+tc.annotations+"}")
+			s.nodes.answers = core.No
+			s.pass()
+			want := []string{down, "old " + down}
+			if tc.want != "" {
+				want = append(want, tc.want)
+			}
+			s.wantSaid(sentence, "MachineHealthCheck clusters/check", want...)
+			s.written()
+			s.pass()
+			if got := s.written(); len(got) > 0 {
+				t.Errorf("nothing has changed, and written are %v", got)
+			}
+		})
+	}
+	s := settle(t, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`)
+	s.nodes.answers = core.No
+	s.pass()
+	u := s.stored("MachineHealthCheck clusters/check")
+	u.SetAnnotations(nil)
+	u.SetResourceVersion("20")
+	s.show(u).pass()
+	s.wantSaid("it goes on", "MachineHealthCheck clusters/check", "Paused=False NotPaused", down, "old "+down)
 }
 
 // TestStandingByEnds when the cluster answers again.

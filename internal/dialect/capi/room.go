@@ -176,9 +176,10 @@ func (r *room) takeMachine(m *clusterapi.Machine) bool {
 	return !r.sameMachine(old, m)
 }
 
-// sameMachine tells whether two versions of a machine can't lead to different decisions, as long as their labels don't.
+// sameMachine tells whether two versions of a machine can't lead to different decisions, as long as their labels don't,
+// nor to conditions about another generation.
 func (r *room) sameMachine(a, b *clusterapi.Machine) bool {
-	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		a.Condemned() == b.Condemned() && a.Node == b.Node && a.Failure == b.Failure && a.Unreadable == b.Unreadable &&
 		reflect.DeepEqual(a.Owner, b.Owner) && slices.EqualFunc(a.Marks, b.Marks, sameMark) && r.sameConditions(a.Conditions, b.Conditions)
 }

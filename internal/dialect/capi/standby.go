@@ -63,19 +63,32 @@ func (f *Fleet) StandBy(ctx context.Context) error {
 	}
 	var errs []error
 	for _, check := range r.checksNow() {
-		fresh, news := why.statusOf(&check, f.client.Now())
-		if equality.Semantic.DeepEqual(check.status, fresh) {
-			continue
-		}
-		if err := f.writeStatus(ctx, &check, fresh); err != nil {
+		if err := f.excuse(ctx, r, why, &check); err != nil {
 			errs = append(errs, fmt.Errorf("recording the status of %s: %w", check.policy.ID, err))
-			continue
-		}
-		if news {
-			f.client.tell(event{regarding: check.policy.ID, warning: true, reason: why.reason, action: healthCheckAction, note: why.message})
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// excuse has a health check belong to its cluster where that can be read, which takes none of its nodes, and says why
+// nothing else is done.
+func (f *Fleet) excuse(ctx context.Context, r *room, why *obstacle, check *healthCheck) error {
+	if why.reason == connectionDownReason && !check.policy.Paused {
+		if err := f.adopt(ctx, r, check); err != nil {
+			return err
+		}
+	}
+	fresh, news := why.statusOf(check, f.client.Now())
+	if equality.Semantic.DeepEqual(check.status, fresh) {
+		return nil
+	}
+	if err := f.writeStatus(ctx, check, fresh); err != nil {
+		return err
+	}
+	if news {
+		f.client.tell(event{regarding: check.policy.ID, warning: true, reason: why.reason, action: healthCheckAction, note: why.message})
+	}
+	return nil
 }
 
 // statusOf gives the status of a health check that stands by, and whether that is news to somebody.
@@ -99,8 +112,8 @@ func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 		}
 	}
 	own := []told{unknown}
-	if !check.policy.Paused && !check.takesOver {
-		own = append(own, paused(false, ""))
+	if !check.takesOver {
+		own = append(own, paused(check.policy.Paused, annotated))
 	}
 	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	fresh.Deprecated = s.deprecated([]told{unknown}, clusterv1.RemediationAllowedV1Beta1Condition)

@@ -57,7 +57,7 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 	fresh.Targets = f.targets[:min(len(f.targets), mostTargets)]
 	own, types := []told{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, soleControllerCondition}
 	if !check.takesOver {
-		own = append(own, paused(r.Policy.Paused, "the annotation "+clusterv1.PausedAnnotation+" or "+PausedAnnotation+" is set on it"))
+		own = append(own, paused(r.Policy.Paused, annotated))
 		types = append(types, clusterv1.PausedCondition)
 	}
 	if f.rival.manager != "" {
@@ -126,6 +126,9 @@ func templateProblem(p *core.Policy) string {
 	step, _ := requestStep(p)
 	return step.Problem
 }
+
+// annotated is why a health check is paused when its Cluster is not.
+const annotated = "the annotation " + clusterv1.PausedAnnotation + " or " + PausedAnnotation + " is set on it"
 
 func paused(is bool, why string) told {
 	if !is {

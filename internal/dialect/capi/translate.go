@@ -3,6 +3,7 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -85,6 +86,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			Created: u.GetCreationTimestamp().Time,
 			// As today: a machine that looks healthy is, whatever was asked for it (reference cluster-api 2.5).
 			IgnoresRequests: true,
+			// As today: machines that are being made are no reason for an event (reference cluster-api 1.6).
+			QuietWhileNoneFails: true,
 		},
 	}
 	h.labelled = u.GetLabels()[clusterv1.ClusterNameLabel] == h.cluster
@@ -112,7 +115,7 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 		status.ExpectedMachines = nil
 	}
 	h.status = status
-	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+	h.policy.Held = len(wrong) > 0 || h.wasHeld()
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with the
@@ -259,10 +262,10 @@ func readLimits(t *clusterv1.MachineHealthCheckRemediationTriggerIf) (core.Short
 	if err != nil {
 		return core.ShortCircuit{}, fmt.Errorf("spec.remediation.triggerIf.unhealthyLessThanOrEqualTo %w", err)
 	}
-	return core.ShortCircuit{MaxUnhealthy: most}, nil
+	return core.ShortCircuit{MaxUnhealthy: most, Shut: most.Number < 0}, nil
 }
 
-var rangePattern = regexp.MustCompile(`^\[([0-9]{1,9})-([0-9]{1,9})\]$`)
+var rangePattern = regexp.MustCompile(`^\[([0-9]+)-([0-9]+)\]$`)
 
 func readRange(s string) (core.Range, error) {
 	const give = "give the least and the most, such as [1-3]"
@@ -270,24 +273,28 @@ func readRange(s string) (core.Range, error) {
 	if match == nil {
 		return core.Range{}, fmt.Errorf("is %s; %s", legible.Quote(s), give)
 	}
-	from, err1 := strconv.Atoi(match[1])
-	to, err2 := strconv.Atoi(match[2])
-	if err1 != nil || err2 != nil || from > to {
+	from, err1 := strconv.ParseUint(match[1], 10, 32)
+	to, err2 := strconv.ParseUint(match[2], 10, 32)
+	switch {
+	case err1 != nil || err2 != nil:
+		return core.Range{}, fmt.Errorf("is %s, with a number above %d; %s", legible.Quote(s), uint32(math.MaxUint32), give)
+	case from > to:
 		return core.Range{}, fmt.Errorf("is %s, which no number is in; %s", legible.Quote(s), give)
 	}
-	return core.Range{From: from, To: to}, nil
+	return core.Range{From: int(from), To: int(to)}, nil
 }
 
 var percentPattern = regexp.MustCompile(`^-?[0-9]{1,9}%$`)
 
-// readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0 always do.
+// readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0, as any number below
+// zero, always do (reference cluster-api 2.6).
 func readMost(v *intstr.IntOrString) (core.Amount, error) {
 	switch {
 	case v.Type == intstr.Int:
 		return core.Count(v.IntValue()), nil
 	case percentPattern.MatchString(v.StrVal):
 		if n, err := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%")); err == nil {
-			return core.Percent(min(100, max(0, n))), nil
+			return core.Percent(n), nil
 		}
 	}
 	return setting.Amount(v.StrVal)
@@ -317,14 +324,14 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind
 // either a storm may have come and gone. It is what a new process knows of that. That the template can't be used is
-// told only where nothing else stops repairs.
-func wasHeld(conditions []metav1.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+// told only where nothing else stops repairs. A pause that is another's to say stops none of Fettle's.
+func (h *healthCheck) wasHeld() bool {
+	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
 		case clusterv1.MachineHealthCheckRemediationAllowedCondition:
 			return c.Status != metav1.ConditionTrue && c.Reason != templateUnusableReason
 		case clusterv1.PausedCondition:
-			return c.Status == metav1.ConditionTrue
+			return c.Status == metav1.ConditionTrue && !h.takesOver
 		}
 		return false
 	})

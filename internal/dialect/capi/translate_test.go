@@ -1,6 +1,8 @@
 package capi
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -21,12 +23,13 @@ func policy(changes ...func(*core.Policy)) core.Policy {
 			NodeStartup: 10 * time.Minute,
 			Conditions:  []core.ConditionCriterion{{Type: "Ready", Status: "False", For: 5 * time.Minute}, {Type: "Ready", Status: "Unknown", For: 5 * time.Minute}},
 		},
-		ShortCircuit:    core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
-		StormCooldown:   5 * time.Second,
-		MaxInFlight:     core.Unlimited(),
-		Backoff:         core.DefaultBackoff(),
-		Ladder:          []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}},
-		IgnoresRequests: true,
+		ShortCircuit:        core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
+		StormCooldown:       5 * time.Second,
+		MaxInFlight:         core.Unlimited(),
+		Backoff:             core.DefaultBackoff(),
+		Ladder:              []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}},
+		IgnoresRequests:     true,
+		QuietWhileNoneFails: true,
 	}
 	for _, change := range changes {
 		change(&p)
@@ -47,10 +50,19 @@ func TestHealthCheckBecomesPolicy(t *testing.T) {
 			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(40) }),
 		},
 		"a share of more than all, which the API takes": {
-			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 150%}}}", policy(),
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 150%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(150) }),
 		},
 		"a share of less than nothing, which the API takes": {
-			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -5%}}}", policy(func(p *core.Policy) { p.ShortCircuit.MaxUnhealthy = core.Percent(0) }),
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -5%}}}", policy(func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: core.Percent(-5), Shut: true} }),
+		},
+		"a number below zero, which the API takes": {
+			"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: -1}}}", policy(func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: core.Count(-1), Shut: true} }),
+		},
+		"a range without an end": {
+			`spec: {remediation: {triggerIf: {unhealthyInRange: "[0-4294967295]"}}}`,
+			policy(func(p *core.Policy) {
+				p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: 0, To: math.MaxUint32}}
+			}),
 		},
 		"a range, which goes before a number": {
 			`spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 2, unhealthyInRange: "[3-5]"}}}`,
@@ -115,6 +127,7 @@ func unfollowable() map[string]nonsense {
 		"a startup timeout of no time": {"spec: {checks: {nodeStartupTimeoutSeconds: -1}}", []string{"nodeStartupTimeoutSeconds is -1"}, false},
 		"a limit that is none":         {"spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: many}}}", []string{`unhealthyLessThanOrEqualTo is "many"`}, false},
 		"a range that nothing is in":   {`spec: {remediation: {triggerIf: {unhealthyInRange: "[5-3]"}}}`, []string{`unhealthyInRange is "[5-3]", which no number is in`}, false},
+		"a range beyond all numbers":   {`spec: {remediation: {triggerIf: {unhealthyInRange: "[0-4294967296]"}}}`, []string{`unhealthyInRange is "[0-4294967296]", with a number above 4294967295; give`}, false},
 		"a range that is none":         {"spec: {remediation: {triggerIf: {unhealthyInRange: 3-5}}}", []string{`unhealthyInRange is "3-5"; give`}, false},
 		"half a template":              {"spec: {remediation: {templateRef: {kind: XTemplate}}}", []string{"spec.remediation.templateRef lacks apiVersion and name"}, false},
 		"no template": {
@@ -174,6 +187,29 @@ func TestWasHeld(t *testing.T) {
 		if h := readHealthCheck(aCheck(t, "check", status)); h.policy.Held != want {
 			t.Errorf("%s: held: %t", status, h.policy.Held)
 		}
+	}
+}
+
+// TestPauseOfTheOtherHoldsNothing: the built-in health check says that it is paused for as long as Fettle takes over, and
+// whoever fails then is repaired without a cooldown.
+func TestPauseOfTheOtherHoldsNothing(t *testing.T) {
+	const (
+		over     = `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`
+		theirs   = `{type: Paused, status: "True", reason: Paused, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}`
+		stopped  = `{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}`
+		statuses = `status: {conditions: [%s]}`
+	)
+	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs))); h.policy.Held {
+		t.Error("a pause of the built-in health check holds repairs")
+	}
+	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs+","+stopped))); !h.policy.Held {
+		t.Error("repairs were stopped, and that is forgotten")
+	}
+	s := settle(t, over, fmt.Sprintf(statuses, theirs))
+	s.pass()
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	if _, d := s.pass(); len(d.Starts) != 1 {
+		t.Errorf("it starts %+v, refused is %+v", d.Starts, d.Refusals)
 	}
 }
 
