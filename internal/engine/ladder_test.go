@@ -215,6 +215,27 @@ func TestHandOverIsRemembered(t *testing.T) {
 	}
 }
 
+// TestHandOverIsTold, but not of a target that somebody else has marked: nothing was done.
+func TestHandOverIsTold(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		marked bool
+		did    []string
+	}{
+		"by Fettle":       {false, []string{"tell begun a"}},
+		"by another hand": {true, nil},
+	} {
+		c := newClimb(t, sick("a"))
+		c.nodes.observation.Targets[0].Claimed = tc.marked
+		c.ledger.has(climbing(sick("a"), onStep(2)))
+		did, _, err := c.carries(acts(1))
+		if err != nil {
+			t.Fatalf("the pass failed: %v", err)
+		}
+		want := append([]string{"record workers", "hold a-node for check 11m0s", "begin a", "amend a: handed over"}, tc.did...)
+		c.wantDid(sentence, did, want...)
+	}
+}
+
 // TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step destroys.
 func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
 	last := func(p *core.Repair) { p.Ladder = append(slices.Clip(ladder()[:1]), core.Step{Remedy: "Delete"}) }
