@@ -48,6 +48,8 @@ type Policy struct {
 	FixedCooldown bool
 	// IgnoresRequests has targets count as healthy for which a remediator is still at work.
 	IgnoresRequests bool
+	// TellsUnhealthy has people told of targets that are unhealthy at once, and not only of those that may become so.
+	TellsUnhealthy bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
 	// Holder is the name under which the policy holds the lease of a node that it has repaired. A policy
