@@ -22,7 +22,7 @@ type HappeningKind int
 
 // The happenings.
 const (
-	// Suspected: a target matches a criterion whose duration is not over.
+	// Suspected: a target matches a criterion whose duration is not over; or it is over, and the policy has that told too.
 	Suspected HappeningKind = iota + 1
 	// Unreadable: a target has facts that can't be read, so that it is not judged.
 	Unreadable

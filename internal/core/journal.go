@@ -15,14 +15,16 @@ type line struct {
 
 // News gives the states that have begun since the last pass.
 func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening {
-	page := page{policies: policies, targets: fleet.Targets, before: j.told, now: map[line]bool{}}
+	page := page{policies: policies, targets: fleet.Targets, running: runningOn(fleet.Repairs), before: j.told, now: map[line]bool{}}
 	for i := range policies {
 		page.policy(i, d.Tallies[i])
 	}
 	for i := range d.Verdicts {
 		switch v := &d.Verdicts[i]; {
-		case v.Health == Suspect && v.Reason != Recovering:
+		case v.Health == Suspect && !v.Until.IsZero():
 			page.target(Suspected, v.Policy, v.Target, v.Text())
+		case v.Health == Unhealthy && policies[v.Policy].TellsUnhealthy:
+			page.unhealthy(v)
 		case v.Health == Undetermined && v.Reason == TargetUnreadable:
 			page.target(Unreadable, v.Policy, v.Target, v.Text())
 		}
@@ -57,9 +59,21 @@ func lasting(g Gate) bool {
 	return false
 }
 
+// runningOn are the UIDs of the targets that are under repair.
+func runningOn(repairs []Repair) map[string]bool {
+	running := map[string]bool{}
+	for i := range repairs {
+		if r := &repairs[i]; r.Running() {
+			running[r.Target.UID] = true
+		}
+	}
+	return running
+}
+
 type page struct {
 	policies    []Policy
 	targets     []Target
+	running     map[string]bool
 	before, now map[line]bool
 	news        []Happening
 }
@@ -91,6 +105,16 @@ func (p *page) target(kind HappeningKind, policy, target int, text string) {
 	t := &p.targets[target]
 	h := Happening{Kind: kind, Policy: p.policies[policy].ID, Target: t.ID, Node: t.Node.Name, Text: text}
 	p.write(line{kind: kind, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+// unhealthy tells of a target, unless that was told when it was suspected. Once its repair runs, it is no news any more.
+func (p *page) unhealthy(v *Verdict) {
+	uid := p.targets[v.Target].ID.UID
+	if p.running[uid] {
+		p.now[line{kind: Suspected, policy: p.policies[v.Policy].ID.UID, target: uid}] = true
+		return
+	}
+	p.target(Suspected, v.Policy, v.Target, v.Text())
 }
 
 func (p *page) rehearsed(s *Start) {

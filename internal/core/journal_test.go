@@ -36,6 +36,12 @@ func TestJournal(t *testing.T) {
 		want     []core.HappeningKind
 	}{
 		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
+		"a first start":    {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Suspected}},
+		"no startup limit": {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
+		"claimed":          {"whoever repairs it is at work, and its node is well", plain, with(machine("m", claimed)), plain, nil},
+		"claimed and sick": {"a grace period begins", plain, with(machine("m", claimed, ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
+		"unhealthy":        {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
+		"unhealthy, aloud": {"no grace period has told it", policies(tellsUnhealthy), with(machine("m", dead)), plain, []core.HappeningKind{core.Suspected}},
 		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.HappeningKind{core.Unreadable}},
 		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
 		"tight":            {"whoever is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Restricted, core.Suspected}},
@@ -68,6 +74,40 @@ func TestJournal(t *testing.T) {
 			}
 		})
 	}
+}
+
+func anyStartup(p *core.Policy)     { p.Criteria.NodeStartup = 0 }
+func tellsUnhealthy(p *core.Policy) { p.TellsUnhealthy = true }
+
+// TestJournalTellsOfOneIllnessOnce, however it goes on: a grace period, its end, and a repair.
+func TestJournalTellsOfOneIllnessOnce(t *testing.T) {
+	suspect, sick := machine("m", ready("False", noon)), machine("m", dead)
+	p := []core.Policy{policy("p", []int{0}, tellsUnhealthy)}
+	under := repair(sick, p[0], started(noon))
+	tells := func(sentence string, j *core.Journal, target core.Target, want int, repairs ...core.Repair) {
+		t.Helper()
+		f := fleet([]core.Target{target}, repairs...)
+		found := 0
+		for _, h := range j.News(p, &f, core.Decide(p, f, noon)) {
+			if h.Kind == core.Suspected {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("%s: told %d times, want %d", sentence, found, want)
+		}
+	}
+	var j core.Journal
+	tells("it may become unhealthy", &j, suspect, 1)
+	tells("it is", &j, sick, 0)
+	tells("its repair begins", &j, sick, 0, under)
+	tells("its repair is deleted", &j, sick, 0)
+	tells("it is well", &j, machine("m"), 0)
+	tells("it fails anew", &j, sick, 1)
+
+	var afterwards core.Journal
+	tells("whoever leads next finds the repair", &afterwards, sick, 0, under)
+	tells("and that it is deleted", &afterwards, sick, 0)
 }
 
 // unusable is a policy with a step that can't be taken; of one that is unread that is not known yet.

@@ -51,6 +51,8 @@ type Policy struct {
 	// QuietWhileNoneFails has it told that the short circuit holds only once some member is found unhealthy. Others
 	// that are not healthy, such as those that have just been made, are no news.
 	QuietWhileNoneFails bool
+	// TellsUnhealthy has people told of targets that are unhealthy at once, and not only of those that may become so.
+	TellsUnhealthy bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
 	// Holder is the name under which the policy holds the lease of a node that it has repaired. A policy

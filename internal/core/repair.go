@@ -104,6 +104,15 @@ func (r *Repair) StepBegan() time.Time {
 	return r.Started
 }
 
+// GaveUp is when the step that a request was made for was given up; zero for one that wasn't, and for a request that the
+// repair has not made.
+func (r *Repair) GaveUp(q *Request) time.Time {
+	if at := q.rung(r.Ladder); at >= 0 && at < len(r.Rungs) && r.asked(q) {
+		return r.Rungs[at].Ended
+	}
+	return time.Time{}
+}
+
 // lasted tells whether the repair did something and left its target in place, to be judged again.
 func (r *Repair) lasted() bool {
 	return r.Outcome == Succeeded && len(r.Ladder) > 0 && r.Ladder[0].Nature != Destroys

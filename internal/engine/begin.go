@@ -135,6 +135,9 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 		e.rememberBegun(w, do)
 		h.Kind = core.Begun
 		log.Info("repair begun", "policy", h.Policy.String(), "remedy", do.step.Remedy, "step", len(do.repair.Rungs))
+		if do.step.Nature == core.HandsOver && target.Claimed { // somebody else had marked it already
+			return nil, do.overtaken
+		}
 		return []core.Happening{h}, do.overtaken
 	case do.beginning == core.Busy: // a watch tells when that changes
 		log.Info("somebody else holds what the repair needs; it goes on when that is given back")

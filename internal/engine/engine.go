@@ -51,7 +51,7 @@ type Engine struct {
 
 	// lost are the leases that somebody else has taken from repairs under way, so that each is told once.
 	lost map[leaseKey]bool
-	// vouched are the UIDs of targets whose repair has ended and whose confirmation could not be taken back.
+	// vouched are the UIDs of targets of whom nothing is asked any more and whose confirmation is still to be taken back.
 	vouched []string
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -110,6 +111,28 @@ func (e *Engine) endings(w *world, d core.Decision) []ending {
 		}
 	}
 	return endings
+}
+
+// usedUp are the targets, by their UIDs, that a person has vouched for and of whom nothing is asked any more. A repair
+// that runs takes that word back at its end.
+func (w *world) usedUp(d core.Decision, u *upkeep) []string {
+	waits := map[string]bool{}
+	for i := range w.fleet.Repairs {
+		if r := &w.fleet.Repairs[i]; r.Running() {
+			waits[r.Target.UID] = true
+		}
+	}
+	var settled []string
+	for i, x := range d.Withdrawals {
+		if !x.Settled || x.Target < 0 || !w.fleet.Targets[x.Target].Vouched {
+			continue
+		}
+		uid := w.fleet.Targets[x.Target].ID.UID
+		waits[uid] = waits[uid] || u.standing[i] != nil
+		settled = append(settled, uid)
+	}
+	slices.Sort(settled)
+	return slices.DeleteFunc(slices.Compact(settled), func(uid string) bool { return waits[uid] })
 }
 
 // about takes in the target as it is now.

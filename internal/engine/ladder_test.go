@@ -215,6 +215,27 @@ func TestHandOverIsRemembered(t *testing.T) {
 	}
 }
 
+// TestHandOverIsTold, but not of a target that somebody else has marked: nothing was done.
+func TestHandOverIsTold(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		marked bool
+		did    []string
+	}{
+		"by Fettle":       {false, []string{"tell begun a"}},
+		"by another hand": {true, nil},
+	} {
+		c := newClimb(t, sick("a"))
+		c.nodes.observation.Targets[0].Claimed = tc.marked
+		c.ledger.has(climbing(sick("a"), onStep(2)))
+		did, _, err := c.carries(acts(1))
+		if err != nil {
+			t.Fatalf("the pass failed: %v", err)
+		}
+		want := append([]string{"record workers", "hold a-node for check 11m0s", "begin a", "amend a: handed over"}, tc.did...)
+		c.wantDid(sentence, did, want...)
+	}
+}
+
 // TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step destroys.
 func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
 	last := func(p *core.Repair) { p.Ladder = append(slices.Clip(ladder()[:1]), core.Step{Remedy: "Delete"}) }
@@ -541,6 +562,48 @@ func TestWordThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 	c.wantDid("it is taken back", did, "record workers", "unvouch a")
 	did, _, _ = c.carries(nothing)
 	c.wantDid("once", did, "record workers")
+}
+
+// TestWordIsUsedUpWithTheLastRequest, also where no repair accounts for that. One that runs takes it back at its end.
+func TestWordIsUsedUpWithTheLastRequest(t *testing.T) {
+	vouched := target("Node", "a", func(t *core.Target) { t.Vouched = true })
+	for sentence, tc := range map[string]struct {
+		target  core.Target
+		repairs []core.Repair
+		settled bool
+		refuse  string
+		used    bool
+	}{
+		"both are taken back":         {vouched, nil, true, "", true},
+		"one still stands":            {vouched, nil, true, "withdraw fix-a", false},
+		"nobody has said anything":    {target("Node", "a"), nil, true, "", false},
+		"the target is not healthy":   {vouched, nil, false, "", false},
+		"a repair of it runs":         {vouched, []core.Repair{climbing(vouched)}, true, "", false},
+		"a repair of it has ended":    {vouched, []core.Repair{climbing(vouched, endedAt(ago(time.Minute)))}, true, "", true},
+		"that is refused once":        {vouched, nil, true, "unvouch a", true},
+		"a repair of another is on":   {vouched, []core.Repair{climbing(sick("b"))}, true, "", true},
+		"the other one still is here": {vouched, nil, true, "withdraw fix-a-slowly", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newClimb(t, tc.target)
+			c.ledger.has(tc.repairs...)
+			c.surveyor.requests = []core.Request{request("fix-a", vouched), request("fix-a-slowly", vouched)}
+			c.refuse[tc.refuse] = errDown
+			did, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) {
+				for i := range 2 {
+					d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Settled: tc.settled, Text: "healthy"})
+				}
+			})
+			unvouched := slices.DeleteFunc(did, func(line string) bool { return line != "unvouch a" })
+			if (err != nil) != (tc.refuse != "") || (len(unvouched) == 1) != tc.used || len(unvouched) > 1 {
+				t.Errorf("it did %v, and tells %v", unvouched, err)
+			}
+			did, _, _ = c.carries(func(*core.Decision, *core.Fleet) {})
+			if again := slices.Contains(did, "unvouch a"); again != (tc.refuse == "unvouch a") {
+				t.Errorf("it is taken back again: %t", again)
+			}
+		})
+	}
 }
 
 // TestLostLeaseIsToldOnce, and again when it is lost anew.

@@ -37,7 +37,7 @@ func (e *Engine) tell(happenings []core.Happening) {
 func lineOf(k core.HappeningKind) string {
 	switch k {
 	case core.Suspected:
-		return "target is not healthy and is given time"
+		return "target is not healthy"
 	case core.Unreadable:
 		return "target can't be read and is left alone"
 	case core.Restricted:

@@ -237,6 +237,7 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 			happenings = append(happenings, h)
 		}
 	}
+	e.vouched = append(e.vouched, w.usedUp(d, u)...)
 	e.announce(w, happenings)
 	e.tellLost(w, d, u)
 	return changed, errors.Join(joined(u.unchanged), joined(u.standing), joined(u.unheld), joined(u.unreleased))

@@ -62,7 +62,7 @@ func eventFor(h core.Happening) (event, bool) {
 		e.note = telling.Subject(h, noun) + " to be remediated" + telling.Because(h)
 	case core.Refused:
 		e.warning, e.reason = true, "RemediationFailed"
-		e.note = telling.Subject(h, noun) + " not remediated yet, since the API server refused that; it is tried again after a pause" + telling.Because(h)
+		e.note = telling.Subject(h, noun) + " not remediated yet, since that was refused; it is tried again after a pause" + telling.Because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
 		e.note = "were it not for the annotation " + v1alpha1.DryRunAnnotation + ", remediation would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)

@@ -55,7 +55,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		"a remediation":           {happened(core.Begun), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
 		"its end":                 {happened(core.Relieved), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
 		"a step given up":         {happened(core.Escalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and a step of its remediation is given up: why"},
-		"a refusal":               {happened(core.Refused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since the API server refused that; it is tried again after a pause: why"},
+		"a refusal":               {happened(core.Refused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since that was refused; it is tried again after a pause: why"},
 		"a rehearsal":             {happened(core.Rehearsed), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
 		"a pause":                 {heldBy(core.PolicyPaused), "Normal|RemediationSkipped" + unremediated},
 		"an upgrade":              {heldBy(core.ClusterUpgrading), "Normal|RemediationSkipped" + unremediated},

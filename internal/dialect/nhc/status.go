@@ -68,20 +68,26 @@ func unhealthyNodes(cases []core.Case) []v1alpha1.UnhealthyNode {
 			n.HealthyDelayed = &c.Delayed
 		}
 		for j := range c.Requests {
-			n.Remediations = append(n.Remediations, remediationOf(&c.Requests[j]))
+			n.Remediations = append(n.Remediations, remediationOf(&c.Requests[j], c.Repair))
 		}
 		nodes = append(nodes, n)
 	}
 	return nodes
 }
 
-func remediationOf(r *core.Request) v1alpha1.Remediation {
+// remediationOf tells of a request. A remediator that says that it has succeeded is not told to stop when its time is
+// over, and the repair has that alone.
+func remediationOf(r *core.Request, repair *core.Repair) v1alpha1.Remediation {
+	over := r.Stopped
+	if over.IsZero() && repair != nil {
+		over = repair.GaveUp(r)
+	}
 	return v1alpha1.Remediation{
 		Resource: corev1.ObjectReference{
 			APIVersion: r.APIVersion, Kind: r.ID.Kind, Namespace: r.ID.Namespace, Name: r.ID.Name, UID: types.UID(r.ID.UID),
 		},
 		Started:      wholeSeconds(r.Created),
-		TimedOut:     timeOrNone(r.Stopped),
+		TimedOut:     timeOrNone(over),
 		TemplateName: r.Template.Name,
 	}
 }

@@ -250,6 +250,43 @@ func TestUnhealthyNodes(t *testing.T) {
 	}
 }
 
+// TestTimedOutIsTold also where the remediator was not told to stop, since it had said that it succeeded (2.4).
+func TestTimedOutIsTold(t *testing.T) {
+	step := func(template string) core.Step {
+		return core.Step{Remedy: RequestRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "t/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
+	}
+	request := func(template, check string) core.Request {
+		q := asks("a-"+template, time.Hour)
+		q.Remedy, q.Template, q.Target, q.Policy, q.Succeeded = RequestRemediation, step(template).Template, nodeID("a"), checkID(check), core.Yes
+		return q
+	}
+	repair := core.Repair{
+		Target: nodeID("a"), Policy: checkID("w"), Ladder: []core.Step{step("first"), step("second")},
+		Rungs: []core.Rung{{Ended: before(time.Minute), Outcome: core.TimedOut}},
+	}
+	told := request("first", "w")
+	told.Stopped = before(time.Second)
+	for sentence, tc := range map[string]struct {
+		request core.Request
+		repair  *core.Repair
+		want    time.Time
+	}{
+		"its time was over":               {request("first", "w"), &repair, before(time.Minute)},
+		"it was told to stop":             {told, &repair, before(time.Second)},
+		"the step under way":              {request("second", "w"), &repair, time.Time{}},
+		"another template":                {request("third", "w"), &repair, time.Time{}},
+		"no repair":                       {request("first", "w"), nil, time.Time{}},
+		"another health check leads that": {request("first", "other"), &repair, time.Time{}},
+	} {
+		s := statusFor(func(r *core.PolicyReport) {
+			r.Cases = []core.Case{{Target: nodeID("a"), Health: core.Unhealthy, Repair: tc.repair, Requests: []core.Request{tc.request}}}
+		})
+		if diff := cmp.Diff(timeOrNone(tc.want), s.UnhealthyNodes[0].Remediations[0].TimedOut); diff != "" {
+			t.Errorf("%s; timed out (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
+
 // TestNumbersAreRightWhateverHolds: today they are 0 while paused or disabled.
 func TestNumbersAreRightWhateverHolds(t *testing.T) {
 	for sentence, s := range map[string]v1alpha1.NodeHealthCheckStatus{

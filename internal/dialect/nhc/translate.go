@@ -51,6 +51,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		policy: core.Policy{
 			ID:               core.ID{Kind: healthCheckKind, Name: u.GetName(), UID: string(u.GetUID())},
 			Created:          u.GetCreationTimestamp().Time,
+			TellsUnhealthy:   true,
 			WaitsForUpgrades: true,
 			Holder:           core.HolderOf(core.ID{Kind: healthCheckKind, Name: u.GetName()}),
 		},

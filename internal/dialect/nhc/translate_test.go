@@ -81,6 +81,7 @@ func plainPolicy(changes ...func(*core.Policy)) core.Policy {
 		StormCooldown:    core.DefaultStormCooldown,
 		MaxInFlight:      core.Unlimited(),
 		Ladder:           []core.Step{rung("RebootTemplate", "soft", 0)},
+		TellsUnhealthy:   true,
 		WaitsForUpgrades: true,
 		Holder:           "NodeHealthCheck-check",
 	}

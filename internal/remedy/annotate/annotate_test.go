@@ -95,6 +95,19 @@ func TestI11NothingIsMarkedWithoutUIDAndRevision(t *testing.T) {
 	}
 }
 
+// TestWhatIsMarkedStaysAsItIs: its mark may have been made by hand, and have a value.
+func TestWhatIsMarkedStaysAsItIs(t *testing.T) {
+	c := NewClient(machines, key, patcher(func(client.Object, client.Patch, *client.PatchOptions) error {
+		t.Error("it was patched")
+		return nil
+	}))
+	marked := target("m-uid", "7")
+	marked.Claimed = true
+	if answer, err := c.Begin(t.Context(), core.Order{Target: marked}); answer != core.Accepted || err != nil {
+		t.Errorf("got %s, %v", answer, err)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	resource := schema.GroupResource{Group: machines.Group, Resource: "machines"}
 	cases := map[string]struct {

@@ -26,11 +26,14 @@ func NewClient(kind schema.GroupVersionKind, key string, writer client.Writer) *
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch
 
-// Begin marks the machine. One that has the mark already keeps it.
+// Begin marks the machine. One that has the mark already keeps it as it is, whatever its value.
 func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
 	t := o.Target
 	if t.ID.UID == "" || t.Revision == "" {
 		return 0, fmt.Errorf("annotating %s: its UID or revision is not known, and nothing is handed over without", t.ID)
+	}
+	if t.Claimed {
+		return core.Accepted, nil
 	}
 	m, mark, err := render(c.kind, c.key, t)
 	if err != nil {

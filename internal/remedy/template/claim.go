@@ -58,6 +58,28 @@ func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName 
 	return nil
 }
 
+// plea is what an object asks for as today's operator finds it, whatever its name and namespace are (reference medik8s
+// 1.7): to remediate a node, by a template. An object that does not name a template may be by any, if it is called by
+// the node.
+type plea struct {
+	node, template string
+	unnamed        bool
+	// check is the health check that has made it, empty where none has.
+	check string
+}
+
+func pleaOf(u *unstructured.Unstructured) plea {
+	policy, _ := asker(u)
+	template, told := u.GetAnnotations()[v1alpha1.TemplateNameAnnotation]
+	node := nodeOf(u)
+	return plea{node: node, template: template, unnamed: !told && u.GetName() == node, check: policy.Name}
+}
+
+// asks tells whether it asks for a node by a template.
+func (p *plea) asks(node, template string) bool {
+	return p.node == node && (p.unnamed || p.template == template)
+}
+
 // foreign says that a request is in the way, and what to do.
 func foreign(u *unstructured.Unstructured, o core.Order, whose string) error {
 	return fmt.Errorf("%s exists already and %s, so nothing is done for %s; wait until whoever made it takes it back, or delete it",

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
 
 // TestWhoseARequestIs that exists already under the name that an order gives.
@@ -58,5 +59,77 @@ func TestWhoseARequestIs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNobodyIsAskedTwice for the same of one node, whatever the name and the namespace of the first request are.
+func TestNobodyIsAskedTwice(t *testing.T) {
+	const about = "annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}"
+	persons := func(metadata string) string {
+		return "{apiVersion: x.example/v1, kind: X, metadata: {" + metadata + "}}"
+	}
+	other := strings.Replace(owned, "name: check,", "name: other,", 1)
+	cases := map[string]struct {
+		reason, object string
+		says           []string
+	}{
+		"nobody's":               {"there is none", "", nil},
+		"one called by the node": {"its remediator goes by the name", persons("name: w, namespace: remediators"), []string{"X remediators/w", "has no owner", "nothing is done for Node w"}},
+		"one in another place":   {"a node has no namespace", persons("name: w, namespace: elsewhere"), []string{"X elsewhere/w"}},
+		"one that says all":      {"its remediator goes by the annotation", persons("name: by-hand, namespace: remediators, " + about), []string{"X remediators/by-hand"}},
+		"one called by the node, of this template": {
+			"the name says the node", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/template-name: t}"), []string{"X elsewhere/w"},
+		},
+		"another health check's":       {"one of them remediates a node", other, []string{"belongs to NodeHealthCheck other"}},
+		"this health check's":          {"it has its own path", owned, nil},
+		"one of another template":      {"it is another step", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/template-name: u}"), nil},
+		"one of a template not told":   {"nobody knows what it is", persons("name: by-hand, namespace: remediators, annotations: {remediation.medik8s.io/node-name: w}"), nil},
+		"one about another node":       {"it is about that", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/node-name: v}"), nil},
+		"one called by something else": {"it is about that", persons("name: v, namespace: remediators"), nil},
+		"one for a machine":            {"a machine is no node, whatever it is called", strings.ReplaceAll(cloned, "name: m", "name: w"), nil},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			d := knows(t, namespaced(inStep), namespaced(inStep), manyTemplate)
+			s := conform.NewServer()
+			d.API = s
+			if tc.object != "" {
+				d.kinds[xs].shelf.put(parse(t, tc.object))
+			}
+			answer, err := d.Begin(t.Context(), nodeOrder())
+			made := s.Object(xs, "remediators", "w-sesok") != nil
+			if refused := tc.says != nil; (err != nil) != refused || made == refused || (answer == core.Accepted) == refused {
+				t.Fatalf("%s: the answer is %s, %v, and it was made: %t", tc.reason, answer, err, made)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("the message does not say %q: %v", words, err)
+				}
+			}
+		})
+	}
+}
+
+// TestNobodyIsAskedBlindly: where requests can't be seen, there may be one already.
+func TestNobodyIsAskedBlindly(t *testing.T) {
+	d := knows(t, namespaced(inStep), namespaced(failing), manyTemplate)
+	s := conform.NewServer()
+	d.API = s
+	if answer, err := d.Begin(t.Context(), nodeOrder()); answer != core.Stale || err != nil || s.Object(xs, "remediators", "w-sesok") != nil {
+		t.Errorf("the answer is %s, %v", answer, err)
+	}
+}
+
+// TestTheFirstInTheWayIsNamed, by name, so that the same is said each time.
+func TestTheFirstInTheWayIsNamed(t *testing.T) {
+	const text = "{apiVersion: x.example/v1, kind: X, metadata: {name: w, namespace: NAMESPACE}}"
+	d := knows(t, namespaced(inStep), namespaced(inStep), manyTemplate)
+	for _, namespace := range []string{"c", "a", "b"} {
+		d.kinds[xs].shelf.put(parse(t, strings.Replace(text, "NAMESPACE", namespace, 1)))
+	}
+	for range 10 {
+		if _, err := d.Begin(t.Context(), nodeOrder()); err == nil || !strings.Contains(err.Error(), "X a/w ") {
+			t.Fatalf("got %v", err)
+		}
 	}
 }

@@ -87,29 +87,32 @@ func (c *Client) takeFresh() []*kind {
 	return fresh
 }
 
-// template gives the template of an order, where it is known.
-func (c *Client) template(o core.Order) *unstructured.Unstructured {
-	gvk, _, ok := kindsOf(o.Step.Template)
+// seen gives the template of an order and the shelf of what is made from it. Each is nil where it is not known.
+func (c *Client) seen(o core.Order) (*unstructured.Unstructured, *shelf) {
+	templates, requests, ok := kindsOf(o.Step.Template)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.kinds[gvk]
-	if k == nil {
-		return nil
+	of, made := c.kinds[templates], c.kinds[requests]
+	if of == nil || made == nil {
+		return nil, nil
 	}
-	at := located(&o.Step, o.Target.ID.Namespace, k.namespaced)
-	return k.shelf.find(at.Namespace, at.Name)
+	at := located(&o.Step, o.Target.ID.Namespace, of.namespaced)
+	return of.shelf.find(at.Namespace, at.Name), made.shelf
 }
 
-// Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, and when an
-// earlier request of the same name is not gone yet.
+// Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, when it can't
+// be seen what others have asked for, and when an earlier request of the same name is not gone yet.
 func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
 	c := d.Client
-	template := c.template(o)
-	if template == nil {
+	template, made := c.seen(o)
+	if template == nil || made == nil {
 		return core.Stale, nil
+	}
+	if other := made.inTheWay(o, template.GetName()); other != nil {
+		return 0, foreign(other, o, ownersOf(other))
 	}
 	request, err := render(template, o, d.fleet.Cluster)
 	if err != nil {

@@ -30,6 +30,8 @@ type item struct {
 	request core.Request
 	fleet   Fleet
 	asks    bool
+	// plea is what it asks for as remediators of nodes read it, whoever has made it.
+	plea plea
 }
 
 func newShelf(wake func(*unstructured.Unstructured)) *shelf {
@@ -75,6 +77,9 @@ func (s *shelf) put(obj any) bool {
 	}
 	fresh := item{object: u}
 	fresh.request, fresh.fleet, fresh.asks = readRequest(u)
+	if !fresh.asks || fresh.request.Remedy == NodeRemedy {
+		fresh.plea = pleaOf(u)
+	}
 	name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +118,26 @@ func (s *shelf) find(namespace, name string) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[types.NamespacedName{Namespace: namespace, Name: name}].object
+}
+
+// inTheWay gives the first object by name that asks for what an order would ask for, and that another than its health
+// check has made. It is nil when there is none. Requests for machines say by their names which they are.
+func (s *shelf) inTheWay(o core.Order, templateName string) *unstructured.Unstructured {
+	if o.Step.Remedy != NodeRemedy {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first *unstructured.Unstructured
+	for _, other := range s.objects {
+		if !other.plea.asks(o.Target.ID.Name, templateName) || other.plea.check == o.Policy.Name {
+			continue
+		}
+		if first == nil || idOf(other.object).Compare(idOf(first)) < 0 {
+			first = other.object
+		}
+	}
+	return first
 }
 
 // appendRequests adds the requests about a fleet, in the order of their names.
