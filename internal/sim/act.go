@@ -12,7 +12,7 @@ import (
 func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 	w := &writer{universe: u, plan: p, left: crashAfter, refused: refused}
 	e, now := p.engine, at(u.truth.now)
-	e.repeat, e.nextAt = false, p.decision.NextAt
+	e.repeat, e.nextAt = false, p.nextAt(u)
 	changes := p.changes(u)
 	begin := p.due(u, changes)
 	if u.setup.UpkeepLast {
@@ -35,6 +35,27 @@ func (p *plan) do(u *Universe, crashAfter int, refused bool) int {
 		u.forgive()
 	}
 	return w.writes
+}
+
+// nextAt is when the engine is to look again. It is let off asking for the quorum once more, which is what it is in a
+// universe for ever.
+func (p *plan) nextAt(u *Universe) time.Time {
+	asksAgain := slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
+		return r.Gate == core.QuorumLost || r.Gate == core.QuorumUnknown
+	})
+	if !asksAgain {
+		return p.decision.NextAt
+	}
+	now, settled := at(u.truth.now), copied(p.fleet)
+	const never = 1000 * time.Hour
+	for i := range settled.Targets {
+		settled.Targets[i].QuorumReadAt = now.Add(never)
+	}
+	next := u.setup.Faults.decide(p.policies, settled, now).NextAt
+	if next.After(now.Add(never)) {
+		return time.Time{}
+	}
+	return next
 }
 
 // due are the remedies that are to begin. A repair the record of which changes has its turn in the next pass.

@@ -294,7 +294,7 @@ func (u *Universe) atRest() {
 		if deeds := deedsOf(&p.decision); deeds != "" {
 			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", deeds)
 		}
-		if next := p.decision.NextAt; !next.IsZero() {
+		if next := p.nextAt(u); !next.IsZero() {
 			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
 		}
 		u.nodesAtRest(p)
