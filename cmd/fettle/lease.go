@@ -142,7 +142,7 @@ func (h whileHeld) Start(ctx context.Context) error {
 		ctx, end = h.lease.whileHeld(ctx)
 		defer end()
 	}
-	return h.part.Start(ctx) //nolint:wrapcheck // it is the part itself
+	return h.part.Start(ctx)
 }
 
 // NeedLeaderElection keeps replicas that don't lead from acting.

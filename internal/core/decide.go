@@ -14,10 +14,6 @@ const confirmedFor = 10 * time.Second
 // for again.
 const recheckUnseen = 10 * time.Second
 
-// recheckQuorum is how soon a quorum that would not survive, or is not known, is asked for again: nobody watches what it
-// hangs on.
-const recheckQuorum = 15 * time.Second
-
 // none is the index of nothing.
 const none = -1
 
@@ -164,28 +160,6 @@ func (d *deliberation) relateRepairs() {
 		}
 	}
 	d.relatePetitions()
-}
-
-// countControlPlane finds the bodies of the control plane that are out, or are about to be: under repair,
-// in the hands of a remediator, or leaving.
-func (d *deliberation) countControlPlane() {
-	for _, i := range d.controlPlane {
-		t := &d.fleet.Targets[i]
-		if t.Deleting || t.Claimed || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0 {
-			d.takeOut(i)
-		}
-	}
-}
-
-// takeOut counts the body of a target among those of the control plane that are out, once.
-func (d *deliberation) takeOut(target int) {
-	if !d.isOut(target) {
-		d.controlPlaneOut = append(d.controlPlaneOut, d.body(target))
-	}
-}
-
-func (d *deliberation) isOut(target int) bool {
-	return slices.Contains(d.controlPlaneOut, d.body(target))
 }
 
 // olderRepair orders repairs as the ledger took them, then by their start and name.

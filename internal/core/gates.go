@@ -227,39 +227,6 @@ func leaseGate(d *deliberation, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: LeaseHeld, Until: lease.Until, Detail: lease.Holder}, true
 }
 
-// quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
-// known that quorum survives (I4). What was never asked, or long ago, is asked when all else permits. An owner
-// that is asked to replace its own sees to both itself, and has to choose among all that are unhealthy: it may
-// be able to replace this one and not that.
-func quorumGate(d *deliberation, p *proposal) (Refusal, bool) {
-	t := &d.fleet.Targets[p.target]
-	if !t.takesQuorum(d.stepOf(p)) || t.QuorumSurvives == Yes || !t.quorumKnown(d.now) {
-		return Refusal{}, false
-	}
-	d.wakeAt(t.QuorumReadAt.Add(recheckQuorum))
-	if t.QuorumSurvives == No {
-		return Refusal{Policy: p.leader, Gate: QuorumLost}, true
-	}
-	return Refusal{Policy: p.leader, Gate: QuorumUnknown}, true
-}
-
-func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
-	if !d.fleet.Targets[p.target].takesQuorum(d.stepOf(p)) {
-		return Refusal{}, false
-	}
-	others := len(d.controlPlaneOut)
-	switch {
-	case p.repair != none:
-		others -= d.laterControlPlane
-	case d.isOut(p.target): // by what was asked for it before, which is no hindrance to itself
-		others--
-	}
-	if others == 0 {
-		return Refusal{}, false
-	}
-	return Refusal{Policy: p.leader, Gate: ControlPlaneBusy, Have: others}, true
-}
-
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
 // targets have failed. The longest pause among the policies that select the target holds.
 func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
@@ -287,11 +254,6 @@ func confirmationGate(d *deliberation, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: Unconfirmed}, true
 }
 
-// quorumKnown tells whether the quorum was asked for a moment ago.
-func (t *Target) quorumKnown(now time.Time) bool {
-	return !t.QuorumReadAt.IsZero() && now.Sub(t.QuorumReadAt) < confirmedFor
-}
-
 // reserve keeps the reads to as many as may be repaired: it takes room for one among the targets
 // whose nodes are to be read. A repair in the ledger has its place already.
 func (d *deliberation) reserve(p *proposal) bool {
@@ -313,11 +275,6 @@ func (d *deliberation) reserve(p *proposal) bool {
 		d.reserved[v.Policy] += d.takes(v)
 	}
 	return true
-}
-
-// takesQuorum tells whether a step may cost the control plane its quorum.
-func (t *Target) takesQuorum(step *Step) bool {
-	return t.ControlPlane && (step == nil || step.Nature != Delegates)
 }
 
 // Confirmed tells whether what is known of the target's node justifies a step at an instant: it was read

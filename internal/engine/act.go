@@ -156,7 +156,7 @@ func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []d
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return err //nolint:wrapcheck // it is no call that has failed
+		return err
 	}
 	limited, cancel := within(ctx, callTimeout)
 	defer cancel()
