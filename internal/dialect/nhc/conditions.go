@@ -68,7 +68,9 @@ func stormConditions(old []metav1.Condition, r *core.PolicyReport) []metav1.Cond
 		})
 	}
 	cooling := r.Tally.CoolingDown
-	active := cooling || (!r.Tally.Permitted && r.Tally.Unhealthy() > 0)
+	// During a pause no cooldown runs, so a storm that subsides then is not over before the pause is.
+	lasts := !r.Tally.Permitted || (r.Policy.Paused && was != nil && was.Status == metav1.ConditionTrue)
+	active := cooling || (lasts && r.Tally.Unhealthy() > 0)
 	if !r.Policy.FixedCooldown || (was == nil && !active) {
 		return nil
 	}

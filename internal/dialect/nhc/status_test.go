@@ -190,7 +190,13 @@ func TestStorm(t *testing.T) {
 		{"all recover", found(hasCooldown, healthy(10), cooling), "True/True"},
 		{"the cooldown is over", found(hasCooldown, healthy(10)), "False/False"},
 		{"a limit that forbids all, and all are healthy", found(hasCooldown, healthy(10), func(r *core.PolicyReport) { r.Tally.Permitted = false }), "False/False"},
+		{"a pause without a storm", found(hasCooldown, healthy(6), isPaused), "False/False"},
 		{"a storm while paused", found(hasCooldown, healthy(5), isPaused), "True/False"},
+		{"it subsides while paused", found(hasCooldown, healthy(6), isPaused), "True/False"},
+		{"the cooldown after the pause", found(hasCooldown, healthy(6), cooling), "True/True"},
+		{"the next storm while paused", found(hasCooldown, healthy(5), isPaused), "True/False"},
+		{"all recover while paused", found(hasCooldown, healthy(10), isPaused), "False/False"},
+		{"the last storm", found(hasCooldown, healthy(5)), "True/False"},
 		{"the cooldown is taken out of the specification", found(healthy(5)), "-/-"},
 	}
 	var s v1alpha1.NodeHealthCheckStatus
