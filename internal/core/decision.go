@@ -125,6 +125,8 @@ type Finish struct {
 	Repair  int
 	Outcome Outcome
 	Text    string
+	// HandsOff is set when the repair's policy only rehearses: nothing but the record of the repair is touched.
+	HandsOff bool
 }
 
 // Gate is a limit that may refuse.

@@ -272,5 +272,7 @@ func (d *deliberation) leaderOf(r *Repair, target int) (int, *Verdict) {
 }
 
 func (d *deliberation) finish(repair int, outcome Outcome, text string) {
-	d.decision.Finishes = append(d.decision.Finishes, Finish{Repair: repair, Outcome: outcome, Text: text})
+	d.decision.Finishes = append(d.decision.Finishes, Finish{
+		Repair: repair, Outcome: outcome, Text: text, HandsOff: d.rehearses(d.leaderAt(&d.fleet.Repairs[repair])),
+	})
 }

@@ -468,8 +468,14 @@ func TestHandsOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.world.Observed, c.world.Upgrading = core.Yes, core.No
-			if diff := cmp.Diff(c.want, deedsOf(c.world, core.Decide([]core.Policy{c.policy}, c.world, noon))); diff != "" {
+			d := core.Decide([]core.Policy{c.policy}, c.world, noon)
+			if diff := cmp.Diff(c.want, deedsOf(c.world, d)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, f := range d.Finishes {
+				if f.HandsOff != c.policy.DryRun {
+					t.Errorf("it ends with hands off: %t", f.HandsOff)
+				}
 			}
 		})
 	}

@@ -97,9 +97,11 @@ func (e *Engine) endings(w *world, d core.Decision) []ending {
 		f := &d.Finishes[i]
 		end := ending{finish: f, repair: w.fleet.Repairs[f.Repair]}
 		end.repair.Ended, end.repair.Outcome = w.now, f.Outcome
-		end.node, end.holder = end.repair.Node, end.repair.Holder
-		if t, there := targetOf[end.repair.Target.UID]; there {
-			end.about(w, t)
+		if !f.HandsOff {
+			end.node, end.holder = end.repair.Node, end.repair.Holder
+			if t, there := targetOf[end.repair.Target.UID]; there {
+				end.about(w, t)
+			}
 		}
 		endings = append(endings, end)
 	}

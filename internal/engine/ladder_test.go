@@ -540,6 +540,20 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 	}
 }
 
+// TestHandsOffGivesNothingBack: whoever follows the health check that rehearses may hold the lease, under the same name.
+func TestHandsOffGivesNothingBack(t *testing.T) {
+	vouched := target("Node", "a", func(t *core.Target) { t.Vouched = true })
+	c := newClimb(t, vouched)
+	c.ledger.has(climbing(vouched))
+	did, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) {
+		d.Finishes = []core.Finish{{Outcome: core.Withdrawn, Text: "it rehearses", HandsOff: true}}
+	})
+	if err != nil {
+		t.Fatalf("the pass failed: %v", err)
+	}
+	c.wantDid("the record alone ends", did, "record workers", "amend a: Withdrawn")
+}
+
 // TestWordThatIsNotTakenBackIsTriedAgain: it would have the next repair end before its time.
 func TestWordThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 	c := newClimb(t, target("Node", "a", func(t *core.Target) { t.Vouched = true }))
