@@ -178,7 +178,7 @@ func (d *deliberation) remember(index int, r *Repair) {
 	if last, known := d.ended[r.Target.UID]; r.lasted() && (!known || d.fleet.Repairs[last].endedBefore(r)) {
 		d.ended[r.Target.UID] = index
 	}
-	if r.Owner.UID == "" {
+	if r.Owner.UID == "" || r.Outcome == Recovered { // nothing was done, so nothing was replaced
 		return
 	}
 	p := d.pools[r.Owner.UID]
