@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -299,6 +300,15 @@ func TestJudgementsOutweighEachOther(t *testing.T) {
 	d = core.Decide(policies, f, noon)
 	if judged = d.Judgements(policies, &f); judged[0].Repair == nil || !judged[0].Asked || judged[1].Asked {
 		t.Errorf("what is under way is not told: %+v", judged)
+	}
+	for _, quiet := range []int{0, 1} {
+		f.Repairs, f.Requests = nil, nil
+		halves := slices.Clone(policies)
+		halves[quiet].Paused = true
+		d = core.Decide(halves, f, noon)
+		if judged = d.Judgements(halves, &f); judged[1].Policy == quiet {
+			t.Errorf("the healthy one is judged by %s, which is paused", halves[quiet].ID.Name)
+		}
 	}
 	for i := range policies {
 		policies[i].DryRun = true

@@ -6,7 +6,7 @@ type Judgement struct {
 	// Target is the index in Fleet.Targets.
 	Target int
 	// Policy is the index of the one whose verdict counts: of those that find the target unhealthy the one that
-	// leads, else of those that don't find it healthy, else any.
+	// leads, else of those that don't find it healthy, else any; of those one that is not paused, if there is one.
 	Policy  int
 	Verdict Verdict
 	// Begins is set when the remedy is called for the target in this very pass, and will say itself what it does.
@@ -34,7 +34,9 @@ func (d *Decision) Judgements(policies []Policy, fleet *Fleet) []Judgement {
 			at[v.Target] = len(judged)
 			continue
 		}
-		if j := &judged[at[v.Target]-1]; graver(v, &j.Verdict) {
+		j := &judged[at[v.Target]-1]
+		speaks := v.Health != Unhealthy && v.Health == j.Verdict.Health && policies[j.Policy].Paused && !policies[v.Policy].Paused
+		if speaks || graver(v, &j.Verdict) {
 			j.Policy, j.Verdict = v.Policy, *v
 		}
 	}
