@@ -71,24 +71,23 @@ func (f *Fleet) StandBy(ctx context.Context) error {
 }
 
 // excuse has a health check belong to its cluster where that can be read, which takes none of its nodes, and says why
-// nothing else is done.
+// nothing else is done, whether or not the former is refused.
 func (f *Fleet) excuse(ctx context.Context, r *room, why *obstacle, check *healthCheck) error {
+	var refused error
 	if why.reason == connectionDownReason && !check.policy.Paused {
-		if err := f.adopt(ctx, r, check); err != nil {
-			return err
-		}
+		refused = f.adopt(ctx, r, check)
 	}
 	fresh, news := why.statusOf(check, f.client.Now())
 	if equality.Semantic.DeepEqual(check.status, fresh) {
-		return nil
+		return refused
 	}
 	if err := f.writeStatus(ctx, check, fresh); err != nil {
-		return err
+		return errors.Join(refused, err)
 	}
 	if news {
 		f.client.tell(event{regarding: check.policy.ID, warning: true, reason: why.reason, action: healthCheckAction, note: why.message})
 	}
-	return nil
+	return refused
 }
 
 // statusOf gives the status of a health check that stands by, and whether that is news to somebody.
