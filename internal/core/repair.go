@@ -140,7 +140,7 @@ const (
 	Succeeded Outcome = iota + 1
 	// Recovered: the target became healthy before its remedy had begun.
 	Recovered
-	// Withdrawn: nothing asks for the repair any more, and its remedy had not begun.
+	// Withdrawn: nothing asks for the repair any more. What its remedy had asked of others was taken back or is let be.
 	Withdrawn
 )
 

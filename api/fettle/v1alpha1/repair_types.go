@@ -15,7 +15,7 @@ const (
 	RepairSucceeded RepairPhase = "Succeeded"
 	// RepairRecovered: the target became healthy before its remedy had begun; nothing was done.
 	RepairRecovered RepairPhase = "Recovered"
-	// RepairWithdrawn: nothing asks for the repair any more; nothing was done.
+	// RepairWithdrawn: nothing asks for the repair any more; what had been asked of others was taken back or is let be.
 	RepairWithdrawn RepairPhase = "Withdrawn"
 )
 
