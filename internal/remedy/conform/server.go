@@ -62,12 +62,16 @@ func give(have *unstructured.Unstructured, into client.Object) error {
 		return nil
 	}
 	part, decodes := into.(json.Unmarshaler)
-	if !decodes {
-		return fmt.Errorf("nobody reads into %T", into)
-	}
+	metadata, alone := into.(*metav1.PartialObjectMetadata)
 	body, err := have.MarshalJSON()
-	if err == nil {
+	switch {
+	case err != nil:
+	case alone:
+		err = json.Unmarshal(body, metadata)
+	case decodes:
 		err = part.UnmarshalJSON(body)
+	default:
+		return fmt.Errorf("nobody reads into %T", into)
 	}
 	if err != nil {
 		return fmt.Errorf("decoding into %T: %w", into, err)

@@ -110,6 +110,38 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 	}
 }
 
+// TestI11MachineIsAsItWasJudged: a cache may lag behind a machine that has changed since, or was replaced by another of
+// its name.
+func TestI11MachineIsAsItWasJudged(t *testing.T) {
+	const template = "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}"
+	machine := func(uid, revision string) string {
+		return "{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {name: m, namespace: machines, uid: " + uid + ", resourceVersion: \"" + revision + "\"}}"
+	}
+	for sentence, c := range map[string]struct {
+		object string
+		want   core.Beginning
+	}{
+		"as it was":             {machine("m-uid", "7"), core.Accepted},
+		"it has changed":        {machine("m-uid", "8"), core.Stale},
+		"it was replaced":       {machine("another", "7"), core.Stale},
+		"it is gone":            {"", core.Stale},
+		"another API's machine": {strings.Replace(machine("m-uid", "7"), "machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2", 1), core.Stale},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			d := knows(t, namespaced(inStep), namespaced(inStep), template)
+			s := conform.NewServer()
+			d.API = s
+			if c.object != "" {
+				s.Put(parse(t, c.object))
+			}
+			answer, err := d.Begin(t.Context(), machineOrder())
+			if made := s.Object(xs, "machines", "m") != nil; answer != c.want || err != nil || made != (c.want == core.Accepted) {
+				t.Errorf("the answer is %s, %v, and it was made: %t", answer, err, made)
+			}
+		})
+	}
+}
+
 // TestNobodyIsAskedBlindly: where requests can't be seen, there may be one already.
 func TestNobodyIsAskedBlindly(t *testing.T) {
 	d := knows(t, namespaced(inStep), namespaced(failing), manyTemplate)

@@ -104,7 +104,8 @@ func (c *Client) seen(o core.Order) (*unstructured.Unstructured, *shelf) {
 }
 
 // Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, when it can't
-// be seen what others have asked for, and when an earlier request of the same name is not gone yet.
+// be seen what others have asked for, when a machine is not as it was judged, and when an earlier request of the same name
+// is not gone yet.
 func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
 	c := d.Client
 	template, made := c.seen(o)
@@ -117,6 +118,12 @@ func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	request, err := render(template, o, d.fleet.Cluster)
 	if err != nil {
 		return 0, err
+	}
+	switch same, err := c.asJudged(ctx, o); {
+	case err != nil:
+		return 0, err
+	case !same:
+		return core.Stale, nil
 	}
 	err = c.API.Create(ctx, request)
 	switch {
@@ -137,6 +144,25 @@ func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 		return 0, fmt.Errorf("reading %s, which exists already: %w", idOf(request), advised(err))
 	}
 	return compare(existing, o, template.GetName())
+}
+
+// asJudged tells whether a machine is still the one that was judged, and as it was then. Nothing in a request insists on
+// that, as the revision in a deletion does (I11). A node was read a moment ago.
+func (c *Client) asJudged(ctx context.Context, o core.Order) (bool, error) {
+	kind, is := machineKinds[o.Step.Remedy]
+	if !is {
+		return true, nil
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(kind)
+	err := c.API.Get(ctx, client.ObjectKey{Namespace: o.Target.ID.Namespace, Name: o.Target.ID.Name}, m)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s before it is asked for: %w", o.Target.ID, err)
+	}
+	return string(m.UID) == o.Target.ID.UID && m.ResourceVersion == o.Target.Revision, nil
 }
 
 // advised adds to an error what a person can do about it.

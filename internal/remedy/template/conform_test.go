@@ -31,8 +31,12 @@ func TestConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			template := parse(t, c.template)
 			conform.Run(t, conform.Fixture{
-				Objects: []*unstructured.Unstructured{template},
-				Order:   c.order,
+				Objects: []*unstructured.Unstructured{
+					template,
+					parse(t, "{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {name: m, namespace: machines, uid: m-uid, resourceVersion: \"7\"}}"),
+					parse(t, "{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {name: m, namespace: machines, uid: m-uid, resourceVersion: \"7\"}}"),
+				},
+				Order: c.order,
 				New: func(t *testing.T, s *conform.Server) conform.Remedy {
 					t.Helper()
 					client := knows(t, namespaced(inStep), namespaced(inStep))

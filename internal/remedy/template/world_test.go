@@ -63,7 +63,7 @@ func nodeOrder() core.Order {
 
 func machineOrder() core.Order {
 	return core.Order{
-		Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}},
+		Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Revision: "7"},
 		Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check", UID: "check-uid"},
 		Step:   machineStep("t"),
 	}
