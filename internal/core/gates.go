@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // proposal is a repair that somebody asks for and that the gates may refuse.
 type proposal struct {
@@ -219,12 +222,23 @@ func exclusionGate(d *deliberation, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: Excluded}, d.fleet.Targets[p.target].Excluded
 }
 
+// leaseGate: whoever else has the lease of the node is let be, where any policy that acts heeds leases.
 func leaseGate(d *deliberation, p *proposal) (Refusal, bool) {
-	holder, lease := d.policies[p.leader].Holder, d.fleet.Targets[p.target].Lease
-	if holder == "" || !lease.heldFrom(holder, d.now) {
+	lease := d.fleet.Targets[p.target].Lease
+	if !d.heedsLeases(p) || !lease.heldFrom(d.policies[p.leader].Holder, d.now) {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: LeaseHeld, Until: lease.Until, Detail: lease.Holder}, true
+}
+
+func (d *deliberation) heedsLeases(p *proposal) bool {
+	if d.policies[p.leader].Holder != "" {
+		return true
+	}
+	return slices.ContainsFunc(d.judgementsOf(p.target), func(i int32) bool {
+		policy := &d.policies[d.decision.Verdicts[i].Policy]
+		return policy.Holder != "" && !policy.DryRun
+	})
 }
 
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its

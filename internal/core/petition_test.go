@@ -381,6 +381,31 @@ func TestLeases(t *testing.T) {
 	}
 }
 
+// TestLeasesAreHeededForOthers: a health check of machines heeds none by itself, but one of nodes beside it does, and all of
+// both are asked.
+func TestLeasesAreHeededForOthers(t *testing.T) {
+	later := noon.Add(time.Hour)
+	leased := func(t *core.Target) { t.Lease = core.Lease{Holder: "maintenance", Until: later} }
+	m, n := machine("m", dead, leased), aNode("n", leased)
+	m.Node.Name = "n"
+	machines := policy("machines", []int{0}, since(ago(48*time.Hour)))
+	holds := func(p *core.Policy) { p.Holder = "nodes" }
+	for name, c := range map[string]struct {
+		nodes core.Policy
+		wants []string
+		next  time.Time
+	}{
+		"one that holds leases":   {check("nodes", []int{1}, classic, holds), []string{"LeaseHeld holds back m"}, later},
+		"one that holds none":     {check("nodes", []int{1}, classic), []string{"start m"}, time.Time{}},
+		"one that rehearses":      {check("nodes", []int{1}, classic, holds, dryRun), []string{"start m"}, time.Time{}},
+		"one that selects it not": {check("nodes", nil, classic, holds), []string{"start m"}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			petitionCase{name, with([]core.Target{m, n}, nil), c.wants, c.next}.run(t, machines, c.nodes)
+		})
+	}
+}
+
 // TestNoLeaseIsLeftBehind: what no repair accounts for is given back, though not before the repair that does could
 // have been seen.
 func TestNoLeaseIsLeftBehind(t *testing.T) {
