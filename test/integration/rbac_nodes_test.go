@@ -70,11 +70,12 @@ func escalates(p *pool) {
 	})
 }
 
-// meetsWhatOthersLeft: a lease that nobody holds any more is taken, and an object of the name that a remediation would have is
-// read before anything is made of it.
+// meetsWhatOthersLeft: a lease that nobody holds any more is taken, and an object of the name that a remediation would have, which
+// is about another node, is read before anything is made of it.
 func meetsWhatOthersLeft(p *pool) {
 	p.takeLease("b", "")
 	alien := object(remediators, rebooting, p.namespace, p.nodeName("b"))
+	alien.SetAnnotations(map[string]string{v1alpha1.NodeNameAnnotation: "another"})
 	p.create(alien)
 	p.fails("b")
 	p.Eventually(p.t, "what is there already is read", func(context.Context) error {
