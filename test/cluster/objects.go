@@ -104,8 +104,11 @@ func (c *Cluster) After(t testing.TB, while time.Duration, what string, check fu
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(Context(t), 50*time.Millisecond, while+patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
+		found := check(ctx)
+		if ctx.Err() == nil || last == nil { // that the time is over says nothing
+			last = found
+		}
+		return found == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s: not within %s: %v", what, while+patience, last)
