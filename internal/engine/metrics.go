@@ -286,6 +286,16 @@ func (m *Metrics) nowStands(fleet string, w *world, d core.Decision) {
 	m.forget(before)
 }
 
+// standsBy ends the gauges of a fleet that is not observed: nobody knows how things stand there. Its counters stay.
+func (m *Metrics) standsBy(fleet string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.standing[fleet] = standing{policies: m.standing[fleet].policies}
+}
+
 // Drop ends the series of a fleet that is kept no more.
 func (m *Metrics) Drop(fleet string) {
 	if m == nil {

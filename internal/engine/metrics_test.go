@@ -223,6 +223,27 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	wants("the last one is gone")
 }
 
+// TestUnobservedFleetHasNoGauges: how things stand there is not known, and must not look as it was. What has happened stays.
+func TestUnobservedFleetHasNoGauges(t *testing.T) {
+	c := newCounted(t)
+	series := []string{"verdicts", "refusals", "policy", "repairs_running", "repairs_started"}
+	c.machines.observes(machine("a", dead))
+	c.passes()
+	seen := []string{
+		"policy_invalid workers: 0", "policy_paused workers: 0", "policy_permitted workers: 1", "repairs_running workers: 0",
+		"repairs_started_total workers Delete: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
+	}
+	c.wants("it is observed", series, seen...)
+	c.machines.observation.Observed = core.Unknown
+	c.passes()
+	c.wants("it is not", series, "repairs_started_total workers Delete: 1")
+	c.settle()
+	c.machines.observation.Observed = core.Yes
+	c.passes()
+	seen[3], seen[5] = "repairs_running workers: 1", "verdicts gone HealthCheck workers UnhealthyCondition: 1"
+	c.wants("it is again", series, seen...)
+}
+
 // TestPoliciesOfOneName share their series, whatever kinds they are of: a scrape must not fail of it.
 func TestPoliciesOfOneName(t *testing.T) {
 	c := newCounted(t)
