@@ -48,7 +48,8 @@ func controllerCommand() *cobra.Command {
 		Use:   "controller",
 		Short: "Watch the cluster's health checks and have unhealthy machines repaired",
 		Long: "Watch the cluster's health checks and have unhealthy machines repaired, until a signal ends it.\n\n" +
-			"It acts as the identity of the kubeconfig, or of its pod's service account, and needs no rights beyond config/rbac.",
+			"It acts as the identity of the kubeconfig, or of its pod's service account, and needs the rights of config/rbac;\n" +
+			"for Cluster API those of config/cluster_api too, and for the control plane's quorum on OpenShift those of config/openshift.",
 		Example: "  fettle controller --kubeconfig ~/.kube/config --leader-elect=false",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runController(cmd.Context(), o) },

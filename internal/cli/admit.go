@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,17 +25,54 @@ const fieldOwner = "fettle-check"
 // admit asks the API server whether it would take a health check. Nothing is written: the request says
 // so, and the API server refuses it when an admission webhook can't promise that.
 func (s *session) admit(ctx context.Context, d *draft) {
+	u, patch, err := s.application(ctx, d)
+	if err == nil {
+		options := []client.PatchOption{client.DryRunAll, client.FieldOwner(fieldOwner), client.FieldValidation("Strict")}
+		if patch.Type() == types.ApplyPatchType {
+			options = append(options, client.ForceOwnership)
+		}
+		err = s.cluster.Patch(ctx, u, patch, options...)
+	}
+	d.Admission, d.AdmissionMessage = admission(err, d.Namespace)
+}
+
+// application gives the request that would apply a health check. What exists has its specification replaced: merged,
+// fields that the file no longer has would stay, and might not go with those that it has. What can't be read is applied
+// as if it were new.
+func (s *session) application(ctx context.Context, d *draft) (*unstructured.Unstructured, client.Patch, error) {
+	old := d.object.DeepCopy()
+	if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(d.object), old); err == nil {
+		return replacement(old, d.object), client.MergeFrom(old), nil
+	}
 	u := d.object.DeepCopy()
 	delete(u.Object, "status")
 	u.SetManagedFields(nil)
 	u.SetResourceVersion("")
 	u.SetUID("")
 	body, err := u.MarshalJSON()
-	if err == nil {
-		err = s.cluster.Patch(ctx, u, client.RawPatch(types.ApplyPatchType, body),
-			client.DryRunAll, client.ForceOwnership, client.FieldOwner(fieldOwner), client.FieldValidation("Strict"))
+	return u, client.RawPatch(types.ApplyPatchType, body), err
+}
+
+// replacement is what becomes of an object when another is written in its place. Its labels and annotations stay beside
+// those of the other.
+func replacement(old, written *unstructured.Unstructured) *unstructured.Unstructured {
+	u, kept := written.DeepCopy(), old.DeepCopy()
+	u.Object["metadata"] = kept.Object["metadata"]
+	u.SetLabels(joined(old.GetLabels(), written.GetLabels()))
+	u.SetAnnotations(joined(old.GetAnnotations(), written.GetAnnotations()))
+	delete(u.Object, "status")
+	if status, has := kept.Object["status"]; has {
+		u.Object["status"] = status
 	}
-	d.Admission, d.AdmissionMessage = admission(err, d.Namespace)
+	return u
+}
+
+// joined has the entries of both, and those of the second where they differ.
+func joined(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // admission reads the answer to a dry run. What the person may not do, and a namespace that is yet to

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -222,6 +225,25 @@ func TestEffects(t *testing.T) {
 	text += "One that another leads:\n" + printed(false, func(p *page) { p.effect(&other) })
 	text += "The first alone:\n" + printed(false, func(p *page) { p.effect(&e) })
 	golden(t, "effects.txt", text)
+}
+
+// TestReplacement: what is written stands in place of what there was, and what others have written beside it stays.
+func TestReplacement(t *testing.T) {
+	object := func(text string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatalf("reading an object: %v", err)
+		}
+		return u
+	}
+	old := object(`{metadata: {name: a, uid: u, resourceVersion: "7", labels: {a: "1", b: "1"}, annotations: {c: "1"}},
+		spec: {minHealthy: 51%, within: {a: "1"}}, status: {phase: Enabled}}`)
+	written := object(`{metadata: {name: a, uid: other, labels: {b: "2"}}, spec: {maxUnhealthy: 49%, within: {b: "2"}}, status: {phase: Nonsense}}`)
+	patch, err := client.MergeFrom(old).Data(replacement(old, written))
+	const want = `{"metadata":{"labels":{"b":"2"}},"spec":{"maxUnhealthy":"49%","minHealthy":null,"within":{"a":null,"b":"2"}}}`
+	if err != nil || string(patch) != want {
+		t.Errorf("it is patched by %s, %v; want %s", patch, err, want)
+	}
 }
 
 func TestAdmission(t *testing.T) {

@@ -68,6 +68,7 @@ const again = time.Second
 func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	w, err := e.observe()
 	if err != nil || w.fleet.Observed != core.Yes {
+		e.Metrics.standsBy(e.Fleet)
 		return time.Time{}, errors.Join(err, e.standBy(ctx, w))
 	}
 	decision, unsure, unread := e.decide(ctx, w)

@@ -42,7 +42,7 @@ func (e *Engine) measureDeed(w *world, do *deed) {
 	started := do.repair.Started
 	if do.entry != nil {
 		started = do.entry.Started
-		e.Metrics.hasStarted(policy)
+		e.Metrics.hasStarted(policy, do.entry.Ladder)
 		if sample, measured := e.stopwatch.Started(policy.ID, w.fleet.Targets[do.target].ID, started); measured {
 			e.Metrics.hasMeasured(sample)
 		}

@@ -188,10 +188,10 @@ func (m *Metrics) hasMeasured(samples ...core.Sample) {
 	}
 }
 
-// hasStarted takes in that a repair was recorded.
-func (m *Metrics) hasStarted(p *core.Policy) {
+// hasStarted takes in that a repair by these steps was recorded.
+func (m *Metrics) hasStarted(p *core.Policy, ladder []core.Step) {
 	if m != nil {
-		m.started.WithLabelValues(p.ID.Namespace, p.ID.Name, remedyOf(p)).Inc()
+		m.started.WithLabelValues(p.ID.Namespace, p.ID.Name, firstOf(ladder)).Inc()
 	}
 }
 
@@ -249,17 +249,18 @@ func (m *Metrics) hasEnded(policies []core.Policy, r core.Repair) {
 	m.recover.WithLabelValues(r.Outcome.String()).Observe(max(0, r.Ended.Sub(r.Started).Seconds()))
 	for i := range policies {
 		if p := &policies[i]; p.ID == r.Policy {
-			m.ended.WithLabelValues(p.ID.Namespace, p.ID.Name, remedyOf(p), r.Outcome.String()).Inc()
+			m.ended.WithLabelValues(p.ID.Namespace, p.ID.Name, firstOf(r.Ladder), r.Outcome.String()).Inc()
 		}
 	}
 }
 
-// remedyOf is the remedy that a policy repairs by; empty when it has none.
-func remedyOf(p *core.Policy) string {
-	if len(p.Ladder) == 0 {
+// firstOf is the remedy of the first step; empty when there is none. What a policy repairs by may differ among its
+// targets, and change while a repair goes on.
+func firstOf(ladder []core.Step) string {
+	if len(ladder) == 0 {
 		return ""
 	}
-	return p.Ladder[0].Remedy
+	return ladder[0].Remedy
 }
 
 // nowStands takes in how things stand in a fleet. What does not stand so any more has no series, and neither
@@ -276,12 +277,23 @@ func (m *Metrics) nowStands(fleet string, w *world, d core.Decision) {
 		p := &w.policies[i]
 		of := accountOf(p.ID)
 		fresh.policies[of] = true
-		if !before[of] && len(p.Ladder) > 0 {
-			m.zero(p)
+		if !before[of] {
+			m.zero(p, p.Ladder)
+			m.zero(p, p.FailedLadder)
 		}
 	}
 	m.standing[fleet] = fresh
 	m.forget(before)
+}
+
+// standsBy ends the gauges of a fleet that is not observed: nobody knows how things stand there. Its counters stay.
+func (m *Metrics) standsBy(fleet string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.standing[fleet] = standing{policies: m.standing[fleet].policies}
 }
 
 // Drop ends the series of a fleet that is kept no more.
@@ -317,12 +329,16 @@ func (m *Metrics) stands(of account) bool {
 	return false
 }
 
-// zero makes the counters of a new policy, since the first step of one that wasn't there can't be seen.
-func (m *Metrics) zero(p *core.Policy) {
-	namespace, name, remedy := p.ID.Namespace, p.ID.Name, remedyOf(p)
+// zero makes the counters of a new policy for one of its ladders, since the first step of one that wasn't there can't
+// be seen.
+func (m *Metrics) zero(p *core.Policy, ladder []core.Step) {
+	if len(ladder) == 0 {
+		return
+	}
+	namespace, name, remedy := p.ID.Namespace, p.ID.Name, firstOf(ladder)
 	m.started.WithLabelValues(namespace, name, remedy)
-	for i := range p.Ladder {
-		m.zeroStep(p, &p.Ladder[i])
+	for i := range ladder {
+		m.zeroStep(p, &ladder[i], len(ladder) > 1)
 	}
 	for _, o := range []core.Outcome{core.Succeeded, core.Recovered, core.Withdrawn} {
 		m.ended.WithLabelValues(namespace, name, remedy, o.String())
@@ -330,14 +346,14 @@ func (m *Metrics) zero(p *core.Policy) {
 }
 
 // zeroStep makes those that a step may count in.
-func (m *Metrics) zeroStep(p *core.Policy, s *core.Step) {
+func (m *Metrics) zeroStep(p *core.Policy, s *core.Step, oneOfSeveral bool) {
 	namespace, name := p.ID.Namespace, p.ID.Name
 	m.notGranted.WithLabelValues(namespace, name, s.Remedy)
 	if s.Nature.Stands() {
 		m.requests.WithLabelValues(namespace, name, s.Remedy, asked)
 		m.requests.WithLabelValues(namespace, name, s.Remedy, withdrawn)
 	}
-	if s.Limit > 0 || len(p.Ladder) > 1 {
+	if s.Limit > 0 || oneOfSeveral {
 		for _, o := range []core.RungOutcome{core.TimedOut, core.Failed} {
 			m.givenUp.WithLabelValues(namespace, name, s.Remedy, o.String())
 		}

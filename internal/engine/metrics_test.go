@@ -132,6 +132,33 @@ func TestRefusedRemedyIsMeasured(t *testing.T) {
 		"act_seconds: 1 in 3600s", "queue_seconds: 1 in 0s", "remedy_refusals_total workers Delete: 1", "repairs_started_total workers Delete: 1")
 }
 
+// TestRepairIsCountedByItsOwnRemedy: one of a machine that has failed for good may have other steps than its policy else has.
+func TestRepairIsCountedByItsOwnRemedy(t *testing.T) {
+	c := newCounted(t)
+	counters := []string{"repairs_started", "repairs_total"}
+	wants := func(sentence string, started, succeeded int) {
+		t.Helper()
+		c.wants(sentence, counters,
+			fmt.Sprintf("repairs_started_total workers Delete: %d", started), "repairs_started_total workers Mark: 0",
+			"repairs_total Recovered workers Delete: 0", "repairs_total Recovered workers Mark: 0",
+			fmt.Sprintf("repairs_total Succeeded workers Delete: %d", succeeded), "repairs_total Succeeded workers Mark: 0",
+			"repairs_total Withdrawn workers Delete: 0", "repairs_total Withdrawn workers Mark: 0",
+		)
+	}
+	c.machines.observes(machine("a"))
+	p := &c.machines.observation.Policies[0]
+	p.Ladder, p.FailedLadder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}}, p.Ladder
+	c.passes()
+	wants("before", 0, 0)
+	c.machines.observation.Targets[0] = machine("a", dead, func(t *core.Target) { t.Failed = true })
+	c.passes()
+	wants("it was started", 1, 0)
+	c.settle()
+	c.machines.observation.Targets, c.machines.observation.Policies[0].Members = nil, nil
+	c.passes()
+	wants("it has ended", 1, 1)
+}
+
 // TestRestartMeasuresNothingItDidNotSee: but what the ledger knows, it knows.
 func TestRestartMeasuresNothingItDidNotSee(t *testing.T) {
 	c := newCounted(t)
@@ -194,6 +221,27 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	c.machines.observation.Policies = nil
 	c.passes()
 	wants("the last one is gone")
+}
+
+// TestUnobservedFleetHasNoGauges: how things stand there is not known, and must not look as it was. What has happened stays.
+func TestUnobservedFleetHasNoGauges(t *testing.T) {
+	c := newCounted(t)
+	series := []string{"verdicts", "refusals", "policy", "repairs_running", "repairs_started"}
+	c.machines.observes(machine("a", dead))
+	c.passes()
+	seen := []string{
+		"policy_invalid workers: 0", "policy_paused workers: 0", "policy_permitted workers: 1", "repairs_running workers: 0",
+		"repairs_started_total workers Delete: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
+	}
+	c.wants("it is observed", series, seen...)
+	c.machines.observation.Observed = core.Unknown
+	c.passes()
+	c.wants("it is not", series, "repairs_started_total workers Delete: 1")
+	c.settle()
+	c.machines.observation.Observed = core.Yes
+	c.passes()
+	seen[3], seen[5] = "repairs_running workers: 1", "verdicts gone HealthCheck workers UnhealthyCondition: 1"
+	c.wants("it is again", series, seen...)
 }
 
 // TestPoliciesOfOneName share their series, whatever kinds they are of: a scrape must not fail of it.

@@ -192,7 +192,7 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 	}
 	r := core.Repair{
 		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
-		Node: e.Target.Node.Name, Ladder: e.Policy.Ladder, Retry: e.Retry, Started: e.Started,
+		Node: e.Target.Node.Name, Ladder: e.Ladder, Retry: e.Retry, Started: e.Started,
 	}
 	l.taken++
 	r.Sequence, r.Revision = l.taken, 1

@@ -399,6 +399,24 @@ func (f *fleet) checkFilesOfNodes() {
 		}
 	}
 	f.poolReady("files-a", "True")
+	f.checkFileOfWhatExists()
+}
+
+// checkFileOfWhatExists: fields that the file no longer has don't stand beside those that exclude them.
+func (f *fleet) checkFileOfWhatExists() {
+	f.Apply(f.t, strings.Replace(poolCheck("known", "known", oneStep("usual")), "maxUnhealthy: 100%", "minHealthy: 51%", 1))
+	for sentence, tc := range map[string]struct {
+		text   string
+		status int
+		says   string
+	}{
+		"another limit and a ladder": {poolCheck("known", "known", twoSteps), 0, "The API server would accept it."},
+		"too much of something":      {poolCheck("known", "known", twoSteps, "pauseRequests: ["+strings.Repeat("a, ", 100)+"a]"), 1, "the API server would refuse it"},
+	} {
+		if answer, status := f.ask("check", f.file(tc.text)); status != tc.status || !strings.Contains(answer, tc.says) {
+			f.t.Errorf("%s: exit status %d, want %d, and %q in:\n%s", sentence, status, tc.status, tc.says, answer)
+		}
+	}
 }
 
 // askBesideOddRepairs: a Repair that somebody wrote by hand, where no definition keeps him from nonsense, hides nothing.

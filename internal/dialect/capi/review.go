@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -68,7 +70,39 @@ func refusedByAdmission(spec *clusterv1.MachineHealthCheckSpec) []Remark {
 	if of, set := spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; set && of != spec.ClusterName {
 		remarks = append(remarks, setting.Fault("spec.selector", "asks for machines of cluster %q, and spec.clusterName is %q; leave the label out, since it is always asked for", of, spec.ClusterName))
 	}
+	return slices.Concat(remarks, refusedConditions(spec.Checks.UnhealthyMachineConditions), refusedTemplate(&spec.Remediation.TemplateRef))
+}
+
+// conditionType and groupVersion are patterns of Cluster API's definition.
+var (
+	conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
+	groupVersion  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// refusedConditions says what the definition refuses of conditions of machines; those of nodes may be called anything.
+// What is missing is said elsewhere.
+func refusedConditions(conditions []clusterv1.UnhealthyMachineCondition) []Remark {
+	var remarks []Remark
+	for i, c := range conditions {
+		field := fmt.Sprintf("spec.checks.unhealthyMachineConditions[%d]", i)
+		if c.Type != "" && !conditionType.MatchString(c.Type) {
+			remarks = append(remarks, setting.Fault(field+".type", "is %s, which no condition of a machine can be called; give one such as NodeHealthy", legible.Quote(c.Type)))
+		}
+		if c.Status != "" && !slices.Contains([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}, c.Status) {
+			remarks = append(remarks, setting.Fault(field+".status", "is %s; give \"True\", \"False\" or Unknown", legible.Quote(string(c.Status))))
+		}
+	}
 	return remarks
+}
+
+// refusedTemplate says what the definition refuses of a version that could be read.
+func refusedTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) []Remark {
+	const field = "spec.remediation.templateRef.apiVersion"
+	version, err := schema.ParseGroupVersion(r.APIVersion)
+	if err != nil || version.Version == "" || groupVersion.MatchString(r.APIVersion) {
+		return nil
+	}
+	return []Remark{setting.Fault(field, "is %s; give a group and a version, as in %s", legible.Quote(r.APIVersion), templateExample)}
 }
 
 func doubtfulConditions(conditions []clusterv1.UnhealthyNodeCondition) []Remark {

@@ -49,6 +49,11 @@ func TestReview(t *testing.T) {
 		"a misspelt field":                  {aCheck(t, "check", limited, "spec: {check: {}}"), true, "spec.check", "is not a field of a MachineHealthCheck"},
 		"a number of the wrong type":        {aCheck(t, "check", limited, "spec: {checks: {nodeStartupTimeoutSeconds: soon}}"), true, "spec.checks.nodeStartupTimeoutSeconds", "wrong type"},
 		"a short startup timeout":           {aCheck(t, "check", limited, "spec: {checks: {nodeStartupTimeoutSeconds: 10}}"), true, "spec.checks.nodeStartupTimeoutSeconds", "less than 30s"},
+		"a condition of no such name":       {aCheck(t, "check", limited, `spec: {checks: {unhealthyMachineConditions: [{type: "foo bar/!", status: "True", timeoutSeconds: 5}]}}`), true, "spec.checks.unhealthyMachineConditions[0].type", `is "foo bar/!"`},
+		"a status that there is not":        {aCheck(t, "check", limited, `spec: {checks: {unhealthyMachineConditions: [{type: NodeHealthy, status: bar, timeoutSeconds: 5}]}}`), true, "spec.checks.unhealthyMachineConditions[0].status", `is "bar"; give "True", "False" or Unknown`},
+		"a condition of a machine":          {aCheck(t, "check", limited, `spec: {checks: {unhealthyMachineConditions: [{type: example.com/Disk_1, status: "False", timeoutSeconds: 5}]}}`), false, "", ""},
+		"a template without a group":        {aCheck(t, "check", limited, `spec: {remediation: {templateRef: {apiVersion: v1, kind: XTemplate, name: t}}}`), true, "spec.remediation.templateRef.apiVersion", `is "v1"`},
+		"a group in the wrong case":         {aCheck(t, "check", limited, `spec: {remediation: {templateRef: {apiVersion: X.example/v1, kind: XTemplate, name: t}}}`), true, "spec.remediation.templateRef.apiVersion", "give a group and a version"},
 		"no startup timeout":                {aCheck(t, "check", limited, "spec: {checks: {nodeStartupTimeoutSeconds: 0}}"), false, "spec.checks.nodeStartupTimeoutSeconds", "never joins is never found"},
 		"another cluster's machines":        {aCheck(t, "check", limited, "spec: {selector: {matchLabels: {cluster.x-k8s.io/cluster-name: green}}}"), true, "spec.selector", `machines of cluster "green"`},
 		"no conditions":                     {aCheck(t, "check", limited, "spec: {checks: null}"), false, "spec.checks.unhealthyNodeConditions", "there are no unhealthyNodeConditions"},
@@ -63,6 +68,7 @@ func TestReview(t *testing.T) {
 		"a template of another namespace":   {deprecated("{" + rest + ", remediationTemplate: {apiVersion: x/v1, kind: XTemplate, name: t, namespace: other}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}]}"), false, "spec.remediationTemplate.namespace", "is ignored"},
 		"a field of the newer version":      {deprecated("{" + rest + ", checks: {}}"), true, "spec.checks", "is not a field of a MachineHealthCheck"},
 		"no conditions in the older one":    {deprecated("{" + rest + "}"), false, "spec.unhealthyConditions", "there are no unhealthyConditions"},
+		"a status of the older version":     {deprecated("{" + rest + ", unhealthyMachineConditions: [{type: NodeHealthy, status: bar, timeout: 5m}], unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}]}"), true, "spec.unhealthyMachineConditions[0].status", `is "bar"`},
 		"half a condition of the older one": {deprecated("{" + rest + ", unhealthyConditions: [{status: Unknown, timeout: 5m}]}"), true, "spec.unhealthyConditions[0]", "timeout: 300s}"},
 	}
 	for sentence, tc := range cases {
