@@ -411,14 +411,18 @@ func TestFormsOfRequests(t *testing.T) {
 	}
 	s := step("a.example", "default", "t")
 	s.Remedy = template.MachineRemedy
-	o := core.Order{Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "default", Name: "m", UID: string(machine.GetUID())}}, Step: s}
+	judged := core.Target{ID: core.ID{Kind: "Machine", Namespace: "default", Name: "m", UID: string(machine.GetUID())}, Revision: machine.GetResourceVersion()}
+	o := core.Order{Target: judged, Step: s}
+	earlier := o
+	earlier.Target.Revision = "1"
+	r.begins(core.Stale, earlier)
 	r.begins(core.Accepted, o)
 	r.begins(core.Accepted, o)
 	r.wantRequest("is about the machine", func(q core.Request) bool {
 		return q.Target == o.Target.ID && q.Template == s.Template && q.Remedy == s.Remedy
 	}, s)
 	o.Target.ID.Namespace = "nowhere"
-	r.begins(0, o, `"nowhere" not found`, "create the namespace")
+	r.begins(core.Stale, o)
 }
 
 // TestWatchingAsksSeldom: what is in step costs no call at all, and what is not served costs a few, ever more rarely.
