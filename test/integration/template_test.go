@@ -423,6 +423,29 @@ func TestFormsOfRequests(t *testing.T) {
 	}, s)
 	o.Target.ID.Namespace = "nowhere"
 	r.begins(core.Stale, o)
+
+	lost := step("a.example", "nowhere", "t")
+	r.Namespace(t, "nowhere")
+	r.Apply(t, "{apiVersion: a.example/v1, kind: RebootTemplate, spec: {template: {spec: {}}}, metadata: {name: t, namespace: nowhere}}")
+	r.wantProblem("", lost)
+	r.loses("nowhere")
+	r.begins(0, r.order("w", lost), `"nowhere" not found`, "create the namespace")
+}
+
+// loses deletes a namespace at once, before what is in it.
+func (r *remediation) loses(namespace string) {
+	r.t.Helper()
+	ctx, n := cluster.Context(r.t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	err := r.admin().Delete(ctx, n)
+	if err == nil {
+		err = r.admin().Get(ctx, client.ObjectKeyFromObject(n), n)
+	}
+	if n.Spec.Finalizers = nil; err == nil {
+		err = r.admin().SubResource("finalize").Update(ctx, n)
+	}
+	if err != nil {
+		r.t.Fatalf("deleting namespace %s: %v", namespace, err)
+	}
 }
 
 // TestWatchingAsksSeldom: what is in step costs no call at all, and what is not served costs a few, ever more rarely.
