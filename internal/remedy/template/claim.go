@@ -40,9 +40,8 @@ func claimedForNode(u *unstructured.Unstructured, o core.Order, templateName str
 	if node, is := owner(u, "", nodeKind); is && string(node.UID) != o.Target.ID.UID {
 		return foreign(u, o, "is about an earlier node of that name")
 	}
-	made, told := u.GetAnnotations()[v1alpha1.TemplateNameAnnotation]
-	if made != templateName && (told || u.GetName() != o.Target.ID.Name) {
-		return foreign(u, o, madeFrom(made))
+	if p := pleaOf(u); !p.asks(o.Target.ID.Name, templateName) {
+		return foreign(u, o, madeFrom(p.template))
 	}
 	return nil
 }
