@@ -79,8 +79,11 @@ func (l *lease) left() time.Duration {
 }
 
 // whileHeld gives a context that ends, with errLeaseLost for its cause, when the lease can't be counted on
-// any more.
+// any more. The lease is nil when there is no election.
 func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l == nil {
+		return context.WithCancel(ctx)
+	}
 	held, lose := context.WithCancelCause(ctx)
 	go func() {
 		for left := l.left(); left > 0; left = l.left() {
@@ -108,11 +111,8 @@ type leader struct {
 
 // Start runs the loop until the context ends or the lease is lost, which is an error.
 func (l *leader) Start(ctx context.Context) error {
-	if l.lease != nil {
-		var end context.CancelFunc
-		ctx, end = l.lease.whileHeld(ctx)
-		defer end()
-	}
+	ctx, end := l.lease.whileHeld(ctx)
+	defer end()
 	l.log.Info("this replica leads; it acts from now on")
 	l.metrics.Leads(true)
 	err := l.loop.Start(ctx)
@@ -137,11 +137,8 @@ type whileHeld struct {
 
 // Start runs it.
 func (h whileHeld) Start(ctx context.Context) error {
-	if h.lease != nil {
-		var end context.CancelFunc
-		ctx, end = h.lease.whileHeld(ctx)
-		defer end()
-	}
+	ctx, end := h.lease.whileHeld(ctx)
+	defer end()
 	return h.part.Start(ctx)
 }
 

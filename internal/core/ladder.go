@@ -91,17 +91,13 @@ func (r *Repair) asks() bool {
 // targetGone ends the repair of a target that is gone, once nothing is asked for it any more. A remediator
 // that expects the target to be replaced has until that is done.
 func (d *deliberation) targetGone(repair int) {
-	stands := false
-	for _, i := range d.petitions[repair] {
-		if d.rehearses(d.leaderAt(&d.fleet.Repairs[repair])) {
-			break
+	lead, standing := d.leaderAt(&d.fleet.Repairs[repair]), d.petitions[repair]
+	if len(standing) > 0 && !d.rehearses(lead) {
+		for _, i := range standing {
+			if q := &d.fleet.Requests[i]; !q.Replaces || q.Succeeded == Yes {
+				d.withdraw(i, none, lead, goneText)
+			}
 		}
-		stands = true
-		if q := &d.fleet.Requests[i]; !q.Replaces || q.Succeeded == Yes {
-			d.withdraw(i, none, d.leaderAt(&d.fleet.Repairs[repair]), goneText)
-		}
-	}
-	if stands {
 		return
 	}
 	if first := d.fleet.Repairs[repair].Ladder; len(first) > 0 && first[0].Nature == Requests {
