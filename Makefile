@@ -10,7 +10,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 FUZZTIME ?= 60s
 
 # Modules of their own, so that what a tool or the sandbox needs does not bend what Fettle needs.
-MODULES := . sandbox sandbox/kwok hack/tools/gen hack/tools/helm hack/tools/lint hack/tools/prometheus
+MODULES := . sandbox sandbox/karpenter sandbox/kwok sandbox/npd sandbox/older hack/tools/gen hack/tools/helm \
+	hack/tools/lint hack/tools/prometheus hack/tools/release hack/tools/vuln
 
 # A tool is built once for each set of its sources and each Go version, since building one takes minutes.
 key = $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; go env GOVERSION; } | cksum | cut -d' ' -f1)
@@ -18,10 +19,11 @@ CONTROLLER_GEN := bin/tools/controller-gen-$(call key,gen)
 GOLANGCI_LINT := bin/tools/golangci-lint-$(call key,lint)
 HELM := bin/tools/helm-$(call key,helm)
 PROMTOOL := bin/tools/promtool-$(call key,prometheus)
+GOVULNCHECK := bin/tools/govulncheck-$(call key,vuln)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## |##@ ' '/^##@/ { print "\n" $$2 } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## |##@ ' '/^##@/ { print "\n" $$2 } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 ##@ Build and try
 
@@ -30,7 +32,7 @@ build: bin/fettle bin/fettle-sandbox bin/kwok bin/fettle-demo ## Build Fettle an
 
 .PHONY: bin/fettle
 bin/fettle:
-	@hack/progress $@ "" go build -v -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/fettle
+	@hack/progress $@ "" hack/build-fettle $@ "$(VERSION)"
 
 # Kubernetes takes its version from the linker.
 KUBERNETES_VERSION := -s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
@@ -46,6 +48,23 @@ bin/fettle-demo:
 
 bin/kwok: sandbox/kwok/go.mod sandbox/kwok/go.sum
 	@hack/progress $@ "" go -C sandbox/kwok build -v -buildvcs=false -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@touch $@
+
+bin/kube-apiserver-older: sandbox/older/go.mod sandbox/older/go.sum
+	@hack/progress $@ "the first build compiles an older API server, about 5 minutes on two cores" hack/build-older $@
+
+# It is for tests alone.
+bin/karpenter: sandbox/karpenter/go.mod sandbox/karpenter/go.sum
+	@hack/progress $@ "the first build takes about 2 minutes on two cores" \
+		go -C sandbox/karpenter build -v -buildvcs=false -o ../../$@ sigs.k8s.io/karpenter/kwok
+	@touch $@
+
+# Without the exporter to Google Cloud and the monitors of logs and statistics: tests need custom plugins alone.
+NPD_TAGS := disable_stackdriver_exporter,disable_system_log_monitor,disable_system_stats_monitor
+bin/node-problem-detector: sandbox/npd/go.mod sandbox/npd/go.sum
+	@hack/progress $@ "the first build takes about 2 minutes on two cores" \
+		go -C sandbox/npd build -v -buildvcs=false -tags $(NPD_TAGS) -o ../../$@ \
+		k8s.io/node-problem-detector/cmd/nodeproblemdetector
 	@touch $@
 
 .PHONY: bin/fettle-bench
@@ -84,19 +103,21 @@ bench: bin/fettle bin/fettle-sandbox bin/fettle-bench ## Measure Fettle beside a
 ##@ Test
 
 .PHONY: test
-test: build $(HELM) $(PROMTOOL) ## Run all tests with the race detector: unit, simulation, integration, sandbox
+test: build bin/karpenter bin/node-problem-detector $(HELM) $(PROMTOOL) $(GOVULNCHECK) ## Run all tests with the race detector: unit, simulation, integration, sandbox
 	@hack/test
 
 .PHONY: test-unit
 test-unit: ## Run only the fast tests
 	@go test ./api/... ./internal/... ./cmd/...
 
+TESTS ?=
+.PHONY: test-versions
+test-versions: build bin/karpenter bin/kube-apiserver-older $(HELM) ## Run tests on the oldest version of Kubernetes that is claimed (TESTS=regexp)
+	@hack/test-versions "$(TESTS)"
+
 .PHONY: fuzz
-fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60s)
-	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z]+' internal | while IFS=: read -r file _ target; do \
-		echo "$${target#func } in $$(dirname $$file)"; \
-		go test ./$$(dirname $$file) -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null; \
-	done
+fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60s, or 1000x inputs)
+	@hack/fuzz $(FUZZTIME)
 
 ##@ Write and check
 
@@ -121,9 +142,37 @@ lint: $(GOLANGCI_LINT) ## Check the rules of the house and run the linters
 verify: ## Fail if generate, format or tidy changes a file, or lint complains
 	@hack/verify
 
+.PHONY: modverify
+modverify: ## Check that the modules in Go's cache match go.sum
+	@for m in $(MODULES); do echo "verifying the modules of $$m/go.mod"; go -C $$m mod verify; done
+
+# VULNDB is a vulnerability database: a folder or a URL. WITHOUT_VULNDB=skip is for machines that may reach none.
+VULNDB ?=
+WITHOUT_VULNDB ?= fail
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that Fettle's code reaches (VULNDB=folder or URL)
+	@hack/vulncheck $(abspath $<) "$(VULNDB)" "$(WITHOUT_VULNDB)"
+
 .PHONY: clean
-clean: ## Remove bin/; Go's own caches stay
-	@rm -rf bin
+clean: ## Remove bin/ and dist/; Go's own caches stay
+	@rm -rf bin dist
+
+##@ Release
+
+IMAGE ?=
+.PHONY: release
+release: bin/release $(HELM) ## Build a release into dist/ (VERSION=v1.2.3, IMAGE=registry/name)
+	@IMAGE="$(IMAGE)" hack/release "$(VERSION)" $(abspath dist) $(abspath $(HELM)) $(abspath bin/release)
+	@echo "built $(VERSION) into dist/"
+
+# The version is of no matter here, and a working tree has none.
+.PHONY: release-check
+release-check: bin/release $(HELM) ## Build a release twice and compare the bytes (FRESH=1: the second without Go's cache)
+	@IMAGE="$(IMAGE)" FRESH="$(FRESH)" hack/release-check v0.0.0-check $(abspath $(HELM)) $(abspath bin/release)
+
+.PHONY: bin/release
+bin/release:
+	@hack/progress $@ "" go -C hack/tools/release build -v -buildvcs=false -o ../../../$@ .
 
 $(CONTROLLER_GEN):
 	@rm -f bin/tools/controller-gen-*
@@ -147,3 +196,7 @@ $(PROMTOOL):
 	@hack/progress promtool "the first build takes about 3 minutes on two cores" \
 		go -C hack/tools/prometheus build -v -buildvcs=false -tags remove_all_sd -o ../../../$@ \
 		github.com/prometheus/prometheus/cmd/promtool
+
+$(GOVULNCHECK):
+	@rm -f bin/tools/govulncheck-*
+	@hack/progress govulncheck "" go -C hack/tools/vuln build -v -buildvcs=false -o ../../../$@ golang.org/x/vuln/cmd/govulncheck

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
@@ -37,6 +35,8 @@ type fleets struct {
 	connections *workload.Connections
 	measures    measures
 	retention   core.Retention
+	// serving is false where health checks of Cluster API are left to others.
+	serving bool
 
 	mu   sync.Mutex
 	kept map[types.NamespacedName]*kept
@@ -44,18 +44,19 @@ type fleets struct {
 
 // keepClusters makes what workload clusters need, and keeps none yet.
 func keepClusters(r *rooms, m measures, o controllerOptions) (*fleets, error) {
-	f := &fleets{rooms: r, measures: m, retention: o.retention, kept: map[types.NamespacedName]*kept{}}
+	f := &fleets{rooms: r, measures: m, retention: o.retention, serving: o.serves(clusterAPIDialect), kept: map[types.NamespacedName]*kept{}}
 	live, writer := r.manager.GetAPIReader(), r.manager.GetClient()
 	f.machines = capi.NewClient(capi.Config{
 		Informers: r.manager.GetCache(), Live: live, Writer: writer, Events: r.manager.GetEventRecorder("fettle"), Now: time.Now,
-		After: func(d time.Duration, do func()) { time.AfterFunc(d, do) },
-		Wake:  f.wake, Changed: f.follow, WatchFilter: o.watchFilter, Served: r.serves(capi.Kinds), Metrics: m.capi,
+		After: after,
+		Wake:  f.wake, Changed: f.follow, WatchFilter: o.watchFilter, Home: r.home, Served: r.serves(capi.Kinds), Writers: m.writersOf(capi.Kinds),
 	})
 	f.owners = owner.NewClient(owner.Config{
 		Machine: f.machines.Machine, Wrote: f.machines.Wrote, Writer: clusterapi.Writer{Statuses: writer, Live: live, Now: time.Now},
 	})
 	f.connections = workload.New(workload.Config{
 		Secrets: live, Now: time.Now, Wake: f.wake, Log: r.log.WithName("workload"), UserAgent: "fettle/" + version,
+		Bounds: o.workloadBounds, Panicked: func(of types.NamespacedName) { m.engine.HasPanicked(fleetName(of)) },
 	})
 	if o.metricsAddress == off {
 		return f, nil
@@ -68,20 +69,11 @@ func keepClusters(r *rooms, m measures, o controllerOptions) (*fleets, error) {
 
 // part is what wakes when the cluster becomes a management cluster. It is ready whether workload clusters answer or not.
 func (f *fleets) part() served.Part {
-	return served.Part{Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: f.watch, InStep: f.machines.InStep}
-}
-
-// watch asks for leave first: an informer would ask without end, and say that it is filling. The rights are not among
-// those that every installation has.
-func (f *fleets) watch(ctx context.Context) error {
-	for _, kind := range [...]string{"MachineHealthCheckList", "MachineList", "ClusterList"} {
-		one := &metav1.PartialObjectMetadataList{}
-		one.SetGroupVersionKind(clusterapi.MachineKind.GroupVersion().WithKind(kind))
-		if err := f.manager.GetAPIReader().List(ctx, one, client.Limit(1)); err != nil {
-			return fmt.Errorf("asking for what Cluster API has, which config/cluster_api grants: %w", err)
-		}
+	return served.Part{
+		Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: f.machines.Watch, InStep: f.machines.InStep, Optional: true,
+		Reads:  served.ReadsOf(clusterapi.MachineKind.GroupVersion(), "MachineHealthCheck", "Machine", "Cluster"),
+		Grants: "config/cluster_api, or in the chart clusterAPI.enabled",
 	}
-	return f.machines.Watch(ctx)
 }
 
 func (f *fleets) addTo(manager ctrl.Manager) error { return add(manager, f.connections) }
@@ -102,6 +94,9 @@ type kept struct {
 // follow keeps the clusters that have a health check, and those that only have repairs from when they had one: these
 // come to their end, and go when their time is over.
 func (f *fleets) follow() {
+	if !f.serving {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wanted := map[types.NamespacedName]bool{}
@@ -139,6 +134,7 @@ func (f *fleets) keep(cluster types.NamespacedName, connected bool) {
 		},
 		Retention: f.retention,
 		Now:       time.Now,
+		Clock:     f.clock,
 		Log:       f.log.WithName("engine").WithValues("cluster", name),
 		Metrics:   f.measures.engine,
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/workload"
 )
 
 // run runs a command with arguments, as main does, and gives what it printed.
@@ -50,6 +51,7 @@ func TestHelpTellsEveryFlag(t *testing.T) {
 		"--log-level string", `(default "info")`, "--log-format string", "--metrics-cert-dir string", "over TLS",
 		"--leader-elect-lease-duration duration", "(default 15s)", "--leader-elect-renew-deadline duration", "(default 10s)",
 		"--leader-elect-retry-period duration", "(default 2s)",
+		"--dialects strings", "(default [openshift,cluster-api,nhc])", "--remediators strings", "(default [machine-deletion])",
 	} {
 		if !strings.Contains(out, words) {
 			t.Errorf("the help does not say %q:\n%s", words, out)
@@ -87,14 +89,19 @@ func TestNonsenseOnTheCommandLine(t *testing.T) {
 		"repairs in no namespace":     {[]string{"--repair-namespace="}, []string{"--repair-namespace is \"\""}},
 		"repairs where none can be":   {[]string{"--repair-namespace=Fettle System"}, []string{"--repair-namespace", "Fettle System"}},
 		"a filter that is no label":   {[]string{"--watch-filter=a b"}, []string{"--watch-filter is \"a b\"", "cluster.x-k8s.io/watch-filter"}},
-		"no retention":                {[]string{"--repair-retention=0s"}, []string{"--repair-retention is 0s", "above zero", "back-off"}},
+		"no retention":                {[]string{"--repair-retention=0s"}, []string{"--repair-retention is 0s", "above zero"}},
+		"no memory for nodes":         {[]string{"--workload-clusters-max-memory=0"}, []string{"--workload-clusters-max-memory is 0", "at least"}},
+		"no nodes":                    {[]string{"--workload-cluster-max-nodes=0"}, []string{"--workload-cluster-max-nodes is 0", "at least 1"}},
 		"a negative retention":        {[]string{"--repair-retention=-1h"}, []string{"--repair-retention is -1h0m0s", "above zero"}},
-		"no repairs kept":             {[]string{"--repair-retention-count=0"}, []string{"--repair-retention-count is 0", "at least 1", "back-off"}},
+		"no repairs kept":             {[]string{"--repair-retention-count=0"}, []string{"--repair-retention-count is 0", "at least 1"}},
 		"fewer than none kept":        {[]string{"--repair-retention-count=-5"}, []string{"--repair-retention-count is -5", "at least 1"}},
 		"a namespace that can't be":   {[]string{"--leader-election-namespace=Fettle System"}, []string{"--leader-election-namespace", "Fettle System"}},
 		"both at once":                {[]string{"--repair-retention=0s", "--repair-retention-count=0"}, []string{"--repair-retention is", "--repair-retention-count is"}},
 		"a retention without unit":    {[]string{"--repair-retention=24"}, []string{"--repair-retention", "24"}},
 		"a count in words":            {[]string{"--repair-retention-count=many"}, []string{"--repair-retention-count", "many"}},
+		"an unknown dialect":          {[]string{"--dialects=openshift,latin"}, []string{`--dialects has "latin"`, "openshift, cluster-api, nhc"}},
+		"an unknown remediator":       {[]string{"--remediators=reboot"}, []string{`--remediators has "reboot"`, "machine-deletion"}},
+		"nothing to run":              {[]string{"--dialects=", "--remediators="}, []string{"--dialects and --remediators are both empty"}},
 		"a flag nobody has":           {[]string{"--frobnicate"}, []string{"--frobnicate"}},
 		"an argument":                 {[]string{"now"}, []string{"now"}},
 		"a kubeconfig that is not":    {[]string{"--kubeconfig=/nowhere/config"}, []string{"--kubeconfig", "/nowhere/config"}},
@@ -126,7 +133,7 @@ func file(t *testing.T, content string) string {
 
 func TestOptionsThatMakeSense(t *testing.T) {
 	for _, retention := range []core.Retention{{For: 24 * time.Hour, Most: 1000}, {For: 1, Most: 1}} {
-		if err := (&controllerOptions{repairNamespace: "fettle-system", retention: retention, healthAddress: off, metricsAddress: off}).validate(); err != nil {
+		if err := (&controllerOptions{remediators: allRemediators(), repairNamespace: "fettle-system", retention: retention, workloadBounds: workload.Bounds{Nodes: 1, Memory: 1 << 20}, healthAddress: off, metricsAddress: off}).validate(); err != nil {
 			t.Errorf("%+v is refused: %v", retention, err)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
+	"github.com/fettle-io/fettle/internal/workload"
 )
 
 // controllerOptions are the flags of fettle controller.
@@ -34,8 +36,13 @@ type controllerOptions struct {
 	metricsAddress string
 	metricsCertDir string
 
+	// dialects and remediators are the parts that run, by their names in the flags.
+	dialects    []string
+	remediators []string
+
 	repairNamespace string
 	watchFilter     string
+	workloadBounds  workload.Bounds
 	retention       core.Retention
 
 	logLevel  string
@@ -64,10 +71,14 @@ func controllerCommand() *cobra.Command {
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", off, "address that /healthz and /readyz are served on, such as :8081; 0 serves none")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", off, "address that /metrics is served on over TLS, such as :8443, to whom the cluster allows it; 0 serves none")
 	f.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "directory of tls.crt and tls.key for /metrics, read anew when they change (default: a certificate made at the start)")
-	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of the Repairs of targets that have none, such as nodes; it is made when it is missing")
+	f.StringSliceVar(&o.dialects, "dialects", allDialects(), "the health checks that are followed; of others nothing is watched or written")
+	f.StringSliceVar(&o.remediators, "remediators", allRemediators(), "the remediators of Fettle's own that run; none runs while it is empty")
+	f.StringVar(&o.repairNamespace, "repair-namespace", "fettle-system", "namespace of the Repairs of targets that have none, such as nodes; it must exist")
 	f.StringVar(&o.watchFilter, "watch-filter", "", "of Cluster API's health checks keep those alone whose label cluster.x-k8s.io/watch-filter has this value (default: all)")
-	f.DurationVar(&o.retention.For, "repair-retention", 24*time.Hour, "how long a finished Repair is kept")
-	f.IntVar(&o.retention.Most, "repair-retention-count", 1000, "how many finished Repairs are kept in one namespace; the oldest go first")
+	f.IntVar(&o.workloadBounds.Memory, "workload-clusters-max-memory", workload.DefaultMemory, "how many bytes the nodes of all workload clusters of Cluster API may take; beyond that each namespace has an equal share")
+	f.IntVar(&o.workloadBounds.Nodes, "workload-cluster-max-nodes", workload.DefaultNodes, "how many nodes one workload cluster of Cluster API may have; a cluster with more is not judged")
+	f.DurationVar(&o.retention.For, "repair-retention", 24*time.Hour, "how long a finished Repair is kept, if back-off does not read it any more")
+	f.IntVar(&o.retention.Most, "repair-retention-count", 1000, "how many finished Repairs that back-off does not read any more are kept in one namespace; the oldest go first")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
 	return cmd
@@ -76,15 +87,21 @@ func controllerCommand() *cobra.Command {
 func (o *controllerOptions) validate() error {
 	var problems []error
 	if o.retention.For <= 0 {
-		problems = append(problems, fmt.Errorf("--repair-retention is %s; it must be above zero, since back-off reads finished repairs", o.retention.For))
+		problems = append(problems, fmt.Errorf("--repair-retention is %s; it must be above zero, such as 24h", o.retention.For))
 	}
 	if o.retention.Most < 1 {
-		problems = append(problems, fmt.Errorf("--repair-retention-count is %d; it must be at least 1, since back-off reads finished repairs", o.retention.Most))
+		problems = append(problems, fmt.Errorf("--repair-retention-count is %d; it must be at least 1", o.retention.Most))
+	}
+	if o.workloadBounds.Memory < 1<<20 {
+		problems = append(problems, fmt.Errorf("--workload-clusters-max-memory is %d; it must be at least 1048576 bytes (1 MiB), or no nodes are kept", o.workloadBounds.Memory))
+	}
+	if o.workloadBounds.Nodes < 1 {
+		problems = append(problems, fmt.Errorf("--workload-cluster-max-nodes is %d; it must be at least 1, since no cluster has fewer", o.workloadBounds.Nodes))
 	}
 	if wrong := validation.IsDNS1123Label(o.repairNamespace); len(wrong) > 0 {
 		problems = append(problems, fmt.Errorf("--repair-namespace is %q, which no namespace can be called: %s", o.repairNamespace, strings.Join(wrong, "; ")))
 	}
-	problems = append(problems, o.checkElection(), o.checkServing(), o.checkWatchFilter())
+	problems = append(problems, o.checkElection(), o.checkServing(), o.checkWatchFilter(), o.checkParts())
 	return errors.Join(problems...)
 }
 
@@ -100,12 +117,19 @@ func runController(ctx context.Context, o controllerOptions) error {
 	if err != nil {
 		return err
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	config.Wrap(newHistory(log.WithName("history"), end).wrap)
 	manager, err := newManager(config, o, log)
 	if err != nil {
 		return err
 	}
-	log.Info("starting", "version", version, "server", config.Host, "leaderElection", o.leaderElect)
-	if err := manager.Start(ctx); err != nil {
+	log.Info("starting", "version", version, "server", sanitize.URL(config.Host), "leaderElection", o.leaderElect)
+	err = manager.Start(ctx)
+	if why := context.Cause(ctx); errors.Is(why, errSetBack) {
+		return beginAnew(why)
+	}
+	if err != nil {
 		return fmt.Errorf("running the controller: %w", err)
 	}
 	return nil
@@ -117,7 +141,7 @@ func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", level)
 	}
-	options := &slog.HandlerOptions{Level: l}
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: fitToShow}
 	handlers := map[string]slog.Handler{"json": slog.NewJSONHandler(os.Stderr, options), "text": slog.NewTextHandler(os.Stderr, options)}
 	handler := handlers[format]
 	if handler == nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
@@ -71,11 +72,19 @@ func (l *lease) note(r resourcelock.LeaderElectionRecord, write func() error) er
 	return err
 }
 
-// left is how long the lease may be counted on.
+// left is how long the lease may be counted on. The wall clock counts too: while the computer is suspended other clocks stand still,
+// and another replica leads.
 func (l *lease) left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.renewed.Add(l.deadline).Sub(l.now())
+	return l.deadline - core.Passed(l.renewed, l.now())
+}
+
+// lost reports whether this replica has led and the lease can't be counted on any more. A replica that never led has lost nothing.
+func (l *lease) lost() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.renewed.IsZero() && core.Passed(l.renewed, l.now()) >= l.deadline
 }
 
 // whileHeld gives a context that ends, with errLeaseLost for its cause, when the lease can't be counted on

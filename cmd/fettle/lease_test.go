@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -71,6 +72,33 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestI2SuspendedLeaderHasLostItsLease: no clock but the wall clock shows that its computer stood still while another took the lease.
+func TestI2SuspendedLeaderHasLostItsLease(t *testing.T) {
+	now := time.Now()
+	l := &lease{Interface: &lock{}, now: func() time.Time { return now }, deadline: 10 * time.Second}
+	if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	for seconds, lost := range map[int]bool{9: false, 10: true, 3600: true, -3600: false} {
+		now = set(t, l.renewed, seconds)
+		if l.lost() != lost || (l.left() <= 0) != lost {
+			t.Errorf("%d seconds later by the wall clock the lease is lost: %t, with %s left; want %t", seconds, l.lost(), l.left(), lost)
+		}
+	}
+}
+
+// set returns what a clock shows that is set by a number of seconds: its wall clock differs, and its monotonic one does not.
+// Nothing but the runtime can make such a time, so this goes by how the runtime lays it out, and checks that.
+func set(t *testing.T, at time.Time, seconds int) time.Time {
+	t.Helper()
+	moved := at
+	*(*uint64)(unsafe.Pointer(&moved)) += uint64(seconds) << 30 // 30 bits of nanoseconds are below the seconds
+	if by := moved.Round(0).Sub(at.Round(0)); by != time.Duration(seconds)*time.Second || moved.Sub(at) != 0 {
+		t.Fatalf("the clock is set by %s, and %s have passed", by, moved.Sub(at))
+	}
+	return moved
 }
 
 // startFunc is a part.

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fettle-io/fettle/internal/cli"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // version is set by the build.
@@ -24,7 +25,7 @@ func main() {
 	root.AddCommand(controllerCommand(), versionCommand())
 	addPeopleCommands(root, os.Args[0], os.Args[1:])
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
-		if text := err.Error(); text != "" {
+		if text := sanitize.Report(err); text != "" {
 			fmt.Fprintf(os.Stderr, "%s: %s\n", root.DisplayName(), text)
 		}
 		os.Exit(cli.ExitStatus(err))

@@ -9,9 +9,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -22,9 +24,14 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/guard/clock"
+	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
+	"github.com/fettle-io/fettle/internal/guard/upgrade"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // cluster is the name of the fleet of the cluster that this process is in.
@@ -36,6 +43,11 @@ const endsWithin = 15 * time.Second
 
 // newManager wires every room to its neighbours.
 func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Manager, error) {
+	start := time.Now()
+	compared := clock.NewMeter(clock.Config{
+		Now: time.Now, Elapsed: func() time.Duration { return time.Since(start) }, Log: log.WithName("clock"),
+	})
+	config.Wrap(compared.Wrap)
 	watched := newWatches(log.WithName("watch"))
 	config.Wrap(endSilentWatches(longestSilence))
 	config.Wrap(watched.wrap)
@@ -52,7 +64,7 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 	if err != nil {
 		return nil, err
 	}
-	rooms, err := furnish(manager, watched, measures, o, log)
+	rooms, err := furnish(manager, wire{watched, compared}, measures, o, log)
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +98,23 @@ type measures struct {
 	engine    *engine.Metrics
 	openshift *openshift.Metrics
 	nhc       *nhc.Metrics
-	capi      *capi.Metrics
+	writers   *writers.Metrics
 }
+
+// writersOf returns a registry of the health checks of a dialect, whose first kind they are.
+func (m measures) writersOf(kinds []string) *writers.Registry {
+	return writers.NewRegistry(kinds[0], m.writers, time.Now, after)
+}
+
+// after calls a function once a time is over.
+func after(d time.Duration, do func()) { time.AfterFunc(d, do) }
 
 func newMeasures(o controllerOptions) (measures, error) {
 	if o.metricsAddress == off {
 		return measures{}, nil
 	}
-	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics(), capi: capi.NewMetrics()}
-	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc, m.capi} {
+	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics(), writers: writers.NewMetrics()}
+	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc, m.writers} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return measures{}, fmt.Errorf("preparing metrics: %w", err)
 		}
@@ -105,7 +125,8 @@ func newMeasures(o controllerOptions) (measures, error) {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=fettle,namespace=fettle-system,verbs=get;update
 
-// managerOptions also give the lease, which is nil when there is no election.
+// managerOptions also give the lease, which is nil when there is no election. Clients that are made of the config from then on send
+// nothing once the lease is lost.
 func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Options, *lease, error) {
 	ending := endsWithin
 	serving, err := metricsOptions(o)
@@ -116,7 +137,7 @@ func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (
 		Scheme: newScheme(),
 		Logger: log,
 		// Options by kind would need the kinds to be served already, so one transform serves all.
-		Cache:                         cache.Options{DefaultTransform: trim},
+		Cache:                         cache.Options{DefaultTransform: trimmer(o.repairNamespace)},
 		Metrics:                       serving,
 		HealthProbeBindAddress:        o.healthAddress,
 		GracefulShutdownTimeout:       &ending,
@@ -134,20 +155,42 @@ func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (
 		return options, nil, err
 	}
 	options.LeaderElectionID, options.LeaderElectionResourceLockInterface = leaseName, held
+	config.Dial = held.dial // the lease has connections of its own
 	return options, held, nil
 }
 
-// trim reduces what is watched to what is read, before a cache keeps it. What decodes lean comes so.
+// trimmer reduces what is watched to what is read, before a cache keeps it. What decodes lean comes so. Of what it does not
+// know it keeps a bounded part.
+func trimmer(repairNamespace string) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		if page, isRepair := ledger.Trim(obj, repairNamespace); isRepair {
+			return page, nil
+		}
+		return trim(obj)
+	}
+}
+
+// trim does so for all but Repairs.
 func trim(obj any) (any, error) {
-	switch obj.(type) {
+	switch o := obj.(type) {
 	case *lean.Node, *openshift.Machine, *clusterapi.Machine, *clusterapi.Cluster:
 		return obj, nil
+	case *metav1.PartialObjectMetadata: // a definition, of which the name is read
+		return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		}}, nil
+	case *v1alpha1.MachineDeletionRemediation:
+		legible.BoundAnnotations(o.Annotations)
+	case *unstructured.Unstructured:
+		upgrade.Trim(o)
+		legible.Bound(o)
 	}
-	if page, isRepair := ledger.Trim(obj); isRepair {
-		return page, nil
-	}
-	if check, isCheck := capi.Trim(obj); isCheck {
-		return check, nil
+	if u, is := obj.(*unstructured.Unstructured); is {
+		if capi.IsHealthCheck(u) || nhc.IsHealthCheck(u) || openshift.IsHealthCheck(u) {
+			writers.Trim(u)
+			return u, nil
+		}
+		nodelease.Trim(u)
 	}
 	return cache.TransformStripManagedFields()(obj)
 }

@@ -8,23 +8,28 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
 	"github.com/fettle-io/fettle/internal/served"
 )
 
-// remediators are Fettle's own, with the parts to wake when their kinds are served. They work for any health checker, in the
-// replica that leads.
-func remediators(manager ctrl.Manager, log logr.Logger) (*machinedeletion.Client, []served.Part) {
-	deletion := machinedeletion.NewClient(machinedeletion.Config{
+// deletionRemediator deletes machines for any health checker, in the replica that leads.
+func deletionRemediator(manager ctrl.Manager, log logr.Logger) *machinedeletion.Client {
+	return machinedeletion.NewClient(machinedeletion.Config{
 		Informers: manager.GetCache(), Cached: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("machine-deletion-remediation"), Now: time.Now,
 		Machine: &openshift.Machine{}, Machines: &openshift.MachineList{}, Read: readMachine,
 	})
-	parts := []served.Part{
-		{Name: "MachineDeletionRemediation", Kinds: machinedeletion.Kinds, Watch: deletion.Watch, InStep: deletion.InStep},
+}
+
+// deletionPart wakes it when its kinds are served.
+func deletionPart(c *machinedeletion.Client) served.Part {
+	return served.Part{
+		Name: "MachineDeletionRemediation", Kinds: machinedeletion.Kinds, Watch: c.Watch, InStep: c.InStep, Grants: ownRights,
+		Reads: append(served.ReadsOf(v1beta1.GroupVersion, "Machine"), served.ReadsOf(v1alpha1.GroupVersion, "MachineDeletionRemediation")...),
 	}
-	return deletion, parts
 }
 
 // readMachine gives the remediator what it reads of a machine, which the dialect's watch has decoded.
@@ -33,7 +38,7 @@ func readMachine(o client.Object) machinedeletion.Machine {
 	if !ok {
 		return machinedeletion.Machine{}
 	}
-	read := machinedeletion.Machine{UID: m.UID, Joined: m.Node != "", Deleting: m.DeletionTimestamp != nil}
+	read := machinedeletion.Machine{UID: m.UID, Name: m.Name, Node: m.Node, Deleting: m.DeletionTimestamp != nil}
 	if m.Owner != nil {
 		read.Owner = types.UID(m.Owner.UID)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -11,12 +10,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/guard/clock"
 	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
@@ -26,12 +27,14 @@ import (
 	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
 	"github.com/fettle-io/fettle/internal/remedy/template"
 	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // rooms are the parts of the controller that know an API, and the loop that has them meet.
 type rooms struct {
 	manager  ctrl.Manager
 	log      logr.Logger
+	clock    *clock.Meter
 	loop     *engine.Loop
 	watchdog *engine.Watchdog
 	waker    *served.Waker
@@ -42,6 +45,7 @@ type rooms struct {
 	asked    *template.Client
 	deletion *machinedeletion.Client
 	clusters *fleets
+	home     *home
 	leases   *nodelease.Client
 	// leaseCache has leases of one namespace alone.
 	leaseCache cache.Cache
@@ -49,30 +53,32 @@ type rooms struct {
 	votes      *quorum.Client
 }
 
+// wire is what stands in the way of all requests.
+type wire struct {
+	watched *watches
+	clock   *clock.Meter
+}
+
 // furnish makes every room and shows it its neighbours.
-func furnish(manager ctrl.Manager, watched *watches, m measures, o controllerOptions, log logr.Logger) (*rooms, error) {
+func furnish(manager ctrl.Manager, w wire, m measures, o controllerOptions, log logr.Logger) (*rooms, error) {
 	r := &rooms{
-		manager: manager, log: log, watchdog: engine.NewWatchdog(time.Now), loop: engine.NewLoop(log.WithName("engine"), time.Now),
+		manager: manager, log: log, clock: w.clock, watchdog: engine.NewWatchdog(time.Now), loop: engine.NewLoop(log.WithName("engine"), time.Now),
 	}
-	r.waker = &served.Waker{Informers: manager.GetCache(), Log: log.WithName("served"), Awake: r.loop.WakeAll}
-	r.addDialects(m, o)
-	var own []served.Part
-	r.deletion, own = remediators(manager, log)
-	if err := errors.Join(r.addRemedies(), r.addGuards(watched)); err != nil {
+	r.clock.Wake(r.loop.WakeAll)
+	r.waker = &served.Waker{Informers: manager.GetCache(), API: manager.GetAPIReader(), Log: log.WithName("served"), Awake: r.loop.WakeAll, Mapper: manager.GetRESTMapper()}
+	if err := r.addDialects(m, o); err != nil {
+		return nil, err
+	}
+	r.home = &home{neighbors: r.neighbors(o)}
+	r.deletion = deletionRemediator(manager, log)
+	if err := errors.Join(r.addRemedies(), r.addGuards(w.watched)); err != nil {
 		return nil, err
 	}
 	var err error
 	if r.clusters, err = keepClusters(r, m, o); err != nil {
 		return nil, err
 	}
-	r.waker.Parts = slices.Concat(own, []served.Part{
-		r.clusters.part(),
-		{Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep},
-		{Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep},
-		{Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep},
-		{Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep},
-		{Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep},
-	})
+	r.waker.Parts = r.parts(o)
 	r.keepHome(m, o)
 	return r, nil
 }
@@ -83,29 +89,37 @@ func (r *rooms) keepHome(m measures, o controllerOptions) {
 	repairs, asked, writer := r.repairs.Of(ledger.Fleet{}), r.asked.Of(template.Fleet{}, r.wake), r.manager.GetClient()
 	fleet := engine.New(engine.Config{
 		Fleet:     cluster,
-		Dialects:  []engine.Dialect{r.machines, r.nodes},
+		Dialects:  r.homeDialects(o),
 		Ledger:    repairs,
 		Witness:   repairs,
 		Pruner:    repairs,
 		Surveyors: []engine.Surveyor{asked, r.leases, r.versions},
 		Quorum:    r.votes,
 		Lock:      r.leases,
+		Siblings:  r.machines.MachineOf,
 		Remedies: map[string]engine.Remedy{
 			openshift.DeleteMachine:   machinedelete.NewClient(machineKind, writer),
 			template.NodeRemedy:       asked,
 			template.MachineRemedy:    asked,
-			openshift.AnnotateMachine: annotate.NewClient(machineKind, v1beta1.ExternalRemediationAnnotation, writer),
+			openshift.AnnotateMachine: annotate.NewClient(machineKind, openshift.ExternalRemediationMarks(), writer),
 		},
 		Retention: o.retention,
 		Now:       time.Now,
+		Clock:     r.clock,
 		Log:       r.log.WithName("engine"),
 		Metrics:   m.engine,
 	})
-	r.loop.Keep(cluster, r.watchdog.Over(cluster, fleet.Pass))
+	r.loop.KeepPrompt(cluster, r.watchdog.Over(cluster, fleet.Pass))
 }
 
-// wake has the home fleet looked at soon.
-func (r *rooms) wake() { r.loop.Wake(cluster) }
+// wake has the home fleet looked at soon. When its first health check begins to act, or its last one no longer does, a
+// workload cluster with the same nodes is to be looked at too.
+func (r *rooms) wake() {
+	r.loop.Wake(cluster)
+	if r.home.turned() {
+		r.loop.WakeAll()
+	}
+}
 
 // wakeFleet has the fleet looked at soon that a repair is of.
 func (r *rooms) wakeFleet(of ledger.Fleet) {
@@ -120,20 +134,28 @@ func (r *rooms) serves(kinds []string) func() core.Tri {
 	return func() core.Tri { return r.waker.Served(kinds) }
 }
 
-func (r *rooms) addDialects(m measures, o controllerOptions) {
+func (r *rooms) addDialects(m measures, o controllerOptions) error {
 	events := r.manager.GetEventRecorder("fettle")
 	r.machines = openshift.NewClient(openshift.Config{
 		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(openshift.Kinds), Metrics: m.openshift,
+		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(openshift.Kinds), MachinesServed: r.machinesServed, Metrics: m.openshift, Writers: m.writersOf(openshift.Kinds),
 	})
 	r.nodes = nhc.NewClient(nhc.Config{
 		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
-		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(nhc.Kinds), Metrics: m.nhc,
+		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(nhc.Kinds), Metrics: m.nhc, Remediators: r.remediators,
+		Writers: m.writersOf(nhc.Kinds),
 	})
 	r.repairs = ledger.NewClient(ledger.Config{
 		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
 		Events: events, Log: r.log.WithName("ledger"), Wake: r.wakeFleet, Known: func() { r.clusters.follow() },
 	})
+	if o.metricsAddress == off {
+		return nil
+	}
+	if err := errors.Join(metrics.Registry.Register(r.repairs), metrics.Registry.Register(r.waker), metrics.Registry.Register(r.clock), metrics.Registry.Register(watching.Panics)); err != nil {
+		return fmt.Errorf("preparing metrics of repairs, of what may be read and of the clock: %w", err)
+	}
+	return nil
 }
 
 func (r *rooms) addRemedies() error {
@@ -173,7 +195,7 @@ func (r *rooms) addGuards(watched *watches) error {
 
 func (r *rooms) addTo(manager ctrl.Manager) error {
 	return errors.Join(
-		add(manager, cached{r.leaseCache}), add(manager, r.asked), r.clusters.addTo(manager), add(manager, r.waker),
+		add(manager, r.clock), add(manager, cached{r.leaseCache}), add(manager, r.asked), r.clusters.addTo(manager), add(manager, r.waker),
 		addChecks(manager, r.watchdog, r.waker),
 	)
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // The answers of the API server to a dry run.
@@ -82,15 +84,15 @@ func admission(err error, namespace string) (verdict, message string) {
 	case err == nil:
 		return accepted, ""
 	case apierrors.IsForbidden(err) && lacksPermission(err):
-		return notAsked, fmt.Sprintf("you may not patch it (%v), and a dry run needs the permission to write", err)
+		return notAsked, fmt.Sprintf("you may not patch it (%s), and a dry run needs the permission to write", failureText(err))
 	case apierrors.IsNotFound(err) && namespace == "":
-		return notAsked, fmt.Sprintf("the cluster does not serve this kind (%v)", err)
+		return notAsked, fmt.Sprintf("the cluster does not serve this kind (%s)", failureText(err))
 	case apierrors.IsNotFound(err):
-		return notAsked, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%v)", namespace, err)
+		return notAsked, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%s)", namespace, failureText(err))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
-		return refused, err.Error()
+		return refused, sanitize.Failure(sanitize.MostMessage, err)
 	}
-	return notAsked, err.Error()
+	return notAsked, failureText(err)
 }
 
 // lacksPermission tells a refusal for want of rights from one by an admission plugin, which has the same

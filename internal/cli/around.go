@@ -100,7 +100,7 @@ func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVe
 	templates := v.around.templates
 	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil && !isUnserved(err) {
-		templates.Hide(gvk, fmt.Sprintf("the cluster does not say whether it serves %s (%v)", gvk.Kind, err))
+		templates.Hide(gvk, fmt.Sprintf("the cluster does not say whether it serves %s (%s)", gvk.Kind, failureText(err)))
 		return
 	}
 	if err == nil {
@@ -144,7 +144,7 @@ func whyUnread(what string, err error) string {
 	if apierrors.IsForbidden(err) {
 		return "you may not list " + what
 	}
-	return fmt.Sprintf("listing %s failed (%v)", what, err)
+	return fmt.Sprintf("listing %s failed (%s)", what, failureText(err))
 }
 
 func (v *view) readLeases(ctx context.Context, c client.Reader) {
@@ -185,13 +185,12 @@ func (v *view) dropVersion(name string) { delete(v.around.versions, name) }
 // hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
 const hiddenHolder = "somebody whom you may not see"
 
-// lay adds the surroundings to what was observed of a cluster. Leases and upgrades are those of the cluster that was read.
+// lay adds the surroundings to what was observed of a cluster. Leases and ClusterVersions are those of the cluster that was read.
 func (s *surroundings) lay(policies []core.Policy, fleet *core.Fleet, of ledger.Fleet, at time.Time) {
 	s.templates.Fleet = template.Fleet(of)
 	s.templates.Survey(policies, fleet)
 	if of != (ledger.Fleet{}) {
-		fleet.Upgrading = core.No
-		return
+		return // its Cluster tells of upgrades
 	}
 	s.leases.Survey(fleet, at)
 	if s.unread.leases != "" {
@@ -226,7 +225,7 @@ func (v *view) readQuorum(ctx context.Context, c client.Reader, w *world) bool {
 	asked := false
 	for i := range w.fleet.Targets {
 		t := &w.fleet.Targets[i]
-		if !t.ControlPlane || !w.doubted(i) || w.leftToOwner(i) {
+		if !t.MaybeControlPlane() || !w.doubted(i) || w.leftToOwner(i) {
 			continue
 		}
 		asked = true
@@ -254,8 +253,11 @@ func whyUnsure(err error) string {
 		_, what, _ := strings.Cut(status.Status().Message, "cannot ")
 		return "you may not " + what
 	}
-	return err.Error()
+	return failureText(err)
 }
+
+// mostIgnored bounds the ignored Repairs that are named. A person who may write in one namespace can make very many.
+const mostIgnored = 10
 
 // allNotes are sentences about what could not be known.
 func (v *view) allNotes() []string {
@@ -276,22 +278,53 @@ func (v *view) allNotes() []string {
 		if why := v.around.unread.leases; p.Holder != "" && why != "" {
 			note("Can't tell who has the leases of nodes: " + why + ".")
 		}
-		if why := v.around.unread.upgrade; p.WaitsForUpgrades && why != "" {
-			note("Can't tell whether the cluster is being upgraded: " + why + ".")
-		}
 	}
 	for _, f := range v.fleets() {
+		if why := v.around.unread.upgrade; why != "" && f.Cluster == (ledger.Fleet{}) && slices.ContainsFunc(f.Policies, waitsForUpgrades) {
+			note("Can't tell whether the cluster is being upgraded: " + why + ".")
+		}
 		if f.Blind != nil && !f.Blind.Halted {
 			note(strings.ToUpper(f.Blind.Message[:1]) + f.Blind.Message[1:] + ". What is said of it is what a controller has written last.")
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {
-		switch a := v.accounts[k]; {
-		case a.Ignored:
-			note("Repair " + k + " is ignored, but no other can have its name: " + a.Problem + ". Delete it.")
-		case a.Problem != "":
-			note("Repair " + k + " can't be read as a whole, and counts as far as it can: " + a.Problem + ".")
-		}
+	for _, text := range v.notesOnRepairs() {
+		note(text)
 	}
 	return notes
+}
+
+func waitsForUpgrades(p core.Policy) bool { return p.WaitsForUpgrades }
+
+// notesOnRepairs are sentences about Repairs that can't be read, or are ignored.
+func (v *view) notesOnRepairs() []string {
+	var notes []string
+	ignored := 0
+	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {
+		a := v.accounts[k]
+		switch {
+		case a.Ignored:
+			ignored++
+			if ignored <= mostIgnored {
+				notes = append(notes, "Repair "+k+" is ignored: "+a.Problem+". Only Fettle makes Repairs. Delete it.")
+			}
+		case a.Problem != "":
+			notes = append(notes, "Repair "+k+" can't be read as a whole, and counts as far as it can: "+a.Problem+".")
+		}
+	}
+	if ignored > mostIgnored {
+		notes = append(notes, fmt.Sprintf("%d more Repairs are ignored. Their events say why.", ignored-mostIgnored))
+	}
+	return notes
+}
+
+// ignored says why nothing follows from a Repair of a name, in a namespace or in any. It is empty when there is no such
+// Repair that is ignored.
+func (v *view) ignored(namespace, name string) string {
+	for _, k := range slices.Sorted(maps.Keys(v.accounts)) {
+		home, called, _ := strings.Cut(k, "/")
+		if a := v.accounts[k]; a.Ignored && called == name && (namespace == "" || home == namespace) {
+			return "repair " + k + " is ignored: " + a.Problem + "; only Fettle makes Repairs, so delete it: kubectl delete repair " + name + inNamespace(home)
+		}
+	}
+	return ""
 }

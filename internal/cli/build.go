@@ -16,6 +16,11 @@ import (
 // nameOf gives an ID as an argument of explain would name it.
 func nameOf(id core.ID) string { return id.Name }
 
+// isIn reports whether something is in a namespace, or in none. An empty namespace is any.
+func isIn(id core.ID, namespace string) bool {
+	return namespace == "" || id.Namespace == "" || id.Namespace == namespace
+}
+
 func reference(id core.ID) Reference {
 	return Reference{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: id.UID}
 }
@@ -74,8 +79,22 @@ func (w *world) healthCheck(i int) HealthCheck {
 	}
 	if r, stopped := w.stopped(i); stopped {
 		h.Repairs, h.Reason, h.Message, h.Until = repairsStopped, r.Gate.String(), r.Text(), instant(r.Until)
+	} else if why, hidden := w.hiddenSteps(i); hidden {
+		h.Repairs, h.Reason = repairsUnknown, "TemplatesUnread"
+		h.Message = "it is not known whether its steps can be taken: " + why
 	}
 	return h
+}
+
+// hiddenSteps returns why it is not known whether the steps of a policy can be taken, and false where it is known.
+func (w *world) hiddenSteps(policy int) (string, bool) {
+	p := &w.policies[policy]
+	for _, step := range slices.Concat(p.Ladder, p.FailedLadder) {
+		if why, hidden := w.unread.requests(step); hidden {
+			return why, true
+		}
+	}
+	return "", false
 }
 
 // phase says in a word how a policy stands, and nothing when that hangs on what may not be seen.
@@ -94,8 +113,13 @@ func (w *world) stopped(policy int) (core.Refusal, bool) {
 	if stopped && r.Gate != core.StormCooldown {
 		return r, true
 	}
-	if p.WaitsForUpgrades && w.fleet.Upgrading == core.Yes {
-		return core.Refusal{Gate: core.ClusterUpgrading, Detail: core.Yes.String()}, true
+	if p.ClockHeld != 0 {
+		return core.Refusal{Gate: p.ClockHeld}, true
+	}
+	if p.WaitsForUpgrades && w.fleet.Upgrading != core.No {
+		if upgrade := w.upgradeRefusal(); !w.isHidden(upgrade) {
+			return upgrade, true
+		}
 	}
 	for _, step := range p.Ladder {
 		if _, hidden := w.unread.requests(step); step.Problem != "" && !hidden {
@@ -161,7 +185,10 @@ func (w *world) target(i int) Target {
 	for _, r := range w.refusalsOf[i] {
 		held := Refusal{
 			Gate: r.Gate.String(), HealthCheck: nameOf(w.policies[r.Policy].ID), HealthCheckKind: w.policies[r.Policy].ID.Kind,
-			Message: r.Text(), Until: instant(r.Until), DryRun: r.Rehearsed,
+			Message: w.textOf(r), Until: instant(r.Until), DryRun: r.Rehearsed,
+		}
+		if repair, runs := w.repairOf(i); r.Gate == core.AttemptPause && runs && w.accounts[repair].LastError != "" {
+			held.Message += "; the last error is: " + w.accounts[repair].LastError
 		}
 		if why, hidden := w.hidden(r); hidden {
 			held.Message, held.Unknown = why, true
@@ -218,7 +245,7 @@ func (w *world) repair(i int) Repair {
 // buildStatus answers fettle status of a namespace, "" for all. What has no namespace is part of it.
 func buildStatus(worlds []*world, namespace string, h Header) Status {
 	h.Kind = kindStatus
-	within := func(id core.ID) bool { return namespace == "" || id.Namespace == "" || id.Namespace == namespace }
+	within := func(id core.ID) bool { return isIn(id, namespace) }
 	s := Status{Header: h, HealthChecks: []HealthCheck{}, NotHealthy: []Target{}, Repairs: []Repair{}}
 	for _, w := range worlds {
 		for i := range w.policies {
@@ -256,8 +283,7 @@ type ailing struct {
 	worst  core.Verdict
 }
 
-// notHealthy gives the targets that some policy does not find healthy, or that are under repair, the
-// gravest first, then what ends soonest, then the longest so.
+// notHealthy gives the targets that some policy does not find healthy, or that are under repair.
 func notHealthy(worlds []*world) []ailing {
 	var found []ailing
 	for _, w := range worlds {
@@ -267,6 +293,12 @@ func notHealthy(worlds []*world) []ailing {
 			}
 		}
 	}
+	sortAiling(found)
+	return found
+}
+
+// sortAiling puts the gravest first, then what ends soonest, then the longest so.
+func sortAiling(found []ailing) {
 	slices.SortFunc(found, func(a, b ailing) int {
 		return cmp.Or(
 			cmp.Compare(gravity(a.worst.Health), gravity(b.worst.Health)),
@@ -275,7 +307,6 @@ func notHealthy(worlds []*world) []ailing {
 			a.in.fleet.Targets[a.target].ID.Compare(b.in.fleet.Targets[b.target].ID),
 		)
 	})
-	return found
 }
 
 // ails tells whether a target is not known to be healthy. Of one that can't be judged from here its own word counts.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // The exit statuses of fettle check, apart from 0.
@@ -88,10 +87,14 @@ func (s *session) check(cmd *cobra.Command, files []string, flags checkOptions) 
 	for i := range drafts {
 		s.review(&drafts[i])
 	}
+	var grants []Grant
 	if !flags.offline && slices.ContainsFunc(drafts, func(d draft) bool { return d.sound() }) {
-		unchecked = errors.Join(unchecked, s.judge(cmd, drafts))
+		var failed error
+		grants, failed = s.judge(cmd, drafts)
+		unchecked = errors.Join(unchecked, failed)
 	}
 	result := conclude(drafts, unchecked, flags.strict)
+	result.Grants = grants
 	err := s.emit(s.out, &result, func() {
 		p := &page{Writer: s.out, colours: onTerminal(s.out), at: s.Now()}
 		p.checkResult(&result)
@@ -164,16 +167,17 @@ func (d *draft) note(r Remark) {
 // sound tells whether a document is a health check that the cluster can be asked about.
 func (d *draft) sound() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
 
-// judge asks the cluster about all sound health checks together, as if all were applied.
-func (s *session) judge(cmd *cobra.Command, drafts []draft) error {
+// judge asks the cluster about all sound health checks together, as if all were applied. It returns what is to be granted
+// to the controller for them.
+func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	if err := s.open(cmd); err != nil {
-		return offlineHint(err)
+		return nil, offlineHint(err)
 	}
 	ctx := cmd.Context()
 	where := scope{s.settle(drafts), s.connection.controller}
 	v, err := read(ctx, s.cluster, s.Dialects, where)
 	if err != nil {
-		return offlineHint(err)
+		return nil, offlineHint(err)
 	}
 	v.at = s.Now()
 	var judged []*draft
@@ -187,8 +191,16 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) error {
 	v.readAround(ctx, s.cluster)
 	v.about = aboutDrafts(drafts)
 	v.readWorkloads(ctx, s.cluster, s.UserAgent)
-	effects(s.worlds(ctx, v), judged)
-	return nil
+	worlds := s.worlds(ctx, v)
+	effects(worlds, judged)
+	grants, unknown := s.lackedBy(ctx, worlds, judged)
+	warnOfLack(worlds, judged, grants)
+	for _, d := range judged {
+		if d.Effect != nil {
+			d.Effect.Unknown = append(d.Effect.Unknown, unknown...)
+		}
+	}
+	return grants, nil
 }
 
 // settle gives drafts the namespace that they would be applied to, if their kind has one, and gives the one that all
@@ -240,42 +252,6 @@ func effects(worlds []*world, drafts []*draft) {
 	}
 }
 
-// existing gives the health check that a draft would replace; nil when there is none, or when it is
-// not known.
-func (s *session) existing(ctx context.Context, d *draft) client.Object {
-	old := d.current().DeepCopy()
-	if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(d.object), old); err != nil {
-		return nil
-	}
-	return old
-}
-
-// put puts a draft where it would be: in the place of the one that exists, with its age and status,
-// or beside the others as the youngest.
-func (v *view) put(d *draft, existing client.Object) {
-	u := d.current().DeepCopy()
-	u.SetUID("")
-	u.SetResourceVersion("")
-	u.SetDeletionTimestamp(nil)
-	u.SetCreationTimestamp(metav1.Time{Time: v.at})
-	delete(u.Object, "status")
-	if old, is := existing.(interface {
-		client.Object
-		UnstructuredContent() map[string]any
-	}); is {
-		u.SetUID(old.GetUID())
-		u.SetCreationTimestamp(old.GetCreationTimestamp())
-		if status, has := old.UnstructuredContent()["status"]; has {
-			u.Object["status"] = status
-		}
-	}
-	for _, p := range v.parts {
-		if p.Dialect == d.dialect {
-			p.sources[0].Put(u)
-		}
-	}
-}
-
 // conclude says what came of a check.
 func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 	r := CheckResult{Header: Header{APIVersion: APIVersion, Kind: kindCheckResult}, Outcome: passed, Documents: []Document{}}
@@ -308,7 +284,7 @@ func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 		r.Message = fmt.Sprintf("No problems in %s.", count(found, "health check"))
 	}
 	if unchecked != nil {
-		r.Notes = strings.Split(unchecked.Error(), "\n")
+		r.Notes = strings.Split(sanitize.Report(unchecked), "\n")
 	}
 	return r
 }

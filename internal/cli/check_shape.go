@@ -8,6 +8,39 @@ type CheckResult struct {
 	Outcome   string     `json:"outcome"`
 	Message   string     `json:"message"`
 	Documents []Document `json:"documents"`
+	// Grants are the rights that the controller lacks to use what the health checks name.
+	Grants []Grant `json:"grants,omitempty"`
+}
+
+// Grant is what an administrator grants so that the controller may use a kind of templates and the kind of its requests.
+type Grant struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Lacks are the verbs and resources that the controller may not use.
+	Lacks []string `json:"lacks"`
+	// ClusterRole grants them, once it is applied.
+	ClusterRole ClusterRole `json:"clusterRole"`
+}
+
+// ClusterRole is a ClusterRole of Kubernetes.
+type ClusterRole struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   RoleMetadata `json:"metadata"`
+	Rules      []PolicyRule `json:"rules"`
+}
+
+// RoleMetadata names a ClusterRole.
+type RoleMetadata struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+}
+
+// PolicyRule is one rule of a ClusterRole.
+type PolicyRule struct {
+	APIGroups []string `json:"apiGroups"`
+	Resources []string `json:"resources"`
+	Verbs     []string `json:"verbs"`
 }
 
 // The outcomes of a check.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,12 +119,12 @@ func TestCheckOfFiles(t *testing.T) {
 		"conditions that contradict": {swap(t, "{type: Ready, status: Unknown, timeout: 300s}", `{type: Ready, status: "True", timeout: 300s}`), 0, []string{"contradict each other", "takes nodes that are Ready for unhealthy"}},
 		"a status nobody has":        {swap(t, "status: Unknown", "status: Maybe"), 0, []string{`is "Maybe"`, "never matches"}},
 		"startup without end":        {good + "  nodeStartupTimeout: \"0\"\n", 0, []string{"warning, line 13", "never joins is never found"}},
-		"a remediation template":     {good + "  remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate, name: t}\n", 0, []string{"No problems in 1 health check."}},
+		"a remediation template":     {good + "  remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: t}\n", 0, []string{"No problems in 1 health check."}},
 		"half of a template":         {good + "  remediationTemplate: {kind: RebootTemplate, name: t}\n", 1, []string{"problem, line 13: spec.remediationTemplate lacks apiVersion"}},
-		"a template elsewhere":       {good + "  remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate, name: t, namespace: elsewhere}\n", 0, []string{"warning, line 13", "namespace is ignored"}},
+		"a template elsewhere":       {good + "  remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: t, namespace: elsewhere}\n", 0, []string{"warning, line 13", "namespace is ignored"}},
 		"an outside remediator":      {annotated("machine.openshift.io/remediation-strategy", "external-baremetal"), 0, []string{"warning, line 6", "host.metal3.io/external-remediation", "Failed are deleted"}},
 		"a strategy nobody has":      {annotated("machine.openshift.io/remediation-strategy", "reboot"), 0, []string{"warning, line 6", `"reboot", which means nothing`}},
-		"a strategy and a template":  {annotated("machine.openshift.io/remediation-strategy", "external-baremetal") + "  remediationTemplate: {apiVersion: a/v1, kind: RebootTemplate, name: t}\n", 0, []string{"warning, line 6", "is ignored"}},
+		"a strategy and a template":  {annotated("machine.openshift.io/remediation-strategy", "external-baremetal") + "  remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: t}\n", 0, []string{"warning, line 6", "is ignored"}},
 		"a pause":                    {annotated("cluster.x-k8s.io/paused", `""`), 0, []string{"warning, line 6", "nothing is repaired until it is removed"}},
 		"an annotation misspelt":     {annotated("fettle.io/max-inflight", `"2"`), 0, []string{"warning, line 6: annotation fettle.io/max-inflight means nothing"}},
 		"nothing in flight":          {annotated("fettle.io/max-in-flight", `"0"`), 0, []string{"so nothing is ever repaired"}},
@@ -264,5 +265,20 @@ func TestAdmission(t *testing.T) {
 		if verdict, message := admission(tc.err, "n"); verdict != tc.want || (tc.err != nil && message == "") {
 			t.Errorf("%s: %s %q, want %s", sentence, verdict, message, tc.want)
 		}
+	}
+}
+
+// TestYoungest: a health check that does not exist yet is younger than any that was created within the same second, and
+// a stored one keeps its age.
+func TestYoungest(t *testing.T) {
+	now := noon.Add(700 * time.Millisecond)
+	draft := &unstructured.Unstructured{Object: map[string]any{}}
+	if young := asApplied(draft, nil, now).GetCreationTimestamp(); !young.After(now.Truncate(time.Second)) {
+		t.Errorf("a new one is of %s, and a health check that was created just before is as old", young)
+	}
+	existing := &unstructured.Unstructured{Object: map[string]any{}}
+	existing.SetCreationTimestamp(metav1.Time{Time: noon.Add(-time.Hour)})
+	if old := asApplied(draft, existing, now).GetCreationTimestamp(); !old.Equal(new(existing.GetCreationTimestamp())) {
+		t.Errorf("a stored one is of %s, want an hour before noon", old)
 	}
 }

@@ -11,6 +11,7 @@ func (p *page) checkResult(r *CheckResult) {
 	for i := range r.Documents {
 		p.document(&r.Documents[i])
 	}
+	p.grants(r.Grants)
 	for _, n := range r.Notes {
 		p.printf("%s %s\n", p.in(red, "not checked:"), n)
 	}

@@ -78,6 +78,7 @@ type part struct {
 	Reading
 
 	sources []Source
+	rivals  rivals
 	// unserved are lists that the cluster does not serve, and err is why another could not be read. With either,
 	// nothing is known through this dialect.
 	unserved []schema.GroupResource
@@ -103,8 +104,8 @@ func read(ctx context.Context, c client.Client, dialects []Dialect, where scope)
 		looked: map[ledger.Fleet]bool{}, reached: map[ledger.Fleet]client.WithWatch{},
 	}
 	for _, d := range dialects {
-		reading := d.Read()
-		v.parts = append(v.parts, &part{Dialect: d, Reading: reading, sources: reading.Sources()})
+		reading, found := d.Read(), rivals{}
+		v.parts = append(v.parts, &part{Dialect: d, Reading: reading, sources: found.watch(reading.Sources()), rivals: found})
 	}
 	for _, l := range lotsOf(v.parts) {
 		v.readLot(ctx, c, l)
@@ -161,6 +162,13 @@ func (v *view) readLot(ctx context.Context, c client.Reader, l *lot) {
 		return
 	}
 	err := v.listWide(ctx, c, l.Source)
+	if l.Without != "" && isUnserved(err) {
+		return
+	}
+	if l.Without != "" && apierrors.IsForbidden(err) {
+		v.notes = append(v.notes, fmt.Sprintf("Can't tell %s: %s.", l.Without, failureText(err)))
+		return
+	}
 	for _, p := range l.of {
 		if isUnserved(err) {
 			p.unserved = append(p.unserved, l.Resource)
@@ -191,7 +199,7 @@ func (v *view) takeStock() error {
 		case failed(p.err), p.err != nil && !complete:
 			errs = append(errs, p.err)
 		case p.err != nil:
-			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so what is said here leaves them out: %v.", p.sources[0].Resource, p.err))
+			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so what is said here leaves them out: %s.", p.sources[0].Resource, failureText(p.err)))
 		case len(p.unserved) > 0 && (!complete || len(p.policies(v.at)) > 0):
 			v.notes = append(v.notes, "This cluster does not serve "+p.unserved[0].String()+".")
 		}
@@ -225,7 +233,7 @@ func (v *view) readLedger(ctx context.Context, c client.Reader) error {
 		return err
 	}
 	if err := v.list(ctx, c, v.ledger(), v.home); err != nil {
-		v.notes = append(v.notes, fmt.Sprintf("Can't tell of repairs of nodes: %v.", err))
+		v.notes = append(v.notes, fmt.Sprintf("Can't tell of repairs of nodes: %s.", failureText(err)))
 	}
 	return nil
 }
@@ -239,7 +247,7 @@ func (v *view) ledger() Source {
 		Put: func(o client.Object) bool {
 			u, ok := o.(*unstructured.Unstructured)
 			if ok {
-				v.accounts[key(u)] = ledger.Look(u)
+				v.accounts[key(u)] = ledger.Look(u, v.home)
 			}
 			return ok
 		},
@@ -305,7 +313,7 @@ func (v *view) readLease(ctx context.Context, c client.Reader, namespace string)
 	case apierrors.IsForbidden(err):
 		v.leaseUnknown = fmt.Sprintf("you may not get lease %s/%s", namespace, leaseName)
 	default:
-		v.leaseUnknown = fmt.Sprintf("reading lease %s/%s: %v", namespace, leaseName, err)
+		v.leaseUnknown = fmt.Sprintf("reading lease %s/%s: %s", namespace, leaseName, failureText(err))
 	}
 }
 

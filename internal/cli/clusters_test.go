@@ -114,7 +114,7 @@ func (s *clusterScene) asks(machine, reason, message string) {
 // repair records the repair of a machine.
 func (s *clusterScene) repair(cluster, machine string, status v1alpha1.RepairStatus) {
 	r := &v1alpha1.Repair{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "fleets", Name: machine + "-1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleets", Name: core.RepairName(core.ID{Kind: "Machine", Namespace: "fleets", Name: machine, UID: machine}, 1)},
 		Spec: v1alpha1.RepairSpec{
 			Cluster: cluster, Target: v1alpha1.RepairTarget{ObjectReference: v1alpha1.ObjectReference{Kind: "Machine", Namespace: "fleets", Name: machine, UID: machine}, Node: "node-a"},
 			Policy: v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: "fleets", Name: cluster, UID: "check-" + cluster}, Reason: "UnhealthyCondition", Message: "so",
@@ -193,9 +193,21 @@ var clusterScenes = map[string]func(*clusterScene){
 		s.unseen["east"] = "you may not get Secret fleets/east-kubeconfig"
 		s.edit("MachineHealthCheck/east", `status: "True", reason: RemediationAllowed`, `status: "False", reason: TooManyUnhealthy, message: "Too many are"`)
 	},
+	"judged-elsewhere": func(s *clusterScene) {
+		s.node("east", "a", "Unknown", time.Hour)
+		s.edit("MachineHealthCheck/east", `[{type: RemediationAllowed, status: "True", reason: RemediationAllowed,`,
+			`[{type: RemediationAllowed, status: Unknown, reason: NodesJudgedElsewhere, message: "Nothing new is repaired, since the nodes of cluster east are those of another; pause one",`)
+	},
 	"paused": func(s *clusterScene) {
 		s.node("east", "a", "Unknown", time.Hour)
 		s.edit("Cluster/east", "spec: {}", "spec: {paused: true}")
+	},
+	"upgrading": func(s *clusterScene) {
+		s.waits("east", `{type: RollingOut, status: "True", reason: RollingOut}`)
+		s.waits("west", `{type: RollingOut, status: "False", reason: NotRollingOut}`)
+	},
+	"upgrade-unknown": func(s *clusterScene) {
+		s.waits("east", `{type: RollingOut, status: Unknown, reason: RollingOutUnknown}`)
 	},
 	"no-cluster": func(s *clusterScene) { delete(s.objects, "Cluster/east") },
 	"control-plane-waits": func(s *clusterScene) {
@@ -228,6 +240,13 @@ var clusterScenes = map[string]func(*clusterScene){
 	"orphaned": func(s *clusterScene) {
 		s.repair("gone", "east-z", v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	},
+}
+
+// waits has the health check of a cluster wait for upgrades, of which a condition of the Cluster tells, and machine a fail.
+func (s *clusterScene) waits(cluster, condition string) {
+	s.node(cluster, "a", "Unknown", time.Hour)
+	s.edit("MachineHealthCheck/"+cluster, "metadata: {", `metadata: {annotations: {fettle.io/wait-for-upgrades: "true"}, `)
+	s.edit("Cluster/"+cluster, "  conditions:\n", "  conditions:\n  - "+condition+"\n")
 }
 
 // control makes machine a of east one of a control plane of three, which asks to be replaced.
@@ -302,6 +321,31 @@ func TestClusterScenes(t *testing.T) {
 			}
 			golden(t, "clusters-"+name+".txt", text)
 		})
+	}
+}
+
+// TestUpgradesOfTheManagementCluster are no matter of a workload cluster: neither one that is under way, nor one that the person
+// may not see.
+func TestUpgradesOfTheManagementCluster(t *testing.T) {
+	for sentence, change := range map[string]func(*surroundings){
+		"under way": func(s *surroundings) { s.versions["version"] = true },
+		"unseen":    func(s *surroundings) { s.unread.upgrade = "you may not list clusterversions.config.openshift.io" },
+	} {
+		s := newClusterScene(t)
+		s.waits("west", `{type: RollingOut, status: "False", reason: NotRollingOut}`)
+		s.waits("east", `{type: RollingOut, status: Unknown, reason: RollingOutUnknown}`)
+		v := s.view()
+		change(&v.around)
+		for _, w := range v.decided() {
+			for _, r := range w.decision.Refusals {
+				if w.cluster.Cluster != "east" || w.isHidden(r) {
+					t.Errorf("%s: %q is held back by %s: %s", sentence, w.cluster.Cluster, r.Gate, r.Text())
+				}
+			}
+		}
+		if notes := v.allNotes(); len(notes) > 0 {
+			t.Errorf("%s: it notes %q", sentence, notes)
+		}
 	}
 }
 

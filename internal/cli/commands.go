@@ -2,26 +2,23 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/ledger"
 )
 
 // Commands are what a person asks Fettle with.
 func Commands(o Options) []*cobra.Command {
-	return []*cobra.Command{statusCommand(o), explainCommand(o), checkCommand(o)}
+	return fitErrors(statusCommand(o), explainCommand(o), repairCommand(o), checkCommand(o))
 }
 
 func newSession(o Options) *session {
@@ -62,7 +59,11 @@ func statusCommand(o Options) *cobra.Command {
 func (s *session) status(limit int) ask {
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
 		worlds := s.worlds(ctx, v)
-		status := buildStatus(slices.DeleteFunc(slices.Clone(worlds), func(w *world) bool { return !s.chosen.allows(w.cluster) }), s.namespace, h)
+		shown := slices.DeleteFunc(slices.Clone(worlds), func(w *world) bool { return !s.chosen.allows(w.cluster) })
+		for _, w := range shown {
+			h.Notes = append(append(h.Notes, w.notesOnLeftOver(s.namespace)...), w.notesAtOdds(s.namespace)...)
+		}
+		status := buildStatus(shown, s.namespace, h)
 		return answer{value: &status, header: &status.Header, nextAt: nextOf(worlds), people: func(p *page) {
 			where := "in namespace " + s.namespace
 			if s.namespace == "" {
@@ -88,24 +89,26 @@ func nextOf(worlds []*world) time.Time {
 func explainCommand(o Options) *cobra.Command {
 	s := newSession(o)
 	cmd := &cobra.Command{
-		Use:   "explain (machine/NAME | node/NAME | repair/NAME)",
+		Use:   "explain (machine/NAME | node/NAME | repair/NAME | nodehealthcheck/NAME | machinehealthcheck/NAME)",
 		Short: "Explain how a machine or node is judged, why it is or is not repaired, and what happens next",
 		Long: "Explain how each health check judges a machine or a node, since when, until when, and which gate holds its repair back and what would\n" +
 			"open it; the steps of its repair and when they time out, what remediators were asked for, and who has the lease of its node;\n" +
-			"or how far a repair has come, what it waits for, and what a person can do.\n\n" +
+			"how far a repair has come, what it waits for, and what a person can do;\n" +
+			"or what a health check selects, how its gates stand, what it repairs, and why nothing happens now.\n" +
+			"Where two APIs have a MachineHealthCheck, its group says which is meant: machinehealthcheck.machine.openshift.io/NAME.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
 			"The exit status is 0, or 1 when there is no such thing or the cluster could not be read.",
-		Example: fmt.Sprintf("  %[1]s explain machine/worker-a -n openshift-machine-api\n  %[1]s explain node worker-a\n  %[1]s explain repair/worker-a-5b03cc19-1 --watch", o.Name),
+		Example: fmt.Sprintf("  %[1]s explain machine/worker-a -n openshift-machine-api\n  %[1]s explain node worker-a\n  %[1]s explain repair/worker-a-5b03cc19-1 --watch\n  %[1]s explain nodehealthcheck/workers", o.Name),
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := readSubject(args)
+			of, err := readSubject(args)
 			if err != nil {
 				return err
 			}
 			if err := s.open(cmd); err != nil {
 				return err
 			}
-			return s.explain(cmd, kind, name)
+			return s.explain(cmd, of)
 		},
 		ValidArgsFunction: s.completeSubjects,
 	}
@@ -118,17 +121,21 @@ func explainCommand(o Options) *cobra.Command {
 
 // explain answers for a subject. A node may belong to a machine in any namespace, so all are meant unless the person has
 // named one.
-func (s *session) explain(cmd *cobra.Command, kind, name string) error {
-	if kind == repairSubject {
-		s.about = s.aboutRepair(name)
-		return s.run(cmd.Context(), s.explainedRepair(name))
+func (s *session) explain(cmd *cobra.Command, of subject) error {
+	if of.kind == repairSubject {
+		s.about = s.aboutRepair(of.name)
+		return s.run(cmd.Context(), s.explainedRepair(of))
+	}
+	if of.isCheck() {
+		s.about = s.aboutCheck(of)
+		return s.run(cmd.Context(), s.explainedCheck(of))
 	}
 	within := s.namespace
-	if kind == nodeSubject && !s.connection.named(cmd) {
+	if of.kind == nodeSubject && !s.connection.named(cmd) {
 		within = ""
 	}
-	s.about = s.aboutTarget(kind, name, within)
-	return s.run(cmd.Context(), s.explained(kind, name, within))
+	s.about = s.aboutTarget(of.kind, of.name, within)
+	return s.run(cmd.Context(), s.explained(of.kind, of.name, within))
 }
 
 // explained explains a machine or a node. Once found it may go, and that is the last answer.
@@ -139,27 +146,18 @@ func (s *session) explained(kind, name, within string) ask {
 		h.Kind = kindExplanation
 		e := Explanation{Header: h, Subject: Reference{Kind: kind, Namespace: within, Name: name}, Targets: []ExplainedTarget{}}
 		in, err := s.findIn(worlds, kind, name, within)
-		ended := false
 		switch {
 		case err != nil:
 			return answer{}, err
-		case len(in.targets) > 0:
-			found = true
-		case found:
-			e.Message, ended = sentence("there is no "+kind+" "+name+" any more"), true
-		case kind == nodeSubject:
-			message, err := s.nodeAlone(ctx, v, worlds, name, within)
-			if err != nil {
-				return answer{}, err
-			}
-			e.Message = message
-		default:
-			return answer{}, s.notFound(ctx, kind, name)
+		case len(in.targets) == 0:
+			return s.explainedGone(ctx, v, worlds, &e, found)
 		}
+		found = true
 		for _, i := range in.targets {
 			e.Targets = append(e.Targets, s.explainedTarget(ctx, v, in.world, i))
 		}
-		return answer{value: &e, header: &e.Header, ended: ended, nextAt: earliest(nextOf(worlds), e.Targets), people: func(p *page) { p.explanation(&e) }}, nil
+		e.Notes = append(e.Notes, in.notesAtOddsOn(in.targets)...)
+		return answer{value: &e, header: &e.Header, nextAt: earliest(nextOf(worlds), e.Targets), people: func(p *page) { p.explanation(&e) }}, nil
 	}
 }
 
@@ -190,27 +188,24 @@ func earliest(next time.Time, targets []ExplainedTarget) time.Time {
 	return next
 }
 
-func (s *session) explainedRepair(name string) ask {
-	found := false
+func (s *session) explainedRepair(of subject) ask {
+	found, name := false, of.name
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
 		worlds := s.worlds(ctx, v)
 		h.Kind = kindRepairExplanation
 		if w, i, is := s.findRepair(worlds, name); is {
 			found = true
-			r := &w.fleet.Repairs[i]
-			e := w.explainRepair(i, s.metadata(ctx, v, reference(r.Target)))
-			if target := w.targetOf(i); target >= 0 && r.Running() {
-				t := s.explainedTarget(ctx, v, w, target)
-				e.Target.OwnerAnswer, e.Next = t.OwnerAnswer, nextOfAsked(e.Next, t.OwnerAnswer)
-			}
-			e.Header = h
-			return answer{value: &e, header: &e.Header, ended: !r.Running(), nextAt: nextOf(worlds), people: func(p *page) { p.repairExplanation(&e) }}, nil
+			at := inRepair{w, i}
+			return at.answer(s.repairExplained(ctx, v, at), h, worlds), nil
 		}
 		if found {
 			e := Explanation{Header: h, Subject: Reference{Kind: repairSubject, Name: name}, Targets: []ExplainedTarget{}, Message: "Somebody has deleted repair " + name + "."}
 			return answer{value: &e, header: &e.Header, ended: true, people: func(p *page) { p.explanation(&e) }}, nil
 		}
-		return answer{}, s.notFound(ctx, repairSubject, name)
+		if why := v.ignored(s.namespace, name); why != "" {
+			return answer{}, errors.New(why) //nolint:err113 // told to a person
+		}
+		return answer{}, s.notFound(ctx, of)
 	}
 }
 
@@ -254,73 +249,4 @@ func kindsOf(c client.Client, sources []Source, kind string) []schema.GroupVersi
 		}
 	}
 	return kinds
-}
-
-// nodeAlone answers for a node that is no target, or that is not there.
-func (s *session) nodeAlone(ctx context.Context, v *view, worlds []*world, name, within string) (string, error) {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Node"})
-	err := s.cluster.Get(ctx, types.NamespacedName{Name: name}, m)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", s.notFound(ctx, nodeSubject, name)
-	case err != nil:
-		return "", explainFailure("get", Source{Resource: schema.GroupResource{Resource: "nodes"}}, "", err)
-	}
-	home := worlds[slices.IndexFunc(worlds, func(w *world) bool { return w.cluster == ledger.Fleet{} })]
-	return home.unknownNode(name, within, v), nil
-}
-
-// notFound says that there is no such thing, and which ones come close.
-func (s *session) notFound(ctx context.Context, kind, name string) error {
-	where := ""
-	if s.namespace != "" && kind != nodeSubject {
-		where = " in namespace " + s.namespace
-	}
-	text := fmt.Sprintf("there is no %s %s%s", kind, name, where)
-	here, elsewhere := s.names(ctx, kind)
-	if len(elsewhere[name]) > 0 {
-		return fmt.Errorf("%s; there is one in namespace %s (add -n %s)", text, strings.Join(elsewhere[name], ", "), elsewhere[name][0])
-	}
-	if near := closest(name, here); len(near) > 0 {
-		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, ", "))
-	}
-	if kind == nodeSubject {
-		return fmt.Errorf("%s; kubectl get nodes lists them", text)
-	}
-	return fmt.Errorf("%s; kubectl get %ss -A lists them", text, kind)
-}
-
-// names gives the names of a kind in the namespace, and the namespaces of those in others. It is a
-// courtesy, so what can't be read is left out.
-func (s *session) names(ctx context.Context, kind string) (here []string, elsewhere map[string][]string) {
-	elsewhere = map[string][]string{}
-	var all []types.NamespacedName
-	for _, gvk := range s.kinds(kind) {
-		some, err := named(ctx, s.cluster, gvk, "")
-		if err != nil {
-			some, _ = named(ctx, s.cluster, gvk, s.namespace) // a courtesy
-		}
-		all = append(all, some...)
-	}
-	for _, n := range all {
-		if s.namespace == "" || n.Namespace == s.namespace || n.Namespace == "" {
-			here = append(here, n.Name)
-		} else {
-			elsewhere[n.Name] = append(elsewhere[n.Name], n.Namespace)
-		}
-	}
-	return here, elsewhere
-}
-
-// kinds gives the kinds that a subject's word stands for.
-func (s *session) kinds(subject string) []schema.GroupVersionKind {
-	if subject == repairSubject {
-		return []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("Repair")}
-	}
-	var sources []Source
-	for _, d := range s.Dialects {
-		sources = append(sources, d.Read().Sources()...)
-	}
-	return kindsOf(s.cluster, sources, subject)
 }

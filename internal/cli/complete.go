@@ -19,7 +19,7 @@ func (s *session) completeSubjects(cmd *cobra.Command, args []string, word strin
 	switch {
 	case len(args) == 0 && !joined:
 		var kinds []string
-		for _, kind := range []string{machineSubject, nodeSubject, repairSubject} {
+		for _, kind := range subjectKinds {
 			if strings.HasPrefix(kind, word) {
 				kinds = append(kinds, kind+"/")
 			}
@@ -39,18 +39,19 @@ func (s *session) completeSubjects(cmd *cobra.Command, args []string, word strin
 
 // completeNames asks the cluster. A cluster that doesn't answer completes nothing.
 func (s *session) completeNames(cmd *cobra.Command, word, part string) []string {
-	kind, known := subjectOf(word)
+	of, known := subjectOf(word)
 	if !known || s.open(cmd) != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	here, _ := s.names(ctx, kind)
+	here, _ := s.names(ctx, of)
 	return withPrefix(here, part)
 }
 
+// withPrefix keeps the names with a prefix. A name that is not fit to be shown would reach the terminal as it is.
 func withPrefix(names []string, prefix string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !isFit(name) })
 }
 
 // complete completes the flags that name things.

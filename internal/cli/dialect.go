@@ -102,6 +102,8 @@ type Owners interface {
 // Source is one list that a reading is made from.
 type Source struct {
 	Resource schema.GroupResource
+	// Without marks a list that a reading can do without, and says what can't be told then. It is empty for all others.
+	Without string
 	// List is empty, and of the type to read into.
 	List       client.ObjectList
 	Namespaced bool

@@ -1,5 +1,5 @@
-// Package cli is what a person asks Fettle: status, explain, check. It reads the API as that person
-// and never writes. What it says of verdicts and gates is what core.Decide says of the same facts,
+// Package cli is what a person asks Fettle: status, explain, check, repair. It acts on the API as that person. Repair writes one
+// annotation; the others read and never write. What it says of verdicts and gates is what core.Decide says of the same facts,
 // so it can't disagree with the controller about the rules; only what the controller has seen may
 // differ for a moment.
 //

@@ -20,7 +20,7 @@ func (w *world) effect(policy int) Effect {
 		if len(e.Selected) < mostNames {
 			e.Selected = append(e.Selected, t.ID.Name)
 		}
-		if t.ControlPlane {
+		if t.MaybeControlPlane() {
 			e.ControlPlane++
 		}
 	}
@@ -151,11 +151,8 @@ func doubtedLimit(s *core.ShortCircuit, h *HealthCheck) []Finding {
 func (w *world) doubtedTemplates(policy int) []Finding {
 	var doubts []Finding
 	ladder := w.policies[policy].Ladder
+	field := fieldOfSteps(ladder)
 	for _, step := range ladder {
-		field := "spec.remediationTemplate"
-		if len(ladder) > 1 || step.Limit > 0 {
-			field = "spec.escalatingRemediations"
-		}
 		if _, hidden := w.unread.requests(step); step.Problem != "" && !hidden {
 			doubts = append(doubts, Finding{Field: field, Message: step.Problem})
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,43 +13,6 @@ import (
 
 // mostEarlier is how many finished repairs of a pool are shown.
 const mostEarlier = 5
-
-// The kinds that explain knows, and how people call them.
-const (
-	machineSubject = "machine"
-	nodeSubject    = "node"
-	repairSubject  = "repair"
-)
-
-func subjectOf(word string) (string, bool) {
-	name, _, _ := strings.Cut(strings.ToLower(word), ".")
-	switch name {
-	case "machine", "machines":
-		return machineSubject, true
-	case "node", "nodes", "no":
-		return nodeSubject, true
-	case "repair", "repairs", "rep":
-		return repairSubject, true
-	}
-	return "", false
-}
-
-// readSubject reads machine/NAME, or machine NAME.
-func readSubject(args []string) (kind, name string, err error) {
-	word, name, joined := strings.Cut(args[0], "/")
-	rest := args[1:]
-	if !joined && len(rest) > 0 {
-		name, rest = rest[0], rest[1:]
-	}
-	kind, known := subjectOf(word)
-	switch {
-	case !known:
-		return "", "", fmt.Errorf("%q is none of the kinds that can be explained; give machine/NAME, node/NAME or repair/NAME", word)
-	case name == "" || len(rest) > 0 || strings.Contains(name, "/"):
-		return "", "", fmt.Errorf("give one name, such as %s/NAME", kind)
-	}
-	return kind, name, nil
-}
 
 // find gives the targets that a person means by a machine's or node's name, in a namespace or in all. Of a node and its
 // machine both are meant, unless only one of them is selected by a health check.
@@ -109,8 +73,8 @@ func (w *world) earlier(t *core.Target) []Repair {
 	var found []int
 	for i := range w.fleet.Repairs {
 		r := &w.fleet.Repairs[i]
-		pool := t.Owner.UID != "" && r.Owner.UID == t.Owner.UID
-		if !r.Running() && (pool || r.Target.UID == t.ID.UID) {
+		pool := t.Owner.UID != "" && r.Owner == t.Owner
+		if !r.Running() && (pool || r.Target == t.ID) {
 			found = append(found, i)
 		}
 	}
@@ -155,13 +119,14 @@ func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairE
 		t := w.explainTarget(target, meta, func(core.ID, core.ID) ([]string, bool) { return nil, false })
 		e.Target = &t
 	}
+	if target < 0 {
+		e.Requests = w.objectsAbout(r.Target)
+	}
 	switch {
 	case !r.Running():
-		e.Next, e.Advice = Next{Text: "Nothing: it has ended."}, adviceAfter(r, target >= 0)
-	case target < 0 && w.stands(r):
-		e.Next = Next{Text: "The " + kindWord(r.Target) + " is gone; the repair ends as Succeeded once nothing is asked of its remediator any more."}
+		e.Next, e.Advice = Next{Text: "Nothing: it has ended."}, cmp.Or(adviceOnKept(e.Requests), adviceAfter(r, target >= 0))
 	case target < 0:
-		e.Next = Next{At: instant(w.at), Text: "The " + kindWord(r.Target) + " is gone, so the repair ends as Succeeded."}
+		e.Next = w.nextOfGone(i)
 	default:
 		e.Next = e.Target.Next
 		e.WaitsFor, e.Advice = w.hindrances(target, e.Target)
@@ -172,24 +137,37 @@ func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairE
 	return e
 }
 
+// adviceOnKept says what to do about objects that finalizers keep after the repair has ended, and is empty without any.
+func adviceOnKept(requests []Request) string {
+	if !slices.ContainsFunc(requests, func(r Request) bool { return r.KeptBy != "" }) {
+		return ""
+	}
+	return "A remediation object is still there, since finalizers keep it. " + keptAdvice
+}
+
+const keptAdvice = "See whether its remediator runs, and remove the finalizers by hand when nothing is left for it to undo."
+
 func adviceAfter(r *core.Repair, exists bool) string {
 	destroyed := len(r.Ladder) > 0 && r.Ladder[0].Nature == core.Destroys
 	switch {
-	case r.Outcome == core.Succeeded && !destroyed:
+	case r.Outcome == core.Succeeded && !destroyed && exists:
 		return "Nothing is to be done. If the " + kindWord(r.Target) + " fails again, explain that."
 	case r.Outcome == core.Succeeded:
 		return "Nothing is to be done. If its replacement fails too, explain that one."
+	case exists && r.Outcome == core.Recovered:
+		return "Nothing was done to the " + kindWord(r.Target) + "; " + judgedNow(r)
+	case exists && len(r.Rungs) > 0:
+		return "None of the steps that were taken has helped; " + judgedNow(r)
 	case exists:
-		return "Nothing was done to the " + kindWord(r.Target) + "; explain " + kindWord(r.Target) + "/" + r.Target.Name + " says how it is judged now."
+		return "Its progress says why it ended; " + judgedNow(r)
+	case r.Outcome == core.Withdrawn:
+		return "Fettle knows of no replacement. See what its remediators say of it, and replace the " + kindWord(r.Target) + " by hand if nothing else does."
 	}
 	return ""
 }
 
-// stands tells whether a remediator is still asked for what a repair is about.
-func (w *world) stands(r *core.Repair) bool {
-	return slices.ContainsFunc(w.fleet.Requests, func(q core.Request) bool {
-		return q.Target.Kind == r.Target.Kind && q.Target.Namespace == r.Target.Namespace && q.Target.Name == r.Target.Name
-	})
+func judgedNow(r *core.Repair) string {
+	return "explain " + kindWord(r.Target) + "/" + r.Target.Name + " says how it is judged now."
 }
 
 // hindrances say what a running repair waits for, and what a person can do about that.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // field prints a line of what something is. Without a value it prints none.
@@ -122,12 +123,17 @@ func (p *page) marks(t *ExplainedTarget) {
 	if t.Vouched {
 		p.field("Confirmed", "somebody has said that it is healthy, by an annotation on its node")
 	}
+	p.askedRepair(t.RepairRequest)
 	if r := t.Recovery; r != nil {
 		until := "somebody confirms that it is healthy"
 		if r.Until != nil {
 			until = p.when(r.Until) + ", in case it fails again"
 		}
-		p.field("Healthy delay", "its remediation objects stay until "+until)
+		what := "its remediation objects stay until "
+		if r.Confirm == "" {
+			what = "what was asked for it stands until "
+		}
+		p.field("Healthy delay", what+until)
 	}
 }
 
@@ -156,7 +162,7 @@ func finalizersText(finalizers []string) string {
 	if len(finalizers) == 0 {
 		return ""
 	}
-	return ", waiting for finalizers " + strings.Join(finalizers, ", ")
+	return ", waiting for finalizers " + sanitize.Line(sanitize.MostPart, strings.Join(finalizers, ", "))
 }
 
 // role says what a verdict has to do with what happens.
@@ -184,7 +190,10 @@ func (p *page) verdicts(t *ExplainedTarget) {
 	for i := range t.Verdicts {
 		v := &t.Verdicts[i]
 		p.item("%s%s: %s, %s", p.check(v.HealthCheckKind, v.HealthCheck), p.role(v, t), p.in(healthIn(v.Health), v.Health), v.Message)
-		if v.Until != nil {
+		switch {
+		case v.Until != nil && v.Since == nil:
+			p.item("  unhealthy at %s at the latest", p.when(v.Until))
+		case v.Until != nil:
 			p.item("  unhealthy at %s", p.when(v.Until))
 		}
 	}
@@ -227,7 +236,7 @@ func retryText(retry int) string {
 	if retry == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", after %s in a row had failed", count(retry, "replacement"))
+	return fmt.Sprintf(", after %s in a row had not lasted", count(retry, "repair"))
 }
 
 func (p *page) upcoming(n Next) string {
@@ -246,6 +255,9 @@ func inSentence(text string) string { return strings.ToLower(text[:1]) + text[1:
 // repairExplanation prints the answer to explain repair/NAME.
 func (p *page) repairExplanation(e *RepairExplanation) {
 	p.leaderless(e.Controller)
+	if e.Message != "" {
+		p.printf("%s\n\n", e.Message)
+	}
 	r := &e.Repair
 	p.field("Repair", r.Namespace+"/"+r.Name)
 	p.field("Cluster", r.Cluster)
@@ -267,6 +279,7 @@ func (p *page) repairExplanation(e *RepairExplanation) {
 	}
 	p.field("Unreadable", r.Problem)
 	p.steps(r.Steps)
+	p.requests(e.Requests)
 	if e.Target != nil {
 		p.requests(e.Target.Requests)
 		p.ownerAnswer(e.Target.OwnerAnswer)

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 const (
@@ -27,7 +29,7 @@ func (s *session) follow(ctx context.Context, ask ask) error {
 			if first || ctx.Err() != nil {
 				return ignoreEnd(ctx, err)
 			}
-			fmt.Fprintf(s.err, "%v; trying again in %s\n", err, pause)
+			fmt.Fprintf(s.err, "%s; trying again in %s\n", sanitize.Failure(sanitize.MostMessage, err), pause)
 			wait(ctx, pause)
 			pause = min(2*pause, longestRetry)
 			continue

@@ -18,7 +18,11 @@ func remedyWords(ladder []core.Step, kind string) string {
 	case core.Destroys:
 		return "is deleted, and its owner makes a new " + kind
 	case core.Requests:
-		return "is left to an outside remediator, which is asked by an object made from " + step.Template.String()
+		text := "is left to an outside remediator, which is asked by an object made from " + step.Template.String()
+		if len(ladder) > 1 && ladder[1].Nature == core.Delegates {
+			text += ", and to its owner once that remediator has given it up"
+		}
+		return text
 	case core.Delegates:
 		return "is marked for its owner, which replaces it in its own time"
 	case core.HandsOver:
@@ -91,6 +95,11 @@ func (w *world) nextOfRunning(target, repair int) Next {
 	if r := w.recoveryOf(target); r != nil {
 		return nextOfRecovery(r)
 	}
+	for _, v := range w.verdictsOf[target] {
+		if v.Reason == core.Recovering && v.Detail != "" {
+			return Next{Text: "It is healthy again, and counts as not healthy for as long as this stands: " + v.Detail + "."}
+		}
+	}
 	if refusals := w.held(target); len(refusals) > 0 {
 		return w.nextOfHeld(repair, refusals)
 	}
@@ -124,7 +133,10 @@ func followingStep(r *core.Repair) string {
 }
 
 func nextOfRecovery(r *Recovery) Next {
-	if r.Until == nil {
+	switch {
+	case r.Confirm == "":
+		return Next{At: r.Until, Text: "What was asked for it is taken back, if it is still healthy: a condition has just turned, and the agent that reports it may not have looked yet."}
+	case r.Until == nil:
 		return Next{Text: "It is healthy again. Its remediation objects stay until somebody confirms that: " + r.Confirm}
 	}
 	return Next{At: r.Until, Text: "Its remediation objects are deleted, if it is still healthy; at once when somebody confirms that: " + r.Confirm}
@@ -140,7 +152,7 @@ func (w *world) nextOfHeld(repair int, refusals []core.Refusal) Next {
 	case w.allHidden(refusals):
 		return Next{Text: untold}
 	case refusals[0].Gate == core.LadderExhausted:
-		return Next{Text: "Nothing by time alone: every step was tried to no avail. Once it is healthy, its remediation objects are deleted."}
+		return Next{Text: "Nothing by time alone: every step was tried to no avail. Once it is healthy, the remediation objects that Fettle made are deleted."}
 	case len(w.fleet.Repairs[repair].Rungs) > 0:
 		return Next{Text: "Repair " + name + " takes its next step when the gates above open."}
 	}
@@ -164,13 +176,21 @@ func (w *world) nextOfStep(target, repair int) Next {
 	}
 	steps := w.stepsOf(repair)
 	step := &steps[len(r.Rungs)]
+	q, stands := w.requestOf(repair, target)
+	foreign := stands && !q.Own && !q.Answers
 	switch {
 	case step.Ends != nil:
-		return Next{At: step.Ends, Text: fmt.Sprintf("Step %d times out, if it is still unhealthy; then %s.", len(r.Rungs)+1, followingStep(r))}
+		n := Next{At: step.Ends, Text: fmt.Sprintf("Step %d times out, if it is still unhealthy; then %s.", len(r.Rungs)+1, followingStep(r))}
+		if foreign {
+			n.Text += " " + nextOfForeign(q)
+		}
+		return n
+	case foreign:
+		return Next{Text: nextOfForeign(q)}
 	case step.State == stepUnderWay && r.Ladder[len(r.Rungs)].Nature == core.Delegates:
 		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, it is not asked any more."}
 	case step.State == stepUnderWay:
-		return Next{Text: "Fettle waits for the outside remediator, for as long as it takes. Once it is healthy, the repair ends."}
+		return nextOfRemediator(r, q)
 	}
 	return Next{Text: "Repair " + name + " waits."}
 }
@@ -191,7 +211,7 @@ func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	case w.allHidden(refusals):
 		return Next{Text: untold}
 	}
-	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open."}
+	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open." + w.resumption(refusals)}
 }
 
 // allHidden tells whether all that may hold back a repair is what the person may not see.
@@ -254,13 +274,18 @@ func (w *world) nextOfOther(target int) Next {
 	case v.Health == core.Unhealthy:
 		return Next{Text: "Nothing: " + nameOf(w.policies[v.Policy].ID) + " is a dry run. Otherwise it would be held back as well, see above."}
 	}
-	return Next{Text: "Nothing: it is healthy."}
+	return w.nextOfHealthy(target)
 }
 
 // nextOfRecovering is for a target that is healthy again, and for which no repair runs any more that has asked.
 func (w *world) nextOfRecovering(target int) Next {
 	if r := w.recoveryOf(target); r != nil {
 		return nextOfRecovery(r)
+	}
+	for _, v := range w.verdictsOf[target] {
+		if v.Reason == core.Recovering && v.Detail != "" {
+			return Next{Text: "It is healthy again, and counts as not healthy for as long as this stands: " + v.Detail + "."}
+		}
 	}
 	return Next{Text: "It is healthy again, and its remediation objects are being deleted; they go once their finalizers are removed."}
 }
@@ -269,6 +294,9 @@ func (w *world) nextOfRecovering(target int) Next {
 func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 	n := Next{At: instant(v.Until)}
 	still := "if " + stillSo(v)
+	if v.Since.IsZero() {
+		still += " (it may be earlier: the controller alone knows since when that is so)"
+	}
 	then := w.asOf(v.Until)
 	if w.policies[v.Policy].DryRun {
 		n.Text = fmt.Sprintf("It is unhealthy %s. Nothing is done then, since %s is a dry run.", still, nameOf(w.policies[v.Policy].ID))
@@ -295,21 +323,15 @@ func stillSo(v core.Verdict) string {
 	switch v.Reason {
 	case core.ConditionMet, core.TargetConditionMet:
 		return v.Criterion.Type + " is still " + v.Criterion.Status
+	case core.ConditionsMet:
+		return "its conditions are still so"
+	case core.NodeNotFound:
+		return "its node has not come back by then"
 	case core.NodeStartupTimeout:
 		return "no node has joined by then"
-	case core.NoCriterionMet, core.FleetUnobserved, core.TargetUnreadable, core.TargetFailed, core.NodeNotFound,
+	case core.NoCriterionMet, core.FleetUnobserved, core.TargetUnreadable, core.TargetFailed,
 		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere, core.Recovering, core.PersonAsked, core.Premature,
 		core.TargetConditionUntimed:
 	}
 	return "nothing has changed by then"
-}
-
-func gateNames(refusals []core.Refusal) []string {
-	var names []string
-	for _, r := range refusals {
-		if !slices.Contains(names, r.Gate.String()) {
-			names = append(names, r.Gate.String())
-		}
-	}
-	return names
 }

@@ -52,3 +52,18 @@ func (r nhcReading) Observe(at time.Time) []Fleet {
 func (r nhcReading) Unmet(policy, target core.ID) ([]string, bool) {
 	return r.reading.Unmet(policy, target)
 }
+
+// WrittenOf returns what the controller has written of a health check whose templates it can't use. All else is judged from here.
+func (r nhcReading) WrittenOf(check core.ID) Written {
+	c, has := r.reading.TemplateProblem(check)
+	if !has {
+		return Written{}
+	}
+	return Written{Allowed: core.No, Reason: c.Reason, Message: c.Message}
+}
+
+// Says returns false: no controller writes on a node how it is.
+func (nhcReading) Says(core.ID) (Word, bool) { return Word{}, false }
+
+// LeftOut returns false: a label that takes a node out of health checking is told by a gate.
+func (nhcReading) LeftOut(core.ID) (string, bool) { return "", false }

@@ -36,7 +36,7 @@ func newNodeScene(t *testing.T) *nodeScene {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		id := core.ID{Kind: "Node", Name: "node-" + name, UID: "node-uid-" + name}
 		s.Targets = append(s.Targets, core.Target{
-			ID: id, Created: noon.Add(-24 * time.Hour), NodeReadAt: noon, Revision: "1",
+			ID: id, Created: noon.Add(-24 * time.Hour), NodeReadAt: noon, Revision: "1", Parts: core.Whole(),
 			Node: core.Node{State: core.NodePresent, Name: id.Name, UID: id.UID, Conditions: []core.Condition{
 				{Type: "Ready", Status: "True", Since: noon.Add(-23 * time.Hour)},
 			}},
@@ -86,7 +86,7 @@ func (s *nodeScene) check(name string, age time.Duration) *core.Policy {
 	p.ID = core.ID{Kind: "NodeHealthCheck", Name: name, UID: "uid-" + name}
 	p.ShortCircuit, p.MaxInFlight, p.Backoff = core.ShortCircuit{MaxUnhealthy: core.Percent(49)}, core.Unlimited(), core.Backoff{}
 	p.Ladder = []core.Step{nodeStep("Reboot", 5*time.Minute), nodeStep("Fence", 10*time.Minute)}
-	p.Criteria.NodeStartup, p.WaitsForUpgrades, p.Holder = 0, true, "NodeHealthCheck-"+name
+	p.Criteria.NodeStartup, p.WaitsForUpgrades, p.Holder = 0, true, "fettle.io/NodeHealthCheck-"+name
 	return p
 }
 
@@ -108,14 +108,48 @@ func (s *nodeScene) repair(node int, ago time.Duration, change func(*v1alpha1.Re
 	s.repairs[r.Namespace+"/"+r.Name] = r
 }
 
-// request is what a remediator was asked by, with lines of its metadata and status.
+// request is what Fettle asked a remediator by, with lines of its status.
 func (s *nodeScene) request(kind, node string, ago time.Duration, lines ...string) {
 	s.t.Helper()
-	s.put("apiVersion: fix.example/v1\nkind: " + kind + "\n" + strings.Join(append(lines, ""), "\n") +
+	s.asked(signature(kind, node), kind, node, ago, lines...)
+}
+
+// signature is what Fettle writes on an object that it makes.
+func signature(kind, node string) string {
+	return ", fettle.io/requested-by-uid: uid-workers, fettle.io/requested-as: " + kind + ".fix.example/remediators/" + node + "/" +
+		strings.Replace(node, "node-", "node-uid-", 1)
+}
+
+// stopped is a request whose remediator was told to stop a minute ago.
+func (s *nodeScene) stopped(kind, node string, ago time.Duration) {
+	s.t.Helper()
+	s.asked(signature(kind, node)+", remediation.medik8s.io/nhc-timed-out: \""+noon.Add(-time.Minute).Format(time.RFC3339)+"\"", kind, node, ago)
+}
+
+// foreign is the same, made by another for the same health check.
+func (s *nodeScene) foreign(kind, node string, ago time.Duration) {
+	s.t.Helper()
+	s.asked("", kind, node, ago)
+}
+
+// kept is a request of Fettle's that was withdrawn some time ago and that a finalizer keeps.
+func (s *nodeScene) kept(kind, node, uid string, ago time.Duration) {
+	s.t.Helper()
+	s.put(askedText(", fettle.io/requested-by-uid: uid-workers, fettle.io/requested-as: "+kind+".fix.example/remediators/"+node+"/"+uid, kind, node, ago, hasFailed) +
+		"  deletionTimestamp: " + noon.Add(-ago).Format(time.RFC3339) + "\n  finalizers: [fix.example/undo]\n")
+}
+
+func (s *nodeScene) asked(signature, kind, node string, ago time.Duration, lines ...string) {
+	s.t.Helper()
+	s.put(askedText(signature, kind, node, ago, lines...))
+}
+
+func askedText(signature, kind, node string, ago time.Duration, lines ...string) string {
+	return "apiVersion: fix.example/v1\nkind: " + kind + "\n" + strings.Join(append(lines, ""), "\n") +
 		"metadata:\n  name: " + node + "\n  namespace: remediators\n  uid: " + strings.ToLower(kind) + "-" + node +
 		"\n  creationTimestamp: " + noon.Add(-ago).Format(time.RFC3339) +
-		"\n  annotations: {remediation.medik8s.io/template-name: usual, remediation.medik8s.io/node-name: " + node + "}" +
-		"\n  ownerReferences: [{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: workers, uid: uid-workers}]\n")
+		"\n  annotations: {remediation.medik8s.io/template-name: usual, remediation.medik8s.io/node-name: " + node + signature + "}" +
+		"\n  ownerReferences: [{apiVersion: remediation.medik8s.io/v1alpha1, kind: NodeHealthCheck, name: workers, uid: uid-workers}]\n"
 }
 
 // lease has somebody hold the lease of a node from some time ago, for a time.
@@ -155,7 +189,12 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
 		s.request("Reboot", "node-a", 2*time.Minute, processing)
-		s.lease("node-a", "NodeHealthCheck-workers", 2*time.Minute, 6*time.Minute)
+		s.lease("node-a", "fettle.io/NodeHealthCheck-workers", 2*time.Minute, 6*time.Minute)
+	},
+	"namesake-kept": func(s *nodeScene) { // an earlier node of the name has left an object that a finalizer keeps
+		s.ready(0, "Unknown", 8*time.Minute)
+		s.repair(0, time.Second, nil)
+		s.kept("Reboot", "node-a", "node-uid-earlier", 5*time.Minute)
 	},
 	"first-step-recorded": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
@@ -178,13 +217,16 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.repair(0, 2*time.Minute, firstStepOver(time.Second, v1alpha1.StepTimedOut))
 		s.request("Reboot", "node-a", 2*time.Minute, processing)
 	},
-	"exhausted": func(s *nodeScene) {
-		s.ready(0, "Unknown", time.Hour)
-		s.repair(0, 50*time.Minute, func(r *v1alpha1.Repair) {
-			firstStepOver(45*time.Minute, v1alpha1.StepTimedOut)(r)
-			r.Status.Steps = append(r.Status.Steps, v1alpha1.RepairAttempt{Outcome: v1alpha1.StepTimedOut, EndedAt: metav1.NewMicroTime(noon.Add(-35 * time.Minute)), Message: "too slow"})
-		})
-		s.request("Fence", "node-a", 45*time.Minute)
+	"exhausted": exhausted,
+	"exhausted-beside-another": func(s *nodeScene) {
+		exhausted(s)
+		s.foreign("Reboot", "node-a", 50*time.Minute)
+	},
+	"succeeded": func(s *nodeScene) { // and the node has not recovered yet
+		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
+		s.ready(0, "Unknown", 12*time.Minute)
+		s.repair(0, 6*time.Minute, nil)
+		s.request("Reboot", "node-a", 6*time.Minute, `status: {conditions: [{type: Succeeded, status: "True", lastTransitionTime: "`+noon.Add(-4*time.Minute).Format(time.RFC3339)+`"}]}`)
 	},
 	"classic": func(s *nodeScene) {
 		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
@@ -207,6 +249,13 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.repair(0, 4*time.Minute, nil)
 		s.request("Reboot", "node-a", 4*time.Minute, processing)
 	},
+	"settling": func(s *nodeScene) { // the agent may have started just now, and not have looked yet
+		s.ready(0, "True", time.Hour)
+		s.Targets[0].Node.Conditions = append(s.Targets[0].Node.Conditions, core.Condition{Type: "KernelDeadlock", Status: "False", Since: noon.Add(-20 * time.Second)})
+		s.Policies[0].Criteria.Conditions = append(s.Policies[0].Criteria.Conditions, core.ConditionCriterion{Type: "KernelDeadlock", Status: "True", For: time.Minute})
+		s.repair(0, 4*time.Minute, nil)
+		s.request("Reboot", "node-a", 4*time.Minute, processing)
+	},
 	"confirmed": func(s *nodeScene) {
 		s.Policies[0].HealthyDelay, s.Targets[0].Vouched = -1, true
 		s.ready(0, "True", time.Minute)
@@ -215,6 +264,15 @@ var nodeScenes = map[string]func(*nodeScene){
 	},
 	"orphan": func(s *nodeScene) {
 		s.request("Reboot", "node-a", time.Hour)
+	},
+	"orphan-of-another": func(s *nodeScene) {
+		s.foreign("Reboot", "node-a", time.Hour)
+	},
+	"step-of-another": func(s *nodeScene) {
+		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
+		s.ready(0, "Unknown", 8*time.Minute)
+		s.repair(0, 2*time.Minute, nil)
+		s.foreign("Reboot", "node-a", time.Hour)
 	},
 	"leased": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
@@ -273,6 +331,16 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.repair(0, 2*time.Minute, nil)
 		s.request("Reboot", "node-a", 2*time.Minute, processing)
 	},
+}
+
+// exhausted has both steps of the repair of node-a be given up.
+func exhausted(s *nodeScene) {
+	s.ready(0, "Unknown", time.Hour)
+	s.repair(0, 50*time.Minute, func(r *v1alpha1.Repair) {
+		firstStepOver(45*time.Minute, v1alpha1.StepTimedOut)(r)
+		r.Status.Steps = append(r.Status.Steps, v1alpha1.RepairAttempt{Outcome: v1alpha1.StepTimedOut, EndedAt: metav1.NewMicroTime(noon.Add(-35 * time.Minute)), Message: "too slow"})
+	})
+	s.stopped("Fence", "node-a", 45*time.Minute)
 }
 
 // bothReady gives the node of a machine a condition, as both dialects see it.

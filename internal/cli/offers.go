@@ -64,8 +64,15 @@ func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
 	}
 	for i := range w.reports {
 		for j := range w.reports[i].Cases {
-			if c := &w.reports[i].Cases[j]; c.Delayed && !c.HealthySince.IsZero() {
-				offer(i, c.HealthySince.Add(w.policies[i].HealthyDelay), "the remediation objects of "+c.Target.Name+" are deleted")
+			c := &w.reports[i].Cases[j]
+			if c.Delayed && !c.HealthySince.IsZero() {
+				until := c.HealthySince.Add(w.policies[i].HealthyDelay)
+				if c.SettlesAt.After(until) {
+					until = c.SettlesAt
+				}
+				offer(i, until, "the remediation objects of "+c.Target.Name+" are deleted")
+			} else if w.policies[i].HealthyDelay == 0 && w.at.Before(c.SettlesAt) {
+				offer(i, c.SettlesAt, "what was asked for "+c.Target.Name+" is taken back")
 			}
 		}
 	}

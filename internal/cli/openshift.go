@@ -27,11 +27,13 @@ func (OpenShift) Phase(core.PolicyReport) string { return "" }
 
 type openShiftReading struct{ reading *openshift.Reading }
 
-// Sources are health checks, machines and nodes. This is the one place that knows as which types
+// Sources are health checks, machines, machine sets and nodes. This is the one place that knows as which types
 // they are decoded.
 func (r openShiftReading) Sources() []Source {
 	checks := &unstructured.UnstructuredList{}
 	checks.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("MachineHealthCheckList"))
+	sets := &unstructured.UnstructuredList{}
+	sets.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("MachineSetList"))
 	return []Source{
 		{
 			Resource: machineGroup("machinehealthchecks"), List: checks, Namespaced: true, Drop: r.reading.DropCheck,
@@ -40,6 +42,11 @@ func (r openShiftReading) Sources() []Source {
 		{
 			Resource: machineGroup("machines"), List: &openshift.MachineList{}, Namespaced: true, Drop: r.reading.DropMachine,
 			Put: func(o client.Object) bool { return r.reading.PutMachine(o) },
+		},
+		{
+			Resource: machineGroup("machinesets"), List: sets, Namespaced: true, Drop: r.reading.DropMachineSet,
+			Put:     func(o client.Object) bool { return r.reading.PutMachineSet(o) },
+			Without: "whether the template of a machine set that was given up has changed since",
 		},
 		{
 			Resource: schema.GroupResource{Resource: "nodes"}, List: &lean.NodeList{}, Drop: r.reading.DropNode,

@@ -35,8 +35,10 @@ func (o *output) validate() error {
 	return fmt.Errorf("--output is %q; give json or yaml, or leave it out for a table", o.format)
 }
 
-// emit prints an answer: as a document for programs, or by the function for people.
+// emit prints an answer: as a document for programs, or by the function for people. The answer is a pointer, and is made
+// fit to be shown before.
 func (o *output) emit(out io.Writer, answer any, people func()) error {
+	fitToShow(answer)
 	switch o.format {
 	case formatJSON:
 		e := json.NewEncoder(out)

@@ -77,7 +77,7 @@ func whyNoOwner(owner metav1.OwnerReference, err error) string {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s %s is gone", owner.Kind, owner.Name)
 	}
-	return err.Error()
+	return failureText(err)
 }
 
 // nextOfAsked says when an owner that is asked may go on, where that can be told.

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // colour is how a word is shown on a terminal. All of them take the same number of bytes, so that
@@ -95,6 +97,7 @@ func (p *page) table(head []string, rows [][]cell) {
 			if !used[i] {
 				continue
 			}
+			c.text = sanitize.Line(mostCell, c.text)
 			if p.colours {
 				c.text = string(c.colour) + c.text + reset
 			}

@@ -70,29 +70,33 @@ func TestInstants(t *testing.T) {
 
 func TestSubjects(t *testing.T) {
 	cases := map[string]struct {
-		args       []string
-		kind, name string
+		args              []string
+		kind, name, group string
 	}{
-		"with a slash":          {[]string{"machine/a"}, "machine", "a"},
-		"apart":                 {[]string{"machine", "a"}, "machine", "a"},
-		"plural":                {[]string{"machines/a"}, "machine", "a"},
-		"with its group":        {[]string{"machines.machine.openshift.io/a"}, "machine", "a"},
-		"a node in short":       {[]string{"no", "a"}, "node", "a"},
-		"nodes":                 {[]string{"nodes/a"}, "node", "a"},
-		"a repair in short":     {[]string{"rep/a-1"}, "repair", "a-1"},
-		"repairs":               {[]string{"Repairs", "a-1"}, "repair", "a-1"},
-		"another kind":          {[]string{"pod/a"}, "", ""},
-		"no name":               {[]string{"machine"}, "", ""},
-		"an empty name":         {[]string{"machine/"}, "", ""},
-		"two names":             {[]string{"machine/a", "b"}, "", ""},
-		"a name with a slash":   {[]string{"machine/ns/a"}, "", ""},
-		"a name with no kind":   {[]string{"a"}, "", ""},
-		"apart, with its slash": {[]string{"machine", "ns/a"}, "", ""},
+		"with a slash":          {[]string{"machine/a"}, "machine", "a", ""},
+		"apart":                 {[]string{"machine", "a"}, "machine", "a", ""},
+		"plural":                {[]string{"machines/a"}, "machine", "a", ""},
+		"with its group":        {[]string{"machines.machine.openshift.io/a"}, "machine", "a", "machine.openshift.io"},
+		"a node in short":       {[]string{"no", "a"}, "node", "a", ""},
+		"nodes":                 {[]string{"nodes/a"}, "node", "a", ""},
+		"a repair in short":     {[]string{"rep/a-1"}, "repair", "a-1", ""},
+		"repairs":               {[]string{"Repairs", "a-1"}, "repair", "a-1", ""},
+		"nodes' checks":         {[]string{"nhc/a"}, "nodehealthcheck", "a", ""},
+		"machines' checks":      {[]string{"MachineHealthChecks", "a"}, "machinehealthcheck", "a", ""},
+		"checks of a group":     {[]string{"mhc.cluster.x-k8s.io/a"}, "machinehealthcheck", "a", "cluster.x-k8s.io"},
+		"checks of a version":   {[]string{"mhc.v1beta1.machine.openshift.io/a"}, "machinehealthcheck", "a", "machine.openshift.io"},
+		"another kind":          {[]string{"pod/a"}, "", "", ""},
+		"no name":               {[]string{"machine"}, "", "", ""},
+		"an empty name":         {[]string{"machine/"}, "", "", ""},
+		"two names":             {[]string{"machine/a", "b"}, "", "", ""},
+		"a name with a slash":   {[]string{"machine/ns/a"}, "", "", ""},
+		"a name with no kind":   {[]string{"a"}, "", "", ""},
+		"apart, with its slash": {[]string{"machine", "ns/a"}, "", "", ""},
 	}
 	for sentence, tc := range cases {
-		kind, name, err := readSubject(tc.args)
-		if kind != tc.kind || name != tc.name || (err != nil) != (tc.kind == "") {
-			t.Errorf("%s: %q %q, %v", sentence, kind, name, err)
+		got, err := readSubject(tc.args)
+		if got.kind != tc.kind || got.name != tc.name || got.group != tc.group || (err != nil) != (tc.kind == "") {
+			t.Errorf("%s: %+v, %v", sentence, got, err)
 		}
 	}
 }

@@ -38,10 +38,12 @@ func (s *session) aboutHealthChecks(v *view, f *Fleet) bool {
 	return here && s.chosen.allows(f.Cluster) && (len(f.Policies) > 0 || runs)
 }
 
-// aboutTarget is about the clusters that have a machine or a node of a name.
+// aboutTarget is about the clusters that have a machine or a node of a name, or a repair of one.
 func (s *session) aboutTarget(kind, name, within string) concerns {
-	return func(_ *view, f *Fleet) bool {
-		return s.chosen.allows(f.Cluster) && slices.ContainsFunc(f.Targets, func(t core.Target) bool { return means(&t, kind, name, within) })
+	return func(v *view, f *Fleet) bool {
+		return s.chosen.allows(f.Cluster) &&
+			(slices.ContainsFunc(f.Targets, func(t core.Target) bool { return means(&t, kind, name, within) }) ||
+				slices.ContainsFunc(v.repairsOf(f.Cluster), func(r *core.Repair) bool { return isRepairOf(r, kind, name, within) }))
 	}
 }
 
@@ -103,15 +105,20 @@ func (s *session) findIn(worlds []*world, kind, name, within string) (inWorld, e
 	}
 	var ways []string
 	for _, f := range found {
-		way := "--" + clusterFlag + " " + f.cluster.Cluster
-		if f.cluster.Cluster == "" {
-			way = "--" + clusterFlag + "=''"
-		}
-		of := f.fleet.Targets[f.targets[0]].ID.Namespace
-		if of != "" {
-			way += " -n " + of
-		}
-		ways = append(ways, way)
+		ways = append(ways, f.chosenBy(f.fleet.Targets[f.targets[0]].ID.Namespace))
 	}
-	return inWorld{}, fmt.Errorf("there are several of the name %s %s; choose one by %s", kind, name, strings.Join(ways, ", or ")) //nolint:err113 // told to a person
+	return inWorld{}, several(kind, name, ways)
+}
+
+// chosenBy returns the flags by which a person chooses what is in a cluster and a namespace.
+func (w *world) chosenBy(namespace string) string {
+	if w.cluster.Cluster == "" {
+		return "--" + clusterFlag + "=''" + inNamespace(namespace)
+	}
+	return "--" + clusterFlag + " " + w.cluster.Cluster + inNamespace(namespace)
+}
+
+// several is the error for a name that several things have, each of which is chosen in its own way.
+func several(kind, name string, ways []string) error {
+	return fmt.Errorf("there are several of the name %s %s; choose one by %s", kind, name, strings.Join(ways, ", or ")) //nolint:err113 // told to a person
 }

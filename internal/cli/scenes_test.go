@@ -63,12 +63,10 @@ var scenes = map[string]func(*scene){
 	"recovers": func(s *scene) {
 		s.repair(0, time.Minute, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	},
-	"backing-off": func(s *scene) {
-		s.Targets[0].Failed, s.Targets[0].FailedSince, s.Targets[0].Created = true, noon.Add(-time.Minute), noon.Add(-100*time.Second)
-		r := s.repair(1, 2*time.Minute, v1alpha1.RepairStatus{
-			Phase: v1alpha1.RepairSucceeded, Message: "the target is gone; its owner replaces it", FinishedAt: &metav1.Time{Time: noon.Add(-90 * time.Second)},
-		})
-		r.Spec.Target.UID, r.Spec.Target.Name, r.Spec.Retry = "uid-gone", "worker-x", 6
+	"backing-off": backingOff,
+	"given-up": func(s *scene) {
+		backingOff(s)
+		s.Policies[0].Backoff.GiveUpAfter = 7
 	},
 	"cooling-down": func(s *scene) {
 		s.ready(0, "Unknown", time.Hour)
@@ -79,6 +77,17 @@ var scenes = map[string]func(*scene){
 		s.Targets[0].Node, s.Targets[0].StartupFrom = core.Node{State: core.NodeAwaited}, noon.Add(-4*time.Minute)
 	},
 	"node-gone": func(s *scene) { s.Targets[0].Node = core.Node{State: core.NodeGone, Name: "node-a"} },
+	"node-gone-delayed": func(s *scene) {
+		s.Targets[0].Node = core.Node{State: core.NodeGone, Name: "node-a"}
+		s.Policies[0].Criteria.NodeGoneDelay = 5 * time.Minute
+	},
+	"conditions-together": func(s *scene) {
+		s.ready(0, "False", time.Minute)
+		s.Policies[0].Criteria.Conditions = nil
+		s.Policies[0].Criteria.Groups = []core.ConditionGroup{{For: 5 * time.Minute, Tests: []core.ConditionTest{
+			{Type: "Ready", Status: "False"}, {Type: "AgentReady", Missing: true},
+		}}}
+	},
 	"dry-run": func(s *scene) {
 		s.ready(0, "Unknown", time.Hour)
 		s.Policies[0].DryRun = true
@@ -96,9 +105,29 @@ var scenes = map[string]func(*scene){
 		s.Policies[0].Members = []int{1, 2, 3, 4}
 	},
 	"claimed": func(s *scene) { s.Targets[0].Claimed = true },
+	"asked":   func(s *scene) { s.Targets[0].RepairRequest.At = noon.Add(-time.Minute) },
+	"asked-and-held": func(s *scene) {
+		s.Targets[0].RepairRequest.At = noon.Add(-time.Minute)
+		s.Policies[0].Paused = true
+	},
+	"asked-in-vain":  func(s *scene) { s.Targets[0].RepairRequest.At = noon.Add(-core.RequestLasts) },
+	"asked-nonsense": func(s *scene) { s.Targets[0].RepairRequest.Unreadable = true },
+	"asked-too-soon": func(s *scene) { s.Targets[0].RepairRequest.At = noon.Add(time.Hour) },
 	"untimed": func(s *scene) {
 		s.Targets[0].Node.Conditions = []core.Condition{{Type: "Ready", Status: "Unknown"}}
 	},
+}
+
+// backingOff: the seventh replacement in a row has failed.
+func backingOff(s *scene) {
+	s.Targets[0].Failed, s.Targets[0].FailedSince, s.Targets[0].Created = true, noon.Add(-time.Minute), noon.Add(-100*time.Second)
+	r := s.repair(1, 2*time.Minute, v1alpha1.RepairStatus{
+		Phase: v1alpha1.RepairSucceeded, Message: "the target is gone; its owner replaces it", FinishedAt: &metav1.Time{Time: noon.Add(-90 * time.Second)},
+	})
+	delete(s.repairs, r.Namespace+"/"+r.Name)
+	r.Spec.Target.UID, r.Spec.Target.Name, r.Spec.Retry = "uid-gone", "worker-x", 6
+	r.Name = core.RepairName(core.ID{Kind: "Machine", Namespace: r.Namespace, Name: "worker-x", UID: "uid-gone"}, 1)
+	s.repairs[r.Namespace+"/"+r.Name] = r
 }
 
 // lacksRole is how the first machine is not selected.

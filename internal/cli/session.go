@@ -180,7 +180,7 @@ func (v *view) fleets() []observed {
 		for _, f := range p.Observe(v.at) {
 			known[f.Cluster] = true
 			if f.Cluster == (ledger.Fleet{}) || v.about(v, &f) {
-				fleets = append(fleets, observed{f, p.Dialect, witness})
+				fleets = append(fleets, observed{f, p.Dialect, witness, p.rivals})
 			}
 		}
 		if _, several := p.Reading.(Workloads); !several {
@@ -191,7 +191,7 @@ func (v *view) fleets() []observed {
 			f := Fleet{Cluster: a.Fleet, Observation: core.Observation{Kind: a.Target.Kind, Observed: core.Yes}}
 			if !a.Ignored && !known[a.Fleet] && v.about(v, &f) {
 				known[a.Fleet] = true
-				fleets = append(fleets, observed{f, p.Dialect, witness})
+				fleets = append(fleets, observed{f, p.Dialect, witness, p.rivals})
 			}
 		}
 	}

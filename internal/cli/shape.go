@@ -12,7 +12,9 @@ const (
 	kindStatus            = "Status"
 	kindExplanation       = "Explanation"
 	kindRepairExplanation = "RepairExplanation"
+	kindCheckExplanation  = "HealthCheckExplanation"
 	kindCheckResult       = "CheckResult"
+	kindRepairRequest     = "RepairRequest"
 )
 
 // Header begins whatever is printed.
@@ -193,6 +195,8 @@ const (
 	stepDue      = "Due"
 	stepUnderWay = "UnderWay"
 	stepUnknown  = "Unknown"
+	stepEnded    = "Ended"
+	stepNotTaken = "NotTaken"
 )
 
 // Step is one step of a ladder.
@@ -202,7 +206,8 @@ type Step struct {
 	Template *Template `json:"template,omitempty"`
 	// Timeout is how long it may take, such as 5m0s; missing for no limit.
 	Timeout string `json:"timeout,omitempty"`
-	// State is Planned, Due (its remedy is yet to be called), UnderWay, TimedOut, Failed, or Unknown: then Message says why.
+	// State is Planned, Due (its remedy is yet to be called), UnderWay, TimedOut, Failed, Ended (the repair ended while it was
+	// this step's turn), NotTaken (the repair ended before), or Unknown: then Message says why.
 	State string `json:"state"`
 	// Began is when it was due, Ends when it times out, and Ended when it was given up.
 	Began *time.Time `json:"began,omitempty"`
@@ -232,11 +237,20 @@ type Request struct {
 	// Processing and Succeeded are the remediator's own word: yes, no or unknown.
 	Processing string `json:"processing"`
 	Succeeded  string `json:"succeeded"`
+	// Phase is the remediator's status.phase, where it has one.
+	Phase string `json:"phase,omitempty"`
 	// TimedOut is when the remediator was told to stop.
 	TimedOut *time.Time `json:"timedOut,omitempty"`
 	// Leaving is set once its deletion was requested, ReplacesNode when its node is expected to be gone for good.
 	Leaving      bool `json:"leaving,omitempty"`
 	ReplacesNode bool `json:"replacesNode,omitempty"`
+	// LeavingSince is when its deletion was requested, and KeptBy names the finalizers that keep it.
+	LeavingSince *time.Time `json:"leavingSince,omitempty"`
+	KeptBy       string     `json:"keptBy,omitempty"`
+	// Earlier is set for a request about an earlier node or machine of the same name.
+	Earlier bool `json:"ofEarlierTarget,omitempty"`
+	// Foreign is set for a request that Fettle did not make, and so never stops or deletes.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // Recovery is how long the requests of a node that is healthy again stay.
@@ -244,8 +258,8 @@ type Recovery struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Until is missing when a person must confirm that the node is healthy.
 	Until *time.Time `json:"until,omitempty"`
-	// Confirm is the command by which a person does that.
-	Confirm string `json:"confirm"`
+	// Confirm is the command by which a person does that, empty for machines.
+	Confirm string `json:"confirm,omitempty"`
 }
 
 // NodeLease is who may take a node out of service.
@@ -280,6 +294,8 @@ type ExplainedTarget struct {
 	// Excluded and Vouched tell that somebody has excluded it from repairs, or has confirmed that it is healthy.
 	Excluded bool `json:"excluded,omitempty"`
 	Vouched  bool `json:"confirmedHealthy,omitempty"`
+	// RepairRequest is a person's request for its repair, by an annotation.
+	RepairRequest *AskedRepair `json:"repairRequest,omitempty"`
 	// Lease is that of its node, for health checks that heed it.
 	Lease *NodeLease `json:"lease,omitempty"`
 	// Steps are those of the repair that runs, or of the one that would; Requests what remediators were asked for.
@@ -324,7 +340,11 @@ type OwnerWait struct {
 type RepairExplanation struct {
 	Header
 
-	Repair Repair `json:"repair"`
+	// Message says so when the repair is told in the place of a machine or a node that is gone.
+	Message string `json:"message,omitempty"`
+	Repair  Repair `json:"repair"`
+	// Requests are what remediators were asked for, when the target is gone. They may outlast the repair.
+	Requests []Request `json:"requests,omitempty"`
 	// Target is what is repaired, while it exists.
 	Target *ExplainedTarget `json:"target,omitempty"`
 	// WaitsFor is what holds the repair up; Advice is what a person can do.

@@ -297,16 +297,21 @@ func (p *statusPage) repairs(repairs []Repair) {
 	p.more(left, "repair")
 }
 
+// noStepLeft stands in the place of the step once all were tried.
+const noStepLeft = "none left"
+
 // stepOf gives the place of the step under way, for ladders that are worth it, and what asks a remediator in it.
 func stepOf(r *Repair) string {
-	at := slices.IndexFunc(r.Steps, func(s Step) bool { return slices.Contains([]string{stepDue, stepUnderWay, stepUnknown}, s.State) })
+	at := slices.IndexFunc(r.Steps, func(s Step) bool {
+		return slices.Contains([]string{stepDue, stepUnderWay, stepUnknown, stepEnded}, s.State)
+	})
 	switch {
 	case at >= 0 && r.Steps[at].Template != nil:
 		return fmt.Sprintf("%d/%d %s", at+1, len(r.Steps), strings.TrimSuffix(r.Steps[at].Template.Kind, "Template"))
 	case at >= 0 && len(r.Steps) > 1:
 		return fmt.Sprintf("%d/%d %s", at+1, len(r.Steps), r.Steps[at].Remedy)
 	case at < 0 && len(r.Steps) > 0:
-		return "none left"
+		return noStepLeft
 	}
 	return ""
 }

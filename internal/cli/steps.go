@@ -34,10 +34,22 @@ func (w *world) stepsOf(repair int) []Step {
 			began = rung.Ended
 		case i == len(r.Rungs) && r.Running():
 			w.underWay(repair, &s)
+		case !r.Running():
+			s.close(r, i)
+		case w.blind == nil && w.targetOf(repair) < 0:
+			s.State, s.Message = stepNotTaken, ""
 		}
 		steps = append(steps, s)
 	}
 	return steps
+}
+
+// close tells of a step that an ended repair has not given up.
+func (s *Step) close(r *core.Repair, at int) {
+	s.State, s.Message = stepNotTaken, ""
+	if at == len(r.Rungs) && r.Outcome != core.Recovered {
+		s.State, s.Began, s.Ended = stepEnded, instant(r.StepBegan()), instant(r.Ended)
+	}
 }
 
 // underWay tells of the step under way. It has no end while the target is not unhealthy: then nothing is given up.
@@ -47,6 +59,7 @@ func (w *world) underWay(repair int, s *Step) {
 	target := w.targetOf(repair)
 	s.State, s.Began = stepDue, instant(r.StepBegan())
 	if target < 0 {
+		w.underWayOfGone(repair, s)
 		return
 	}
 	t := &w.fleet.Targets[target]
@@ -77,7 +90,7 @@ func (w *world) underWay(repair int, s *Step) {
 
 // targetOf gives the target of a repair, -1 when that is gone.
 func (w *world) targetOf(repair int) int {
-	if target, exists := w.byUID[w.fleet.Repairs[repair].Target.UID]; exists {
+	if target, exists := w.byID[w.fleet.Repairs[repair].Target]; exists {
 		return target
 	}
 	return -1
@@ -85,12 +98,15 @@ func (w *world) targetOf(repair int) int {
 
 // requestOf gives the request of the step under way of a repair.
 func (w *world) requestOf(repair, target int) (*core.Request, bool) {
-	r := &w.fleet.Repairs[repair]
+	return requestUnderWay(&w.fleet.Repairs[repair], w.requestsOn(target))
+}
+
+func requestUnderWay(r *core.Repair, requests []*core.Request) (*core.Request, bool) {
 	if len(r.Rungs) >= len(r.Ladder) {
 		return nil, false
 	}
 	step := &r.Ladder[len(r.Rungs)]
-	for _, q := range w.requestsOn(target) {
+	for _, q := range requests {
 		if q.Remedy == step.Remedy && q.Template == step.Template && !q.Leaving {
 			return q, true
 		}
@@ -100,8 +116,11 @@ func (w *world) requestOf(repair, target int) (*core.Request, bool) {
 
 // requestsOn gives what remediators have been asked for a target, the oldest first.
 func (w *world) requestsOn(target int) []*core.Request {
+	return w.requestsAbout(w.fleet.Targets[target].ID)
+}
+
+func (w *world) requestsAbout(id core.ID) []*core.Request {
 	var found []*core.Request
-	id := w.fleet.Targets[target].ID
 	for i := range w.fleet.Requests {
 		q := &w.fleet.Requests[i]
 		of := q.Target
@@ -120,8 +139,40 @@ func requestOf(q *core.Request) Request {
 	return Request{
 		Reference: reference(q.ID), APIVersion: q.APIVersion, Template: q.Template.Name, HealthCheck: q.Policy.Name,
 		Created: instant(q.Created), Processing: q.Processing.String(), Succeeded: q.Succeeded.String(),
-		TimedOut: instant(q.Stopped), Leaving: q.Leaving, ReplacesNode: q.Replaces,
+		TimedOut: instant(q.Stopped), Phase: q.Phase, Leaving: q.Leaving, ReplacesNode: q.Replaces, Foreign: !q.Own,
+		LeavingSince: instant(q.LeavingSince), KeptBy: q.KeptBy,
 	}
+}
+
+// objectsAbout returns the objects by which remediators were asked about a target. What an owner is asked is no object, and
+// how the owner answers is told apart.
+func (w *world) objectsAbout(id core.ID) []Request {
+	var objects []Request
+	for _, q := range w.requestsAbout(id) {
+		if !q.Answers {
+			objects = append(objects, requestOf(q))
+		}
+	}
+	return objects
+}
+
+// objectsOfNamesakes returns the objects about earlier targets of the same name. They may keep an object about this one from
+// being created.
+func (w *world) objectsOfNamesakes(id core.ID) []Request {
+	var objects []Request
+	for i := range w.fleet.Requests {
+		q := &w.fleet.Requests[i]
+		of := q.Target
+		if of.UID == "" || of.UID == id.UID || q.Answers {
+			continue
+		}
+		if of.UID = id.UID; of == id {
+			r := requestOf(q)
+			r.Earlier = true
+			objects = append(objects, r)
+		}
+	}
+	return objects
 }
 
 // circumstances fills in what else there is to know of a target.
@@ -135,13 +186,9 @@ func (w *world) circumstances(target int, e *ExplainedTarget) {
 		e.Sibling = &sibling
 	}
 	e.Excluded, e.Vouched = t.Excluded, t.Vouched
+	e.RepairRequest = w.askedRepair(target)
 	e.Lease = w.leaseOf(target)
-	for _, q := range w.requestsOn(target) {
-		if q.Answers {
-			continue // it is no object, and how the owner answers is told apart
-		}
-		e.Requests = append(e.Requests, requestOf(q))
-	}
+	e.Requests = append(w.objectsAbout(t.ID), w.objectsOfNamesakes(t.ID)...)
 	e.Recovery = w.recoveryOf(target)
 	if repair, under := w.repairOf(target); under {
 		if w.isOf(repair, target) {
@@ -195,30 +242,53 @@ func (w *world) leaseOf(target int) *NodeLease {
 func (w *world) recoveryOf(target int) *Recovery {
 	t := &w.fleet.Targets[target]
 	for i := range w.reports {
-		p := &w.reports[i].Policy
 		for j := range w.reports[i].Cases {
 			c := &w.reports[i].Cases[j]
-			lasts := p.HealthyDelay != 0 && !t.Vouched && slices.ContainsFunc(c.Requests, func(q core.Request) bool { return !q.Leaving })
-			if c.Target != t.ID || !lasts || c.Health != core.Suspect || !w.recovers(i, target) {
+			stands := slices.ContainsFunc(c.Requests, func(q core.Request) bool { return q.Own && !q.Leaving })
+			if c.Target != t.ID || !stands || t.Vouched || c.Health != core.Suspect || !w.recovers(i, target) {
 				continue
 			}
-			since := c.HealthySince
-			if c.Repair != nil && c.Repair.Recovered.IsZero() {
-				since = w.at // the controller has not seen it yet
+			if r := w.recoveryIn(&w.reports[i].Policy, c); r != nil {
+				return r
 			}
-			r := &Recovery{
-				Since: instant(since), Confirm: fmt.Sprintf("kubectl annotate node %s %s=true", t.Node.Name, v1alpha1.ConfirmedHealthyAnnotation),
-			}
-			if p.HealthyDelay > 0 {
-				r.Until = instant(since.Add(p.HealthyDelay))
-			}
-			return r
 		}
 	}
 	return nil
 }
 
+// recoveryIn tells until when the requests of a case stay: for the delay of the policy, and until its conditions have settled.
+func (w *world) recoveryIn(p *core.Policy, c *core.Case) *Recovery {
+	since, until := c.HealthySince, c.SettlesAt
+	if p.HealthyDelay != 0 && c.Repair != nil && c.Repair.Recovered.IsZero() {
+		since = w.at // the controller has not seen it yet
+	}
+	if delayed := since.Add(p.HealthyDelay); p.HealthyDelay > 0 && delayed.After(until) {
+		until = delayed
+	}
+	if p.HealthyDelay == 0 && !w.at.Before(until) {
+		return nil
+	}
+	r := &Recovery{Since: instant(since)}
+	if c.Target.Kind == "Node" {
+		r.Confirm = fmt.Sprintf("kubectl annotate node %s %s=true", c.Target.Name, v1alpha1.ConfirmedHealthyAnnotation)
+	}
+	if p.HealthyDelay >= 0 {
+		r.Until = instant(until)
+	}
+	return r
+}
+
 func (w *world) recovers(policy, target int) bool {
 	v, judged := w.verdictOf(policy, target)
 	return judged && v.Reason == core.Recovering
+}
+
+// nextOfRemediator is for a step without a limit that a remediator takes. The request is nil where it is not seen yet.
+func nextOfRemediator(r *core.Repair, q *core.Request) Next {
+	if q != nil {
+		if until := r.RecoversUntil(q); !until.IsZero() {
+			return Next{At: instant(until), Text: "It is left to people and no longer counts as under repair, if it is still unhealthy: its remediator says that it succeeded."}
+		}
+	}
+	return Next{Text: "Fettle waits for the outside remediator, for as long as it takes. Once it is healthy, the repair ends."}
 }

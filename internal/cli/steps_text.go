@@ -37,10 +37,22 @@ func (p *page) stateOf(s *Step) string {
 		return p.in(yellow, "due") + " since " + p.when(s.Began) + p.ending(s)
 	case stepUnknown:
 		return p.in(yellow, "can't tell") + " whether it is under way: " + s.Message
+	case stepNotTaken:
+		return "not taken"
+	case stepEnded:
+		return p.endedWith(s)
 	case stepUnderWay:
 		return p.in(yellow, "under way") + " since " + p.when(s.Began) + p.ending(s)
 	}
 	return fmt.Sprintf("%s %s: %s", p.in(red, givenUp(s.State)), p.when(s.Ended), s.Message)
+}
+
+// endedWith is for a step whose turn it was when the repair ended, or whose target is gone.
+func (p *page) endedWith(s *Step) string {
+	if s.Ended == nil {
+		return "over, since " + s.Message
+	}
+	return "ended with the repair " + p.when(s.Ended)
 }
 
 func givenUp(state string) string {
@@ -72,6 +84,18 @@ func (p *page) requests(requests []Request) {
 	}
 }
 
+// leavingText says since when an object is being deleted, and what keeps it.
+func (p *page) leavingText(r *Request) string {
+	text := ", being deleted"
+	if r.LeavingSince != nil {
+		text += " since " + p.when(r.LeavingSince)
+	}
+	if r.KeptBy != "" {
+		text += ", kept by the finalizers " + r.KeptBy
+	}
+	return text
+}
+
 // answerOf is what a remediator says of a request, and what it was told.
 func (p *page) answerOf(r *Request) string {
 	text := "not taken up yet"
@@ -82,6 +106,8 @@ func (p *page) answerOf(r *Request) string {
 		text = p.in(red, "failed")
 	case r.Processing == core.Yes.String():
 		text = p.in(yellow, "processing")
+	case r.Phase != "":
+		text = p.in(yellow, "in phase "+r.Phase)
 	}
 	if r.ReplacesNode {
 		text += ", expects the node to be gone for good"
@@ -90,7 +116,13 @@ func (p *page) answerOf(r *Request) string {
 		text += ", told to stop " + p.when(r.TimedOut)
 	}
 	if r.Leaving {
-		text += ", being deleted"
+		text += p.leavingText(r)
+	}
+	if r.Earlier {
+		text += ", about an earlier one of this name"
+	}
+	if r.Foreign {
+		text += ", not made by Fettle, which neither stops nor deletes it"
 	}
 	return text
 }

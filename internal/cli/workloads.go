@@ -16,6 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
@@ -85,7 +86,7 @@ func (v *view) takeNodes(l *look) {
 	v.looked[l.cluster] = true
 	if l.err != nil {
 		v.unseen = true
-		l.of.Unseen(l.cluster, l.err.Error())
+		l.of.Unseen(l.cluster, sanitize.Failure(sanitize.MostMessage, l.err))
 		return
 	}
 	source := l.of.Nodes(l.cluster)

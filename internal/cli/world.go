@@ -31,6 +31,8 @@ type world struct {
 	kindOf    []string
 	reports   []core.PolicyReport
 	unread    unread
+	// rivals are what the controller has written of another controller, by policy.
+	rivals map[core.ID]string
 
 	// bodies are those of the targets, and parts the targets of each: a Machine and its Node are one.
 	bodies []int
@@ -47,8 +49,8 @@ type world struct {
 	// finishOf is by repair, as running is its repair by body.
 	finishOf map[int]core.Finish
 	running  map[int]int
-	// byUID are the targets.
-	byUID map[string]int
+	// byID are the targets.
+	byID map[core.ID]int
 }
 
 // observed is what one dialect sees of a cluster.
@@ -57,11 +59,15 @@ type observed struct {
 
 	dialect Dialect
 	witness Witness
+	rivals  rivals
 }
 
 // newWorld decides on observations of one cluster, the ledger and what else was read.
 func newWorld(cluster ledger.Fleet, observations []observed, accounts map[string]ledger.Account, around *surroundings, at time.Time) *world {
-	w := &world{at: at, cluster: cluster, fleet: core.Fleet{Observed: core.Yes}, unread: around.unread}
+	w := &world{at: at, cluster: cluster, fleet: core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes}, unread: around.unread, rivals: map[core.ID]string{}}
+	if cluster != (ledger.Fleet{}) {
+		w.unread.upgrade = "" // that is about the cluster that was read
+	}
 	kinds := map[string]bool{}
 	for i := range observations {
 		kinds[observations[i].Kind] = true
@@ -73,10 +79,25 @@ func newWorld(cluster ledger.Fleet, observations []observed, accounts map[string
 			w.accounts = append(w.accounts, a)
 		}
 	}
+	w.holdByClock()
+	core.Ration(w.policies, w.fleet.Targets, core.MostJudgements(len(w.fleet.Targets)))
 	around.lay(w.policies, &w.fleet, cluster, at)
 	w.fleet.Requests = slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
+	// When the controller has first seen a state of the future is not known here: it counts from now.
+	new(core.Memory).LayInstants(&w.fleet, at)
 	w.decide()
 	return w
+}
+
+// holdByClock holds each policy back by what its own status says of the controller's clock. A status may be old, or forged by
+// who may write it, so it holds back no other policy.
+func (w *world) holdByClock() {
+	w.fleet.ClockHeld = map[core.ID]core.Gate{}
+	for i := range w.policies {
+		if p := &w.policies[i]; p.ClockHeld != 0 {
+			w.fleet.ClockHeld[p.ID] = p.ClockHeld
+		}
+	}
 }
 
 // decide decides anew on the facts.
@@ -102,6 +123,7 @@ func (w *world) add(o *observed) {
 	if o.Blind != nil {
 		w.blind = o.Blind
 	}
+	w.fleet.Upgrading, w.fleet.UpgradingWhy = o.Upgrading, o.UpgradingWhy
 	if o.witness != nil {
 		w.witnesses = append(w.witnesses, o.witness)
 	}
@@ -112,6 +134,7 @@ func (w *world) add(o *observed) {
 		}
 		p.Members = members
 		w.policies = append(w.policies, p)
+		w.rivals[p.ID] = o.rivals[p.ID.UID]
 		w.dialectOf, w.kindOf = append(w.dialectOf, o.dialect), append(w.kindOf, o.Kind)
 	}
 	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
@@ -168,13 +191,13 @@ func (w *world) indexDeeds() {
 // indexRepairs finds the repair under way of each body: the oldest.
 func (w *world) indexRepairs() {
 	w.running = map[int]int{}
-	w.byUID = make(map[string]int, len(w.fleet.Targets))
+	w.byID = make(map[core.ID]int, len(w.fleet.Targets))
 	for i := range w.fleet.Targets {
-		w.byUID[w.fleet.Targets[i].ID.UID] = i
+		w.byID[w.fleet.Targets[i].ID] = i
 	}
 	for i := range w.fleet.Repairs {
 		r := &w.fleet.Repairs[i]
-		t, exists := w.byUID[r.Target.UID]
+		t, exists := w.byID[r.Target]
 		if !exists || !r.Running() {
 			continue
 		}
@@ -197,7 +220,7 @@ func (w *world) repairOf(target int) (int, bool) {
 
 // isOf tells whether a repair is that of the target itself, and not of another with the same node.
 func (w *world) isOf(repair, target int) bool {
-	return w.fleet.Repairs[repair].Target.UID == w.fleet.Targets[target].ID.UID
+	return w.fleet.Repairs[repair].Target == w.fleet.Targets[target].ID
 }
 
 // lead gives the policy that leads what happens to a target's body, and its verdict, which names the target that it is
@@ -257,11 +280,16 @@ func (w *world) hidden(r core.Refusal) (why string, is bool) {
 	return "", false
 }
 
+func (w *world) isHidden(r core.Refusal) bool {
+	_, is := w.hidden(r)
+	return is
+}
+
 // ladderOf gives the steps by which a policy repairs a target: those of the repair under way, if it leads that.
 func (w *world) ladderOf(policy, target int) []core.Step {
 	for i := range w.fleet.Repairs {
 		r := &w.fleet.Repairs[i]
-		if r.Running() && r.Target.UID == w.fleet.Targets[target].ID.UID && r.Policy == w.policies[policy].ID {
+		if r.Running() && r.Target == w.fleet.Targets[target].ID && r.Policy == w.policies[policy].ID {
 			return r.Ladder
 		}
 	}
@@ -302,7 +330,8 @@ func compareInstants(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// asOf decides on the same facts at a later instant, as if nothing changed until then.
+// asOf decides on the same facts at a later instant, as if nothing changed until then, and as if the controller had first seen now
+// what only its memory dates.
 func (w *world) asOf(at time.Time) *world {
 	then := &world{
 		at: at, cluster: w.cluster, blind: w.blind, witnesses: w.witnesses, policies: slices.Clone(w.policies), fleet: w.fleet, accounts: w.accounts,
@@ -318,7 +347,11 @@ func (w *world) asOf(at time.Time) *world {
 		if !t.QuorumReadAt.IsZero() {
 			t.QuorumReadAt = at
 		}
+		if t.NodeGoneSince.IsZero() {
+			t.NodeGoneSince = w.at
+		}
 	}
+	(&core.Memory{}).LayTests(then.policies, &then.fleet, w.at)
 	then.decide()
 	return then
 }

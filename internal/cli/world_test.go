@@ -59,7 +59,7 @@ func newScene() *scene {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		s.Targets = append(s.Targets, core.Target{
 			ID:    core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-" + name, UID: "uid-" + name},
-			Owner: workers, Created: noon.Add(-24 * time.Hour), NodeReadAt: noon, Revision: "1",
+			Owner: workers, Created: noon.Add(-24 * time.Hour), NodeReadAt: noon, Revision: "1", Parts: core.Whole(),
 			Node: core.Node{State: core.NodePresent, Name: "node-" + name, UID: "node-uid-" + name, Conditions: []core.Condition{
 				{Type: "Ready", Status: "True", Since: noon.Add(-23 * time.Hour)},
 			}},
@@ -127,7 +127,7 @@ func accountsOf(repairs map[string]*v1alpha1.Repair) map[string]ledger.Account {
 		if err != nil {
 			panic(err)
 		}
-		accounts[k] = ledger.Look(&unstructured.Unstructured{Object: object})
+		accounts[k] = ledger.Look(&unstructured.Unstructured{Object: object}, "fettle-system")
 	}
 	return accounts
 }
@@ -144,4 +144,25 @@ func printed(colours bool, show func(*page)) string {
 	var out bytes.Buffer
 	show(&page{Writer: &out, colours: colours, at: noon})
 	return out.String()
+}
+
+// TestStepsOfMachinesThatMayNotBeSeen: whether repairs are allowed hangs on templates, so that of templates that the person may
+// not list nothing is said.
+func TestStepsOfMachinesThatMayNotBeSeen(t *testing.T) {
+	for hidden, unknown := range map[string]bool{"Fence": true, "Other": false} {
+		for sentence, place := range map[string]func(*core.Policy){
+			"its steps":              func(p *core.Policy) { p.Ladder = []core.Step{nodeStep("Fence", time.Minute)} },
+			"its steps for failures": func(p *core.Policy) { p.FailedLadder = []core.Step{nodeStep("Fence", time.Minute)} },
+		} {
+			s := newScene()
+			place(&s.Policies[0])
+			around := newSurroundings()
+			around.templates.Hide(templateKind(hidden), "you may not list fencetemplates.fix.example")
+			w := newWorld(ledger.Fleet{}, []observed{{Fleet: Fleet{Observation: s.Observation}, dialect: OpenShift{}}}, nil, &around, noon)
+			h := w.healthCheck(0)
+			if (h.Repairs == repairsUnknown) != unknown || strings.Contains(h.Message, "you may not list") != unknown {
+				t.Errorf("%s, when templates of %s may not be listed: %s, %q, %q", sentence, hidden, h.Repairs, h.Reason, h.Message)
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -32,6 +33,62 @@ func (w *world) asWritten(policy int, h *HealthCheck) {
 	default:
 		h.Repairs, h.Reason, h.Message = repairsUnknown, w.blind.Reason, w.blind.Message
 	}
+}
+
+// mostAtOdds bounds the health checks that are named in notes.
+const mostAtOdds = 10
+
+// notesAtOdds are sentences about health checks of which the controller says that it can't follow them, while from here they
+// can be: it lacks a right or meets a bound that the person does not. So are those about another controller. Those of a namespace
+// are told, or all for "".
+func (w *world) notesAtOdds(namespace string) []string {
+	var notes []string
+	for i := range w.policies {
+		if isIn(w.policies[i].ID, namespace) && len(notes) < mostAtOdds {
+			notes = append(notes, w.notesOn(i)...)
+		}
+	}
+	return notes
+}
+
+// notesAtOddsOn are such sentences about the health checks that judge some targets.
+func (w *world) notesAtOddsOn(targets []int) []string {
+	var notes []string
+	for _, i := range targets {
+		for _, v := range w.verdictsOf[i] {
+			for _, note := range w.notesOn(v.Policy) {
+				if !slices.Contains(notes, note) {
+					notes = append(notes, note)
+				}
+			}
+		}
+	}
+	return notes
+}
+
+// notesOn are such sentences about one health check.
+func (w *world) notesOn(policy int) []string {
+	var notes []string
+	if note := w.noteAtOdds(policy); note != "" {
+		notes = append(notes, note)
+	}
+	if message := w.rivals[w.policies[policy].ID]; message != "" {
+		notes = append(notes, fmt.Sprintf("%s: %s", w.policies[policy].ID, sentence(message)))
+	}
+	return notes
+}
+
+// noteAtOdds is such a sentence about one health check, empty where the controller agrees.
+func (w *world) noteAtOdds(policy int) string {
+	p := &w.policies[policy]
+	if w.blind != nil || p.Paused || w.healthCheck(policy).Repairs != repairsAllowed {
+		return ""
+	}
+	written := w.writtenOf(p.ID)
+	if written.Allowed == core.Yes || written.Message == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: its controller has written %s, which can't be seen from here: %s", p.ID, written.Reason, sentence(written.Message))
 }
 
 func (w *world) writtenOf(check core.ID) Written {

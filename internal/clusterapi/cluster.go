@@ -29,6 +29,8 @@ type Cluster struct {
 	Paused core.Tri
 	// InfrastructureReady and ControlPlaneInitialized are conditions.
 	InfrastructureReady, ControlPlaneInitialized Milestone
+	// Upgrade is not known of a cluster that can't be read.
+	Upgrade Upgrade
 	// Unreadable says in a sentence what can't be read. It is empty when all can.
 	Unreadable string
 }
@@ -49,9 +51,9 @@ type ClusterList struct {
 // UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
 func (c *Cluster) UnmarshalJSON(body []byte) error {
 	var wire struct {
-		Metadata lean.Metadata `json:"metadata"`
-		Spec     lenient       `json:"spec"`
-		Status   lenient       `json:"status"`
+		Metadata metaWithGeneration `json:"metadata"`
+		Spec     lenient            `json:"spec"`
+		Status   lenient            `json:"status"`
 	}
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a cluster: %w", err)
@@ -59,7 +61,8 @@ func (c *Cluster) UnmarshalJSON(body []byte) error {
 	*c = Cluster{Meta: wire.Metadata.Keep(), Paused: core.No}
 	var problems []string
 	spec := readPart[struct {
-		Paused bool `json:"paused"`
+		Paused   bool    `json:"paused"`
+		Topology lenient `json:"topology"`
 	}]("spec", wire.Spec, &problems)
 	switch {
 	case spec == nil:
@@ -68,11 +71,19 @@ func (c *Cluster) UnmarshalJSON(body []byte) error {
 		c.Paused = core.Yes
 	}
 	status := readPart[struct {
-		Conditions []condition `json:"conditions"`
+		Conditions   []condition `json:"conditions"`
+		ControlPlane lenient     `json:"controlPlane"`
 	}]("status", wire.Status, &problems)
 	if status != nil {
 		c.InfrastructureReady = milestone(status.Conditions, clusterv1.ClusterInfrastructureReadyCondition)
 		c.ControlPlaneInitialized = milestone(status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
+	}
+	if spec != nil && status != nil {
+		s := signs{c.Name, wire.Metadata.Generation, status.Conditions, spec.Topology.given(), status.ControlPlane}
+		c.Upgrade = s.upgrade()
+	}
+	if c.Unread != "" {
+		problems = append(problems, c.Unread)
 	}
 	c.Unreadable = strings.Join(problems, "; ")
 	return nil
@@ -98,7 +109,7 @@ func milestone(conditions []condition, kind string) Milestone {
 
 // Same tells whether two versions of a cluster can't lead to different decisions.
 func (c *Cluster) Same(other *Cluster) bool {
-	return c.UID == other.UID && c.Paused == other.Paused && c.Unreadable == other.Unreadable &&
+	return c.UID == other.UID && c.Paused == other.Paused && c.Unreadable == other.Unreadable && c.Upgrade == other.Upgrade &&
 		c.InfrastructureReady.same(other.InfrastructureReady) && c.ControlPlaneInitialized.same(other.ControlPlaneInitialized)
 }
 

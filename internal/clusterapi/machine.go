@@ -35,6 +35,9 @@ type Machine struct {
 	// Unreadable says in a sentence which fields can't be read and what belongs there. It is empty when all can.
 	Unreadable string
 
+	// refs are the kinds of the objects that the machine is made of.
+	refs refs
+
 	// present is how much there is of the path to each list.
 	present [2]int
 }
@@ -149,8 +152,8 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
-// machineMeta is what is decoded of a machine's metadata.
-type machineMeta struct {
+// metaWithGeneration is what is decoded of the metadata of machines and clusters.
+type metaWithGeneration struct {
 	lean.Metadata
 
 	Generation int64 `json:"generation"`
@@ -159,27 +162,34 @@ type machineMeta struct {
 // UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
 func (m *Machine) UnmarshalJSON(body []byte) error {
 	var wire struct {
-		Metadata machineMeta    `json:"metadata"`
-		Status   *machineStatus `json:"status"`
+		Metadata metaWithGeneration `json:"metadata"`
+		Spec     machineSpec        `json:"spec"`
+		Status   *machineStatus     `json:"status"`
 	}
 	var problem string
 	if utiljson.Unmarshal(body, &wire) != nil {
 		var apart struct {
-			Metadata machineMeta `json:"metadata"`
-			Status   lenient     `json:"status"`
+			Metadata metaWithGeneration `json:"metadata"`
+			Spec     lenient            `json:"spec"`
+			Status   lenient            `json:"status"`
 		}
 		if err := utiljson.Unmarshal(body, &apart); err != nil {
 			return fmt.Errorf("decoding a machine: %w", err)
 		}
-		wire.Metadata = apart.Metadata
+		wire.Metadata, wire.Spec = apart.Metadata, readSpec(apart.Spec)
 		wire.Status, problem = readApart(apart.Status)
 	}
 	*m = Machine{
 		Meta: wire.Metadata.Keep(
 			clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation, clusterv1.RemediateMachineAnnotation,
+			lean.RepairRequestedAnnotation,
 		),
 		Generation: wire.Metadata.Generation,
 		Unreadable: problem,
+		refs:       wire.Spec.refs(),
+	}
+	if m.Unread != "" {
+		m.tell(m.Unread)
 	}
 	m.take(wire.Status)
 	return nil

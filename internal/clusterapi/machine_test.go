@@ -52,8 +52,9 @@ func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
 			{Deprecated, "HealthCheckSucceeded", &Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 0, 2},
 		},
 		present: [2]int{2, 4},
+		refs:    got.refs,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Machine{}, Mark{}), cmpopts.IgnoreFields(Machine{}, "Meta", "Conditions")); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Machine{}, Mark{}), cmpopts.EquateComparable(refs{}), cmpopts.IgnoreFields(Machine{}, "Meta", "Conditions")); diff != "" {
 		t.Errorf("machine (-want +got):\n%s", diff)
 	}
 	wantConditions := []core.Condition{
@@ -195,7 +196,7 @@ func TestCluster(t *testing.T) {
 			if err := json.Unmarshal([]byte(meta+tc.body), got); err != nil {
 				t.Fatalf("decoding: %v", err)
 			}
-			tc.want.Meta = got.Meta
+			tc.want.Meta, tc.want.Upgrade = got.Meta, got.Upgrade
 			if diff := cmp.Diff(&tc.want, got, cmpopts.IgnoreFields(Cluster{}, "Meta"), cmpopts.EquateComparable(Milestone{})); diff != "" {
 				t.Errorf("cluster (-want +got):\n%s", diff)
 			}
@@ -239,4 +240,34 @@ func FuzzMachine(f *testing.F) {
 			wantApplied(t, body, patch)
 		}
 	})
+}
+
+// TestI15MachineIsBounded: of a machine with more than is read a bounded part is kept, and it is not judged.
+func TestI15MachineIsBounded(t *testing.T) {
+	list := func(many int) string {
+		return `conditions: [` + strings.Repeat(`{type: A, status: "True"},`, many) + `]`
+	}
+	long := strings.Repeat("x", 200_000)
+	for sentence, c := range map[string]struct{ status, labels, says string }{
+		"as many conditions as are read": {list(maxConditions), `a: b`, ""},
+		"one more":                       {list(maxConditions + 1), `a: b`, "status.conditions has more than the 128 conditions"},
+		"many more":                      {list(10_000), `a: b`, "status.conditions has more than the 128 conditions"},
+		"a type without an end":          {`conditions: [{type: ` + long + `, status: "True"}]`, `a: b`, "status.conditions[0] has a type or status longer than"},
+		"a label without an end":         {``, `a: ` + long, "a label whose key or value is longer than"},
+		"a failure without an end":       {`deprecated: {v1beta1: {failureMessage: ` + long + `}}`, `a: b`, ""},
+		"words without an end":           {`conditions: [{type: OwnerRemediated, status: "False", reason: ` + long + `, message: ` + long + `}]`, `a: b`, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			m := read(t, plainMeta+"  labels: {"+c.labels+"}\nstatus: {"+c.status+"}\n")
+			if (c.says == "") != (m.Unreadable == "") || !strings.Contains(m.Unreadable, c.says) {
+				t.Errorf("told is %q, want %q", m.Unreadable, c.says)
+			}
+			if len(m.Conditions) > maxConditions || len(m.Failure) > mostOfAFailure || len(m.Labels.Get("a")) > maxWord {
+				t.Errorf("kept are %d conditions, a failure of %d bytes, and a label of %d", len(m.Conditions), len(m.Failure), len(m.Labels.Get("a")))
+			}
+			if mark := m.Mark(Current, "OwnerRemediated"); mark != nil && max(len(mark.Reason), len(mark.Message)) > mostMessage {
+				t.Errorf("kept are words of %d and %d bytes", len(mark.Reason), len(mark.Message))
+			}
+		})
+	}
 }

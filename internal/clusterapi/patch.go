@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // Change is what is to become of one condition in one list.
@@ -93,7 +93,7 @@ func (c *Change) differs(from *Mark, generation int64) bool {
 // words are what the condition says in its list.
 func (c *Change) words() Words {
 	w := *c.Words
-	w.Message = legible.Cut(w.Message, mostMessage)
+	w.Message = sanitize.Lines(mostMessage, w.Message)
 	if c.In == Current {
 		w.Severity = ""
 	}

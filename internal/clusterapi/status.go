@@ -56,7 +56,7 @@ func (m *Machine) take(s *machineStatus) {
 	m.takeNode(s.NodeRef.Name)
 	if s.Conditions != nil {
 		m.present[Current] = 2
-		m.Conditions = conditionsOf(*s.Conditions)
+		m.Conditions = m.conditionsOf(*s.Conditions)
 		m.takeMarks(Current, *s.Conditions)
 	}
 	if s.Deprecated == nil {
@@ -75,11 +75,18 @@ func (m *Machine) take(s *machineStatus) {
 	}
 }
 
+// The bounds of what is kept of a machine. Cluster API's definition has at most 32 current conditions.
+const (
+	maxConditions  = 128
+	maxWord        = 317
+	mostOfAFailure = 1024
+)
+
 func failureText(reason, message string) string {
 	if reason != "" && message != "" {
-		return reason + ": " + message
+		return legible.Prefix(reason+": "+message, mostOfAFailure)
 	}
-	return reason + message
+	return legible.Prefix(reason+message, mostOfAFailure)
 }
 
 // takeNode takes no reference to what can't be a node.
@@ -99,10 +106,19 @@ func (m *Machine) tell(problem string) {
 	m.Unreadable = strings.TrimPrefix(m.Unreadable+"; "+problem, "; ")
 }
 
-func conditionsOf(all []condition) []Condition {
+// conditionsOf keeps as many conditions as are read. A machine that has more is not judged.
+func (m *Machine) conditionsOf(all []condition) []Condition {
+	if len(all) > maxConditions {
+		m.tell(fmt.Sprintf("status.conditions has more than the %d conditions that Fettle reads of a machine", maxConditions))
+		all = all[:maxConditions]
+	}
 	conditions := make([]Condition, len(all))
 	for i := range all {
 		c := &all[i]
+		if len(c.Type) > maxWord || len(c.Status) > maxWord {
+			m.tell(fmt.Sprintf("status.conditions[%d] has a type or status longer than the %d bytes that Fettle reads", i, maxWord))
+			return conditions[:i]
+		}
 		conditions[i].said = lean.Share(c.Type, c.Status)
 		if at := c.LastTransitionTime.Time; !at.IsZero() {
 			conditions[i].since = at.Add(time.Second - 1).Unix()
@@ -121,10 +137,18 @@ func (m *Machine) takeMarks(in List, all []condition) {
 		}
 		m.Marks = append(m.Marks, Mark{
 			In: in, Type: lean.Word(c.Type), Since: c.LastTransitionTime.Time, Generation: c.ObservedGeneration, at: i,
-			Words: shared(Words{Status: lean.Word(c.Status), Severity: lean.Word(c.Severity), Reason: lean.Word(c.Reason), Message: c.Message}),
+			Words: shared(wordsOf(c)),
 		})
 	}
 	m.Marks = slices.Clip(m.Marks)
+}
+
+// wordsOf keeps as much of the words of a condition as both lists take.
+func wordsOf(c *condition) Words {
+	return Words{
+		Status: lean.Word(legible.Prefix(c.Status, mostMessage)), Severity: lean.Word(legible.Prefix(c.Severity, mostMessage)),
+		Reason: lean.Word(legible.Prefix(c.Reason, mostMessage)), Message: legible.Prefix(c.Message, mostMessage),
+	}
 }
 
 // shared gives the words of nearly all machines, which are well, from one place.
@@ -147,6 +171,9 @@ func (l *lenient) UnmarshalJSON(body []byte) error {
 	l.body = slices.Clone(body)
 	return nil
 }
+
+// given reports whether the field is there and not null.
+func (l *lenient) given() bool { return len(l.body) > 0 && string(l.body) != "null" }
 
 // readApart reads each field by itself, so that one that can't be read hides no other.
 func readApart(l lenient) (s *machineStatus, problem string) {

@@ -10,6 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 const (
@@ -42,7 +44,7 @@ func Failed(m *Machine, node string, findings []core.Verdict) []Change {
 	deprecated := Words{Status: no, Reason: reasons.deprecated, Severity: warning}
 	var texts []string
 	for i := range findings {
-		texts = append(texts, m.findingText(&findings[i], node))
+		texts = append(texts, sanitize.Line(sanitize.MostMessage, m.findingText(&findings[i], node)))
 	}
 	current.Message = "Health check failed:\n  * " + strings.Join(texts, "\n  * ")
 	if findings[0].Reason != core.NodeNotFound { // of which the deprecated condition never said more
@@ -76,18 +78,23 @@ func reasonsOf(of core.Reason) reasons {
 func (m *Machine) findingText(v *core.Verdict, node string) string {
 	switch v.Reason { //nolint:exhaustive // those by which a target is unhealthy
 	case core.PersonAsked:
+		if !v.Since.IsZero() {
+			return "A person has asked for remediation by the annotation " + lean.RepairRequestedAnnotation
+		}
 		return "A person has asked for remediation by the annotation " + clusterv1.RemediateMachineAnnotation
 	case core.TargetFailed:
 		if m.Failure == "" {
 			return "Machine has failed for good"
 		}
-		return "Machine has failed for good: " + strings.Join(strings.Fields(m.Failure), " ")
+		return "Machine has failed for good: " + oneLine(m.Failure)
 	case core.TargetConditionMet:
 		return fmt.Sprintf("Condition %s on Machine has been %s for at least %s", v.Criterion.Type, v.Criterion.Status, v.Criterion.For)
 	case core.NodeStartupTimeout:
 		return fmt.Sprintf("No Node has joined within %s", v.Limit)
 	case core.NodeNotFound:
 		return fmt.Sprintf("Node %s has been deleted", node)
+	case core.ConditionsMet:
+		return fmt.Sprintf("The %s for at least %s", v.Detail, v.Limit)
 	case core.ConditionMet:
 		return fmt.Sprintf("Condition %s on Node has been %s for at least %s", v.Criterion.Type, v.Criterion.Status, v.Criterion.For)
 	}
@@ -120,6 +127,16 @@ func (m *Machine) Asked() *Mark {
 	return mark
 }
 
+// HandedBack returns when a remediator gave the machine up by the deprecated condition OwnerRemediated, as Metal3's does: owners
+// read the condition of v1beta2 alone. It is zero when no remediator has, or the condition of v1beta2 stands too.
+func (m *Machine) HandedBack() time.Time {
+	mark := m.Mark(Deprecated, clusterv1.MachineOwnerRemediatedCondition)
+	if mark == nil || mark.Status != no || mark.Reason != clusterv1.WaitingForRemediationV1Beta1Reason || m.Asked() != nil {
+		return time.Time{}
+	}
+	return mark.Since
+}
+
 // Followed tells whether the owner has begun to do what it was asked by the mark.
 func (k *Mark) Followed() bool { return k.Reason == machineDeleting }
 
@@ -133,11 +150,16 @@ func (m *Machine) Answer() string {
 	if m.Owner != nil {
 		of = m.Owner.Kind + " " + m.Owner.Name
 	}
-	said := strings.Join(strings.Fields(mark.Message), " ")
+	said := oneLine(mark.Message)
 	if said == "" {
-		return of + " says " + mark.Reason
+		return sanitize.Line(sanitize.MostMessage, of+" says "+mark.Reason)
 	}
-	return of + " says " + mark.Reason + ": " + said
+	return sanitize.Line(sanitize.MostMessage, sanitize.Line(sanitize.MostPart, of+" says "+mark.Reason)+": "+said)
+}
+
+// oneLine is what others have said, which may have several lines. It looks at no more than it returns.
+func oneLine(said string) string {
+	return strings.Join(strings.Fields(sanitize.Line(sanitize.MostMessage, said)), " ")
 }
 
 // SpareOwner takes back what a machine asks of its owner, unless the owner does it already.

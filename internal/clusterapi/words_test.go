@@ -22,6 +22,11 @@ func TestWhyAHealthCheckHasFailed(t *testing.T) {
 			Words{"False", "", "HasRemediateAnnotation", "Health check failed:\n  * A person has asked for remediation by the annotation cluster.x-k8s.io/remediate-machine"},
 			Words{"False", "Warning", "HasRemediateMachineAnnotation", "A person has asked for remediation by the annotation cluster.x-k8s.io/remediate-machine"},
 		},
+		"a person's request": {
+			[]core.Verdict{{Reason: core.PersonAsked, Since: time.Unix(1, 0)}},
+			Words{"False", "", "HasRemediateAnnotation", "Health check failed:\n  * A person has asked for remediation by the annotation fettle.io/repair-requested-at"},
+			Words{"False", "Warning", "HasRemediateMachineAnnotation", "A person has asked for remediation by the annotation fettle.io/repair-requested-at"},
+		},
 		"a failure": {
 			[]core.Verdict{{Reason: core.TargetFailed}},
 			Words{"False", "", "MachineHasFailure", "Health check failed:\n  * Machine has failed for good: CreateError: no quota"},
@@ -41,6 +46,11 @@ func TestWhyAHealthCheckHasFailed(t *testing.T) {
 			[]core.Verdict{{Reason: core.ConditionMet, Criterion: ready}, {Reason: core.ConditionMet, Criterion: disk}},
 			Words{"False", "", "UnhealthyNode", "Health check failed:\n  * Condition Ready on Node has been False for at least 5m0s\n  * Condition DiskPressure on Node has been True for at least 1m0s"},
 			Words{"False", "Warning", "UnhealthyNode", "Condition Ready on Node has been False for at least 5m0s; Condition DiskPressure on Node has been True for at least 1m0s"},
+		},
+		"conditions that hold together": {
+			[]core.Verdict{{Reason: core.ConditionsMet, Detail: "node condition AgentReady has been missing", Limit: 10 * time.Minute, Since: time.Unix(1, 0)}},
+			Words{"False", "", "UnhealthyNode", "Health check failed:\n  * The node condition AgentReady has been missing for at least 10m0s"},
+			Words{"False", "Warning", "UnhealthyNode", "The node condition AgentReady has been missing for at least 10m0s"},
 		},
 		"the machine's own condition, which goes first": {
 			[]core.Verdict{{Reason: core.TargetConditionMet, Criterion: disk}, {Reason: core.ConditionMet, Criterion: ready}},
@@ -93,6 +103,32 @@ func TestAnswersOfOwners(t *testing.T) {
 				t.Errorf("taking it back changes %v", spares)
 			}
 		})
+	}
+}
+
+// TestRemediatorHandsBack: the deprecated condition says that a remediator gave the machine up, unless owners can read that too.
+func TestRemediatorHandsBack(t *testing.T) {
+	const current = `{type: OwnerRemediated, status: "False", reason: WaitingForRemediation,`
+	const deprecated = `{type: OwnerRemediated, status: "False", severity: Warning`
+	alone := strings.Replace(running, current, `{type: OwnerRemediated, status: "True", reason: Remediated,`, 1)
+	for name, c := range map[string]struct {
+		machine string
+		want    string
+	}{
+		"both stand":         {running, ""},
+		"the deprecated one": {alone, "2026-08-03T00:00:02Z"},
+		"it is true":         {strings.Replace(alone, deprecated, `{type: OwnerRemediated, status: "True", severity: ""`, 1), ""},
+		"another reason":     {strings.ReplaceAll(alone, "WaitingForRemediation", "RemediationFailed"), ""},
+		"none":               {plainMeta, ""},
+	} {
+		at := read(t, c.machine).HandedBack()
+		got := ""
+		if !at.IsZero() {
+			got = at.UTC().Format(time.RFC3339)
+		}
+		if got != c.want {
+			t.Errorf("%s: it was handed back at %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // FieldOwner is the name under which Fettle writes, which tells its writing from that of others.
-const FieldOwner = "fettle"
+const FieldOwner = writers.FieldOwner
 
 // Writer writes conditions of machines.
 type Writer struct {

@@ -7,13 +7,20 @@ import (
 
 // Backoff paces the repairs of targets whose replacements fail too. The first repair of a pool is
 // never delayed; the n-th replacement in a row that fails waits Base × 2^(n-1), at most Limit.
+//
+// After GiveUpAfter replacements in a row that fail the pool is given up; 0 is never. Repairs that started until ResumedAt don't count
+// then.
 type Backoff struct {
 	Base, Limit time.Duration
+	GiveUpAfter int
+	ResumedAt   time.Time
 }
 
-// DefaultBackoff applies where a policy sets none (seed 000, risks; seed 003, backoff limit).
+// DefaultBackoff applies where a policy sets none (seed 000, risks; seed 003, backoff limit). Its limit lies above the 15 minutes
+// within which the cluster autoscaler expects a machine to become a node: a pool whose machines are replaced sooner never looks
+// broken to it.
 func DefaultBackoff() Backoff {
-	return Backoff{Base: 5 * time.Second, Limit: 10 * time.Minute}
+	return Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: defaultGiveUpAfter}
 }
 
 // Delay is the pause before the retry-th repair in a row; none before the first, retry 0.
@@ -34,10 +41,9 @@ const (
 	longestAttemptPause = 5 * time.Minute
 )
 
-// nextAttempt is when the remedy of a repair may be called again. An attempt that is further in the
-// future than any pause was made by nobody's clock.
-func (r *Repair) nextAttempt(now time.Time) time.Time {
-	if r.Attempts == 0 || r.LastAttempt.After(now.Add(longestAttemptPause)) {
+// nextAttempt is when the remedy of a repair may be called again.
+func (r *Repair) nextAttempt() time.Time {
+	if r.Attempts == 0 {
 		return time.Time{}
 	}
 	return r.LastAttempt.Add(doubled(firstAttemptPause, r.Attempts-1, longestAttemptPause))
@@ -66,58 +72,95 @@ type pool struct {
 	// proven is when the youngest healthy target was created: a replacement that works shows that
 	// the pool can make working ones.
 	proven time.Time
+	// lived is when the youngest target was created that has lived for a while before it failed.
+	lived time.Time
+	// heir is the youngest target that is not healthy, none where there is none.
+	heir int
 }
 
-// retryOf tells how many replacements in a row have failed before t, t included. It is the longest
-// streak that t may continue: the repair of an old target in between does not end it.
-func (d *deliberation) retryOf(t *Target, since time.Time) int {
-	if since.IsZero() || since.After(d.now) {
-		since = d.now
+// retryOf tells how many replacements in a row have failed before the target of a proposal, which is included. It is the longest
+// streak that the target may continue: the repair of an old target in between does not end it. A person, or another template, does.
+func (d *deliberation) retryOf(p *proposal) (retry int, relapsed bool) {
+	t, resumed := &d.fleet.Targets[p.target], Backoff{ResumedAt: d.resumedAt(p)}
+	since := d.startOf(p)
+	if r := d.lastOfItsOwn(t, since); r != nil && !resumed.forgives(r) {
+		retry, relapsed = r.Retry+1, true
 	}
-	retry := d.relapses(t, since)
-	p := d.pools[t.Owner.UID]
-	if p == nil || t.Owner.UID == "" {
-		return retry
+	of := d.pools[t.Owner]
+	if of == nil || t.Owner.UID == "" {
+		return retry, relapsed
 	}
-	for _, i := range p.repairs {
+	for _, i := range of.repairs {
 		r := &d.fleet.Repairs[i]
-		if r.precedes(t) && r.Started.After(p.proven) && since.Sub(r.Started) < unrelatedAfter {
-			retry = max(retry, r.Retry+1)
+		counts := r.precedes(t) && r.Started.After(of.proven) && since.Sub(r.Started) < unrelatedAfter && r.Retry >= retry
+		if counts && !resumed.forgives(r) && !t.remade(r) {
+			retry, relapsed = r.Retry+1, false
 		}
 	}
-	return retry
+	return retry, relapsed
 }
 
-// relapses tells how many repairs of the target itself have not lasted, in a row.
-func (d *deliberation) relapses(t *Target, since time.Time) int {
-	last, known := d.ended[t.ID.UID]
+// startOf returns when the failure of a proposal began: now, where no criterion has a time. Where a process that has started since may
+// have forgotten when, it is the earliest time that there is, so that a failure stays one in a row (I6).
+func (d *deliberation) startOf(p *proposal) time.Time {
+	v, t := p.verdict, &d.fleet.Targets[p.target]
+	if c := &d.policies[v.Policy].Criteria; v.Reason == ConditionsMet && c.mayBeOlder(t) {
+		return c.datedSince(t)
+	}
+	if v.Since.IsZero() || v.Since.After(d.now) {
+		return d.now
+	}
+	return v.Since
+}
+
+// lastOfItsOwn returns the last repair of the target itself, when that has not lasted until a failure that began at an instant; nil
+// otherwise.
+func (d *deliberation) lastOfItsOwn(t *Target, since time.Time) *Repair {
+	last, known := d.ended[t.ID.lineage()]
 	if !known {
-		return 0
+		return nil
 	}
-	r := &d.fleet.Repairs[last]
-	if since.Sub(r.Ended) >= unrelatedAfter {
-		return 0
+	if r := &d.fleet.Repairs[last]; since.Sub(r.Ended) < unrelatedAfter {
+		return r
 	}
-	return r.Retry + 1
+	return nil
 }
 
-// paceFrom is when the last repair that a target's must keep its distance from began, or, of the target
-// itself, ended.
-func (d *deliberation) paceFrom(t *Target) time.Time {
+// paceFrom returns the instant from which the pause before a repair runs: the start of the last repair of its pool, or the
+// instant at which the replacement failed, or the end of the last repair of the target itself, whichever is the latest. A
+// replacement may take longer to fail than any pause, as a machine does that never joins.
+func (d *deliberation) paceFrom(p *proposal) time.Time {
+	t := &d.fleet.Targets[p.target]
 	var from time.Time
-	if p := d.pools[t.Owner.UID]; p != nil && t.Owner.UID != "" {
-		from = p.lastStart
+	if of := d.pools[t.Owner]; of != nil && t.Owner.UID != "" {
+		from = of.lastStart
+		if !p.relapsed {
+			from = latest(from, d.failedAt(p.verdict))
+		}
 	}
-	if last, known := d.ended[t.ID.UID]; known && d.fleet.Repairs[last].Ended.After(from) {
+	if last, known := d.ended[t.ID.lineage()]; known && d.fleet.Repairs[last].Ended.After(from) {
 		from = d.fleet.Repairs[last].Ended
 	}
 	return from
 }
 
+// failedAt returns when the target of an unhealthy verdict became so; zero when that is not known. It lies in the past, whatever a
+// clock has told.
+func (d *deliberation) failedAt(v *Verdict) time.Time {
+	at := v.Since.Add(v.Limit)
+	switch {
+	case v.Since.IsZero():
+		return time.Time{}
+	case at.After(d.now):
+		return d.now
+	}
+	return at
+}
+
 // precedes tells whether t may be a replacement that the repair brought about. Creation times are
 // whole seconds, so one in the same second counts unless the target is known to be older.
 func (r *Repair) precedes(t *Target) bool {
-	if r.Target.UID == t.ID.UID || t.Created.Before(r.Started.Truncate(time.Second)) {
+	if r.Target == t.ID || t.Created.Before(r.Started.Truncate(time.Second)) {
 		return false
 	}
 	return !slices.Contains(r.Contemporaries, t.ID.UID)

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ func TestDelay(t *testing.T) {
 	b := core.DefaultBackoff()
 	want := []time.Duration{
 		0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second,
-		10 * time.Minute, 10 * time.Minute,
+		640 * time.Second, 20 * time.Minute, 20 * time.Minute,
 	}
 	for retry, d := range want {
 		if got := b.Delay(retry); got != d {
@@ -25,7 +26,7 @@ func TestDelay(t *testing.T) {
 		retry int
 		want  time.Duration
 	}{
-		"a huge retry stays at the limit":  {b, 1 << 40, 10 * time.Minute},
+		"a huge retry stays at the limit":  {b, 1 << 40, 20 * time.Minute},
 		"a negative retry never waits":     {b, -1, 0},
 		"a base above the limit":           {core.Backoff{Base: time.Hour, Limit: time.Minute}, 1, time.Minute},
 		"the zero value never waits":       {core.Backoff{}, 9, 0},
@@ -192,5 +193,67 @@ func TestContemporaries(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a-uid", "b-uid"}, d.Starts[0].Contemporaries); diff != "" {
 		t.Errorf("contemporaries (-want +got):\n%s", diff)
+	}
+}
+
+// TestProofIsTheWordOfThoseThatAct: a dry run neither proves that a pool can make targets that work, nor that it can't.
+func TestProofIsTheWordOfThoseThatAct(t *testing.T) {
+	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
+	sibling := machine("new", created(ago(90*time.Second)), condition("DiskPressure", "True", ago(time.Minute)))
+	strict := criteria(core.ConditionCriterion{Type: "DiskPressure", Status: "True"})
+	cases := map[string]struct {
+		policies []core.Policy
+		want     int
+	}{
+		"an acting policy finds it healthy":                    {[]core.Policy{policy("p", all(2))}, 0},
+		"a dry run finds that it is not":                       {[]core.Policy{policy("p", all(2)), policy("dry", all(2), dryRun, strict)}, 0},
+		"an acting policy finds that it is not":                {[]core.Policy{policy("p", all(2)), policy("q", []int{1}, strict)}, 8},
+		"only a dry run judges it":                             {[]core.Policy{policy("p", []int{0}), policy("dry", all(2), dryRun)}, 8},
+		"an acting policy suspects it, and a dry run does not": {[]core.Policy{policy("p", all(2), criteria(core.ConditionCriterion{Type: "DiskPressure", Status: "True", For: time.Hour})), policy("dry", all(2), dryRun)}, 8},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			d := core.Decide(c.policies, fleet([]core.Target{young, sibling}, past("a", ago(2*time.Minute), retry(7))), noon)
+			got := -1
+			for _, s := range d.Starts {
+				got = s.Retry
+			}
+			for _, r := range d.Refusals {
+				if r.Target == 0 && r.Gate == core.BackingOff && r.Policy == 0 && !r.Rehearsed {
+					got = r.Have
+				}
+			}
+			if got != c.want {
+				t.Errorf("retry %d, want %d; refusals %v", got, c.want, d.Refusals)
+			}
+		})
+	}
+}
+
+// TestRelapseCountsForAnHour: a target that stayed and fails again later than that fails for the first time.
+func TestRelapseCountsForAnHour(t *testing.T) {
+	p := policy("p", []int{0}, needsNoOwner)
+	sick := machine("m", failed(noon), ownedBy(core.ID{}))
+	for after, want := range map[time.Duration]int{time.Minute: 3, time.Hour - time.Second: 3, time.Hour: 0, 20 * time.Hour: 0} {
+		r := repair(sick, p, started(ago(after+time.Minute)), ended(ago(after)), retry(2))
+		d := core.Decide([]core.Policy{p}, fleet([]core.Target{sick}, r), noon)
+		if len(d.Starts) != 1 || d.Starts[0].Retry != want {
+			t.Errorf("when it fails again after %s: starts %+v, refusals %v; want retry %d", after, d.Starts, d.Refusals, want)
+		}
+	}
+}
+
+// TestEndByAClockBehind: an end that a clock which was behind has told is none before what is known of the repair. So a relapse
+// backs off.
+func TestEndByAClockBehind(t *testing.T) {
+	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{Base: 30 * time.Minute, Limit: time.Hour} })
+	sick := aNode("n", ready("False", ago(6*time.Minute)))
+	for _, skew := range []time.Duration{0, 2 * time.Hour} {
+		r := repair(sick, p, started(ago(20*time.Minute)), recovered(ago(15*time.Minute)))
+		r.Ended, r.Outcome = r.EndAt(ago(10*time.Minute+skew)), core.Succeeded
+		f := fleet([]core.Target{sick}, r)
+		if d := core.Decide([]core.Policy{p}, f, noon); !slices.Equal(refusedBy(d, 0), []core.Gate{core.BackingOff}) {
+			t.Errorf("the clock was behind by %s: %q", skew, deedsOf(f, d))
+		}
 	}
 }

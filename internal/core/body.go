@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // A node may be a target of its own and also that of a machine. Targets with the same node are one body:
 // of all policies that select any of them one leads and all are asked, and one repair at a time is under
 // way.
@@ -10,9 +12,15 @@ func (d *deliberation) survey() {
 	mixed := false
 	for i := range d.fleet.Targets {
 		t := &d.fleet.Targets[i]
+		if t.RepairRequest != (RepairRequest{}) {
+			d.requested = append(d.requested, i)
+		}
 		mixed = mixed || t.ID.Kind != d.fleet.Targets[0].ID.Kind
-		if t.ControlPlane {
+		switch {
+		case t.ControlPlane:
 			d.controlPlane = append(d.controlPlane, i)
+		case t.ControlPlaneByLabel:
+			d.byLabel = append(d.byLabel, i)
 		}
 	}
 	if mixed {
@@ -60,6 +68,21 @@ func Bodies(targets []Target) []int {
 	return bodies
 }
 
+// Selecting returns the indices of the policies that select one of these targets, or another target of its body.
+func Selecting(policies []Policy, fleet *Fleet, targets []int) []int {
+	bodies, asked := Bodies(fleet.Targets), make([]bool, len(fleet.Targets))
+	for _, t := range targets {
+		asked[bodies[t]] = true
+	}
+	var selecting []int
+	for i := range policies {
+		if slices.ContainsFunc(policies[i].Members, func(m int) bool { return asked[bodies[m]] }) {
+			selecting = append(selecting, i)
+		}
+	}
+	return selecting
+}
+
 func mixed(targets []Target) bool {
 	for i := range targets {
 		if targets[i].ID.Kind != targets[0].ID.Kind {
@@ -92,14 +115,15 @@ func sharesBody(targets []Target, asked []bool) bool {
 	return false
 }
 
-// SiblingOf is the target of another kind with the same node, the zero ID when there is none.
+// SiblingOf is the target of another kind with the same node. It is the zero ID when there is none, or when its facts
+// can't be read, so that the node may not be its own.
 func SiblingOf(fleet *Fleet, target int) ID {
 	t := &fleet.Targets[target]
 	if t.Node.Name == "" {
 		return ID{}
 	}
 	for i := range fleet.Targets {
-		if other := &fleet.Targets[i]; other.ID.Kind != t.ID.Kind && other.Node.Name == t.Node.Name {
+		if other := &fleet.Targets[i]; other.ID.Kind != t.ID.Kind && other.Node.Name == t.Node.Name && other.Problem == "" {
 			return other.ID
 		}
 	}

@@ -56,6 +56,9 @@ func unknownNeverActs(w world, d core.Decision) string {
 	if w.fleet.Observed != core.Yes && len(d.Starts)+len(d.Acts)+len(d.Finishes)+len(d.Rehearsals)+len(d.Confirm) > 0 {
 		return "something is done though the fleet was not observed"
 	}
+	if w.fleet.ClockAgrees != core.Yes && len(d.Starts)+len(d.Acts)+len(d.Advances)+len(d.Rehearsals) > 0 {
+		return "something begins though it is not known how long anything has lasted"
+	}
 	for _, do := range deeds(d) {
 		t := &w.fleet.Targets[do.target]
 		switch {
@@ -65,7 +68,7 @@ func unknownNeverActs(w world, d core.Decision) string {
 			return t.ID.Name + " is repaired though nobody knows about its node"
 		case t.Node.State != core.NodeAwaited && w.now.Sub(t.NodeReadAt) >= 10*time.Second:
 			return t.ID.Name + " is repaired though its node was not read live"
-		case t.ControlPlane && t.QuorumSurvives != core.Yes:
+		case t.MaybeControlPlane() && t.QuorumSurvives != core.Yes:
 			return t.ID.Name + " is repaired though nobody knows about the quorum"
 		}
 	}
@@ -96,6 +99,7 @@ func oneRepairPerTarget(w world, d core.Decision) string {
 
 // limitsHold counts for itself: members under repair or leaving unsound, and what is added.
 func limitsHold(w world, d core.Decision) string {
+	w = w.heeded()
 	for i := range w.policies {
 		p := &w.policies[i]
 		if p.DryRun {
@@ -168,6 +172,7 @@ func oneOfTheControlPlane(w world, d core.Decision) string {
 }
 
 func criterionHeld(w world, d core.Decision) string {
+	w = w.heeded()
 	for _, do := range deeds(d) {
 		t, p := &w.fleet.Targets[do.target], &w.policies[do.policy]
 		if got := naiveHealth(p, t, w.now); got != "unhealthy" {
@@ -258,6 +263,7 @@ func neverANamesake(w world, d core.Decision) string {
 
 // recoveryIsNotHeldBack: a repair that has not begun ends when its policy finds the target well.
 func recoveryIsNotHeldBack(w world, d core.Decision) string {
+	w = w.heeded()
 	ended := map[int]bool{}
 	for _, f := range d.Finishes {
 		ended[f.Repair] = true

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,21 +14,79 @@ func (d *deliberation) climb(p *proposal) {
 	step, more := r.step()
 	switch {
 	case !more:
-		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: LadderExhausted, Have: len(r.Ladder)})
+		d.giveUpRepair(p)
 	case d.outgrown(p, step):
 		d.finish(p.repair, Withdrawn, "the target says by now that it can't recover, and is repaired in another way")
 	case step.Nature == HandsOver && t.Claimed && !r.Begun.IsZero():
 		// It is in the hands of somebody else.
+	case d.handsOverNow(p, step):
+		// It is about to be.
 	case step.Nature.Stands() && d.leaves(d.current(p.repair, step)):
 		// Somebody has taken it away. It is made again when its name is free.
 	case step.Nature.Stands() && d.current(p.repair, step) != none:
 		d.await(p, step, d.current(p.repair, step))
+	case d.unfounded(p, step) != "":
+		d.finish(p.repair, Withdrawn, d.unfounded(p, step))
 	case r.overdue(step, d.now) && len(d.heldBack(p)) == 0:
 		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
 	default:
 		d.answer(p.repair, "")
 		d.take(p)
 	}
+}
+
+// unfounded says in a sentence why the step under way is not to be taken at all, and is empty when it is.
+func (d *deliberation) unfounded(p *proposal, step *Step) string {
+	t, r := &d.fleet.Targets[p.target], &d.fleet.Repairs[p.repair]
+	switch {
+	case byHandBack(r.Ladder, len(r.Rungs)) && !t.handedBackSince(r.Started):
+		return "no remediator has given the target up since the repair began; it is repaired anew"
+	case !d.offers(p, step):
+		return otherStepsText
+	}
+	return ""
+}
+
+const otherStepsText = "its steps are not those of the health check; the target is repaired anew by the steps that the health check has now"
+
+// offers reports whether the policy that leads a repair has a step. What a Repair says of its steps is what it was recorded
+// with, or what other people have written, so the policy decides. A policy that can't be followed holds everything back anyway.
+func (d *deliberation) offers(p *proposal, step *Step) bool {
+	policy := &d.policies[p.leader]
+	ladder := policy.LadderFor(&d.fleet.Targets[p.target])
+	return policy.Problem != "" || slices.ContainsFunc(ladder, func(s Step) bool { return s.same(step) })
+}
+
+// giveUpRepair leaves a target to people when all steps were taken, and ends the repair when the policy has others.
+func (d *deliberation) giveUpRepair(p *proposal) {
+	if d.exhausted(p) {
+		d.refuse(d.leftToPeople(p))
+		return
+	}
+	text := otherStepsText
+	if d.failedAlone(p.repair) {
+		text = "the remediator of its last step failed, and what it was asked for is gone; the target is repaired anew"
+	}
+	d.finish(p.repair, Withdrawn, text)
+}
+
+// failedAlone reports whether the last step of a repair was given up since its remediator failed, and not for its time.
+func (d *deliberation) failedAlone(repair int) bool {
+	r := &d.fleet.Repairs[repair]
+	return len(r.Rungs) > 0 && r.Rungs[len(r.Rungs)-1].Outcome == Failed && r.Ladder[len(r.Ladder)-1].Limit == 0
+}
+
+// exhausted reports whether a repair without a step left has taken all steps that the policy has. The last one of a policy that
+// sets no limit to it is taken anew once a person has deleted the request of the remediator that failed.
+func (d *deliberation) exhausted(p *proposal) bool {
+	r, policy := &d.fleet.Repairs[p.repair], &d.policies[p.leader]
+	ladder := policy.LadderFor(&d.fleet.Targets[p.target])
+	if policy.Problem != "" || len(r.Ladder) == 0 || len(ladder) == 0 {
+		return true
+	}
+	untaken := func(s Step) bool { return !slices.ContainsFunc(r.Ladder, func(of Step) bool { return of.same(&s) }) }
+	ended := ladder[len(ladder)-1].Limit > 0 || (d.failedAlone(p.repair) && d.stands(p.repair))
+	return ended && !slices.ContainsFunc(ladder, untaken)
 }
 
 // outgrown tells whether a target has failed for good since it was handed over, and its policy has other steps for that.
@@ -46,24 +105,32 @@ func (r *Repair) overdue(step *Step, now time.Time) bool {
 	return step.Limit > 0 && r.Attempts > 0 && !now.Before(r.StepBegan().Add(step.Limit))
 }
 
-// await waits for a remediator, until it fails or its time is over. The last step of a ladder that has no
-// limit is never given up: there is nothing else to do.
+// await waits for a remediator, until it fails or its time is over. The last step of a ladder that has no limit is given up only
+// when its remediator says that it failed. What Fettle did not ask for is waited for all the same: its author may ask again.
 func (d *deliberation) await(p *proposal, step *Step, request int) {
 	r, q := &d.fleet.Repairs[p.repair], &d.fleet.Requests[request]
-	last := len(r.Rungs) == len(r.Ladder)-1
+	next := len(r.Rungs) + 1
+	last := r.lastOfItself()
 	until := r.StepEnds(step, q)
 	d.hear(p.repair, q)
 	switch {
 	case q.ID.UID == "":
 		// Nobody can be told to stop before it has been seen.
 		d.hold(p.repair, p.target, p.leader)
+	case d.handedBack(p.repair, p.target, q):
+		d.giveUp(p, none, Failed, "the remediator has given the target up, and asks its owner to replace it")
 	case q.Succeeded == No && (step.Limit > 0 || !last):
 		d.giveUp(p, request, Failed, "the remediator says that it failed")
+	case q.Succeeded == No && next == len(r.Ladder) && q.Own && !q.Leaving:
+		d.giveUp(p, none, Failed, "the remediator says that it failed")
 	case step.Limit > 0 && !d.now.Before(until):
 		d.giveUp(p, request, TimedOut, fmt.Sprintf("the target was not healthy within the step's time of %s", step.Limit))
 	default:
 		if step.Limit > 0 {
 			d.wakeAt(until)
+		}
+		if d.spent(p.repair) {
+			d.refuse(d.leftToPeople(p))
 		}
 		d.hold(p.repair, p.target, p.leader)
 	}
@@ -135,7 +202,11 @@ func duration(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Minute)) + "m"
 }
 
+// advance ends a step that has not helped. Only a remediator that Fettle asked is told to stop (I10).
 func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, text string) {
+	if request != none && !d.fleet.Requests[request].Own {
+		request = none
+	}
 	d.decision.Advances = append(d.decision.Advances, Advance{
 		Repair: p.repair, Target: p.target, Policy: p.leader, Request: request, Outcome: outcome, Text: text,
 	})
@@ -144,7 +215,7 @@ func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, te
 // take has the remedy of the step called, unless it was just refused or a gate holds it back.
 func (d *deliberation) take(p *proposal) {
 	r := &d.fleet.Repairs[p.repair]
-	if pause := r.nextAttempt(d.now); d.now.Before(pause) {
+	if pause := r.nextAttempt(); d.now.Before(pause) {
 		d.refuse(Refusal{Target: p.target, Policy: p.leader, Gate: AttemptPause, Until: pause, Have: r.Attempts})
 		return
 	}

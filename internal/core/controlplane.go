@@ -12,7 +12,7 @@ const recheckQuorum = 15 * time.Second
 // countControlPlane finds the bodies of the control plane that are out, or are about to be: under repair,
 // in the hands of a remediator, or leaving.
 func (d *deliberation) countControlPlane() {
-	for _, i := range d.controlPlane {
+	for _, i := range slices.Concat(d.controlPlane, d.byLabel) {
 		t := &d.fleet.Targets[i]
 		if t.Deleting || t.Claimed || d.repairOf[d.body(i)] != none || len(d.requestsOn[i]) > 0 {
 			d.takeOut(i)
@@ -20,15 +20,34 @@ func (d *deliberation) countControlPlane() {
 	}
 }
 
-// takeOut counts the body of a target among those of the control plane that are out, once.
-func (d *deliberation) takeOut(target int) {
-	if !d.isOut(target) {
-		d.controlPlaneOut = append(d.controlPlaneOut, d.body(target))
+// circle is the targets that take turns with each other: the control plane, or the targets of one namespace that may belong to it
+// by their label alone. The latter wait for the control plane too, which does not wait for them.
+type circle struct {
+	byLabel   bool
+	namespace string
+}
+
+func (t *Target) circle() circle {
+	if t.ControlPlane {
+		return circle{}
 	}
+	return circle{byLabel: true, namespace: t.ID.Namespace}
+}
+
+// takeOut counts the body of a target among those of its circle that are out, once.
+func (d *deliberation) takeOut(target int) {
+	if d.isOut(target) {
+		return
+	}
+	if d.out == nil {
+		d.out = map[circle][]int{}
+	}
+	of := d.fleet.Targets[target].circle()
+	d.out[of] = append(d.out[of], d.body(target))
 }
 
 func (d *deliberation) isOut(target int) bool {
-	return slices.Contains(d.controlPlaneOut, d.body(target))
+	return slices.Contains(d.out[d.fleet.Targets[target].circle()], d.body(target))
 }
 
 // quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
@@ -51,11 +70,16 @@ func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
 	if !d.fleet.Targets[p.target].takesQuorum(d.stepOf(p)) {
 		return Refusal{}, false
 	}
-	others := len(d.controlPlaneOut)
-	switch {
-	case p.repair != none:
-		others -= d.laterControlPlane
-	case d.isOut(p.target): // by what was asked for it before, which is no hindrance to itself
+	of := d.fleet.Targets[p.target].circle()
+	others := len(d.out[of]) + d.membersBehind
+	if p.repair != none {
+		others -= d.laterOut[of]
+	}
+	if of.byLabel { // whose turn comes later goes first there
+		others += len(d.out[circle{}])
+	}
+	// What was asked for the target itself before is no hindrance. A repair that waits is among the later ones.
+	if d.isOut(p.target) && (p.repair == none || !d.waits(p.repair, p.target)) {
 		others--
 	}
 	if others == 0 {
@@ -66,10 +90,39 @@ func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
 
 // takesQuorum tells whether a step may cost the control plane its quorum.
 func (t *Target) takesQuorum(step *Step) bool {
-	return t.ControlPlane && (step == nil || step.Nature != Delegates)
+	return t.MaybeControlPlane() && (step == nil || step.Nature != Delegates)
 }
+
+// MaybeControlPlane reports whether the target may be of the control plane.
+func (t *Target) MaybeControlPlane() bool { return t.ControlPlane || t.ControlPlaneByLabel }
 
 // quorumKnown tells whether the quorum was asked for a moment ago.
 func (t *Target) quorumKnown(now time.Time) bool {
-	return !t.QuorumReadAt.IsZero() && now.Sub(t.QuorumReadAt) < confirmedFor
+	return !t.QuorumReadAt.IsZero() && Passed(t.QuorumReadAt, now) < confirmedFor
+}
+
+// layWorkers tells which targets of running repairs were seen outside of the control plane.
+func (m *Memory) layWorkers(f *Fleet) {
+	workers := map[ID]bool{}
+	repaired := map[ID]bool{}
+	for i := range f.Repairs {
+		if r := &f.Repairs[i]; r.Running() {
+			repaired[r.Target] = true
+			if m.workers[r.Target] {
+				workers[r.Target] = true
+			}
+		}
+	}
+	for i := range f.Targets {
+		if len(repaired) == 0 {
+			break
+		}
+		switch t := &f.Targets[i]; {
+		case t.ControlPlane:
+			delete(workers, t.ID)
+		case repaired[t.ID]:
+			workers[t.ID] = true
+		}
+	}
+	m.workers, f.Workers = workers, workers
 }

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A criterion looks at one target. It returns no finding when it has nothing to say.
 type criterion func(c *Criteria, t *Target, now time.Time) (finding, bool)
@@ -111,18 +114,32 @@ func nodeInTime(c *Criteria, t *Target, now time.Time) (finding, bool) {
 // nodeExists: a node that was there and is gone makes its target unhealthy, once a live read has
 // confirmed it: a cache that lags must not condemn a machine which has just joined. A node that is a target
 // itself is gone with that, and what has its name by now is another (I11).
-func nodeExists(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+func nodeExists(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	switch t.Node.State {
 	case NodeGone:
 		if t.ID.Kind == nodeKind {
 			return finding{health: Gone, reason: NodeNotFound}, true
 		}
-		return finding{health: Unhealthy, reason: NodeNotFound}, true
+		return nodeGone(c, t, now), true
 	case NodeUnseen:
 		return finding{health: Undetermined, reason: NodeUnconfirmed}, true
 	case NodeAwaited, NodePresent:
 	}
 	return finding{}, false
+}
+
+// nodeGone: the delay runs since a live read did not find the node. Where that time is not known, it runs from now.
+func nodeGone(c *Criteria, t *Target, now time.Time) finding {
+	if c.NodeGoneDelay <= 0 {
+		return finding{health: Unhealthy, reason: NodeNotFound}
+	}
+	f := finding{reason: NodeNotFound, since: t.NodeGoneSince, limit: c.NodeGoneDelay}
+	from := t.NodeGoneSince
+	if from.IsZero() {
+		from = now
+	}
+	f.health, f.until = deadline(from, c.NodeGoneDelay, now)
+	return f
 }
 
 // targetConditions are asked whatever becomes of the node.
@@ -137,8 +154,21 @@ func targetConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	return f, found
 }
 
+// nodeConditions: what was not read of a node may be the condition that is asked for, or may contradict it. Only the
+// criteria about nodes don't know then: a node can't hide its machine from the others.
 func nodeConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
-	return conditionsHeld(c.Conditions, t.Node.Conditions, now)
+	if t.Node.Unread != "" && len(c.Conditions)+len(c.Groups) > 0 {
+		return finding{health: Undetermined, reason: TargetUnreadable, detail: "its node can't be read as a whole: " + t.Node.Unread}, true
+	}
+	f, found := conditionsHeld(c.Conditions, t.Node.Conditions, now)
+	if len(c.Groups) == 0 || f.health == Unhealthy {
+		return f, found
+	}
+	g, matches := groupsHeld(c.Groups, t, now)
+	if matches && (!found || g.health == Unhealthy || worse(g, f)) {
+		return g, true
+	}
+	return f, found
 }
 
 // conditionsHeld: each condition has a clock of its own, which is its last transition.
@@ -158,32 +188,18 @@ func conditionsHeld(want []ConditionCriterion, have []Condition, now time.Time) 
 	return soonest, found
 }
 
-// conditionHeld: the API server takes nodes with several conditions of one type. They are believed as
-// far as they agree: that the condition has the status, since the last of their times.
+// conditionHeld: of several conditions of one type all must have the status, and it holds since the last of their times.
 func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (finding, bool) {
-	var since time.Time
-	found, timed := false, true
-	for i := range have {
-		switch c := &have[i]; {
-		case c.Type != want.Type:
-		case c.Status != want.Status:
-			return finding{}, false
-		default:
-			found, timed = true, timed && !c.Since.IsZero()
-			if c.Since.After(since) {
-				since = c.Since
-			}
-		}
-	}
-	if !found {
+	m := (&ConditionTest{Type: want.Type, Status: want.Status}).match(have)
+	if !m.holds {
 		return finding{}, false
 	}
-	f := finding{reason: ConditionMet, since: since, limit: want.For, criterion: want}
-	if !timed && want.For > 0 {
+	f := finding{reason: ConditionMet, since: m.since, limit: want.For, criterion: want}
+	if m.untimed && want.For > 0 {
 		f.health, f.reason, f.since = Undetermined, ConditionUntimed, time.Time{}
 		return f, true
 	}
-	f.health, f.until = deadline(since, want.For, now)
+	f.health, f.until = deadline(m.since, want.For, now)
 	return f, true
 }
 
@@ -217,6 +233,15 @@ func sooner(a, b time.Time) bool {
 	return a.Before(b)
 }
 
+// FindingsBy returns all that makes a target unhealthy, and first the request of a person that the verdict on the target names.
+func (c *Criteria) FindingsBy(v *Verdict, t *Target, now time.Time) []Verdict {
+	found := c.Findings(t, now)
+	if v.Reason == PersonAsked && !t.Condemned {
+		found = append([]Verdict{*v}, found...)
+	}
+	return found
+}
+
 // Findings gives all that makes a target unhealthy by the criteria at an instant, one for each criterion and
 // condition that is met, in the order in which they are asked.
 func (c *Criteria) Findings(t *Target, now time.Time) []Verdict {
@@ -241,5 +266,16 @@ func (c *Criteria) Findings(t *Target, now time.Time) []Verdict {
 	for i := range c.Conditions {
 		add(nodeConditions(&Criteria{Conditions: c.Conditions[i : i+1]}, t, now))
 	}
+	for i := range c.Groups {
+		add(nodeConditions(&Criteria{Groups: c.Groups[i : i+1]}, t, now))
+	}
 	return found
+}
+
+// names reports whether a criterion is about a condition of the node.
+func (c *Criteria) names(kind string) bool {
+	return slices.ContainsFunc(c.Conditions, func(want ConditionCriterion) bool { return want.Type == kind }) ||
+		slices.ContainsFunc(c.Groups, func(g ConditionGroup) bool {
+			return slices.ContainsFunc(g.Tests, func(test ConditionTest) bool { return test.Type == kind })
+		})
 }

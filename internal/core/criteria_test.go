@@ -148,8 +148,25 @@ func nodeCases() map[string]verdictCase {
 	}
 }
 
+func cut(t *core.Target) { t.Node.Unread = "it has too many conditions" }
+
 func conditionCases() map[string]verdictCase {
 	return map[string]verdictCase{
+		"a node that was not read as a whole is not judged": {
+			reason: "I15: what was skipped may be another Ready, or contradict this one", target: machine("m", ready("False", ago(time.Hour)), cut),
+			want: core.Verdict{Health: core.Undetermined, Reason: core.TargetUnreadable, Detail: "its node can't be read as a whole: it has too many conditions"},
+		},
+		"a node hides its machine from no other criterion": {
+			reason: "I15: its kubelet may have written all that", target: machine("m", ready("True", ago(time.Hour)), cut, func(t *core.Target) { t.Failed, t.FailedSince = true, noon }),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed, Since: noon},
+		},
+		"nor from a health check that asks for no condition of nodes": {
+			reason: "I15", target: machine("m", cut), policy: criteria(), want: healthy(),
+		},
+		"nor from a person": {
+			reason: "I15", target: machine("m", cut, func(t *core.Target) { t.Condemned = true }),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.PersonAsked},
+		},
 		"a missing condition never matches": {
 			reason: "row 4", want: healthy(),
 			target: machine("m", func(t *core.Target) { t.Node.Conditions = nil }),

@@ -23,11 +23,14 @@ func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
 	d := &deliberation{policies: policies, fleet: &fleet, now: now}
 	d.survey()
 	d.relateRequests()
+	d.readRepairRequests()
 	d.judgeMembers()
 	d.readLedger()
+	d.findBehind()
 	d.tally()
 	d.carryOn()
 	d.withdrawOrphans()
+	d.findStuck()
 	d.releaseIdle()
 	d.startRepairs()
 	d.rehearse()
@@ -46,33 +49,46 @@ type deliberation struct {
 	seniority []int
 	// bodies are those of the targets, nil when each is its own.
 	bodies []int
-	// running is the oldest running repair of each target's UID, targetOf the target of each of those,
-	// and repairOf the oldest of each body.
-	running  map[string]int
+	// running is the oldest running repair of each target, targetOf the index of the target of each of those,
+	// and repairOf the oldest of each body. Targets are told apart by all of their ID: an
+	// author who knows the UID of one may write it into a Repair of another.
+	running  map[ID]int
 	targetOf map[int]int
 	repairOf []int
-	// ended is the youngest repair of each target's UID that has ended and left the target in place.
-	ended map[string]int
+	// ended is the youngest repair of each target that has ended and left the target in place, by the lineage of the target.
+	ended map[ID]int
 	// requestsOn are the requests about each target, and petitions those of each running repair.
 	requestsOn map[int][]int
 	petitions  map[int][]int
-	// lastNumber is the highest number among the earlier repairs of each target's UID.
-	lastNumber map[string]int
+	// requested are the targets about which people have made requests, and asked is what the ledger tells of them.
+	requested []int
+	asked     map[int]*asked
+	orphans   orphanIndex
+	// behind are the repairs that go on though their targets are gone, and membersBehind counts those of targets that may
+	// belong to the control plane. sound are the UIDs of the targets that are found healthy, by their IDs without UID; nil
+	// until it is needed.
+	behind        map[int]bool
+	membersBehind int
+	sound         map[ID]string
+	// lastNumber is the highest number among the earlier repairs of each target.
+	lastNumber map[ID]int
 	// young are the targets created in this very second; nil until somebody asks.
 	young []int
 	// troubled are the bodies that are unhealthy or under repair, each once, and judgements the
 	// verdicts on them.
 	troubled   []int
 	judgements judgements
-	pools      map[string]*pool
-	// controlPlane are the targets that belong to it, and controlPlaneOut their bodies that are under repair, in the
-	// hands of a remediator, or leaving.
-	controlPlane    []int
-	controlPlaneOut []int
+	pools      map[ID]*pool
+	// controlPlane are the targets that belong to it, and byLabel the targets that may by their label alone. Out are the bodies of each
+	// circle that are under repair, in the hands of a remediator, or leaving.
+	controlPlane, byLabel []int
+	out                   map[circle][]int
 	// later counts, by policy, the running repairs that have not begun and have not had their turn
-	// yet; laterControlPlane those of the control plane.
-	later             []int
-	laterControlPlane int
+	// yet; laterOut those of each circle.
+	later    []int
+	laterOut map[circle]int
+	// unled counts the repairs that end in this pass, have no target and no health check that leads them.
+	unled int
 	// confirming are the targets to be read live, and of each whether its quorum is to be known.
 	confirming map[int]bool
 	// reserved counts, for each policy, the targets whose nodes are read so that they may be repaired.
@@ -106,15 +122,16 @@ func (d *deliberation) judgeMember(policy, target int) {
 	t := &d.fleet.Targets[target]
 	v := Verdict{Health: Undetermined, Reason: FleetUnobserved}
 	if d.fleet.Observed == Yes {
-		v = judge(&d.policies[policy], t, d.now)
+		v = d.judgeOne(&d.policies[policy], target)
 	}
 	v.Policy, v.Target = policy, target
-	if v.Health == Healthy && v.Reason != Premature && d.petitioned(policy, target) {
-		v.Health, v.Reason = Suspect, Recovering
+	if v.Health == Healthy && v.Reason != Premature && (d.petitioned(policy, target) || d.settles(policy, target)) {
+		v.Health, v.Reason, v.Detail = Suspect, Recovering, d.foreignOn(policy, target)
 	}
 	d.decision.Verdicts = append(d.decision.Verdicts, v)
 	d.wakeAt(v.Until)
-	if v.Reason == NodeUnconfirmed && !t.Deleting {
+	d.wakeAt(t.NodeReadAgain)
+	if v.Reason == NodeUnconfirmed && !t.Deleting && !d.now.Before(t.NodeReadAgain) {
 		var step *Step
 		if ladder := d.policies[policy].LadderFor(t); len(ladder) > 0 {
 			step = &ladder[0]
@@ -126,13 +143,13 @@ func (d *deliberation) judgeMember(policy, target int) {
 
 // readLedger relates repairs to targets and to pools, and collects the verdicts that matter.
 func (d *deliberation) readLedger() {
-	d.pools, d.lastNumber, d.running, d.ended = map[string]*pool{}, map[string]int{}, map[string]int{}, map[string]int{}
+	d.pools, d.lastNumber, d.running, d.ended = map[ID]*pool{}, map[ID]int{}, map[ID]int{}, map[ID]int{}
 	for i := range d.fleet.Repairs {
 		r := &d.fleet.Repairs[i]
-		d.lastNumber[r.Target.UID] = max(d.lastNumber[r.Target.UID], r.number())
+		d.lastNumber[r.Target] = max(d.lastNumber[r.Target], r.number())
 		d.remember(i, r)
-		if first, taken := d.running[r.Target.UID]; r.Running() && (!taken || d.olderRepair(i, first) < 0) {
-			d.running[r.Target.UID] = i
+		if first, taken := d.running[r.Target]; r.Running() && (!taken || d.olderRepair(i, first) < 0) {
+			d.running[r.Target] = i
 		}
 	}
 	d.relateRepairs()
@@ -150,7 +167,7 @@ func (d *deliberation) relateRepairs() {
 		return
 	}
 	for i := range d.fleet.Targets {
-		at, under := d.running[d.fleet.Targets[i].ID.UID]
+		at, under := d.running[d.fleet.Targets[i].ID]
 		if !under {
 			continue
 		}
@@ -174,17 +191,23 @@ func (r *Repair) endedBefore(other *Repair) bool {
 	return cmp.Or(r.Ended.Compare(other.Ended), cmp.Compare(r.Retry, other.Retry)) < 0
 }
 
+// remember takes in what a repair tells of its target and of its pool. It leaves out a repair whose end no clock of a leader
+// can have told.
 func (d *deliberation) remember(index int, r *Repair) {
-	if last, known := d.ended[r.Target.UID]; r.lasted() && (!known || d.fleet.Repairs[last].endedBefore(r)) {
-		d.ended[r.Target.UID] = index
+	if r.Misdated {
+		return
+	}
+	of := r.Target.lineage()
+	if last, known := d.ended[of]; r.lasted() && (!known || d.fleet.Repairs[last].endedBefore(r)) {
+		d.ended[of] = index
 	}
 	if r.Owner.UID == "" || r.Outcome == Recovered { // nothing was done, so nothing was replaced
 		return
 	}
-	p := d.pools[r.Owner.UID]
+	p := d.pools[r.Owner]
 	if p == nil {
-		p = &pool{}
-		d.pools[r.Owner.UID] = p
+		p = &pool{heir: none}
+		d.pools[r.Owner] = p
 	}
 	p.repairs = append(p.repairs, index)
 	if r.Started.After(p.lastStart) {
@@ -236,34 +259,15 @@ func (d *deliberation) judgementsOn(troubled []bool) judgements {
 
 // judgementsOf are the verdicts on the body of a target.
 func (d *deliberation) judgementsOf(target int) []int32 {
-	j := &d.judgements
+	return d.judgements.on(d.body(target))
+}
+
+// on are the verdicts on a body.
+func (j *judgements) on(body int) []int32 {
 	if j.from == nil {
 		return nil
 	}
-	b := d.body(target)
-	return j.all[j.from[b]:j.from[b+1]]
-}
-
-// findProof finds the youngest target of each pool that every policy which acts finds healthy. One
-// policy's word is not enough: it would end the back-off of another that finds the target unhealthy.
-func (d *deliberation) findProof() {
-	sound := make([]Tri, len(d.fleet.Targets))
-	for i := range d.decision.Verdicts {
-		v := &d.decision.Verdicts[i]
-		switch {
-		case d.policies[v.Policy].DryRun:
-		case v.Health != Healthy, v.Reason == Premature:
-			sound[v.Target] = No
-		case sound[v.Target] == Unknown:
-			sound[v.Target] = Yes
-		}
-	}
-	for i := range sound {
-		t := &d.fleet.Targets[i]
-		if p := d.pools[t.Owner.UID]; p != nil && sound[i] == Yes && t.Created.After(p.proven) {
-			p.proven = t.Created
-		}
-	}
+	return j.all[j.from[body]:j.from[body+1]]
 }
 
 // tally counts each policy's members. Whatever is not known to be healthy counts against the
@@ -284,10 +288,15 @@ func (d *deliberation) tally() {
 			t.InFlight++
 		}
 	}
+	d.tallyBehind()
 	for i := range d.policies {
 		p, t := &d.policies[i], &d.decision.Tallies[i]
-		t.MostUnhealthy = p.ShortCircuit.Most(t.Total)
-		t.Permitted = p.ShortCircuit.Permits(t.Unhealthy(), t.Total)
+		if p.Overlooked { // none of its members is known to be healthy
+			t.Total = p.Selected
+			continue
+		}
+		t.MostUnhealthy = p.ShortCircuit.Most(t.Counted())
+		t.Permitted = p.ShortCircuit.Permits(t.Unhealthy(), t.Counted())
 		t.MostInFlight = mostInFlight(p.MaxInFlight, t.Total)
 		if t.Permitted && p.Held && !p.Paused && p.Problem == "" && t.Unhealthy() > 0 {
 			t.Opening, t.ResumeAt = p.Opening.coolDown(p.StormCooldown, t.Unhealthy(), d.now)
@@ -301,8 +310,13 @@ func (d *deliberation) tally() {
 }
 
 // inFlight: under repair, in the hands of a remediator or an owner, or leaving while not healthy. All but the first need
-// no memory, so a lost ledger can't make room for another repair (I6).
+// no memory, so a lost ledger can't make room for another repair (I6). A repair without a step left frees the place of its own
+// target alone: another target of the body may be in the hands of its owner.
 func (d *deliberation) inFlight(v *Verdict) bool {
+	if at := d.repairOf[d.body(v.Target)]; at != none && d.spent(at) {
+		t := &d.fleet.Targets[v.Target]
+		return t.Claimed || t.Deleting || (v.Target != d.targetOf[at] && d.inHands(v))
+	}
 	return d.repairOf[d.body(v.Target)] != none || (v.Health == Gone && v.Unsound) || d.inHands(v)
 }
 

@@ -24,6 +24,8 @@ type Decision struct {
 	Advances []Advance
 	// Withdrawals are requests that nothing asks for any more.
 	Withdrawals []Withdrawal
+	// Stuck are requests that were withdrawn long ago and are still there.
+	Stuck []Stuck
 	// Notes are running repairs whose target has just recovered, or no longer is, or about which there is an answer.
 	Notes []Note
 	// Holds are leases to be taken or renewed for repairs under way.
@@ -35,13 +37,20 @@ type Decision struct {
 	// Confirm are targets whose node must be read live before anything can happen to them, and Polls those of
 	// them for which the quorum of the control plane is to be known.
 	Confirm, Polls []int
+	// Asked are the requests of people for repairs of targets, in the order of these.
+	Asked []AskedRepair
+	// Proofs has, for each owner with repairs, its youngest target that is well; none where there is none.
+	Proofs map[ID]Proof
 	// NextAt is when time alone will change the decision; zero for never.
 	NextAt time.Time
 }
 
 // Tally is how a policy's members stand against its limits.
 type Tally struct {
-	Total, Healthy int
+	// Total are the members. Behind are targets that are gone, whose repairs go on and whose replacements have not come:
+	// they count against the limits too. Waits says in a sentence which repairs go on without their targets.
+	Total, Healthy, Behind int
+	Waits                  string
 	// Failed are found unhealthy. Members may be neither.
 	Failed int
 	// MostUnhealthy is the number of unhealthy members up to which repairs go on.
@@ -57,8 +66,11 @@ type Tally struct {
 	InFlight, MostInFlight int
 }
 
-// Unhealthy counts the members that are not known to be healthy.
-func (t Tally) Unhealthy() int { return t.Total - t.Healthy }
+// Counted is what shares are taken of: the members, and the targets that are gone and not replaced yet.
+func (t Tally) Counted() int { return t.Total + t.Behind }
+
+// Unhealthy counts what is not known to be healthy.
+func (t Tally) Unhealthy() int { return t.Counted() - t.Healthy }
 
 // RepairsAllowed is how many more members may become unhealthy before the short circuit trips.
 func (t Tally) RepairsAllowed() int {
@@ -76,6 +88,8 @@ type Start struct {
 	Retry          int
 	Verdict        Verdict
 	Contemporaries []string
+	// Requested is when a person asked for the repair of the target; zero when none did.
+	Requested time.Time
 }
 
 // Act is a running repair the step of which has not begun yet.
@@ -105,6 +119,11 @@ type Withdrawal struct {
 	Text    string
 }
 
+// Stuck is a request that does not go away, an index in Fleet.Requests. Policy is the index of the policy that asked, -1 when that is gone.
+type Stuck struct {
+	Request, Policy int
+}
+
 // Note is what is to be remembered of a running repair: since when its target has been healthy again,
 // zero for not, and how whoever was asked has answered.
 type Note struct {
@@ -129,6 +148,9 @@ type Finish struct {
 	HandsOff bool
 }
 
+// MostSkew is by how much the clocks of Fettle and of the API server may differ. Criteria last minutes.
+const MostSkew = 5 * time.Second
+
 // Gate is a limit that may refuse.
 type Gate int
 
@@ -144,6 +166,7 @@ const (
 	ControlPlaneBusy
 	InFlightLimit
 	BackingOff
+	PoolGivenUp
 	AttemptPause
 	Unconfirmed
 	QuorumLost
@@ -154,6 +177,8 @@ const (
 	TemplateUnusable
 	RequestsUnseen
 	LadderExhausted
+	ClockSkewed
+	ClockUnknown
 )
 
 var gateNames = [...]string{
@@ -167,6 +192,7 @@ var gateNames = [...]string{
 	ControlPlaneBusy: "ControlPlaneBusy",
 	InFlightLimit:    "InFlightLimit",
 	BackingOff:       "BackingOff",
+	PoolGivenUp:      "PoolGivenUp",
 	AttemptPause:     "AttemptPause",
 	Unconfirmed:      "Unconfirmed",
 	QuorumLost:       "QuorumLost",
@@ -177,6 +203,8 @@ var gateNames = [...]string{
 	TemplateUnusable: "TemplateUnusable",
 	RequestsUnseen:   "RequestsUnseen",
 	LadderExhausted:  "LadderExhausted",
+	ClockSkewed:      "ClockSkewed",
+	ClockUnknown:     "ClockUnknown",
 }
 
 // String names the gate as conditions, events and metrics do.
@@ -198,8 +226,12 @@ type Refusal struct {
 	Have, Least, Most, Total int
 	// Detail names what the gate is about, for gates that have such a thing.
 	Detail string
+	// Why is a clause on how the detail is known, for gates that have such a thing.
+	Why string
 	// Rehearsed is set when it holds back only what a dry run would do.
 	Rehearsed bool
+	// Relapsed is set when a back-off is due to earlier repairs of the target itself.
+	Relapsed bool
 }
 
 // Text says in one sentence why the target is held back and what would open the gate.
@@ -208,12 +240,12 @@ func (r Refusal) Text() string {
 	case PolicyInvalid:
 		return "the health check can't be followed: " + r.Detail
 	case PolicyPaused:
+		if r.Detail != "" {
+			return "the health check begins nothing new, since " + r.Detail
+		}
 		return "the health check is paused; remove its pause annotation, or its pause requests, to go on"
 	case TooManyUnhealthy:
-		if r.Have < r.Least {
-			return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Least, r.Most)
-		}
-		return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
+		return r.restrictionText() + r.among()
 	case StormCooldown:
 		return "repairs were stopped until just now, and those that recover are given time to do so"
 	case NoRemedy:
@@ -221,26 +253,46 @@ func (r Refusal) Text() string {
 	case NoOwner:
 		return "no controller owns it, so nothing would replace it after a deletion; repair it by hand, or let a machine set own it"
 	case QuorumUnknown:
-		return "it belongs to the control plane, and it is not known whether the cluster's quorum survives while it is out; repair it by hand, or let Fettle read what it needs (docs/guards.md)"
+		return "it belongs to the control plane, and it is not known whether the cluster's quorum survives while it is out; " +
+			"repair it by hand, let Fettle read what it needs, or, where no node has a vote, say so with the annotation " +
+			"fettle.io/control-plane-quorum: external on the namespace kube-system (docs/guards.md)"
 	case ControlPlaneBusy:
 		return "another member of the control plane is out; one at a time is repaired"
 	case InFlightLimit:
-		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended (annotation fettle.io/max-in-flight changes the limit)", r.Have, r.Most)
+		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended (annotation fettle.io/max-in-flight changes the limit)", r.Have, r.Most) + r.among()
 	case BackingOff:
 		return r.backoffText()
 	case AttemptPause:
 		return r.attemptText()
 	case Unconfirmed:
 		return "its node is read once more from the API server before anything is done"
-	case QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, TemplateUnusable, RequestsUnseen, LadderExhausted:
+	case PoolGivenUp, QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, TemplateUnusable, RequestsUnseen, LadderExhausted,
+		ClockSkewed, ClockUnknown:
 		return r.circumstance()
 	}
 	return "refused"
 }
 
+func (r Refusal) restrictionText() string {
+	if r.Have < r.Least {
+		return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Least, r.Most)
+	}
+	return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
+}
+
+// among names what is counted that is no member any more.
+func (r Refusal) among() string {
+	if r.Detail == "" {
+		return ""
+	}
+	return "; among them " + r.Detail
+}
+
 // circumstance says what about the target, its node or its remediator holds it back.
 func (r Refusal) circumstance() string {
 	switch r.Gate { //nolint:exhaustive // the others are about limits
+	case PoolGivenUp:
+		return r.givenUpText()
 	case QuorumLost:
 		return "it belongs to the control plane, whose quorum would not survive while it is out; repair another member first, by hand"
 	case Excluded:
@@ -253,27 +305,69 @@ func (r Refusal) circumstance() string {
 		return "a step of the health check can't be taken: " + r.Detail
 	case RequestsUnseen:
 		return "what was asked of its remediator can't be seen at the moment, so it is left as it is"
+	case ClockSkewed:
+		return "the clocks of Fettle and of the API server differ by more than " + MostSkew.String() + ", so it is not known how long anything has lasted; " +
+			"correct the clock of Fettle's host, or that of the API server's (the metric fettle_clock_skew_seconds says by how much Fettle's is ahead)"
+	case ClockUnknown:
+		return "it is not known by how much the clocks of Fettle and of the API server differ; each answer of the API server tells that by its Date header, " +
+			"so let the API server be reached, and let no proxy remove that header"
 	case LadderExhausted:
-		return fmt.Sprintf("all %d steps of its repair were tried to no avail; repair it by hand", r.Have)
+		return r.exhaustedText()
 	}
 	return "refused"
+}
+
+func (r Refusal) exhaustedText() string {
+	text := fmt.Sprintf("all %d steps of its repair were tried to no avail, so it counts as unhealthy", r.Have)
+	if r.Have == 1 {
+		text = "the only step of its repair was tried to no avail, so it counts as unhealthy"
+	}
+	if r.Detail != "" {
+		return text + "; it counts as under repair until " + r.Detail + ", which Fettle did not make, says how it ended or is gone; repair it by hand"
+	}
+	return text + " and no longer as under repair; repair it by hand"
 }
 
 func (r Refusal) upgradeText() string {
 	switch {
 	case r.Gate == TargetUpgrading:
 		return "its node is being upgraded; repairs go on when that is done"
+	case r.Detail == Unknown.String() && r.Why != "":
+		return "it is not known whether the cluster is being upgraded: " + r.Why + "; repairs go on when it is known that it is not; " +
+			"without the annotation fettle.io/wait-for-upgrades the health check does not wait"
 	case r.Detail == Unknown.String():
 		return "it is not known yet whether the cluster is being upgraded"
+	case r.Why != "":
+		return "the cluster is being upgraded: " + r.Why + "; repairs go on when that is done"
 	}
 	return "the cluster is being upgraded; repairs go on when that is done"
 }
 
 func (r Refusal) backoffText() string {
+	switch {
+	case r.Relapsed && r.Have == 1:
+		return "it has failed again within an hour of its last repair, so its next repair waits; look at why it fails"
+	case r.Relapsed:
+		return fmt.Sprintf("its last %d repairs have not lasted an hour, so its next repair waits; look at why it fails", r.Have)
+	}
 	if r.Have == 1 {
 		return "the replacement of a repaired one has failed too, so the next repair in this pool waits; look at why it fails"
 	}
 	return fmt.Sprintf("%d replacements in a row have failed, so the next repair in this pool waits; look at why they fail", r.Have)
+}
+
+// givenUpText says what a person does. The annotation is the same for the health checks of all APIs.
+func (r Refusal) givenUpText() string {
+	failed := fmt.Sprintf("%d replacements in a row have failed, so this pool is given up", r.Have)
+	switch {
+	case r.Relapsed && r.Have == 1:
+		failed = "its last repair has not lasted an hour, so it is given up"
+	case r.Relapsed:
+		failed = fmt.Sprintf("its last %d repairs have not lasted an hour, so it is given up", r.Have)
+	case r.Have == 1:
+		failed = "the replacement of a repaired one has failed too, so this pool is given up"
+	}
+	return failed + "; find out why and mend that, then set the annotation fettle.io/resumed-at of the health check to the present time"
 }
 
 func (r Refusal) attemptText() string {

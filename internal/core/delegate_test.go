@@ -19,7 +19,7 @@ func delegates(p *core.Policy) {
 
 // markOn is the mark that a target carries, as asked a while ago.
 func markOn(t core.Target, at time.Time, changes ...func(*core.Request)) core.Request {
-	q := core.Request{ID: core.ID{Kind: "Machine", Name: t.ID.Name, UID: t.ID.UID + "@1"}, Remedy: "Mark", Target: t.ID, Created: at, Answers: true}
+	q := core.Request{ID: core.ID{Kind: "Machine", Name: t.ID.Name, UID: t.ID.UID + "@1"}, Remedy: "Mark", Target: t.ID, Created: at, Own: true, Answers: true}
 	for _, change := range changes {
 		change(&q)
 	}

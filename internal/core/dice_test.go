@@ -49,6 +49,7 @@ func instant(d dice) time.Time {
 func drawWorld(d dice) world {
 	w := world{now: noon}
 	w.fleet.Observed = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
+	w.fleet.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
 	for i := range d(7) {
 		w.fleet.Targets = append(w.fleet.Targets, drawTarget(d, i))
 	}
@@ -71,6 +72,7 @@ func drawTarget(d dice, i int) core.Target {
 	t.NodeReadAt = oneOf(d, noon, noon, ago(time.Second), ago(time.Minute), time.Time{})
 	t.QuorumSurvives, t.QuorumReadAt = oneOf(d, core.Unknown, core.No, core.Yes), oneOf(d, noon, noon, ago(time.Minute))
 	t.ControlPlane, t.Deleting, t.Claimed = d(5) == 4, d(6) == 5, d(9) == 8
+	t.ControlPlaneByLabel = !t.ControlPlane && d(7) == 6
 	if d(5) == 4 {
 		failed(instant(d))(&t)
 	}
@@ -78,6 +80,9 @@ func drawTarget(d dice, i int) core.Target {
 		unreadable("a field")(&t)
 	}
 	t.Condemned = d(14) == 13
+	if d(8) == 7 {
+		t.RepairRequest = core.RepairRequest{At: instant(d), Unreadable: d(9) == 8}
+	}
 	t.Premature = oneOf(d, "", "", "", "", "", "", "", "", "", "the cluster is not up")
 	if d(6) == 5 {
 		t.Conditions = []core.Condition{{Type: "Bootstrapped", Status: oneOf(d, "True", "False"), Since: instant(d)}}
@@ -98,13 +103,49 @@ func drawTarget(d dice, i int) core.Target {
 	}
 	if t.Node.State == core.NodePresent && d(8) == 7 {
 		t.Node.Conditions = append(t.Node.Conditions, core.Condition{Type: "Ready", Status: oneOf(d, "True", "False", "Unknown"), Since: instant(d)})
+		t.Node.Unread = oneOf(d, "", "", "", "", "", "", "", "it has too much of something")
 	}
+	if t.Node.State == core.NodeGone {
+		t.NodeGoneSince = oneOf(d, time.Time{}, ago(time.Minute), ago(patience), noon)
+	}
+	drawReasons(d, &t)
 	return t
+}
+
+// drawReasons gives conditions reasons, and says of some tests since when they have been seen to hold.
+func drawReasons(d dice, t *core.Target) {
+	if d(3) > 0 {
+		return
+	}
+	for i := range t.Node.Conditions {
+		t.Node.Conditions[i].Reason = oneOf(d, "", "KubeletDown", "KernelDeadlock", "Kernel")
+	}
+	for range d(3) {
+		t.TestsSeen = append(t.TestsSeen, core.SeenTest{
+			Test: drawTest(d), Node: oneOf(d, t.Node.UID, t.Node.UID, "another"), Since: oneOf(d, ago(time.Hour), ago(patience), ago(time.Minute), noon), Turned: d(2) == 0,
+		})
+	}
+}
+
+func drawTest(d dice) core.ConditionTest {
+	kind := oneOf(d, "Ready", "DiskPressure", "Agent")
+	if d(3) == 2 {
+		return core.ConditionTest{Type: kind, Missing: true}
+	}
+	return core.ConditionTest{Type: kind, Status: oneOf(d, "False", "True", "Unknown"), Reason: oneOf(d, "", "", "Kernel*", "*Down")}
 }
 
 func drawAmount(d dice) core.Amount {
 	return oneOf(d, core.Percent(100), core.Unlimited(), core.Count(0), core.Count(1), core.Count(2), core.Count(3),
 		core.Percent(0), core.Percent(40), core.Percent(50), core.Percent(99), core.Amount{})
+}
+
+func drawGroup(d dice) core.ConditionGroup {
+	g := core.ConditionGroup{For: oneOf(d, patience, patience, time.Minute, 0)}
+	for range d(4) {
+		g.Tests = append(g.Tests, drawTest(d))
+	}
+	return g
 }
 
 func drawPolicy(d dice, i, targets int) core.Policy {
@@ -121,6 +162,10 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 	p.Criteria.NodeStartup = oneOf(d, 10*time.Minute, 10*time.Minute, 0, time.Minute)
 	p.Criteria.Conditions = oneOf(d, p.Criteria.Conditions, p.Criteria.Conditions,
 		[]core.ConditionCriterion{notReady, pressure}, []core.ConditionCriterion{{Type: "Ready", Status: "False"}}, nil)
+	p.Criteria.NodeGoneDelay = oneOf(d, 0, 0, patience)
+	for d(4) == 3 && len(p.Criteria.Groups) < 3 {
+		p.Criteria.Groups = append(p.Criteria.Groups, drawGroup(d))
+	}
 	if d(4) == 3 {
 		p.Criteria.TargetConditions = []core.ConditionCriterion{{Type: "Bootstrapped", Status: "False", For: oneOf(d, patience, 0)}}
 	}
@@ -138,7 +183,8 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 			core.Opening{First: ago(time.Second), Last: ago(time.Second), Unhealthy: 1 + d(3)})
 	}
 	p.MaxInFlight = drawAmount(d)
-	p.Backoff = oneOf(d, core.DefaultBackoff(), core.DefaultBackoff(), core.Backoff{Base: time.Minute, Limit: time.Hour}, core.Backoff{})
+	p.Backoff = oneOf(d, core.DefaultBackoff(), core.DefaultBackoff(), core.Backoff{Base: time.Minute, Limit: time.Hour}, core.Backoff{},
+		core.Backoff{Base: time.Minute, Limit: time.Hour, GiveUpAfter: 1 + d(3)}, core.Backoff{Base: time.Minute, Limit: time.Hour, GiveUpAfter: 1 + d(3), ResumedAt: ago(time.Duration(d(200)-20) * time.Minute)})
 	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, nil)
 	return p
 }
@@ -164,6 +210,9 @@ func drawRepair(d dice, i int, w world) core.Repair {
 	}
 	if d(4) == 3 {
 		attempts(1+d(3), oneOf(d, ago(time.Minute), ago(time.Second), noon))(&r)
+	}
+	if d(4) == 3 {
+		r.Requested = instant(d)
 	}
 	if d(4) == 3 && len(w.fleet.Targets) > 0 {
 		r.Contemporaries = []string{w.fleet.Targets[d(len(w.fleet.Targets))].ID.UID}

@@ -58,7 +58,7 @@ func (d *Digest) Take(happenings []Happening, now time.Time) []Happening {
 // bundled happenings concern one target each and come in numbers.
 func bundled(k HappeningKind) bool {
 	switch k {
-	case Suspected, Unreadable, Held, Begun, Refused, Rehearsed, Escalated, Relieved:
+	case Suspected, Unreadable, Held, Begun, Refused, Rehearsed, Escalated, Relieved, Lingering:
 		return true
 	case Restricted, Misconfigured:
 	}

@@ -41,7 +41,7 @@ func (e *entry) loseAt(now time.Time) {
 // foreign tells whether somebody else has recorded the step under way.
 func (e *entry) foreign(r *Repair) bool { return e.step != len(r.Rungs)+1 }
 
-func sameTarget(a, b *Repair) bool { return a.Target.UID == b.Target.UID }
+func sameTarget(a, b *Repair) bool { return a.Target == b.Target }
 
 // laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
 // told.

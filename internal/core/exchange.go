@@ -15,17 +15,26 @@ type Observation struct {
 	Targets []Target
 	// Requests are those that targets themselves carry.
 	Requests []Request
+	// Upgrading and UpgradingWhy are as in Fleet, where the source sees that. Elsewhere they are not known, and no words.
+	Upgrading    Tri
+	UpgradingWhy string
 }
 
 // PolicyReport is what was found for one policy.
 type PolicyReport struct {
 	Policy Policy
 	Tally  Tally
+	// Clock is the gate that holds back all repairs since Fettle's clock is wrong, or may be; 0 when it does not.
+	Clock Gate
 	// Concerns are some of the members that are not healthy, those first that need a repair.
 	Concerns []Concern
+	// GivenUp is what the policy has given up: owners of pools, and targets that fail again themselves.
+	GivenUp []ID
 	// Cases are the members that are unhealthy, under repair, or have requests, for policies that ask
 	// remediators; in the order of their names.
 	Cases []Case
+	// Deferred is set when its status is to be written in a later pass.
+	Deferred bool
 }
 
 // Case is one member of a policy that is unhealthy, under repair, or has requests standing.
@@ -42,6 +51,8 @@ type Case struct {
 	HealthySince time.Time
 	// Delayed is set while the request of a recovered target stands only for the policy's HealthyDelay.
 	Delayed bool
+	// SettlesAt is until when the request of a recovered target stands since a condition has just turned; zero when none has.
+	SettlesAt time.Time
 }
 
 // Concern is one member of a policy that is not healthy. Text says how it stands, without its name,
@@ -74,6 +85,8 @@ type Entry struct {
 	Ladder  []Step
 	Retry   int
 	Started time.Time
+	// Requested is when a person asked for the repair; zero when none did.
+	Requested time.Time
 }
 
 // Beginning is how a remedy answered.

@@ -17,7 +17,7 @@ import "slices"
 func Contested(policies []Policy, fleet *Fleet, d Decision, targets []int) bool {
 	asked := make([]bool, len(fleet.Targets))
 	for _, t := range targets {
-		if fleet.Targets[t].ControlPlane {
+		if fleet.Targets[t].MaybeControlPlane() {
 			return true
 		}
 		asked[t] = true
@@ -44,26 +44,41 @@ func Fenced(policies []Policy, fleet Fleet, running []Repair) ([]Policy, Fleet) 
 			repairs = append(repairs, fleet.Repairs[i])
 		}
 	}
-	fleet.Repairs = repairs
 	policies, fleet.Targets = withStrangers(policies, &fleet, running)
+	fleet.Repairs = repairs
 	return policies, fleet
 }
 
-// withStrangers adds the targets of running repairs that the fleet does not show, or not yet: they
-// take their room all the same, in the policy that leads their repair.
+// withStrangers adds the targets of repairs that others have recorded meanwhile and that the fleet does not show yet: they
+// take their room all the same, in the policy that leads their repair. A target that was never seen may belong to the
+// control plane, and counts as if it did. A target about which requests are seen is gone, and was decided on as such, and so
+// was one whose repair this fleet shows and whose requests can't be seen.
 func withStrangers(policies []Policy, fleet *Fleet, running []Repair) ([]Policy, []Target) {
-	known := make(map[string]bool, len(fleet.Targets))
+	known := make(map[ID]bool, len(fleet.Targets))
+	for i := range fleet.Requests {
+		if q := &fleet.Requests[i]; q.Own {
+			known[q.Target] = true
+		}
+	}
+	before := &deliberation{policies: policies, fleet: fleet}
+	for i := range fleet.Repairs {
+		if r := &fleet.Repairs[i]; r.Running() && (before.blind(r) || before.unreadable(i, none, false)) {
+			known[r.Target] = true
+		}
+	}
 	for i := range fleet.Targets {
-		known[fleet.Targets[i].ID.UID] = true
+		known[fleet.Targets[i].ID] = true
 	}
 	policies, targets := slices.Clone(policies), slices.Clip(fleet.Targets)
 	for i := range running {
 		r := &running[i]
-		if known[r.Target.UID] {
+		if known[r.Target] {
 			continue
 		}
-		known[r.Target.UID] = true
-		targets = append(targets, Target{ID: r.Target, Owner: r.Owner, Deleting: true, Failed: true})
+		known[r.Target] = true
+		targets = append(targets, Target{
+			ID: r.Target, Owner: r.Owner, Deleting: true, Failed: true, ControlPlane: !fleet.Workers[r.Target],
+		})
 		for j := range policies {
 			if policies[j].ID == r.Policy {
 				policies[j].Members = append(slices.Clip(policies[j].Members), len(targets)-1)

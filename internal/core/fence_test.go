@@ -89,7 +89,7 @@ func TestI3FencedLimits(t *testing.T) {
 				members[i] = i
 			}
 			p := policy("workers", members, maxInFlight(core.Count(tc.most)))
-			fleet := core.Fleet{Observed: core.Yes, Targets: tc.targets}
+			fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: tc.targets}
 			policies, fenced := core.Fenced([]core.Policy{p}, fleet, tc.running)
 			var begin []string
 			for _, act := range core.Decide(policies, fenced, noon).Acts {
@@ -105,11 +105,60 @@ func TestI3FencedLimits(t *testing.T) {
 	}
 }
 
+// TestI4StrangersMayBeOfTheControlPlane: what another leader repairs and is not in view here may be a member of the control
+// plane, unless this process has seen that it is none. A member waits for it.
+func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
+	worker, member := machine("worker"), machine("member", controlPlane)
+	x := machine("x", dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = core.Yes })
+	p := policy("workers", []int{0}, unlimited)
+	own := repair(x, p)
+	cases := map[string]struct {
+		stranger core.Target
+		seen     []core.Target
+		want     int
+	}{
+		"never seen":                                {worker, nil, 0},
+		"a worker that is gone by now":              {worker, []core.Target{worker}, 1},
+		"a member that is gone by now":              {member, []core.Target{member}, 0},
+		"a namesake of a worker that was seen once": {worker, []core.Target{machine("worker", func(t *core.Target) { t.ID.UID = "another" })}, 0},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var m core.Memory
+			theirs := repair(tc.stranger, p)
+			laid(&m, noon, append(tc.seen, x), own, theirs)
+			f := laid(&m, noon, []core.Target{x}, own, theirs)
+			policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{own, theirs})
+			d := core.Decide(policies, fenced, noon)
+			if len(d.Acts) != tc.want {
+				t.Errorf("%d acts, want %d: %v", len(d.Acts), tc.want, d.Refusals)
+			}
+		})
+	}
+	for own, want := range map[bool]int{true: 1, false: 0} { // what Fettle asked for shows that its target was decided on as gone
+		theirs := repair(worker, p)
+		f := fleet([]core.Target{x}, repair(x, p))
+		f.Requests = []core.Request{asked(p, worker, rebooting, func(q *core.Request) { q.Own = own })}
+		policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{repair(x, p), theirs})
+		if d := core.Decide(policies, fenced, noon); len(d.Acts) != want {
+			t.Errorf("a request is Fettle's own: %t, and there are %d acts: %v", own, len(d.Acts), d.Refusals)
+		}
+	}
+	worker.Node.Conditions, x.ControlPlane = nil, false
+	f := fleet([]core.Target{x}, own)
+	policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{own, repair(worker, p)})
+	if d := core.Decide(policies, fenced, noon); len(d.Acts) != 1 {
+		t.Errorf("a worker waits for a stranger where nothing limits their number: %v", d.Refusals)
+	}
+}
+
 // TestContested: the ledger is read live only where somebody else could take the room.
 func TestContested(t *testing.T) {
 	sick := machine("a", dead)
 	member := sick
 	member.ControlPlane = true
+	byLabel := sick
+	byLabel.ControlPlaneByLabel = true
 	both := []int{0, 1}
 	limited := policy("limited", both, maxInFlight(core.Percent(50)))
 	unlimited := policy("unlimited", both, maxInFlight(core.Unlimited()))
@@ -121,12 +170,13 @@ func TestContested(t *testing.T) {
 		"a limit":                         {sick, []core.Policy{limited}, true},
 		"no limit":                        {sick, []core.Policy{unlimited}, false},
 		"no limit, and the control plane": {member, []core.Policy{unlimited}, true},
+		"no limit, and a label alone":     {byLabel, []core.Policy{unlimited}, true},
 		"a limit of others":               {sick, []core.Policy{unlimited, policy("second", []int{1})}, false},
 		"a limit of a dry run":            {sick, []core.Policy{unlimited, policy("dry", both, dryRun)}, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			fleet := core.Fleet{Observed: core.Yes, Targets: []core.Target{tc.target, machine("other")}}
+			fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{tc.target, machine("other")}}
 			d := core.Decide(tc.policies, fleet, noon)
 			if got := core.Contested(tc.policies, &fleet, d, []int{0}); got != tc.want {
 				t.Errorf("contested: %t", got)

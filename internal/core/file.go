@@ -2,12 +2,13 @@ package core
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
 // file adds the cases of the policies that ask remediators to their reports.
 func (d *Decision) file(reports []PolicyReport, fleet *Fleet) {
-	f := filing{fleet: fleet, requests: map[string][]int{}, bodies: embody(fleet.Targets), repairs: map[int]int{}}
+	f := filing{fleet: fleet, requests: map[string][]int{}, bodies: embody(fleet.Targets), repairs: map[int]int{}, running: map[ID]*Repair{}, own: map[qualifiedName][]int{}}
 	if !slices.ContainsFunc(reports, func(r PolicyReport) bool { return r.Policy.petitions() }) {
 		return
 	}
@@ -21,6 +22,9 @@ func (d *Decision) file(reports []PolicyReport, fleet *Fleet) {
 		}
 	}
 	for i := range reports {
+		if r := &reports[i]; r.Policy.petitions() {
+			r.Cases = append(r.Cases, f.departed(&r.Policy)...)
+		}
 		slices.SortFunc(reports[i].Cases, func(a, b Case) int { return a.Target.Compare(b.Target) })
 	}
 }
@@ -36,29 +40,95 @@ type filing struct {
 	// requests are by the name of their target.
 	requests map[string][]int
 	bodies   []int
-	// repairs are the running ones, by the body of their target.
+	// repairs are the running ones by the body of their target, and running the same by the target itself.
 	repairs map[int]int
+	running map[ID]*Repair
+	// own are the requests that Fettle made, by the policy that asked.
+	own map[qualifiedName][]int
 }
 
 func (f *filing) index() {
 	for i := range f.fleet.Requests {
-		name := f.fleet.Requests[i].Target.Name
-		f.requests[name] = append(f.requests[name], i)
+		q := &f.fleet.Requests[i]
+		f.requests[q.Target.Name] = append(f.requests[q.Target.Name], i)
+		if asker := q.Policy.qualified(); q.Own {
+			f.own[asker] = append(f.own[asker], i)
+		}
 	}
-	running := map[string]int{}
+	running := map[ID]int{}
 	for i := range f.fleet.Repairs {
 		if r := &f.fleet.Repairs[i]; r.Running() {
-			running[r.Target.UID] = i
+			running[r.Target] = i
+			f.running[r.Target] = r
 		}
 	}
 	for i := range f.fleet.Targets {
 		if len(running) == 0 {
 			return
 		}
-		if r, under := running[f.fleet.Targets[i].ID.UID]; under {
+		if r, under := running[f.fleet.Targets[i].ID]; under {
 			f.repairs[f.body(i)] = r
 		}
 	}
+}
+
+// departed returns the cases of targets that are no members of a policy, gone or not, while requests of the policy about them
+// stand. Only requests that Fettle made count: others may name what never existed.
+func (f *filing) departed(p *Policy) []Case {
+	var cases []Case
+	at := map[ID]int{}
+	for _, i := range f.left(p) {
+		q := &f.fleet.Requests[i]
+		c, known := at[q.Target]
+		if !known {
+			c = len(cases)
+			at[q.Target] = c
+			cases = append(cases, Case{Target: q.Target, Health: Gone, Repair: f.running[q.Target]})
+			if r := cases[c].Repair; r != nil {
+				cases[c].Lead = r.Policy
+			}
+		}
+		cases[c].Requests = append(cases[c].Requests, *q)
+	}
+	for i := range cases {
+		var ladder []Step
+		if cases[i].Repair != nil {
+			ladder = cases[i].Repair.Ladder
+		}
+		sortRequests(cases[i].Requests, ladder)
+	}
+	return cases
+}
+
+// sortRequests orders requests by age, and those of one second by their steps.
+func sortRequests(requests []Request, ladder []Step) {
+	slices.SortFunc(requests, func(a, b Request) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.rung(ladder), b.rung(ladder)), a.ID.Compare(b.ID))
+	})
+}
+
+// left returns Fettle's own requests of a policy about targets that are no members of it.
+func (f *filing) left(p *Policy) []int {
+	left := map[int]bool{}
+	about := map[string][]int{}
+	for _, i := range f.own[p.ID.qualified()] {
+		if q := &f.fleet.Requests[i]; q.AskedBy(&p.ID) {
+			left[i] = true
+			about[q.Target.Name] = append(about[q.Target.Name], i)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	for _, m := range p.Members {
+		t := &f.fleet.Targets[m].ID
+		for _, i := range about[t.Name] {
+			if f.fleet.Requests[i].about(t) {
+				delete(left, i)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(left))
 }
 
 func (f *filing) body(target int) int {
@@ -78,7 +148,7 @@ func (f *filing) caseOf(p *Policy, v *Verdict) (Case, bool) {
 	}
 	stands := false
 	for _, i := range f.requests[t.ID.Name] {
-		if q := &f.fleet.Requests[i]; q.about(&t.ID) && (q.askedBy(&p.ID) || q.Policy == (ID{})) {
+		if q := &f.fleet.Requests[i]; q.about(&t.ID) && (q.AskedBy(&p.ID) || q.Policy == (ID{})) {
 			c.Requests = append(c.Requests, *q)
 			stands = stands || !q.Leaving
 		}
@@ -87,15 +157,16 @@ func (f *filing) caseOf(p *Policy, v *Verdict) (Case, bool) {
 	if c.Repair != nil {
 		ladder = c.Repair.Ladder
 	}
-	slices.SortFunc(c.Requests, func(a, b Request) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.rung(ladder), b.rung(ladder)), a.ID.Compare(b.ID))
-	})
+	sortRequests(c.Requests, ladder)
 	if recovers := v.Reason == Recovering; recovers {
 		c.HealthySince = healthySince(&p.Criteria, t)
 		if c.Repair != nil && c.Repair.Recovered.After(c.HealthySince) {
 			c.HealthySince = c.Repair.Recovered
 		}
 		c.Delayed = p.HealthyDelay > 0 && stands
+		if stands {
+			c.SettlesAt = settlesAt(&p.Criteria, t)
+		}
 	}
 	return c, v.Health == Unhealthy || c.Repair != nil || len(c.Requests) > 0
 }

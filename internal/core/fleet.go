@@ -42,6 +42,20 @@ func (id ID) String() string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
+// qualifiedName is what an object and its namesakes have in common.
+type qualifiedName struct{ kind, namespace, name string }
+
+func (id ID) qualified() qualifiedName { return qualifiedName{id.Kind, id.Namespace, id.Name} }
+
+// lineage returns the ID by which back-off knows a target. A node that registers anew has another UID and is the same computer, so
+// nodes go by their name.
+func (id ID) lineage() ID {
+	if id.Kind == nodeKind {
+		id.UID = ""
+	}
+	return id
+}
+
 // Compare orders IDs by kind, namespace, name, UID.
 func (id ID) Compare(other ID) int {
 	if order := strings.Compare(id.Kind, other.Kind); order != 0 {
@@ -63,6 +77,14 @@ type Fleet struct {
 	Observed Tri
 	// Upgrading tells whether the cluster is being upgraded.
 	Upgrading Tri
+	// UpgradingWhy is the sign of that, or what is missing to know it, as a clause. It may be empty.
+	UpgradingWhy string
+	// ClockAgrees tells whether the clock that decisions are made by is that of the API server, but for a few seconds. Otherwise
+	// nothing is known of how long anything has lasted.
+	ClockAgrees Tri
+	// ClockHeld are the gates of the clock that hold back what single policies lead, whatever ClockAgrees says. It is for
+	// readers of statuses.
+	ClockHeld map[ID]Gate
 	Targets   []Target
 	Repairs   []Repair
 	// Requests are what remediators have been asked for and was not taken back yet.
@@ -70,8 +92,13 @@ type Fleet struct {
 	// Unseen are the kinds, by the template that they are made from, whose requests can't be seen now. Only
 	// APIVersion and Kind are set.
 	Unseen []Reference
+	// Proven has, by owner, when the youngest target was created that was well when it was removed.
+	Proven map[ID]time.Time
 	// Leases are those of nodes that are there, whether their time is over or not.
 	Leases []NodeLease
+	// Workers are the targets of running repairs that were seen and do not belong to the control plane. They may be out of
+	// view by now.
+	Workers map[ID]bool
 }
 
 // nodeKind is the kind of the targets that are nodes themselves.
@@ -86,12 +113,23 @@ type Target struct {
 	// A target with a problem is not judged.
 	Problem string
 	// Owner replaces the target when it is deleted. The zero ID means that nobody would.
-	Owner        ID
-	ControlPlane bool
+	Owner ID
+	// OwnerTemplate tells the templates of an owner apart, by which it makes replacements; empty when it is not known.
+	OwnerTemplate string
+	ControlPlane  bool
+	// ControlPlaneByLabel is set instead of ControlPlane when nothing but a label of the target says that it is of the control
+	// plane, and others are known to be. The target is held to the gates of the control plane. It holds back only targets of
+	// its namespace that are such too.
+	ControlPlaneByLabel bool
 	// Deleting is set when the target's deletion has been requested, by whomever.
 	Deleting bool
 	// Condemned is set when a person has asked for the target to be repaired, whatever its state.
 	Condemned bool
+	// RepairRequest is what a person has asked for at an instant. Unlike Condemned it holds for one repair.
+	RepairRequest RepairRequest
+	// HandedBack is when a remediator gave the target up and asked its owner to replace it, by a condition that owners do not
+	// read; zero when none has.
+	HandedBack time.Time
 	// Premature says in a sentence what has to happen before the target is judged, and is empty when it is time.
 	Premature string
 	// Conditions are those of the target's own object, apart from its node's.
@@ -105,10 +143,16 @@ type Target struct {
 	// StartupFrom is the instant from which the target has its node startup time to get a node.
 	StartupFrom time.Time
 	Node        Node
+	// NodeGoneSince is when a live read first did not find the node; zero when that is not known, or the node is not gone.
+	NodeGoneSince time.Time
+	// TestsSeen are the tests that the node's conditions have been seen to hold for, of those whose beginning no time tells.
+	TestsSeen []SeenTest
 	// NodeReadAt is when Node was last read from the API server itself rather than from a cache.
 	NodeReadAt time.Time
 	// NodeUnreadable is set when such a read has just failed.
 	NodeUnreadable bool
+	// NodeReadAgain is when a node that the cache lacks is to be read again; zero is at once.
+	NodeReadAgain time.Time
 	// QuorumSurvives tells, for a member of the control plane, whether quorum survives while it is out, as
 	// read live at QuorumReadAt.
 	QuorumSurvives Tri
@@ -122,6 +166,10 @@ type Target struct {
 	Vouched bool
 	// Upgrading is set while the target itself is being upgraded.
 	Upgrading bool
+	// Parts are the kinds of the objects that the target is made of, nil when they are not known.
+	Parts *Parts
+	// OverlookedBy is a policy that selects the target, or another of its body, and is not judged; nil when there is none.
+	OverlookedBy *ID
 	// Lease is the right to take the target's node out of service, and whose it is.
 	Lease Lease
 	// Revision is the version of the target's own object that these facts were read from. The core
@@ -182,18 +230,39 @@ type Node struct {
 	Name       string
 	UID        string
 	Conditions []Condition
+	// Unread says in a sentence what of the node is not among these facts, and is empty when all is. By its
+	// conditions such a node is not judged.
+	Unread string
+	// ControlPlane, Excluded and Upgrading are what the labels and annotations of the node say.
+	ControlPlane, Excluded, Upgrading bool
+}
+
+// SeeLive has a target take over its node as it was read from the API server itself at an instant. What held the target back by
+// the word of the cache goes on to do so until the cache shows otherwise.
+func (t *Target) SeeLive(n Node, at time.Time) {
+	t.Node, t.NodeReadAt = n, at
+	t.ControlPlane = t.ControlPlane || n.ControlPlane
+	t.Excluded = t.Excluded || n.Excluded
+	t.Upgrading = t.Upgrading || n.Upgrading
 }
 
 // same tells whether nothing about the node differs that decisions read.
 func (n *Node) same(other *Node) bool {
-	return n.State == other.State && n.Name == other.Name && n.UID == other.UID &&
+	return n.State == other.State && n.Name == other.Name && n.UID == other.UID && n.Unread == other.Unread &&
+		n.ControlPlane == other.ControlPlane && n.Excluded == other.Excluded && n.Upgrading == other.Upgrading &&
 		slices.EqualFunc(n.Conditions, other.Conditions, func(a, b Condition) bool {
-			return a.Type == b.Type && a.Status == b.Status && a.Since.Equal(b.Since)
+			return a.Same(&b)
 		})
 }
 
 // Condition is one condition of a node, or of a target's own object. Since is its last transition; zero when it carries none.
+// The reason is read of conditions of nodes alone.
 type Condition struct {
-	Type, Status string
-	Since        time.Time
+	Type, Status, Reason string
+	Since                time.Time
+}
+
+// Same reports whether two conditions say the same.
+func (c *Condition) Same(other *Condition) bool {
+	return c.Type == other.Type && c.Status == other.Status && c.Reason == other.Reason && c.Since.Equal(other.Since)
 }

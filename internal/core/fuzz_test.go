@@ -48,6 +48,7 @@ func survive(t *testing.T, w world) {
 		fleet := w.fleet
 		fleet.Targets, fleet.Repairs = slices.Clone(fleet.Targets), slices.Clone(fleet.Repairs)
 		m.Lay(&fleet, w.now)
+		m.LayTests(w.policies, &fleet, w.now)
 		d := core.Decide(w.policies, fleet, w.now)
 		for _, h := range j.News(w.policies, &fleet, d) {
 			if h.Text == "" {
@@ -61,9 +62,9 @@ func survive(t *testing.T, w world) {
 		}
 		for _, s := range d.Starts {
 			m.Deleted(fleet.Targets[s.Target].ID)
-			m.NodeGone(fleet.Targets[s.Target].ID, fleet.Targets[s.Target].Node.Name)
+			m.NodeGone(fleet.Targets[s.Target].ID, fleet.Targets[s.Target].Node.Name, w.now)
 		}
-		core.Retention{}.Expired(fleet.Repairs, w.now)
+		core.Retention{}.Expired(&fleet, d.Verdicts, w.now)
 	}
 }
 

@@ -11,9 +11,13 @@ type proposal struct {
 	verdict        *Verdict
 	// repair is the running repair whose remedy is to begin, none for a new one.
 	repair int
+	// step is the step in question, nil for the step under way.
+	step *Step
 	// rehearsal is set for what a dry run would do.
 	rehearsal bool
-	retry     int
+	// retry counts the repairs in a row that have not helped before, and relapsed is set where they were of the target itself.
+	retry    int
+	relapsed bool
 }
 
 // A policyGate belongs to one policy that selects the target. All policies that select it are
@@ -23,15 +27,18 @@ type policyGate func(d *deliberation, policy int, p *proposal) (refusal Refusal,
 // A targetGate is asked once.
 type targetGate func(d *deliberation, p *proposal) (refusal Refusal, refuses bool)
 
-// The gates of a repair that has not begun.
+// The gates of a repair that has not begun, and of each step that destroys.
 var policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
 
-var targetGates = [...]targetGate{remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var targetGates = [...]targetGate{clockGate, overlookedGate, remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
-// The gates of the further steps of a repair: it has its place among the limits already.
+// The gates of the further steps of a repair that is under way: it has its place among the limits already.
 var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
 
-var laterTargetGates = [...]targetGate{templateGate, exclusionGate, leaseGate}
+// The gates of a repair that gives up its last step. Nothing is done to the target then.
+var lastTargetGates = [...]targetGate{clockGate, overlookedGate, templateGate, exclusionGate, leaseGate}
+
+var laterTargetGates = [...]targetGate{clockGate, overlookedGate, templateGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
 // gatesOpen asks every gate and records every refusal. When all are open but the facts about the
 // node are not fresh from the API server, it asks for those instead.
@@ -42,11 +49,7 @@ func (d *deliberation) gatesOpen(p *proposal) bool {
 		r.Rehearsed = p.rehearsal
 		d.refuse(r)
 	}
-	if d.further(p) {
-		d.ask(laterPolicyGates[:], laterTargetGates[:], p, hold)
-	} else {
-		d.ask(policyGates[:], targetGates[:], p, hold)
-	}
+	d.askAll(p, hold)
 	if open && !p.rehearsal {
 		if r, refuses := confirmationGate(d, p); refuses {
 			r.Target = p.target
@@ -56,11 +59,13 @@ func (d *deliberation) gatesOpen(p *proposal) bool {
 	return open
 }
 
-// heldBack gives what would hold back a further step of a repair.
-func (d *deliberation) heldBack(p *proposal) []Refusal {
-	var held []Refusal
-	d.ask(laterPolicyGates[:], laterTargetGates[:], p, func(r Refusal) { held = append(held, r) })
-	return held
+// askAll asks the gates that the step of a proposal must pass.
+func (d *deliberation) askAll(p *proposal, hold func(Refusal)) {
+	if d.further(p) {
+		d.ask(laterPolicyGates[:], laterTargetGates[:], p, hold)
+	} else {
+		d.ask(policyGates[:], targetGates[:], p, hold)
+	}
 }
 
 // ask asks gates about a proposal, those of policies for each that acts or leads, and hands over what they refuse.
@@ -85,13 +90,11 @@ func (d *deliberation) ask(ofPolicies []policyGate, ofTarget []targetGate, p *pr
 	}
 }
 
-// further tells whether the proposal is one more step of a repair that has begun.
-func (d *deliberation) further(p *proposal) bool {
-	return p.repair != none && d.begun(p.repair, p.target)
-}
-
 // stepOf is the step that a proposal is about; nil when there is none.
 func (d *deliberation) stepOf(p *proposal) *Step {
+	if p.step != nil {
+		return p.step
+	}
 	if p.repair != none {
 		step, _ := d.fleet.Repairs[p.repair].step()
 		return step
@@ -107,6 +110,39 @@ func (d *deliberation) refuse(r Refusal) {
 	d.wakeAt(r.Until)
 }
 
+// clockGate: with a clock that is ahead, every criterion and every step would end before its time (I5).
+func clockGate(d *deliberation, p *proposal) (Refusal, bool) {
+	gate := clockHolds(d.fleet, &d.policies[p.leader].ID)
+	return Refusal{Policy: p.leader, Gate: gate}, gate != 0
+}
+
+// clockHolds returns the gate of the clock that holds back whatever a policy would begin, 0 while none does.
+func clockHolds(f *Fleet, policy *ID) Gate {
+	switch {
+	case f.Observed != Yes:
+		return 0
+	case f.ClockAgrees == Yes:
+		return f.ClockHeld[*policy]
+	case f.ClockAgrees == No:
+		return ClockSkewed
+	}
+	return ClockUnknown
+}
+
+// IsOfClock reports whether the reason of a condition is that the clock holds back all repairs. It is told only where nothing
+// else stops them.
+func IsOfClock(reason string) bool { return GateOfClock(reason) != 0 }
+
+// GateOfClock returns the gate of the clock that the reason of a condition names, 0 for any other reason.
+func GateOfClock(reason string) Gate {
+	for _, gate := range []Gate{ClockSkewed, ClockUnknown} {
+		if reason == gate.String() {
+			return gate
+		}
+	}
+	return 0
+}
+
 func validGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	if problem := d.policies[policy].Problem; problem != "" {
 		return Refusal{Policy: policy, Gate: PolicyInvalid, Detail: problem}, true
@@ -116,7 +152,7 @@ func validGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 
 func pauseGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 	if d.policies[policy].Paused {
-		return Refusal{Policy: policy, Gate: PolicyPaused}, true
+		return Refusal{Policy: policy, Gate: PolicyPaused, Detail: d.policies[policy].PauseReason}, true
 	}
 	return Refusal{}, false
 }
@@ -133,7 +169,10 @@ func shortCircuitGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) 
 
 // restriction says how a policy's short circuit holds.
 func restriction(p *Policy, t Tally) Refusal {
-	r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Total}
+	r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Counted()}
+	if t.Behind > 0 {
+		r.Detail = t.Waits
+	}
 	if p.ShortCircuit.Range != nil {
 		r.Least = p.ShortCircuit.Range.From
 	}
@@ -151,17 +190,28 @@ func cooldownGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 // inFlightGate: a repair that is in the ledger already has its place, before all younger ones, and so has one for which
 // somebody was asked.
 func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
+	if d.passesInFlight(policy, p) {
+		return Refusal{}, false
+	}
 	t := &d.decision.Tallies[policy]
 	others := t.InFlight
-	if p.repair != none {
-		others -= d.later[policy]
-	} else {
+	switch {
+	case p.repair == none:
 		others -= d.placesOf(policy, p.target)
+	case d.waits(p.repair, p.target):
+		others -= d.later[policy]
+	default:
+		others -= d.later[policy] + d.verdictsOf(policy, p.target)
 	}
 	if others < t.MostInFlight {
 		return Refusal{}, false
 	}
-	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total}, true
+	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total, Detail: t.Waits}, true
+}
+
+// passesInFlight reports whether the number in flight does not matter to a proposal.
+func (d *deliberation) passesInFlight(policy int, p *proposal) bool {
+	return d.policies[policy].PassesReclaims && p.verdict != nil && p.verdict.reclaimed()
 }
 
 // placesOf counts the places that a target without a repair has in a policy all the same.
@@ -181,7 +231,7 @@ func upgradeGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	case !d.policies[policy].WaitsForUpgrades:
 		return Refusal{}, false
 	case d.fleet.Upgrading != No:
-		return Refusal{Policy: policy, Gate: ClusterUpgrading, Detail: d.fleet.Upgrading.String()}, true
+		return Refusal{Policy: policy, Gate: ClusterUpgrading, Detail: d.fleet.Upgrading.String(), Why: d.fleet.UpgradingWhy}, true
 	case d.fleet.Targets[p.target].Upgrading:
 		return Refusal{Policy: policy, Gate: TargetUpgrading}, true
 	}
@@ -198,16 +248,25 @@ func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
 // templateGate: a ladder is followed when all of its steps can be, so that a repair never ends for want of
 // one that nobody looked at.
 func templateGate(d *deliberation, p *proposal) (Refusal, bool) {
-	ladder := d.policies[p.leader].LadderFor(&d.fleet.Targets[p.target])
+	t := &d.fleet.Targets[p.target]
+	ladder := d.policies[p.leader].LadderFor(t)
 	for i := range ladder {
-		if ladder[i].Problem != "" {
-			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: ladder[i].Problem}, true
+		if problem := ladder[i].problemFor(t); problem != "" {
+			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: problem}, true
 		}
 	}
-	if step := d.stepOf(p); step != nil && step.Problem != "" {
-		return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: step.Problem}, true
+	if step := d.stepOf(p); step != nil && step.problemFor(t) != "" {
+		return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: step.problemFor(t)}, true
 	}
 	return Refusal{}, false
+}
+
+// problemFor says why a step can't be taken for a target, and is empty when it can.
+func (s *Step) problemFor(t *Target) string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	return s.Unfit(t)
 }
 
 func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
@@ -242,16 +301,23 @@ func (d *deliberation) heedsLeases(p *proposal) bool {
 }
 
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
-// targets have failed. The longest pause among the policies that select the target holds.
+// targets have failed. The longest pause among the policies that select the target holds. It leaves a pool that is given up to
+// people.
 func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
-	if p.repair != none || p.retry == 0 {
+	if p.repair != none {
 		return Refusal{}, false
 	}
-	until := d.paceFrom(&d.fleet.Targets[p.target]).Add(d.policies[policy].Backoff.Delay(p.retry))
+	if failed, relapsed := d.givenUp(policy, p); failed > 0 {
+		return Refusal{Policy: policy, Gate: PoolGivenUp, Have: failed, Relapsed: relapsed}, true
+	}
+	if p.retry == 0 {
+		return Refusal{}, false
+	}
+	until := d.paceFrom(p).Add(d.policies[policy].Backoff.Delay(p.retry))
 	if !d.now.Before(until) {
 		return Refusal{}, false
 	}
-	return Refusal{Policy: policy, Gate: BackingOff, Until: until, Have: p.retry}, true
+	return Refusal{Policy: policy, Gate: BackingOff, Until: until, Have: p.retry, Relapsed: p.relapsed}, true
 }
 
 // confirmationGate: nothing is destroyed on a cached word about its node. Facts about the machine
@@ -280,7 +346,7 @@ func (d *deliberation) reserve(p *proposal) bool {
 	for _, i := range d.judgementsOf(p.target) {
 		v := &d.decision.Verdicts[i]
 		t := &d.decision.Tallies[v.Policy]
-		if !d.policies[v.Policy].DryRun && d.takes(v) > 0 && t.MostInFlight-t.InFlight <= d.reserved[v.Policy] {
+		if !d.policies[v.Policy].DryRun && !d.passesInFlight(v.Policy, p) && d.takes(v) > 0 && t.MostInFlight-t.InFlight <= d.reserved[v.Policy] {
 			return false
 		}
 	}
@@ -300,5 +366,11 @@ func (t *Target) Confirmed(step *Step, now time.Time) bool {
 	if t.Node.State == NodeAwaited {
 		return true
 	}
-	return t.Node.State != NodeUnseen && !t.NodeReadAt.IsZero() && now.Sub(t.NodeReadAt) < confirmedFor
+	return t.Node.State != NodeUnseen && !t.NodeReadAt.IsZero() && Passed(t.NodeReadAt, now) < confirmedFor
+}
+
+// Passed returns how much time has passed since an instant, by whichever clock shows more. While the computer is suspended a
+// monotonic clock may stand still, and the wall clock is set when it goes on.
+func Passed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

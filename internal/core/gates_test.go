@@ -100,12 +100,12 @@ func targetGateCases() map[string]gateCase {
 	young := machine("young", failed(noon), created(ago(time.Minute)))
 	before := policy("p", one)
 	held := gateCase{
-		reason: "the replacement of a repair has failed too, 5 s after the repair started",
+		reason: "the replacement of a repair has failed too, a minute after the repair started",
 		policies: []core.Policy{policy("p", one, func(p *core.Policy) {
 			p.Backoff = core.Backoff{Base: 2 * time.Minute, Limit: time.Hour}
 		})},
 		fleet: fleet([]core.Target{young}, repair(machine("old"), before, started(ago(time.Minute)), ended(ago(time.Minute)))),
-		want:  core.Refusal{Gate: core.BackingOff, Until: noon.Add(time.Minute), Have: 1},
+		want:  core.Refusal{Gate: core.BackingOff, Until: noon.Add(2 * time.Minute), Have: 1},
 		says:  []string{"replacement of a repaired one has failed too", "waits", "look at why"},
 	}
 	sick := machine("m", dead)

@@ -10,9 +10,24 @@ import (
 // repair was recorded, so a repair that explains it is known by then, also to another leader.
 const idleFor = 10 * time.Second
 
-// HolderOf is the name under which a policy that holds leases does so (reference medik8s 1.7). It is that of
-// the policy alone, so that whoever finds the lease knows whose it was when the policy is gone.
-func HolderOf(policy ID) string { return policy.Kind + "-" + policy.Name }
+// holderPrefix begins the names of all holders that are Fettle's, and of no other.
+const holderPrefix = "fettle.io/"
+
+// HolderOf returns the name under which a policy that holds leases does so. It is no name that another controller has for the
+// same policy: medik8s' own operator holds leases as FormerHolderOf says (reference medik8s 1.7). It follows from the policy
+// alone, so that a lease says whose it was when the policy is gone.
+func HolderOf(policy ID) string { return HolderNow(FormerHolderOf(policy)) }
+
+// FormerHolderOf returns the name under which earlier versions of Fettle held the leases of a policy.
+func FormerHolderOf(policy ID) string { return policy.Kind + "-" + policy.Name }
+
+// HolderNow returns the name of a holder whose former name is given. A present name is its own.
+func HolderNow(former string) string {
+	if strings.HasPrefix(former, holderPrefix) {
+		return former
+	}
+	return holderPrefix + former
+}
 
 // releaseIdle gives back the leases that were left behind: whoever held one was stopped between the end of the
 // repair and that, was refused, or lost the repair from the ledger. Nobody else could service the node.
@@ -35,7 +50,7 @@ func (d *deliberation) releaseIdle() {
 }
 
 // holders are the names of those whose leases are Fettle's: of the policies there are, and of those that the
-// ledger remembers. Where a policy only rehearses another controller may follow it, under the same name.
+// ledger remembers. A policy that only rehearses gives nothing back.
 func (d *deliberation) holders() map[string]bool {
 	holders := map[string]bool{}
 	for i := range d.policies {
@@ -44,7 +59,9 @@ func (d *deliberation) holders() map[string]bool {
 		}
 	}
 	for i := range d.fleet.Repairs {
-		holders[HolderOf(d.fleet.Repairs[i].Policy)] = true
+		if r := &d.fleet.Repairs[i]; r.Holder != "" && r.Holder == HolderOf(r.Policy) {
+			holders[r.Holder] = true
+		}
 	}
 	for i := range d.policies {
 		if d.policies[i].DryRun {

@@ -13,7 +13,8 @@ type line struct {
 	text           string
 }
 
-// News gives the states that have begun since the last pass.
+// News returns the states that have begun since the last pass. A target that boots is no news: a fleet that grows would have
+// an event for each machine.
 func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening {
 	page := page{policies: policies, targets: fleet.Targets, running: runningOn(fleet.Repairs), before: j.told, now: map[line]bool{}}
 	for i := range policies {
@@ -21,7 +22,7 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 	}
 	for i := range d.Verdicts {
 		switch v := &d.Verdicts[i]; {
-		case v.Health == Suspect && !v.Until.IsZero():
+		case v.Health == Suspect && !v.Until.IsZero() && v.Reason != NodeStartupTimeout:
 			page.target(Suspected, v.Policy, v.Target, v.Text())
 		case v.Health == Unhealthy && policies[v.Policy].TellsUnhealthy:
 			page.unhealthy(v)
@@ -38,6 +39,9 @@ func (j *Journal) News(policies []Policy, fleet *Fleet, d Decision) []Happening 
 		s := &d.Rehearsals[i]
 		page.rehearsed(s)
 	}
+	for i := range d.Stuck {
+		page.lingering(&d.Stuck[i], fleet)
+	}
 	j.told = page.now
 	return page.news
 }
@@ -51,8 +55,8 @@ func telling(p *Policy, g Gate) bool {
 // for the policy as a whole, or open by themselves.
 func lasting(g Gate) bool {
 	switch g {
-	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, LadderExhausted,
-		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy, TemplateUnusable:
+	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, PoolGivenUp, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, LadderExhausted,
+		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy, TemplateUnusable, ClockSkewed, ClockUnknown:
 		return true
 	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, InFlightLimit, AttemptPause, Unconfirmed:
 	}
@@ -124,6 +128,19 @@ func (p *page) rehearsed(s *Start) {
 		h.Remedy = s.Ladder[0].Remedy
 	}
 	p.write(line{kind: Rehearsed, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+// lingering tells of a request, once while that stands. Where the policy is gone there is nothing to tell it about.
+func (p *page) lingering(s *Stuck, fleet *Fleet) {
+	if s.Policy == none {
+		return
+	}
+	q := &fleet.Requests[s.Request]
+	h := Happening{Kind: Lingering, Policy: p.policies[s.Policy].ID, Target: q.Target, Text: q.stuckText()}
+	if q.Target.Kind == nodeKind {
+		h.Node = q.Target.Name
+	}
+	p.write(line{kind: h.Kind, policy: h.Policy.UID, target: q.Target.UID, text: q.ID.UID}, h)
 }
 
 func (p *page) held(r *Refusal) {

@@ -36,7 +36,7 @@ func TestJournal(t *testing.T) {
 		want     []core.HappeningKind
 	}{
 		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
-		"a first start":    {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Suspected}},
+		"a first start":    {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
 		"no startup limit": {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
 		"claimed":          {"whoever repairs it is at work, and its node is well", plain, with(machine("m", claimed)), plain, nil},
 		"claimed and sick": {"a grace period begins", plain, with(machine("m", claimed, ready("False", noon))), plain, []core.HappeningKind{core.Suspected}},
@@ -44,8 +44,8 @@ func TestJournal(t *testing.T) {
 		"unhealthy, aloud": {"no grace period has told it", policies(tellsUnhealthy), with(machine("m", dead)), plain, []core.HappeningKind{core.Suspected}},
 		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.HappeningKind{core.Unreadable}},
 		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
-		"tight":            {"whoever is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Restricted, core.Suspected}},
-		"nobody failed":    {"somebody is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Suspected}},
+		"tight":            {"whoever is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.HappeningKind{core.Restricted}},
+		"nobody failed":    {"somebody is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
 		"quiet, and none":  {"somebody is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
 		"one has failed":   {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.HappeningKind{core.Restricted}},
 		"nobody to repair": {"a range in which nobody is holds nothing back", policies(inRange(1, 3)), well, plain, nil},

@@ -74,10 +74,10 @@ func (d *Decision) relateTo(fleet *Fleet, judgementOn func(target int) *Judgemen
 	if len(fleet.Repairs) == 0 && len(fleet.Requests) == 0 {
 		return
 	}
-	running := map[string]*Repair{}
+	running := map[ID]*Repair{}
 	for i := range fleet.Repairs {
 		if r := &fleet.Repairs[i]; r.Running() {
-			running[r.Target.UID] = r
+			running[r.Target] = r
 		}
 	}
 	asked := map[string][]*Request{}
@@ -88,7 +88,7 @@ func (d *Decision) relateTo(fleet *Fleet, judgementOn func(target int) *Judgemen
 	}
 	for i := range fleet.Targets {
 		id := &fleet.Targets[i].ID
-		if r := running[id.UID]; r != nil {
+		if r := running[*id]; r != nil {
 			judgementOn(i).Repair = r
 		}
 		for _, q := range asked[id.Name] {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -10,7 +11,7 @@ func (d *deliberation) carryOn() {
 	if d.fleet.Observed != Yes {
 		return
 	}
-	d.later = make([]int, len(d.policies))
+	d.later, d.laterOut = make([]int, len(d.policies)), map[circle]int{}
 	for r, t := range d.targetOf {
 		d.queue(r, t, 1)
 	}
@@ -25,7 +26,7 @@ func (d *deliberation) carryOn() {
 			d.carryOnOne(r, t)
 		case exists:
 			d.close(r, t, Withdrawn, "an older repair of the same node is running")
-		case d.running[d.fleet.Repairs[r].Target.UID] != r:
+		case d.running[d.fleet.Repairs[r].Target] != r:
 			d.finish(r, Withdrawn, "an older repair of the same target is running")
 		default:
 			d.targetGone(r)
@@ -36,17 +37,17 @@ func (d *deliberation) carryOn() {
 	}
 }
 
-// queue puts the repair of a target, which has not begun, among those whose turn comes later, or
+// queue puts the repair of a target, which waits for its turn, among those whose turn comes later, or
 // takes it out. Of several the oldest goes first; they don't wait for each other.
 func (d *deliberation) queue(repair, target, by int) {
-	if d.begun(repair, target) || d.repairOf[d.body(target)] != repair {
+	if !d.waits(repair, target) || d.spent(repair) || d.repairOf[d.body(target)] != repair {
 		return
 	}
 	for _, i := range d.judgementsOf(target) {
 		d.later[d.decision.Verdicts[i].Policy] += by
 	}
-	if d.fleet.Targets[target].ControlPlane {
-		d.laterControlPlane += by
+	if t := &d.fleet.Targets[target]; t.MaybeControlPlane() {
+		d.laterOut[t.circle()] += by
 	}
 }
 
@@ -73,7 +74,11 @@ func (d *deliberation) leaveUnseen(repair, target int, exists bool) {
 func (d *deliberation) unreadable(repair, target int, exists bool) bool {
 	r := &d.fleet.Repairs[repair]
 	lead := d.leaderAt(r)
-	if lead == none || !d.policies[lead].Illegible || !r.asks() || (exists && d.repairOf[d.body(target)] != repair) {
+	if lead == none || !d.policies[lead].Illegible || (exists && d.repairOf[d.body(target)] != repair) {
+		return false
+	}
+	overlooked := exists && d.policies[lead].Overlooked
+	if !overlooked && !r.asks() {
 		return false
 	}
 	if !exists {
@@ -88,30 +93,18 @@ func (r *Repair) asks() bool {
 	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return s.Nature.Stands() })
 }
 
-// targetGone ends the repair of a target that is gone, once nothing is asked for it any more. A remediator
-// that expects the target to be replaced has until that is done.
-func (d *deliberation) targetGone(repair int) {
-	lead, standing := d.leaderAt(&d.fleet.Repairs[repair]), d.petitions[repair]
-	if len(standing) > 0 && !d.rehearses(lead) {
-		for _, i := range standing {
-			if q := &d.fleet.Requests[i]; !q.Replaces || q.Succeeded == Yes {
-				d.withdraw(i, none, lead, goneText)
-			}
-		}
-		return
-	}
-	if first := d.fleet.Repairs[repair].Ladder; len(first) > 0 && first[0].Nature == Requests {
-		d.finish(repair, Withdrawn, goneText)
-		return
-	}
-	d.finish(repair, Succeeded, "the target is gone; its owner replaces it")
-}
-
-const goneText = "its target is gone, or no health check selects it any more"
+// mostUnled bounds the repairs without a target and without a health check that end in one pass. Nothing waits for them, and
+// people may have made very many.
+const mostUnled = 50
 
 // leaderAt is the index of the policy that leads a repair, none when it is gone.
 func (d *deliberation) leaderAt(r *Repair) int {
-	return slices.IndexFunc(d.policies, func(p Policy) bool { return p.ID == r.Policy })
+	for i := range d.policies {
+		if d.policies[i].ID == r.Policy {
+			return i
+		}
+	}
+	return none
 }
 
 // close withdraws what a repair has asked for and ends it when none of that stands any more, or when nothing may be touched.
@@ -141,6 +134,8 @@ func (d *deliberation) carryOnOne(repair, target int) {
 		}
 		d.close(repair, target, Withdrawn, text)
 	case v.Health == Undetermined, v.Health == Gone, v.Reason == Premature && d.begun(repair, target):
+	case v.Health != Healthy && v.Reason != Recovering && d.relieved(repair):
+		d.endRelieved(repair)
 	case v.Health == Unhealthy:
 		d.note(repair, time.Time{})
 		d.climb(&proposal{target: target, leader: lead, verdict: v, repair: repair})
@@ -151,6 +146,22 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	default:
 		d.note(repair, time.Time{})
 		d.suspected(repair, target)
+	}
+}
+
+// relieved reports whether all that a repair had asked for was taken back since its target was healthy. The target has
+// failed again meanwhile, and that failure is another one: its repair keeps its distance.
+func (d *deliberation) relieved(repair int) bool {
+	if d.fleet.Repairs[repair].Recovered.IsZero() {
+		return false
+	}
+	return !slices.ContainsFunc(d.petitions[repair], func(i int) bool { return d.fleet.Requests[i].Own && !d.fleet.Requests[i].Leaving })
+}
+
+// endRelieved ends such a repair once nothing stands that it has asked for.
+func (d *deliberation) endRelieved(repair int) {
+	if r := &d.fleet.Repairs[repair]; !d.stands(repair) {
+		d.finish(repair, d.recoveredAs(r), d.suspectedText(r))
 	}
 }
 
@@ -168,7 +179,7 @@ func (d *deliberation) rehearses(policy int) bool {
 // suspected: a target that is neither well nor unhealthy keeps what was asked for it.
 func (d *deliberation) suspected(repair, target int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
-	if !r.Begun.IsZero() && !t.Claimed && len(d.petitions[repair]) == 0 {
+	if !r.Begun.IsZero() && !t.Claimed && !d.stands(repair) {
 		d.finish(repair, Succeeded, "the remediator to whom the target was handed over has finished")
 	}
 }
@@ -176,15 +187,21 @@ func (d *deliberation) suspected(repair, target int) {
 // recover takes back what was asked for a target that is healthy again, and ends its repair.
 func (d *deliberation) recover(repair, target, lead int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
-	if len(d.petitions[repair]) == 0 {
+	if !d.stands(repair) {
 		d.finish(repair, d.recoveredAs(r), d.recoveredText(r))
 		return
 	}
 	recovered := r.Recovered
 	if recovered.IsZero() {
 		recovered = d.now
-		if d.policies[lead].HealthyDelay != 0 { // else it is over at once
+		asked := d.servesRequest(repair)
+		if asked || d.policies[lead].HealthyDelay != 0 { // else it is over at once
 			d.note(repair, recovered)
+		}
+		if asked { // until that is recorded, a restart would ask the remediator again
+			d.wakeAt(d.now.Add(time.Second))
+			d.hold(repair, target, lead)
+			return
 		}
 	}
 	if until, lasts := d.lastsUntil(&d.policies[lead], t, recovered); lasts {
@@ -196,6 +213,9 @@ func (d *deliberation) recover(repair, target, lead int) {
 }
 
 func (d *deliberation) recoveredAs(r *Repair) Outcome {
+	if r.failed() {
+		return Withdrawn
+	}
 	if !r.Petitioned && r.Recovered.IsZero() && r.Begun.IsZero() && len(r.Rungs) == 0 {
 		return Recovered
 	}
@@ -203,8 +223,14 @@ func (d *deliberation) recoveredAs(r *Repair) Outcome {
 }
 
 func (d *deliberation) recoveredText(r *Repair) string {
-	if d.recoveredAs(r) == Recovered {
+	switch d.recoveredAs(r) { //nolint:exhaustive // the other has one text
+	case Recovered:
 		return spared(r)
+	case Withdrawn:
+		if len(r.Ladder) == 1 {
+			return "the only step was tried to no avail, and the target is healthy again by other means"
+		}
+		return fmt.Sprintf("all %d steps were tried to no avail, and the target is healthy again by other means", len(r.Ladder))
 	}
 	return "the target is healthy again"
 }

@@ -16,11 +16,23 @@ type Memory struct {
 	// deleting are the UIDs of targets whose deletion was accepted and has not been seen.
 	deleting map[string]bool
 	// gone are the nodes, by target UID, that a live read did not find.
-	gone map[string]string
+	gone map[string]absence
 	// read are the nodes, by target UID, as a live read found them a moment ago.
 	read map[string]sighting
+	// lookups are what live reads have found of the nodes that the cache lacks, by target UID.
+	lookups map[string]*lookup
 	// openings are the short circuits that have opened, by the UID of their policy.
 	openings map[string]Opening
+	// tests are the tests that have been seen to hold for the node of a target, by the UID of the target.
+	tests map[string][]SeenTest
+	// looked is what the last pass has asked of nodes for that.
+	looked looks
+	// workers are the targets of running repairs that were seen outside of the control plane.
+	workers map[ID]bool
+	// proofs are the targets that were well in the last pass, and departed those that were when they were removed, by owner.
+	proofs, departed map[ID]Proof
+	// instants are the instants that lay in the future when they were first seen.
+	instants instants
 	// repairs are the entries of the ledger as last written or seen.
 	repairs map[ledgerKey]*entry
 	// requested are the requests that were made and have not been seen.
@@ -40,6 +52,12 @@ type request struct {
 	made time.Time
 }
 
+// absence is a node that a live read did not find, since the first of such reads.
+type absence struct {
+	name  string
+	since time.Time
+}
+
 // sighting is a node as it was read live.
 type sighting struct {
 	node Node
@@ -55,7 +73,7 @@ func (m *Memory) Deleted(target ID) {
 	}
 	m.deleting[target.UID] = true
 	for _, e := range m.repairs {
-		e.begun = e.begun || e.repair.Target.UID == target.UID
+		e.begun = e.begun || e.repair.Target == target
 	}
 }
 
@@ -82,12 +100,16 @@ func (m *Memory) Withdrawn(r Request, now time.Time) {
 	}
 }
 
-// NodeGone remembers that a live read did not find the node that a target names.
-func (m *Memory) NodeGone(target ID, node string) {
+// NodeGone remembers that a live read did not find the node that a target names, and returns since when such reads have not.
+func (m *Memory) NodeGone(target ID, node string, at time.Time) time.Time {
 	if m.gone == nil {
-		m.gone = map[string]string{}
+		m.gone = map[string]absence{}
 	}
-	m.gone[target.UID] = node
+	if known, again := m.gone[target.UID]; again && known.name == node {
+		return known.since
+	}
+	m.gone[target.UID] = absence{node, at}
+	return at
 }
 
 // Read remembers how a live read has found the node of a target. It counts as long as the cache says the same.
@@ -149,11 +171,15 @@ func (m *Memory) Lay(f *Fleet, now time.Time) {
 	if f.Observed != Yes {
 		return
 	}
-	m.layTargets(f.Targets)
+	m.layTargets(f.Targets, now)
+	m.layLookups(f.Targets, now)
 	m.layReads(f.Targets, now)
 	f.Repairs = m.layRepairs(f.Repairs, now)
 	f.Requests = m.layRequests(f.Requests, now)
+	m.layProofs(f)
 	m.layPetitions(f)
+	m.layWorkers(f)
+	m.LayInstants(f, now)
 }
 
 // layPetitions tells of running repairs whether something has stood that they ask for. Whoever takes that back, another
@@ -171,7 +197,7 @@ func (m *Memory) layPetitions(f *Fleet) {
 			continue
 		}
 		e.petitioned = e.petitioned || slices.ContainsFunc(about[r.Target.Name], func(q *Request) bool {
-			return q.about(&r.Target) && r.asked(q)
+			return q.Own && q.about(&r.Target) && r.asked(q)
 		})
 		r.Petitioned = e.petitioned
 	}
@@ -191,8 +217,15 @@ func (m *Memory) layRequests(shown []Request, now time.Time) []Request {
 		}
 	}
 	m.withdrawn = leaving
+	own := make(map[qualifiedName][]int, len(shown))
+	for i := range shown {
+		if name := shown[i].Target.qualified(); shown[i].Own {
+			own[name] = append(own[name], i)
+		}
+	}
 	for key, made := range m.requested {
-		seen := slices.ContainsFunc(shown, func(r Request) bool {
+		seen := slices.ContainsFunc(own[made.Target.qualified()], func(i int) bool {
+			r := &shown[i]
 			return r.Remedy == key.remedy && r.Template == key.template && r.about(&made.Target)
 		})
 		if seen || now.Sub(made.made) >= unseenFor {
@@ -204,20 +237,21 @@ func (m *Memory) layRequests(shown []Request, now time.Time) []Request {
 	return shown
 }
 
-func (m *Memory) layTargets(targets []Target) {
+func (m *Memory) layTargets(targets []Target, now time.Time) {
 	if len(m.deleting) == 0 && len(m.gone) == 0 {
 		return
 	}
-	deleting, gone := map[string]bool{}, map[string]string{}
+	deleting, gone := map[string]bool{}, map[string]absence{}
 	for i := range targets {
 		t := &targets[i]
 		if m.deleting[t.ID.UID] && !t.Deleting {
 			t.Deleting = true
 			deleting[t.ID.UID] = true
 		}
-		if node, known := m.gone[t.ID.UID]; known && t.Node.State == NodeUnseen && t.Node.Name == node {
-			t.Node.State = NodeGone
-			gone[t.ID.UID] = node
+		if absent, known := m.gone[t.ID.UID]; known && t.Node.State == NodeUnseen && t.Node.Name == absent.name {
+			absent.since = seenBy(absent.since, now)
+			t.Node.State, t.NodeGoneSince = NodeGone, absent.since
+			gone[t.ID.UID] = absent
 		}
 	}
 	m.deleting, m.gone = deleting, gone

@@ -42,7 +42,7 @@ func TestMemoryOfGoneNodes(t *testing.T) {
 	unseen := machine("x", nodeIs(core.NodeUnseen))
 	remembering := func() *core.Memory {
 		m := &core.Memory{}
-		m.NodeGone(unseen.ID, unseen.Node.Name)
+		m.NodeGone(unseen.ID, unseen.Node.Name, noon)
 		return m
 	}
 	m := remembering()
@@ -320,12 +320,14 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 func TestWhatAnotherLeaderTookBack(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0}, delegates)
 	ours, other := markOn(x, ago(time.Minute)), markOn(machine("y"), ago(time.Minute))
+	notFettles := markOn(x, ago(time.Minute), foreign)
 	for name, c := range map[string]struct {
 		seen []core.Request
 		want core.Outcome
 	}{
 		"its mark was seen":                     {[]core.Request{ours}, core.Succeeded},
 		"the mark of another machine was seen":  {[]core.Request{other}, core.Recovered},
+		"one that Fettle did not make was seen": {[]core.Request{notFettles}, core.Recovered},
 		"a request by another remedy was seen":  {[]core.Request{asked(p, x, rebooting)}, core.Recovered},
 		"nothing was seen since the last start": {nil, core.Recovered},
 	} {
@@ -339,6 +341,93 @@ func TestWhatAnotherLeaderTookBack(t *testing.T) {
 			if len(d.Finishes) != 1 || d.Finishes[0].Outcome != c.want {
 				t.Errorf("%s: when its mark is gone and it is healthy, version %d of its repair ends as %+v, want %s", name, i, d.Finishes, c.want)
 			}
+		}
+	}
+}
+
+// TestI10ForeignRequestsAreNotThoseThatWereMade: a request that looks like one which Fettle has just made does not stand for it.
+func TestI10ForeignRequestsAreNotThoseThatWereMade(t *testing.T) {
+	n, p := aNode("n", dead), check("p", []int{0}, classic)
+	made := asked(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" })
+	for sentence, shown := range map[string]struct {
+		request core.Request
+		want    int
+	}{
+		"it is shown":           {asked(p, n, rebooting), 1},
+		"another's is shown":    {asked(p, n, rebooting, foreign), 2},
+		"another step is shown": {asked(p, n, reprovisioning), 2},
+	} {
+		var m core.Memory
+		m.Requested(made, noon)
+		f := with([]core.Target{n}, nil, shown.request)
+		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
+		m.Lay(&f, noon)
+		if len(f.Requests) != shown.want {
+			t.Errorf("%s: there are %+v", sentence, f.Requests)
+		}
+	}
+}
+
+// TestNodeThatIsCutIsReadAgain: what was read live of a node counts no longer when a part of it can't be read since.
+func TestNodeThatIsCutIsReadAgain(t *testing.T) {
+	var m core.Memory
+	x := machine("x", dead)
+	m.Read(x.ID, x.Node, noon)
+	if got := laid(&m, noon, []core.Target{x}).Targets[0]; !got.NodeReadAt.Equal(noon) {
+		t.Errorf("a node that has not changed was read at %s", got.NodeReadAt)
+	}
+	x.NodeReadAt = time.Time{}
+	cut(&x)
+	if got := laid(&m, noon, []core.Target{x}).Targets[0]; !got.NodeReadAt.IsZero() {
+		t.Errorf("it was read at %s", got.NodeReadAt)
+	}
+}
+
+// TestRequestThatIsNeverShownIsForgotten, after a minute: it was made in vain, or is gone, and may be made again.
+func TestRequestThatIsNeverShownIsForgotten(t *testing.T) {
+	n, p := aNode("n", dead), check("p", []int{0}, classic)
+	var m core.Memory
+	m.Requested(asked(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" }), noon)
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {time.Minute - time.Millisecond, 1}, {time.Minute, 0}, {time.Second, 0}} {
+		if f := laid(&m, noon.Add(c.after), []core.Target{n}); len(f.Requests) != c.want {
+			t.Errorf("after %s there are %d requests, want %d", c.after, len(f.Requests), c.want)
+		}
+	}
+}
+
+// TestReadAheadExpires: what was read live of a node counts for ten seconds, however little changes.
+func TestReadAheadExpires(t *testing.T) {
+	x := machine("x", dead, readAt(time.Time{}))
+	var m core.Memory
+	m.Read(x.ID, x.Node, noon)
+	for _, c := range []struct {
+		after time.Duration
+		want  time.Time
+	}{{0, noon}, {10*time.Second - time.Millisecond, noon}, {10 * time.Second, time.Time{}}, {time.Second, time.Time{}}} {
+		if got := laid(&m, noon.Add(c.after), []core.Target{x}).Targets[0].NodeReadAt; !got.Equal(c.want) {
+			t.Errorf("after %s the node was read at %s, want %s", c.after, got, c.want)
+		}
+	}
+}
+
+// TestI1ReadAheadCountsWhileTheCacheSaysTheSame also of the labels and annotations of the node.
+func TestI1ReadAheadCountsWhileTheCacheSaysTheSame(t *testing.T) {
+	for name, change := range map[string]func(*core.Node){
+		"nothing":          func(*core.Node) {},
+		"excluded":         func(n *core.Node) { n.Excluded = true },
+		"upgrading":        func(n *core.Node) { n.Upgrading = true },
+		"of control plane": func(n *core.Node) { n.ControlPlane = true },
+	} {
+		var m core.Memory
+		x := machine("x", dead, readAt(time.Time{}))
+		live := x.Node
+		change(&live)
+		m.Read(x.ID, live, noon)
+		if got := laid(&m, noon, []core.Target{x}).Targets[0].NodeReadAt; got.Equal(noon) != (name == "nothing") {
+			t.Errorf("%s is new in the live read, and the node was read at %s", name, got)
 		}
 	}
 }

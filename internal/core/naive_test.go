@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -50,8 +51,15 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 	if unknown {
 		return "unknown"
 	}
-	if t.Failed || t.Node.State == core.NodeGone {
-		return "unhealthy"
+	if t.Node.State == core.NodeGone {
+		gone := t.NodeGoneSince
+		if gone.IsZero() {
+			gone = now
+		}
+		if now.Sub(gone) >= c.NodeGoneDelay {
+			return "unhealthy"
+		}
+		return "suspect"
 	}
 	if t.Node.State == core.NodeUnseen {
 		return "unknown"
@@ -62,8 +70,18 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 		}
 		return "suspect"
 	}
+	if t.Node.Unread != "" && (len(c.Conditions) > 0 || len(c.Groups) > 0) {
+		return "unknown"
+	}
+	words := []string{}
 	for _, want := range c.Conditions {
-		switch naiveCondition(want, t.Node.Conditions, now) {
+		words = append(words, naiveCondition(want, t.Node.Conditions, now))
+	}
+	for _, group := range c.Groups {
+		words = append(words, naiveGroup(group, t, now))
+	}
+	for _, word := range words {
+		switch word {
 		case "unhealthy":
 			return "unhealthy"
 		case "unknown":
@@ -79,6 +97,48 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 		return "suspect"
 	}
 	return "healthy"
+}
+
+// heeded returns the world as it is when each person's request that counts is a mark without a time.
+func (w world) heeded() world {
+	w.fleet.Targets = slices.Clone(w.fleet.Targets)
+	for i := range w.fleet.Targets {
+		w.fleet.Targets[i].Condemned = w.fleet.Targets[i].Condemned || w.naiveRequest(i)
+	}
+	return w
+}
+
+// naiveRequest reports whether a person's request for the repair of a target counts, where every repair deletes its target.
+func (w world) naiveRequest(target int) bool {
+	t := &w.fleet.Targets[target]
+	q := t.RepairRequest
+	if q.At.IsZero() || q.Unreadable || q.Ahead || t.Created.Sub(q.At) > time.Minute {
+		return false
+	}
+	since := w.now
+	var oldest *core.Repair
+	for i := range w.fleet.Repairs {
+		r := &w.fleet.Repairs[i]
+		body := r.Target.Kind != t.ID.Kind && r.Node != "" && r.Node == t.Node.Name
+		switch {
+		case r.Target != t.ID && !body:
+		case !r.Ended.IsZero():
+			if !r.Ended.Before(q.At) || !r.Requested.Before(q.At) {
+				return false
+			}
+		case oldest == nil || r.Started.Before(oldest.Started) || r.Started.Equal(oldest.Started) && r.Name < oldest.Name:
+			oldest = r
+		}
+	}
+	if oldest != nil {
+		if !oldest.Recovered.IsZero() || len(oldest.Rungs) >= len(oldest.Ladder) {
+			return false
+		}
+		if !oldest.Started.Before(q.At) || !oldest.Requested.Before(q.At) {
+			since = oldest.Started
+		}
+	}
+	return since.Sub(q.At) < time.Hour
 }
 
 // naiveCondition judges by one condition: by the mildest word of those that have its type.
@@ -105,6 +165,72 @@ func naiveCondition(want core.ConditionCriterion, conditions []core.Condition, n
 		}
 	}
 	return "healthy"
+}
+
+// naiveGroup judges by several conditions: at every instant of the whole time all of them must have held.
+func naiveGroup(group core.ConditionGroup, t *core.Target, now time.Time) string {
+	if len(group.Tests) == 0 {
+		return "healthy"
+	}
+	known := true
+	turned := time.Time{}
+	for _, test := range group.Tests {
+		var alike []core.Condition
+		for _, have := range t.Node.Conditions {
+			if have.Type == test.Type {
+				alike = append(alike, have)
+			}
+		}
+		if test.Missing != (len(alike) == 0) {
+			return "healthy"
+		}
+		seen := now
+		for _, s := range t.TestsSeen {
+			if s.Test == test && s.Node == t.Node.UID && !s.Since.IsZero() {
+				seen = s.Since
+			}
+		}
+		if test.Missing {
+			alike = []core.Condition{{Since: seen}}
+		}
+		for _, have := range alike {
+			if !test.Missing && (have.Status != test.Status || !naiveGlob(test.Reason, have.Reason)) {
+				return "healthy"
+			}
+			if test.Reason != "" && have.Since.Before(seen) {
+				have.Since = seen
+			}
+			known = known && (group.For == 0 || !have.Since.IsZero())
+			if have.Since.After(turned) {
+				turned = have.Since
+			}
+		}
+	}
+	switch {
+	case !known:
+		return "unknown"
+	case now.Sub(turned) >= group.For:
+		return "unhealthy"
+	}
+	return "suspect"
+}
+
+// naiveGlob matches by trying every length of text for every *.
+func naiveGlob(pattern, text string) bool {
+	if pattern == "" {
+		return true
+	}
+	var try func(p, s string) bool
+	try = func(p, s string) bool {
+		switch {
+		case p == "":
+			return s == ""
+		case p[0] == '*':
+			return try(p[1:], s) || s != "" && try(p, s[1:])
+		}
+		return s != "" && s[0] == p[0] && try(p[1:], s[1:])
+	}
+	return try(pattern, text)
 }
 
 // naiveFloor finds the largest number that does not exceed the amount, by counting.

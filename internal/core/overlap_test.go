@@ -111,7 +111,7 @@ func TestDryRunHasNoEffectOnOthers(t *testing.T) {
 // TestDryRunProvesNothing: a dry run that finds a target healthy must not end the back-off of the
 // policy that finds it unhealthy.
 func TestDryRunProvesNothing(t *testing.T) {
-	m := machine("young", dead, created(ago(10*time.Minute)), ready("False", ago(5*time.Minute)))
+	m := machine("young", dead, created(ago(10*time.Minute)), ready("False", ago(6*time.Minute)))
 	past := repair(machine("old"), policy("acting", nil), started(ago(11*time.Minute)), ended(ago(11*time.Minute)))
 	acting := policy("acting", []int{0})
 	without := core.Decide([]core.Policy{acting}, fleet([]core.Target{m}, past), noon)

@@ -10,17 +10,15 @@ func (d *deliberation) relateRequests() {
 	if len(d.fleet.Requests) == 0 {
 		return
 	}
-	type name struct{ kind, namespace, name string }
-	wanted := make(map[name][]int, len(d.fleet.Requests))
+	wanted := make(map[qualifiedName][]int, len(d.fleet.Requests))
 	for i := range d.fleet.Requests {
-		of := &d.fleet.Requests[i].Target
-		key := name{of.Kind, of.Namespace, of.Name}
+		key := d.fleet.Requests[i].Target.qualified()
 		wanted[key] = append(wanted[key], i)
 	}
 	d.requestsOn = make(map[int][]int, len(wanted))
 	for i := range d.fleet.Targets {
 		t := &d.fleet.Targets[i].ID
-		for _, r := range wanted[name{t.Kind, t.Namespace, t.Name}] {
+		for _, r := range wanted[t.qualified()] {
 			if d.fleet.Requests[r].about(t) {
 				d.requestsOn[i] = append(d.requestsOn[i], r)
 			}
@@ -46,8 +44,24 @@ func (d *deliberation) petitioned(policy, target int) bool {
 	}
 	p := &d.policies[policy]
 	return !p.IgnoresRequests && slices.ContainsFunc(d.requestsOn[target], func(r int) bool {
-		return d.fleet.Requests[r].askedBy(&p.ID)
+		return d.fleet.Requests[r].AskedBy(&p.ID)
 	})
+}
+
+// foreignOn says in a sentence which request of a policy Fettle did not make and so does not withdraw, or which one does not
+// go away. It is empty when all are Fettle's own and are on their way.
+func (d *deliberation) foreignOn(policy, target int) string {
+	p := &d.policies[policy]
+	for _, r := range d.requestsOn[target] {
+		switch q := &d.fleet.Requests[r]; {
+		case !q.AskedBy(&p.ID):
+		case !q.Own:
+			return "Fettle did not make " + q.ID.String() + ", so it does not delete it; delete it once its remediator is done"
+		case q.stuck(d.now):
+			return q.stuckText()
+		}
+	}
+	return ""
 }
 
 // delegated tells whether a mark stands by which the policy would ask the target's owner. Marks don't tell who made them.
@@ -124,7 +138,7 @@ func (d *deliberation) petitioner(q *Request, repairs []int) int {
 
 // asked tells whether the repair asked for a request about its target.
 func (r *Repair) asked(q *Request) bool {
-	if q.Policy != (ID{}) && !q.askedBy(&r.Policy) {
+	if q.Policy != (ID{}) && !q.AskedBy(&r.Policy) {
 		return false
 	}
 	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return q.asks(&s) })
@@ -132,17 +146,26 @@ func (r *Repair) asked(q *Request) bool {
 
 // blind tells whether requests of the repair may stand that can't be seen.
 func (d *deliberation) blind(r *Repair) bool {
-	return len(d.fleet.Unseen) > 0 && slices.ContainsFunc(r.Ladder, func(s Step) bool {
-		return s.Nature == Requests && slices.ContainsFunc(d.fleet.Unseen, func(u Reference) bool {
-			return u.APIVersion == s.Template.APIVersion && u.Kind == s.Template.Kind
-		})
+	return len(d.fleet.Unseen) > 0 && slices.ContainsFunc(r.Ladder, func(s Step) bool { return d.hidden(&s) })
+}
+
+// hidden reports whether the requests of a step can't be seen.
+func (d *deliberation) hidden(s *Step) bool {
+	return s.Nature == Requests && slices.ContainsFunc(d.fleet.Unseen, func(u Reference) bool {
+		return u.APIVersion == s.Template.APIVersion && u.Kind == s.Template.Kind
 	})
 }
 
-// begun tells whether the remedy of a repair has done something, as far as the world shows it.
+// begun reports whether the remedy of a repair has done something, as far as the world shows it. A request that Fettle did
+// not make begins nothing: else its author would spare the repair the gates of its first step.
 func (d *deliberation) begun(repair, target int) bool {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
-	return t.Deleting || len(r.Rungs) > 0 || !r.Begun.IsZero() || len(d.petitions[repair]) > 0
+	return t.Deleting || len(r.Rungs) > 0 || !r.Begun.IsZero() || d.stands(repair)
+}
+
+// stands reports whether a request stands that Fettle made for a repair.
+func (d *deliberation) stands(repair int) bool {
+	return slices.ContainsFunc(d.petitions[repair], func(i int) bool { return d.fleet.Requests[i].Own })
 }
 
 // current is the request of the step under way, none when there is none. One that stands goes before
@@ -157,17 +180,18 @@ func (d *deliberation) current(repair int, step *Step) int {
 	return found
 }
 
-// takeBack withdraws the requests of a repair, and tells whether none stands any more.
+// takeBack withdraws the requests of a repair, and tells whether none stands any more. Requests that Fettle did not
+// make don't count: their makers withdraw them.
 func (d *deliberation) takeBack(repair, target, policy int, text string) bool {
 	for _, i := range d.petitions[repair] {
 		d.withdraw(i, target, policy, text)
 	}
-	return len(d.petitions[repair]) == 0
+	return !d.stands(repair)
 }
 
 func (d *deliberation) withdraw(request, target, policy int, text string) {
 	// One that was made and has not been seen yet can't be named.
-	if q := &d.fleet.Requests[request]; !q.Leaving && q.ID.UID != "" {
+	if q := &d.fleet.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
 		well := text == wellText || text == wellAgainText
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
 			Request: request, Target: target, Policy: policy, Settled: well && !d.disputed(target), Text: text,
@@ -189,38 +213,24 @@ const (
 	wellAgainText = "the target is healthy again"
 )
 
-// lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay,
-// and until when, zero for until a person says otherwise.
+// lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay, or since a condition has
+// just turned, and until when, zero for until a person says otherwise.
 func (d *deliberation) lastsUntil(p *Policy, t *Target, recovered time.Time) (time.Time, bool) {
-	if p.HealthyDelay == 0 || t.Vouched {
+	switch {
+	case t.Vouched:
 		return time.Time{}, false
-	}
-	if p.HealthyDelay < 0 {
+	case p.HealthyDelay < 0:
 		return time.Time{}, true
 	}
-	since := recovered
-	if turned := healthySince(&p.Criteria, t); turned.After(since) {
-		since = turned
+	until := settlesAt(&p.Criteria, t)
+	if p.HealthyDelay > 0 {
+		until = latest(until, latest(recovered, healthySince(&p.Criteria, t)).Add(p.HealthyDelay))
 	}
-	until := since.Add(p.HealthyDelay)
 	return until, d.now.Before(until)
 }
 
-// healthySince is the last time at which a condition that matters turned; zero when none says.
-func healthySince(c *Criteria, t *Target) time.Time {
-	var since time.Time
-	for i := range t.Node.Conditions {
-		have := &t.Node.Conditions[i]
-		matters := slices.ContainsFunc(c.Conditions, func(want ConditionCriterion) bool { return want.Type == have.Type })
-		if matters && have.Since.After(since) {
-			since = have.Since
-		}
-	}
-	return since
-}
-
-// withdrawOrphans looks at the requests that no running repair accounts for: somebody deleted its entry,
-// another health checker made them, or their health check is gone. Those of a policy that only rehearses are let be.
+// withdrawOrphans looks at Fettle's own requests that no running repair accounts for: its entry was deleted, or their
+// health check is gone. Those of a policy that only rehearses are left alone.
 func (d *deliberation) withdrawOrphans() {
 	if d.fleet.Observed != Yes || len(d.fleet.Requests) == 0 {
 		return
@@ -237,8 +247,9 @@ func (d *deliberation) withdrawOrphans() {
 			targetOf[i] = target
 		}
 	}
+	d.indexOrphans()
 	for i := range d.fleet.Requests {
-		if q := &d.fleet.Requests[i]; accounted[i] || d.illegible(q) || d.rehearses(d.asker(q)) {
+		if q := &d.fleet.Requests[i]; !q.Own || accounted[i] || d.illegible(q) || d.rehearses(d.asker(q)) {
 			continue
 		}
 		if target, exists := targetOf[i]; exists {
@@ -251,16 +262,19 @@ func (d *deliberation) withdrawOrphans() {
 
 // illegible tells whether a request is that of a policy which can't be read, or may be.
 func (d *deliberation) illegible(q *Request) bool {
-	return slices.ContainsFunc(d.policies, func(p Policy) bool {
-		return p.Illegible && (q.Policy == (ID{}) || q.askedBy(&p.ID))
+	if q.Policy == (ID{}) {
+		return d.orphans.illegible
+	}
+	return slices.ContainsFunc(d.orphans.policies[q.Policy.qualified()], func(i int) bool {
+		return d.policies[i].Illegible && q.AskedBy(&d.policies[i].ID)
 	})
 }
 
-// bereft: the target of a request is gone, or nobody selects it any more. Whoever expects it to be gone
-// still has to say that it was replaced.
+// bereft: the target of a request is gone, or no policy selects it any more. A remediator that has the target replaced has
+// until that is done.
 func (d *deliberation) bereft(request int) {
 	q := &d.fleet.Requests[request]
-	if q.Policy == (ID{}) || (q.Replaces && q.Succeeded != Yes) {
+	if q.Policy == (ID{}) || d.awaited(q, nil) {
 		return
 	}
 	d.withdraw(request, none, d.asker(q), goneText)
@@ -268,7 +282,12 @@ func (d *deliberation) bereft(request int) {
 
 // asker is the policy that asked for a request, none when it is gone.
 func (d *deliberation) asker(q *Request) int {
-	return slices.IndexFunc(d.policies, func(p Policy) bool { return q.askedBy(&p.ID) })
+	for _, i := range d.orphans.policies[q.Policy.qualified()] {
+		if q.AskedBy(&d.policies[i].ID) {
+			return i
+		}
+	}
+	return none
 }
 
 // orphan: a request about a target that exists is taken back as soon as the target is healthy. While it
@@ -295,7 +314,7 @@ func (d *deliberation) orphan(request, target int) {
 // verdictFor finds the verdict on a target of the policy that asked for a request. A request that doesn't
 // name it is that of whoever would make the same.
 func (d *deliberation) verdictFor(q *Request, target int) (int, *Verdict) {
-	for i := range d.decision.Verdicts {
+	for _, i := range d.orphans.verdicts.on(d.body(target)) {
 		v := &d.decision.Verdicts[i]
 		if v.Target != target {
 			continue
@@ -304,8 +323,7 @@ func (d *deliberation) verdictFor(q *Request, target int) (int, *Verdict) {
 		if p.DryRun {
 			continue
 		}
-		anonymous := q.Policy == (ID{}) && slices.ContainsFunc(p.Ladder, func(s Step) bool { return q.asks(&s) })
-		if anonymous || q.askedBy(&p.ID) {
+		if q.mayBeOf(p) {
 			return v.Policy, v
 		}
 	}

@@ -19,12 +19,14 @@ import (
 // most ask remediators, and repairs and requests that fit them, or don't.
 func drawPetitions(d dice) world {
 	w := world{now: noon}
+	w.fleet.ClockAgrees = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.No, core.Unknown)
 	w.fleet.Observed, w.fleet.Upgrading = core.Yes, oneOf(d, core.No, core.No, core.No, core.Yes, core.Unknown)
 	for i := range 1 + d(4) {
 		w.fleet.Targets = append(w.fleet.Targets, drawNode(d, i))
 		if d(2) == 1 {
 			m := drawTarget(d, i)
 			m.Node = w.fleet.Targets[len(w.fleet.Targets)-1].Node
+			m.RepairRequest = core.RepairRequest{} // byhand_test.go has requests that remediators serve
 			w.fleet.Targets = append(w.fleet.Targets, m)
 		}
 	}
@@ -60,6 +62,7 @@ func drawNode(d dice, i int) core.Target {
 		t.ID.Name = fmt.Sprintf("node-%d", i)
 	}
 	t.Failed, t.Problem, t.Claimed = false, "", false
+	t.RepairRequest = core.RepairRequest{}
 	t.Excluded, t.Vouched, t.Upgrading = d(8) == 7, d(8) == 7, d(8) == 7
 	t.Lease = core.Lease{Holder: oneOf(d, "", "", "p-0", "maintenance"), Until: oneOf(d, noon.Add(time.Hour), ago(time.Minute))}
 	return t
@@ -157,16 +160,16 @@ func TestI02OneRepairPerBody(t *testing.T) {
 
 func TestI04PetitionsOneOfTheControlPlane(t *testing.T) {
 	alwaysPetitioned(t, func(w world, d core.Decision) string {
-		begun := map[string]bool{}
+		begun, nodes := map[string]bool{}, map[string]bool{} // a machine and its node are one member
 		for _, s := range d.Starts {
 			if target := &w.fleet.Targets[s.Target]; target.ControlPlane {
-				begun[target.ID.UID] = true
+				begun[target.ID.UID], nodes[target.Node.Name] = true, true
 			}
 		}
 		for i := range w.fleet.Requests {
 			for _, target := range w.fleet.Targets {
 				if q := w.fleet.Requests[i]; target.ControlPlane && q.Target.Name == target.ID.Name && q.Target.Kind == target.ID.Kind &&
-					(q.Target.UID == "" || q.Target.UID == target.ID.UID) && len(begun) > 0 && !begun[target.ID.UID] {
+					(q.Target.UID == "" || q.Target.UID == target.ID.UID) && len(begun) > 0 && !begun[target.ID.UID] && !nodes[target.Node.Name] {
 					return fmt.Sprintf("a remediator is at work on %s, yet there begin %v", target.ID, begun)
 				}
 			}
@@ -206,7 +209,7 @@ func petitioned(w world, d core.Decision) world {
 		switch step := r.Ladder[a.Step]; step.Nature {
 		case core.Requests, core.Delegates:
 			f.Requests = append(f.Requests, core.Request{
-				ID: core.ID{UID: r.Name + step.Template.Kind}, Remedy: step.Remedy, Template: step.Template, Target: r.Target, Policy: r.Policy, Created: w.now,
+				ID: core.ID{UID: r.Name + step.Template.Kind}, Remedy: step.Remedy, Template: step.Template, Target: r.Target, Policy: r.Policy, Created: w.now, Own: true,
 			})
 		case core.Destroys:
 			f.Targets[a.Target].Deleting = true
@@ -342,7 +345,7 @@ func TestI12PetitionsAreTakenBack(t *testing.T) {
 			for _, v := range d.Verdicts {
 				p, target := &w.policies[v.Policy], &w.fleet.Targets[v.Target]
 				well := (v.Health == core.Healthy && v.Reason != core.Premature) || v.Reason == core.Recovering
-				if !well || p.DryRun || p.ID != q.Policy || target.ID != q.Target || q.Leaving || target.Deleting || p.HealthyDelay != 0 {
+				if !well || p.DryRun || p.ID != q.Policy || target.ID != q.Target || q.Leaving || target.Deleting || p.HealthyDelay != 0 || settling(p, target, w.now) {
 					continue
 				}
 				if !slices.ContainsFunc(d.Withdrawals, func(x core.Withdrawal) bool { return x.Request == i }) {
@@ -351,5 +354,17 @@ func TestI12PetitionsAreTakenBack(t *testing.T) {
 			}
 		}
 		return ""
+	})
+}
+
+// settling reports whether a condition that a policy names, other than those of the kubelet, has turned within the last minute.
+func settling(p *core.Policy, t *core.Target, now time.Time) bool {
+	return !t.Vouched && slices.ContainsFunc(t.Node.Conditions, func(c core.Condition) bool {
+		named := slices.ContainsFunc(p.Criteria.Conditions, func(want core.ConditionCriterion) bool { return want.Type == c.Type })
+		for _, g := range p.Criteria.Groups {
+			named = named || slices.ContainsFunc(g.Tests, func(want core.ConditionTest) bool { return want.Type == c.Type })
+		}
+		kubelets := slices.Contains([]string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}, c.Type)
+		return named && !kubelets && !c.Since.IsZero() && now.Sub(c.Since) < time.Minute
 	})
 }

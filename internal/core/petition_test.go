@@ -55,7 +55,7 @@ func aNode(name string, changes ...func(*core.Target)) core.Target {
 func asked(p core.Policy, t core.Target, template core.Reference, changes ...func(*core.Request)) core.Request {
 	q := core.Request{
 		ID:     core.ID{Kind: "Request", Namespace: template.Namespace, Name: t.ID.Name, UID: t.ID.Name + template.Kind},
-		Remedy: "Ask", Template: template, Target: t.ID, Policy: p.ID, Created: ago(time.Minute),
+		Remedy: "Ask", Template: template, Target: t.ID, Policy: p.ID, Created: ago(time.Minute), Own: true,
 	}
 	for _, change := range changes {
 		change(&q)
@@ -65,6 +65,9 @@ func asked(p core.Policy, t core.Target, template core.Reference, changes ...fun
 
 func says(succeeded core.Tri) func(*core.Request) {
 	return func(q *core.Request) { q.Succeeded = succeeded }
+}
+func succeededAt(at time.Time) func(*core.Request) {
+	return func(q *core.Request) { q.SucceededSince = at }
 }
 func leaving(q *core.Request)                  { q.Leaving = true }
 func replaces(q *core.Request)                 { q.Replaces = true }
@@ -123,7 +126,7 @@ type petitionCase struct {
 
 func (c petitionCase) run(t *testing.T, policies ...core.Policy) {
 	t.Helper()
-	c.world.Observed, c.world.Upgrading = core.Yes, core.No
+	c.world.Observed, c.world.ClockAgrees, c.world.Upgrading = core.Yes, core.Yes, core.No
 	d := core.Decide(policies, c.world, noon)
 	if diff := cmp.Diff(c.wants, deedsOf(c.world, d)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", c.reason, diff)
@@ -144,11 +147,18 @@ func TestRequestOfOneStep(t *testing.T) {
 	r := func(changes ...func(*core.Repair)) []core.Repair {
 		return []core.Repair{repair(sick, p, append(changes, started(ago(time.Hour)))...)}
 	}
+	failedLast := gaveUpAs(core.Failed)
+	theirs := func(q *core.Request) { q.Own = false }
 	for name, c := range map[string]petitionCase{
 		"a new one":              {"it is recorded first", with([]core.Target{sick}, nil), []string{"start n"}, time.Time{}},
 		"recorded":               {"the remediator is asked", with([]core.Target{sick}, r()), []string{"step 0 for n"}, time.Time{}},
 		"asked":                  {"it has all the time", with([]core.Target{sick}, r(), asked(p, sick, rebooting)), nil, time.Time{}},
-		"failed":                 {"there is no other", with([]core.Target{sick}, r(), asked(p, sick, rebooting, says(core.No))), nil, time.Time{}},
+		"failed":                 {"there is no other", with([]core.Target{sick}, r(), asked(p, sick, rebooting, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
+		"failed, of others":      {"its author may ask again", with([]core.Target{sick}, r(), asked(p, sick, rebooting, says(core.No), theirs)), []string{"LadderExhausted holds back n"}, time.Time{}},
+		"failed, and given up":   {"there is no other", with([]core.Target{sick}, r(failedLast), asked(p, sick, rebooting, says(core.No))), []string{"LadderExhausted holds back n"}, time.Time{}},
+		"failed, taken away":     {"a person wants it to be tried again", with([]core.Target{sick}, r(failedLast)), []string{"end n: Withdrawn"}, time.Time{}},
+		"failed, and well":       {"it is taken back", with([]core.Target{well}, r(failedLast), asked(p, sick, rebooting, says(core.No))), []string{"take back nRebootTemplate"}, time.Time{}},
+		"failed, well, and over": {"the step has not helped", with([]core.Target{well}, r(failedLast, recovered(noon))), []string{"end n: Withdrawn"}, time.Time{}},
 		"being taken away":       {"its name is not free", with([]core.Target{sick}, r(), asked(p, sick, rebooting, leaving)), nil, time.Time{}},
 		"step without template":  {"the ladder in the ledger counts too", with([]core.Target{sick}, r(func(r *core.Repair) { r.Ladder = slices.Clone(r.Ladder); r.Ladder[0].Problem = "gone" })), []string{"TemplateUnusable holds back n"}, time.Time{}},
 		"suspect":                {"it may be on its way", with([]core.Target{suspect}, r(), asked(p, sick, rebooting)), nil, noon.Add(4 * time.Minute)},
@@ -221,7 +231,8 @@ func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// TestStepIsNotGivenUpWhileTheNextIsHeldBack: nobody would be at work on the node then. Limits hold back no next step.
+// TestStepIsNotGivenUpWhileTheNextIsHeldBack: no remediator would be at work on the node then. Limits hold back no next step of a
+// repair for which something stands, and every step of one for which nothing does.
 func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 	excluded := func(t *core.Target) { t.Excluded = true }
 	waits := func(p *core.Policy) { p.WaitsForUpgrades = true }
@@ -230,14 +241,17 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 		change func(*core.Policy)
 		target func(*core.Target)
 		held   []string
+		// unbegun is what holds back a repair for which nothing stands.
+		unbegun []string
 	}{
-		"paused":            {paused, same, []string{"Paused holds back n"}},
-		"a problem":         {problem("spec.x is y"), same, []string{"InvalidSpec holds back n"}},
-		"upgrading":         {waits, func(t *core.Target) { t.Upgrading = true }, []string{"TargetUpgrading holds back n"}},
-		"excluded":          {waits, excluded, []string{"Excluded holds back n"}},
-		"no template":       {func(p *core.Policy) { p.Ladder = slices.Clone(p.Ladder); p.Ladder[1].Problem = "gone" }, same, []string{"TemplateUnusable holds back n"}},
-		"short circuit":     {maxUnhealthy(core.Count(0)), same, nil},
-		"several in flight": {maxInFlight(core.Count(0)), same, nil},
+		"paused":            {paused, same, []string{"Paused holds back n"}, []string{"Paused holds back n"}},
+		"a problem":         {problem("spec.x is y"), same, []string{"InvalidSpec holds back n"}, []string{"InvalidSpec holds back n"}},
+		"upgrading":         {waits, func(t *core.Target) { t.Upgrading = true }, []string{"TargetUpgrading holds back n"}, []string{"TargetUpgrading holds back n"}},
+		"excluded":          {waits, excluded, []string{"Excluded holds back n"}, []string{"Excluded holds back n"}},
+		"no template":       {func(p *core.Policy) { p.Ladder = slices.Clone(p.Ladder); p.Ladder[1].Problem = "gone" }, same, []string{"TemplateUnusable holds back n"}, []string{"TemplateUnusable holds back n"}},
+		"short circuit":     {maxUnhealthy(core.Count(0)), same, nil, []string{"TooManyUnhealthy holds back n"}},
+		"several in flight": {maxInFlight(core.Count(0)), same, nil, []string{"InFlightLimit holds back n"}},
+		"nothing":           {func(*core.Policy) {}, same, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check("p", []int{0}, escalating, c.change)
@@ -249,13 +263,17 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 				"it failed":        with([]core.Target{sick}, []core.Repair{begun}, failed),
 				"it never began":   with([]core.Target{sick}, []core.Repair{refused}),
 			} {
-				world.Observed, world.Upgrading = core.Yes, core.No
+				world.Observed, world.ClockAgrees, world.Upgrading = core.Yes, core.Yes, core.No
 				d := core.Decide([]core.Policy{p}, world, noon)
-				if c.held == nil && len(d.Advances) != 1 {
+				held := c.held
+				if how == "it never began" {
+					held = c.unbegun
+				}
+				if held == nil && len(d.Advances) != 1 {
 					t.Errorf("%s: it does %q, and does not give the step up", how, deedsOf(world, d))
 				}
-				if c.held != nil && (len(d.Advances) > 0 || !slices.Equal(deedsOf(world, d), c.held)) {
-					t.Errorf("%s: it does %q, want %q", how, deedsOf(world, d), c.held)
+				if held != nil && (len(d.Advances) > 0 || !slices.Equal(deedsOf(world, d), held)) {
+					t.Errorf("%s: it does %q, want %q", how, deedsOf(world, d), held)
 				}
 			}
 		})
@@ -305,12 +323,12 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		world    core.Fleet
 		wants    []string
 	}{
-		"node deleted":                   {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting)), back},
+		"node deleted":                   {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
 		"node deleted, taken back":       {[]core.Policy{none}, with(nil, r), []string{"end n: Withdrawn"}},
 		"node to be replaced":            {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces)), nil},
-		"node replaced":                  {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces, says(core.Yes))), back},
+		"node replaced":                  {[]core.Policy{none}, with(nil, r, asked(p, sick, rebooting, replaces, says(core.Yes))), append([]string{"end n: Succeeded"}, back...)},
 		"node deleted, entry lost":       {[]core.Policy{none}, with(nil, nil, asked(p, sick, rebooting)), back},
-		"a namesake":                     {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, asked(p, sick, rebooting)), back},
+		"a namesake":                     {[]core.Policy{p}, with([]core.Target{aNode("n", func(t *core.Target) { t.ID.UID = "later" })}, r, asked(p, sick, rebooting)), append([]string{"end n: Withdrawn"}, back...)},
 		"not selected":                   {[]core.Policy{none}, with([]core.Target{sick}, r, asked(p, sick, rebooting)), back},
 		"not selected, entry lost":       {[]core.Policy{none}, with([]core.Target{sick}, nil, asked(p, sick, rebooting)), back},
 		"not selected, taken back":       {[]core.Policy{none}, with([]core.Target{sick}, r), []string{"end n: Withdrawn"}},
@@ -319,6 +337,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		"check made anew, entry lost":    {[]core.Policy{check("p", []int{0}, classic, func(p *core.Policy) { p.ID.UID = "later" })}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting)), back},
 		"nobody's, of a healthy target":  {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting, anonymous)), back},
 		"nobody's, from another's forms": {[]core.Policy{p}, with([]core.Target{aNode("n")}, nil, asked(p, sick, reprovisioning, anonymous)), nil},
+		"unnamed, another illegible":     {[]core.Policy{p, check("q", nil, classic, illegible)}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting, anonymous)), nil},
+		"another's, another illegible":   {[]core.Policy{p, check("q", nil, classic, illegible)}, with([]core.Target{aNode("n")}, nil, asked(p, sick, rebooting)), back},
 		"check illegible, healthy":       {[]core.Policy{check("p", []int{0}, classic, illegible)}, with([]core.Target{aNode("n")}, r, asked(p, sick, rebooting)), nil},
 		"check illegible, not selected":  {[]core.Policy{check("p", nil, classic, illegible)}, with([]core.Target{sick}, r, asked(p, sick, rebooting)), nil},
 		"check illegible, not seen":      {[]core.Policy{check("p", nil, classic, illegible)}, with(nil, r, asked(p, sick, rebooting)), nil},
@@ -340,7 +360,7 @@ func TestEndsSayWhatIsKnown(t *testing.T) {
 	asks, destroys := check("p", []int{0}, classic), check("p", []int{0})
 	for want, p := range map[string]core.Policy{"nothing stands that was asked for it": asks, "nothing was done to it": destroys} {
 		f := with([]core.Target{well}, []core.Repair{repair(well, p)})
-		f.Observed, f.Upgrading = core.Yes, core.No
+		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if len(d.Finishes) != 1 || !strings.Contains(d.Finishes[0].Text, want) {
 			t.Errorf("it ends as %+v, and the text should say that %s", d.Finishes, want)
@@ -414,7 +434,7 @@ func TestNoLeaseIsLeftBehind(t *testing.T) {
 	sick := aNode("n", dead)
 	ended := repair(n, p, func(r *core.Repair) { r.Ended, r.Outcome = ago(time.Minute), core.Succeeded })
 	ofGone := ended
-	ofGone.Policy = core.ID{Kind: "NodeCheck", Name: "gone", UID: "gone-uid"}
+	ofGone.Policy, ofGone.Holder = core.ID{Kind: "NodeCheck", Name: "gone", UID: "gone-uid"}, "fettle.io/NodeCheck-gone"
 	lease := func(f core.Fleet, holder string, renewed time.Time) core.Fleet {
 		f.Leases = []core.NodeLease{{Node: "n", Holder: holder, Renewed: renewed}}
 		return f
@@ -430,8 +450,9 @@ func TestNoLeaseIsLeftBehind(t *testing.T) {
 		"somebody else's":         {"", lease(alone, "maintenance", ago(time.Hour)), nil, time.Time{}},
 		"nobody's":                {"", lease(alone, "", ago(time.Hour)), nil, time.Time{}},
 		"after its repair":        {"", lease(with([]core.Target{n}, []core.Repair{ended}), "p", ago(time.Hour)), give, time.Time{}},
-		"of a policy that went":   {"the ledger knows it", lease(with(nil, []core.Repair{ofGone}), "NodeCheck-gone", ago(time.Hour)), []string{"release n of NodeCheck-gone"}, time.Time{}},
-		"of one nobody knows":     {"it may be another's", lease(alone, "NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
+		"of a policy that went":   {"the ledger knows it", lease(with(nil, []core.Repair{ofGone}), "fettle.io/NodeCheck-gone", ago(time.Hour)), []string{"release n of fettle.io/NodeCheck-gone"}, time.Time{}},
+		"of another controller":   {"it has the same policy, and a name of its own", lease(with(nil, []core.Repair{ofGone}), "NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
+		"of one nobody knows":     {"it may be another's", lease(alone, "fettle.io/NodeCheck-gone", ago(time.Hour)), nil, time.Time{}},
 		"a request stands":        {"", lease(with([]core.Target{sick}, nil, asked(p, sick, rebooting)), "p", ago(time.Hour)), []string{"start n"}, time.Time{}},
 		"requests can't be seen":  {"one may stand", unseen, nil, time.Time{}},
 		"under repair":            {"", lease(with([]core.Target{sick}, []core.Repair{repair(sick, p)}), "p", ago(time.Hour)), []string{"step 0 for n"}, time.Time{}},
@@ -492,7 +513,7 @@ func TestHandsOff(t *testing.T) {
 		"let in again":           {acting, with([]core.Target{sick}, nil, anonymous), []string{"start n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.world.Observed, c.world.Upgrading = core.Yes, core.No
+			c.world.Observed, c.world.ClockAgrees, c.world.Upgrading = core.Yes, core.Yes, core.No
 			d := core.Decide([]core.Policy{c.policy}, c.world, noon)
 			if diff := cmp.Diff(c.want, deedsOf(c.world, d)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -571,6 +592,11 @@ func TestOneBody(t *testing.T) {
 	if got := core.SiblingOf(&core.Fleet{Targets: both()}, 1).Name; got != "m" {
 		t.Errorf("the sibling of the node is %q, want its machine", got)
 	}
+	disputed := both()
+	disputed[0].Problem = "another machine refers to its node"
+	if got := core.SiblingOf(&core.Fleet{Targets: disputed}, 1); got != (core.ID{}) {
+		t.Errorf("the sibling of the node is %q, though it is not known whether that is its machine", got.Name)
+	}
 }
 
 // TestI4OneOfTheControlPlaneOverAllHealthChecks: also over those that don't know each other, and with
@@ -579,19 +605,32 @@ func TestI4OneOfTheControlPlaneOverAllHealthChecks(t *testing.T) {
 	cp := func(name string, survives core.Tri, changes ...func(*core.Target)) core.Target {
 		return aNode(name, append(changes, dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = survives })...)
 	}
+	byLabel := func(t core.Target) core.Target {
+		t.ControlPlane, t.ControlPlaneByLabel = false, true
+		return t
+	}
 	a, b := check("a", []int{0}, classic, since(ago(72*time.Hour))), check("b", []int{1}, classic)
 	for name, c := range map[string]struct {
 		world core.Fleet
 		wants []string
 		next  time.Time
 	}{
-		"two fail":             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
-		"one is under repair":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
-		"one has a request":    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
-		"it has one itself":    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
-		"one is marked":        {with([]core.Target{aNode("x", controlPlane, claimed), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
-		"it is marked itself":  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, claimed)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
-		"quorum would be lost": {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}, noon.Add(15 * time.Second)},
+		"a label alone asks for quorum":        {with([]core.Target{byLabel(cp("x", core.Unknown)), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back x", "QuorumUnknown holds back x", "start y"}, noon.Add(15 * time.Second)},
+		"a label alone waits for others":       {with([]core.Target{byLabel(cp("x", core.Yes)), aNode("y", controlPlane, claimed)}, nil), []string{"ControlPlaneBusy holds back x"}, time.Time{}},
+		"a label alone holds none back":        {with([]core.Target{byLabel(aNode("x", claimed)), cp("y", core.Yes)}, nil), []string{"start y"}, time.Time{}},
+		"a label alone goes last":              {with([]core.Target{byLabel(cp("x", core.Yes)), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
+		"labels alone go one at a time":        {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
+		"a label alone is under repair":        {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"a label alone is one of two recorded": {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes))}, []core.Repair{repair(cp("x", core.Yes), a), repair(cp("y", core.Yes), b)}), []string{"ControlPlaneBusy holds back y", "step 0 for x"}, time.Time{}},
+		"a label alone is recorded before":     {with([]core.Target{byLabel(cp("x", core.Yes)), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a), repair(cp("y", core.Yes), b)}), []string{"ControlPlaneBusy holds back x", "step 0 for y"}, time.Time{}},
+		"labels alone are of two namespaces":   {with([]core.Target{byLabel(cp("x", core.Yes)), byLabel(cp("y", core.Yes, func(t *core.Target) { t.ID.Namespace = "tenant" }))}, nil), []string{"start x", "start y"}, time.Time{}},
+		"two fail":                             {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
+		"one is under repair":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, []core.Repair{repair(cp("x", core.Yes), a)}, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"one has a request":                    {with([]core.Target{aNode("x", controlPlane), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "take back xRebootTemplate"}, time.Time{}},
+		"it has one itself":                    {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes)}, nil, asked(a, cp("x", core.Yes), rebooting)), []string{"ControlPlaneBusy holds back y", "start x"}, time.Time{}},
+		"one is marked":                        {with([]core.Target{aNode("x", controlPlane, claimed), cp("y", core.Yes)}, nil), []string{"ControlPlaneBusy holds back y"}, time.Time{}},
+		"it is marked itself":                  {with([]core.Target{cp("x", core.Yes), cp("y", core.Yes, claimed)}, nil), []string{"ControlPlaneBusy holds back x", "start y"}, time.Time{}},
+		"quorum would be lost":                 {with([]core.Target{cp("x", core.No), cp("y", core.Yes)}, nil), []string{"QuorumLost holds back x", "start y"}, noon.Add(15 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			petitionCase{name, c.world, c.wants, c.next}.run(t, a, b)
@@ -617,7 +656,7 @@ func TestUpgradesAreWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := with([]core.Target{aNode("n", dead, func(t *core.Target) { t.Upgrading = c.node })}, nil)
-			f.Observed, f.Upgrading = core.Yes, c.upgrading
+			f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, c.upgrading
 			if diff := cmp.Diff(c.want, deedsOf(f, core.Decide([]core.Policy{c.policy}, f, noon))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

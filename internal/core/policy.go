@@ -11,13 +11,22 @@ import (
 type Policy struct {
 	ID      ID
 	Created time.Time
+	// Fingerprint stands for all that the policy was translated from. The core doesn't interpret it: a policy stands as
+	// decided while what the API server has of it has the same. Without one, nothing begins that the policy selects.
+	Fingerprint string
 	// Problem says in a sentence why the policy can't be followed, and is empty when it can. A
 	// policy with a problem still judges the members that it has, and permits no repair of them.
 	Problem string
 	// Illegible is set when whom the policy selects, or what it finds unhealthy, can't be read. Whoever seems
 	// healthy then, or not to be selected, may be neither: what was asked for is left as it is (I1).
 	Illegible bool
-	Paused    bool
+	// Overlooked is set by [Ration] when the policy is not judged, for want of room. It selects Selected targets, and has
+	// no members.
+	Overlooked bool
+	Selected   int
+	Paused     bool
+	// PauseReason says in a sentence why a policy is paused whose author has not paused it, and what ends that.
+	PauseReason string
 	// DryRun policies are decided as if, and have no effect on anything, other policies included.
 	DryRun bool
 	// Members are the indices, in Fleet.Targets, of the targets that the policy selects.
@@ -31,11 +40,17 @@ type Policy struct {
 	// Held tells that, when last recorded, repairs were stopped: by the short circuit, its cooldown, or
 	// anything behind which that may have come and gone.
 	Held bool
+	// ClockHeld is the gate by which the clock of the status' writer held back repairs, as the status says; 0 when it did not.
+	// Decisions don't read it. Readers, who know that clock by this alone, hand it to Fleet.ClockHeld.
+	ClockHeld Gate
 	// Opening is what is remembered of the short circuit's opening; zero when nothing is.
 	Opening Opening
 	// MaxInFlight is how many members may be under repair at the same time.
 	MaxInFlight Amount
-	Backoff     Backoff
+	// PassesReclaims has MaxInFlight hold back no target that is unhealthy by a criterion that Reclaims. Its deletion costs no
+	// capacity. It counts as one in flight for all others.
+	PassesReclaims bool
+	Backoff        Backoff
 	// Ladder are the steps of a repair, in order. A policy without steps repairs nothing.
 	Ladder []Step
 	// FailedLadder are the steps for targets that say of themselves that they can't recover; nil is the
@@ -72,14 +87,20 @@ func (p *Policy) LadderFor(t *Target) []Step {
 type Criteria struct {
 	// NodeStartup is how long a target may be without a node; 0 means for ever.
 	NodeStartup time.Duration
+	// NodeGoneDelay is how long a node must have been gone before that counts; 0 means at once.
+	NodeGoneDelay time.Duration
 	// Conditions are about the node, TargetConditions about the target's own object.
 	Conditions, TargetConditions []ConditionCriterion
+	// Groups are about several conditions of the node that hold together.
+	Groups []ConditionGroup
 }
 
 // ConditionCriterion holds when a condition has had Status for the whole of For.
 type ConditionCriterion struct {
 	Type, Status string
 	For          time.Duration
+	// Reclaims is set for a condition that says that the target goes away in any case, since its instance is taken back.
+	Reclaims bool
 }
 
 // Step is one rung of a ladder.
@@ -102,6 +123,11 @@ type Step struct {
 // worth telling.
 func (p *Policy) Settled() bool {
 	return !slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Pending })
+}
+
+// same reports whether two steps do the same. Their limits may differ.
+func (s *Step) same(other *Step) bool {
+	return s.Remedy == other.Remedy && s.Nature == other.Nature && s.Template == other.Template
 }
 
 // Nature tells the kinds of remedies apart.
@@ -218,3 +244,6 @@ func (s ShortCircuit) Permits(unhealthy, total int) bool {
 	}
 	return unhealthy <= s.Most(total)
 }
+
+// Repairs reports whether the policy may have anything repaired: it can be followed, is not paused, and is no dry run.
+func (p *Policy) Repairs() bool { return p.Problem == "" && !p.Paused && !p.DryRun }

@@ -1,10 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +11,9 @@ import (
 // Repair is one entry of the ledger: a target that is, or was, being repaired.
 type Repair struct {
 	Namespace, Name string
-	Target          ID
+	// UID is that of the entry; empty where it is not known.
+	UID    string
+	Target ID
 	// Holder is the name under which the lease of the node is held; empty when none is.
 	Holder string
 	// Node is the name that the target's node had when the repair was recorded; empty when it had none.
@@ -22,9 +22,13 @@ type Repair struct {
 	Policy ID
 	// Owner was the owner of the target. Targets of one owner back off together.
 	Owner ID
+	// OwnerTemplate is that of the target when the repair started; empty when it was not known.
+	OwnerTemplate string
 	// Retry counts the replacements that failed in a row before this one; 0 for a first repair.
 	Retry   int
 	Started time.Time
+	// Requested is when a person asked for the repair, by the person's clock; zero when none did.
+	Requested time.Time
 	// Sequence orders repairs as the ledger took them. It is 0, before all others, for one of which
 	// that is not known any more.
 	Sequence uint64
@@ -50,8 +54,10 @@ type Repair struct {
 	Attempts    int
 	LastAttempt time.Time
 	// Ended is zero while the repair runs.
-	Ended   time.Time
-	Outcome Outcome
+	Ended time.Time
+	// Misdated reports that the end lay over an hour in the future when it was first seen, so that back-off does not count it.
+	Misdated bool
+	Outcome  Outcome
 	// Contemporaries are the UIDs of the targets that were made in the second in which the repair
 	// started, but before it. Creation times are whole seconds and don't tell them from its
 	// replacement. Losing them may delay a repair, never hasten it.
@@ -96,6 +102,14 @@ func (r *Repair) step() (*Step, bool) {
 	return nil, false
 }
 
+// stepAfter is the step after the one under way, and false when that is the last.
+func (r *Repair) stepAfter() (*Step, bool) {
+	if at := len(r.Rungs) + 1; at < len(r.Ladder) {
+		return &r.Ladder[at], true
+	}
+	return nil, false
+}
+
 // StepBegan is when the step under way was due: when the one before it was given up, or the repair started.
 func (r *Repair) StepBegan() time.Time {
 	if n := len(r.Rungs); n > 0 {
@@ -113,10 +127,13 @@ func (r *Repair) GaveUp(q *Request) time.Time {
 	return time.Time{}
 }
 
-// lasted tells whether the repair did something and left its target in place, to be judged again.
+// lasted reports whether the repair did something and left its target in place, to be judged again.
 func (r *Repair) lasted() bool {
-	return r.Outcome == Succeeded && len(r.Ladder) > 0 && r.Ladder[0].Nature != Destroys
+	return (r.Outcome == Succeeded || r.failed()) && !r.Running() && len(r.Ladder) > 0 && r.Ladder[0].Nature != Destroys
 }
+
+// failed reports whether all steps of the repair were tried to no avail.
+func (r *Repair) failed() bool { return len(r.Ladder) > 0 && len(r.Rungs) >= len(r.Ladder) }
 
 // StepEnds is when a step with a limit is given up. Its remediator has the time from when it was asked, which
 // may be long after the step was due: a gate was closed, or somebody took an earlier request away.
@@ -126,6 +143,14 @@ func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
 		began = asked.Created
 	}
 	return began.Add(step.Limit)
+}
+
+// EndAt returns the instant at which a repair ended that is said to have ended at another. It is none before its start, its last
+// step or the recovery of its target: those are known, and the clock that told the end may have been behind. An end is told in
+// whole seconds.
+func (r *Repair) EndAt(told time.Time) time.Time {
+	known := latest(latest(r.Started, r.StepBegan()), r.Recovered)
+	return latest(told, known.Truncate(time.Second))
 }
 
 // Running tells whether the repair has not ended.
@@ -171,48 +196,25 @@ func RepairName(target ID, number int) string {
 	return stem + "-" + hex.EncodeToString(sum[:4]) + "-" + strconv.Itoa(number)
 }
 
+// IsRepairName reports whether a name is that of a repair of the target.
+func IsRepairName(name string, target ID) bool {
+	number := numberIn(name)
+	return number > 0 && RepairName(target, number) == name
+}
+
+// NextRepairName is the name of the repair of the target that comes after one of this name.
+func NextRepairName(name string, target ID) string { return RepairName(target, numberIn(name)+1) }
+
 // mostNumber bounds the numbers that are taken for ours, so that there is always a next one.
 const mostNumber = 1 << 30
 
 // number is the number in a repair's name, and 0 when the name is not one of ours.
-func (r *Repair) number() int {
-	n, err := strconv.Atoi(r.Name[strings.LastIndexByte(r.Name, '-')+1:])
+func (r *Repair) number() int { return numberIn(r.Name) }
+
+func numberIn(name string) int {
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	if err != nil || n > mostNumber {
 		return 0
 	}
 	return max(0, n)
-}
-
-// Retention bounds how long finished repairs are kept: by age, and by number in one namespace.
-type Retention struct {
-	For  time.Duration
-	Most int
-}
-
-// Expired returns the finished repairs that the retention no longer keeps, as indices, the oldest
-// first, and the next instant at which another will have expired by age. Running ones are kept.
-func (k Retention) Expired(repairs []Repair, now time.Time) (expired []int, next time.Time) {
-	finished := make([]int, 0, len(repairs))
-	perNamespace := map[string]int{}
-	for i := range repairs {
-		if !repairs[i].Running() {
-			finished = append(finished, i)
-			perNamespace[repairs[i].Namespace]++
-		}
-	}
-	slices.SortFunc(finished, func(a, b int) int {
-		return cmp.Or(repairs[a].Ended.Compare(repairs[b].Ended), cmp.Compare(repairs[a].Name, repairs[b].Name))
-	})
-	for _, i := range finished {
-		r := &repairs[i]
-		ends := r.Ended.Add(k.For)
-		switch {
-		case !now.Before(ends) || perNamespace[r.Namespace] > k.Most:
-			expired = append(expired, i)
-			perNamespace[r.Namespace]--
-		case sooner(ends, next):
-			next = ends
-		}
-	}
-	return expired, next
 }

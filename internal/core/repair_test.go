@@ -4,9 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -42,54 +39,5 @@ func TestRepairName(t *testing.T) {
 				t.Errorf("%s: %q, then %q", sentence, name, again)
 			}
 		}
-	}
-}
-
-func TestRetention(t *testing.T) {
-	old := func(name, namespace string, age time.Duration) core.Repair {
-		r := past(name, ago(age))
-		r.Namespace, r.Ended = namespace, ago(age)
-		return r
-	}
-	running := repair(machine("r"), policy("p", nil), started(ago(1000*time.Hour)))
-	hours := func(h ...int) []core.Repair {
-		var rs []core.Repair
-		for i, n := range h {
-			rs = append(rs, old(string(rune('a'+i)), "n", time.Duration(n)*time.Hour))
-		}
-		return rs
-	}
-	cases := map[string]struct {
-		reason  string
-		keep    core.Retention
-		repairs []core.Repair
-		expired []int
-		next    time.Time
-	}{
-		"nothing":                {"no repairs", core.Retention{For: time.Hour, Most: 5}, nil, nil, time.Time{}},
-		"running ones are kept":  {"they are not finished", core.Retention{}, []core.Repair{running}, nil, time.Time{}},
-		"young ones are kept":    {"by age", core.Retention{For: 24 * time.Hour, Most: 5}, hours(3, 1), nil, noon.Add(21 * time.Hour)},
-		"at the hour they go":    {"at its end, not after it", core.Retention{For: 3 * time.Hour, Most: 5}, hours(3, 1), []int{0}, noon.Add(2 * time.Hour)},
-		"too many, oldest first": {"by number", core.Retention{For: 24 * time.Hour, Most: 2}, hours(2, 9, 3, 1), []int{1, 2}, noon.Add(22 * time.Hour)},
-		"each namespace has its own number": {
-			"by namespace", core.Retention{For: 24 * time.Hour, Most: 1},
-			[]core.Repair{old("a", "m", time.Hour), old("b", "n", 2*time.Hour), old("c", "n", 3*time.Hour)}, []int{2}, noon.Add(22 * time.Hour),
-		},
-		"running ones don't count": {"by number", core.Retention{For: 24 * time.Hour, Most: 1}, append(hours(2), running), nil, noon.Add(22 * time.Hour)},
-		"none are kept":            {"zero", core.Retention{}, hours(1, 2), []int{1, 0}, time.Time{}},
-	}
-	for sentence, c := range cases {
-		t.Run(sentence, func(t *testing.T) {
-			expired, next := c.keep.Expired(c.repairs, noon)
-			if len(expired) == 0 {
-				expired = nil
-			}
-			if diff := cmp.Diff(c.expired, expired); diff != "" {
-				t.Errorf("%s: expired (-want +got):\n%s", c.reason, diff)
-			}
-			if !next.Equal(c.next) {
-				t.Errorf("%s: next %v, want %v", c.reason, next, c.next)
-			}
-		})
 	}
 }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,38 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 )
+
+// TestReportOfExhausted: a repair that has no step left is not told as going on.
+func TestReportOfExhausted(t *testing.T) {
+	limited := func(p *core.Policy) { p.Ladder[0].Limit = time.Minute }
+	p := check("p", []int{0}, limited)
+	f := with([]core.Target{aNode("a", dead)}, []core.Repair{repair(aNode("a"), p, started(ago(time.Hour)), gaveUp(ago(time.Minute)))})
+	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
+	d := core.Decide([]core.Policy{p}, f, noon)
+	reports := d.Reports([]core.Policy{p}, &f)
+	want := "is unhealthy (UnhealthyCondition) and held back by LadderExhausted"
+	if got := reports[0].Concerns; len(got) != 1 || got[0].Text != want {
+		t.Errorf("it is told as %+v, want %q", got, want)
+	}
+	if text := d.Refusals[0].Text(); !strings.HasPrefix(text, "the only step of its repair was tried to no avail") {
+		t.Errorf("the gate says %q", text)
+	}
+}
+
+// TestReportOfUpgrades: a report says why an upgrade is waited for, where that is known.
+func TestReportOfUpgrades(t *testing.T) {
+	p := policy("workers", []int{0}, func(p *core.Policy) { p.WaitsForUpgrades = true })
+	for why, want := range map[string]string{
+		"":           "is unhealthy (UnhealthyCondition) and held back by ClusterUpgrading",
+		"it says so": "is unhealthy (UnhealthyCondition) and held back by ClusterUpgrading (it says so)",
+	} {
+		f := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.Yes, UpgradingWhy: why, Targets: []core.Target{machine("a", dead)}}
+		d := core.Decide([]core.Policy{p}, f, noon)
+		if got := d.Reports([]core.Policy{p}, &f)[0].Concerns; len(got) != 1 || got[0].Text != want {
+			t.Errorf("it is told as %+v, want %q", got, want)
+		}
+	}
+}
 
 // TestReports: a policy's report names some of those who are not healthy, and how they stand.
 func TestReports(t *testing.T) {
@@ -52,7 +85,7 @@ func TestReports(t *testing.T) {
 				members[i] = i
 			}
 			policies := []core.Policy{policy("idle", nil), policy("workers", members, maxInFlight(core.Count(tc.most)))}
-			fleet := core.Fleet{Observed: core.Yes, Targets: tc.targets, Repairs: []core.Repair{repair}}
+			fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: tc.targets, Repairs: []core.Repair{repair}}
 			if tc.targets[0].ID != begun.ID {
 				fleet.Repairs = nil
 			}

@@ -23,16 +23,25 @@ type Request struct {
 	Stopped time.Time
 	// Processing and Succeeded are the remediator's own word.
 	Processing, Succeeded Tri
+	// SucceededSince is when Succeeded became what it is, by the remediator's own word; zero when it does not say so.
+	SucceededSince time.Time
+	// Phase is what the remediator says of itself in a word, where it has one; it is for people.
+	Phase string
 	// Replaces is set when the remediator expects the target's node to be gone for good.
 	Replaces bool
 	// Answers is set when whoever was asked is expected to say how it stands, and Answer is what that is, empty
 	// while there is none.
 	Answers bool
 	Answer  string
+	// Own is set when Fettle made the request. Only then Fettle tells the remediator to stop, and withdraws it (I10).
+	Own bool
 	// Settled is set when it is withdrawn because the target is healthy, as far as all policies go that act.
 	Settled bool
-	// Leaving is set once it has been withdrawn and isn't gone yet.
-	Leaving bool
+	// Leaving is set once it has been withdrawn and isn't gone yet. LeavingSince is when that was, and KeptBy names the
+	// finalizers that keep it, as far as the cluster shows that.
+	Leaving      bool
+	LeavingSince time.Time
+	KeptBy       string
 }
 
 // about tells whether the request is about a target.
@@ -49,8 +58,8 @@ func (r *Request) rung(ladder []Step) int {
 	return slices.IndexFunc(ladder, func(s Step) bool { return r.asks(&s) })
 }
 
-// askedBy tells whether a policy asked for the request.
-func (r *Request) askedBy(p *ID) bool {
+// AskedBy reports whether a policy asked for the request.
+func (r *Request) AskedBy(p *ID) bool {
 	return r.Policy.Kind == p.Kind && r.Policy.Namespace == p.Namespace && r.Policy.Name == p.Name &&
 		(r.Policy.UID == "" || r.Policy.UID == p.UID)
 }

@@ -54,7 +54,15 @@ func (d *deliberation) candidates(dryRun bool) []candidate {
 	return found
 }
 
+// oldestUnhealthyFirst orders candidates. Targets that may belong to the control plane by their label alone come last, since they
+// wait for its members.
 func (d *deliberation) oldestUnhealthyFirst(a, b candidate) int {
+	if p, q := &d.fleet.Targets[a.target], &d.fleet.Targets[b.target]; p.ControlPlaneByLabel != q.ControlPlaneByLabel {
+		if q.ControlPlaneByLabel {
+			return -1
+		}
+		return 1
+	}
 	if order := a.verdict.Since.Compare(b.verdict.Since); order != 0 {
 		return order
 	}
@@ -66,16 +74,14 @@ func (d *deliberation) oldestUnhealthyFirst(a, b candidate) int {
 
 func (d *deliberation) propose(c candidate, rehearsal bool) {
 	t := &d.fleet.Targets[c.target]
-	p := &proposal{
-		target: c.target, leader: c.verdict.Policy, verdict: c.verdict, repair: none,
-		rehearsal: rehearsal, retry: d.retryOf(t, c.verdict.Since),
-	}
+	p := &proposal{target: c.target, leader: c.verdict.Policy, verdict: c.verdict, repair: none, rehearsal: rehearsal}
+	p.retry, p.relapsed = d.retryOf(p)
 	if !d.gatesOpen(p) {
 		return
 	}
 	start := Start{
 		Target: c.target, Policy: p.leader, Verdict: *c.verdict, Retry: p.retry, Ladder: d.policies[p.leader].LadderFor(t),
-		Name: RepairName(t.ID, d.lastNumber[t.ID.UID]+1),
+		Name: RepairName(t.ID, d.lastNumber[t.ID]+1), Requested: d.requestOn(c.target),
 	}
 	if rehearsal {
 		d.decision.Tallies[p.leader].InFlight += d.takes(c.verdict)
@@ -95,10 +101,10 @@ func (d *deliberation) takeRoom(target int) {
 		v := &d.decision.Verdicts[i]
 		d.decision.Tallies[v.Policy].InFlight += d.takes(v)
 	}
-	if t.ControlPlane {
+	if t.MaybeControlPlane() {
 		d.takeOut(target)
 	}
-	if p := d.pools[t.Owner.UID]; p != nil {
+	if p := d.pools[t.Owner]; p != nil {
 		p.lastStart = d.now
 	}
 }
@@ -111,7 +117,7 @@ func (d *deliberation) contemporaries(owner ID) []string {
 	}
 	var uids []string
 	for _, i := range d.young {
-		if t := &d.fleet.Targets[i]; owner.UID != "" && t.Owner.UID == owner.UID {
+		if t := &d.fleet.Targets[i]; owner.UID != "" && t.Owner == owner {
 			uids = append(uids, t.ID.UID)
 		}
 	}

@@ -133,7 +133,9 @@ func (s *Stopwatch) freshPolicies(policies []Policy) []bool {
 }
 
 func (c *Criteria) same(other *Criteria) bool {
-	return c.NodeStartup == other.NodeStartup && slices.Equal(c.Conditions, other.Conditions)
+	return c.NodeStartup == other.NodeStartup && c.NodeGoneDelay == other.NodeGoneDelay &&
+		slices.Equal(c.Conditions, other.Conditions) && slices.Equal(c.TargetConditions, other.TargetConditions) &&
+		slices.EqualFunc(c.Groups, other.Groups, func(g, h ConditionGroup) bool { return g.For == h.For && slices.Equal(g.Tests, h.Tests) })
 }
 
 // judged takes in one verdict that is not healthy.

@@ -20,6 +20,8 @@ type lap struct {
 func TestStopwatch(t *testing.T) {
 	watching := []core.Policy{policy("p", all(1))}
 	impatient := []core.Policy{policy("p", all(1), criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Second}))}
+	patient := []core.Policy{policy("p", all(1), criteria())}
+	grouped := []core.Policy{policy("p", all(1), groups(tests(unready)))}
 	well := []core.Target{machine("m")}
 	is := func(changes ...func(*core.Target)) []core.Target { return []core.Target{machine("m", changes...)} }
 	broken := is(ready("False", noon))
@@ -63,6 +65,11 @@ func TestStopwatch(t *testing.T) {
 			{0, well, watching, nil},
 			{time.Second, broken, watching, []core.Sample{detected(time.Second)}},
 			{time.Minute, broken, impatient, nil},
+		}},
+		"shorter criteria by groups": {"the deadline was moved into the past", []lap{
+			{0, well, patient, nil},
+			{time.Second, broken, patient, nil},
+			{time.Hour, broken, grouped, nil},
 		}},
 		"a machine that boots": {"it is given time, which is no fault, until the time is over", []lap{
 			{0, well, watching, nil},

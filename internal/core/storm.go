@@ -38,10 +38,11 @@ func OpeningTold(first time.Time, cooldown time.Duration, at time.Time) Opening 
 	return Opening{First: first, Last: at}
 }
 
-// coolDown gives the opening as of now, and when repairs resume.
+// coolDown gives the opening as of now, and when repairs resume. An opening that a status tells to lie in the future counts
+// from now.
 func (o Opening) coolDown(cooldown time.Duration, unhealthy int, now time.Time) (Opening, time.Time) {
 	switch {
-	case o.First.IsZero():
+	case o.First.IsZero(), o.First.After(now):
 		o = Opening{First: now, Last: now, Unhealthy: unhealthy}
 	case unhealthy < o.Unhealthy:
 		o.Last, o.Unhealthy = now, unhealthy

@@ -31,6 +31,9 @@ func TestStormCooldown(t *testing.T) {
 		"recoveries can't prolong it for ever": {
 			reason: "a node that flaps must not keep repairs off", before: Opening{at(0), at(57), 2}, unhealthy: 1, now: at(58), resume: at(60),
 		},
+		"it does not begin in the future": {
+			reason: "the clock of the leader that told it was ahead", before: Opening{at(7200), at(7200), 2}, unhealthy: 2, now: at(0), resume: at(5),
+		},
 	}
 	for name, tc := range cases {
 		if _, resume := tc.before.coolDown(cooldown, tc.unhealthy, tc.now); !resume.Equal(tc.resume) {
@@ -53,7 +56,7 @@ const year = 365 * 24 * time.Hour
 
 func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fleet := Fleet{Observed: Yes, Targets: []Target{{
+	fleet := Fleet{Observed: Yes, ClockAgrees: Yes, Targets: []Target{{
 		ID: ID{Kind: "Machine", Name: "m", UID: "u"}, Failed: true, Node: Node{State: NodeAwaited}, Created: now.Add(-time.Hour),
 	}}}
 	policy := Policy{
@@ -82,7 +85,7 @@ func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 // TestLiveReadsAreAsManyAsMayBeRepaired: a thousand unhealthy targets with room for one cost one read.
 func TestLiveReadsAreAsManyAsMayBeRepaired(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fleet := Fleet{Observed: Yes}
+	fleet := Fleet{Observed: Yes, ClockAgrees: Yes}
 	policy := Policy{MaxInFlight: Count(1), ShortCircuit: ShortCircuit{MaxUnhealthy: Percent(100)}, Ladder: []Step{{Remedy: "any", Nature: HandsOver}}}
 	for _, uid := range []string{"a", "b", "c"} {
 		policy.Members = append(policy.Members, len(fleet.Targets))

@@ -14,20 +14,26 @@ func TestVerdictText(t *testing.T) {
 	c := core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: patience}
 	cases := map[string]core.Verdict{
 		"no criterion is met": {Health: core.Healthy, Reason: core.NoCriterionMet},
-		"the cluster could not be observed completely, so nothing is judged until it can":                            {Reason: core.FleetUnobserved},
-		"it can't be judged until this is corrected: status.phase is 5":                                              {Reason: core.TargetUnreadable, Detail: "status.phase is 5"},
-		"the machine's phase is Failed, from which it does not recover":                                              {Reason: core.TargetFailed},
-		"no node has joined since 2026-08-03T12:00:00Z; it has 10m0s for that":                                       starting(core.Suspect, noon),
-		"no node has joined since an unknown time; it has 10m0s for that":                                            starting(core.Suspect, time.Time{}),
-		"no node has joined since 2026-08-03T12:00:00Z, which is not less than the node startup timeout of 10m0s":    starting(core.Unhealthy, noon),
-		"no node has joined yet; the node startup timeout is disabled, so it may take any time":                      {Health: core.Suspect, Reason: core.NodeStartupTimeout},
-		"the node that the machine refers to no longer exists":                                                       {Reason: core.NodeNotFound},
-		"the node that the machine refers to has not been seen, and its absence is not confirmed yet":                {Reason: core.NodeUnconfirmed},
-		"node condition Ready has been Unknown since 2026-08-03T12:00:00Z; it is unhealthy after 5m0s":               met(core.Suspect, c, noon),
-		"node condition Ready has been Unknown since 2026-08-03T12:00:00Z, which is not less than the limit of 5m0s": met(core.Unhealthy, c, noon),
-		"node condition Ready has been Unknown since an unknown time, which is not less than the limit of 5m0s":      met(core.Unhealthy, c, time.Time{}),
-		"node condition Ready is Unknown but carries no lastTransitionTime, so it is not known for how long":         {Reason: core.ConditionUntimed, Criterion: c},
-		"an external remediator has been asked to repair it and has not finished":                                    {Reason: core.ClaimedElsewhere},
+		"the cluster could not be observed completely, so nothing is judged until it can":                                                              {Reason: core.FleetUnobserved},
+		"it can't be judged until this is corrected: status.phase is 5":                                                                                {Reason: core.TargetUnreadable, Detail: "status.phase is 5"},
+		"the machine's phase is Failed, from which it does not recover":                                                                                {Reason: core.TargetFailed},
+		"no node has joined since 2026-08-03T12:00:00Z; it has 10m0s for that":                                                                         starting(core.Suspect, noon),
+		"no node has joined since an unknown time; it has 10m0s for that":                                                                              starting(core.Suspect, time.Time{}),
+		"no node has joined since 2026-08-03T12:00:00Z, which is not less than the node startup timeout of 10m0s":                                      starting(core.Unhealthy, noon),
+		"no node has joined yet; the node startup timeout is disabled, so it may take any time":                                                        {Health: core.Suspect, Reason: core.NodeStartupTimeout},
+		"the node that the machine refers to no longer exists":                                                                                         {Reason: core.NodeNotFound},
+		"the node that the machine refers to has not been seen, and its absence is not confirmed yet":                                                  {Reason: core.NodeUnconfirmed},
+		"node condition Ready has been Unknown since 2026-08-03T12:00:00Z; it is unhealthy after 5m0s":                                                 met(core.Suspect, c, noon),
+		"node condition Ready has been Unknown since 2026-08-03T12:00:00Z, which is not less than the limit of 5m0s":                                   met(core.Unhealthy, c, noon),
+		"node condition Ready has been Unknown since an unknown time, which is not less than the limit of 5m0s":                                        met(core.Unhealthy, c, time.Time{}),
+		"node condition Ready is Unknown but carries no lastTransitionTime, so it is not known for how long":                                           {Reason: core.ConditionUntimed, Criterion: c},
+		"an external remediator has been asked to repair it and has not finished":                                                                      {Reason: core.ClaimedElsewhere},
+		"node condition AgentReady has been missing since 2026-08-03T12:00:00Z; it is unhealthy after 5m0s":                                            together(core.Suspect, noon, muteText),
+		"node condition AgentReady has been missing since 2026-08-03T12:00:00Z, which is not less than the limit of 5m0s":                              together(core.Unhealthy, noon, muteText),
+		"node condition AgentReady has been missing; it is unhealthy 5m0s after the controller first found that":                                       together(core.Suspect, time.Time{}, muteText),
+		"the node that the machine refers to no longer exists; a live read found that at 2026-08-03T12:00:00Z, and it is unhealthy after 5m0s":         absent(core.Suspect, noon),
+		"the node that the machine refers to no longer exists; a live read found that at 2026-08-03T12:00:00Z, and the delay of 5m0s has passed since": absent(core.Unhealthy, noon),
+		"the node that the machine refers to no longer exists; it is unhealthy 5m0s after the controller first found that":                             absent(core.Suspect, time.Time{}),
 		"not judged": {},
 	}
 	for want, v := range cases {
@@ -35,6 +41,11 @@ func TestVerdictText(t *testing.T) {
 			t.Errorf("%v %v (-want +got):\n%s", v.Health, v.Reason, diff)
 		}
 	}
+}
+
+// absent is the verdict on a machine whose node is gone, with a delay.
+func absent(h core.Health, since time.Time) core.Verdict {
+	return core.Verdict{Health: h, Reason: core.NodeNotFound, Since: since, Limit: patience}
 }
 
 // TestEveryGateSpeaks: each refusal is a sentence that says more than the name of its gate.
@@ -49,6 +60,21 @@ func TestEveryGateSpeaks(t *testing.T) {
 			t.Errorf("gate %d has no name", g)
 		}
 		seen[text] = true
+	}
+}
+
+// TestWhyUpgradesAreWaitedFor: a refusal repeats by what an upgrade is known, or why it is not.
+func TestWhyUpgradesAreWaitedFor(t *testing.T) {
+	for want, r := range map[string]core.Refusal{
+		"the cluster is being upgraded; repairs go on when that is done":             {Detail: core.Yes.String()},
+		"the cluster is being upgraded: it says so; repairs go on when that is done": {Detail: core.Yes.String(), Why: "it says so"},
+		"it is not known yet whether the cluster is being upgraded":                  {Detail: core.Unknown.String()},
+		"it is not known whether the cluster is being upgraded: it says nothing; repairs go on when it is known that it is not; without the annotation fettle.io/wait-for-upgrades the health check does not wait": {Detail: core.Unknown.String(), Why: "it says nothing"},
+	} {
+		r.Gate = core.ClusterUpgrading
+		if got := r.Text(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *theatre) readLive(t *core.Target) {
 	t.Node, t.NodeReadAt = s.actor(t.ID.Name).live, s.now
 	s.printf("  read the node of %s: %s", t.ID.Name, t.Node.State)
 	if t.Node.State == core.NodeGone {
-		s.memory.NodeGone(t.ID, t.Node.Name)
+		t.NodeGoneSince = s.memory.NodeGone(t.ID, t.Node.Name, s.now)
 	}
 }
 

@@ -95,6 +95,11 @@ func (s *theatre) policySetting(p *core.Policy, key, value string) error {
 		p.StormCooldown, err = time.ParseDuration(value)
 	case "startup":
 		p.Criteria.NodeStartup, err = time.ParseDuration(value)
+	case "gone-delay":
+		p.Criteria.NodeGoneDelay, err = time.ParseDuration(value)
+	case "without":
+		missing := core.ConditionGroup{Tests: []core.ConditionTest{{Type: value, Missing: true}}, For: patience}
+		p.Criteria.Groups = append(p.Criteria.Groups, missing)
 	default:
 		return errors.New("no such setting")
 	}
@@ -196,7 +201,7 @@ func clock(t time.Time) string {
 
 // observe is the snapshot of a pass: what the caches show, and memory laid over it.
 func (s *theatre) observe() ([]core.Policy, core.Fleet) {
-	f := core.Fleet{Observed: core.Yes, Repairs: slices.Clone(s.ledger)}
+	f := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(s.ledger)}
 	for _, a := range s.machines {
 		f.Targets = append(f.Targets, a.target)
 	}
@@ -211,6 +216,7 @@ func (s *theatre) observe() ([]core.Policy, core.Fleet) {
 	}
 	s.memory.Lay(&f, s.now)
 	s.memory.LayPolicies(policies)
+	s.memory.LayTests(policies, &f, s.now)
 	return policies, f
 }
 

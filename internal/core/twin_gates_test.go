@@ -12,7 +12,7 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 	t := &w.fleet.Targets[target]
 	before := len(w.out)
 	for _, i := range w.acting(target) {
-		w.policyAllows(i, target, repair, retry)
+		w.policyAllows(i, target, repair, retry, w.failedAt(target, lead))
 	}
 	hold := func(refused bool, gate string) {
 		if refused {
@@ -23,21 +23,24 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 	if repair != none {
 		ladder = w.fleet.Repairs[repair].Ladder
 	}
+	hold(w.fleet.ClockAgrees == core.Unknown, "ClockUnknown")
+	hold(w.fleet.ClockAgrees == core.No, "ClockSkewed")
 	hold(len(ladder) == 0, "NoRemedy")
 	hold(len(ladder) > 0 && ladder[0].Nature == core.Destroys && t.Owner.UID == "", "NoOwner")
 	asked := w.now.Sub(t.QuorumReadAt) < 10*time.Second
-	hold(t.ControlPlane && asked && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
-	hold(t.ControlPlane && asked && t.QuorumSurvives == core.No, "QuorumLost")
-	hold(t.ControlPlane && w.controlPlaneOut(target, repair) > 0, "ControlPlaneBusy")
+	member := t.ControlPlane || t.ControlPlaneByLabel
+	hold(member && asked && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
+	hold(member && asked && t.QuorumSurvives == core.No, "QuorumLost")
+	hold(member && w.controlPlaneOut(target, repair) > 0, "ControlPlaneBusy")
 	if len(w.out) > before {
 		return false
 	}
 	unread := t.Node.State != core.NodeAwaited && (t.Node.State == core.NodeUnseen || w.now.Sub(t.NodeReadAt) >= 10*time.Second)
-	hold(unread || t.ControlPlane && !asked, "Unconfirmed")
+	hold(unread || member && !asked, "Unconfirmed")
 	return len(w.out) == before
 }
 
-func (w *twin) policyAllows(i, target, repair, retry int) {
+func (w *twin) policyAllows(i, target, repair, retry int, failed time.Time) {
 	t, p := &w.fleet.Targets[target], &w.policies[i]
 	hold := func(refused bool, gate string) {
 		if refused {
@@ -56,7 +59,14 @@ func (w *twin) policyAllows(i, target, repair, retry int) {
 	hold(!naivePermits(p, unhealthy, len(p.Members)), "TooManyUnhealthy")
 	hold(unhealthy > 0 && naivePermits(p, unhealthy, len(p.Members)) && p.Held && !p.Paused && p.Problem == "" && w.now.Before(naiveResume(p, unhealthy, w.now)), "StormCooldown")
 	hold(!p.MaxInFlight.Unlimited && w.inFlight(i, target, repair) >= most, "InFlightLimit")
-	if repair != none || retry == 0 {
+	if repair != none {
+		return
+	}
+	if w.givenUp(i, target) {
+		hold(true, "PoolGivenUp")
+		return
+	}
+	if retry == 0 {
 		return
 	}
 	last := w.now
@@ -66,6 +76,9 @@ func (w *twin) policyAllows(i, target, repair, retry int) {
 			if r.Owner.UID == t.Owner.UID && r.Started.After(last) {
 				last = r.Started
 			}
+		}
+		if failed.After(last) {
+			last = failed
 		}
 	}
 	delay := p.Backoff.Base
@@ -80,8 +93,12 @@ func (w *twin) controlPlaneOut(target, repair int) int {
 	n := 0
 	for m := range w.fleet.Targets {
 		t := &w.fleet.Targets[m]
+		asker := &w.fleet.Targets[target]
+		inTurn := t.ControlPlane || (t.ControlPlaneByLabel && asker.ControlPlaneByLabel && t.ID.Namespace == asker.ID.Namespace)
 		switch of := w.repairOf(m); {
-		case !t.ControlPlane, m == target && repair == none:
+		case !inTurn, m == target && repair == none:
+		case t.ControlPlane && asker.ControlPlaneByLabel && of != none:
+			n++
 		case t.Deleting, w.placed[m], t.Claimed && of == none, of != none && (repair == none || w.begun[m]):
 			n++
 		}
@@ -95,9 +112,12 @@ func (w *twin) controlPlaneOut(target, repair int) int {
 func (w *twin) retry(target, lead int) int {
 	t := &w.fleet.Targets[target]
 	since := w.now
-	for _, v := range w.world.decide().Verdicts {
+	for _, v := range w.drawn.decide().Verdicts {
 		if v.Target == target && v.Policy == lead && !v.Since.IsZero() && v.Since.Before(w.now) {
 			since = v.Since
+		}
+		if dated, missed := w.dated(t, &w.policies[lead]); v.Target == target && v.Policy == lead && v.Reason == core.ConditionsMet && missed {
+			since = dated
 		}
 	}
 	retry := 0
@@ -106,11 +126,143 @@ func (w *twin) retry(target, lead int) int {
 		case t.Owner.UID == "" || r.Owner.UID != t.Owner.UID || r.Target.UID == t.ID.UID:
 		case r.Started.After(t.Created) || slices.Contains(r.Contemporaries, t.ID.UID):
 		case since.Sub(r.Started) >= time.Hour || w.proven(t.Owner, r.Started):
+		case !r.Started.After(w.resumed(target)):
 		case r.Retry >= retry:
 			retry = r.Retry + 1
 		}
 	}
 	return retry
+}
+
+// givenUp: a repair of the pool was the last try of a policy, the youngest machine that is not well for everybody is younger, and
+// none that is younger has been well.
+func (w *twin) givenUp(policy, target int) bool {
+	b, owner := w.policies[policy].Backoff, w.fleet.Targets[target].Owner
+	heir := w.youngestUnwell(owner)
+	if b.GiveUpAfter == 0 || owner.UID == "" || heir == nil {
+		return false
+	}
+	for _, r := range w.fleet.Repairs {
+		switch {
+		case r.Owner.UID != owner.UID || r.Retry+1 < b.GiveUpAfter || (!r.Started.After(b.ResumedAt) && !b.ResumedAt.After(w.now)):
+		case r.Target.UID == heir.ID.UID || r.Started.After(heir.Created) || slices.Contains(r.Contemporaries, heir.ID.UID):
+		case w.proven(owner, r.Started) || w.lived(owner, r.Started):
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+func (w *twin) youngestUnwell(owner core.ID) *core.Target {
+	var youngest *core.Target
+	for i := range w.fleet.Targets {
+		t := &w.fleet.Targets[i]
+		if t.Owner.UID != owner.UID || len(w.acting(i)) == 0 || w.well(i) {
+			continue
+		}
+		if youngest == nil || t.Created.After(youngest.Created) || (t.Created.Equal(youngest.Created) && t.ID.Compare(youngest.ID) < 0) {
+			youngest = t
+		}
+	}
+	return youngest
+}
+
+// lived reports whether a machine of the pool that was made since has been up for an hour before it failed, or is well but for a
+// person's word.
+func (w *twin) lived(owner core.ID, after time.Time) bool {
+	calm := w.fleet
+	calm.Targets = slices.Clone(calm.Targets)
+	for i := range calm.Targets {
+		calm.Targets[i].Condemned, calm.Targets[i].RepairRequest = false, core.RepairRequest{}
+	}
+	asked := map[[2]int]bool{}
+	for _, v := range w.drawn.decide().Verdicts {
+		asked[[2]int{v.Target, v.Policy}] = v.Reason == core.PersonAsked
+	}
+	for _, v := range core.Decide(w.policies, calm, w.now).Verdicts {
+		t, p := &calm.Targets[v.Target], &w.policies[v.Policy]
+		if t.Owner.UID != owner.UID || p.DryRun || t.Created.Before(after) {
+			continue
+		}
+		if asked[[2]int{v.Target, v.Policy}] && t.Premature == "" && naiveHealth(p, t, w.now) == "healthy" {
+			return true
+		}
+		if w.stoodFor(t, p, v) >= time.Hour {
+			return true
+		}
+	}
+	return false
+}
+
+// stoodFor is how long a machine has been up before it failed, as far as times of the cluster tell.
+func (w *twin) stoodFor(t *core.Target, p *core.Policy, v core.Verdict) time.Duration {
+	failed := v.Since
+	switch v.Reason { //nolint:exhaustive // the others don't tell
+	case core.ConditionMet:
+	case core.TargetFailed, core.TargetConditionMet:
+		if t.Node.State == core.NodeAwaited {
+			return 0
+		}
+	case core.ConditionsMet:
+		failed, _ = w.dated(t, p)
+	default:
+		return 0
+	}
+	return failed.Sub(t.Created)
+}
+
+// dated is the earliest time at which any group that holds may have begun to, by the times of conditions, and whether a beginning was
+// missed.
+func (w *twin) dated(t *core.Target, p *core.Policy) (earliest time.Time, missed bool) {
+	earliest = w.now
+	for _, g := range p.Criteria.Groups {
+		if naiveGroup(g, t, w.now) == "healthy" {
+			continue
+		}
+		turned := time.Time{}
+		for _, test := range g.Tests {
+			for _, have := range t.Node.Conditions {
+				if have.Type == test.Type && have.Since.After(turned) {
+					turned = have.Since
+				}
+			}
+			caught := slices.IndexFunc(t.TestsSeen, func(s core.SeenTest) bool { return s.Test == test && s.Node == t.Node.UID })
+			missed = missed || ((test.Missing || test.Reason != "") && (caught < 0 || !t.TestsSeen[caught].Turned))
+		}
+		if turned.Before(earliest) {
+			earliest = turned
+		}
+	}
+	return earliest, missed
+}
+
+// resumed is the earliest time at which a policy that gives up was resumed; zero where one of them was not.
+func (w *twin) resumed(target int) time.Time {
+	var at []time.Time
+	for _, i := range w.acting(target) {
+		switch b := w.policies[i].Backoff; {
+		case b.GiveUpAfter == 0:
+		case b.ResumedAt.After(w.now):
+			return time.Time{}
+		default:
+			at = append(at, b.ResumedAt)
+		}
+	}
+	if len(at) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(at, time.Time.Compare)
+}
+
+// failedAt is when a target became unhealthy for the policy that leads, zero when that is not known.
+func (w *twin) failedAt(target, lead int) time.Time {
+	for _, v := range w.drawn.decide().Verdicts {
+		if v.Target == target && v.Policy == lead && !v.Since.IsZero() {
+			return slices.MinFunc([]time.Time{w.now, v.Since.Add(v.Limit)}, time.Time.Compare)
+		}
+	}
+	return time.Time{}
 }
 
 func (w *twin) proven(owner core.ID, after time.Time) bool {
@@ -119,13 +271,19 @@ func (w *twin) proven(owner core.ID, after time.Time) bool {
 		if t.Owner.UID != owner.UID || t.Created.Before(after) || len(w.acting(i)) == 0 {
 			continue
 		}
-		well := true
-		for _, p := range w.acting(i) {
-			well = well && t.Premature == "" && naiveHealth(&w.policies[p], t, w.now) == "healthy"
-		}
-		if well {
+		if w.well(i) {
 			return true
 		}
 	}
 	return false
+}
+
+// well reports whether everybody who acts finds a target healthy.
+func (w *twin) well(target int) bool {
+	t, well := &w.fleet.Targets[target], true
+	for _, p := range w.acting(target) {
+		leavesWell := t.Deleting && !naiveUnsound(&w.policies[p], t, w.now)
+		well = well && t.Premature == "" && (leavesWell || naiveHealth(&w.policies[p], t, w.now) == "healthy")
+	}
+	return well
 }

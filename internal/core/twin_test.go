@@ -20,7 +20,7 @@ func TestTwin(t *testing.T) {
 		w := drawWorld(rapidDice(r))
 		w.fleet.Observed = core.Yes
 		d := w.decide()
-		want := (&twin{world: w, begun: map[int]bool{}, placed: map[int]bool{}, pools: map[string]bool{}}).decide()
+		want := (&twin{world: w.heeded(), drawn: w, begun: map[int]bool{}, placed: map[int]bool{}, pools: map[string]bool{}}).decide()
 		var got []string
 		for _, a := range d.Acts {
 			got = append(got, fmt.Sprintf("act %s", w.fleet.Repairs[a.Repair].Name))
@@ -44,6 +44,8 @@ func TestTwin(t *testing.T) {
 // twin is the naive Decide. The maps hold what it has let through so far.
 type twin struct {
 	world
+	// drawn is the world in which requests have their times.
+	drawn world
 	// begun are the repairs not begun that have had their turn, by target, and placed the targets
 	// for which a repair starts. pools are the owners of the latter.
 	begun, placed map[int]bool
@@ -118,6 +120,9 @@ func (w *twin) goOn(repair, target int) {
 	if lead == none || naiveHealth(&w.policies[lead], t, w.now) != "unhealthy" {
 		return
 	}
+	if w.policies[lead].Problem == "" && len(w.policies[lead].Ladder) == 0 {
+		return // the health check has no such step, so the repair ends
+	}
 	if r.Attempts > 0 {
 		pause := time.Second << min(r.Attempts-1, 20)
 		if w.now.Before(r.LastAttempt.Add(min(pause, 5*time.Minute))) {
@@ -138,15 +143,21 @@ func (w *twin) unhealthyOldestFirst() []int {
 		}
 	}
 	since := func(t int) time.Time {
-		for _, v := range w.world.decide().Verdicts {
+		for _, v := range w.drawn.decide().Verdicts {
 			if v.Target == t && v.Policy == w.leader(t) {
 				return v.Since
 			}
 		}
 		return time.Time{}
 	}
+	last := func(t int) int {
+		if w.fleet.Targets[t].ControlPlaneByLabel {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(found, func(a, b int) int {
-		return cmp.Or(since(a).Compare(since(b)), w.fleet.Targets[a].ID.Compare(w.fleet.Targets[b].ID))
+		return cmp.Or(cmp.Compare(last(a), last(b)), since(a).Compare(since(b)), w.fleet.Targets[a].ID.Compare(w.fleet.Targets[b].ID))
 	})
 	return found
 }

@@ -59,6 +59,7 @@ const (
 	Premature
 	TargetConditionMet
 	TargetConditionUntimed
+	ConditionsMet
 )
 
 var reasonNames = [...]string{
@@ -77,6 +78,7 @@ var reasonNames = [...]string{
 	Premature:              "Premature",
 	TargetConditionMet:     "UnhealthyTargetCondition",
 	TargetConditionUntimed: "TargetConditionUntimed",
+	ConditionsMet:          "UnhealthyConditions",
 }
 
 // String names the reason as conditions, events and metrics do.
@@ -101,10 +103,16 @@ type Verdict struct {
 	Criterion ConditionCriterion
 	// Limit is the duration that the reason must hold before the target is unhealthy.
 	Limit time.Duration
-	// Detail is what can't be read, for the reason that has such a thing.
+	// Detail is what can't be read, or what stands that Fettle does not withdraw, or which conditions hold together, for the reasons
+	// that have such a thing.
 	Detail string
 	// Unsound is set for a Gone target that was not healthy when its deletion was seen.
 	Unsound bool
+}
+
+// reclaimed reports whether the target is unhealthy since it goes away in any case.
+func (v Verdict) reclaimed() bool {
+	return v.Health == Unhealthy && v.Reason == ConditionMet && v.Criterion.Reclaims
 }
 
 // Text says in one sentence how the target was judged and why.
@@ -121,26 +129,39 @@ func (v Verdict) Text() string {
 	case NodeStartupTimeout:
 		return v.startupText()
 	case NodeNotFound:
-		if v.Health == Gone {
-			return "the node no longer exists"
-		}
-		return "the node that the machine refers to no longer exists"
+		return v.goneText()
 	case NodeUnconfirmed:
 		return "the node that the machine refers to has not been seen, and its absence is not confirmed yet"
 	case ConditionMet, TargetConditionMet:
 		return v.conditionText()
+	case ConditionsMet:
+		return v.togetherText()
 	case ConditionUntimed, TargetConditionUntimed:
 		return fmt.Sprintf("%s %s is %s but carries no lastTransitionTime, so it is not known for how long", v.whose(), v.Criterion.Type, v.Criterion.Status)
 	case ClaimedElsewhere:
 		return "an external remediator has been asked to repair it and has not finished"
 	case PersonAsked:
-		return "a person has asked for its repair by an annotation"
+		return v.askedText()
 	case Premature:
 		return "it is not judged yet: " + v.Detail
 	case Recovering:
-		return "no criterion is met any more, and what was asked of a remediator is not taken back yet"
+		return v.recoveringText()
 	}
 	return "not judged"
+}
+
+func (v Verdict) askedText() string {
+	if v.Since.IsZero() {
+		return "a person has asked for its repair by an annotation"
+	}
+	return "a person has asked for its repair at " + stamp(v.Since)
+}
+
+func (v Verdict) recoveringText() string {
+	if v.Detail != "" {
+		return "no criterion is met any more, but what was asked of a remediator stands: " + v.Detail
+	}
+	return "no criterion is met any more, and what was asked of a remediator is not taken back yet"
 }
 
 func (v Verdict) startupText() string {
@@ -159,6 +180,31 @@ func (v Verdict) conditionText() string {
 		return fmt.Sprintf("%s %s has been %s since %s; it is unhealthy after %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
 	}
 	return fmt.Sprintf("%s %s has been %s since %s, which is not less than the limit of %s", v.whose(), c.Type, c.Status, stamp(v.Since), c.For)
+}
+
+func (v Verdict) goneText() string {
+	const gone = "the node that the machine refers to no longer exists"
+	switch {
+	case v.Health == Gone && v.Limit == 0:
+		return "the node no longer exists"
+	case v.Limit == 0:
+		return gone
+	case v.Health != Suspect:
+		return fmt.Sprintf("%s; a live read found that at %s, and the delay of %s has passed since", gone, stamp(v.Since), v.Limit)
+	case v.Since.IsZero():
+		return fmt.Sprintf("%s; it is unhealthy %s after the controller first found that", gone, v.Limit)
+	}
+	return fmt.Sprintf("%s; a live read found that at %s, and it is unhealthy after %s", gone, stamp(v.Since), v.Limit)
+}
+
+func (v Verdict) togetherText() string {
+	switch {
+	case v.Health != Suspect:
+		return fmt.Sprintf("%s since %s, which is not less than the limit of %s", v.Detail, stamp(v.Since), v.Limit)
+	case v.Since.IsZero():
+		return fmt.Sprintf("%s; it is unhealthy %s after the controller first found that", v.Detail, v.Limit)
+	}
+	return fmt.Sprintf("%s since %s; it is unhealthy after %s", v.Detail, stamp(v.Since), v.Limit)
 }
 
 // whose names the sort of condition that the verdict is about.

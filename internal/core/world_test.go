@@ -42,6 +42,7 @@ func machine(name string, changes ...func(*core.Target)) core.Target {
 		}},
 		NodeReadAt: noon,
 		Revision:   "7",
+		Parts:      core.Whole(),
 	}
 	for _, change := range changes {
 		change(&t)
@@ -167,7 +168,7 @@ func attempts(n int, last time.Time) func(*core.Repair) {
 }
 
 func fleet(targets []core.Target, repairs ...core.Repair) core.Fleet {
-	return core.Fleet{Observed: core.Yes, Targets: targets, Repairs: repairs}
+	return core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: targets, Repairs: repairs}
 }
 
 // machines makes n machines, of which the first few are changed.

@@ -21,6 +21,9 @@ type deed struct {
 	entry          *core.Entry
 	contemporaries []string
 
+	// affirmed is when the policies that select the target were last known to stand as decided.
+	affirmed time.Time
+
 	recorded bool
 	// written is set when something about the repair is to be remembered until the ledger's cache shows it.
 	written bool
@@ -41,8 +44,11 @@ func (e *Engine) act(ctx context.Context, w *world, d core.Decision, deeds []dee
 	if len(deeds) == 0 {
 		return false, nil
 	}
+	deeds, repeat, unaffirmed := e.affirm(ctx, w, deeds)
+	if len(deeds) == 0 {
+		return repeat, unaffirmed
+	}
 	undone, unread := e.perform(ctx, w, d, deeds)
-	repeat := false
 	var happenings []core.Happening
 	for i := range deeds {
 		h, soon := e.remember(w, &deeds[i])
@@ -51,7 +57,7 @@ func (e *Engine) act(ctx context.Context, w *world, d core.Decision, deeds []dee
 		happenings = append(happenings, h...)
 	}
 	e.announce(w, happenings)
-	return repeat, errors.Join(joined(undone), unread)
+	return repeat, errors.Join(unaffirmed, joined(undone), unread)
 }
 
 // perform records repairs and begins their remedies. Where a limit may be contested, all are recorded
@@ -125,7 +131,7 @@ func (w *world) starting(s core.Start) deed {
 		target: s.Target, policy: s.Policy, verdict: s.Verdict, contemporaries: s.Contemporaries,
 		entry: &core.Entry{
 			Name: s.Name, Target: w.fleet.Targets[s.Target], Policy: *policy,
-			Verdict: s.Verdict, Ladder: s.Ladder, Retry: s.Retry, Started: w.now,
+			Verdict: s.Verdict, Ladder: s.Ladder, Retry: s.Retry, Started: w.now, Requested: s.Requested,
 		},
 	}
 	if len(s.Ladder) > 0 {
@@ -165,7 +171,8 @@ func (e *Engine) admit(ctx context.Context, w *world, d core.Decision, deeds []d
 		return fmt.Errorf("reading which repairs run: %w", err)
 	}
 	policies, fleet := core.Fenced(w.policies, w.fleet, w.withoutGone(running, d))
-	for _, a := range core.Decide(policies, fleet, e.Now()).Acts {
+	fleet.ClockAgrees = e.Clock.Agrees()
+	for _, a := range core.Decide(policies, fleet, w.later(e.Now())).Acts {
 		r := &fleet.Repairs[a.Repair]
 		for i := range deeds {
 			// Somebody else may have given up the step meanwhile.
@@ -195,19 +202,34 @@ func (w *world) withoutGone(running []core.Repair, d core.Decision) []core.Repai
 	return slices.DeleteFunc(running, func(r core.Repair) bool { return over[key{r.Namespace, r.Name}] })
 }
 
-// prune deletes finished repairs whose time is over, and tells when the next one's will be.
-func (e *Engine) prune(ctx context.Context, w *world) (time.Time, error) {
-	expired, next := e.Retention.Expired(w.fleet.Repairs, w.now)
-	errs := inParallel(ctx, len(expired), callTimeout, func(ctx context.Context, i int) error {
+// mostDropped bounds the finished repairs that one pass deletes. Nothing waits for that, and there may be very many.
+const mostDropped = 100
+
+// prune deletes finished repairs that the retention no longer keeps, and returns when there may be more. A repair that has
+// changed since it was read is looked at again. By a clock that is wrong a repair that back-off reads may seem old, so nothing
+// is deleted then (I6). A pass follows once the clocks agree.
+func (e *Engine) prune(ctx context.Context, w *world, d core.Decision) (time.Time, error) {
+	if w.fleet.ClockAgrees != core.Yes || e.Clock.Agrees() != core.Yes {
+		return time.Time{}, nil
+	}
+	expired, next := e.Retention.Expired(&w.fleet, d.Verdicts, w.now)
+	if len(expired) > mostDropped {
+		expired, next = expired[:mostDropped], w.now.Add(again)
+	}
+	dropped := make([]bool, len(expired))
+	errs := inParallel(ctx, len(expired), callTimeout, func(ctx context.Context, i int) (err error) {
 		r := w.fleet.Repairs[expired[i]]
-		if err := e.Pruner.Drop(ctx, r); err != nil {
+		if dropped[i], err = e.Pruner.Drop(ctx, r); err != nil {
 			return fmt.Errorf("deleting finished repair %s: %w", r.Name, err)
 		}
 		return nil
 	})
 	for i, r := range expired {
-		if errs[i] == nil {
+		switch {
+		case dropped[i]:
 			e.memory.Dropped(w.fleet.Repairs[r])
+		case errs[i] == nil:
+			next = earliest(next, w.now.Add(again))
 		}
 	}
 	return next, joined(errs)

@@ -26,15 +26,23 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 	if remedy == nil {
 		return fmt.Errorf("repairing %s: no remedy is called %q", target.ID, do.step.Remedy)
 	}
+	// Without an order there is nothing to hold the lease for, and other tools may need it.
+	order, err := e.order(w, do)
+	if err != nil {
+		return err
+	}
 	if holds, err := e.takeLease(ctx, w, do); err != nil || !holds {
 		return err
 	}
-	// Since the node was read, calls may have hung, or the whole process may have been stopped.
-	if do.needsFreshNode() && !target.Confirmed(do.step, e.Now()) {
+	// Each answer tells what the clock of the API server shows, and the last was that to the record of this repair.
+	if e.Clock.Agrees() != core.Yes {
 		return nil
 	}
+	if justified, err := e.justified(ctx, w, do); err != nil || !justified {
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, remedyTimeout)
-	answer, err := remedy.Begin(limited, w.order(do))
+	answer, err := remedy.Begin(limited, order)
 	cancel()
 	if err != nil && cutOff(ctx) {
 		return fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", target.ID, err)
@@ -44,24 +52,40 @@ func (e *Engine) begin(ctx context.Context, w *world, do *deed) error {
 }
 
 // order asks for the step of a repair. An owner is told all that it is asked for.
-func (w *world) order(do *deed) core.Order {
+func (e *Engine) order(w *world, do *deed) (core.Order, error) {
 	o := core.Order{
 		Target: w.fleet.Targets[do.target], Policy: w.policies[do.policy].ID, Step: *do.step, Repair: do.repair.Name,
 	}
 	switch do.step.Nature {
 	case core.Requests: // of the whole fleet one is looked for, which nobody else needs
-		o.Sibling = core.SiblingOf(&w.fleet, do.target)
+		var err error
+		if o.Sibling, err = e.sibling(w, do.target); err != nil {
+			return core.Order{}, err
+		}
 	case core.Delegates:
-		o.Findings = w.policies[do.policy].Criteria.Findings(&o.Target, w.now)
+		o.Findings = w.policies[do.policy].Criteria.FindingsBy(&do.verdict, &o.Target, w.now)
 	case core.Destroys, core.HandsOver:
 	}
-	return o
+	return o, nil
 }
 
-// needsFreshNode: nothing is destroyed on a cached word, and no repair begins on one. Further steps that ask
-// or mark find the target in repair already.
-func (do *deed) needsFreshNode() bool {
-	return do.step.Nature == core.Destroys || len(do.repair.Rungs) == 0
+// sibling returns the other target with the same node, or else what Siblings knows.
+func (e *Engine) sibling(w *world, target int) (core.ID, error) {
+	id := core.SiblingOf(&w.fleet, target)
+	if e.Siblings == nil || id != (core.ID{}) {
+		return id, nil
+	}
+	id, known := e.Siblings(w.fleet.Targets[target])
+	if !known {
+		return core.ID{}, fmt.Errorf("repairing %s: the machines of this cluster are being read, and one may be an owner of the request; it is tried again", w.fleet.Targets[target].ID)
+	}
+	return id, nil
+}
+
+// needsFreshNode: nothing is destroyed on a cached word, no repair begins on one, and no step is taken that may cost a control
+// plane its quorum, or has the target replaced by its owner. Other further steps find their targets in repair already.
+func (do *deed) needsFreshNode(t *core.Target) bool {
+	return do.step.Nature == core.Destroys || do.step.Nature == core.Delegates || len(do.repair.Rungs) == 0 || t.MaybeControlPlane()
 }
 
 // takeLease takes the right to take the target's node out of service, where the policy holds leases. It is
@@ -119,6 +143,7 @@ func (e *Engine) remember(w *world, do *deed) ([]core.Happening, bool) {
 	target := w.fleet.Targets[do.target]
 	h := core.Happening{
 		Policy: w.policies[do.policy].ID, Target: target.ID, Node: target.Node.Name, Text: do.verdict.Text(),
+		Repair: core.RepairKey{Namespace: do.repair.Namespace, Name: do.repair.Name}, Step: len(do.repair.Rungs) + 1,
 	}
 	if do.step != nil {
 		h.Remedy = do.step.Remedy
@@ -155,7 +180,7 @@ func (e *Engine) rememberBegun(w *world, do *deed) {
 		e.memory.Deleted(target)
 	case core.Requests:
 		e.memory.Requested(core.Request{
-			Remedy: do.step.Remedy, Template: do.step.Template, Target: target, Policy: w.policies[do.policy].ID, Created: do.answered,
+			Remedy: do.step.Remedy, Template: do.step.Template, Target: target, Policy: w.policies[do.policy].ID, Created: do.answered, Own: true,
 		}, w.now)
 		e.Metrics.hasAsked(&w.policies[do.policy], do.step.Remedy)
 	case core.Delegates:

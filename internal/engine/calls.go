@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/fettle-io/fettle/internal/contain"
 )
 
 // The bounds on calls that one pass makes. All stages of a pass together end within six minutes,
@@ -22,9 +25,9 @@ const (
 	remedyTimeout = 15 * time.Second
 	// leaseTimeout is how long it may take to take, renew or release a lease, which is one small object.
 	leaseTimeout = 5 * time.Second
-	// deedTimeout is how long it may take to record a repair, to take a lease for it, to call its remedy,
-	// and to record the answer.
-	deedTimeout = 35 * time.Second
+	// deedTimeout is how long it may take to record a repair, to take a lease for it, to read its policies again, to call its
+	// remedy, and to record the answer.
+	deedTimeout = 45 * time.Second
 	// changeTimeout is how long it may take to stop a request and to record that, and finishTimeout to
 	// record an end and give back what the repair held.
 	changeTimeout = 2 * callTimeout
@@ -40,7 +43,7 @@ const (
 var errLate = errors.New("not begun, since other calls took too long; it is left to the next pass")
 
 // inParallel runs n calls, some at a time, each within its time limit, and gives their errors. Once the
-// context has ended no further call begins; those under way have a grace.
+// context has ended no further call begins; those under way have a grace. A call that panics has failed.
 func inParallel(ctx context.Context, n int, limit time.Duration, call func(context.Context, int) error) []error {
 	errs := make([]error, n)
 	stage, end := context.WithTimeoutCause(ctx, stageTimeout, errLate)
@@ -55,7 +58,7 @@ func inParallel(ctx context.Context, n int, limit time.Duration, call func(conte
 			}
 			limited, cancel := within(ctx, limit)
 			defer cancel()
-			errs[i] = call(limited, i)
+			errs[i] = contain.Run(func() error { return call(limited, i) })
 			return nil
 		})
 	}
@@ -88,21 +91,18 @@ func cutOff(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canc
 // mostErrors is how many errors of one stage are worth reading.
 const mostErrors = 5
 
-// joined joins the errors of one stage, of which there may be thousands that are alike.
+// joined joins the errors of one stage, of which there may be thousands that are alike. Panics come first.
 func joined(errs []error) error {
-	var some []error
-	n := 0
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		n++
-		if n <= mostErrors {
-			some = append(some, err)
-		}
-	}
-	if n > mostErrors {
-		some = append(some, fmt.Errorf("and %d more", n-mostErrors))
+	some := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	slices.SortStableFunc(some, func(a, b error) int { return int(number(panicked(b)) - number(panicked(a))) })
+	if more := len(some) - mostErrors; more > 0 {
+		some = append(some[:mostErrors], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(some...)
+}
+
+// panicked reports whether an error has a panic in it.
+func panicked(err error) bool {
+	_, is := errors.AsType[*contain.PanicError](err)
+	return is
 }

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +121,26 @@ func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
 		did, next := s.passes()
 		s.wantDid("nothing is wrong with m", did, "record workers")
 		s.wantNext(next, time.Time{})
+	}
+}
+
+// TestI15FloodIsPrunedBitByBit: however many repairs have expired, one pass deletes some, and the next follows soon.
+func TestI15FloodIsPrunedBitByBit(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("m"))
+	for i := range 250 {
+		s.ledger.has(running(target("Machine", "gone-"+strconv.Itoa(i)), endedAt(ago(48*time.Hour))))
+	}
+	for _, want := range []int{100, 100, 50, 0} {
+		did, next := s.passes()
+		dropped := slices.DeleteFunc(did, func(line string) bool { return !strings.HasPrefix(line, "drop ") })
+		if len(dropped) != want {
+			t.Errorf("%d are deleted in one pass, want %d", len(dropped), want)
+		}
+		if soon := want == 100; soon != next.Equal(noon.Add(time.Second)) {
+			t.Errorf("after %d were deleted the next pass is at %s", want, next)
+		}
+		s.settle()
 	}
 }
 

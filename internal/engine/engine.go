@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what an engine needs. Every field is required but Fleet, Surveyors, Quorum, Lock and Metrics.
+// Config is what an engine needs. Every field is required but Fleet, Surveyors, Quorum, Lock, Siblings and Metrics.
 type Config struct {
 	// Fleet names the fleet among those that share Metrics; it may be empty where there is one.
 	Fleet string
@@ -28,13 +28,17 @@ type Config struct {
 	Quorum Quorum
 	// Lock may be nil, and then no leases are held.
 	Lock Lock
+	// Siblings returns the machine of a node that is no target itself, the zero ID for none, and false while that is not
+	// known. It may be nil.
+	Siblings func(core.Target) (core.ID, bool)
 	// Remedies by the name that a ladder calls them.
 	Remedies map[string]Remedy
 	// Retention bounds how long finished repairs are kept.
 	Retention core.Retention
-	// Now is the clock.
-	Now func() time.Time
-	Log logr.Logger
+	// Now is the clock, and Clock compares it with that of the API server.
+	Now   func() time.Time
+	Clock Clock
+	Log   logr.Logger
 	// Metrics may be nil, and then nothing is counted.
 	Metrics *Metrics
 }
@@ -51,8 +55,10 @@ type Engine struct {
 
 	// lost are the leases that somebody else has taken from repairs under way, so that each is told once.
 	lost map[leaseKey]bool
-	// vouched are the UIDs of targets of whom nothing is asked any more and whose confirmation is still to be taken back.
-	vouched []string
+	// vouched are the targets of whom nothing is asked any more and whose confirmation is still to be taken back.
+	vouched []core.ID
+	// overlooked are the policies whose status says that they are not judged, with how many targets it says they select.
+	overlooked map[core.ID]int
 }
 
 // New makes an engine that remembers nothing yet.
@@ -88,24 +94,26 @@ func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.Time, error) {
 	e.measure(w, d)
 	e.memory.Tallied(w.policies, d.Tallies)
-	blocked, unrecorded := e.record(ctx, w, d)
+	e.memory.Proved(&w.fleet, &d)
+	recorded := e.record(ctx, w, d)
 	e.announce(w, e.journal.News(w.policies, &w.fleet, d))
 
 	changes := changesOf(w, d)
 	ahead := e.preview(w, d)
 	var kept *upkeep
-	var beside sync.WaitGroup
+	var beside contain.Group
+	defer beside.Wait() // also when what follows panics
 	beside.Go(func() { kept = e.keepUp(ctx, w, d, changes) })
 	var marked marking
 	beside.Go(e.marker(ctx, w, d, &marked))
 	beside.Go(func() { ahead.read(ctx, e.Now) })
-	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, blocked, changes))
+	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, recorded.blocked, changes))
 	beside.Wait()
 	ahead.remember(&e.memory)
-	repeat = repeat || marked.more || kept.overtaken()
+	repeat = repeat || recorded.more || marked.more || kept.overtaken()
 	changed, unkept := e.settle(w, d, kept)
 	finished := e.finish(ctx, w, d)
-	nextDrop, dropped := e.prune(ctx, w)
+	nextDrop, dropped := e.prune(ctx, w, d)
 
 	next := earliest(earliest(e.foresee(w, d, ahead), nextDrop), e.digest.NextAt())
 	if changed { // the next step is due
@@ -115,7 +123,7 @@ func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.
 	if repeat || (len(d.Finishes) > 0 && finished == nil) {
 		next = earliest(next, w.now.Add(again))
 	}
-	return next, errors.Join(unrecorded, acted, unkept, marked.failed, finished, dropped)
+	return next, errors.Join(recorded.failed, acted, unkept, marked.failed, finished, dropped)
 }
 
 // world is what one pass sees.
@@ -137,6 +145,7 @@ func (e *Engine) observe() (*world, error) {
 	for _, dialect := range e.Dialects {
 		o, err := dialect.Observe()
 		if err != nil {
+			e.memory.LayTests(nil, &w.fleet, w.now)
 			return nil, fmt.Errorf("observing the fleet: %w", err)
 		}
 		switch o.Observed {
@@ -151,15 +160,18 @@ func (e *Engine) observe() (*world, error) {
 	}
 	entries, inStep := e.Ledger.Entries()
 	if unknown || len(kinds) == 0 || inStep != core.Yes {
+		e.memory.LayTests(nil, &w.fleet, w.now)
 		return w, nil
 	}
-	w.fleet.Observed, w.fleet.Repairs = core.Yes, entries
+	w.fleet.Observed, w.fleet.ClockAgrees, w.fleet.Repairs = core.Yes, e.Clock.Agrees(), entries
+	core.Ration(w.policies, w.fleet.Targets, core.MostJudgements(len(w.fleet.Targets)))
 	for _, s := range e.Surveyors {
 		s.Survey(w.policies, &w.fleet)
 	}
 	e.memory.Lay(&w.fleet, w.now)
 	w.leaveAlone(kinds)
 	e.memory.LayPolicies(w.policies)
+	e.memory.LayTests(w.policies, &w.fleet, w.now)
 	return w, nil
 }
 
@@ -186,10 +198,17 @@ func (w *world) add(dialect Dialect, o core.Observation) {
 	}
 	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
 	w.fleet.Requests = append(w.fleet.Requests, o.Requests...)
+	if o.Upgrading != core.Unknown || o.UpgradingWhy != "" {
+		w.fleet.Upgrading, w.fleet.UpgradingWhy = o.Upgrading, o.UpgradingWhy
+	}
 	for range o.Targets {
 		w.targetsFrom = append(w.targetsFrom, dialect)
 	}
 }
+
+// later returns the instant of a pass at which the clock shows now. A clock that is set during the pass ends nothing early: what
+// has passed is known by the monotonic clock.
+func (w *world) later(now time.Time) time.Time { return w.now.Add(now.Sub(w.now)) }
 
 // readRounds bounds how often one pass reads live and decides anew.
 const readRounds = 3
@@ -206,7 +225,10 @@ func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, bool, err
 			return decision, false, failed
 		}
 		failed = errors.Join(failed, e.readLive(ctx, w, unread, decision.Polls))
-		w.now = e.Now()
+		w.now, w.fleet.ClockAgrees = w.later(e.Now()), e.Clock.Agrees()
+		for _, t := range unread {
+			e.memory.LayLive(&w.fleet.Targets[t], w.now)
+		}
 		decision = e.deliberate(w)
 	}
 	return decision, len(unreadOf(decision.Confirm, read)) > 0, failed
@@ -223,48 +245,11 @@ func unreadOf(targets []int, read map[int]bool) []int {
 	return unread
 }
 
-// record writes what was found. It returns the targets for which nothing may start, since the
-// status of a policy that selects them could not be written.
-func (e *Engine) record(ctx context.Context, w *world, d core.Decision) (map[int]bool, error) {
-	reports := map[Dialect][]core.PolicyReport{}
-	for _, r := range d.Reports(w.policies, &w.fleet) {
-		if !r.Policy.Settled() {
-			continue
-		}
-		of := w.dialectOf[r.Policy.ID]
-		reports[of] = append(reports[of], r)
-	}
-	blocked := map[int]bool{}
-	var errs []error
-	for _, dialect := range e.Dialects {
-		if err := ctx.Err(); err != nil {
-			return blocked, errors.Join(append(errs, err)...) // nothing starts any more
-		}
-		limited, cancel := within(ctx, recordTimeout)
-		failed := dialect.Record(limited, reports[dialect])
-		cancel()
-		for id, err := range failed {
-			errs = append(errs, fmt.Errorf("recording the status of %s: %w", id, err))
-			for i := range w.policies {
-				if w.policies[i].ID == id {
-					blockMembers(blocked, w.policies[i].Members)
-				}
-			}
-		}
-	}
-	return blocked, errors.Join(errs...)
-}
-
-func blockMembers(blocked map[int]bool, members []int) {
-	for _, m := range members {
-		blocked[m] = true
-	}
-}
-
 // announce tells people, by the dialect of each policy. What was gathered about one that is gone by
 // now is of no use to anybody.
 func (e *Engine) announce(w *world, happenings []core.Happening) {
 	e.tell(happenings)
+	core.Relate(happenings, w.fleet.Repairs)
 	told := map[Dialect][]core.Happening{}
 	for _, h := range e.digest.Take(happenings, w.now) {
 		if of := w.dialectOf[h.Policy]; of != nil {

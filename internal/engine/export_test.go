@@ -19,7 +19,7 @@ func (e *Engine) Carry(ctx context.Context, script func(d *core.Decision, fleet 
 	d.Advances, d.Withdrawals, d.Notes, d.Holds = nil, nil, nil, nil
 	script(&d, &w.fleet)
 	next, err := e.carryOut(ctx, w, d)
-	e.Metrics.hasPassed(0, err)
+	e.Metrics.hasPassed(e.Fleet, 0, err)
 	return next, err
 }
 
@@ -31,3 +31,6 @@ func (e *Engine) Seen() ([]core.Policy, core.Fleet, error) {
 	}
 	return w.policies, w.fleet, nil
 }
+
+// Queued is how many fleets wait for a pass.
+func (l *Loop) Queued() int { return l.queue.Len() }

@@ -32,7 +32,7 @@ func (e *Engine) finish(ctx context.Context, w *world, d core.Decision) error {
 	for i := range endings {
 		end := &endings[i]
 		if end.confirmer != nil && errs[i] != nil && (end.recorded || end.finish == nil) {
-			e.vouched = append(e.vouched, end.target.ID.UID)
+			e.vouched = append(e.vouched, end.target.ID)
 		}
 		if end.recorded {
 			e.memory.Recorded(end.repair, w.now)
@@ -88,25 +88,30 @@ func (e *Engine) endings(w *world, d core.Decision) []ending {
 	if len(d.Finishes)+len(e.vouched) == 0 {
 		return nil
 	}
-	targetOf := make(map[string]int, len(w.fleet.Targets))
+	targetOf := make(map[core.ID]int, len(w.fleet.Targets))
 	for i := range w.fleet.Targets {
-		targetOf[w.fleet.Targets[i].ID.UID] = i
+		targetOf[w.fleet.Targets[i].ID] = i
 	}
+	busy := w.stillRepaired(d)
+	// A clock that is wrong holds back no end, and back-off reads the end when the clock is right again.
+	ended := e.Clock.Corrected(e.Now())
 	var endings []ending
 	for i := range d.Finishes {
 		f := &d.Finishes[i]
 		end := ending{finish: f, repair: w.fleet.Repairs[f.Repair]}
-		end.repair.Ended, end.repair.Outcome = w.now, f.Outcome
+		end.repair.Ended, end.repair.Outcome = ended, f.Outcome
 		if !f.HandsOff {
 			end.node, end.holder = end.repair.Node, end.repair.Holder
-			if t, there := targetOf[end.repair.Target.UID]; there {
+			if t, there := targetOf[end.repair.Target]; there {
 				end.about(w, t)
+			} else if busy[end.node] { // a namesake's repair may hold the lease, under the same name
+				end.node = ""
 			}
 		}
 		endings = append(endings, end)
 	}
-	for _, uid := range e.vouched {
-		if t, there := targetOf[uid]; there {
+	for _, id := range e.vouched {
+		if t, there := targetOf[id]; there {
 			if end := (&ending{}).about(w, t); end.confirmer != nil {
 				endings = append(endings, *end)
 			}
@@ -115,26 +120,44 @@ func (e *Engine) endings(w *world, d core.Decision) []ending {
 	return endings
 }
 
-// usedUp are the targets, by their UIDs, that a person has vouched for and of whom nothing is asked any more. A repair
-// that runs takes that word back at its end.
-func (w *world) usedUp(d core.Decision, u *upkeep) []string {
-	waits := map[string]bool{}
+// stillRepaired are the nodes of repairs that run after this pass.
+func (w *world) stillRepaired(d core.Decision) map[string]bool {
+	ends := make(map[int]bool, len(d.Finishes))
+	for i := range d.Finishes {
+		ends[d.Finishes[i].Repair] = true
+	}
+	busy := map[string]bool{}
 	for i := range w.fleet.Repairs {
-		if r := &w.fleet.Repairs[i]; r.Running() {
-			waits[r.Target.UID] = true
+		if r := &w.fleet.Repairs[i]; r.Running() && !ends[i] {
+			busy[r.Node] = true
 		}
 	}
-	var settled []string
+	for i := range d.Starts {
+		busy[w.fleet.Targets[d.Starts[i].Target].Node.Name] = true
+	}
+	return busy
+}
+
+// usedUp are the targets that a person has vouched for and of whom nothing is asked any more. A repair
+// that runs takes that word back at its end.
+func (w *world) usedUp(d core.Decision, u *upkeep) []core.ID {
+	waits := map[core.ID]bool{}
+	for i := range w.fleet.Repairs {
+		if r := &w.fleet.Repairs[i]; r.Running() {
+			waits[r.Target] = true
+		}
+	}
+	var settled []core.ID
 	for i, x := range d.Withdrawals {
 		if !x.Settled || x.Target < 0 || !w.fleet.Targets[x.Target].Vouched {
 			continue
 		}
-		uid := w.fleet.Targets[x.Target].ID.UID
-		waits[uid] = waits[uid] || u.standing[i] != nil
-		settled = append(settled, uid)
+		id := w.fleet.Targets[x.Target].ID
+		waits[id] = waits[id] || u.standing[i] != nil
+		settled = append(settled, id)
 	}
-	slices.Sort(settled)
-	return slices.DeleteFunc(slices.Compact(settled), func(uid string) bool { return waits[uid] })
+	slices.SortFunc(settled, core.ID.Compare)
+	return slices.DeleteFunc(slices.Compact(settled), func(id core.ID) bool { return waits[id] })
 }
 
 // about takes in the target as it is now.

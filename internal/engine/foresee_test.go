@@ -71,7 +71,7 @@ func TestWhatChangesIsReadAgain(t *testing.T) {
 // their own deadline the pass may still be busy with them. What is due later has time.
 func TestNodesAreReadBesideRepairs(t *testing.T) {
 	s := newStage(t)
-	s.machines.observes(machine("a", ailing(0)), machine("b", ailing(-time.Second)), machine("c", ailing(-2*time.Second)))
+	s.machines.observes(machine("a", ailing(2*time.Second)), machine("b", ailing(time.Second)), machine("c", ailing(0)))
 	_, s.now = s.passes()
 	_, s.now = s.passes()
 	read := make(chan struct{})
@@ -122,6 +122,40 @@ func TestNearDeadlineAfterALongPass(t *testing.T) {
 	if !slices.Contains(did, "read a") || !due.Equal(deadline) {
 		t.Errorf("it did %q and wants to be woken at %s", did, due)
 	}
+}
+
+// TestReadsCountFromWhenTheyBegan: what an answer says may have changed since it was asked for.
+func TestReadsCountFromWhenTheyBegan(t *testing.T) {
+	takes := func(s *stage, d time.Duration) func(context.Context) error {
+		return func(context.Context) error {
+			s.now = s.now.Add(d)
+			return nil
+		}
+	}
+	t.Run("at the deadline", func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", dead))
+		s.wait["read a"] = takes(s, 10*time.Second)
+		did, _ := s.passes()
+		s.wantDid("the answer is too old when it comes", did, "read a", "record workers")
+		s.wait["read a"] = takes(s, 10*time.Second-time.Millisecond)
+		if did, _ = s.passes(); !slices.Contains(did, "begin a") {
+			t.Errorf("the answer is young enough, and it did %q", did)
+		}
+	})
+	t.Run("ahead of it", func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", ailing(0)))
+		_, early := s.passes()
+		s.now = early
+		s.wait["read a"] = takes(s, 900*time.Millisecond)
+		s.passes()
+		delete(s.wait, "read a")
+		s.now = early.Add(10 * time.Second)
+		if did, _ := s.passes(); !slices.Contains(did, "read a") || !slices.Contains(did, "begin a") {
+			t.Errorf("the answer is too old by now, and it did %q", did)
+		}
+	})
 }
 
 // TestEarlyReadThatFailsIsNoMatter: the node is read at the deadline.

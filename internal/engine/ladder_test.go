@@ -147,7 +147,7 @@ func onStep(n int) func(*core.Repair) {
 func request(name string, t core.Target, changes ...func(*core.Request)) core.Request {
 	r := core.Request{
 		ID: core.ID{Kind: "Fix", Namespace: "fixers", Name: name, UID: name + "-uid"}, Remedy: "Ask", Template: quick,
-		Target: t.ID, Policy: policy("workers", nil).ID, Created: ago(time.Minute),
+		Target: t.ID, Policy: policy("workers", nil).ID, Created: ago(time.Minute), Own: true,
 	}
 	for _, change := range changes {
 		change(&r)
@@ -203,6 +203,19 @@ func TestStepIsTakenAsRecorded(t *testing.T) {
 	}
 }
 
+// TestRequestIsItsOwnBeforeItIsShown: a repair whose target recovers at once is not over while its request is on its way.
+func TestRequestIsItsOwnBeforeItIsShown(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	c.ledger.has(climbing(sick("a")))
+	if did, _, err := c.carries(acts(1)); err != nil || !slices.Contains(did, "begin a quick") {
+		t.Fatalf("it does %v, %v", did, err)
+	}
+	_, fleet, err := c.Seen()
+	if err != nil || len(fleet.Requests) != 1 || !fleet.Requests[0].Own {
+		t.Errorf("it sees the requests %+v, %v", fleet.Requests, err)
+	}
+}
+
 // TestHandOverIsRemembered, with the instant in the ledger.
 func TestHandOverIsRemembered(t *testing.T) {
 	c := newClimb(t, sick("a"))
@@ -239,19 +252,23 @@ func TestHandOverIsTold(t *testing.T) {
 // TestOnlyTheFirstStepNeedsTheNodeAnew, unless a step destroys.
 func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
 	last := func(p *core.Repair) { p.Ladder = append(slices.Clip(ladder()[:1]), core.Step{Remedy: "Delete"}) }
+	worker, master := sick("a"), sick("a")
+	master.ControlPlane = true
 	cases := map[string]struct {
+		target core.Target
 		change []func(*core.Repair)
 		begins bool
 	}{
-		"the first step":       {nil, false},
-		"a further step":       {[]func(*core.Repair){onStep(1)}, true},
-		"a further hand-over":  {[]func(*core.Repair){onStep(2)}, true},
-		"a step that destroys": {[]func(*core.Repair){last, onStep(1)}, false},
+		"the first step":                      {worker, nil, false},
+		"a further step":                      {worker, []func(*core.Repair){onStep(1)}, true},
+		"a further step of the control plane": {master, []func(*core.Repair){onStep(1)}, false},
+		"a further hand-over":                 {worker, []func(*core.Repair){onStep(2)}, true},
+		"a step that destroys":                {worker, []func(*core.Repair){last, onStep(1)}, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			c := newClimb(t, sick("a"))
-			c.ledger.has(climbing(sick("a"), tc.change...))
+			c := newClimb(t, tc.target)
+			c.ledger.has(climbing(tc.target, tc.change...))
 			did, _, err := c.carries(func(d *core.Decision, fleet *core.Fleet) {
 				acts(1)(d, fleet)
 				fleet.Targets[0].NodeReadAt = ago(time.Minute)
@@ -264,6 +281,61 @@ func TestOnlyTheFirstStepNeedsTheNodeAnew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFurtherStepNeedsTheNodeAnew when taking the lease has taken long and the target is of the control plane, or may be, or its
+// owner is asked to replace it. Elsewhere the step goes on.
+func TestFurtherStepNeedsTheNodeAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		target func(*core.Target)
+		nature core.Nature
+		begins bool
+	}{
+		"of the control plane":              {func(t *core.Target) { t.ControlPlane = true }, core.Requests, false},
+		"of the control plane by its label": {func(t *core.Target) { t.ControlPlaneByLabel = true }, core.Requests, false},
+		"its owner replaces it":             {func(*core.Target) {}, core.Delegates, false},
+		"a remediator is asked":             {func(*core.Target) {}, core.Requests, true},
+	} {
+		for _, took := range []time.Duration{4 * time.Second, 5 * time.Second} {
+			of := sick("a")
+			c.target(&of)
+			s := newClimb(t, of)
+			s.ledger.has(climbing(of, onStep(1), func(r *core.Repair) {
+				r.Rungs[0].Ended = ago(time.Minute)
+				r.Ladder[1].Nature = c.nature
+			}))
+			s.wait["hold a-node for check 11m0s"] = func(context.Context) error {
+				s.now = s.now.Add(took)
+				return nil
+			}
+			did, _, err := s.carries(func(d *core.Decision, fleet *core.Fleet) {
+				acts(1)(d, fleet)
+				// What is known of the health check is younger, and counts as long.
+				read := ago(5 * time.Second)
+				fleet.Targets[0].NodeReadAt, fleet.Targets[0].QuorumReadAt, fleet.Targets[0].QuorumSurvives = read, read, core.Yes
+			})
+			want := c.begins || took < 5*time.Second
+			if begun := slices.Contains(did, "begin a slow"); begun != want || err != nil {
+				t.Errorf("%s, with a lease that took %s it begins: %t; %v, %v", name, took, begun, did, err)
+			}
+			if told := slices.Contains(did, "amend a: attempts") && slices.Contains(did, "tell refused a"); told == want {
+				t.Errorf("%s, with a lease that took %s the refusal is told: %t; %v", name, took, told, did)
+			}
+		}
+	}
+}
+
+// TestStatusOfAPolicyThatIsNotSettledWaits: whether its steps can be taken is not known yet, and its status would change at once.
+func TestStatusOfAPolicyThatIsNotSettledWaits(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("m"))
+	p := &s.machines.observation.Policies[0]
+	p.Ladder = []core.Step{{Remedy: "Ask", Nature: core.Requests, Pending: true}}
+	did, _ := s.passes()
+	s.wantDid("its template is not read yet", did)
+	p.Ladder = []core.Step{{Remedy: "Ask", Nature: core.Requests}}
+	did, _ = s.passes()
+	s.wantDid("it is", did, "record workers")
 }
 
 // TestStepThatNobodyKnows: a ladder of which nothing is left can't be climbed, and keeps nobody else.
@@ -340,6 +412,21 @@ func TestStepIsGivenUp(t *testing.T) {
 	c.wantNext(next, noon) // the next step is due
 	if diff := cmp.Diff([]core.Rung{{Ended: noon, Outcome: core.TimedOut, Text: "too slow"}}, c.ledger.of("a")[0].Rungs); diff != "" {
 		t.Errorf("rungs (-want +got):\n%s", diff)
+	}
+}
+
+// TestStepThatIsGivenUpSaysWhatFollows: the next step, or that there is none.
+func TestStepThatIsGivenUpSaysWhatFollows(t *testing.T) {
+	for want, given := range map[string]int{"too slow; step 2 of 3 is next": 0, "too slow; no step is left, so repair it by hand": 2} {
+		c := newClimb(t, sick("a"))
+		c.ledger.has(climbing(sick("a"), onStep(given)))
+		if _, _, err := c.carries(advances(1)); err != nil {
+			t.Fatalf("the pass failed: %v", err)
+		}
+		told := c.nodes.announced
+		if len(told) != 1 || told[0].Kind != core.Escalated || told[0].Text != want {
+			t.Errorf("it tells %+v, want %q", told, want)
+		}
 	}
 }
 
@@ -510,6 +597,7 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 	}
 	vouched := target("Node", "a", func(t *core.Target) { t.Vouched = true })
 	gone := target("Node", "gone")
+	namesake := target("Node", "other", func(t *core.Target) { t.ID.UID = vouched.ID.UID })
 	cases := map[string]struct {
 		reason string
 		target core.Target
@@ -521,6 +609,7 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 		"a person's word":            {"once nothing waits for it", vouched, vouched, nil, []string{"release a-node of check", "unvouch a"}},
 		"the lease of one that left": {"the ledger knows its node", vouched, gone, nil, []string{"release gone-node of check"}},
 		"none it never held":         {"", vouched, vouched, func(r *core.Repair) { r.Holder = "" }, []string{"unvouch a"}},
+		"one of another target":      {"the UID of a was written into it", vouched, namesake, nil, []string{"release other-node of check"}},
 		"that of a policy gone":      {"the ledger knows its holder", target("Node", "a"), target("Node", "a"), func(r *core.Repair) { r.Policy.UID = "other" }, []string{"release a-node of check"}},
 	}
 	for sentence, tc := range cases {
@@ -537,6 +626,33 @@ func TestEndGivesBackWhatWasHeld(t *testing.T) {
 			}
 			c.wantDid(tc.reason, did, append([]string{"record workers", "amend " + tc.of.ID.Name + ": Succeeded"}, tc.did...)...)
 		})
+	}
+}
+
+// TestEndLeavesTheLeaseOfANamesake: the repair of a node that is gone does not give back what the repair of the next node of
+// its name holds.
+func TestEndLeavesTheLeaseOfANamesake(t *testing.T) {
+	again := target("Node", "a", dead, func(t *core.Target) { t.ID.UID = "later" })
+	for sentence, tc := range map[string]struct {
+		repairs []core.Repair
+		did     []string
+	}{
+		"under repair":     {[]core.Repair{climbing(target("Node", "a")), climbing(again, func(r *core.Repair) { r.Name += "-again" })}, nil},
+		"not under repair": {[]core.Repair{climbing(target("Node", "a"))}, []string{"release a-node of check"}},
+	} {
+		c := newClimb(t, again)
+		c.ledger.has(tc.repairs...)
+		did, _, err := c.carries(func(d *core.Decision, fleet *core.Fleet) {
+			for i := range fleet.Repairs {
+				if fleet.Repairs[i].Target.UID != "later" {
+					d.Finishes = []core.Finish{{Repair: i, Outcome: core.Succeeded, Text: "replaced"}}
+				}
+			}
+		})
+		if err != nil {
+			t.Fatalf("%s: the pass failed: %v", sentence, err)
+		}
+		c.wantDid(sentence, did, append([]string{"record workers", "amend a: Succeeded"}, tc.did...)...)
 	}
 }
 

@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -31,7 +31,7 @@ func (e *Engine) readLive(ctx context.Context, w *world, targets, polls []int) e
 	readings := make([]reading, len(targets))
 	errs := inParallel(ctx, len(targets), callTimeout, func(ctx context.Context, i int) error {
 		readings[i] = e.read(ctx, w, targets[i], polled[targets[i]])
-		return joined([]error{readings[i].unread, readings[i].unsure})
+		return readings[i].unread
 	})
 	for i, t := range targets {
 		if r := &readings[i]; !r.begun {
@@ -47,7 +47,7 @@ func (e *Engine) readLive(ctx context.Context, w *world, targets, polls []int) e
 func (e *Engine) read(ctx context.Context, w *world, target int, poll bool) reading {
 	r := reading{begun: true}
 	t := w.fleet.Targets[target]
-	var all sync.WaitGroup
+	var all contain.Group
 	all.Go(func() {
 		if r.node, r.unread = w.targetsFrom[target].ReadNode(ctx, t); r.unread != nil {
 			r.unread = fmt.Errorf("reading the node of %s: %w", t.ID, r.unread)
@@ -64,18 +64,24 @@ func (e *Engine) read(ctx context.Context, w *world, target int, poll bool) read
 	return r
 }
 
-// take takes in what was read of a target. That quorum is not known after all is an answer too, and not
-// asked for again in this pass.
+// take takes in what was read of a target. That quorum is not known after all is an answer too: it holds back that target
+// until it is asked for again, and no pass fails of it.
 func (e *Engine) take(t *core.Target, r *reading, at time.Time) {
+	if r.unsure != nil {
+		e.Log.Error(r.unsure, "quorum is not known, so the target waits", "target", t.ID.String())
+	}
 	if r.polled {
 		t.QuorumSurvives, t.QuorumReadAt = r.survives, at
 	}
 	if r.unread != nil {
 		t.NodeUnreadable = true
+		t.NodeReadAgain = e.memory.LookedUp(t.ID, core.Node{}, at)
 		return
 	}
-	t.Node, t.NodeReadAt = r.node, at
+	t.SeeLive(r.node, at)
 	if r.node.State == core.NodeGone {
-		e.memory.NodeGone(t.ID, r.node.Name)
+		t.NodeGoneSince = e.memory.NodeGone(t.ID, r.node.Name, at)
+		return
 	}
+	t.NodeReadAgain = e.memory.LookedUp(t.ID, r.node, at)
 }

@@ -5,10 +5,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fettle-io/fettle/internal/contain"
 )
 
 // coalesce is how long events are gathered before a pass looks at what they changed.
@@ -25,9 +28,9 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// passesAtOnce bounds how many fleets are passed over at a time, so that hundreds don't burst upon an API server. A pass
-// takes a millisecond unless it waits for one, and it is to be many that wait at once before other fleets do too.
-const passesAtOnce = 32
+// firstPause is the pause after a pass that panicked, which is twice as long after each that follows, up to longestRetry.
+// Neither events nor what is due cut it short.
+const firstPause = time.Second
 
 // Pass looks at a fleet once, and tells when it is to be looked at again without any event; the zero time is never.
 type Pass = func(context.Context) (time.Time, error)
@@ -35,9 +38,13 @@ type Pass = func(context.Context) (time.Time, error)
 // Loop passes over fleets when something has changed and when time has. One pass runs at a time
 // for each fleet; fleets run beside each other, and come and go.
 type Loop struct {
-	log   logr.Logger
-	now   func() time.Time
-	queue workqueue.TypedRateLimitingInterface[string]
+	log          logr.Logger
+	now          func() time.Time
+	queue        workqueue.TypedRateLimitingInterface[string]
+	panics       workqueue.TypedRateLimiter[string]
+	prompt, slow *lane
+	// started is set once Start wakes all fleets. Before that none is queued, since nothing takes any out.
+	started atomic.Bool
 
 	mu     sync.Mutex
 	fleets map[string]*kept
@@ -45,23 +52,39 @@ type Loop struct {
 
 // kept is a fleet that is passed over. The queue lets one worker at a time have it.
 type kept struct {
-	pass   Pass
+	pass Pass
+	// prompt keeps the fleet from ever being among the slow.
+	prompt bool
+	// rested is when the fleet has rested, and rests for how long.
 	rested time.Time
+	rests  time.Duration
+	// slowUntil is how long the fleet is passed over in a slow place.
+	slowUntil time.Time
 	// end asks the pass under way to end; it is nil while there is none. It belongs to the Loop's lock.
 	end context.CancelFunc
 }
 
 // NewLoop makes a loop over no fleets yet.
 func NewLoop(log logr.Logger, now func() time.Time) *Loop {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry)
-	return &Loop{log: log, now: now, queue: workqueue.NewTypedRateLimitingQueue(limiter), fleets: map[string]*kept{}}
+	retries := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry)
+	return &Loop{
+		log: log, now: now, queue: workqueue.NewTypedRateLimitingQueue(retries),
+		panics: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestRetry),
+		prompt: newLane(promptPlaces, promptTurn), slow: newLane(slowPlaces, slowTurn), fleets: map[string]*kept{},
+	}
 }
 
-// Keep has a fleet passed over from now on, or by another pass than before.
-func (l *Loop) Keep(fleet string, pass Pass) {
+// Keep has a fleet passed over from now on, or by another pass than before. The pass may wait for a workload cluster.
+func (l *Loop) Keep(fleet string, pass Pass) { l.keep(fleet, &kept{pass: pass}) }
+
+// KeepPrompt is Keep for a fleet whose pass waits for the management cluster alone. Such a fleet never waits for a place
+// among the slow, however long its passes take: workload clusters that hang must not delay it.
+func (l *Loop) KeepPrompt(fleet string, pass Pass) { l.keep(fleet, &kept{pass: pass, prompt: true}) }
+
+func (l *Loop) keep(fleet string, k *kept) {
 	l.mu.Lock()
 	l.end(fleet)
-	l.fleets[fleet] = &kept{pass: pass}
+	l.fleets[fleet] = k
 	l.mu.Unlock()
 	l.Wake(fleet)
 }
@@ -72,6 +95,7 @@ func (l *Loop) Drop(fleet string) {
 	defer l.mu.Unlock()
 	l.end(fleet)
 	delete(l.fleets, fleet)
+	l.panics.Forget(fleet)
 }
 
 func (l *Loop) end(fleet string) {
@@ -82,7 +106,9 @@ func (l *Loop) end(fleet string) {
 
 // Wake has a fleet looked at soon. It may be called from anywhere and does not block.
 func (l *Loop) Wake(fleet string) {
-	l.queue.AddAfter(fleet, coalesce)
+	if l.started.Load() {
+		l.queue.AddAfter(fleet, coalesce)
+	}
 }
 
 // WakeAll has all fleets looked at soon.
@@ -94,18 +120,28 @@ func (l *Loop) WakeAll() {
 
 // Start runs the loop until the context ends, and then waits for the passes under way.
 func (l *Loop) Start(ctx context.Context) error {
+	l.started.Store(true)
 	l.WakeAll()
-	var workers sync.WaitGroup
-	for range passesAtOnce {
-		workers.Go(func() {
-			for l.next(ctx) {
-			}
-		})
-	}
+	var passes sync.WaitGroup
+	passes.Go(func() { l.dispatch(ctx, &passes) })
 	<-ctx.Done()
 	l.queue.ShutDown()
-	workers.Wait()
+	passes.Wait()
 	return nil
+}
+
+// dispatch begins passes in the order in which fleets are queued, each once there is a prompt place.
+func (l *Loop) dispatch(ctx context.Context, passes *sync.WaitGroup) {
+	for l.prompt.enter(ctx) {
+		fleet, shutdown := l.queue.Get()
+		if shutdown {
+			return
+		}
+		passes.Go(func() {
+			defer l.queue.Done(fleet)
+			l.next(ctx, fleet)
+		})
+	}
 }
 
 // NeedLeaderElection keeps replicas that don't lead from passing.
@@ -117,34 +153,69 @@ func (l *Loop) names() []string {
 	return slices.Sorted(maps.Keys(l.fleets))
 }
 
-func (l *Loop) next(ctx context.Context) bool {
-	fleet, shutdown := l.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer l.queue.Done(fleet)
-	if ctx.Err() != nil {
-		return false
-	}
+// next passes over a fleet, unless it was dropped or rests. Its caller has entered the prompt lane.
+func (l *Loop) next(ctx context.Context, fleet string) {
+	leave := l.prompt.hold()
+	defer func() { leave() }() //nolint:gocritic // leave is another function by then, if the fleet has changed its lane
 	k, ctx, end := l.begin(ctx, fleet)
 	defer end()
 	if k == nil { // it was dropped
 		l.queue.Forget(fleet)
-		return true
+		return
 	}
-	if pause := k.rested.Sub(l.now()); pause > 0 {
+	// A longer pause than that is one of a clock that was set back.
+	if pause := k.rested.Sub(l.now()); pause > 0 && pause <= k.rests {
 		l.queue.AddAfter(fleet, pause)
-		return true
+		return
 	}
-	due, err := k.pass(ctx)
-	k.rested = l.now().Add(rest)
+	if left := k.slowUntil.Sub(l.now()); left > 0 && left <= slowFor {
+		leave()
+		if !l.slow.enter(ctx) {
+			return
+		}
+		leave = l.slow.hold()
+	}
+	if ctx.Err() == nil {
+		l.passOver(ctx, fleet, k)
+	}
+}
+
+// passOver passes over a fleet once, and queues it for when it is to be looked at again.
+func (l *Loop) passOver(ctx context.Context, fleet string, k *kept) {
+	began := l.now()
+	var due time.Time
+	err := contain.Run(func() (err error) {
+		due, err = k.pass(ctx)
+		return err
+	})
+	now := l.now()
+	if !k.prompt && now.Sub(began) >= promptTurn {
+		k.slowUntil = now.Add(slowFor)
+	}
+	k.rested, k.rests = now.Add(rest), rest
+	if l.pauses(fleet, err, k) {
+		return
+	}
 	l.queueAnew(ctx, fleet, err)
 	if !due.IsZero() {
 		if due.Before(k.rested) {
 			k.rested = due
 		}
-		l.queue.AddAfter(fleet, due.Sub(l.now()))
+		l.queue.AddAfter(fleet, due.Sub(now))
 	}
+}
+
+// pauses has a fleet rest whose pass panicked, and reports whether it did. What such a pass remembers is true, but may lack
+// what it has done last, and the caches get the time to show that.
+func (l *Loop) pauses(fleet string, err error, k *kept) bool {
+	if !panicked(err) {
+		l.panics.Forget(fleet)
+		return false
+	}
+	pause := l.panics.When(fleet)
+	l.log.Error(err, "a pass panicked, which is a fault of Fettle; it is repeated after a pause, and other fleets go on; report it with this line", "fleet", fleet, "pause", pause)
+	k.rested, k.rests = k.rested.Add(pause-rest), pause
+	l.queue.AddAfter(fleet, pause)
 	return true
 }
 

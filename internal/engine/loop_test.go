@@ -39,21 +39,35 @@ type pass func(ctx context.Context, n int) (time.Time, error)
 // runs starts a loop. The test ends only when the loop and its passes have.
 func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *track {
 	t.Helper()
-	k := &track{T: t, start: clock(), passes: map[string][]time.Duration{}}
-	k.Loop = engine.NewLoop(log, clock)
+	return runsBy(t, clock, log, fleets)
+}
+
+// runsBy starts a loop that goes by another clock than the bubble's.
+func runsBy(t *testing.T, now func() time.Time, log logr.Logger, fleets map[string]pass) *track {
+	t.Helper()
+	k := newTrack(t, now, log)
 	for name, p := range fleets {
 		k.keep(name, p)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	k.starts()
+	return k
+}
+
+func newTrack(t *testing.T, now func() time.Time, log logr.Logger) *track {
+	t.Helper()
+	return &track{T: t, start: clock(), passes: map[string][]time.Duration{}, Loop: engine.NewLoop(log, now)}
+}
+
+func (k *track) starts() {
+	ctx, cancel := context.WithCancel(k.Context())
 	ended := make(chan error)
 	go func() { ended <- k.Start(ctx) }()
 	k.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the loop ended with %v", err)
+			k.Errorf("the loop ended with %v", err)
 		}
 	}
-	return k
 }
 
 func (k *track) keep(fleet string, p pass) {
@@ -65,6 +79,15 @@ func (k *track) note(fleet string) int {
 	defer k.mu.Unlock()
 	k.passes[fleet] = append(k.passes[fleet], clock().Sub(k.start))
 	return len(k.passes[fleet]) - 1
+}
+
+// taken returns when a fleet was passed over, and begins its notes anew.
+func (k *track) taken(fleet string) []time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := k.passes[fleet]
+	delete(k.passes, fleet)
+	return at
 }
 
 // after lets time pass, and all that comes of it.

@@ -154,7 +154,7 @@ func TestOwnerIsAsked(t *testing.T) {
 	}
 	s.settle()
 	q := core.Request{
-		ID: core.ID{Kind: "Machine", Name: "a", UID: "a-uid@1"}, Remedy: "Mark", Target: s.machines.observation.Targets[0].ID, Created: noon, Answers: true, Answer: "not now",
+		ID: core.ID{Kind: "Machine", Name: "a", UID: "a-uid@1"}, Remedy: "Mark", Target: s.machines.observation.Targets[0].ID, Created: noon, Own: true, Answers: true, Answer: "not now",
 	}
 	s.machines.observation.Requests = []core.Request{q}
 	did, _ = s.passes()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -11,11 +12,16 @@ import (
 // any event, the zero time for never. After an error the pass is to be repeated with a back-off;
 // what it did before stays done and is not done again.
 //
-// When the context ends, it begins nothing more, gives calls under way a few seconds, and returns.
+// When the context ends, it begins nothing more, gives calls under way a few seconds, and returns. A pass that panics ends
+// with an error. What it remembers by then is true, each fact by itself.
 func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 	began := e.Now()
-	next, err := e.pass(ctx)
-	e.Metrics.hasPassed(e.Now().Sub(began), err)
+	var next time.Time
+	err := contain.Run(func() (err error) {
+		next, err = e.pass(ctx)
+		return err
+	})
+	e.Metrics.hasPassed(e.Fleet, e.Now().Sub(began), err)
 	return next, err
 }
 

@@ -18,9 +18,9 @@ type Metrics struct {
 	recover                            *prometheus.HistogramVec
 	decision, pass                     prometheus.Histogram
 	passes, started, ended, notGranted *prometheus.CounterVec
-	requests, givenUp                  *prometheus.CounterVec
+	requests, givenUp, panics          *prometheus.CounterVec
 	verdicts, refusals, running        *prometheus.Desc
-	permitted, invalid, paused         *prometheus.Desc
+	permitted, invalid, paused, stuck  *prometheus.Desc
 	counters                           []*prometheus.CounterVec
 	collectors                         []prometheus.Collector
 
@@ -67,6 +67,7 @@ func NewMetrics() *Metrics {
 		pass:     histogram("fettle_pass_duration_seconds", "How long one pass took: observing, deciding, recording and acting.", quick),
 
 		passes:     counter("fettle_passes_total", "Passes over the fleet, by how they ended.", "result"),
+		panics:     counter("fettle_panics_total", "Passes over a fleet, and connections to its cluster, in which code of Fettle panicked.", "fleet"),
 		started:    counter("fettle_repairs_started_total", "Repairs that were started.", "namespace", "policy", "remedy"),
 		ended:      counter("fettle_repairs_total", "Repairs that have ended, by outcome.", "namespace", "policy", "remedy", "outcome"),
 		notGranted: counter("fettle_remedy_refusals_total", "Calls of a remedy that were refused or failed.", "namespace", "policy", "remedy"),
@@ -79,12 +80,13 @@ func NewMetrics() *Metrics {
 		permitted: prometheus.NewDesc("fettle_policy_permitted", "1 while a policy's short circuit lets repairs start; 0 while it holds them.", ofPolicy, nil),
 		invalid:   prometheus.NewDesc("fettle_policy_invalid", "1 while a policy can't be followed, so that nothing is repaired; 0 otherwise.", ofPolicy, nil),
 		paused:    prometheus.NewDesc("fettle_policy_paused", "1 while a policy is paused; 0 otherwise.", ofPolicy, nil),
+		stuck:     prometheus.NewDesc("fettle_requests_stuck", "Requests of a policy that were withdrawn more than 10 minutes ago and that finalizers keep.", ofPolicy, nil),
 		standing:  map[string]standing{},
 	}
 	m.counters = []*prometheus.CounterVec{m.started, m.ended, m.notGranted, m.requests, m.givenUp}
 	m.collectors = []prometheus.Collector{
 		m.detect, m.decide, m.queue, m.act, m.recover, m.decision, m.pass, m.passes, m.started, m.ended, m.notGranted,
-		m.requests, m.givenUp,
+		m.requests, m.givenUp, m.panics,
 	}
 	return m
 }
@@ -111,7 +113,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range m.collectors {
 		c.Describe(out)
 	}
-	for _, d := range []*prometheus.Desc{m.verdicts, m.refusals, m.running, m.permitted, m.invalid, m.paused} {
+	for _, d := range []*prometheus.Desc{m.verdicts, m.refusals, m.running, m.permitted, m.invalid, m.paused, m.stuck} {
 		out <- d
 	}
 }
@@ -151,10 +153,11 @@ func number(yes bool) float64 {
 }
 
 // hasPassed takes in how a pass ended.
-func (m *Metrics) hasPassed(took time.Duration, err error) {
+func (m *Metrics) hasPassed(fleet string, took time.Duration, err error) {
 	if m == nil {
 		return
 	}
+	m.panics.WithLabelValues(fleet).Add(number(panicked(err)))
 	result := "ok"
 	if err != nil {
 		result = "error"
@@ -164,6 +167,13 @@ func (m *Metrics) hasPassed(took time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.passed = true
+}
+
+// HasPanicked takes in a panic of something else than a pass that belongs to a fleet.
+func (m *Metrics) HasPanicked(fleet string) {
+	if m != nil {
+		m.panics.WithLabelValues(fleet).Inc()
+	}
 }
 
 func (m *Metrics) hasDecided(took time.Duration) {
@@ -303,6 +313,7 @@ func (m *Metrics) Drop(fleet string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.panics.DeleteLabelValues(fleet)
 	before := m.standing[fleet].policies
 	delete(m.standing, fleet)
 	m.forget(before)

@@ -533,6 +533,81 @@ func TestFinishedRepairsArePruned(t *testing.T) {
 	s.wantDid("what failed is tried again", did, "record workers", "drop young")
 }
 
+// TestPruningSparesWhatHasChanged: an entry that was written again since it was read is looked at again.
+func TestPruningSparesWhatHasChanged(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("m"))
+	old := running(machine("old"), endedAt(ago(24*time.Hour)))
+	s.ledger.has(old)
+	stored := s.ledger.stored[old.Name]
+	stored.Revision++
+	s.ledger.stored[old.Name] = stored
+	did, next := s.passes()
+	s.wantDid("it has changed", did, "record workers", "drop old")
+	s.wantNext(next, noon.Add(time.Second))
+	if len(s.ledger.of("old")) == 0 {
+		t.Fatal("it is deleted")
+	}
+	s.settle()
+	did, next = s.passes()
+	s.wantDid("the change is seen", did, "record workers", "drop old")
+	s.wantNext(next, time.Time{})
+}
+
+// TestPruningSparesBackOff: whatever the flags say, the pause before the next repair of a pool is the same, for a new process
+// too.
+func TestPruningSparesBackOff(t *testing.T) {
+	s := newStage(t)
+	sick := machine("young", func(t *core.Target) { t.Created, t.Node = ago(20*time.Minute), node("young", "False", 10*time.Minute) })
+	s.machines.observes(sick)
+	s.machines.observation.Policies[0].Backoff = core.Backoff{Base: time.Hour, Limit: 24 * time.Hour}
+	for i := range 3 {
+		s.ledger.has(running(machine(fmt.Sprintf("before-%d", i)), endedAt(ago(30*time.Minute)), func(r *core.Repair) { r.Owner, r.Retry = sick.Owner, i }))
+	}
+	s.ledger.has(running(machine("unrelated"), endedAt(ago(4*time.Hour))))
+	want := []string{"record workers", "tell held young", "drop unrelated"}
+	for range 2 {
+		s.restart()
+		s.Retention = core.Retention{For: time.Second, Most: 1}
+		did, _ := s.passes()
+		s.wantDid("the next repair waits, and nothing goes that it needs for that", did, want...)
+		s.settle()
+		want = want[:2]
+	}
+}
+
+// TestI06WrongClockPrunesNothing: by a clock that is ahead, each finished repair seems old. It is deleted once the clocks agree,
+// if its time is over then.
+func TestI06WrongClockPrunesNothing(t *testing.T) {
+	for _, agrees := range []core.Tri{core.No, core.Unknown} {
+		for _, turns := range []string{"before the pass", "during the pass", "before the pass, and back during it"} {
+			s := newStage(t)
+			s.machines.observes(machine("well"))
+			s.ledger.has(running(machine("old"), endedAt(ago(25*time.Hour))))
+			turn := func(to core.Tri) func(context.Context) error {
+				return func(context.Context) error {
+					s.clock.agrees = to
+					return nil
+				}
+			}
+			if turns == "during the pass" {
+				s.wait["record workers"] = turn(agrees)
+			} else {
+				s.clock.agrees = agrees
+			}
+			if turns == "before the pass, and back during it" {
+				s.wait["record workers"] = turn(core.Yes)
+			}
+			did, _ := s.passes()
+			s.wantDid("the clock agrees: "+agrees.String()+", "+turns, did, "record workers")
+			delete(s.wait, "record workers")
+			s.clock.agrees = core.Yes
+			did, _ = s.passes()
+			s.wantDid("the clock agrees again", did, "record workers", "drop old")
+		}
+	}
+}
+
 // TestEngineKeepsTimeAfterAStorm: with the opening of a short circuit, which no cache shows.
 func TestEngineKeepsTimeAfterAStorm(t *testing.T) {
 	s := newStage(t)
@@ -556,21 +631,19 @@ func TestEngineKeepsTimeAfterAStorm(t *testing.T) {
 
 func TestStatesAreToldOnce(t *testing.T) {
 	s := newStage(t)
-	booting := func(t *core.Target) {
-		t.Node, t.StartupFrom = core.Node{State: core.NodeAwaited}, noon
-	}
-	s.machines.observes(machine("orphan", dead, func(t *core.Target) { t.Owner = core.ID{} }), machine("young", booting))
-	told := []string{"record workers", "tell suspected young", "tell held orphan"}
+	failing := func(t *core.Target) { t.Node = node(t.ID.Name, "False", 0) }
+	s.machines.observes(machine("orphan", dead, func(t *core.Target) { t.Owner = core.ID{} }), machine("sick", failing))
+	told := []string{"record workers", "tell suspected sick", "tell held orphan"}
 	did, next := s.passes()
 	s.wantDid("both begin", did, told...)
-	s.wantNext(next, noon.Add(10*time.Minute))
+	s.wantNext(next, noon.Add(5*time.Minute-time.Second)) // its node is read ahead
 	did, _ = s.passes()
 	s.wantDid("both last", did, "record workers")
-	s.machines.observation.Targets[1] = machine("young")
+	s.machines.observation.Targets[1] = machine("sick")
 	s.passes()
-	s.machines.observation.Targets[1] = machine("young", booting)
+	s.machines.observation.Targets[1] = machine("sick", failing)
 	did, _ = s.passes()
-	s.wantDid("one begins anew", did, "record workers", "tell suspected young")
+	s.wantDid("one begins anew", did, "record workers", "tell suspected sick")
 	s.restart()
 	did, _ = s.passes()
 	s.wantDid("a new process tells them again", did, told...)

@@ -14,6 +14,9 @@ type Observer interface {
 	// ReadNode reads the node of a target from the API server itself. A node that is not there is
 	// an ordinary answer, NodeGone, and no error.
 	ReadNode(ctx context.Context, t core.Target) (core.Node, error)
+	// ReadPolicy reads the fingerprint of a policy from the API server itself. That of a policy that is gone, or is being
+	// deleted, is empty, and no error.
+	ReadPolicy(ctx context.Context, id core.ID) (string, error)
 }
 
 // Publisher is how a dialect tells people about decisions.
@@ -50,9 +53,11 @@ type Witness interface {
 	Running(ctx context.Context) ([]core.Repair, error)
 }
 
-// Pruner deletes entries whose time is over. Deleting a missing one is no error.
+// Pruner deletes entries that are not kept any longer.
 type Pruner interface {
-	Drop(ctx context.Context, r core.Repair) error
+	// Drop deletes an entry as it was read. A missing one counts as deleted. When the entry has changed since, or another has
+	// its name by now, Drop deletes nothing and returns false, and no error.
+	Drop(ctx context.Context, r core.Repair) (bool, error)
 }
 
 // Remedy is one way to repair a target.
@@ -80,6 +85,15 @@ type Surveyor interface {
 // Quorum tells from the API server itself whether the control plane keeps its quorum while a target is out.
 type Quorum interface {
 	Survives(ctx context.Context, t core.Target) (core.Tri, error)
+}
+
+// Clock compares the clock that the engine goes by with that of the API server.
+type Clock interface {
+	// Agrees tells whether they differ by no more than a few seconds, by what the API server has answered so far.
+	Agrees() core.Tri
+	// Corrected returns what the API server's clock shows when the engine's shows now. Clocks that agree, or of which nothing is
+	// known, show the same.
+	Corrected(now time.Time) time.Time
 }
 
 // Lock is the right to take a node out of service.

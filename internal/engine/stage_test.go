@@ -29,6 +29,7 @@ type stage struct {
 
 	mu    sync.Mutex
 	now   time.Time
+	clock agreeing
 	diary []string
 	// refuse answers calls with an error, by their line in the diary. Wait is called in them.
 	refuse map[string]error
@@ -46,7 +47,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
-		T: t, now: noon, refuse: map[string]error{}, wait: map[string]func(context.Context) error{}, answer: map[string]core.Beginning{},
+		T: t, now: noon, clock: agreeing{agrees: core.Yes}, refuse: map[string]error{}, wait: map[string]func(context.Context) error{}, answer: map[string]core.Beginning{},
 	}
 	s.ledger = &ledger{stage: s, stored: map[string]core.Repair{}, inStep: core.Yes}
 	s.remedies = map[string]engine.Remedy{"Delete": remedy{s}}
@@ -57,16 +58,26 @@ func newStage(t *testing.T) *stage {
 
 // dialect adds a dialect to the stage, with targets of a kind.
 func (s *stage) dialect(kind string) *dialect {
-	d := &dialect{stage: s, observation: core.Observation{Kind: kind, Observed: core.Yes}, live: map[string]core.Node{}}
+	d := &dialect{stage: s, observation: core.Observation{Kind: kind, Observed: core.Yes}, live: map[string]core.Node{}, stands: map[string]string{}}
 	s.actors, s.dialects = append(s.actors, d), append(s.dialects, d)
 	return d
 }
+
+// agreeing is what is known of the clock, and by how much it is ahead.
+type agreeing struct {
+	agrees core.Tri
+	ahead  time.Duration
+}
+
+func (a *agreeing) Agrees() core.Tri { return a.agrees }
+
+func (a *agreeing) Corrected(now time.Time) time.Time { return now.Round(0).Add(-a.ahead) }
 
 // restart has a new process take over, which remembers nothing.
 func (s *stage) restart() {
 	s.Engine = engine.New(engine.Config{
 		Dialects: s.dialects, Ledger: s.ledger, Witness: s.ledger, Pruner: s.ledger, Remedies: s.remedies,
-		Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Now: func() time.Time { return s.now }, Log: logr.Discard(),
+		Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Now: func() time.Time { return s.now }, Clock: &s.clock, Log: logr.Discard(),
 	})
 }
 
@@ -126,9 +137,18 @@ type dialect struct {
 	// live are the nodes as the API server has them, by name; others are as observed.
 	live    map[string]core.Node
 	deleted []string
+	// stands are the fingerprints of policies as the API server has them, by name; others are as observed.
+	stands map[string]string
+	// onObserve and onAnnounce are called first.
+	onObserve, onAnnounce func()
+	// announced is all that was told.
+	announced []core.Happening
 }
 
 func (d *dialect) Observe() (core.Observation, error) {
+	if d.onObserve != nil {
+		d.onObserve()
+	}
 	o := d.observation
 	o.Targets = slices.Clone(o.Targets)
 	return o, d.err
@@ -144,10 +164,31 @@ func (d *dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error
 	return t.Node, nil
 }
 
+// ReadPolicy is no line in the diary, so that stories need not tell of it. A call that is refused or awaited has one.
+func (d *dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
+	line := "read policy " + id.Name
+	d.stage.mu.Lock()
+	_, refused := d.stage.refuse[line]
+	_, awaited := d.stage.wait[line]
+	d.stage.mu.Unlock()
+	if refused || awaited {
+		if err := d.stage.do(ctx, line); err != nil {
+			return "", err
+		}
+	}
+	if fingerprint, changed := d.stands[id.Name]; changed {
+		return fingerprint, nil
+	}
+	return "as it was", nil
+}
+
 // Record keeps in a policy what its status would say of its short circuit.
 func (d *dialect) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	failed := map[core.ID]error{}
 	for _, r := range reports {
+		if r.Deferred {
+			continue
+		}
 		if err := d.stage.do(ctx, "record "+r.Policy.ID.Name); err != nil {
 			failed[r.Policy.ID] = err
 			continue
@@ -162,6 +203,10 @@ func (d *dialect) Record(ctx context.Context, reports []core.PolicyReport) map[c
 }
 
 func (d *dialect) Announce(happenings []core.Happening) {
+	if d.onAnnounce != nil {
+		d.onAnnounce()
+	}
+	d.announced = append(d.announced, happenings...)
 	for _, h := range happenings {
 		d.stage.mu.Lock()
 		d.stage.diary = append(d.stage.diary, strings.TrimSpace("tell "+h.Kind.String()+" "+h.Target.Name))
@@ -192,7 +237,7 @@ func (l *ledger) Open(ctx context.Context, e core.Entry) (core.Repair, bool, err
 	}
 	r := core.Repair{
 		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
-		Node: e.Target.Node.Name, Ladder: e.Ladder, Retry: e.Retry, Started: e.Started,
+		Node: e.Target.Node.Name, Ladder: e.Ladder, Retry: e.Retry, Started: e.Started, Requested: e.Requested,
 	}
 	l.taken++
 	r.Sequence, r.Revision = l.taken, 1
@@ -217,7 +262,10 @@ func (l *ledger) Amend(ctx context.Context, r core.Repair, _ string, _ error) (c
 		return core.Repair{}, false, nil
 	}
 	r.Revision++
-	l.stored[r.Name] = r
+	kept := r
+	kept.Started = stored.Started    // it is of the spec, which no amendment writes
+	kept.Ended = kept.Ended.Round(0) // what is written has no monotonic clock
+	l.stored[r.Name] = kept
 	return r, true, ctx.Err()
 }
 
@@ -241,14 +289,17 @@ func changed(old, fresh core.Repair) string {
 	return strings.Join(words, ", ")
 }
 
-func (l *ledger) Drop(ctx context.Context, r core.Repair) error {
+func (l *ledger) Drop(ctx context.Context, r core.Repair) (bool, error) {
 	if err := l.stage.do(ctx, "drop "+r.Target.Name); err != nil {
-		return err
+		return false, err
 	}
 	l.stage.mu.Lock()
 	defer l.stage.mu.Unlock()
+	if l.stored[r.Name].Revision > r.Revision {
+		return false, nil
+	}
 	delete(l.stored, r.Name)
-	return nil
+	return true, nil
 }
 
 // Running reads what is stored, whatever the cache shows.
@@ -308,6 +359,7 @@ func target(kind, name string, changes ...func(*core.Target)) core.Target {
 		StartupFrom: ago(24 * time.Hour),
 		Node:        node(name, "True", 24*time.Hour),
 		Revision:    "7",
+		Parts:       core.Whole(),
 	}
 	for _, change := range changes {
 		change(&t)
@@ -337,7 +389,7 @@ func unseen(t *core.Target) { t.Node = core.Node{State: core.NodeUnseen, Name: t
 func policy(name string, members []int, changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
 		ID:      core.ID{Kind: "HealthCheck", Namespace: "machines", Name: name, UID: name + "-uid"},
-		Created: ago(24 * time.Hour),
+		Created: ago(24 * time.Hour), Fingerprint: "as it was",
 		Members: members,
 		Criteria: core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{
 			{Type: "Ready", Status: "False", For: 5 * time.Minute},

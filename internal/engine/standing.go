@@ -27,6 +27,11 @@ func (m *Metrics) censusOf(w *world, d core.Decision) census {
 			c[count{what: m.refusals, of: accountOf(w.policies[r.Policy].ID), labels: [3]string{r.Gate.String()}}]++
 		}
 	}
+	for _, s := range d.Stuck {
+		if s.Policy >= 0 {
+			c[count{what: m.stuck, of: accountOf(w.policies[s.Policy].ID)}]++
+		}
+	}
 	return c
 }
 
@@ -69,6 +74,7 @@ func (m *Metrics) countPolicies(c census, w *world, d core.Decision) {
 		c[count{what: m.invalid, of: of}] = max(c[count{what: m.invalid, of: of}], number(p.Problem != ""))
 		c[count{what: m.paused, of: of}] = max(c[count{what: m.paused, of: of}], number(p.Paused))
 		c[count{what: m.running, of: of}] += 0
+		c[count{what: m.stuck, of: of}] += 0
 	}
 	for i := range w.fleet.Repairs {
 		r := &w.fleet.Repairs[i]

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/fettle-io/fettle/internal/core"
+import (
+	"fmt"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
 
 // mostLines is how many happenings of one kind are logged in one pass. An outage has thousands.
 const mostLines = 20
@@ -52,7 +56,17 @@ func lineOf(k core.HappeningKind) string {
 		return "step of a repair is given up"
 	case core.Relieved:
 		return "request to a remediator is withdrawn"
+	case core.Lingering:
+		return "request to a remediator was withdrawn long ago and is still there"
 	case core.Begun, core.Refused:
 	}
 	return ""
+}
+
+// afterStep says what follows the step of a repair that was given up last.
+func afterStep(r *core.Repair) string {
+	if next := len(r.Rungs) + 1; next <= len(r.Ladder) {
+		return fmt.Sprintf("; step %d of %d is next", next, len(r.Ladder))
+	}
+	return "; no step is left, so repair it by hand"
 }

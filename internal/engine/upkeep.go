@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -27,6 +27,8 @@ type change struct {
 	stop    *core.Request
 	// overtaken is set when somebody else has written the record meanwhile. The next pass goes by what that says.
 	overtaken bool
+	// held is set when a step is not given up in this pass after all.
+	held bool
 }
 
 // changesOf gives the changes, one for each repair that has any.
@@ -78,6 +80,8 @@ type upkeep struct {
 	changes                     []change
 	unchanged, standing, unheld []error
 	unreleased                  []error
+	// unaffirmed is why steps are not given up whose policies could not be read.
+	unaffirmed error
 	// holds tells of each lease whether it is held.
 	holds []bool
 }
@@ -87,13 +91,14 @@ type upkeep struct {
 // follows from them is left to settle, so this may run beside other stages of the pass.
 func (e *Engine) keepUp(ctx context.Context, w *world, d core.Decision, changes []change) *upkeep {
 	u := &upkeep{changes: changes, holds: make([]bool, len(d.Holds))}
-	var all sync.WaitGroup
+	var all contain.Group
 	all.Go(func() {
 		u.standing = inParallel(ctx, len(d.Withdrawals), callTimeout, func(ctx context.Context, i int) error {
 			return e.withdraw(ctx, w.taken(d.Withdrawals[i]))
 		})
 	})
 	all.Go(func() {
+		u.unaffirmed = e.affirmChanges(ctx, w, changes)
 		u.unchanged = inParallel(ctx, len(changes), changeTimeout, func(ctx context.Context, i int) error {
 			return e.writeChange(ctx, w, &changes[i])
 		})
@@ -114,9 +119,9 @@ func (e *Engine) keepUp(ctx context.Context, w *world, d core.Decision, changes 
 	return u
 }
 
-// overtaken tells whether somebody else has written a record that was to change.
+// overtaken reports whether another writer has changed a record that was to change, or a step was not given up after all.
 func (u *upkeep) overtaken() bool {
-	return slices.ContainsFunc(u.changes, func(c change) bool { return c.overtaken })
+	return slices.ContainsFunc(u.changes, func(c change) bool { return c.overtaken || (c.held && u.unaffirmed == nil) })
 }
 
 // releaseIdle gives back what was left behind. Unlike after a repair of its own, which releases once, it is tried
@@ -161,6 +166,9 @@ func (e *Engine) withdraw(ctx context.Context, r core.Request) error {
 // writeChange tells the remediator first that its time is over. If that is all that is done before a crash,
 // the step is given up by whoever leads next, who tells it once more.
 func (e *Engine) writeChange(ctx context.Context, w *world, c *change) error {
+	if c.held {
+		return nil
+	}
 	if c.stop != nil {
 		if err := e.stop(ctx, *c.stop, w.now); err != nil {
 			return err
@@ -209,7 +217,7 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 	var happenings []core.Happening
 	for i := range u.changes {
 		c := &u.changes[i]
-		if u.unchanged[i] != nil || c.overtaken {
+		if u.unchanged[i] != nil || c.overtaken || c.held {
 			continue
 		}
 		changed = true
@@ -240,7 +248,7 @@ func (e *Engine) settle(w *world, d core.Decision, u *upkeep) (bool, error) {
 	e.vouched = append(e.vouched, w.usedUp(d, u)...)
 	e.announce(w, happenings)
 	e.tellLost(w, d, u)
-	return changed, errors.Join(joined(u.unchanged), joined(u.standing), joined(u.unheld), joined(u.unreleased))
+	return changed, errors.Join(u.unaffirmed, joined(u.unchanged), joined(u.standing), joined(u.unheld), joined(u.unreleased))
 }
 
 // relief is what people are told once, however many steps of a repair had asked for a target at that time.
@@ -250,7 +258,10 @@ type relief struct {
 }
 
 func (w *world) escalated(c *change) core.Happening {
-	h := core.Happening{Kind: core.Escalated, Policy: c.amended.Policy, Target: c.amended.Target, Node: c.amended.Node, Text: c.advance.Text}
+	h := core.Happening{
+		Kind: core.Escalated, Policy: c.amended.Policy, Target: c.amended.Target, Node: c.amended.Node, Text: c.advance.Text + afterStep(&c.amended),
+		Repair: core.RepairKey{Namespace: c.amended.Namespace, Name: c.amended.Name}, Step: len(c.amended.Rungs),
+	}
 	if t := c.advance.Target; t >= 0 {
 		h.Node = w.fleet.Targets[t].Node.Name
 	}

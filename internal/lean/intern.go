@@ -2,24 +2,31 @@ package lean
 
 import "sync"
 
-// most bounds each part of a table: well above the number of words and labels that a fleet shares.
+// most bounds each generation of each part of a table: well above the number of words and labels that a fleet shares.
 const most = 4096
 
-// shared is what all decoding shares: the methods that decode have no other place for it.
-var shared = table{words: map[string]string{}, labels: map[label]*label{}} //nolint:gochecknoglobals // see there
+// longestShared is how long a word may be to be shared, in bytes. The longest keys, values and types of conditions that
+// kubelets and the usual labellers of nodes write have about 80.
+const longestShared = 128
 
-// table keeps one copy of what many objects have: types and statuses of conditions, labels. A part that
-// is full begins anew, so that it stays small when what comes is never the same; objects keep
-// what they have. Its users hold mu.
+// shared is what all decoding shares: the methods that decode have no other place for it.
+var shared = table{words: make(map[string]string), labels: make(map[label]*label)} //nolint:gochecknoglobals // see there
+
+// table keeps one copy of what many objects have: types and statuses of conditions, labels. A part that is full becomes
+// the past one, and a string that comes again is taken over from there. So a table stays small whatever comes, and words
+// that come once can't drive out words that come all the time; objects keep what they have. Its users hold mu.
 type table struct {
 	mu     sync.Mutex
 	words  map[string]string
 	labels map[label]*label
+	// pastWords and pastLabels are what words and labels were before.
+	pastWords  map[string]string
+	pastLabels map[label]*label
 	// room is for the labels of the object that is being decoded, and empty otherwise.
 	room []rawEntry
 }
 
-// word gives the shared copy of a word. It allocates only when the word is new.
+// word returns the shared copy of a word. It allocates only when the word is new, or too long to be shared.
 func (t *table) word(w []byte) string {
 	if known, ok := t.words[string(w)]; ok {
 		return known
@@ -27,19 +34,25 @@ func (t *table) word(w []byte) string {
 	return t.addWord(string(w))
 }
 
-// addWord gives the shared copy of a word, and makes this one the copy when it is new.
+// addWord returns the shared copy of a word, and makes this one the copy when it is new.
 func (t *table) addWord(w string) string {
 	if known, ok := t.words[w]; ok {
 		return known
 	}
+	if len(w) > longestShared {
+		return w
+	}
+	if known, ok := t.pastWords[w]; ok {
+		w = known
+	}
 	if len(t.words) >= most {
-		clear(t.words)
+		t.words, t.pastWords = make(map[string]string), t.words
 	}
 	t.words[w] = w
 	return w
 }
 
-// label gives the shared copy of a label.
+// label returns the shared copy of a label.
 func (t *table) label(l label) *label {
 	if known, ok := t.labels[l]; ok {
 		return known
@@ -47,7 +60,8 @@ func (t *table) label(l label) *label {
 	return t.addLabel(label{t.addWord(l.key), l.value})
 }
 
-// rawLabel is label of bytes that are not the caller's to keep. It allocates only when the label is new.
+// rawLabel is label of bytes that are not the caller's to keep. It allocates only when the label is new, or too long to
+// be shared.
 func (t *table) rawLabel(key, value []byte) *label {
 	if known, ok := t.labels[label{string(key), string(value)}]; ok {
 		return known
@@ -56,9 +70,16 @@ func (t *table) rawLabel(key, value []byte) *label {
 }
 
 func (t *table) addLabel(l label) *label {
-	if len(t.labels) >= most {
-		clear(t.labels)
+	if len(l.key) > longestShared || len(l.value) > longestShared {
+		return &l
 	}
-	t.labels[l] = &l
-	return &l
+	into := &l
+	if known, ok := t.pastLabels[l]; ok {
+		into = known
+	}
+	if len(t.labels) >= most {
+		t.labels, t.pastLabels = make(map[label]*label), t.labels
+	}
+	t.labels[l] = into
+	return into
 }

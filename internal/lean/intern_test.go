@@ -63,7 +63,7 @@ func TestWhatRepeatsIsShared(t *testing.T) {
 	b := decodedNode(t, func(n *corev1.Node) { n.Name = "m" })
 	for i := range a.Conditions {
 		c, d := &a.Conditions[i], &b.Conditions[i]
-		if unsafe.StringData(c.Type) != unsafe.StringData(d.Type) || unsafe.StringData(c.Status) != unsafe.StringData(d.Status) {
+		if unsafe.StringData(c.Type) != unsafe.StringData(d.Type) || unsafe.StringData(c.Status) != unsafe.StringData(d.Status) || unsafe.StringData(c.Reason) != unsafe.StringData(d.Reason) {
 			t.Errorf("each node has its own copy of %s=%s", c.Type, c.Status)
 		}
 	}
@@ -87,8 +87,10 @@ func TestTableStaysSmall(t *testing.T) {
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if words, pairs := len(shared.words), len(shared.labels); words > most || pairs > most {
-		t.Errorf("%d words and %d labels are kept", words, pairs)
+	for _, generation := range []int{len(shared.words), len(shared.pastWords), len(shared.labels), len(shared.pastLabels)} {
+		if generation > most {
+			t.Errorf("a generation has %d words or labels", generation)
+		}
 	}
 }
 

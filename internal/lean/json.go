@@ -1,6 +1,9 @@
 package lean
 
 import (
+	"maps"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -28,23 +31,54 @@ type Metadata struct {
 // Keep gives what is read of the metadata: of the annotations these alone, and the one that informers read.
 func (w *Metadata) Keep(annotations ...string) Meta {
 	m := Meta{
-		Namespace: Word(w.Namespace), Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Labels: LabelsOf(w.Labels),
+		Namespace: Word(w.Namespace), Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion,
 		CreationTimestamp: w.CreationTimestamp, DeletionTimestamp: w.DeletionTimestamp,
 	}
+	m.keepLabels(w.Labels)
 	m.keep(w.Annotations, append(annotations, metav1.InitialEventsAnnotationKey))
-	for _, o := range w.OwnerReferences {
-		if o.Controller {
-			m.Owner = &Owner{APIVersion: Word(o.APIVersion), Kind: Word(o.Kind), Name: Word(o.Name), UID: Word(o.UID)}
+	for i := range w.OwnerReferences {
+		if o := &w.OwnerReferences[i]; o.Controller {
+			m.own(o.APIVersion, o.Kind, o.Name, o.UID)
 			break
 		}
 	}
 	return m
 }
 
+// own keeps the reference to the controller.
+func (m *Meta) own(apiVersion, kind, name, uid string) {
+	if max(len(apiVersion), len(kind), len(name), len(uid)) > maxWord {
+		m.skip(tooLongOwner)
+		return
+	}
+	m.Owner = &Owner{APIVersion: Word(apiVersion), Kind: Word(kind), Name: Word(name), UID: Word(uid)}
+}
+
+// keepLabels keeps all labels of a map that fit.
+func (m *Meta) keepLabels(all map[string]string) {
+	bytes, long := 0, false
+	for key, value := range all {
+		bytes += len(key) + len(value)
+		long = long || max(len(key), len(value)) > maxWord
+	}
+	if len(all) <= maxLabels && bytes <= maxLabelBytes && !long {
+		m.Labels = LabelsOf(all)
+		return
+	}
+	raw := make([]rawEntry, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		raw = append(raw, rawEntry{[]byte(key), []byte(all[key])})
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	m.Labels = m.Labels.with(m.cut(raw), sharedLabel)
+}
+
 func (m *Meta) keep(all map[string]string, keys []string) {
 	for _, key := range keys {
 		if value, set := all[key]; set {
-			m.Annotations = append(m.Annotations, &label{Word(key), value})
+			e := m.short(rawEntry{[]byte(key), []byte(value)})
+			m.Annotations = append(m.Annotations, &label{Word(key), string(e.value)})
 		}
 	}
 	m.Annotations = m.Annotations.arranged()

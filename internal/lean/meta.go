@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
 
 // Meta is the part of an object's metadata that decisions and caches read. It is the object's
@@ -23,6 +25,8 @@ type Meta struct { //nolint:recvcheck // encoding must fail for a value too
 	Owner *Owner
 	// Annotations are those that are read, or nil.
 	Annotations Labels
+	// Unread says in a sentence what of the object is beyond the bounds and was skipped. It is empty when all was read.
+	Unread string
 }
 
 // Owner is what is read of the reference to a controller.
@@ -39,6 +43,15 @@ func (m *Meta) CloneMeta() Meta {
 		c.Owner = &owner
 	}
 	return c
+}
+
+// RepairRequest is a person's request for the repair of the object. The zero RepairRequest is none.
+func (m *Meta) RepairRequest() core.RepairRequest {
+	at, set := m.Annotations.Lookup(RepairRequestedAnnotation)
+	if !set {
+		return core.RepairRequest{}
+	}
+	return core.ReadRepairRequest(at)
 }
 
 // errPart is why no lean object can be encoded.

@@ -20,6 +20,11 @@ const (
 	// one that it is to have. They differ while it is being upgraded.
 	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
+	// RepairRequestedAnnotation is when a person asked for the repair of the node, or of the machine that it is on: a time in the format
+	// of RFC 3339.
+	RepairRequestedAnnotation = "fettle.io/repair-requested-at"
+	// MachineAnnotation names the machine of the node, as namespace/name. The namespace alone is kept.
+	MachineAnnotation = "machine.openshift.io/machine"
 )
 
 // Node is the part of a core/v1 Node that decisions read.
@@ -75,7 +80,11 @@ func (n *Node) Unmarshal(body []byte) error {
 	n.Reset()
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if err := each(body, n.decodeField); err != nil {
+	err := each(body, n.decodeField)
+	if err == nil {
+		err = n.checkIdentity()
+	}
+	if err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
 	return nil
@@ -100,6 +109,7 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 			Conditions []struct {
 				Type               string      `json:"type"`
 				Status             string      `json:"status"`
+				Reason             string      `json:"reason"`
 				LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 			} `json:"conditions"`
 		} `json:"status"`
@@ -107,12 +117,27 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
-	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation)}
+	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, RepairRequestedAnnotation)}
 	n.Owner = nil // which is not read of protobuf either: nobody controls a node
 	for _, c := range wire.Status.Conditions {
-		n.Conditions = append(n.Conditions, core.Condition{Type: Word(c.Type), Status: Word(c.Status), Since: c.LastTransitionTime.Time})
+		n.keepCondition(core.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Since: c.LastTransitionTime.Time})
+	}
+	if err := n.checkIdentity(); err != nil {
+		return fmt.Errorf("decoding a node: %w", err)
 	}
 	return nil
+}
+
+func (n *Node) keepCondition(c core.Condition) {
+	switch {
+	case len(n.Conditions) >= maxConditions:
+		n.skip(tooManyConditions)
+	case max(len(c.Type), len(c.Status), len(c.Reason)) > maxWord:
+		n.skip(tooLongCondition)
+	default:
+		c.Type, c.Status, c.Reason = Word(c.Type), Word(c.Status), Word(c.Reason)
+		n.Conditions = append(n.Conditions, c)
+	}
 }
 
 // MarshalJSON fails, so that no node is ever written without what was skipped.

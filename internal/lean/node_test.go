@@ -105,17 +105,17 @@ func TestShapesOfNodes(t *testing.T) {
 		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", LastTransitionTime: metav1.NewTime(when)}}}}
 	}
 	nodes := map[string]*corev1.Node{
-		"nothing at all":        {},
-		"a node of a kubelet":   kubeletNode("n"),
-		"no status":             {ObjectMeta: metav1.ObjectMeta{Name: "n"}},
-		"no conditions":         {Status: corev1.NodeStatus{Phase: corev1.NodeRunning}},
-		"a transition unknown":  at(time.Time{}),
-		"nanoseconds":           at(noon.Add(123456789)),
-		"the epoch":             at(time.Unix(0, 0)),
-		"before the epoch":      at(time.Date(1912, time.June, 23, 0, 0, 0, 0, time.UTC)),
-		"a node being deleted":  {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: noon}}},
-		"empty labels":          {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"": "", "a": "", "b": "b"}}},
-		"a name without an end": {ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("n", 5000), Labels: map[string]string{"a": strings.Repeat("n", 5000)}}},
+		"nothing at all":       {},
+		"a node of a kubelet":  kubeletNode("n"),
+		"no status":            {ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		"no conditions":        {Status: corev1.NodeStatus{Phase: corev1.NodeRunning}},
+		"a transition unknown": at(time.Time{}),
+		"nanoseconds":          at(noon.Add(123456789)),
+		"the epoch":            at(time.Unix(0, 0)),
+		"before the epoch":     at(time.Date(1912, time.June, 23, 0, 0, 0, 0, time.UTC)),
+		"a node being deleted": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: noon}}},
+		"empty labels":         {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"": "", "a": "", "b": "b"}}},
+		"the longest name":     {ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("n", maxIdentity), Labels: map[string]string{"a": strings.Repeat("n", maxIdentity)}}},
 		"annotations that are read": {ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{
 			"remediation.medik8s.io/manually-confirmed-healthy": "", "machine.openshift.io/machine": "machines/n", "other": "x",
 			"machineconfiguration.openshift.io/desiredConfig": "b", "machineconfiguration.openshift.io/currentConfig": "a",

@@ -14,16 +14,17 @@ import (
 
 // The numbers of the fields that are read, as k8s.io/api/core/v1 and meta/v1 define them.
 const (
-	listMetadata, listItems                             = 1, 2
-	listVersion, listContinue, listRemaining            = 2, 3, 4
-	nodeMetadata, nodeStatus                            = 1, 3
-	statusConditions                                    = 4
-	conditionType, conditionStatus, conditionTransition = 1, 2, 4
-	metaName, metaNamespace, metaUID, metaVersion       = 1, 3, 5, 6
-	metaCreation, metaDeletion                          = 8, 9
-	metaLabels, metaAnnotations                         = 11, 12
-	entryKey, entryValue                                = 1, 2
-	timestampSeconds                                    = 1
+	listMetadata, listItems                       = 1, 2
+	listVersion, listContinue, listRemaining      = 2, 3, 4
+	nodeMetadata, nodeStatus                      = 1, 3
+	statusConditions                              = 4
+	conditionType, conditionStatus                = 1, 2
+	conditionTransition, conditionReason          = 4, 5
+	metaName, metaNamespace, metaUID, metaVersion = 1, 3, 5, 6
+	metaCreation, metaDeletion                    = 8, 9
+	metaLabels, metaAnnotations                   = 11, 12
+	entryKey, entryValue                          = 1, 2
+	timestampSeconds                              = 1
 )
 
 // commonConditions and commonAnnotations are for how many there is room on the stack; more is no mistake, and
@@ -128,7 +129,7 @@ func (l *NodeList) decode(message []byte) error {
 			return f.message(l.decodeMetadata)
 		case listItems:
 			l.Items = append(l.Items, Node{})
-			return f.message(l.Items[len(l.Items)-1].decodeField)
+			return l.Items[len(l.Items)-1].decode(f)
 		}
 		return nil
 	})
@@ -152,6 +153,14 @@ func (l *NodeList) decodeMetadata(f field) error {
 	return nil
 }
 
+// decode decodes an item of a list.
+func (n *Node) decode(item field) error {
+	if err := item.message(n.decodeField); err != nil {
+		return err
+	}
+	return n.checkIdentity()
+}
+
 func (n *Node) decodeField(f field) error {
 	switch f.number {
 	case nodeMetadata:
@@ -169,16 +178,26 @@ func (n *Node) decodeStatus(status field) error {
 		if f.number != statusConditions {
 			return nil
 		}
+		if len(n.Conditions)+len(found) >= maxConditions {
+			n.skip(tooManyConditions)
+			return nil
+		}
 		found = append(found, core.Condition{})
-		return decodeCondition(f, &found[len(found)-1])
+		fits, err := decodeCondition(f, &found[len(found)-1])
+		if !fits {
+			found = found[:len(found)-1]
+			n.skip(tooLongCondition)
+		}
+		return err
 	})
 	n.Conditions = append(n.Conditions, found...)
 	return err
 }
 
-func decodeCondition(condition field, into *core.Condition) error {
-	var kind, status []byte
-	err := condition.message(func(f field) error {
+// decodeCondition reports whether the condition is short enough to be kept.
+func decodeCondition(condition field, into *core.Condition) (fits bool, err error) {
+	var kind, status, reason []byte
+	err = condition.message(func(f field) error {
 		switch f.number {
 		case conditionType:
 			return f.text(&kind)
@@ -186,11 +205,16 @@ func decodeCondition(condition field, into *core.Condition) error {
 			return f.text(&status)
 		case conditionTransition:
 			return f.time(&into.Since)
+		case conditionReason:
+			return f.text(&reason)
 		}
 		return nil
 	})
-	into.Type, into.Status = shared.word(kind), shared.word(status)
-	return err
+	if max(len(kind), len(status), len(reason)) > maxWord {
+		return false, err
+	}
+	into.Type, into.Status, into.Reason = shared.word(kind), shared.word(status), shared.word(reason)
+	return true, err
 }
 
 // rawMeta is metadata whose strings are not the caller's to keep. A string that did not come is nil.
@@ -211,7 +235,9 @@ func (n *Node) decodeMetadata(metadata field) error {
 	n.label(raw.labels)
 	n.annotate(raw.annotations)
 	clear(raw.labels)
-	shared.room = raw.labels
+	if cap(raw.labels) <= 2*maxLabels {
+		shared.room = raw.labels
+	}
 	return err
 }
 
@@ -265,7 +291,7 @@ func (r *rawMeta) decodeAnnotation(f field) error {
 // ends a streaming list.
 func isRead(annotation []byte) bool {
 	switch string(annotation) {
-	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation:
+	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, RepairRequestedAnnotation:
 		return true
 	}
 	return false
@@ -290,10 +316,15 @@ func (m *Meta) identify(raw *rawMeta) {
 }
 
 // label adds labels to those that the object has.
-func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(raw, m.labelOf) }
+func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(m.fits(raw), m.labelOf) }
 
 // annotate adds annotations to those that the object has.
-func (m *Meta) annotate(raw []rawEntry) { m.Annotations = m.Annotations.with(raw, sharedLabel) }
+func (m *Meta) annotate(raw []rawEntry) {
+	for i := range raw {
+		raw[i] = m.short(raw[i])
+	}
+	m.Annotations = m.Annotations.with(raw, sharedLabel)
+}
 
 // with gives labels with more of them.
 func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {

@@ -66,7 +66,7 @@ func leanView(n *Node) view {
 func stockView(n *corev1.Node) view {
 	v := metaView(n)
 	for _, c := range n.Status.Conditions {
-		v.Conditions = append(v.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
+		v.Conditions = append(v.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time})
 	}
 	return v
 }

@@ -24,16 +24,17 @@ type Account struct {
 	UnhealthySince  time.Time
 	// Progress says what happened last, and LastError what the last refused call was refused with.
 	Progress, LastError string
-	// Problem says what can't be read of it, and is empty when all can. Ignored is set when it is not even known
-	// what is repaired, so that nothing follows from it.
+	// Problem says what can't be read of it, and is empty when all can. Ignored is set when nothing follows from it, since it
+	// does not say what is repaired, or Fettle has not recorded it.
 	Problem string
 	Ignored bool
 }
 
 // Look reads a Repair that anybody may have written, for those who list repairs and keep no ledger. It reads
-// them as the ledger does: what can't be read is absent.
-func Look(u *unstructured.Unstructured) Account {
-	p := readPage(u)
+// them as the ledger does: what can't be read is absent. Home is the namespace of Repairs whose targets have none; it is empty
+// where that is not known, and then these count wherever they are.
+func Look(u *unstructured.Unstructured, home string) Account {
+	p := readPage(u, home)
 	spec, _ := legible.Part[struct {
 		Reason         string       `json:"reason"`
 		Message        string       `json:"message"`
@@ -46,7 +47,7 @@ func Look(u *unstructured.Unstructured) Account {
 	}](u.Object, "status")
 	a := Account{
 		Repair: p.repair, Fleet: p.fleet, Phase: status.Phase, Reason: spec.Reason, Message: spec.Message,
-		Progress: status.Message, LastError: status.LastError, Problem: p.problem, Ignored: !p.about(),
+		Progress: status.Message, LastError: status.LastError, Problem: p.problem, Ignored: !p.counts(),
 	}
 	if spec.UnhealthySince != nil {
 		a.UnhealthySince = spec.UnhealthySince.Time

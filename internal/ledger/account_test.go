@@ -13,10 +13,10 @@ import (
 func TestAccountsAreReadFieldByField(t *testing.T) {
 	look := func(spec, status string) Account {
 		u := &unstructured.Unstructured{}
-		if err := json.Unmarshal([]byte(`{"metadata": {"namespace": "machines", "name": "r"}, "spec": `+spec+`, "status": `+status+`}`), &u.Object); err != nil {
+		if err := json.Unmarshal([]byte(`{"metadata": {"namespace": "machines", "name": "`+ofM+`"}, "spec": `+spec+`, "status": `+status+`}`), &u.Object); err != nil {
 			t.Fatalf("reading %s: %v", spec, err)
 		}
-		return Look(u)
+		return Look(u, "fettle-system")
 	}
 	status := `{"phase": "Running", "message": "it is tried again", "attempts": 3, "lastError": "denied"}`
 	whole := look(aSpec(`"message": "too long", "unhealthySince": "2026-08-03T11:00:00Z"`), status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -14,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/watching"
 )
 
@@ -31,8 +33,7 @@ var repairKind = v1alpha1.GroupVersion.WithKind("Repair") //nolint:gochecknoglob
 
 // Config is what a Client needs. Every field is required but Known.
 type Config struct {
-	// Namespace is where the repairs of targets are recorded that have no namespace, such as nodes. It is
-	// made when it is missing.
+	// Namespace is where the repairs of targets are recorded that have no namespace, such as nodes. It must exist.
 	Namespace string
 	Informers cache.Informers
 	// Live reads from the API server itself.
@@ -52,13 +53,14 @@ type Client struct {
 
 	watched watching.Kinds
 
-	mu      sync.Mutex
-	entries map[string]*page
+	mu       sync.Mutex
+	register register
+	told     told
 }
 
 // NewClient makes a ledger that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, entries: map[string]*page{}}
+	return &Client{Config: c, register: newRegister(), told: told{}}
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=repairs,verbs=list;watch;create;delete
@@ -81,13 +83,15 @@ func (c *Client) put(obj any) {
 	if !ok {
 		return
 	}
-	key := fresh.Namespace + "/" + fresh.Name
 	c.mu.Lock()
-	old := c.entries[key]
-	c.entries[key] = fresh
+	old := c.register.put(fresh)
+	tells := fresh.problem != "" && (old == nil || old.problem != fresh.problem) && c.told.room(audience{fresh.Namespace, fresh.counts()})
 	c.mu.Unlock()
-	if fresh.problem != "" && (old == nil || old.problem != fresh.problem) {
+	if tells {
 		c.tell(fresh)
+	}
+	if !fresh.counts() {
+		return
 	}
 	c.known(fresh)
 	if fresh.hasMoved(old) {
@@ -103,18 +107,44 @@ func (c *Client) known(p *page) {
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// Bounds of what is told. A person who floods a namespace with Repairs must not flood it with events by Fettle's hand.
+const (
+	mostTold      = 10
+	toldAgain     = 1.0 / 60 // in a second
+	mostToldApart = 1000
+)
+
+// audience says where a Repair is told of. Repairs that count have places of their own, which no flood of ignored ones fills.
+type audience struct {
+	namespace string
+	counts    bool
+}
+
+// told limits, for each audience, the Repairs that people are told of. The caller locks.
+type told map[audience]flowcontrol.RateLimiter
+
+// room reports whether one more Repair is told of. Namespaces beyond the bound share their room.
+func (t told) room(a audience) bool {
+	if t[a] == nil && len(t) >= mostToldApart {
+		a.namespace = ""
+	}
+	if t[a] == nil {
+		t[a] = flowcontrol.NewTokenBucketRateLimiter(toldAgain, mostTold)
+	}
+	return t[a].TryAccept()
+}
+
 // tell says what can't be read of a Repair, and what follows.
 func (c *Client) tell(p *page) {
-	consequence := "what can be read of it counts; delete it if somebody made it by hand"
-	if !p.about() {
-		consequence = "it is ignored, but no other can have its name; delete it"
+	reason, consequence := "RepairUnreadable", "what can be read of it counts; delete it if a person made it by hand"
+	if !p.counts() {
+		reason, consequence = "RepairIgnored", "only Fettle makes Repairs, and this one is ignored; delete it, and see who may write Repairs in its namespace"
 	}
-	c.Log.Info("a Repair can't be read", "repair", p.Namespace+"/"+p.Name, "problem", p.problem, "consequence", consequence)
+	c.Log.Info("a Repair is not as Fettle writes it", "repair", p.Namespace+"/"+p.Name, "problem", p.problem, "consequence", consequence)
 	regarding := &corev1.ObjectReference{
 		APIVersion: repairKind.GroupVersion().String(), Kind: repairKind.Kind, Namespace: p.Namespace, Name: p.Name, UID: p.UID,
 	}
-	const most = 1000 // the API server takes 1024 bytes
-	c.Events.Eventf(regarding, nil, corev1.EventTypeWarning, "RepairUnreadable", "Read", "%s", legible.Cut(p.problem+": "+consequence, most))
+	c.Events.Eventf(regarding, nil, corev1.EventTypeWarning, reason, "Read", "%s", sanitize.Line(sanitize.MostNote, p.problem+": "+consequence))
 }
 
 func (c *Client) drop(obj any) {
@@ -123,20 +153,19 @@ func (c *Client) drop(obj any) {
 		return
 	}
 	c.mu.Lock()
-	old := c.entries[key]
-	delete(c.entries, key)
+	old := c.register.drop(key)
 	c.mu.Unlock()
-	if old != nil {
+	if old != nil && old.counts() {
 		c.known(old)
 		c.Wake(old.fleet)
 	}
 }
 
-// Trim reads a Repair, before a cache keeps it, and leaves objects of other kinds alone. It is an
-// informer transform.
-func Trim(obj any) (any, bool) {
+// Trim reads a Repair, before a cache keeps it, and leaves objects of other kinds alone. Home is the namespace of Repairs whose
+// targets have none.
+func Trim(obj any, home string) (any, bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok && u.GroupVersionKind() == repairKind {
-		return readPage(u), true
+		return readPage(u, home), true
 	}
 	return obj, false
 }
@@ -144,22 +173,14 @@ func Trim(obj any) (any, bool) {
 // InStep tells whether what is watched has been taken in.
 func (c *Client) InStep() bool { return c.watched.InStep() }
 
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
-
-// create creates a Repair, and the namespace for those of targets without one when that is missing. It
-// tries each once.
+// create creates a Repair. It returns what to do when the namespace for targets without one is missing: Fettle creates no
+// namespace.
 func (c *Client) create(ctx context.Context, r *v1alpha1.Repair) error {
 	err := c.Writer.Create(ctx, r)
-	if r.Namespace != c.Namespace || !lacksNamespace(err) {
-		return err //nolint:wrapcheck // the caller says what was created
+	if r.Namespace == c.Namespace && lacksNamespace(err) {
+		return fmt.Errorf("namespace %s of --repair-namespace is missing; create it with: kubectl create namespace %s: %w", c.Namespace, c.Namespace, err)
 	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	namespace.SetName(c.Namespace)
-	if err := c.Writer.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("its namespace is missing and could not be created (create it, or give one that exists by --repair-namespace): %w", err)
-	}
-	return c.Writer.Create(ctx, r) //nolint:wrapcheck // the caller says what was created
+	return err //nolint:wrapcheck // the caller says what was created
 }
 
 // lacksNamespace tells whether an object was refused because its namespace does not exist.
@@ -170,15 +191,6 @@ func lacksNamespace(err error) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Kind == "namespaces"
-}
-
-// isTaken tells whether the name of a Repair is known to belong to one of another target, so that looking
-// again would not help.
-func (c *Client) isTaken(r *v1alpha1.Repair) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.entries[r.Namespace+"/"+r.Name]
-	return p != nil && p.repair.Target.UID != r.Spec.Target.UID
 }
 
 // Amend writes how far a repair has come, all of it, and what happened last: refused is what a call of the
@@ -208,11 +220,18 @@ func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused 
 	return r, true, nil
 }
 
-// Drop deletes an entry. A missing one is no error.
-func (c *Client) Drop(ctx context.Context, r core.Repair) error {
+// Drop deletes an entry as it was read, and returns false when it has changed since. A missing one counts as deleted.
+func (c *Client) Drop(ctx context.Context, r core.Repair) (bool, error) {
 	object := &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	if err := c.Writer.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Repair %s/%s: %w", r.Namespace, r.Name, err)
+	insist := client.Preconditions{UID: (*types.UID)(&r.UID)}
+	if version := strconv.FormatUint(r.Revision, 10); r.Revision != 0 {
+		insist.ResourceVersion = &version
 	}
-	return nil
+	switch err := c.Writer.Delete(ctx, object, insist); {
+	case apierrors.IsConflict(err):
+		return false, nil
+	case client.IgnoreNotFound(err) != nil:
+		return false, fmt.Errorf("deleting Repair %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	return true, nil
 }

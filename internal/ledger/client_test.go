@@ -90,8 +90,13 @@ func (w *writer) Create(_ context.Context, obj client.Object, _ ...client.Create
 	return w.write("create", obj, "")
 }
 
-func (w *writer) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
-	return w.write("delete", obj, "")
+func (w *writer) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	var of client.DeleteOptions
+	body, err := json.Marshal(of.ApplyOptions(opts).Preconditions)
+	if err != nil {
+		return err
+	}
+	return w.write("delete", obj, string(body))
 }
 
 func (w *writer) Status() client.SubResourceWriter { return statusWriter{writer: w} }
@@ -229,12 +234,14 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestTargetsWithoutNamespace have their repairs in a namespace that is made when it is missing.
+// TestTargetsWithoutNamespace have their repairs in a namespace that an installation creates, and Fettle does not.
 func TestTargetsWithoutNamespace(t *testing.T) {
-	homeless := func(e *core.Entry) { e.Target.ID.Kind, e.Target.ID.Namespace = "Node", "" }
+	homeless := func(e *core.Entry) {
+		e.Target.ID.Kind, e.Target.ID.Namespace, e.Target.Node.Name, e.Target.Owner, e.Policy.ID.Namespace = "Node", "", aTarget.Name, core.ID{}, ""
+		e.Name = core.RepairName(e.Target.ID, 3)
+	}
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "repairs")
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "repairs", errors.New("no"))
-	open, create := "create repairs/"+anEntry().Name, "create /repairs"
+	open := "create repairs/" + anEntry(homeless).Name
 	cases := map[string]struct {
 		reason  string
 		entry   core.Entry
@@ -242,13 +249,11 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 		did     []string
 		says    string
 	}{
-		"it is there":            {"", anEntry(homeless), []error{nil}, []string{open}, ""},
-		"it is missing":          {"it is made, and then the repair", anEntry(homeless), []error{missing, nil, nil}, []string{open, create, open}, ""},
-		"somebody else makes it": {"that is as good", anEntry(homeless), []error{missing, errExists, nil}, []string{open, create, open}, ""},
-		"it may not be made": {
-			"people are told what to do", anEntry(homeless), []error{missing, forbidden}, []string{open, create}, "--repair-namespace",
+		"it is there": {"", anEntry(homeless), []error{nil}, []string{open}, ""},
+		"it is missing": {
+			"the error names the command", anEntry(homeless), []error{missing}, []string{open},
+			"namespace repairs of --repair-namespace is missing; create it with: kubectl create namespace repairs",
 		},
-		"it is missing even then":            {"it is made once", anEntry(homeless), []error{missing, nil, missing}, []string{open, create, open}, "not found"},
 		"the definition is missing":          {"no namespace would help", anEntry(homeless), []error{errGone}, []string{open}, "not found"},
 		"another's namespace is missing now": {"it is its target's, which is gone", anEntry(), []error{missing}, []string{"create machines/" + anEntry().Name}, "not found"},
 	}
@@ -270,7 +275,7 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 }
 
 func TestAmendAndDrop(t *testing.T) {
-	r := core.Repair{Namespace: "machines", Name: "r", Ended: noon, Outcome: core.Succeeded, Revision: 7}
+	r := core.Repair{Namespace: "machines", Name: "r", UID: "r-uid", Ended: noon, Outcome: core.Succeeded, Revision: 7}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": "7"}, "status": map[string]any{
 		"phase": "Succeeded", "message": "it is gone", "finishedAt": noon.UTC().Format(time.RFC3339),
 		"recoveredAt": nil, "begunAt": nil, "answer": nil, "attempts": nil, "lastAttempt": nil,
@@ -293,7 +298,10 @@ func TestAmendAndDrop(t *testing.T) {
 			w := &writer{answer: tc.answer}
 			c := NewClient(Config{Writer: w})
 			_, written, amended := c.Amend(t.Context(), r, "it is gone", nil)
-			dropped := c.Drop(t.Context(), r)
+			gone, dropped := c.Drop(t.Context(), r)
+			if gone == tc.fails {
+				t.Errorf("it is deleted: %t. %s", gone, tc.reason)
+			}
 			if written == tc.fails {
 				t.Errorf("it is written: %t. %s", written, tc.reason)
 			}
@@ -302,7 +310,35 @@ func TestAmendAndDrop(t *testing.T) {
 					t.Errorf("%s gives %v, want an error: %t. %s", verb, err, tc.fails, tc.reason)
 				}
 			}
-			if want := []string{"patch machines/r " + sorted(t, string(body)), "delete machines/r"}; !slices.Equal(want, resorted(t, w.lines)) {
+			if want := []string{"patch machines/r " + sorted(t, string(body)), "delete machines/r " + sorted(t, `{"uid":"r-uid","resourceVersion":"7"}`)}; !slices.Equal(want, resorted(t, w.lines)) {
+				t.Errorf("it did %q, want %q", w.lines, want)
+			}
+		})
+	}
+}
+
+// TestDropInsistsOnWhatWasRead: an entry that has changed since, and another one of its name, stay.
+func TestDropInsistsOnWhatWasRead(t *testing.T) {
+	conflict := apierrors.NewConflict(repairs, "r", errors.New("the UID in the precondition does not match"))
+	cases := map[string]struct {
+		repair  core.Repair
+		answer  error
+		dropped bool
+		want    string
+	}{
+		"as it was read":        {core.Repair{UID: "r-uid", Revision: 7}, nil, true, `{"uid":"r-uid","resourceVersion":"7"}`},
+		"changed or another":    {core.Repair{UID: "r-uid", Revision: 7}, conflict, false, `{"uid":"r-uid","resourceVersion":"7"}`},
+		"of an unknown version": {core.Repair{UID: "r-uid"}, nil, true, `{"uid":"r-uid"}`},
+		"of an unknown UID":     {core.Repair{Revision: 7}, conflict, false, `{"uid":"","resourceVersion":"7"}`},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			w := &writer{answer: tc.answer}
+			tc.repair.Namespace, tc.repair.Name = "machines", "r"
+			if dropped, err := NewClient(Config{Writer: w}).Drop(t.Context(), tc.repair); dropped != tc.dropped || err != nil {
+				t.Errorf("it is deleted: %t, with the error %v", dropped, err)
+			}
+			if want := []string{"delete machines/r " + tc.want}; !slices.Equal(want, w.lines) {
 				t.Errorf("it did %q, want %q", w.lines, want)
 			}
 		})
@@ -378,7 +414,7 @@ func stored(t *testing.T, r *v1alpha1.Repair) *page {
 	if err != nil {
 		t.Fatalf("converting a Repair: %v", err)
 	}
-	out, isRepair := Trim(&unstructured.Unstructured{Object: object})
+	out, isRepair := Trim(&unstructured.Unstructured{Object: object}, "repairs")
 	if !isRepair {
 		t.Fatalf("it is not known for a Repair: %v", object)
 	}
@@ -390,7 +426,7 @@ func TestTrim(t *testing.T) {
 	other.SetAPIVersion("machine.openshift.io/v1beta1")
 	other.SetKind("Repair")
 	for _, obj := range []any{nil, "a word", other, render(anEntry(), "")} {
-		if got, isRepair := Trim(obj); isRepair || got != obj {
+		if got, isRepair := Trim(obj, "repairs"); isRepair || got != obj {
 			t.Errorf("trimming a %T gives %v, %t", obj, got, isRepair)
 		}
 	}
@@ -401,7 +437,7 @@ func TestTrim(t *testing.T) {
 	if len(p.ManagedFields)+len(p.Annotations) > 0 || p.Namespace != "machines" || p.Name != r.Name || p.ResourceVersion != "7" || p.UID != "r-uid" {
 		t.Errorf("trimmed to %+v", p)
 	}
-	if diff := cmp.Diff(p, p.DeepCopyObject(), cmp.AllowUnexported(page{})); diff != "" {
+	if diff := cmp.Diff(p, p.DeepCopyObject(), cmp.AllowUnexported(page{}, distrust{})); diff != "" {
 		t.Errorf("a copy differs (-original +copy):\n%s", diff)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // decided is what is read of a Repair's spec. Its times may be written with fractions of a second or
@@ -26,6 +27,9 @@ type decided struct {
 	Holder    string                    `json:"holder"`
 	StartedAt metav1.Time               `json:"startedAt"`
 	Retry     int32                     `json:"retry"`
+	// OwnerTemplate is compared alone, and is kept as far as Fettle writes it.
+	OwnerTemplate string       `json:"ownerTemplate"`
+	RequestedAt   *metav1.Time `json:"requestedAt"`
 }
 
 // aim is what a Repair is about. It embeds nothing, since a field of an embedded struct is told by the name of
@@ -76,6 +80,8 @@ type page struct {
 	fleet Fleet
 	// problem says what can't be read of it, and is empty when all can.
 	problem string
+	// ignored says why nothing follows from it. Then nothing but its metadata is kept.
+	ignored distrust
 }
 
 // DeepCopyObject copies the page.
@@ -100,36 +106,48 @@ func (p *page) hasMoved(old *page) bool {
 	return len(r.Rungs) != len(was.Rungs) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer
 }
 
-// about tells whether it is known what is repaired. If not, nothing follows from the Repair.
-func (p *page) about() bool { return p.repair.Target.Kind != "" && p.repair.Target.UID != "" }
+// counts reports whether anything follows from the Repair.
+func (p *page) counts() bool { return p.ignored == (distrust{}) }
 
 // readPage reads a Repair that anybody may have written. One that fails to decode would end the watch of
-// all others, so what can't be read is absent. A Repair that does not say how it ended is running.
-func readPage(u *unstructured.Unstructured) *page {
+// all others, so what can't be read is absent. A Repair that does not say how it ended is running. Home is the namespace of
+// Repairs whose targets have none; it is empty where that is not known.
+func readPage(u *unstructured.Unstructured, home string) *page {
 	spec, wrong := legible.Part[decided](u.Object, "spec")
 	status, alsoWrong := legible.Part[come](u.Object, "status")
 	p := &page{ObjectMeta: metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(),
 	}}
-	p.repair, p.fleet = repairOf(&p.ObjectMeta, &spec, &status), fleetOf(&p.ObjectMeta, spec.Cluster)
 	var problems []string
 	for _, w := range append(append(wrong, unknownNature(spec.Ladder)...), alsoWrong...) {
 		problems = append(problems, w.Field+" is "+w.Value+" and can't be read")
 	}
-	if !p.about() {
-		problems = append(problems, "spec.target does not say what is repaired")
+	if p.ignored = distrustOf(&p.ObjectMeta, &spec, &status, home); p.counts() {
+		p.repair, p.fleet = repairOf(&p.ObjectMeta, &spec, &status), fleetOf(&p.ObjectMeta, spec.Cluster)
+	} else {
+		problems = append(problems, p.ignored.text)
 	}
-	p.problem = strings.Join(problems, "; ")
+	p.problem = sanitize.Line(mostProblem, strings.Join(problems, "; "))
 	return p
+}
+
+// mostOfATemplate bounds what is kept of a template's fingerprint.
+const mostOfATemplate = 64
+
+// mostProblem bounds what is said about one Repair. The API server takes 1024 bytes in an event.
+const mostProblem = 800
+
+func decidedOf(s *v1alpha1.RepairSpec) decided {
+	return decided{
+		Target: aimOf(s.Target), Cluster: s.Cluster, Policy: s.Policy, Owner: s.Owner, Ladder: s.Ladder, Holder: s.Holder,
+		StartedAt: metav1.Time(s.StartedAt), Retry: s.Retry, OwnerTemplate: s.OwnerTemplate, RequestedAt: s.RequestedAt,
+	}
 }
 
 // read gives what the core reads of a Repair.
 func read(r *v1alpha1.Repair) core.Repair {
-	spec := decided{
-		Target: aimOf(r.Spec.Target), Policy: r.Spec.Policy, Owner: r.Spec.Owner, Ladder: r.Spec.Ladder, Holder: r.Spec.Holder,
-		StartedAt: metav1.Time(r.Spec.StartedAt), Retry: r.Spec.Retry,
-	}
+	spec := decidedOf(&r.Spec)
 	status := come{
 		Phase: r.Status.Phase, Message: r.Status.Message, Attempts: r.Status.Attempts,
 		RecoveredAt: (*metav1.Time)(r.Status.RecoveredAt), BegunAt: (*metav1.Time)(r.Status.BegunAt),
@@ -141,33 +159,44 @@ func read(r *v1alpha1.Repair) core.Repair {
 	return repairOf(&r.ObjectMeta, &spec, &status)
 }
 
-// clocksDiffer is the most by which Fettle's clock may be ahead of the API server's.
+// holder returns the present name of a holder. Earlier versions of Fettle recorded another one.
+func holder(recorded string) string {
+	if recorded == "" {
+		return ""
+	}
+	return core.HolderNow(recorded)
+}
+
+// clocksDiffer is the most by which Fettle's clock and the API server's may differ. A Repair is created when its repair starts.
 const clocksDiffer = time.Hour
 
 func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair {
 	out := core.Repair{
-		Namespace: meta.Namespace, Name: meta.Name,
+		Namespace: meta.Namespace, Name: meta.Name, UID: string(meta.UID),
 		Target:   spec.Target.identity(),
 		Node:     spec.Target.Node,
 		Policy:   identity(spec.Policy),
 		Ladder:   ladder(spec.Ladder),
-		Holder:   spec.Holder,
+		Holder:   holder(spec.Holder),
 		Retry:    int(spec.Retry),
 		Started:  spec.StartedAt.Time,
-		Answer:   status.Answer,
+		Answer:   shortened(status.Answer),
 		Attempts: int(status.Attempts),
 		Outcome:  outcomes[status.Phase],
 		Sequence: sequence(meta, status),
 		Revision: revision(meta.ResourceVersion),
 	}
-	if created := meta.CreationTimestamp.Time; out.Started.IsZero() || (!created.IsZero() && out.Started.After(created.Add(clocksDiffer))) {
+	if created := meta.CreationTimestamp.Time; out.Started.IsZero() || (!created.IsZero() && out.Started.Sub(created).Abs() > clocksDiffer) {
 		out.Started = created
 	}
+	if q := spec.RequestedAt; q != nil && q.Sub(out.Started) < clocksDiffer { // Fettle begins nothing for a request of the future
+		out.Requested = q.UTC()
+	}
 	if spec.Owner != nil {
-		out.Owner = identity(*spec.Owner)
+		out.Owner, out.OwnerTemplate = identity(*spec.Owner), legible.Prefix(spec.OwnerTemplate, mostOfATemplate)
 	}
 	for _, s := range status.Steps {
-		out.Rungs = append(out.Rungs, core.Rung{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: s.Message})
+		out.Rungs = append(out.Rungs, core.Rung{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: shortened(s.Message)})
 	}
 	if status.RecoveredAt != nil {
 		out.Recovered = sinceStart(&out, status.RecoveredAt)
@@ -178,11 +207,11 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 	if status.LastAttempt != nil {
 		out.LastAttempt = status.LastAttempt.Time
 	}
-	if out.Outcome != 0 {
-		out.Ended = out.Started
-	}
-	if !status.FinishedAt.IsZero() {
-		out.Ended = status.FinishedAt.Time
+	switch {
+	case !status.FinishedAt.IsZero():
+		out.Ended = out.EndAt(status.FinishedAt.Time)
+	case out.Outcome != 0:
+		out.Ended = out.EndAt(out.Started)
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
@@ -22,13 +22,28 @@ import (
 // written is a Repair from the text of its spec and status, as the API server delivers it.
 func written(t testing.TB, spec, status string) *page {
 	t.Helper()
+	return writtenAs(t, "machines", ofM, spec, status)
+}
+
+// ofM is the name of the first repair of the target that aSpec names.
+var ofM = core.RepairName(core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, 1)
+
+// writtenAs is written with a namespace and a name.
+func writtenAs(t testing.TB, namespace, name, spec, status string) *page {
+	t.Helper()
+	return readPage(rawAs(t, namespace, name, spec, status), "fettle-system")
+}
+
+// rawAs is a Repair as the API server has it.
+func rawAs(t testing.TB, namespace, name, spec, status string) *unstructured.Unstructured {
+	t.Helper()
 	u := &unstructured.Unstructured{}
-	text := `{"apiVersion": "fettle.io/v1alpha1", "kind": "Repair", "metadata": {"namespace": "machines", "name": "r", "uid": "r-uid",
+	text := `{"apiVersion": "fettle.io/v1alpha1", "kind": "Repair", "metadata": {"namespace": "` + namespace + `", "name": "` + name + `", "uid": "r-uid",
 		"creationTimestamp": "2026-08-03T12:00:00Z"}, "spec": ` + spec + `, "status": ` + status + `}`
 	if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatalf("reading %s: %v", text, err)
 	}
-	return readPage(u)
+	return u
 }
 
 // aSpec is the text of a spec, with fields after the others that replace them.
@@ -44,7 +59,7 @@ func aSpec(more ...string) string {
 func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 	created := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 	whole := core.Repair{
-		Namespace: "machines", Name: "r", Retry: 2, Started: created.Add(250 * time.Millisecond), Owner: anOwner,
+		Namespace: "machines", Name: ofM, UID: "r-uid", Retry: 2, Started: created.Add(250 * time.Millisecond), Owner: anOwner,
 		Target: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Policy: aPolicy,
 		Ladder: []core.Step{{Remedy: "DeleteMachine"}},
 	}
@@ -74,10 +89,11 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"a start in whole seconds": {"as people write it, and the definition allows", aSpec(`"startedAt": "2026-08-03T12:00:00Z"`), `{}`, atCreation, ""},
 		"a start in words":         {"its creation is known", aSpec(`"startedAt": "yesterday"`), `{}`, atCreation, `spec.startedAt is "yesterday" and can't be read`},
 		"a start in the year 1":    {"nobody knows when it began", aSpec(`"startedAt": "0001-01-01T00:00:00Z"`), `{}`, atCreation, ""},
+		"a start last year":        {"a Repair is created when its repair starts", aSpec(`"startedAt": "2025-08-03T12:00:00Z"`), `{}`, atCreation, ""},
 		"a start in the year 9999": {"back-off must not wait for it", aSpec(`"startedAt": "9999-12-31T23:59:59Z"`), `{}`, atCreation, ""},
 		"a retry beyond all":       {"", aSpec(`"retry": 9999999999`), `{}`, with(func(r *core.Repair) { r.Retry = 0 }), "spec.retry is 9999999999 and can't be read"},
 		"an owner that is a word":  {"", aSpec(`"owner": "pool"`), `{}`, with(func(r *core.Repair) { r.Owner = core.ID{} }), `spec.owner is "pool" and can't be read`},
-		"a policy that is a list":  {"", aSpec(`"policy": []`), `{}`, with(func(r *core.Repair) { r.Policy = core.ID{} }), "spec.policy is [] and can't be read"},
+		"a policy that is a list":  {"", aSpec(`"policy": []`), `{}`, core.Repair{}, "spec.policy is [] and can't be read; spec.policy is not in the namespace of spec.target"},
 		"a message of a number":    {"nobody reads it", aSpec(`"message": 5, "ladder": "up"`), `{}`, ladder(), `spec.ladder is "up" and can't be read`},
 		"a phase of a number":      {"it does not say that it ended", aSpec(), `{"phase": 7, "attempts": 1}`, with(func(r *core.Repair) { r.Attempts = 1 }), "status.phase is 7 and can't be read"},
 		"a phase nobody has":       {"the same", aSpec(), `{"phase": "Exploded"}`, whole, ""},
@@ -114,18 +130,18 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 			with(func(r *core.Repair) { r.Recovered, r.Begun = atMinute(5), atMinute(2) }), "",
 		},
 		"a target that is a word": {
-			"nobody knows what is repaired", aSpec(`"target": "m"`), `{}`, with(func(r *core.Repair) { r.Target = core.ID{} }),
+			"it does not say what is repaired", aSpec(`"target": "m"`), `{}`, core.Repair{},
 			`spec.target is "m" and can't be read; spec.target does not say what is repaired`,
 		},
 		"a kind that is a list": {
-			"the place is told as it is written", aSpec(`"target": {"kind": [], "uid": "none"}`), `{}`, with(func(r *core.Repair) { r.Target = core.ID{} }),
+			"the place is told as it is written", aSpec(`"target": {"kind": [], "uid": "none"}`), `{}`, core.Repair{},
 			`spec.target.kind is {"kind":[],"uid":"none"} and can't be read; spec.target does not say what is repaired`,
 		},
 		"a spec that is a word": {
-			"nobody knows anything", `"m"`, `{}`, core.Repair{Namespace: "machines", Name: "r", Started: created},
+			"it says nothing", `"m"`, `{}`, core.Repair{},
 			`spec is "m" and can't be read; spec.target does not say what is repaired`,
 		},
-		"no spec": {"the same", `null`, `{}`, core.Repair{Namespace: "machines", Name: "r", Started: created}, "spec.target does not say what is repaired"},
+		"no spec": {"the same", `null`, `{}`, core.Repair{}, "spec.target does not say what is repaired"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -144,6 +160,7 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 func TestStoredRepairReadsAsWritten(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rendered := render(someEntry().Draw(r, "entry"), "repairs")
+		rendered.CreationTimestamp = metav1.NewTime(rendered.Spec.StartedAt.Truncate(time.Second))
 		if diff := cmp.Diff(read(sent(r, rendered)), stored(t, rendered).repair); diff != "" {
 			r.Errorf("repair (-written +stored):\n%s", diff)
 		}
@@ -158,7 +175,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note stri
 	r(strings.Join([]string{kind, reason, ref.Kind + " " + ref.Namespace + "/" + ref.Name, string(ref.UID), fmt.Sprintf(note, args...)}, "|"))
 }
 
-// TestIllegibleRepairIsTold, once, and stands in the way of nothing but its own name.
+// TestIllegibleRepairIsTold, once, and stands in the way of nothing, its own name included.
 func TestIllegibleRepairIsTold(t *testing.T) {
 	var told []string
 	in := &informer{synced: true}
@@ -177,19 +194,19 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 		in.handler.OnAdd(late, true)
 	}
 	want := []string{
-		`Warning|RepairUnreadable|Repair machines/` + aimless.Name + `|r-uid|spec is "m" and can't be read; spec.target does not say what is repaired: ` +
-			`it is ignored, but no other can have its name; delete it`,
-		`Warning|RepairUnreadable|Repair machines/r|r-uid|spec.startedAt is 5 and can't be read: what can be read of it counts; delete it if somebody made it by hand`,
+		`Warning|RepairIgnored|Repair machines/` + aimless.Name + `|r-uid|spec is "m" and can't be read; spec.target does not say what is repaired: ` +
+			`only Fettle makes Repairs, and this one is ignored; delete it, and see who may write Repairs in its namespace`,
+		`Warning|RepairUnreadable|Repair machines/` + ofM + `|r-uid|spec.startedAt is 5 and can't be read: what can be read of it counts; delete it if a person made it by hand`,
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	if entries, _ := c.Entries(); len(entries) != 1 || entries[0].Name != "r" {
+	if entries, _ := c.Entries(); len(entries) != 1 || entries[0].Name != ofM {
 		t.Errorf("the entries are %+v; want the one that says what it is about", entries)
 	}
-	w.answer = errExists
-	if _, created, err := c.Open(t.Context(), anEntry()); created || err == nil || apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "delete that one") {
-		t.Errorf("recording a repair whose name is taken gives %t, %v; looking again would not help, and somebody must be told", created, err)
+	r, created, err := c.Open(t.Context(), anEntry())
+	if want := core.NextRepairName(aimless.Name, aTarget); !created || err != nil || r.Name != want {
+		t.Errorf("recording a repair whose name an ignored one has gives %q, %t, %v; want the next name, %q", r.Name, created, err, want)
 	}
 }
 
@@ -212,9 +229,12 @@ func FuzzReadRepair(f *testing.F) {
 			t.Errorf("the problem can't be told: %q", p.problem)
 		}
 		r := p.repair
+		if !p.counts() {
+			return
+		}
 		if r.Started.IsZero() || (r.Outcome != 0 && r.Running()) || r.Started.After(p.CreationTimestamp.Add(clocksDiffer)) {
 			t.Errorf("a repair that makes no sense: %+v", r)
 		}
-		core.Retention{For: time.Hour, Most: 1}.Expired([]core.Repair{r}, noon)
+		core.Retention{For: time.Hour, Most: 1}.Expired(&core.Fleet{Repairs: []core.Repair{r}}, nil, noon)
 	})
 }

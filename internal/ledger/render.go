@@ -10,7 +10,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // render makes the Repair that records an entry, in the namespace of its target, or in the one that is
@@ -34,10 +34,13 @@ func render(e core.Entry, otherwise string) *v1alpha1.Repair {
 	}
 	if e.Target.Owner != (core.ID{}) {
 		owner := reference(e.Target.Owner)
-		r.Spec.Owner = &owner
+		r.Spec.Owner, r.Spec.OwnerTemplate = &owner, e.Target.OwnerTemplate
 	}
 	if y := e.Verdict.Since.UTC().Year(); !e.Verdict.Since.IsZero() && y > 0 && y < 10000 {
 		r.Spec.UnhealthySince = &metav1.Time{Time: e.Verdict.Since}
+	}
+	if !e.Requested.IsZero() {
+		r.Spec.RequestedAt = &metav1.Time{Time: e.Requested}
 	}
 	for _, step := range e.Ladder {
 		r.Spec.Ladder = append(r.Spec.Ladder, renderStep(step))
@@ -80,14 +83,9 @@ var stepOutcomes = map[v1alpha1.StepOutcome]core.RungOutcome{ //nolint:gocheckno
 
 // mostText bounds a text, which may name a condition of any length: the API server refuses objects that
 // are too large, and what can't be recorded is not repaired.
-const mostText = 4096
+const mostText = sanitize.MostMessage
 
-func shortened(text string) string {
-	if len(text) <= mostText {
-		return text
-	}
-	return legible.Cut(text, mostText) + "…"
-}
+func shortened(text string) string { return sanitize.Line(mostText, text) }
 
 func reference(id core.ID) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: id.UID}
@@ -122,7 +120,7 @@ func progress(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
 		})
 	}
 	if refused != nil {
-		s.LastError = shortened(refused.Error())
+		s.LastError = sanitize.Failure(mostText, refused)
 	}
 	if !r.Running() {
 		s.Phase = v1alpha1.RepairPhase(r.Outcome.String())

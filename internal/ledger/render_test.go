@@ -31,8 +31,8 @@ var (
 func anEntry(changes ...func(*core.Entry)) core.Entry {
 	e := core.Entry{
 		Name:   core.RepairName(aTarget, 3),
-		Target: core.Target{ID: aTarget, Owner: anOwner, Node: core.Node{Name: "m-node"}},
-		Policy: core.Policy{ID: aPolicy, Holder: "HealthCheck-workers"},
+		Target: core.Target{ID: aTarget, Owner: anOwner, OwnerTemplate: "fingerprint", Node: core.Node{Name: "m-node"}},
+		Policy: core.Policy{ID: aPolicy},
 		Ladder: []core.Step{{Remedy: "DeleteMachine"}},
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Since: noon.Add(-5 * time.Minute),
@@ -77,11 +77,11 @@ func TestEntryBecomesRepair(t *testing.T) {
 			},
 			Policy:         v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: "machines", Name: "workers", UID: "check-uid"},
 			Owner:          &v1alpha1.ObjectReference{Kind: "MachineSet", Namespace: "machines", Name: "pool", UID: "pool-uid"},
+			OwnerTemplate:  "fingerprint",
 			Reason:         "UnhealthyCondition",
 			Message:        anEntry().Verdict.Text(),
 			UnhealthySince: &since,
 			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Destroys"}},
-			Holder:         "HealthCheck-workers",
 			StartedAt:      metav1.NewMicroTime(noon),
 			Retry:          2,
 		},
@@ -163,15 +163,20 @@ func someEntry() *rapid.Generator[core.Entry] {
 	return rapid.Custom(func(t *rapid.T) core.Entry {
 		return anEntry(func(e *core.Entry) {
 			e.Target.ID, e.Policy.ID = anID("Machine").Draw(t, "target"), anID("MachineHealthCheck").Draw(t, "policy")
-			e.Name = core.RepairName(e.Target.ID, rapid.IntRange(0, 1<<31-1).Draw(t, "number"))
+			e.Target.Owner.Namespace, e.Policy.ID.Namespace = e.Target.ID.Namespace, e.Target.ID.Namespace
 			if rapid.Bool().Draw(t, "orphan") {
 				e.Target.Owner = core.ID{}
 			}
 			e.Retry = rapid.IntRange(0, 1<<30).Draw(t, "retry")
 			e.Ladder = rapid.SliceOfN(aStep(), 1, 4).Draw(t, "ladder")
 			if rapid.Bool().Draw(t, "homeless") {
-				e.Target.ID.Namespace = ""
+				e.Target.ID.Kind, e.Target.ID.Namespace, e.Policy.ID.Namespace, e.Target.Owner = "Node", "", "", core.ID{}
+				e.Target.Node.Name, e.Policy.Holder = e.Target.ID.Name, core.HolderOf(e.Policy.ID)
 			}
+			if rapid.Bool().Draw(t, "requested") {
+				e.Requested = time.Unix(rapid.Int64Range(1, 1<<33).Draw(t, "request"), 0).UTC()
+			}
+			e.Name = core.RepairName(e.Target.ID, rapid.IntRange(1, 1<<30).Draw(t, "number"))
 			e.Started = time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
 		})
 	})
@@ -186,6 +191,12 @@ func TestReadGivesBackWhatWasRendered(t *testing.T) {
 		want := core.Repair{
 			Namespace: cmp.Or(e.Target.ID.Namespace, "repairs"), Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
 			Node: e.Target.Node.Name, Ladder: e.Ladder, Holder: e.Policy.Holder, Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
+		}
+		if e.Requested.Sub(e.Started) < time.Hour { // a later one is none of Fettle's
+			want.Requested = e.Requested
+		}
+		if want.Owner != (core.ID{}) {
+			want.OwnerTemplate = e.Target.OwnerTemplate
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("repair (-want +got):\n%s", diff)
@@ -244,7 +255,7 @@ func someProgress() *rapid.Generator[core.Repair] {
 			r.Begun = someTime(t)
 		}
 		if rapid.Bool().Draw(t, "ended") {
-			r.Ended = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "end")))
+			r.Ended = someTime(t).Add(time.Hour) // after all else
 			r.Outcome = rapid.SampledFrom([]core.Outcome{core.Succeeded, core.Recovered, core.Withdrawn}).Draw(t, "outcome")
 		}
 		return r
@@ -402,7 +413,9 @@ func TestEveryOutcomeIsAPhase(t *testing.T) {
 
 // TestReadingWhatOthersWrote: a status may be missing or half written.
 func TestReadingWhatOthersWrote(t *testing.T) {
-	end := metav1.NewTime(noon)
+	end, early := metav1.NewTime(noon), metav1.NewTime(noon.Add(-2*time.Hour))
+	later, latest := metav1.NewMicroTime(end.Add(time.Minute)), metav1.NewMicroTime(end.Add(2*time.Minute))
+	step := []v1alpha1.RepairAttempt{{Outcome: "TimedOut", EndedAt: later}}
 	cases := map[string]struct {
 		reason string
 		status v1alpha1.RepairStatus
@@ -413,6 +426,9 @@ func TestReadingWhatOthersWrote(t *testing.T) {
 		"a phase from a later Fettle": {"it is not known to have ended", v1alpha1.RepairStatus{Phase: "Escalated"}, time.Time{}},
 		"an end without its time":     {"it ended; when it started is known", v1alpha1.RepairStatus{Phase: "Succeeded"}, noon},
 		"an end":                      {"", v1alpha1.RepairStatus{Phase: "Succeeded", FinishedAt: &end}, noon},
+		"an end before its start":     {"the clock was behind", v1alpha1.RepairStatus{Phase: "Succeeded", FinishedAt: &early}, noon.Truncate(time.Second)},
+		"an end before its last step": {"the clock was behind", v1alpha1.RepairStatus{Phase: "Withdrawn", FinishedAt: &early, Steps: step}, later.Truncate(time.Second)},
+		"an end before the recovery":  {"the clock was behind", v1alpha1.RepairStatus{Phase: "Succeeded", FinishedAt: &early, Steps: step, RecoveredAt: &latest}, latest.Truncate(time.Second)},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

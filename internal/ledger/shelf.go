@@ -3,14 +3,13 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -37,17 +36,11 @@ type Shelf struct {
 // Of gives the part of the ledger that is about a fleet.
 func (c *Client) Of(fleet Fleet) *Shelf { return &Shelf{Client: c, fleet: fleet} }
 
-// Fleets gives the workload clusters that have entries.
+// Fleets returns the workload clusters that have entries, as many of one namespace as are kept.
 func (c *Client) Fleets() []Fleet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := map[Fleet]bool{}
-	for _, p := range c.entries {
-		if p.about() && p.fleet != (Fleet{}) {
-			found[p.fleet] = true
-		}
-	}
-	return slices.Collect(maps.Keys(found))
+	return c.register.fleets()
 }
 
 // Entries gives the repairs of the fleet, and whether they are in step with the cluster.
@@ -57,11 +50,10 @@ func (s *Shelf) Entries() ([]core.Repair, core.Tri) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var entries []core.Repair
-	for _, p := range s.entries {
-		if p.about() && p.fleet == s.fleet {
-			entries = append(entries, p.repair)
-		}
+	counting := s.register.counting[s.fleet]
+	entries := make([]core.Repair, 0, len(counting))
+	for _, p := range counting {
+		entries = append(entries, p.repair)
 	}
 	return entries, core.Yes
 }
@@ -81,7 +73,7 @@ func (s *Shelf) Running(ctx context.Context) ([]core.Repair, error) {
 			return nil, fmt.Errorf("listing Repairs: %w", err)
 		}
 		for i := range list.Items {
-			if p := readPage(&list.Items[i]); p.about() && p.fleet == s.fleet && p.repair.Running() {
+			if p := readPage(&list.Items[i], s.Namespace); p.counts() && p.fleet == s.fleet && p.repair.Running() {
 				running = append(running, p.repair)
 			}
 		}
@@ -91,19 +83,32 @@ func (s *Shelf) Running(ctx context.Context) ([]core.Repair, error) {
 	}
 }
 
-// Open creates an entry, or returns false when there is one of that name.
+// Open creates an entry, or returns false when there is one of that name. A name that an ignored Repair has is passed over.
 func (s *Shelf) Open(ctx context.Context, e core.Entry) (core.Repair, bool, error) {
 	r := render(e, s.Namespace)
 	r.Spec.Cluster = s.fleet.Cluster
-	err := s.create(ctx, r)
-	switch {
-	case apierrors.IsAlreadyExists(err) && s.isTaken(r):
-		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: its name is taken by one that does not say that it is about %s; delete that one",
-			r.Namespace, r.Name, e.Target.ID)
+	s.mu.Lock()
+	full := s.register.overfull(place{s.fleet, r.Namespace})
+	r.Name = s.register.freeName(r.Namespace, r.Name, e.Target.ID)
+	s.mu.Unlock()
+	if full != nil {
+		return core.Repair{}, false, full
+	}
+	if d := s.distrusts(r); d != (distrust{}) {
+		return core.Repair{}, false, fmt.Errorf("recording the repair of %s in namespace %s: such a Repair would be ignored, since %s", e.Target.ID, r.Namespace, d.text)
+	}
+	switch err := s.create(ctx, r); {
 	case apierrors.IsAlreadyExists(err):
 		return core.Repair{}, false, nil
 	case err != nil:
 		return core.Repair{}, false, fmt.Errorf("creating Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	return read(r), true, nil
+}
+
+// distrusts decides whether a Repair that is about to be created would count. A Repair that would not count must not
+// be created: the next pass would not see it and create another.
+func (s *Shelf) distrusts(r *v1alpha1.Repair) distrust {
+	spec := decidedOf(&r.Spec)
+	return distrustOf(&r.ObjectMeta, &spec, &come{}, s.Namespace)
 }

@@ -10,15 +10,6 @@ import (
 	"github.com/fettle-io/fettle/internal/lean"
 )
 
-// The labels that decisions read.
-const (
-	// controlPlaneLabel and masterLabel, with any value, say that a node belongs to the control plane.
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-	masterLabel       = "node-role.kubernetes.io/master"
-	// excludeLabel, with the value "true", keeps a node from being repaired (reference medik8s 1.6).
-	excludeLabel = "remediation.medik8s.io/exclude-from-remediation"
-)
-
 // Facts are what decisions read of one node. They share the memory of the object that they were read from.
 type Facts struct {
 	Node         core.Node
@@ -28,9 +19,14 @@ type Facts struct {
 	Excluded, Mislabelled bool
 	// Vouched is set when a person has confirmed that the node is healthy.
 	Vouched bool
+	// RepairRequest is what a person has asked for.
+	RepairRequest core.RepairRequest
 	// Upgrading is set while the node is to have another configuration than it has.
 	Upgrading bool
 	Deleting  bool
+	// MachineNamespace is that of the node's machine, as an annotation says it. Kubelets may not write that; it is empty
+	// where no annotation says it.
+	MachineNamespace string
 	// Labels are for selectors. A change of other labels than those above changes no fact.
 	Labels   lean.Labels
 	Created  time.Time
@@ -48,19 +44,34 @@ type Sighting struct {
 }
 
 // marks are the facts that labels and annotations tell.
-type marks struct{ controlPlane, excluded, mislabelled, vouched, upgrading bool }
+type marks struct {
+	controlPlane, excluded, mislabelled, vouched, upgrading bool
+	machines, repairRequested                               string
+}
 
 // See takes a look at a node.
 func See(n *lean.Node) Sighting {
-	exclude, labelled := n.Labels.Lookup(excludeLabel)
+	exclude, labelled := n.Labels.Lookup(lean.ExcludeLabel)
 	desired := n.Annotations.Get(lean.DesiredConfigAnnotation)
 	return Sighting{object: n, marks: marks{
-		controlPlane: n.Labels.Has(controlPlaneLabel) || n.Labels.Has(masterLabel),
+		controlPlane: n.Labels.OfControlPlane(),
 		excluded:     exclude == "true",
 		mislabelled:  labelled && exclude == "",
 		vouched:      n.Annotations.Has(lean.ConfirmedHealthyAnnotation),
 		upgrading:    desired != "" && desired != n.Annotations.Get(lean.CurrentConfigAnnotation),
+		machines:     n.Annotations.Get(lean.MachineAnnotation),
+
+		repairRequested: requested(n),
 	}}
+}
+
+// requested returns what tells one request for a repair from another.
+func requested(n *lean.Node) string {
+	at, set := n.Annotations.Lookup(lean.RepairRequestedAnnotation)
+	if set && at == "" {
+		return "-" // which can be read no better
+	}
+	return at
 }
 
 // Facts gives the facts of the node that was seen, and none of no node.
@@ -70,16 +81,23 @@ func (s Sighting) Facts() Facts {
 		return Facts{}
 	}
 	return Facts{
-		Node:         core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: n.Conditions},
+		Node: core.Node{
+			State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: n.Conditions, Unread: n.Unread,
+			ControlPlane: s.marks.controlPlane, Excluded: s.marks.excluded, Upgrading: s.marks.upgrading,
+		},
 		ControlPlane: s.marks.controlPlane,
 		Excluded:     s.marks.excluded,
 		Mislabelled:  s.marks.mislabelled,
 		Vouched:      s.marks.vouched,
 		Upgrading:    s.marks.upgrading,
 		Deleting:     n.DeletionTimestamp != nil,
-		Labels:       n.Labels,
-		Created:      n.CreationTimestamp.Time,
-		Revision:     n.ResourceVersion,
+
+		MachineNamespace: s.marks.machines,
+		RepairRequest:    n.RepairRequest(),
+
+		Labels:   n.Labels,
+		Created:  n.CreationTimestamp.Time,
+		Revision: n.ResourceVersion,
 	}
 }
 
@@ -96,9 +114,9 @@ func (s Sighting) Same(other Sighting) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return s.marks == other.marks && a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	return s.marks == other.marks && a.UID == b.UID && a.Unread == b.Unread && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		slices.EqualFunc(a.Conditions, b.Conditions, func(c, d core.Condition) bool {
-			return c.Type == d.Type && c.Status == d.Status && c.Since.Equal(d.Since)
+			return c.Same(&d)
 		})
 }
 

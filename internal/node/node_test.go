@@ -83,17 +83,19 @@ func heartbeat(n *corev1.Node) {
 }
 
 func TestFacts(t *testing.T) {
+	const said = "KubeletSaysSo"
 	conditions := []core.Condition{
-		{Type: "MemoryPressure", Status: "False", Since: noon}, {Type: "DiskPressure", Status: "False", Since: noon},
-		{Type: "PIDPressure", Status: "False", Since: noon}, {Type: "Ready", Status: "True", Since: noon},
+		{Type: "MemoryPressure", Status: "False", Reason: said, Since: noon}, {Type: "DiskPressure", Status: "False", Reason: said, Since: noon},
+		{Type: "PIDPressure", Status: "False", Reason: said, Since: noon}, {Type: "Ready", Status: "True", Reason: said, Since: noon},
 	}
 	worker := Facts{
 		Node:    core.Node{State: core.NodePresent, Name: "n", UID: "n-uid", Conditions: conditions},
-		Created: noon.Add(-time.Hour), Revision: "1",
+		Created: noon.Add(-time.Hour), Revision: "1", MachineNamespace: "machines",
 	}
 	facts := func(change func(*Facts)) Facts {
 		f := worker
 		change(&f)
+		f.Node.ControlPlane, f.Node.Excluded, f.Node.Upgrading = f.ControlPlane, f.Excluded, f.Upgrading
 		return f
 	}
 	with := func(c core.Condition) Facts {
@@ -106,25 +108,29 @@ func TestFacts(t *testing.T) {
 		node   *corev1.Node
 		want   Facts
 	}{
-		"a worker":                   {"conditions in their order", aNode("n"), worker},
-		"a control-plane node":       {"by its label", aNode("n", labelled("node-role.kubernetes.io/control-plane")), controlPlane},
-		"a master":                   {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), controlPlane},
-		"a node with both labels":    {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), controlPlane},
-		"an excluded node":           {"", aNode("n", label(excludeLabel, "true")), facts(func(f *Facts) { f.Excluded = true })},
-		"a label that excludes none": {"only one value does", aNode("n", label(excludeLabel, "false")), worker},
-		"a label that says nothing":  {"what was meant is not known", aNode("n", labelled(excludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
-		"a node that is vouched for": {"whatever the value", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.Vouched = true })},
-		"a node with its config":     {"it has what it is to have", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "a")), worker},
-		"a node with another config": {"it is on its way", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
-		"a node without a config":    {"it is on its way", aNode("n", annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
-		"a node that was configured": {"nothing else is wanted", aNode("n", annotated(lean.CurrentConfigAnnotation, "a")), worker},
-		"a node that is leaving":     {"", aNode("n", leaving), facts(func(f *Facts) { f.Deleting = true })},
+		"a worker":                                {"conditions in their order", aNode("n"), worker},
+		"a control-plane node":                    {"by its label", aNode("n", labelled("node-role.kubernetes.io/control-plane")), controlPlane},
+		"a master":                                {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), controlPlane},
+		"a node of etcd":                          {"it has a vote", aNode("n", labelled("node-role.kubernetes.io/etcd")), controlPlane},
+		"a node with both labels":                 {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), controlPlane},
+		"an excluded node":                        {"", aNode("n", label(lean.ExcludeLabel, "true")), facts(func(f *Facts) { f.Excluded = true })},
+		"a label that excludes none":              {"only one value does", aNode("n", label(lean.ExcludeLabel, "false")), worker},
+		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(lean.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
+		"a node to be repaired":                   {"a person asks", aNode("n", annotated(lean.RepairRequestedAnnotation, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
+		"a node to be repaired at no time":        {"it counts for nothing, and a person is told", aNode("n", annotated(lean.RepairRequestedAnnotation, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
+		"a node that is vouched for":              {"whatever the value", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.Vouched = true })},
+		"a node with its config":                  {"it has what it is to have", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "a")), worker},
+		"a node with another config":              {"it is on its way", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
+		"a node without a config":                 {"it is on its way", aNode("n", annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
+		"a node that was configured":              {"nothing else is wanted", aNode("n", annotated(lean.CurrentConfigAnnotation, "a")), worker},
+		"a node of a machine that is named badly": {"it names nothing", aNode("n", annotated(lean.MachineAnnotation, "m")), facts(func(f *Facts) { f.MachineNamespace = "" })},
+		"a node that is leaving":                  {"", aNode("n", leaving), facts(func(f *Facts) { f.Deleting = true })},
 		"a condition of others": {
 			"any condition may be a criterion", aNode("n", condition("Terminating", "True", noon)),
-			with(core.Condition{Type: "Terminating", Status: "True", Since: noon}),
+			with(core.Condition{Type: "Terminating", Status: "True", Reason: said, Since: noon}),
 		},
 		"a condition without a time": {
-			"it is not known since when", aNode("n", condition("Odd", "True", time.Time{})), with(core.Condition{Type: "Odd", Status: "True"}),
+			"it is not known since when", aNode("n", condition("Odd", "True", time.Time{})), with(core.Condition{Type: "Odd", Status: "True", Reason: said}),
 		},
 		"a node of which nothing is known": {
 			"it is there", &corev1.Node{}, Facts{Node: core.Node{State: core.NodePresent}},
@@ -162,24 +168,36 @@ func annotated(key, value string) func(*corev1.Node) {
 
 func leaving(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }
 
+// TestI15WhatIsNotReadIsTold, also when all else is as it was.
+func TestI15WhatIsNotReadIsTold(t *testing.T) {
+	whole := &lean.Node{Meta: lean.Meta{Name: "n"}}
+	cut := &lean.Node{Meta: lean.Meta{Name: "n", Unread: "it has too much"}}
+	if FactsOf(whole).Node.Unread != "" || FactsOf(cut).Node.Unread == "" || See(whole).Same(See(cut)) {
+		t.Errorf("the facts are %+v and %+v", FactsOf(whole), FactsOf(cut))
+	}
+}
+
 func TestPutTellsWhetherAFactChanged(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		put    *corev1.Node
 		want   bool
 	}{
-		"the same again":          {"", aNode("n"), false},
-		"a heartbeat":             {"the kubelet lives, and nothing else", aNode("n", heartbeat), false},
-		"an image":                {"nobody reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
-		"a label":                 {"it matters to selectors alone", aNode("n", labelled("zone")), false},
-		"an annotation":           {"nobody reads this one", aNode("n", annotated("a", "b")), false},
-		"an exclusion":            {"nobody may repair it", aNode("n", label(excludeLabel, "true")), true},
-		"an unclear exclusion":    {"somebody is to be told", aNode("n", labelled(excludeLabel)), true},
-		"a confirmation":          {"a person says that it is well", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "x")), true},
-		"an upgrade":              {"it begins", aNode("n", annotated(lean.DesiredConfigAnnotation, "x")), true},
-		"its end":                 {"it is being deleted", aNode("n", leaving), true},
-		"a taint":                 {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
-		"a reason of a condition": {"nobody reads reasons", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), false},
+		"the same again":           {"", aNode("n"), false},
+		"a heartbeat":              {"the kubelet lives, and nothing else", aNode("n", heartbeat), false},
+		"an image":                 {"nobody reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
+		"a label":                  {"it matters to selectors alone", aNode("n", labelled("zone")), false},
+		"an annotation":            {"nobody reads this one", aNode("n", annotated("a", "b")), false},
+		"an exclusion":             {"it must not be repaired", aNode("n", label(lean.ExcludeLabel, "true")), true},
+		"an unclear exclusion":     {"an event has to tell it", aNode("n", labelled(lean.ExcludeLabel)), true},
+		"a confirmation":           {"a person says that it is well", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "x")), true},
+		"an upgrade":               {"it begins", aNode("n", annotated(lean.DesiredConfigAnnotation, "x")), true},
+		"its end":                  {"it is being deleted", aNode("n", leaving), true},
+		"a taint":                  {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
+		"a reason of a condition":  {"a criterion may name it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), true},
+		"a message of a condition": {"no behaviour follows from it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Message = "other" }), false},
+		"a request for a repair":   {"a person asks", aNode("n", annotated(lean.RepairRequestedAnnotation, "2026-08-03T11:00:00Z")), true},
+		"a request of nothing":     {"a person is told", aNode("n", annotated(lean.RepairRequestedAnnotation, "")), true},
 		"the time in another zone": {
 			"an instant is an instant", aNode("n", condition(corev1.NodeReady, corev1.ConditionTrue, noon.In(time.FixedZone("east", 3600)))), false,
 		},
@@ -255,7 +273,7 @@ func someNode() *rapid.Generator[*corev1.Node] {
 		n := &corev1.Node{}
 		n.Name, n.UID = "n", types.UID(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "uid"))
 		n.ResourceVersion = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "revision")
-		n.Labels = rapid.MapOfN(rapid.SampledFrom([]string{controlPlaneLabel, masterLabel, excludeLabel, "zone"}), rapid.SampledFrom([]string{"", "true"}), 0, 2).Draw(t, "labels")
+		n.Labels = rapid.MapOfN(rapid.SampledFrom(append(lean.ControlPlaneLabels(), lean.ExcludeLabel, "zone")), rapid.SampledFrom([]string{"", "true"}), 0, 2).Draw(t, "labels")
 		keys := rapid.SampledFrom([]string{"a", lean.ConfirmedHealthyAnnotation, lean.CurrentConfigAnnotation, lean.DesiredConfigAnnotation})
 		n.Annotations = rapid.MapOfN(keys, rapid.SampledFrom([]string{"", "b"}), 0, 3).Draw(t, "annotations")
 		if rapid.Bool().Draw(t, "leaving") {
@@ -286,12 +304,13 @@ func readStock(n *corev1.Node) Facts {
 		Labels:    lean.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
 	}
 	for _, c := range n.Status.Conditions {
-		f.Node.Conditions = append(f.Node.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
+		f.Node.Conditions = append(f.Node.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time})
 	}
-	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"} {
 		_, has := n.Labels[label]
 		f.ControlPlane = f.ControlPlane || has
 	}
+	f.Node.ControlPlane, f.Node.Excluded, f.Node.Upgrading = f.ControlPlane, f.Excluded, f.Upgrading
 	return f
 }
 

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 var errUnknown = errors.New("what the cluster serves has not been read yet")
 
 // Checks tell for each part whether it is ready: it sleeps, since the cluster does not serve what it
-// needs or does not let it read that, or it has taken in what it watches. Their names are those of the parts, as they stand in an
-// address.
+// needs, or not in the version that Fettle reads, or does not let an optional part read that; or it has taken in what it
+// watches. Their names are those of the parts, as they stand in an address.
 func (w *Waker) Checks() map[string]func(*http.Request) error {
 	checks := make(map[string]func(*http.Request) error, len(w.Parts))
 	for _, part := range w.Parts {
@@ -23,15 +25,28 @@ func (w *Waker) Checks() map[string]func(*http.Request) error {
 func (w *Waker) ready(part Part) error {
 	definitions := w.definitions.Load()
 	_, barred := w.barred.Load(part.Name)
+	_, unserved := w.unserved.Load(part.Name)
 	switch {
 	case definitions == nil:
 		return errUnknown
-	case barred:
+	case unserved, barred && part.Optional:
 		return nil
+	case barred:
+		return fmt.Errorf("%s: it may not read what it needs; apply %s", part.Name, part.Grants)
 	case definitions.have(part.Kinds) && !part.InStep():
 		return fmt.Errorf("%s: what it watches has not been taken in yet", part.Name)
 	}
 	return nil
+}
+
+// noteServed takes in what the API server answered to the attempt of a part to read its kinds. A cluster with older versions
+// alone has nothing that the part could read until its definitions change.
+func (w *Waker) noteServed(part Part, err error) {
+	if meta.IsNoMatchError(err) {
+		w.unserved.Store(part.Name, true)
+	} else {
+		w.unserved.Delete(part.Name)
+	}
 }
 
 // Changed is closed when a definition comes or goes. It is nil until they have been read.

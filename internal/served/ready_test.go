@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,6 +31,32 @@ func TestReadiness(t *testing.T) {
 		m.handler.OnDelete(definition(things))
 		m.answers("The Part", nil, false)
 		ready("what it needs is gone, so it has nothing to wait for", true)
+		m.stop()
+	})
+}
+
+// TestReadyBesideOlderVersions: a cluster that serves older versions alone has nothing for the part, and the other parts work.
+func TestReadyBesideOlderVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		ready := func(sentence string, later time.Duration, want bool) {
+			t.Helper()
+			<-time.After(later)
+			synctest.Wait()
+			if err := m.waker.Checks()["p"](nil); (err == nil) != want {
+				t.Errorf("%s: ready %t (%v)", sentence, err == nil, err)
+			}
+		}
+		m.answers("p", errNoKind, false)
+		m.defines(things)
+		ready("the version is not served", time.Second, true)
+		ready("nor is it after a day", 24*time.Hour, true)
+		m.answers("p", errDown, false)
+		ready("it may be served, and can't be read", time.Minute, false)
+		m.answers("p", nil, false)
+		ready("it is served, and the caches are filling", time.Minute, false)
+		m.answers("p", nil, true)
+		ready("they are full", time.Minute, true)
 		m.stop()
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -27,11 +28,18 @@ type Part struct {
 	Name string
 	// Kinds are the names of the definitions that it needs.
 	Kinds []string
-	// Watch begins to watch those kinds. It may be called again after it failed. Where it says that it may not, the part
-	// sleeps on until it may.
+	// Reads are what Watch watches. The part sleeps until it may list all of it.
+	Reads []Read
+	// Grants names what an administrator applies to grant these rights.
+	Grants string
+	// Optional parts are ready without these rights, since not every installation has them.
+	Optional bool
+	// Watch begins to watch those kinds. It may be called again after it failed.
 	Watch func(context.Context) error
 	// InStep tells whether what is watched has been taken in.
 	InStep func() bool
+	// Without tells people how Fettle goes on while the part cannot read what the cluster defines. It may be empty.
+	Without string
 }
 
 // The pauses between looks at a definition that exists but is not served yet, and at caches that
@@ -46,16 +54,26 @@ const (
 // Waker starts parts when their kinds are served.
 type Waker struct {
 	Informers cache.Informers
-	Log       logr.Logger
-	Parts     []Part
+	// API reads from the API server itself.
+	API client.Reader
+	// Mapper asks the cluster which kinds it serves. It may be nil, and then Templates returns none.
+	Mapper meta.RESTMapper
+	Log    logr.Logger
+	Parts  []Part
 	// Awake is called when a part has begun to watch and is in step, and when a kind that a part needs
 	// is served no more.
 	Awake func()
 
+	// templates are nil until they have been looked up.
+	templates atomic.Pointer[[]TemplateKind]
 	// definitions are nil until they have been read.
 	definitions atomic.Pointer[definitions]
 	// barred are the parts that may not read what they need, by name.
 	barred sync.Map
+	// unread are the parts that others go on without, by name.
+	unread sync.Map
+	// unserved are the parts whose kinds are defined, and not served in the version that Fettle reads, by name.
+	unserved sync.Map
 }
 
 // Start wakes parts until the context ends.
@@ -65,6 +83,9 @@ func (w *Waker) Start(ctx context.Context) error {
 		return err
 	}
 	var parts sync.WaitGroup
+	if w.Mapper != nil {
+		parts.Go(func() { w.followTemplates(ctx, definitions) })
+	}
 	for _, part := range w.Parts {
 		parts.Go(func() { w.wake(ctx, part, definitions) })
 	}
@@ -91,22 +112,28 @@ func (*Waker) NeedLeaderElection() bool { return false }
 
 // wake waits until the kinds of a part are defined and served, and starts it.
 func (w *Waker) wake(ctx context.Context, part Part, definitions *definitions) {
-	told := false
+	told, tries := false, newTrial()
 	for ctx.Err() == nil {
 		changed := definitions.changed()
 		if !definitions.have(part.Kinds) {
+			w.unserved.Delete(part.Name)
+			w.barred.Delete(part.Name)
+			w.unread.Delete(part.Name)
 			if !told {
 				w.Log.Info("asleep until the cluster serves what this needs", "part", part.Name, "needs", part.Kinds)
 				told = true
 			}
 			await(ctx, changed, 0)
+			tries = newTrial()
 			continue
 		}
-		err := part.Watch(ctx)
+		err := w.begin(ctx, part)
 		pause := lookAgain
+		w.noteServed(part, err)
 		switch {
 		case err == nil:
 			w.barred.Delete(part.Name)
+			w.unread.Delete(part.Name)
 			w.awaitInStep(ctx, part)
 			return
 		case apierrors.IsForbidden(err):
@@ -114,23 +141,44 @@ func (w *Waker) wake(ctx context.Context, part Part, definitions *definitions) {
 			if _, told := w.barred.Swap(part.Name, true); !told {
 				w.Log.Info("asleep until this may read what it needs", "part", part.Name, "why", err.Error())
 			}
+			tries = newTrial()
 		case !meta.IsNoMatchError(err):
 			w.Log.Error(err, "could not begin to watch; it is tried again", "part", part.Name)
 		}
+		w.failed(part, tries, err)
 		await(ctx, changed, pause)
 	}
+}
+
+// begin begins to watch what a part may list. An informer without the right to list asks again without end, and returns no
+// error.
+func (w *Waker) begin(ctx context.Context, part Part) error {
+	for _, read := range part.Reads {
+		err := read.ask(ctx, w.API)
+		switch {
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("%w; apply %s", err, part.Grants)
+		case err != nil:
+			return err
+		}
+	}
+	return part.Watch(ctx)
 }
 
 func (w *Waker) awaitInStep(ctx context.Context, part Part) {
 	tick := time.NewTicker(fillCheck)
 	defer tick.Stop()
+	fills := newTrial()
 	for !part.InStep() {
 		select {
 		case <-ctx.Done():
 			return
+		case <-fills.late:
+			w.tellUnread(part, errNotFilled)
 		case <-tick.C:
 		}
 	}
+	w.unread.Delete(part.Name)
 	w.Log.Info("awake", "part", part.Name)
 	w.Awake()
 }
@@ -197,7 +245,11 @@ func (d *definitions) set(obj any, exists bool) (string, bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.names[name] = exists
+	if exists {
+		d.names[name] = true
+	} else {
+		delete(d.names, name)
+	}
 	close(d.notify)
 	d.notify = make(chan struct{})
 	return name, true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,12 +86,18 @@ type morning struct {
 // begins starts a waker over parts, each of which needs the kinds.
 func begins(t *testing.T, parts map[string][]string) *morning {
 	t.Helper()
+	return beginsWith(t, nil, parts)
+}
+
+// beginsWith starts a waker that asks a mapper, if there is one, which templates are served.
+func beginsWith(t *testing.T, mapper meta.RESTMapper, parts map[string][]string) *morning {
+	t.Helper()
 	m := &morning{T: t, informers: &informers{}, watch: map[string]error{}, inStep: map[string]bool{}}
-	w := &Waker{Informers: m.informers, Awake: func() { m.note("awake") }, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
+	w := &Waker{Informers: m.informers, Mapper: mapper, Awake: func() { m.note("awake") }, Log: funcr.New(func(_, args string) { m.note("log " + args) }, funcr.Options{})}
 	for name, kinds := range parts {
 		m.inStep[name] = true
 		w.Parts = append(w.Parts, Part{
-			Name: name, Kinds: kinds,
+			Name: name, Kinds: kinds, Optional: true,
 			Watch: func(context.Context) error {
 				m.note("watch " + name)
 				m.mu.Lock()
@@ -233,6 +241,106 @@ func TestWatchThatFailsIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
+// wantUnread checks whether others go on without p.
+func (m *morning) wantUnread(sentence string, want bool) {
+	m.Helper()
+	if got := m.waker.Unread("p"); got != want {
+		m.Errorf("%s: others go on without the part: %t, want %t", sentence, got, want)
+	}
+}
+
+// later lets time pass, and returns what was logged of what could not be read.
+func (m *morning) later(d time.Duration) []string {
+	<-time.After(d)
+	synctest.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := slices.DeleteFunc(m.diary, func(line string) bool {
+		return !strings.Contains(line, "reading it has failed for a minute") && line != "awake"
+	})
+	m.diary = nil
+	return told
+}
+
+// TestOthersGoOnWithoutAPartThatCannotRead what the cluster defines: at once when no version is served that Fettle reads, and
+// after a minute of any other error.
+func TestOthersGoOnWithoutAPartThatCannotRead(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		watch       error
+		first, wait bool
+	}{
+		"its version is not served":   {errNoKind, true, false},
+		"its webhook is broken":       {errDown, false, false},
+		"its caches are never filled": {nil, false, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := begins(t, map[string][]string{"p": {things}})
+				defer m.stop()
+				m.later(time.Hour)
+				m.wantUnread("there is nothing to read", false)
+				m.answers("p", tc.watch, !tc.wait)
+				m.defines(things)
+				m.later(59 * time.Second)
+				m.wantUnread("less than a minute", tc.first)
+				if told := m.later(2 * time.Second); len(told) != 2 || told[1] != "awake" {
+					t.Errorf("after a minute it tells %q, and wakes the others", told)
+				}
+				m.wantUnread("over a minute", true)
+				if told := m.later(time.Hour); len(told) != 0 {
+					t.Errorf("it tells again: %q", told)
+				}
+				m.answers("p", nil, true)
+				m.later(time.Second)
+				m.wantUnread("it has been read", false)
+			})
+		})
+	}
+}
+
+// TestPartIsWaitedForAnew once its definition has left and come again, and once the error is another than a missing version.
+func TestPartIsWaitedForAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := begins(t, map[string][]string{"p": {things}})
+		defer m.stop()
+		m.answers("p", errNoKind, true)
+		m.defines(things)
+		m.later(time.Second)
+		m.wantUnread("its version is not served", true)
+		m.answers("p", errDown, true)
+		m.later(time.Second)
+		m.wantUnread("it is served, and fails", false)
+		m.later(time.Minute)
+		m.wantUnread("it has failed for a minute", true)
+		m.handler.OnDelete(definition(things))
+		m.later(time.Hour)
+		m.wantUnread("there is nothing to read", false)
+		m.defines(things)
+		m.later(59 * time.Second)
+		m.wantUnread("less than a minute", false)
+		m.later(2 * time.Second)
+		m.wantUnread("it has failed for a minute again", true)
+		m.answers("p", nil, false)
+		m.later(time.Second)
+		m.wantUnread("it fills", false)
+	})
+}
+
+// wantForbidden looks at the series of the part that may not read what it needs.
+func (m *morning) wantForbidden(sentence string, want float64) {
+	m.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.waker)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 1 {
+		m.Fatalf("%s: there are %v, with the error %v", sentence, families, err)
+	}
+	series := families[0].GetMetric()[0]
+	if part := series.GetLabel()[0].GetValue(); part != "p" || series.GetGauge().GetValue() != want {
+		m.Errorf("%s: %s of part %s is %v, want %v", sentence, families[0].GetName(), part, series.GetGauge().GetValue(), want)
+	}
+}
+
 // TestPartSleepsUntilItMay: what the cluster serves is not always this one's business.
 func TestPartSleepsUntilItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,8 +354,18 @@ func TestPartSleepsUntilItMay(t *testing.T) {
 			t.Errorf("a part that may not is not ready: %v", err)
 		}
 		m.wantDid("it asks now and then, and tells no more", 61*time.Second, "watch p", "watch p")
+		m.wantForbidden("it may not", 1)
+		m.wantUnread("it may not", true)
+		m.handler.OnDelete(definition(things))
+		m.wantDid("the cluster doesn't serve it any more", 0, "awake")
+		m.wantForbidden("there is nothing to read", 0)
+		m.defines(things)
+		m.wantDid("it is served again", 0, "watch p", fmt.Sprintf(`log "level"=0 "msg"="asleep until this may read what it needs" "part"="p" "why"=%q`, forbidden))
+		m.wantForbidden("it still may not", 1)
 		m.answers("p", nil, false)
 		m.wantDid("it may", 30*time.Second, "watch p")
+		m.wantForbidden("it may", 0)
+		m.wantUnread("it may", false)
 		if err := m.waker.Checks()["p"](nil); err == nil {
 			t.Error("it is ready before it has filled")
 		}
@@ -263,7 +381,7 @@ func TestPartIsAwakeWhenItHasFilled(t *testing.T) {
 		m.diary = nil
 		m.answers("p", nil, false)
 		m.defines(things)
-		m.wantDid("it watches, and its caches fill", time.Minute, "watch p")
+		m.wantDid("it watches, and its caches fill", 59*time.Second, "watch p")
 		m.answers("p", nil, true)
 		m.wantDid("they have filled", 100*time.Millisecond, isUp, "awake")
 		m.stop()

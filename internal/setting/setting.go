@@ -13,6 +13,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // Duration reads a Go duration that is not negative; an empty one is 0.
@@ -68,6 +69,39 @@ func Pause(annotations map[string]string, key string, fallback time.Duration) (t
 	return d, nil
 }
 
+// never is how people write that a limit does not apply.
+const never = "never"
+
+// mostFailures bounds after how many failures in a row a pool may be given up.
+const mostFailures = 1000
+
+// GiveUp reads the annotations that say after how many failures in a row a pool is given up, and since when a person has had repairs
+// resumed. The fallback holds where there is no such number; 0 is never.
+func GiveUp(annotations map[string]string, afterKey, resumedKey string, fallback int) (after int, resumed time.Time, err error) {
+	after = fallback
+	var badNumber, badTime error
+	switch v, set := annotations[afterKey]; {
+	case !set:
+	case v == never:
+		after = 0
+	default:
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > mostFailures {
+			badNumber = fmt.Errorf("annotation %s is %s; give a number from 1 to %d, or never", afterKey, legible.Quote(v), mostFailures)
+			break
+		}
+		after = n
+	}
+	if v, set := annotations[resumedKey]; set {
+		at, err := time.Parse(time.RFC3339, v)
+		if err != nil {
+			badTime = fmt.Errorf("annotation %s is %s; give the present time, such as 2026-01-31T12:00:00Z (date -u +%%FT%%TZ prints it)", resumedKey, legible.Quote(v))
+		}
+		resumed = at
+	}
+	return after, resumed, errors.Join(badNumber, badTime)
+}
+
 // DryRun reads an annotation that is "true" or "false". Whatever else it may mean, it means that nothing is done.
 func DryRun(annotations map[string]string, key string) (bool, error) {
 	switch v, set := annotations[key]; {
@@ -87,7 +121,7 @@ const mostOfASelector = 300
 func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		return labels.Nothing(), fmt.Errorf("is not a label selector (%s); give one such as {matchLabels: {role: worker}}", legible.Cut(err.Error(), mostOfASelector))
+		return labels.Nothing(), fmt.Errorf("is not a label selector (%s); give one such as {matchLabels: {role: worker}}", sanitize.Line(mostOfASelector, err.Error()))
 	}
 	return selector, nil
 }
@@ -108,11 +142,7 @@ const MostSaid = 2048
 
 // Sentence joins everything that is wrong with a health check into one line. It is empty when nothing is.
 func Sentence(problems []string) string {
-	text := strings.Join(problems, "; ")
-	if len(text) > MostSaid {
-		return legible.Cut(text, MostSaid) + "…"
-	}
-	return text
+	return sanitize.Line(MostSaid, strings.Join(problems, "; "))
 }
 
 // Each gives the errors that are some, one line each.

@@ -114,3 +114,43 @@ func TestSentence(t *testing.T) {
 		t.Errorf("a long sentence has %d bytes", len(got))
 	}
 }
+
+// TestGiveUp: what people may write about giving up, and what they are told otherwise.
+func TestGiveUp(t *testing.T) {
+	at := time.Date(2026, time.January, 31, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		after, resumed *string
+		want           int
+		since          time.Time
+		problems       []string
+	}{
+		"nothing":            {nil, nil, 7, time.Time{}, nil},
+		"a number":           {new("1"), nil, 1, time.Time{}, nil},
+		"the highest number": {new("1000"), nil, 1000, time.Time{}, nil},
+		"never":              {new("never"), nil, 0, time.Time{}, nil},
+		"a time":             {nil, new("2026-01-31T13:00:00+01:00"), 7, at, nil},
+		"none":               {new("0"), nil, 7, time.Time{}, []string{"annotation after is \"0\"; give a number from 1 to 1000, or never"}},
+		"too many":           {new("1001"), nil, 7, time.Time{}, []string{"from 1 to 1000"}},
+		"no number":          {new(""), nil, 7, time.Time{}, []string{"from 1 to 1000"}},
+		"no time":            {nil, new("now"), 7, time.Time{}, []string{"annotation resumed is \"now\"; give the present time, such as 2026-01-31T12:00:00Z (date -u +%FT%TZ prints it)"}},
+		"neither":            {new("-1"), new(""), 7, time.Time{}, []string{"annotation after", "annotation resumed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			annotations := map[string]string{}
+			for key, v := range map[string]*string{"after": c.after, "resumed": c.resumed} {
+				if v != nil {
+					annotations[key] = *v
+				}
+			}
+			after, resumed, err := GiveUp(annotations, "after", "resumed", 7)
+			if after != c.want || !resumed.Equal(c.since) || (err != nil) != (len(c.problems) > 0) {
+				t.Errorf("after %d, resumed at %s, error %v; want %d and %s", after, resumed, err, c.want, c.since)
+			}
+			for _, p := range c.problems {
+				if err == nil || !strings.Contains(err.Error(), p) {
+					t.Errorf("the error is %v, want %q", err, p)
+				}
+			}
+		})
+	}
+}

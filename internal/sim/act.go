@@ -70,7 +70,7 @@ func (p *plan) due(u *Universe, changes []change) []beginning {
 		t := &p.fleet.Targets[s.Target]
 		r := core.Repair{
 			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Node: t.Node.Name, Policy: p.policies[s.Policy].ID, Owner: t.Owner,
-			Retry: s.Retry, Started: at(u.truth.now), Contemporaries: s.Contemporaries, Ladder: s.Ladder,
+			Retry: s.Retry, Requested: s.Requested, Started: at(u.truth.now), Contemporaries: s.Contemporaries, Ladder: s.Ladder,
 		}
 		if u.setup.Faults.OwnNames {
 			r.Name = p.engine.name + "-" + r.Name
@@ -240,9 +240,11 @@ func (w *writer) remove(target int) {
 func (w *writer) ask(b beginning, step core.Step) {
 	u, t := w.universe, &w.plan.fleet.Targets[b.target]
 	now := at(u.truth.now)
-	r := core.Request{Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: w.plan.policies[b.policy].ID, Created: now}
+	r := core.Request{Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: w.plan.policies[b.policy].ID, Created: now, Own: true}
 	before := u.truth.clone()
-	answer, made := u.truth.petition(request{r, templateOf(step.Template), slotOf(t)})
+	asked := r
+	asked.Replaces = u.setup.Replacing
+	answer, made := u.truth.petition(request{asked, templateOf(step.Template), slotOf(t), u.setup.Clinging})
 	switch answer { //nolint:exhaustive // it answers no other
 	case 0:
 		w.refusedOnce(b.repair)

@@ -137,12 +137,12 @@ func (e *engine) digest() []byte {
 
 // snapshot is the fleet as the caches show it: the machines, whose places are their numbers, and the nodes.
 func (e *engine) snapshot(u *Universe) core.Fleet {
-	f := core.Fleet{Observed: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
+	f := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
 	for i, m := range e.machines[:u.setup.Machines] {
 		m.node = e.nodes[i]
 		t := core.Target{
 			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
-			StartupFrom: at(m.created), Node: facts(m), Revision: fmt.Sprint(m.revision),
+			StartupFrom: at(m.created), Node: facts(m), Revision: fmt.Sprint(m.revision), Parts: core.Whole(),
 		}
 		if !m.node.exists {
 			t.Node.State = core.NodeUnseen
@@ -154,7 +154,7 @@ func (e *engine) snapshot(u *Universe) core.Fleet {
 	}
 	for i, n := range e.nodes[:u.setup.Nodes] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
-			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m)})
+			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), Parts: core.Whole()})
 		}
 	}
 	for i := range f.Targets {
@@ -306,6 +306,6 @@ func (p *plan) readLive(u *Universe, t int, now time.Time) {
 	}
 	if target.Node.State == core.NodeGone {
 		id, name := target.ID, target.Node.Name
-		p.engine.remember(func(m *core.Memory) { m.NodeGone(id, name) })
+		p.engine.remember(func(m *core.Memory) { m.NodeGone(id, name, now) })
 	}
 }

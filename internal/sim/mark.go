@@ -47,7 +47,7 @@ func (m machine) request() (core.Request, bool) {
 		return core.Request{}, false
 	}
 	id := m.id()
-	r := core.Request{ID: id, Remedy: Mark().Remedy, Target: id, Created: at(m.mark.since), Answers: true, Leaving: m.mark.followed}
+	r := core.Request{ID: id, Remedy: Mark().Remedy, Target: id, Created: at(m.mark.since), Own: true, Answers: true, Leaving: m.mark.followed}
 	r.ID.UID = m.markUID()
 	if m.mark.deferred {
 		r.Answer = "not yet"

@@ -55,6 +55,9 @@ func nodeWorlds() map[string]world {
 		"requests that somebody deletes":           {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
 		"requests that somebody makes anew":        {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
 		"nodes that register anew":                 {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1}, 9},
+		"requests that keep their finalizers":      {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1, Clinging: true}, 9},
+		"remediators that replace nodes":           {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 3, Vanishings: 2, Mends: 1, Defeats: 1, Replacing: true}, 9},
+		"a replaced node, and a step never let go": {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Vanishings: 2, Defeats: 2, Replacing: true, Clinging: true}, 10},
 		"a ledger that loses repairs of nodes":     {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
 		"policies that are paused":                 {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
 		"nodes that nobody selects any more":       {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
@@ -105,6 +108,9 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 		"withdrawals from the sick":        {one, sim.Faults{Decide: fickle}, "I10", []string{"I8"}},
 		"requests of the departed forgotten": {
 			with(one, func(s *sim.Setup) { s.Vanishings = 1 }), sim.Faults{Decide: heartless}, "I12: at rest", []string{"I8", "convergence"},
+		},
+		"repairs that wait for finalizers": {
+			with(one, func(s *sim.Setup) { s.Vanishings, s.Clinging = 1, true }), sim.Faults{Decide: patient}, "convergence", []string{"I8"},
 		},
 		"no live read of a node":             {one, sim.Faults{NoLiveRead: true}, "I5", nil},
 		"no live read of another":            {with(one, func(s *sim.Setup) { s.Vanishings = 2 }), sim.Faults{NoLiveRead: true}, "I11", []string{"I5"}},
@@ -167,6 +173,17 @@ func fickle(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
 func heartless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Withdrawals = slices.DeleteFunc(d.Withdrawals, func(w core.Withdrawal) bool { return w.Target < 0 })
+	return d
+}
+
+// patient is a Decide that ends no repair of a node that is gone while a request for it is on its way out.
+func patient(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+	d := core.Decide(policies, f, now)
+	d.Finishes = slices.DeleteFunc(d.Finishes, func(e core.Finish) bool {
+		of := f.Repairs[e.Repair].Target
+		exists := slices.ContainsFunc(f.Targets, func(t core.Target) bool { return t.ID == of })
+		return !exists && slices.ContainsFunc(f.Requests, func(q core.Request) bool { return q.Target == of })
+	})
 	return d
 }
 

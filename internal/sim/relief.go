@@ -33,12 +33,35 @@ func (c *cluster) asked(slot int) bool {
 	return false
 }
 
-// heldOut: a node for which a request stands is out. Where somebody has deleted the entry of its repair,
+// recoversWithin is how long a node has to recover after its last remediator has succeeded.
+const recoversWithin = 10 * time.Minute
+
+// leftToPeople reports whether all steps of the repair of a node were tried, and no remediator is at work on the node.
+func (c *cluster) leftToPeople(uid string) bool {
+	i := c.entry(c.repairOf(uid))
+	if i < 0 {
+		return false
+	}
+	r, failed := &c.ledger[i], false
+	for _, q := range c.requests {
+		if q.Target.UID != uid {
+			continue
+		}
+		if q.Stopped.IsZero() && q.Succeeded == core.Unknown {
+			return false
+		}
+		ended := q.Succeeded == core.No || (q.Succeeded == core.Yes && at(c.now).Sub(q.SucceededSince) >= recoversWithin)
+		failed = failed || (len(r.Rungs) == len(r.Ladder)-1 && ended && q.Template == r.Ladder[len(r.Rungs)].Template)
+	}
+	return len(r.Rungs) >= len(r.Ladder) || (failed && r.Ladder[len(r.Ladder)-1].Limit == 0)
+}
+
+// heldOut: a node for which a request stands is out, unless it is left to people. Where somebody has deleted the entry of its repair,
 // the engine knows it for the policy that asked, and by what it sees alone, which must be in step.
 func (c *cluster) heldOut(e *engine, policy *core.ID, slot int) bool {
 	m := c.machines[slot]
 	for _, r := range c.requests {
-		if r.slot != slot || !m.node.exists || m.node.deselected || r.Target.UID != m.nodeID().UID {
+		if r.slot != slot || !m.node.exists || m.node.deselected || r.Target.UID != m.nodeID().UID || c.leftToPeople(r.Target.UID) {
 			continue
 		}
 		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
@@ -203,7 +226,7 @@ func begun(p *plan, r *core.Repair) bool {
 // repair, or there is a reason why not.
 func (u *Universe) nodesAtRest(p *plan) {
 	for _, r := range u.truth.requests {
-		if !u.needs(r.Target) {
+		if !u.needs(r.Target) && !u.lasts(&r) {
 			u.complain("I12: at rest %s stands, and its node is well, gone or not selected", r.ID.UID)
 		}
 	}
@@ -211,7 +234,7 @@ func (u *Universe) nodesAtRest(p *plan) {
 		return
 	}
 	for _, r := range u.truth.ledger {
-		if i := p.target(r.Target); r.Running() && (i < 0 || u.looksWell(&p.fleet.Targets[i])) {
+		if i := p.target(r.Target); r.Running() && (i < 0 || u.looksWell(&p.fleet.Targets[i])) && !u.waits(&r, i >= 0) {
 			u.complain("convergence: repair %s runs for ever", r.Name)
 		}
 	}
@@ -223,6 +246,21 @@ func (u *Universe) nodesAtRest(p *plan) {
 		}
 		u.complain("convergence: %s is at rest, not repaired, and nobody says why", t.ID.UID)
 	}
+}
+
+// lasts reports whether a request may stand at rest though its node does not need it: its remediator never lets go, or has yet
+// to say that the node is replaced.
+func (u *Universe) lasts(r *request) bool {
+	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && !u.truth.machines[r.slot].node.exists
+	return (r.Leaving && u.setup.Clinging) || awaited
+}
+
+// waits reports whether a repair may run at rest though its node is gone or well. Of a gone one no request that is on its way
+// out keeps it running.
+func (u *Universe) waits(r *core.Repair, exists bool) bool {
+	return slices.ContainsFunc(u.truth.requests, func(q request) bool {
+		return q.Target == r.Target && u.lasts(&q) && (exists || !q.Leaving)
+	})
 }
 
 // needs tells whether a node is there, selected and not well.

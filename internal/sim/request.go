@@ -27,6 +27,8 @@ func Ask(template, ticks int) core.Step {
 type request struct {
 	core.Request
 	template, slot int
+	// perLife is set where the name of a request tells nodes apart that had one name after the other.
+	perLife bool
 }
 
 func templateOf(r core.Reference) int {
@@ -49,9 +51,11 @@ func (c *cluster) requestsFrom(template int) []request {
 	return found
 }
 
-// named is the place of the request for a node that was made from a template, -1 when there is none.
-func (c *cluster) named(template, slot int) int {
-	return slices.IndexFunc(c.requests, func(r request) bool { return r.template == template && r.slot == slot })
+// named is the place of the request that has the name of another, -1 when there is none.
+func (c *cluster) named(like *request) int {
+	return slices.IndexFunc(c.requests, func(r request) bool {
+		return r.template == like.template && r.slot == like.slot && (!like.perLife || r.Target.UID == like.Target.UID)
+	})
 }
 
 // living is the place of the request of a UID, -1 when it is gone.
@@ -62,7 +66,7 @@ func (c *cluster) living(uid string) int {
 // petition makes a request unless there is one of its name. One that is about another node, or asked by another
 // policy, is in the way: then there is no answer.
 func (c *cluster) petition(r request) (answer core.Beginning, made bool) {
-	if i := c.named(r.template, r.slot); i >= 0 {
+	if i := c.named(&r); i >= 0 {
 		other := &c.requests[i]
 		switch {
 		case other.Target.UID != r.Target.UID || other.Policy != r.Policy:
@@ -111,18 +115,18 @@ func (u *Universe) befall(s Step) {
 	n := &u.truth.machines[r.slot].node
 	switch s.Kind { //nolint:exhaustive // the others are about something else
 	case Mend:
-		r.Succeeded = core.Yes
+		r.Succeeded, r.SucceededSince = core.Yes, at(u.truth.now)
 		if n.exists && !n.ready {
 			n.ready, n.since = true, u.truth.now
 		}
 	case Defeat:
-		r.Succeeded = core.No
+		r.Succeeded, r.SucceededSince = core.No, at(u.truth.now)
 	case Cancel:
 		r.Leaving = true
 	case Remake:
 		again := *r
 		u.truth.letGo(s.Which)
-		again.Stopped, again.Succeeded, again.Leaving = time.Time{}, core.Unknown, false
+		again.Stopped, again.Succeeded, again.SucceededSince, again.Leaving = time.Time{}, core.Unknown, time.Time{}, false
 		u.truth.make(again)
 	case LetGo:
 		u.truth.letGo(s.Which)

@@ -35,6 +35,9 @@ type Setup struct {
 	Pauses, Deselections int
 	// UpkeepLast has a pass keep up what is under way after it has begun what is due. Neither waits for the other.
 	UpkeepLast bool
+	// Replacing remediators have nodes replaced, and say when that is done. Clinging ones never let go of a request by
+	// themselves; an earlier node's is not in the way of a later one's.
+	Replacing, Clinging bool
 
 	Faults Faults
 	// Unwatched are promises that the watcher overlooks, so that a fault which breaks several is

@@ -225,7 +225,7 @@ func (u *Universe) endDeletions() bool {
 			ended = true
 		}
 	}
-	standing := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving })
+	standing := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.Clinging })
 	ended = ended || len(standing) < len(u.truth.requests)
 	u.truth.requests = standing
 	return ended

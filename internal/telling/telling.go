@@ -4,9 +4,15 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
+
+const repairKind = "Repair"
 
 // nodeNoun is what targets are called that are nodes themselves.
 const nodeNoun = "node"
@@ -39,6 +45,14 @@ func Subject(h core.Happening, noun string) string {
 	return noun + " " + h.Target.Name + " (node " + h.Node + ") is"
 }
 
+// Step names the step of a repair that a happening is about.
+func Step(h core.Happening) string {
+	if h.Step < 1 || len(h.Targets) > 0 {
+		return "a step"
+	}
+	return fmt.Sprintf("step %d", h.Step)
+}
+
 // Because gives the reason of a happening, which for several targets is that of the first.
 func Because(h core.Happening) string {
 	if len(h.Targets) > 0 {
@@ -47,31 +61,74 @@ func Because(h core.Happening) string {
 	return ": " + h.Text
 }
 
+// Behind says which targets are gone and have their place among the limits all the same. It begins with a semicolon, and is
+// empty when there are none.
+func Behind(r *core.PolicyReport) string {
+	if r.Tally.Waits == "" {
+		return ""
+	}
+	return "; " + sanitize.Line(sanitize.MostNote, r.Tally.Waits)
+}
+
+// Related returns what an event about a happening relates to: its repair and, where there is one, the step of it. It is nil
+// for a happening without a repair. Clients write events that differ in nothing but their note and time as one event, so
+// this keeps those of two repairs, and of two steps, apart.
+func Related(h core.Happening) runtime.Object {
+	if h.Repair == (core.RepairKey{}) {
+		return nil
+	}
+	r := &corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: repairKind, Namespace: h.Repair.Namespace, Name: h.Repair.Name,
+	}
+	if h.Step > 0 {
+		r.FieldPath = fmt.Sprintf("spec.ladder[%d]", h.Step-1)
+	}
+	return r
+}
+
 // Concerns says who is not healthy and what becomes of them; it is empty when all are well.
 func Concerns(r *core.PolicyReport, noun string) string {
 	if len(r.Concerns) == 0 {
-		return ""
+		return strings.TrimPrefix(Behind(r), "; ")
 	}
 	var parts []string
 	for _, c := range r.Concerns {
-		parts = append(parts, c.Target.Name+" "+c.Text)
+		parts = append(parts, sanitize.Line(sanitize.MostPart, c.Target.Name+" "+c.Text))
 	}
-	if more := r.Tally.Unhealthy() - len(r.Concerns); more > 0 {
+	if more := r.Tally.Unhealthy() - r.Tally.Behind - len(r.Concerns); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("%d of %d %ss are not healthy: %s", r.Tally.Unhealthy(), r.Tally.Total, noun, strings.Join(parts, "; "))
+	unhealthy := r.Tally.Unhealthy() - r.Tally.Behind // the rest is told with Behind
+	return fmt.Sprintf("%d of %d %ss are not healthy: %s", unhealthy, r.Tally.Total, noun, strings.Join(parts, "; ")) + Behind(r)
 }
 
-// longestNote is what the API server takes of an event's note, in bytes.
-const longestNote = 1024
+// GivenUpReason is the reason of a condition that allows repairs, while some pools are given up.
+const GivenUpReason = "PoolGivenUp"
 
-// Note cuts the note of an event to what the API server takes.
-func Note(text string) string { return Within(longestNote, text) }
-
-// Within cuts a text to so many bytes, at the end of a letter, and shows that it did.
-func Within(most int, text string) string {
-	if len(text) <= most {
-		return text
+// GivenUp says what a health check has given up, and by which command a person has it resumed; it is empty where that is nothing. The
+// resource is that of the health check, as kubectl takes it.
+func GivenUp(r *core.PolicyReport, resource, annotation string) string {
+	if len(r.GivenUp) == 0 {
+		return ""
 	}
-	return legible.Cut(text, most-len("…")) + "…"
+	id, namespace := r.Policy.ID, ""
+	if id.Namespace != "" {
+		namespace = "-n " + id.Namespace + " "
+	}
+	return fmt.Sprintf("Given up, since repairs in a row have not helped: %s; find out why and mend that, then resume by kubectl annotate --overwrite %s%s %s %s=$(date -u +%%FT%%TZ) ; ",
+		Names(r.GivenUp), namespace, resource, id.Name, annotation)
 }
+
+// Clock says why nothing is repaired while Fettle's clock is wrong, or may be.
+func Clock(r *core.PolicyReport) string {
+	return "Nothing is repaired, since " + core.Refusal{Gate: r.Clock}.Text()
+}
+
+// Note makes a text fit to be the note of an event.
+func Note(text string) string { return sanitize.Line(sanitize.MostNote, text) }
+
+// Brief makes a text fit to be the message of a condition that must be as short as can be.
+func Brief(text string) string { return sanitize.Line(sanitize.MostBrief, text) }
+
+// Message makes a text fit to be the message of a condition.
+func Message(text string) string { return sanitize.Line(sanitize.MostMessage, text) }

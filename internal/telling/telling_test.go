@@ -6,7 +6,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 func targets(n int) []core.ID {
@@ -53,6 +56,34 @@ func TestBecause(t *testing.T) {
 	}
 }
 
+// TestRelated: events of two repairs differ in what they relate to, and so do events of two steps. Clients would count them as one
+// event otherwise.
+func TestRelated(t *testing.T) {
+	if got := Related(core.Happening{Step: 1}); got != nil {
+		t.Errorf("a happening without a repair relates to %v", got)
+	}
+	for want, h := range map[string]core.Happening{
+		"Repair home/n-1 ":               {Repair: core.RepairKey{Namespace: "home", Name: "n-1"}},
+		"Repair home/n-2 spec.ladder[0]": {Repair: core.RepairKey{Namespace: "home", Name: "n-2"}, Step: 1},
+		"Repair home/n-2 spec.ladder[1]": {Repair: core.RepairKey{Namespace: "home", Name: "n-2"}, Step: 2},
+	} {
+		r, is := Related(h).(*corev1.ObjectReference)
+		if !is || r.Kind+" "+r.Namespace+"/"+r.Name+" "+r.FieldPath != want {
+			t.Errorf("it relates to %+v, want %s", r, want)
+		}
+	}
+}
+
+func TestStep(t *testing.T) {
+	for want, h := range map[string]core.Happening{
+		"step 2": {Target: core.ID{Name: "n"}, Step: 2}, "a step": {Targets: targets(2), Step: 2}, "a step of none": {},
+	} {
+		if got := Step(h); got != strings.TrimSuffix(want, " of none") {
+			t.Errorf("told as %q, want %q", got, want)
+		}
+	}
+}
+
 func TestConcerns(t *testing.T) {
 	r := &core.PolicyReport{Tally: core.Tally{Total: 9, Healthy: 6}}
 	if got := Concerns(r, "machine"); got != "" {
@@ -65,12 +96,12 @@ func TestConcerns(t *testing.T) {
 }
 
 func TestNote(t *testing.T) {
-	short := strings.Repeat("ö", longestNote/2)
+	short := strings.Repeat("ö", sanitize.MostNote/2)
 	if got := Note(short); got != short {
 		t.Errorf("a note that fits is cut to %d bytes", len(got))
 	}
-	for _, long := range []string{short + "x", strings.Repeat("€", longestNote)} {
-		if got := Note(long); len(got) > longestNote || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+	for _, long := range []string{short + "x", strings.Repeat("€", sanitize.MostNote)} {
+		if got := Note(long); len(got) > sanitize.MostNote || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
 			t.Errorf("a long note is cut to %d bytes: %q", len(got), got)
 		}
 	}

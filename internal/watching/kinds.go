@@ -3,7 +3,9 @@ package watching
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,6 +26,10 @@ type Kinds struct {
 	mu sync.Mutex
 	// synced tell whether what is watched has been taken in; nil until watching began.
 	synced []toolscache.InformerSynced
+	// plurals name the kinds in the same order.
+	plurals []string
+	// broken is set once a handler has panicked.
+	broken atomic.Bool
 }
 
 // Begin begins to watch. It fails with a NoMatch error while one of the kinds is not served; then none is watched, and
@@ -44,17 +50,31 @@ func (k *Kinds) Begin(ctx context.Context, informers cache.Informers, kinds ...K
 	}
 	synced := make([]toolscache.InformerSynced, len(kinds))
 	for i, kind := range kinds {
-		registration, err := of[i].AddEventHandler(kind.Handler)
+		registration, err := of[i].AddEventHandler(&guarded{handler: kind.Handler, kind: kind.Plural, broken: &k.broken, ctx: ctx})
 		if err != nil {
 			return fmt.Errorf("subscribing to %s: %w", kind.Plural, err)
 		}
 		synced[i] = registration.HasSynced
 	}
 	k.synced = synced
+	for _, kind := range kinds {
+		k.plurals = append(k.plurals, kind.Plural)
+		Panics.WithLabelValues(kind.Plural) // the series begins at zero
+	}
 	return nil
 }
 
-// InStep tells whether what is watched has been taken in. It is false until watching began.
+// HasTaken reports whether the objects of one kind, by its plural, have been taken in. It is false for good once a handler has
+// panicked.
+func (k *Kinds) HasTaken(plural string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i := slices.Index(k.plurals, plural)
+	return i >= 0 && k.synced[i]() && !k.broken.Load()
+}
+
+// InStep reports whether what is watched has been taken in. It is false until watching began, and for good once a handler has
+// panicked.
 func (k *Kinds) InStep() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,5 +83,5 @@ func (k *Kinds) InStep() bool {
 			return false
 		}
 	}
-	return k.synced != nil
+	return k.synced != nil && !k.broken.Load()
 }

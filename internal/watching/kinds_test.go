@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -34,6 +35,7 @@ type informer struct {
 	cache.Informer
 
 	handlers int
+	handler  toolscache.ResourceEventHandler
 	synced   bool
 	refuse   error
 }
@@ -46,11 +48,12 @@ type registration struct {
 
 func (r registration) HasSynced() bool { return r.of.synced }
 
-func (i *informer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	if i.refuse != nil {
 		return nil, i.refuse
 	}
 	i.handlers++
+	i.handler = handler
 	return registration{of: i}, nil
 }
 
@@ -74,6 +77,9 @@ func TestAllKindsOrNone(t *testing.T) {
 		if k.InStep() {
 			t.Error("it is in step before everything has been taken in")
 		}
+		if k.HasTaken("nodes") != in.nodes.synced || k.HasTaken("pods") != in.pods.synced || k.HasTaken("others") {
+			t.Errorf("nodes are taken in: %t, pods: %t, others: %t", k.HasTaken("nodes"), k.HasTaken("pods"), k.HasTaken("others"))
+		}
 		one.synced = true
 	}
 	if !k.InStep() {
@@ -90,4 +96,70 @@ func TestRefusedSubscriptions(t *testing.T) {
 	if !errors.Is(err, stopped) || err.Error() != "subscribing to nodes: the informer has stopped" || k.InStep() {
 		t.Errorf("it gives %v, in step: %t", err, k.InStep())
 	}
+}
+
+// TestPanickingHandlers: a handler that panics ends neither the process nor the events after it. What is known of the kind may be
+// wrong, so it is out of step for good, and other kinds are not.
+func TestPanickingHandlers(t *testing.T) {
+	for name, event := range map[string]func(h toolscache.ResourceEventHandler, obj any){
+		"add":    func(h toolscache.ResourceEventHandler, obj any) { h.OnAdd(obj, false) },
+		"update": func(h toolscache.ResourceEventHandler, obj any) { h.OnUpdate(nil, obj) },
+		"delete": func(h toolscache.ResourceEventHandler, obj any) { h.OnDelete(obj) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var k, others watching.Kinds
+			in := &informers{nodes: informer{synced: true}, pods: informer{synced: true}}
+			handled := 0
+			handle := func(obj any) {
+				if obj == nil {
+					panic("nothing is here")
+				}
+				handled++
+			}
+			handler := toolscache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle}
+			if err := k.Begin(t.Context(), in, watching.Kind{Plural: name, Object: &corev1.Node{}, Handler: handler}); err != nil {
+				t.Fatal(err)
+			}
+			if err := others.Begin(t.Context(), in, watching.Kind{Plural: "pods", Object: &corev1.Pod{}, Handler: handler}); err != nil {
+				t.Fatal(err)
+			}
+			if got := counted(t, name); got != 0 {
+				t.Errorf("at first %v panics are counted", got)
+			}
+			event(in.nodes.handler, &corev1.Node{})
+			if !k.InStep() || !k.HasTaken(name) || handled != 1 {
+				t.Fatalf("before the panic it is in step: %t, taken in: %t, and has handled %d", k.InStep(), k.HasTaken(name), handled)
+			}
+			event(in.nodes.handler, nil)
+			event(in.nodes.handler, &corev1.Node{})
+			if k.InStep() || k.HasTaken(name) || handled != 2 {
+				t.Errorf("after the panic it is in step: %t, taken in: %t, and has handled %d", k.InStep(), k.HasTaken(name), handled)
+			}
+			if !others.InStep() {
+				t.Error("another kind is out of step")
+			}
+			if got := counted(t, name); got != 1 {
+				t.Errorf("%v panics are counted", got)
+			}
+		})
+	}
+}
+
+// counted returns how many panics are counted of a kind, -1 while there is no series.
+func counted(t *testing.T, kind string) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(watching.Panics)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			if series.GetLabel()[0].GetValue() == kind {
+				return series.GetCounter().GetValue()
+			}
+		}
+	}
+	return -1
 }

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // Connection is what is known of one workload cluster. It is safe for concurrent use.
@@ -22,6 +25,13 @@ type Connection struct {
 
 	cluster types.NamespacedName
 	nodes   *node.Store
+	// events is the rate at which events are taken in.
+	events *rate.Limiter
+	// nodeCount is how many nodes are kept, also between sessions, and weight what they take in memory. They belong to the
+	// session, and between sessions to run.
+	nodeCount, weight int
+	// tardy is set while lists of the cluster begin in the slow places, since one has needed more than a prompt turn.
+	tardy atomic.Bool
 
 	mu    sync.Mutex
 	state state
@@ -29,6 +39,8 @@ type Connection struct {
 	line *line
 	// connected and failed count the attempts, by how they went.
 	connected, failed uint64
+	// exceeded counts the attempts that ended at a bound, by its name.
+	exceeded map[string]uint64
 	// end ends the connection, nil before it has begun, and dropped is set once nobody wants it.
 	end     context.CancelFunc
 	dropped bool
@@ -51,13 +63,12 @@ func (c *Connection) ReadNode(ctx context.Context, name string) (core.Node, erro
 	if l == nil {
 		return core.Node{}, fmt.Errorf("getting node %s: %w", name, errNoLine)
 	}
-	n := &lean.Node{}
-	err := l.Get().Resource("nodes").Name(name).MaxRetries(0).Do(ctx).Into(n)
+	n, err := l.readNode(ctx, name)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // anything may answer 404 without a Status
 		return core.Node{State: core.NodeGone, Name: name}, nil
 	case err != nil:
-		return core.Node{}, fmt.Errorf("getting node %s: %w", name, err)
+		return core.Node{}, fmt.Errorf("getting node %s: %w", name, sanitize.Reword(err, causeOf(err)))
 	}
 	return node.FactsOf(n).Node, nil
 }
@@ -101,9 +112,12 @@ func (c *Connection) take(change func(state, time.Time) state, news bool) {
 }
 
 // lose notes why the cluster is not known any more.
-func (c *Connection) lose(problem string) {
+func (c *Connection) lose(err error, problem string) {
 	c.mu.Lock()
 	c.failed++
+	if bound, is := errors.AsType[*boundError](err); is {
+		c.exceeded[bound.name]++
+	}
 	told := c.state.problem == problem && !c.state.inStep
 	c.mu.Unlock()
 	if !told {
@@ -115,11 +129,11 @@ func (c *Connection) lose(problem string) {
 
 // run keeps the connection until the context ends.
 func (c *Connection) run(ctx context.Context) {
+	defer c.forgetNodes()
 	defer func() { c.note(func(s state, _ time.Time) state { return s.lost("") }) }()
 	failures := 0
 	for ctx.Err() == nil {
-		began := c.Now()
-		err := c.attempt(ctx)
+		inStep, err := c.attempt(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -127,7 +141,13 @@ func (c *Connection) run(ctx context.Context) {
 			c.Log.Info("the kubeconfig of a workload cluster has changed; connecting anew", "cluster", c.cluster.String())
 			continue
 		}
-		lasted := c.Now().Sub(began) >= c.Pace.Last
+		if inStep >= c.Pace.Silence {
+			c.tardy.Store(false)
+		}
+		lasted, longest := inStep >= c.Pace.Last, c.Pace.Last
+		if errors.Is(err, errBound) {
+			lasted, longest = inStep >= c.Pace.Silence, 10*c.Pace.Last
+		}
 		failures++
 		if lasted {
 			failures = 1
@@ -135,31 +155,55 @@ func (c *Connection) run(ctx context.Context) {
 		if lasted && apierrors.IsUnauthorized(err) {
 			continue // its credentials may have been replaced
 		}
-		pause := time.NewTimer(c.Pace.pause(failures, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		_ = sleep(ctx, c.Pace.pause(failures, longest, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	}
 }
 
-// attempt is one session, and tells why it ended.
-func (c *Connection) attempt(ctx context.Context) error {
+// attempt is one session. It returns how long the session was in step, and why it ended. A panic ends it as any error does.
+func (c *Connection) attempt(ctx context.Context) (inStep time.Duration, err error) {
+	err = contain.Run(func() (err error) {
+		inStep, err = c.connect(ctx)
+		return err
+	})
+	if _, panicked := errors.AsType[*contain.PanicError](err); panicked {
+		c.lose(err, faultOfOurs)
+		c.Log.Error(err, "a connection to a workload cluster panicked, which is a fault of Fettle; it is made again after a pause; report it with this line", "cluster", c.cluster.String())
+		c.Panicked(c.cluster)
+	}
+	return inStep, err
+}
+
+// faultOfOurs is why a cluster is not known whose connection has panicked.
+const faultOfOurs = "the connection to it has failed by a fault of Fettle, and is made again; report it with the line of the log that says where it panicked"
+
+// connect begins a session and runs it.
+func (c *Connection) connect(ctx context.Context) (time.Duration, error) {
 	s, err := c.begin(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.lose(err.Error())
+			c.lose(err, err.Error())
 		}
-		return err
+		return 0, err
 	}
 	c.use(s.line)
 	defer c.use(nil)
 	err = s.run(ctx)
-	if ctx.Err() == nil && !errors.Is(err, errChanged) {
-		c.lose(s.cause(err))
+	_, panicked := errors.AsType[*contain.PanicError](err)
+	if ctx.Err() == nil && !panicked && !errors.Is(err, errChanged) {
+		c.lose(err, s.cause(err))
 	}
-	return err
+	if errors.Is(err, errBound) {
+		c.forgetNodes()
+	}
+	return s.inStep(), err
+}
+
+// forgetNodes gives up the memory of a cluster that is not known any more. Its nodes are unknown then, not gone, since the
+// cluster does not answer.
+func (c *Connection) forgetNodes() {
+	c.nodes.Replace(nil)
+	c.memory.release(c.cluster.Namespace, c.weight)
+	c.nodeCount, c.weight = 0, 0
 }
 
 func (c *Connection) use(l *line) {

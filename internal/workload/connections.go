@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -18,28 +19,30 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// listsAtOnce bounds how many clusters are taken in at a time, since each is held in memory as it travels.
-const listsAtOnce = 8
-
-// Config is what Connections need. Every field is required but Pace.
+// Config is what Connections need. Every field is required but Panicked, Pace and Bounds.
 type Config struct {
 	// Secrets reads them from the management cluster's API server itself.
 	Secrets Reader
 	Now     func() time.Time
 	// Wake is called with a cluster when decisions about it may be different. It doesn't block.
-	Wake      func(types.NamespacedName)
+	Wake func(types.NamespacedName)
+	// Panicked is called with a cluster when the connection to it has panicked, which ends that connection alone.
+	Panicked  func(types.NamespacedName)
 	Log       logr.Logger
 	UserAgent string
 	Pace      Pace
+	Bounds    Bounds
 	codecs    runtime.NegotiatedSerializer
+	// dial makes connections to API servers.
+	dial dialFunc
 }
 
 // Connections are the connections to all workload clusters that somebody wants. They are safe for concurrent use.
 type Connections struct {
 	Config
 
-	scheme *runtime.Scheme
-	lists  chan struct{}
+	turns  *turns
+	memory *memory
 	// more has one element when fresh may have some.
 	more chan struct{}
 
@@ -55,9 +58,15 @@ func New(c Config) *Connections {
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
 	utilruntime.Must(lean.AddToScheme(scheme))
 	c.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.Pace = c.Pace.orDefault()
+	c.Pace, c.Bounds = c.Pace.orDefault(), c.Bounds.orDefault()
+	if c.Panicked == nil {
+		c.Panicked = func(types.NamespacedName) {}
+	}
+	if c.dial == nil {
+		c.dial = dialer().DialContext
+	}
 	return &Connections{
-		Config: c, scheme: scheme, lists: make(chan struct{}, listsAtOnce), more: make(chan struct{}, 1),
+		Config: c, turns: newTurns(), memory: newMemory(c.Bounds.Memory), more: make(chan struct{}, 1),
 		kept: map[types.NamespacedName]*Connection{},
 	}
 }
@@ -69,7 +78,10 @@ func (c *Connections) Keep(cluster types.NamespacedName) *Connection {
 	if kept := c.kept[cluster]; kept != nil {
 		return kept
 	}
-	fresh := &Connection{Connections: c, cluster: cluster, nodes: node.NewStore()}
+	fresh := &Connection{
+		Connections: c, cluster: cluster, nodes: node.NewStore(), exceeded: map[string]uint64{},
+		events: rate.NewLimiter(eventRate, eventBurst),
+	}
 	c.kept[cluster] = fresh
 	c.fresh = append(c.fresh, fresh)
 	select {
@@ -84,6 +96,8 @@ func (c *Connections) Drop(cluster types.NamespacedName) {
 	c.mu.Lock()
 	kept := c.kept[cluster]
 	delete(c.kept, cluster)
+	// Where Start does not run, nothing else would ever take it from there.
+	c.fresh = slices.DeleteFunc(c.fresh, func(fresh *Connection) bool { return fresh == kept })
 	c.mu.Unlock()
 	if kept != nil {
 		kept.drop()

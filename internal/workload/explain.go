@@ -6,19 +6,28 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // errUnready is that of an API server which answers, and says that it does not serve.
 var errUnready = errors.New("the API server says that it is not ready")
 
+// readyChecks are the checks of an API server that are named to people. Any host may answer, and what it says in other
+// words is not repeated.
+var readyChecks = [...]string{"ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"}
+
 // readiness reads the answer to a probe.
 func readiness(body []byte, err error) error {
-	var status apierrors.APIStatus
+	var status *apierrors.StatusError
 	switch {
 	case err == nil, apierrors.IsForbidden(err):
 		return nil
@@ -26,20 +35,30 @@ func readiness(body []byte, err error) error {
 		return fmt.Errorf("asking whether it is ready: %w", err)
 	}
 	var failing []string
+	others := 0
 	for line := range strings.Lines(string(body)) {
-		if check, fails := strings.CutPrefix(line, "[-]"); fails {
-			name, _, _ := strings.Cut(check, " ")
+		check, fails := strings.CutPrefix(line, "[-]")
+		name, _, _ := strings.Cut(check, " ")
+		switch {
+		case !fails, slices.Contains(failing, name):
+		case slices.Contains(readyChecks[:], name):
 			failing = append(failing, name)
+		default:
+			others++
 		}
 	}
+	if others > 0 {
+		failing = append(failing, fmt.Sprintf("%d of its other checks", others))
+	}
 	if len(failing) == 0 {
-		return fmt.Errorf("%w (%d)", errUnready, status.Status().Code)
+		return fmt.Errorf("%w (%d)", errUnready, status.ErrStatus.Code)
 	}
 	return fmt.Errorf("%w: %s", errUnready, strings.Join(failing, ", "))
 }
 
 // explain says for people why a cluster is not known, and what to do. The same cause has the same words each time.
 func explain(err error, host, secret string) string {
+	host = sanitize.URL(host)
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("the API server at %s does not accept the credentials in Secret %s any more; put valid ones there", host, secret)
@@ -48,41 +67,86 @@ func explain(err error, host, secret string) string {
 	case errors.Is(err, errUnready):
 		return fmt.Sprintf("%s, at %s; nothing is judged by what it said before", err, host)
 	}
+	if bound, is := errors.AsType[*boundError](err); is {
+		return fmt.Sprintf("the API server at %s %s; nothing is judged by what it said before", host, bound.explain())
+	}
 	if cause := untrusted(err); cause != "" {
 		return fmt.Sprintf("the API server at %s is not trusted: %s; put its certificate authority into Secret %s", host, cause, secret)
 	}
 	return fmt.Sprintf("the API server at %s does not answer: %s; see whether it runs, and can be reached from here", host, causeOf(err))
 }
 
+// untrusted says why a certificate is not accepted, and returns nothing for other errors. The words of the error are
+// not repeated, since they have names out of the certificate, which any host may have made.
 func untrusted(err error) string {
-	if bad, is := errors.AsType[*tls.CertificateVerificationError](err); is {
-		return bad.Err.Error()
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return "an authority that is not known here has signed its certificate"
 	}
-	if bad, is := errors.AsType[x509.UnknownAuthorityError](err); is {
-		return bad.Error()
+	if _, is := errors.AsType[x509.HostnameError](err); is {
+		return "its certificate is for other names"
 	}
-	if bad, is := errors.AsType[x509.HostnameError](err); is {
-		return bad.Error()
+	if invalid, is := errors.AsType[x509.CertificateInvalidError](err); is && invalid.Reason == x509.Expired {
+		return "its certificate has expired, or is not valid yet"
+	}
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	if unverified || invalid {
+		return "its certificate is not valid"
 	}
 	return ""
 }
 
-// causeOf leaves out what differs each time, such as ports of our own.
+// A namedCause is an error that any host may cause, with words for people.
+type namedCause struct {
+	err  error
+	text string
+}
+
+// namedCauses are the errors whose words don't come from a host.
+var namedCauses = [...]namedCause{
+	{context.DeadlineExceeded, "it takes too long"},
+	{errEnded, errEnded.Error()},
+	{errNotNodes, errNotNodes.Error()},
+	{errNotObjects, errNotObjects.Error()},
+	{errNotProtobuf, errNotProtobuf.Error()},
+	{errAddress, errAddress.Error()},
+	{io.ErrUnexpectedEOF, "it ends connections early"},
+	{io.EOF, "it ends connections early"},
+}
+
+// remoteAlert is how the TLS library names an alert of the other side, whose text is made here from a number.
+const remoteAlert = "remote error"
+
+// causeOf says why a cluster does not answer. It leaves out what differs each time, such as ports of our own, and
+// repeats nothing that a host has said, other than the message of a Status: a kubeconfig may name any host.
 func causeOf(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "it takes too long"
+	if bound, is := errors.AsType[*boundError](err); is {
+		return bound.Error()
+	}
+	for _, c := range namedCauses {
+		if errors.Is(err, c.err) {
+			return c.text
+		}
 	}
 	if dns, is := errors.AsType[*net.DNSError](err); is {
-		return "its name can't be resolved: " + dns.Err
+		return "its name can't be resolved: " + sanitize.Line(sanitize.MostPart, dns.Err)
 	}
-	if op, is := errors.AsType[*net.OpError](err); is && op.Err != nil {
-		return op.Op + ": " + op.Err.Error()
+	if sending, is := errors.AsType[*url.Error](err); is && sending.Timeout() {
+		return "it takes too long"
 	}
-	if sending, is := errors.AsType[*url.Error](err); is {
-		if sending.Timeout() {
+	if op, is := errors.AsType[*net.OpError](err); is {
+		number, fromSystem := errors.AsType[syscall.Errno](op.Err)
+		switch {
+		case op.Timeout():
 			return "it takes too long"
+		case fromSystem:
+			return op.Op + ": " + number.Error()
+		case op.Op == remoteAlert:
+			return "it refuses the connection: " + sanitize.Line(sanitize.MostPart, op.Err.Error())
 		}
-		return sending.Err.Error()
 	}
-	return err.Error()
+	if status, is := errors.AsType[*apierrors.StatusError](err); is {
+		return sanitize.Failure(sanitize.MostPart, status)
+	}
+	return "what it sends is not the answer of an API server"
 }

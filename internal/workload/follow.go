@@ -11,17 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-const (
-	// page is how many nodes are asked for at a time, so that a large cluster is not held in memory as it travels.
-	page = 500
-	// listTimeout is how long a page may take.
-	listTimeout = 30 * time.Second
-	// shortest is less than any watch lasts that was really begun.
-	shortest = time.Second
-)
+// atOnce is less than any watch lasts that was really begun.
+const atOnce = time.Second + answerTimeout
 
 // errOutdated is why a watch can't go on from where it was, and a list is needed.
 var errOutdated = errors.New("the watch is out of date")
@@ -29,73 +24,73 @@ var errOutdated = errors.New("the watch is out of date")
 // follow takes in all nodes, and then what changes, until something fails. It always begins with a list that is as
 // new as the cluster itself: one that an API server may give from an old cache would be believed.
 func (s *session) follow(ctx context.Context) error {
+	early := 0 // lists in a row after which the cluster was soon out of date
 	for {
 		revision, err := s.list(ctx)
-		if err == nil {
-			err = s.watch(ctx, revision)
+		if err != nil {
+			return err
 		}
-		if !errors.Is(err, errOutdated) {
+		listed := s.Now()
+		err = s.watch(ctx, revision)
+		lasted := s.Now().Sub(listed)
+		switch {
+		case !errors.Is(err, errOutdated):
+			return err
+		case lasted < s.Pace.Probe:
+			return errRestless
+		case lasted >= s.Pace.Silence:
+			early = 0
+			continue
+		}
+		early++
+		s.note(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) })    // nothing watches it in the pause
+		if err := sleep(ctx, s.Pace.pause(early, s.Pace.Last, rand.Float64())); err != nil { //nolint:gosec // it spreads load, and keeps no secret
 			return err
 		}
 	}
 }
 
-// list takes in all nodes and gives the revision that they are of.
-func (s *session) list(ctx context.Context) (string, error) {
-	select {
-	case s.lists <- struct{}{}:
-		defer func() { <-s.lists }()
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	var all []*lean.Node
-	for next := ""; ; {
-		chunk, err := s.page(ctx, next)
-		if err != nil {
-			return "", fmt.Errorf("listing nodes: %w", err)
-		}
-		for i := range chunk.Items {
-			n := chunk.Items[i] // a node of its own, or one that stays would hold on to all
-			all = append(all, &n)
-		}
-		if next = chunk.Continue; next == "" {
-			s.take(state.listed, s.nodes.Replace(all))
-			return chunk.ResourceVersion, nil
-		}
-	}
+func outOfDate(host string) string {
+	return fmt.Sprintf("the API server at %s ends watches of its nodes as out of date, and they are listed again after a pause; %s",
+		sanitize.URL(host), errRestless.advice)
 }
 
-func (s *session) page(ctx context.Context, next string) (*lean.NodeList, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	chunk := &lean.NodeList{}
-	request := s.Get().Resource("nodes").Param("limit", strconv.Itoa(page)).MaxRetries(0)
-	if next != "" {
-		request.Param("continue", next)
-	}
-	return chunk, request.Do(ctx).Into(chunk) //nolint:wrapcheck // list says what was being done
-}
-
-// watch takes in what changes, over one watch after the other, since API servers end each after a while.
+// watch takes in what changes, over one watch after the other, since API servers end each after a while. The pauses after
+// watches that end early grow up to the time for which a cluster may be silent: what changes in a pause is not seen before
+// its end.
 func (s *session) watch(ctx context.Context, revision string) error {
-	for {
+	for early := 0; ; {
 		began := s.Now()
-		seconds := 300 + rand.IntN(300) //nolint:gosec // it spreads load, and keeps no secret
-		w, err := s.Get().Resource("nodes").Param("watch", "true").Param("allowWatchBookmarks", "true").
-			Param("resourceVersion", revision).Param("timeoutSeconds", strconv.Itoa(seconds)).MaxRetries(0).Watch(ctx)
-		if err != nil {
-			return outdated(fmt.Errorf("watching nodes: %w", err))
-		}
-		last, err := s.takeAll(ctx, w)
+		last, err := s.watchOnce(ctx, revision)
+		lasted := s.Now().Sub(began)
 		switch {
 		case err != nil:
 			return outdated(err)
-		case last == "" && s.Now().Sub(began) < shortest+answerTimeout:
-			// What begins a watch gives one that has ended where its connection broke.
+		case last == "" && lasted < atOnce:
 			return errEnded
 		case last != "":
 			revision = last
 		}
+		if lasted >= s.Pace.Last {
+			early = 0
+			continue
+		}
+		early++
+		if err := sleep(ctx, s.Pace.pause(early, s.Pace.Probe, rand.Float64())); err != nil { //nolint:gosec // the same
+			return err
+		}
+	}
+}
+
+// sleep waits unless the context ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -108,52 +103,88 @@ func outdated(err error) error {
 	return err
 }
 
-// takeAll takes in what a watch brings until it ends, and gives the last revision that it brought.
-func (s *session) takeAll(ctx context.Context, w watch.Interface) (string, error) {
-	defer w.Stop()
-	silent := time.NewTimer(s.Pace.Silence)
+// watchOnce takes in what a watch brings until it ends, and returns the last revision that it brought.
+func (s *session) watchOnce(ctx context.Context, revision string) (string, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	// Something on the way may swallow what the watch should bring.
+	silent := time.AfterFunc(s.Pace.Silence, func() { end(errOutdated) })
 	defer silent.Stop()
-	last := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-silent.C: // something on the way may swallow what it should bring
-			return "", errOutdated
-		case event, more := <-w.ResultChan():
-			if !more {
-				return last, nil
-			}
-			revision, err := s.takeOne(event)
-			if err != nil {
-				return "", err
-			}
-			last = revision
-			silent.Reset(s.Pace.Silence)
+	seconds := 300 + rand.IntN(300) //nolint:gosec // it spreads load, and keeps no secret
+	body, err := s.Get().Resource("nodes").Param("watch", "true").Param("allowWatchBookmarks", "true").
+		Param("resourceVersion", revision).Param("timeoutSeconds", strconv.Itoa(seconds)).MaxRetries(0).Stream(ctx)
+	if err != nil {
+		return "", fmt.Errorf("watching nodes: %w", causeIn(ctx, err))
+	}
+	defer body.Close()
+	events := &stream{body: body, stalls: func() { end(errStalled) }, patience: answerTimeout}
+	for last := ""; ; silent.Reset(s.Pace.Silence) {
+		frame, err := events.next()
+		switch {
+		case err == nil:
+		case ctx.Err() == nil && isEnd(err):
+			return last, nil
+		default:
+			return "", fmt.Errorf("watching nodes: %w", causeIn(ctx, err))
+		}
+		if last, err = s.takeFrame(ctx, frame); err != nil {
+			return "", err
 		}
 	}
 }
 
-func (s *session) takeOne(event watch.Event) (string, error) {
-	if event.Type == watch.Error {
-		return "", fmt.Errorf("watching nodes: %w", apierrors.FromObject(event.Object))
+// takeFrame takes in an event as it travels, at the rate at which this cluster may send them.
+func (s *session) takeFrame(ctx context.Context, frame []byte) (string, error) {
+	if err := s.events.WaitN(ctx, 1+len(frame)/eventUnit); err != nil {
+		return "", fmt.Errorf("waiting to take in an event: %w", causeIn(ctx, err))
 	}
-	n, ok := event.Object.(*lean.Node)
-	if !ok {
-		return "", notNodes(event.Object)
+	e, err := decodeEvent(frame)
+	if err != nil {
+		return "", err
 	}
+	return e.node.ResourceVersion, s.takeOne(e)
+}
+
+func (s *session) takeOne(e event) error {
 	changed := false
-	switch event.Type {
+	switch e.of {
 	case watch.Deleted:
 		changed = true
-		s.nodes.Remove(n.Name)
+		s.forget(e.node.Name)
+		s.nodes.Remove(e.node.Name)
 	case watch.Added, watch.Modified:
-		var err error
-		if changed, err = s.nodes.Put(n); err != nil {
-			return "", fmt.Errorf("taking in what a watch brings: %w", err)
+		s.forget(e.node.Name)
+		err := s.account(weigh(node.FactsOf(e.node)))
+		if err != nil {
+			return err
+		}
+		if changed, err = s.nodes.Put(e.node); err != nil {
+			return fmt.Errorf("taking in what a watch brings: %w", err)
 		}
 	case watch.Bookmark, watch.Error:
+	default:
+		return errNotNodes
 	}
 	s.take(state.spoke, changed)
-	return n.ResourceVersion, nil
+	return nil
+}
+
+// account adds a node to the account of what is kept.
+func (s *session) account(weight int) error {
+	if !s.memory.take(s.cluster.Namespace, weight) {
+		return tooHeavyTogether(s.Bounds.Memory)
+	}
+	s.nodeCount, s.weight = s.nodeCount+1, s.weight+weight
+	return s.Bounds.check(s.nodeCount, s.weight)
+}
+
+// forget takes a node off the account of what is kept. It is called before the store loses or replaces the node.
+func (s *session) forget(name string) {
+	s.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
+		if before, known := find(name); known {
+			weight := weigh(before)
+			s.memory.release(s.cluster.Namespace, weight)
+			s.nodeCount, s.weight = s.nodeCount-1, s.weight-weight
+		}
+	})
 }

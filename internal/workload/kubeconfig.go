@@ -3,11 +3,15 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // errRefused is that of a kubeconfig which is not followed, whatever else it says.
@@ -16,12 +20,25 @@ var errRefused = errors.New("it is refused, since whoever may write the Secret w
 // What client-go has to say of a kubeconfig may quote it, and these words are for all who may read a status.
 var (
 	errIllegible = errors.New("it is no kubeconfig")
+	errLarge     = fmt.Errorf("it has more than %d KiB, or more than %d contexts, clusters or users; leave in it what reaches this one cluster", kubeconfigBytes>>10, kubeconfigParts)
+	errKey       = fmt.Errorf("a client-key-data of it has more than %d KiB; use a key of at most 8192 bits", keyBytes>>10)
+	errPlain     = errors.New("it names a server by another scheme than https, so that the credentials and all answers could be read and changed on the way; give an https address")
 	errUnusable  = errors.New("it lacks a part, or has one that can't be used; look at its current-context, and at the server, the proxy-url and the credentials of that")
+)
+
+// The bounds on a kubeconfig. An API server stores Secrets of 1 MiB, and what parses YAML takes many times its size. A larger
+// key than any that is in use would take seconds of a processor to read, and again for each connection.
+const (
+	kubeconfigBytes, keyBytes = 128 << 10, 8 << 10
+	kubeconfigParts           = 32
 )
 
 // readKubeconfig reads how to reach a cluster. A kubeconfig has ways to have a command run or a file read by whoever
 // uses it. A person's own does that with the person's rights; one from a Secret would do it with those of Fettle.
 func readKubeconfig(raw []byte) (*rest.Config, error) {
+	if len(raw) > kubeconfigBytes {
+		return nil, errLarge
+	}
 	all, err := clientcmd.Load(raw)
 	if err != nil {
 		return nil, errIllegible
@@ -29,9 +46,15 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 	if err := refuse(all); err != nil {
 		return nil, err
 	}
+	if err := refuseLarge(all); err != nil {
+		return nil, err
+	}
 	for _, c := range all.Clusters {
 		if c != nil && c.Server != "" && !strings.Contains(c.Server, "://") {
 			c.Server = "https://" + c.Server // else it would be asked in the open, and without credentials
+		}
+		if c != nil && c.Server != "" && !isHTTPS(c.Server) {
+			return nil, errPlain
 		}
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*all, all.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
@@ -41,6 +64,24 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.QPS = -1 // the cluster's own priority and fairness paces it
 	return config, nil
+}
+
+func isHTTPS(server string) bool {
+	at, err := url.Parse(server)
+	return err == nil && at.Scheme == "https"
+}
+
+// refuseLarge looks at all parts of a kubeconfig.
+func refuseLarge(all *api.Config) error {
+	if max(len(all.Contexts), len(all.Clusters), len(all.AuthInfos)) > kubeconfigParts {
+		return errLarge
+	}
+	for _, u := range all.AuthInfos {
+		if u != nil && len(u.ClientKeyData) > keyBytes {
+			return errKey
+		}
+	}
+	return nil
 }
 
 // refuse looks at all contexts, before anything else does: to look at a file that is named is to read it.
@@ -68,6 +109,9 @@ func refuse(all *api.Config) error {
 	return nil
 }
 
+// mostOfAName is how much is repeated of a name in a kubeconfig.
+const mostOfAName = 64
+
 func refusal(part, name, field, instead string) error {
-	return fmt.Errorf("its %s %q has the field %s: %w; give %s instead", part, name, field, errRefused, instead)
+	return fmt.Errorf("its %s %s has the field %s: %w; give %s instead", part, strconv.Quote(sanitize.Line(mostOfAName, name)), field, errRefused, instead)
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,36 @@ func TestKubeconfigsThatAreRefused(t *testing.T) {
 			config, err := readKubeconfig([]byte(tc.raw))
 			if config != nil || !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "field "+tc.says+":") {
 				t.Errorf("it gives %v, %v; want a refusal that names %s", config, err, tc.says)
+			}
+		})
+	}
+}
+
+// TestI14KubeconfigsThatAreTooMuch: what would be asked in the open, or costs much to read, is not followed.
+func TestI14KubeconfigsThatAreTooMuch(t *testing.T) {
+	const server = "server: https://127.0.0.1:1"
+	many := ""
+	for i := range kubeconfigParts + 1 {
+		many += fmt.Sprintf("}}, {name: u%d, user: {token: t", i)
+	}
+	cases := map[string]struct {
+		raw  string
+		want error
+	}{
+		"plain http":            {kubeconfigOf("server: http://127.0.0.1:1", "token: t"), errPlain},
+		"plain http, shouted":   {kubeconfigOf("server: HTTP://127.0.0.1:1", "token: t"), errPlain},
+		"a file":                {kubeconfigOf("server: file:///etc/passwd", "token: t"), errPlain},
+		"in another cluster":    {kubeconfigOf(server+"}}, {name: other, cluster: {server: http://127.0.0.1:1", "token: t"), errPlain},
+		"large":                 {kubeconfigOf(server, "token: t") + "# " + strings.Repeat("x", kubeconfigBytes), errLarge},
+		"many users":            {kubeconfigOf(server, "token: t"+many), errLarge},
+		"a key that is no key":  {kubeconfigOf(server, "client-key-data: "+strings.Repeat("QUFB", keyBytes)), errKey},
+		"https in upper case":   {kubeconfigOf("server: HTTPS://127.0.0.1:1", "token: t"), nil},
+		"as large as it may be": {kubeconfigOf(server, "token: "+strings.Repeat("t", kubeconfigBytes/2)), nil},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			if config, err := readKubeconfig([]byte(tc.raw)); !errors.Is(err, tc.want) || (config == nil) != (tc.want != nil) {
+				t.Errorf("it reads %v, %v; want %v", config, err, tc.want)
 			}
 		})
 	}

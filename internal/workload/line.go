@@ -2,24 +2,15 @@ package workload
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"net/http"
-	"time"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
+	"k8s.io/klog/v2"
 )
 
-// The bounds on making a connection and on the first word of an answer.
-const (
-	dialTimeout   = 10 * time.Second
-	answerTimeout = 15 * time.Second
-)
-
-// protobuf is the content type in which nodes travel.
-const protobuf = "application/vnd.kubernetes.protobuf"
+var errNoURL = errors.New("its server is not an address that can be used")
 
 // line is the way to one API server with one set of credentials. It has a transport of its own: those that client-go
 // shares outlive who needs them, and keep to a connection that is dead as long as its kernel believes in it.
@@ -32,34 +23,24 @@ type line struct {
 
 // open makes a line. Nothing is sent yet.
 func (c *Config) open(config *rest.Config) (*line, error) {
-	tls, err := rest.TLSConfigFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("its certificates can't be used: %w", err)
-	}
 	tracker := connrotation.NewConnectionTracker()
-	dialer := connrotation.NewDialerWithTracker((&net.Dialer{Timeout: dialTimeout, KeepAlive: answerTimeout}).DialContext, tracker)
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: dialTimeout,
-		ResponseHeaderTimeout: answerTimeout, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
-	}
-	if config.Proxy != nil {
-		transport.Proxy = config.Proxy
-	}
-	authenticated, err := rest.HTTPWrappersForConfig(config, transport)
+	own := connrotation.NewDialerWithTracker(c.dial, tracker)
+	client, err := httpClient(config, own.DialContext, errorBytes)
 	if err != nil {
-		return nil, fmt.Errorf("its credentials can't be used: %w", err)
+		return nil, err
 	}
-	// A redirection would carry the credentials elsewhere.
-	httpClient := &http.Client{Transport: authenticated, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	rc := *config
 	rc.APIPath, rc.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
 	rc.NegotiatedSerializer, rc.ContentType, rc.AcceptContentTypes = c.codecs, protobuf, protobuf+",application/json"
-	client, err := rest.RESTClientForConfigAndClient(&rc, httpClient)
+	restClient, err := rest.RESTClientForConfigAndClient(&rc, client)
 	if err != nil {
-		return nil, fmt.Errorf("its address can't be used: %w", err)
+		return nil, errNoURL // the error repeats the address, and what is secret in it
 	}
-	return &line{RESTClient: client, host: config.Host, opened: tracker}, nil
+	return &line{RESTClient: restClient, host: config.Host, opened: tracker}, nil
 }
+
+// quiet keeps client-go from logging what fails in a context. The connection tells why it was lost, once and in words of its own.
+func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
 // close ends all that is under way.
 func (l *line) close() {

@@ -2,52 +2,134 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/lean"
 )
 
 // Live reads from the cluster's API server itself, over the connection of the moment. Of core/v1 it decodes nodes lean, and
-// it knows no kinds but those that guards read.
+// it knows only the kinds that guards read. Each answer is bounded in size and time.
 func (c *Connection) Live() client.Reader { return live{c} }
 
-// live makes a client for each call, since they are rare, and hundreds of clusters would each hold on to one.
 type live struct{ of *Connection }
 
+// errKind is for what no guard reads.
+var errKind = errors.New("objects of this type are not read from workload clusters")
+
 // Get reads one object.
-func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	c, err := l.client()
-	if err != nil {
-		return err
+func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	line := l.of.openLine()
+	if line == nil {
+		return errNoLine
 	}
-	return c.Get(ctx, key, obj, opts...) //nolint:wrapcheck // the caller says what was being done
+	metadata, is := obj.(*metav1.PartialObjectMetadata)
+	if !is {
+		return fmt.Errorf("getting a %T: %w", obj, errKind)
+	}
+	which := func(r *rest.Request) { at(r, key.Namespace).Name(key.Name) }
+	return line.readJSON(ctx, metadata.GroupVersionKind(), which, metadata)
 }
 
 // List reads some.
 func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	c, err := l.client()
+	line := l.of.openLine()
+	if line == nil {
+		return errNoLine
+	}
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	which := func(r *rest.Request) { choose(at(r, options.Namespace), options.AsListOptions()) }
+	switch list := list.(type) {
+	case *lean.NodeList:
+		return line.readNodes(ctx, which, list, l.of.Bounds.Nodes)
+	case *unstructured.UnstructuredList:
+		err := line.readJSON(ctx, elementOf(list.GroupVersionKind()), which, list)
+		if next := list.GetContinue(); err == nil && next != "" && (len(list.Items) == 0 || len(next) > tokenBytes) {
+			err = errEndless // a caller that asks for the next page would never be done
+		}
+		return err
+	}
+	return fmt.Errorf("listing into a %T: %w", list, errKind)
+}
+
+// elementOf returns the kind of what is in a list.
+func elementOf(list schema.GroupVersionKind) schema.GroupVersionKind {
+	list.Kind = list.Kind[:max(0, len(list.Kind)-len("List"))]
+	return list
+}
+
+func at(r *rest.Request, namespace string) *rest.Request {
+	return r.NamespaceIfScoped(namespace, namespace != "")
+}
+
+// choose has a list of those objects alone that are wanted.
+func choose(r *rest.Request, o *metav1.ListOptions) {
+	for name, value := range map[string]string{"labelSelector": o.LabelSelector, "fieldSelector": o.FieldSelector, "continue": o.Continue} {
+		if value != "" {
+			r.Param(name, value)
+		}
+	}
+	if o.Limit > 0 {
+		r.Param("limit", strconv.FormatInt(o.Limit, 10))
+	}
+}
+
+// readNodes reads nodes.
+func (l *line) readNodes(ctx context.Context, which func(*rest.Request), into *lean.NodeList, most int) error {
+	ctx, cancel := context.WithTimeout(withLimit(quiet(ctx), pageBytes), readTimeout)
+	defer cancel()
+	request := l.RESTClient.Get().Resource("nodes")
+	which(request)
+	body, err := l.read(ctx, request)
 	if err != nil {
 		return err
 	}
-	return c.List(ctx, list, opts...) //nolint:wrapcheck // the caller says what was being done
+	found, err := decodeNodes(body, most)
+	if err == nil {
+		*into = *found
+	}
+	return err
 }
 
-func (l live) client() (client.Client, error) {
-	line := l.of.openLine()
-	if line == nil {
-		return nil, errNoLine
-	}
-	// The HTTP client has the credentials already.
-	c, err := client.New(&rest.Config{Host: line.host, QPS: -1, WarningHandler: rest.NoWarnings{}}, client.Options{
-		HTTPClient: line.Client, Scheme: l.of.scheme, Mapper: mapper(),
-	})
+// readJSON reads objects of a kind. Only one is decoded at a time.
+func (l *line) readJSON(ctx context.Context, kind schema.GroupVersionKind, which func(*rest.Request), into runtime.Object) error {
+	mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to read from a workload cluster: %w", err)
+		return fmt.Errorf("reading a %s: %w", kind.Kind, errKind)
 	}
-	return c, nil
+	ctx, cancel := context.WithTimeout(withLimit(quiet(ctx), objectBytes), readTimeout)
+	defer cancel()
+	root := "/apis/" + kind.GroupVersion().String()
+	if kind.Group == "" {
+		root = "/api/" + kind.Version
+	}
+	request := l.RESTClient.Get().AbsPath(root).Resource(mapping.Resource.Resource).SetHeader("Accept", "application/json")
+	which(request)
+	result := request.MaxRetries(0).Do(ctx)
+	if err := result.Error(); err != nil {
+		return err //nolint:wrapcheck // the caller says what was being done
+	}
+	body, err := result.Raw()
+	if err != nil {
+		return err //nolint:wrapcheck // the same
+	}
+	decoding.Lock()
+	defer decoding.Unlock()
+	wanted := into.GetObjectKind().GroupVersionKind()
+	if err := json.Unmarshal(body, into); err != nil || into.GetObjectKind().GroupVersionKind() != wanted {
+		return errNotObjects // the cause could quote what the server sent
+	}
+	return nil
 }
 
 // mapper spares discovery, which takes megabytes.

@@ -34,9 +34,14 @@ func Explain(err error, config *rest.Config, cluster types.NamespacedName) strin
 // Reach makes a client of a cluster that knows the kinds which are read there, and no others.
 func Reach(config *rest.Config, options client.Options) (client.WithWatch, error) {
 	options.Mapper = mapper()
+	own, err := httpClient(config, dialer().DialContext, lookBytes)
+	if err != nil {
+		return nil, errUnusable // the error may repeat what is secret in the kubeconfig
+	}
+	options.HTTPClient = own
 	c, err := client.NewWithWatch(config, options)
 	if err != nil {
-		return nil, worded("preparing to read from a workload cluster: %s", err)
+		return nil, errNoURL // the error repeats the address, and what is secret in it
 	}
 	return c, nil
 }

@@ -25,13 +25,13 @@ func (p Pace) orDefault() Pace {
 	}
 }
 
-// pause is how long to wait before the attempt after so many failures in a row. Chance, from 0 to 1, spreads clusters
-// that failed together.
-func (p Pace) pause(failures int, chance float64) time.Duration {
+// pause is how long to wait before the attempt after so many failures in a row, up to longest. Chance, from 0 to 1, spreads
+// clusters that failed together.
+func (p Pace) pause(failures int, longest time.Duration, chance float64) time.Duration {
 	pause := p.First
 	for range failures - 1 {
-		if pause *= 2; pause >= p.Last {
-			pause = p.Last
+		if pause *= 2; pause >= longest {
+			pause = longest
 			break
 		}
 	}

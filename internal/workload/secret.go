@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // Where Cluster API keeps the kubeconfig of a cluster.
@@ -19,6 +21,9 @@ const (
 	secretSuffix = "-kubeconfig" //nolint:gosec // the end of a name
 	secretKey    = "value"
 )
+
+// kubeconfigsRole is the role that grants to read Secrets: in all namespaces, or where a RoleBinding names it.
+const kubeconfigsRole = "fettle-cluster-api-kubeconfigs"
 
 // secretTimeout is how long it may take to read a Secret.
 const secretTimeout = 10 * time.Second
@@ -37,7 +42,9 @@ type wordedError struct{ text string }
 
 func (e wordedError) Error() string { return e.text }
 
-func worded(format string, a ...any) error { return wordedError{fmt.Sprintf(format, a...)} }
+func worded(format string, a ...any) error {
+	return wordedError{sanitize.Line(sanitize.MostMessage, fmt.Sprintf(format, a...))}
+}
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
@@ -53,7 +60,7 @@ func (c *Config) kubeconfig(ctx context.Context, cluster types.NamespacedName) (
 	case apierrors.IsNotFound(err):
 		return nil, worded("there is no Secret %s; the control plane's provider makes it once the cluster has an API server, and else it is to be made with a kubeconfig under the key %q", at, secretKey)
 	case apierrors.IsForbidden(err):
-		return nil, worded("Fettle may not read Secret %s; the ClusterRole fettle-cluster-api of its manifests grants it", at)
+		return nil, worded("Fettle may not read Secret %s; bind ClusterRole %s to its service account in namespace %s, or in all: docs/install.md says how", at, kubeconfigsRole, at.Namespace)
 	case err != nil:
 		return nil, worded("Secret %s can't be read: %s; it is tried again", at, causeOf(err))
 	}

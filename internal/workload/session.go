@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fettle-io/fettle/internal/contain"
 )
 
 // errChanged ends a session whose Secret says something else by now.
@@ -23,6 +24,16 @@ type session struct {
 
 	// digest is that of the kubeconfig.
 	digest [sha256.Size]byte
+	// listed is when nodes were first taken in. It is zero before, and read once the session has ended.
+	listed time.Time
+}
+
+// inStep returns how long the session was in step before it ended.
+func (s *session) inStep() time.Duration {
+	if s.listed.IsZero() {
+		return 0
+	}
+	return s.Now().Sub(s.listed)
 }
 
 // begin reads the Secret and opens a line.
@@ -50,18 +61,16 @@ func (c *Connection) over(config *rest.Config, raw []byte) (*session, error) {
 // run keeps in step, and tells why it ended. All that it began has ended by then.
 func (s *session) run(ctx context.Context) error {
 	defer s.close()
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := context.WithCancel(quiet(ctx))
+	var following sync.WaitGroup
+	defer following.Wait() // also when what follows panics
 	defer end()
 	if err := s.probe(ctx); err != nil {
 		return err
 	}
 	followed := make(chan error, 1)
-	var following sync.WaitGroup
-	following.Go(func() { followed <- s.follow(ctx) })
-	err := s.attend(ctx, followed)
-	end()
-	following.Wait()
-	return err
+	following.Go(func() { followed <- contain.Run(func() error { return s.follow(ctx) }) })
+	return s.attend(ctx, followed)
 }
 
 // attend probes a cluster that is silent and looks at its Secret, until following it ends or any of that does.
@@ -118,5 +127,8 @@ func (s *session) cause(err error) string {
 	return explain(err, s.host, secretOf(s.cluster).String())
 }
 
-// notNodes is for what a cluster sends in place of nodes.
-func notNodes(got any) error { return fmt.Errorf("the API server sent %T where a node belongs", got) }
+// The errors of a cluster that sends other things than it was asked for.
+var (
+	errNotNodes   = errors.New("it sends something else where a node belongs")
+	errNotObjects = errors.New("it sends something else than the objects that it was asked for")
+)

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -81,10 +82,13 @@ func TestPause(t *testing.T) {
 	p := Pace{}.orDefault()
 	cases := map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 1000: 30 * time.Second}
 	for failures, want := range cases {
-		least, most := p.pause(failures, 0), p.pause(failures, 1)
+		least, most := p.pause(failures, p.Last, 0), p.pause(failures, p.Last, 1)
 		if least != want*3/4 || most != want*5/4 {
 			t.Errorf("after %d failures it waits %s to %s; want 3/4 to 5/4 of %s", failures, least, most, want)
 		}
+	}
+	if longer := p.pause(1000, 10*p.Last, 0); longer != 10*p.Last*3/4 {
+		t.Errorf("a cluster that exceeds bounds waits %s", longer)
 	}
 	if own := (Pace{First: time.Millisecond}).orDefault(); own.First != time.Millisecond || own.Probe != 0 {
 		t.Errorf("a pace that somebody has chosen is changed to %+v", own)
@@ -101,7 +105,8 @@ func TestReadiness(t *testing.T) {
 		"it is ready":                {"ok", nil, ""},
 		"who asks may not":           {"", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), ""},
 		"who asks is not known":      {"", apierrors.NewUnauthorized("no"), "no"},
-		"its etcd is gone":           {"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: y\nreadyz check failed", failed, "not ready: etcd, poststarthook/x"},
+		"its etcd is gone":           {"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: y\nreadyz check failed", failed, "not ready: etcd, 1 of its other checks"},
+		"it is no API server":        {"[-]\x1b[2JSECRET failed\n[-]etcd failed", failed, "not ready: etcd, 1 of its other checks"},
 		"it doesn't say what fails":  {"", failed, "not ready (500)"},
 		"there is nobody":            {"", syscall.ECONNREFUSED, "refused"},
 		"a proxy has something else": {"<html>", apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{}, "", "", 0, false), "not ready (502)"},
@@ -133,14 +138,21 @@ func TestExplain(t *testing.T) {
 		"refused":          {dialing(40001, syscall.ECONNREFUSED), "does not answer: dial: connection refused;"},
 		"too slow":         {fmt.Errorf("listing nodes: %w", context.DeadlineExceeded), "it takes too long"},
 		"no name":          {dialing(1, &net.DNSError{Err: "no such host", Name: "h"}), "can't be resolved: no such host"},
-		"not its server":   {&tls.CertificateVerificationError{Err: errors.New("x509: unknown authority")}, "is not trusted: x509: unknown authority"},
-		"something else":   {errors.New("what is this"), "does not answer: what is this;"},
-		"a proxy says no":  {&url.Error{Op: "Get", URL: "https://h", Err: errors.New("Service Unavailable")}, "Service Unavailable"},
+		"not its server":   {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{Cert: &x509.Certificate{}}}, "is not trusted: an authority that is not known here"},
+		"not its name":     {x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"SECRET"}}, Host: "h"}, "its certificate is for other names"},
+		"expired":          {&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "its certificate has expired"},
+		"a bad signature":  {&tls.CertificateVerificationError{Err: errors.New("x509: SECRET")}, "its certificate is not valid"},
+		"bad credentials":  {&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "it refuses the connection: tls: bad certificate"},
+		"something else":   {errors.New("SECRET"), "does not answer: what it sends is not the answer of an API server;"},
+		"a proxy says no":  {&url.Error{Op: "Get", URL: "https://h", Err: errors.New("SECRET")}, "what it sends is not the answer of an API server"},
+		"a bound":          {&url.Error{Op: "Get", URL: "https://h", Err: tooLarge("an answer", 1<<20)}, "sent an answer of more than 1024 KiB; see what answers"},
+		"link-local":       {dialing(1, errAddress), "its address is link-local"},
 		"ends all watches": {errEnded, "ends watches as soon as they have begun"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if got := explain(tc.err, "https://h", "fleet/east-kubeconfig"); !strings.Contains(got, tc.says) {
+			got := explain(tc.err, "https://me:SECRET@h/?token=SECRET", "fleet/east-kubeconfig")
+			if !strings.Contains(got, tc.says) || strings.Contains(got, "SECRET") {
 				t.Errorf("it says %q, want %q", got, tc.says)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,9 @@ import (
 
 //go:embed webhooks.yaml
 var webhooks []byte
+
+// controlPlanes are the KubeadmControlPlanes, as an entry of resources.
+const controlPlanes = "controlplane.cluster.x-k8s.io/kubeadmcontrolplanes"
 
 // endpoint is where the webhooks are served, and who vouches for that.
 type endpoint struct {
@@ -51,7 +55,8 @@ func installKinds(ctx context.Context, config *rest.Config, served endpoint) err
 
 // complete adds what Cluster API adds to its definitions after they are generated.
 func complete(definition *apiextensionsv1.CustomResourceDefinition, served endpoint) {
-	if definition.Spec.Group == controlplanev1.GroupVersion.Group {
+	switch definition.Spec.Group {
+	case controlplanev1.GroupVersion.Group, bootstrapv1.GroupVersion.Group:
 		definition.Labels = map[string]string{contractLabel: controlplanev1.GroupVersion.Version}
 	}
 	if len(definition.Spec.Versions) < 2 {
@@ -66,10 +71,10 @@ func complete(definition *apiextensionsv1.CustomResourceDefinition, served endpo
 	}
 }
 
-// installWebhooks has the API server ask the endpoint about the kinds that are installed. Those of an earlier run, at a
-// port where nobody listens any more, are replaced.
-func installWebhooks(ctx context.Context, config *rest.Config, served endpoint) error {
-	c, err := client.New(config, client.Options{})
+// installWebhooks has the API server ask the endpoint about the kinds that are installed, and about control planes only where
+// their reconciler runs. Those of an earlier run, at a port where nobody listens any more, are replaced.
+func installWebhooks(ctx context.Context, cfg Config, served endpoint) error {
+	c, err := client.New(cfg.Client, client.Options{})
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
@@ -80,6 +85,9 @@ func installWebhooks(ctx context.Context, config *rest.Config, served endpoint) 
 	kinds, err := installed()
 	if err != nil {
 		return err
+	}
+	if !cfg.ControlPlanes {
+		delete(kinds, controlPlanes)
 	}
 	keep(mutating, validating, served, kinds)
 	if err := replace(ctx, c, mutating, &admissionv1.MutatingWebhookConfiguration{}); err != nil {

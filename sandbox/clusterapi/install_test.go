@@ -30,10 +30,10 @@ func TestWebhooksOfInstalledKinds(t *testing.T) {
 	}
 	slices.Sort(defaults)
 	slices.Sort(checks)
-	if got, want := strings.Join(defaults, " "), "clusters machinedeployments machinehealthchecks machines machinesets"; got != want {
+	if got, want := strings.Join(defaults, " "), "clusters kubeadmcontrolplanes machinedeployments machinehealthchecks machines machinesets"; got != want {
 		t.Errorf("defaults are filled into %s, want %s", got, want)
 	}
-	if got, want := strings.Join(checks, " "), "clusters machinedeployments machinedrainrules machinehealthchecks machines machinesets"; got != want {
+	if got, want := strings.Join(checks, " "), "clusters kubeadmcontrolplanes machinedeployments machinedrainrules machinehealthchecks machines machinesets"; got != want {
 		t.Errorf("checked are %s, want %s", got, want)
 	}
 }
@@ -73,10 +73,15 @@ func TestComplete(t *testing.T) {
 		}
 		converted := d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 		switch got := strings.Join(versions, " "); d.Spec.Names.Kind {
-		case "KubeadmControlPlane":
+		case "KubeadmConfig":
 			if got != "v1beta2" || converted || d.Labels[contractLabel] != "v1beta2" {
 				t.Errorf("%s has the versions %s and the labels %v", d.Name, got, d.Labels)
 			}
+		case "KubeadmControlPlane":
+			if d.Labels[contractLabel] != "v1beta2" {
+				t.Errorf("%s has the labels %v", d.Name, d.Labels)
+			}
+			fallthrough
 		default:
 			if got != "v1beta1 v1beta2" || !converted {
 				t.Errorf("%s has the versions %s, converted: %v", d.Name, got, converted)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1" //nolint:staticcheck // as clusterv1beta1
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1" //nolint:staticcheck // it is served for as long as others use it
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -37,22 +39,24 @@ const (
 // Hosts are those for which the webhooks need a certificate.
 var Hosts = [...]string{loopback}
 
-// Config says how to run it. Every field is required, but HealthChecks and KindsOnly.
+// Config says how to run it. Every field is required, but HealthChecks, ControlPlanes and KindsOnly.
 type Config struct {
 	Client       *rest.Config // of an administrator; its CA has signed the certificate
 	Certificate  pki.Pair     // for Hosts
 	HealthChecks bool         // run Cluster API's own reconciler of health checks
-	KindsOnly    bool         // run webhooks alone, and neither reconcilers nor providers
-	Log          logr.Logger
+	// ControlPlanes has KubeadmControlPlanes served by Cluster API's own reconciler and admission webhooks. Without it their
+	// status is what anyone writes.
+	ControlPlanes bool
+	KindsOnly     bool // run neither reconcilers nor providers, but webhooks and, if they are asked for, health checks
+	Log           logr.Logger
 }
 
 // Start installs the kinds and the webhooks, runs the reconcilers and the simulated providers, and returns when they have
 // seen what exists.
 func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	ctrl.SetLogger(cfg.Log)
-	// Nothing here makes pools, so their kind isn't installed.
-	if err := feature.MutableGates.Set(string(feature.MachinePool) + "=false"); err != nil {
-		return nil, fmt.Errorf("setting the features of Cluster API: %w", err)
+	if err := setFeatures(cfg); err != nil {
+		return nil, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -64,6 +68,19 @@ func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 		return nil, err
 	}
 	return running, nil
+}
+
+// setFeatures sets the feature gates of Cluster API, which are the process's. Nothing here makes machine pools, so their
+// kind is not installed. Health checks that run alone look at each change at once, since a test waits for them.
+func setFeatures(cfg Config) error {
+	gates := map[string]bool{string(feature.MachinePool): false}
+	if cfg.KindsOnly {
+		gates[string(feature.ReconcilerRateLimiting)] = false
+	}
+	if err := feature.MutableGates.SetFromMap(gates); err != nil {
+		return fmt.Errorf("setting the features of Cluster API: %w", err)
+	}
+	return nil
 }
 
 func startOn(ctx context.Context, listener net.Listener, cfg Config) (*simulation.Simulation, error) {
@@ -91,7 +108,7 @@ func startOn(ctx context.Context, listener net.Listener, cfg Config) (*simulatio
 			return nil, err
 		}
 	}
-	if err := installWebhooks(ctx, cfg.Client, served); err != nil {
+	if err := installWebhooks(ctx, cfg, served); err != nil {
 		return nil, err
 	}
 	return simulation.Start(ctx, "Cluster API", mgr)
@@ -101,7 +118,8 @@ func newManager(client *rest.Config, hooks *webhookServer) (ctrl.Manager, error)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
-		clusterv1beta1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, providerv1.AddToScheme,
+		clusterv1beta1.AddToScheme, clusterv1.AddToScheme, controlplanev1beta1.AddToScheme, controlplanev1.AddToScheme,
+		bootstrapv1.AddToScheme, providerv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)

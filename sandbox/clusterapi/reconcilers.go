@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/controlplane/kubeadm/reconcilers/kubeadmcontrolplane"
 	"sigs.k8s.io/cluster-api/core/reconcilers/cluster"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machine"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machinedeployment"
@@ -17,6 +19,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/index"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/fettle-io/fettle/sandbox/etcdmembers"
 )
 
 const workers = 50
@@ -26,6 +30,9 @@ const (
 	connectionGracePeriod = 50 * time.Second
 	conditionsGracePeriod = 5 * time.Minute
 )
+
+// etcdTimeout is for a simulated member, which answers at once or not at all.
+const etcdTimeout = 2 * time.Second
 
 // reconciler is what all of Cluster API's are.
 type reconciler interface {
@@ -51,34 +58,62 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, cfg Config) (clusterc
 	if err != nil {
 		return nil, fmt.Errorf("adding the cache of clusters: %w", err)
 	}
-	if cfg.KindsOnly {
-		return clusters, nil
-	}
-	for name, r := range reconcilers(mgr, clusters, cfg.HealthChecks) {
+	for name, r := range reconcilers(mgr, clusters, cfg) {
 		if err := r.SetupWithManager(ctx, mgr, options); err != nil {
 			return nil, fmt.Errorf("adding the reconciler of %s: %w", name, err)
+		}
+	}
+	if cfg.ControlPlanes {
+		if err := addControlPlanes(ctx, mgr, clusters, options); err != nil {
+			return nil, err
 		}
 	}
 	return clusters, nil
 }
 
-func reconcilers(mgr ctrl.Manager, clusters clustercache.ClusterCache, healthChecks bool) map[string]reconciler {
-	reconcilers := map[string]reconciler{
-		"clusters": &cluster.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
-			RemoteConnectionGracePeriod: connectionGracePeriod,
-		},
-		"machines": &machine.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
-			RemoteConditionsGracePeriod: conditionsGracePeriod,
-		},
-		"machine sets": &machineset.Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
-			PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll),
-		},
-		"machine deployments": &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+// addControlPlanes adds the reconciler of KubeadmControlPlanes, and the etcd members that it wants to speak to.
+func addControlPlanes(ctx context.Context, mgr ctrl.Manager, clusters clustercache.ClusterCache, options controller.Options) error {
+	members, err := etcdmembers.Listen(ctx, etcdmembers.Config{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clusters: clusters})
+	if err != nil {
+		return fmt.Errorf("adding the etcd members of control planes: %w", err)
 	}
-	if healthChecks {
+	if err := mgr.Add(members); err != nil {
+		members.Close()
+		return fmt.Errorf("adding the etcd members of control planes: %w", err)
+	}
+	reconciler := &kubeadmcontrolplane.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: members.Cache(),
+		SecretCachingClient: mgr.GetClient(), // without a cache: the manager's has dropped what certificates hold
+		EtcdDialTimeout:     etcdTimeout, EtcdCallTimeout: etcdTimeout, EtcdLogger: zap.NewNop(),
+		RemoteConditionsGracePeriod: conditionsGracePeriod,
+	}
+	if err := reconciler.SetupWithManager(ctx, mgr, options); err != nil {
+		return fmt.Errorf("adding the reconciler of control planes: %w", err)
+	}
+	return nil
+}
+
+// reconcilers returns those that the configuration asks for, by what they reconcile.
+func reconcilers(mgr ctrl.Manager, clusters clustercache.ClusterCache, cfg Config) map[string]reconciler {
+	reconcilers := map[string]reconciler{}
+	if !cfg.KindsOnly {
+		reconcilers = map[string]reconciler{
+			"clusters": &cluster.Reconciler{
+				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
+				RemoteConnectionGracePeriod: connectionGracePeriod,
+			},
+			"machines": &machine.Reconciler{
+				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
+				RemoteConditionsGracePeriod: conditionsGracePeriod,
+			},
+			"machine sets": &machineset.Reconciler{
+				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
+				PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll),
+			},
+			"machine deployments": &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+		}
+	}
+	if cfg.HealthChecks {
 		reconcilers["health checks"] = &machinehealthcheck.Reconciler{Client: mgr.GetClient(), ClusterCache: clusters}
 	}
 	return reconcilers

@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeadmadmission "sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/admission"
+	kubeadmconversion "sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/conversion"
 	coreadmission "sigs.k8s.io/cluster-api/core/webhooks/admission"
 	"sigs.k8s.io/cluster-api/core/webhooks/conversion"
 	"sigs.k8s.io/cluster-api/util/contract"
@@ -20,9 +22,11 @@ const contractLabel = "cluster.x-k8s.io/v1beta2"
 
 // addWebhooks registers admission and conversion of the kinds that are installed.
 func addWebhooks(mgr ctrl.Manager, clusters coreadmission.ClusterCacheReader) error {
-	conversion.SetAPIVersionGetter(func(ctx context.Context, kind schema.GroupKind) (string, error) {
+	version := func(ctx context.Context, kind schema.GroupKind) (string, error) {
 		return versionOf(ctx, mgr.GetClient(), kind)
-	})
+	}
+	conversion.SetAPIVersionGetter(version)
+	kubeadmconversion.SetAPIVersionGetter(version)
 	hooks := map[string]interface {
 		SetupWebhookWithManager(mgr ctrl.Manager) error
 	}{
@@ -32,6 +36,7 @@ func addWebhooks(mgr ctrl.Manager, clusters coreadmission.ClusterCacheReader) er
 		"machine deployments": &coreadmission.MachineDeployment{},
 		"drain rules":         &coreadmission.MachineDrainRule{},
 		"health checks":       &coreadmission.MachineHealthCheck{},
+		"control planes":      &kubeadmadmission.KubeadmControlPlane{},
 	}
 	for name, hook := range hooks {
 		if err := hook.SetupWebhookWithManager(mgr); err != nil {

@@ -52,7 +52,9 @@ func apiServerArgs(cfg Config, f files, etcdEndpoint string) []string {
 		"--tls-cert-file=" + f.serving.CertFile,
 		"--tls-private-key-file=" + f.serving.KeyFile,
 		"--client-ca-file=" + f.caCert,
-		"--authorization-mode=RBAC",
+		// As kubeadm does: a kubelet may write its own node and little else.
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
 		"--service-account-issuer=" + tokenIssuer,
 		"--service-account-key-file=" + f.tokenKey,
 		"--service-account-signing-key-file=" + f.tokenKey,

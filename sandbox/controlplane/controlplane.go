@@ -23,6 +23,8 @@ type Config struct {
 	Listener net.Listener // loopback TCP; the API server closes it
 	Log      io.Writer    // etcd's log; the Kubernetes components log through klog
 	AuditLog string       // file; optional
+	// APIServer is the path of a kube-apiserver of another version, to run in place of the one that is linked in; optional
+	APIServer string
 
 	NodeMonitorGracePeriod time.Duration
 	NodeMonitorPeriod      time.Duration
@@ -109,6 +111,9 @@ func (p *ControlPlane) start(ctx context.Context, cfg Config) error {
 	}
 	p.launch("etcd", etcd.run)
 	p.launch("the API server", func(ctx context.Context) error {
+		if cfg.APIServer != "" {
+			return runOtherAPIServer(ctx, cfg, files, etcd.endpoint)
+		}
 		return runAPIServer(ctx, cfg, files, etcd.endpoint)
 	})
 	if err := p.waitUntil(ctx, "the API server", apiServes); err != nil {

@@ -3,13 +3,16 @@ package crd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
 
@@ -39,11 +42,11 @@ func Apply(ctx context.Context, config *rest.Config, definitions []*apiextension
 		}
 	}
 	for _, definition := range definitions {
-		if err := waitUntilServed(ctx, client, definition.Name); err != nil {
+		if err := waitUntilEstablished(ctx, client, definition.Name); err != nil {
 			return fmt.Errorf("waiting for the API server to serve %s: %w", definition.Name, err)
 		}
 	}
-	return nil
+	return waitUntilDiscovered(ctx, client.Discovery(), definitions)
 }
 
 func apply(ctx context.Context, client clientset.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
@@ -62,7 +65,7 @@ func apply(ctx context.Context, client clientset.Interface, definition *apiexten
 	return err
 }
 
-func waitUntilServed(ctx context.Context, client clientset.Interface, name string) error {
+func waitUntilEstablished(ctx context.Context, client clientset.Interface, name string) error {
 	return wait.PollUntilContextTimeout(ctx, establishPoll, establishTimeout, true, func(ctx context.Context) (bool, error) {
 		definition, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -75,4 +78,50 @@ func waitUntilServed(ctx context.Context, client clientset.Interface, name strin
 		}
 		return false, nil
 	})
+}
+
+// waitUntilDiscovered waits until discovery lists all versions that definitions serve. It may lag behind their conditions, and
+// a client that looks up a kind meanwhile does not find it.
+func waitUntilDiscovered(ctx context.Context, api discovery.DiscoveryInterface, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	var missing []string
+	err := wait.PollUntilContextTimeout(ctx, establishPoll, establishTimeout, true, func(context.Context) (bool, error) {
+		found, err := discovered(api)
+		if err != nil {
+			missing = []string{err.Error()}
+			return false, nil //nolint:nilerr // a group may have no resources yet
+		}
+		missing = nil
+		for _, definition := range definitions {
+			for _, version := range definition.Spec.Versions {
+				resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural}
+				if version.Served && !found[resource] {
+					missing = append(missing, resource.String())
+				}
+			}
+		}
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for discovery to list %s: %w", strings.Join(missing, "; "), err)
+	}
+	return nil
+}
+
+// discovered returns the resources that discovery lists, by group and by version.
+func discovered(api discovery.DiscoveryInterface) (map[schema.GroupVersionResource]bool, error) {
+	_, lists, err := api.ServerGroupsAndResources()
+	if err != nil {
+		return nil, err
+	}
+	found := map[schema.GroupVersionResource]bool{}
+	for _, list := range lists {
+		of, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			found[of.WithResource(resource.Name)] = true
+		}
+	}
+	return found, nil
 }

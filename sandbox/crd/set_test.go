@@ -12,7 +12,7 @@ func TestSets(t *testing.T) {
 		MachineAPI:  "Instance Machine MachineSet",
 		Remediators: "RebootRemediation RebootRemediationTemplate ReprovisionRemediation ReprovisionRemediationTemplate",
 		Provider:    "SandboxBootstrapConfig SandboxBootstrapConfigTemplate SandboxCluster SandboxMachine SandboxMachineTemplate",
-		ClusterAPI:  "Cluster KubeadmControlPlane Machine MachineDeployment MachineDrainRule MachineHealthCheck MachineSet",
+		ClusterAPI:  "Cluster KubeadmConfig KubeadmControlPlane Machine MachineDeployment MachineDrainRule MachineHealthCheck MachineSet",
 	}
 	for set, kinds := range want {
 		definitions, err := Definitions(set)

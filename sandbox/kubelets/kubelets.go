@@ -2,15 +2,14 @@ package kubelets
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"syscall"
 	"time"
+
+	"github.com/fettle-io/fettle/sandbox/child"
 )
 
 // What makes a node's kubelet be played, and stops it.
@@ -45,9 +44,8 @@ type Config struct {
 
 // Kubelets is the running child.
 type Kubelets struct {
-	process *os.Process
-	ended   chan struct{}
-	died    chan error
+	child *child.Child
+	died  chan error
 }
 
 // Find returns the path of KWOK's binary: the one given, else the one beside this program.
@@ -78,14 +76,12 @@ func Start(cfg Config) (*Kubelets, error) {
 	cmd := exec.Command(cfg.Binary, args(cfg, config)...)
 	cmd.Env = append(os.Environ(), "HOME="+cfg.Dir, "KWOK_WORKDIR="+cfg.Dir) // it would read ~/.kwok too
 	cmd.Stdout, cmd.Stderr = cfg.Log, cfg.Log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-
-	k := &Kubelets{ended: make(chan struct{}), died: make(chan error, 1)}
-	started := make(chan error)
-	go k.run(cmd, started)
-	if err := <-started; err != nil {
+	running, err := child.Start(cmd)
+	if err != nil {
 		return nil, fmt.Errorf("starting KWOK: %w", err)
 	}
+	k := &Kubelets{child: running, died: make(chan error, 1)}
+	go func() { k.died <- fmt.Errorf("running KWOK, which plays the kubelets: %w", <-running.Died()) }()
 	return k, nil
 }
 
@@ -93,33 +89,7 @@ func Start(cfg Config) (*Kubelets, error) {
 func (k *Kubelets) Died() <-chan error { return k.died }
 
 // Stop ends the child and waits for it.
-func (k *Kubelets) Stop() {
-	_ = k.process.Signal(syscall.SIGTERM)
-	select {
-	case <-k.ended:
-	case <-time.After(stopTimeout):
-		_ = k.process.Kill()
-		<-k.ended
-	}
-}
-
-func (k *Kubelets) run(cmd *exec.Cmd, started chan<- error) {
-	// The kernel sends Pdeathsig when the thread that started the child ends, so this one must last as long as the child.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer close(k.ended)
-	if err := cmd.Start(); err != nil {
-		started <- err
-		return
-	}
-	k.process = cmd.Process
-	started <- nil
-	err := cmd.Wait()
-	if err == nil {
-		err = errors.New("it ended by itself")
-	}
-	k.died <- fmt.Errorf("running KWOK, which plays the kubelets: %w", err)
-}
+func (k *Kubelets) Stop() { k.child.Stop(stopTimeout) }
 
 func args(cfg Config, config string) []string {
 	return []string{

@@ -26,30 +26,39 @@ func (c *bootstrapController) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err := c.client.Get(ctx, req.NamespacedName, config); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	cluster := config.Labels[clusterv1.ClusterNameLabel]
-	if !config.DeletionTimestamp.IsZero() || cluster == "" || config.Status.DataSecretName != "" {
+	if !config.DeletionTimestamp.IsZero() || config.Labels[clusterv1.ClusterNameLabel] == "" || config.Status.DataSecretName != "" {
 		return ctrl.Result{}, nil
 	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: config.Namespace,
-			Name:      config.Name,
-			Labels:    map[string]string{clusterv1.ClusterNameLabel: cluster},
-		},
-		Type: clusterv1.ClusterSecretType,
-		Data: map[string][]byte{"value": []byte("# A simulated machine needs nothing to boot.\n")},
-	}
-	if err := controllerutil.SetControllerReference(config, secret, c.client.Scheme()); err != nil {
-		return ctrl.Result{}, fmt.Errorf("making the secret of the bootstrap config %s its own: %w", req, err)
-	}
-	if err := c.client.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{}, fmt.Errorf("creating the secret of the bootstrap config %s: %w", req, err)
+	secret, err := createData(ctx, c.client, config)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	before := config.DeepCopy()
-	config.Status.DataSecretName = secret.Name
+	config.Status.DataSecretName = secret
 	config.Status.Initialization.DataSecretCreated = new(true)
 	if err := c.client.Status().Patch(ctx, config, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of the bootstrap config %s: %w", req, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// createData makes the secret of a bootstrap config of either kind, and returns its name.
+func createData(ctx context.Context, c client.Client, config client.Object) (string, error) {
+	name := client.ObjectKeyFromObject(config)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: name.Namespace,
+			Name:      name.Name,
+			Labels:    map[string]string{clusterv1.ClusterNameLabel: config.GetLabels()[clusterv1.ClusterNameLabel]},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{"value": []byte("# A simulated machine needs nothing to boot.\n")},
+	}
+	if err := controllerutil.SetControllerReference(config, secret, c.Scheme()); err != nil {
+		return "", fmt.Errorf("making the secret of the bootstrap config %s its own: %w", name, err)
+	}
+	if err := c.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("creating the secret of the bootstrap config %s: %w", name, err)
+	}
+	return secret.Name, nil
 }

@@ -4,5 +4,6 @@
 //
 //	SandboxCluster          is provisioned as soon as it has an endpoint
 //	SandboxBootstrapConfig  gets a secret with nothing of use in it
+//	KubeadmConfig           the same; kubeadm's control planes make it
 //	SandboxMachine          boots when the two are there; when it is deleted, its node goes before it
 package provider

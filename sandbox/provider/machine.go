@@ -90,7 +90,7 @@ func (c *machineController) live(ctx context.Context, machine *providerv1.Sandbo
 		return ctrl.Result{}, err
 	}
 	if status.Kubelet != machine.Status.Kubelet {
-		if err := c.setKubelet(ctx, client.ObjectKeyFromObject(cluster), instance(machine, owner), status.InstanceStatus); err != nil {
+		if err := c.setKubelet(ctx, client.ObjectKeyFromObject(cluster), owner, instance(machine, owner), status.InstanceStatus); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -123,14 +123,19 @@ func (c *machineController) identify(ctx context.Context, machine *providerv1.Sa
 }
 
 // setKubelet comes before the status is written: if that fails, it is done again, which is harmless.
-func (c *machineController) setKubelet(ctx context.Context, cluster client.ObjectKey, of *cloudv1.Instance, status cloudv1.InstanceStatus) error {
+func (c *machineController) setKubelet(
+	ctx context.Context, cluster client.ObjectKey, owner *clusterv1.Machine, of *cloudv1.Instance, status cloudv1.InstanceStatus,
+) error {
 	workload, err := c.clusters.GetUncachedClient(ctx, cluster)
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %s: %w", cluster, err)
 	}
 	switch status.Kubelet {
 	case cloudv1.KubeletRunning:
-		return cloud.StartKubelet(ctx, workload, of, status)
+		if err := cloud.StartKubelet(ctx, workload, of, status); err != nil {
+			return err
+		}
+		return startComponents(ctx, workload, owner, of.Spec.NodeName)
 	case cloudv1.KubeletStopped:
 		return cloud.StopKubelet(ctx, workload, of)
 	}

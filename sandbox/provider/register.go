@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/cluster-api/util"
@@ -23,6 +24,9 @@ func Register(mgr ctrl.Manager, clusters clustercache.ClusterCache) error {
 	}
 	if err := registerBootstrap(mgr); err != nil {
 		return fmt.Errorf("adding the provider of bootstrap data: %w", err)
+	}
+	if err := registerKubeadm(mgr); err != nil {
+		return fmt.Errorf("adding the provider of kubeadm's bootstrap data: %w", err)
 	}
 	if err := registerMachines(mgr, clusters); err != nil {
 		return fmt.Errorf("adding the provider of machines: %w", err)
@@ -44,6 +48,15 @@ func registerBootstrap(mgr ctrl.Manager) error {
 		For(&providerv1.SandboxBootstrapConfig{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(&bootstrapController{client: mgr.GetClient()})
+}
+
+// registerKubeadm is for the bootstrap configs of kubeadm's control planes.
+func registerKubeadm(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("sandboxkubeadmconfig").
+		For(&bootstrapv1.KubeadmConfig{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(&kubeadmController{client: mgr.GetClient(), now: time.Now})
 }
 
 // registerMachines has a machine looked at whenever something changes that it waits for: its Machine, its Cluster, or the

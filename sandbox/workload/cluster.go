@@ -38,8 +38,11 @@ const (
 type Cluster struct {
 	Namespace, Name string
 	Kubeconfig      []byte // an administrator's, as the cluster's sandbox wrote it
-	// ControlPlaneMachines are made by hand and belong to the control plane, which never replaces one.
+	// ControlPlaneMachines are made by hand and belong to the control plane, which never replaces one; or, with Kubeadm, by
+	// the control plane's own reconciler.
 	ControlPlaneMachines int32
+	// Kubeadm says that the management cluster runs that reconciler.
+	Kubeadm bool
 	// Workers are made by a machine deployment.
 	Workers int32
 }
@@ -80,8 +83,10 @@ func Register(ctx context.Context, c client.Client, cluster Cluster) error {
 	if err := create(ctx, c, newCluster(cluster)); err != nil {
 		return err
 	}
-	if err := create(ctx, c, controlPlaneMachines(cluster, controlPlane)...); err != nil {
-		return err
+	if !cluster.Kubeadm {
+		if err := create(ctx, c, controlPlaneMachines(cluster, controlPlane)...); err != nil {
+			return err
+		}
 	}
 	return create(ctx, c, workers(cluster)...)
 }
@@ -109,6 +114,9 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 // ensureAccess writes the secret and the infrastructure, both of which say where the cluster is.
 func ensureAccess(ctx context.Context, c client.Client, cluster Cluster, endpoint providerv1.Endpoint) error {
 	secret := &corev1.Secret{ObjectMeta: cluster.meta(cluster.Name + "-kubeconfig"), Type: clusterv1.ClusterSecretType}
+	if cluster.Kubeadm {
+		secret.Type = corev1.SecretTypeOpaque // a person's: a control plane renews its own with an authority that nobody knows
+	}
 	_, err := controllerutil.CreateOrPatch(ctx, c, secret, func() error {
 		secret.Data = map[string][]byte{"value": cluster.Kubeconfig}
 		return nil

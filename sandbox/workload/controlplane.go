@@ -13,8 +13,8 @@ import (
 	providerv1 "github.com/fettle-io/fettle/sandbox/api/provider/v1alpha1"
 )
 
-// ensureControlPlane returns the reference by which machines are the control plane's. Its status is written here, once,
-// since no controller does; machine sets make no machine before it is there.
+// ensureControlPlane returns the reference by which machines are the control plane's. Where no reconciler writes its status,
+// that is done here, once; machine sets make no machine before it is there.
 func ensureControlPlane(ctx context.Context, c client.Client, cluster Cluster) (metav1.OwnerReference, error) {
 	template := &providerv1.SandboxMachineTemplate{ObjectMeta: cluster.meta(cluster.Name + "-control-plane")}
 	wanted := newControlPlane(cluster, template.Name)
@@ -25,7 +25,7 @@ func ensureControlPlane(ctx context.Context, c client.Client, cluster Cluster) (
 	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), plane); err != nil {
 		return metav1.OwnerReference{}, fmt.Errorf("reading the control plane of cluster %s: %w", cluster.Name, err)
 	}
-	if plane.Status.Initialization.ControlPlaneInitialized == nil {
+	if !cluster.Kubeadm && plane.Status.Initialization.ControlPlaneInitialized == nil {
 		before := plane.DeepCopy()
 		plane.Status = statusOf(cluster, plane.Generation, time.Now())
 		if err := c.Status().Patch(ctx, plane, client.MergeFrom(before)); err != nil {
@@ -50,7 +50,9 @@ func newControlPlane(cluster Cluster, template string) *controlplanev1.KubeadmCo
 			},
 		},
 	}
-	plane.Finalizers = []string{metav1.FinalizerDeleteDependents}
+	if !cluster.Kubeadm {
+		plane.Finalizers = []string{metav1.FinalizerDeleteDependents}
+	}
 	return plane
 }
 

@@ -16,6 +16,9 @@ const (
 	namespace = "fettle-system"
 )
 
+// imageSet is the value without which the chart renders nothing; it is the image that config names.
+const imageSet = "image.repository=fettle.invalid/fettle"
+
 func chartDir() string { return filepath.Join(cluster.Root(), "charts", "fettle") }
 
 // helm runs helm in a home of its own, and gives its output or its complaint.

@@ -35,7 +35,11 @@ type world struct {
 
 func (w *world) helm(args ...string) {
 	w.t.Helper()
-	mustHelm(w.t, append(args, "--kubeconfig", w.Kubeconfig(), "--namespace", namespace)...)
+	args = append(args, "--kubeconfig", w.Kubeconfig(), "--namespace", namespace)
+	if args[0] == "install" || args[0] == "upgrade" {
+		args = append(args, "--set", imageSet)
+	}
+	mustHelm(w.t, args...)
 }
 
 func (w *world) get(apiVersion, kind, in, name string) *unstructured.Unstructured {

@@ -3,6 +3,8 @@ package chart
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,11 +62,8 @@ func TestChartIsTheKustomization(t *testing.T) {
 		"on OpenShift": {
 			args: []string{"--set", "namespace.create=true", "--set", "openshift=true"}, dirs: []string{"config", "config/openshift"},
 		},
-		"without Cluster API": {
-			args: []string{"--set", "namespace.create=true", "--set", "clusterAPI=false"}, dirs: []string{"config"}, without: []string{
-				"ClusterRole fettle-cluster-api", "ClusterRoleBinding fettle-cluster-api", "ClusterRole fettle-view-cluster-api",
-				"ClusterRole fettle-cluster-api-remediation", "ClusterRoleBinding fettle-cluster-api-remediation",
-			},
+		"with Cluster API": {
+			args: []string{"--set", "namespace.create=true", "--set", "clusterAPI.enabled=true"}, dirs: []string{"config", "config/cluster_api"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestChartIsTheKustomization(t *testing.T) {
 				}
 				delete(wanted, object)
 			}
-			rendered := mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace}, c.args...)...)
+			rendered := mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace, "--set", imageSet}, c.args...)...)
 			got := named(t, cluster.Decode(t, []byte(rendered)))
 			if diff := cmp.Diff(wanted, got); diff != "" {
 				t.Errorf("the chart (+) is not the kustomization (-):\n%s", diff)
@@ -89,12 +88,15 @@ func TestChartIsTheKustomization(t *testing.T) {
 	}
 }
 
+// digest is that of no image.
+var digest = "sha256:" + strings.Repeat("0123456789abcdef", 4)
+
 // TestValuesTakeEffect: each value changes what it is for and nothing else.
 func TestValuesTakeEffect(t *testing.T) {
 	t.Parallel()
 	render := func(t *testing.T, args ...string) map[string]any {
 		t.Helper()
-		return named(t, cluster.Decode(t, []byte(mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace}, args...)...))))
+		return named(t, cluster.Decode(t, []byte(mustHelm(t, append([]string{"template", release, chartDir(), "--namespace", namespace, "--set", imageSet}, args...)...))))
 	}
 	plain := render(t)
 	everything := slices.Sorted(maps.Keys(plain))
@@ -102,12 +104,19 @@ func TestValuesTakeEffect(t *testing.T) {
 		changed []string
 		shows   string
 	}{
-		"image.repository=mirror/fettle":  {[]string{"Deployment fettle"}, "mirror/fettle:v"},
-		"image.tag=v9":                    {[]string{"Deployment fettle"}, "fettle-io/fettle:v9"},
-		"imagePullSecrets[0].name=key":    {[]string{"Deployment fettle"}, "imagePullSecrets"},
-		"replicas=3":                      {[]string{"Deployment fettle"}, "replicas:3"},
-		"replicas=1":                      {[]string{"Deployment fettle", "PodDisruptionBudget fettle"}, "replicas:1"},
-		"logLevel=debug":                  {[]string{"Deployment fettle"}, "--log-level=debug"},
+		"image.repository=mirror/fettle":       {[]string{"Deployment fettle"}, "mirror/fettle:v"},
+		"image.tag=v9":                         {[]string{"Deployment fettle"}, "fettle.invalid/fettle:v9"},
+		"image.digest=" + digest:               {[]string{"Deployment fettle"}, "fettle.invalid/fettle@" + digest},
+		"imagePullSecrets[0].name=key":         {[]string{"Deployment fettle"}, "imagePullSecrets"},
+		"replicas=3":                           {[]string{"Deployment fettle"}, "replicas:3"},
+		"replicas=1":                           {[]string{"Deployment fettle", "PodDisruptionBudget fettle"}, "replicas:1"},
+		"logLevel=debug":                       {[]string{"Deployment fettle"}, "--log-level=debug"},
+		"dialects={nhc,cluster-api,openshift}": {nil, ""},
+		"dialects={openshift,nhc}":             {[]string{"Deployment fettle"}, "--dialects=openshift,nhc"},
+		"dialects={openshift}": {[]string{
+			"ClusterRole fettle", "Deployment fettle", "Namespace medik8s-leases", "Role fettle in medik8s-leases", "Role fettle-view in medik8s-leases", "RoleBinding fettle in medik8s-leases",
+		}, "--dialects=openshift"},
+		"dialects={nhc}":                  {[]string{"ClusterRole fettle", "Deployment fettle"}, "--dialects=nhc"},
 		"extraArgs[0]=--log-format=text":  {[]string{"Deployment fettle"}, "--log-format=text"},
 		"resources.limits.memory=2Gi":     {[]string{"Deployment fettle"}, "memory:2Gi"},
 		"priorityClassName=mine":          {[]string{"Deployment fettle"}, "priorityClassName:mine"},
@@ -121,11 +130,9 @@ func TestValuesTakeEffect(t *testing.T) {
 			"CustomResourceDefinition machinedeletionremediations.fettle.io", "CustomResourceDefinition machinedeletionremediationtemplates.fettle.io",
 			"CustomResourceDefinition repairs.fettle.io",
 		}, ""},
-		"crds.openshift=Never": {nil, ""},
-		"crds.medik8s=Never":   {nil, ""},
-		"admission.enabled=false": {[]string{
-			"ValidatingAdmissionPolicy node-health-check.fettle.io", "ValidatingAdmissionPolicyBinding node-health-check.fettle.io",
-		}, ""},
+		"crds.openshift=Never":    {nil, ""},
+		"crds.medik8s=Never":      {nil, ""},
+		"admission.enabled=false": {admission(t), ""},
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
@@ -146,13 +153,155 @@ func TestValuesTakeEffect(t *testing.T) {
 	}
 }
 
+// admission returns all objects of config/admission, sorted, by kind and name.
+func admission(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(cluster.Root(), "config", "admission", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no files in config/admission (%v)", err)
+	}
+	var all []string
+	for _, file := range files {
+		for _, u := range cluster.Manifest(t, filepath.Join("config", "admission", filepath.Base(file))) {
+			all = append(all, u.GetKind()+" "+u.GetName())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // shared are namespaces that Fettle has rights in wherever it runs itself.
 var shared = []string{"kube-system", "medik8s-leases", "openshift-etcd"}
+
+// TestSecretsByNamespace: with a list of namespaces, the chart renders the kustomization in the documentation, and no right to read
+// Secrets elsewhere.
+func TestSecretsByNamespace(t *testing.T) {
+	t.Parallel()
+	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet,
+		"--set", "clusterAPI.enabled=true,clusterAPI.namespaces={clusters}", "--show-only", "templates/rbac.yaml")
+	of := func(objects []*unstructured.Unstructured) map[string]any {
+		objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return !strings.Contains(u.GetName(), "cluster-api") })
+		for _, u := range objects {
+			u.SetLabels(nil)
+		}
+		return named(t, objects)
+	}
+	want, got := of(cluster.Documented(t, "docs/install.md", "config/cluster_api")), of(cluster.Decode(t, []byte(rendered)))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the chart (+) is not the documented kustomization (-):\n%s", diff)
+	}
+	const kubeconfigs = "fettle-cluster-api-kubeconfigs"
+	if got["RoleBinding "+kubeconfigs+" in clusters"] == nil || got["ClusterRoleBinding "+kubeconfigs] != nil {
+		t.Errorf("the Secrets are not bound in the namespace alone: %v", slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// TestRightsOfDialects: no right is left to health checks and remediations that are not followed.
+func TestRightsOfDialects(t *testing.T) {
+	t.Parallel()
+	for set, c := range map[string]struct{ has, lacks []string }{
+		`dialects=["openshift","cluster-api","nhc"]`: {[]string{"machinehealthchecks", "nodehealthchecks", "machinedeletionremediations", "machines"}, nil},
+		`dialects=["openshift"]`:                     {[]string{"machinehealthchecks", "machines", "machinesets", "machinedeletionremediations"}, []string{"nodehealthchecks"}},
+		`dialects=["nhc"],remediators=[]`:            {[]string{"nodehealthchecks", "repairs", "machines"}, []string{"machinehealthchecks", "machinesets", "machinedeletionremediations"}},
+		`dialects=["nhc"]`:                           {[]string{"nodehealthchecks", "machines"}, []string{"machinehealthchecks"}},
+		`dialects=[]`:                                {[]string{"machines", "machinesets"}, []string{"machinehealthchecks", "nodehealthchecks"}},
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			rendered := mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet, "--set-json", set, "--show-only", "templates/rbac.yaml")
+			role := fmt.Sprint(named(t, cluster.Decode(t, []byte(rendered)))["ClusterRole fettle"])
+			for _, resource := range c.has {
+				if !regexp.MustCompile(`[\[ ]` + resource + `[\] ]`).MatchString(role) { // beside others that have the same verbs
+					t.Errorf("there is no right to %s: %s", resource, role)
+				}
+			}
+			for _, resource := range c.lacks {
+				if strings.Contains(role, resource) {
+					t.Errorf("there is a right to %s: %s", resource, role)
+				}
+			}
+		})
+	}
+}
+
+// TestRightsToMachines: NodeHealthChecks and the remediator read the machines of nodes; each dialect and remediator has the verbs that
+// it uses.
+func TestRightsToMachines(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[string]map[string][]string{
+		`dialects=["openshift"],remediators=[]`:   {"machines": {"delete", "get", "list", "patch", "watch"}, "machinesets": {"get", "list", "watch"}},
+		`dialects=["nhc"]`:                        {"machines": {"delete", "get", "list", "watch"}, "machinesets": {"get"}},
+		`dialects=["nhc"],remediators=[]`:         {"machines": {"get", "list", "watch"}, "machinesets": nil},
+		`dialects=["cluster-api"],remediators=[]`: {"machines": nil, "machinesets": nil},
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			rendered := mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet, "--set-json", set, "--show-only", "templates/rbac.yaml")
+			role, _ := named(t, cluster.Decode(t, []byte(rendered)))["ClusterRole fettle"].(map[string]any)
+			for resource, verbs := range want {
+				if diff := cmp.Diff(verbs, verbsOn(t, role, resource)); diff != "" {
+					t.Errorf("the verbs on %s are others: %s", resource, diff)
+				}
+			}
+		})
+	}
+}
+
+func verbsOn(t *testing.T, role map[string]any, resource string) []string {
+	t.Helper()
+	rules, _, err := unstructured.NestedSlice(role, "rules")
+	if err != nil {
+		t.Fatalf("reading the rules: %v", err)
+	}
+	var verbs []string
+	for _, r := range rules {
+		rule, _ := r.(map[string]any)
+		if resources, _, _ := unstructured.NestedStringSlice(rule, "resources"); slices.Contains(resources, resource) {
+			verbs, _, _ = unstructured.NestedStringSlice(rule, "verbs")
+		}
+	}
+	return verbs
+}
+
+// TestNothingToRun: values with which the controller does not start are refused.
+func TestNothingToRun(t *testing.T) {
+	t.Parallel()
+	out, err := helm(t, "template", release, chartDir(), "--set", imageSet, "--set-json", `dialects=[],remediators=[]`)
+	if err == nil || !strings.Contains(err.Error(), "dialects and remediators are both empty") {
+		t.Errorf("the complaint does not name both: %v\n%s", err, out)
+	}
+}
+
+// TestShortNames: no definition of Fettle's group takes a short name by which a cluster may know a kind of medik8s.
+func TestShortNames(t *testing.T) {
+	t.Parallel()
+	taken := []string{"nhc", "mdr", "mdrt", "snr", "snrt", "snrc", "far", "fart", "nm", "sbr", "sbrt"}
+	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet, "--show-only", "templates/crds.yaml")
+	found := 0
+	for _, u := range cluster.Decode(t, []byte(rendered)) {
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		names, _, err := unstructured.NestedStringSlice(u.Object, "spec", "names", "shortNames")
+		if err != nil || group != "fettle.io" {
+			t.Errorf("%s is of group %q (%v)", u.GetName(), group, err)
+		}
+		for _, name := range names {
+			found++
+			if slices.Contains(taken, name) {
+				t.Errorf("%s has the short name %s", u.GetName(), name)
+			}
+			taken = append(taken, name)
+		}
+	}
+	if found == 0 {
+		t.Error("no definition has a short name, so this shows nothing")
+	}
+}
 
 // TestAnotherNamespace: everything follows the release, also the subjects of bindings.
 func TestAnotherNamespace(t *testing.T) {
 	t.Parallel()
-	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true", "--set", "clusterAPI=true")
+	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", imageSet,
+		"--set", "namespace.create=true", "--set", "monitoring.enabled=true", "--set", "openshift=true", "--set", "clusterAPI.enabled=true,clusterAPI.namespaces={kube-system}")
 	if strings.Contains(rendered, "fettle-system") {
 		t.Errorf("something stays behind in fettle-system:\n%s", rendered)
 	}
@@ -171,7 +320,10 @@ func TestBadValues(t *testing.T) {
 		"replicas=0":                                    "replicas",
 		"replicas=many":                                 "replicas",
 		"image.tagg=v1":                                 "tagg",
-		"image.repository=":                             "repository",
+		"image.repository=":                             "make release",
+		"image.repository=mirror/fettle:v1":             "repository",
+		"image.digest=sha256:0":                         "digest",
+		"image.tag=sha256:0":                            "tag",
 		"image.pullPolicy=Sometimes":                    "pullPolicy",
 		"logLevel=loud":                                 "logLevel",
 		"extraArgs=--log-level=debug":                   "extraArgs",
@@ -186,7 +338,13 @@ func TestBadValues(t *testing.T) {
 		"networkPolicy=false":                           "networkPolicy",
 		"namespace.create=sure":                         "create",
 		"openshift=perhaps":                             "openshift",
-		"clusterAPI=perhaps":                            "clusterAPI",
+		"clusterAPI=true":                               "clusterAPI",
+		"clusterAPI.enabled=perhaps":                    "enabled",
+		"clusterAPI.namespaces={all}":                   "needs clusterAPI.enabled",
+		"clusterAPI.namespaces={*}":                     "namespaces",
+		"clusterAPI.enabled=true,dialects={nhc}":        "dialects has no cluster-api",
+		"dialects={latin}":                              "dialects",
+		"remediators={reboot}":                          "remediators",
 		"nodeSelector[0]=a":                             "nodeSelector",
 		"tolerations.key=a":                             "tolerations",
 		"affinity.nodeAfinity.x=1":                      "nodeAfinity",
@@ -194,7 +352,7 @@ func TestBadValues(t *testing.T) {
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
-			out, err := helm(t, "template", release, chartDir(), "--set", value)
+			out, err := helm(t, "template", release, chartDir(), "--set", imageSet, "--set", value)
 			if err == nil || !strings.Contains(err.Error(), complaint) {
 				t.Errorf("the complaint does not name %s: %v\n%s", complaint, err, out)
 			}

@@ -50,12 +50,12 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Binary is the path of a binary that make build makes.
+// Binary is the path of a binary that make builds.
 func Binary(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(Root(), "bin", name)
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is missing; run make build first", path)
+		t.Fatalf("%s is missing; run make bin/%s first", path, name)
 	}
 	return path
 }
@@ -65,6 +65,9 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	c := &Cluster{Dir: filepath.Join(t.TempDir(), "sandbox")}
 	c.args = append([]string{"--dir", c.Dir, "--audit-log", c.auditLog()}, o.Args...)
+	if path := OtherAPIServer(); path != "" {
+		c.args = append(c.args, "--api-server", path)
+	}
 	t.Cleanup(func() { c.stop(t) })
 	c.start(t)
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())

@@ -31,6 +31,11 @@ type Fault struct {
 	Stall bool
 	// Lag passes on that much later what watches bring, in order.
 	Lag time.Duration
+	// Ends ends watches in good order: at once, or with Brings that long after the first piece of what the API server sends.
+	Ends   bool
+	Brings time.Duration
+	// Skew has the API server's clock look that much ahead, by the Date of its answers. Of watches it shifts that too.
+	Skew time.Duration
 	// Times ends it after so many hits; zero, it goes on.
 	Times int
 }
@@ -122,6 +127,19 @@ func (p *Proxy) faultsFor(r *http.Request) []*Injected {
 	return found
 }
 
+// skewed shifts the date of an answer.
+func (p *Proxy) skewed(answer *http.Response) {
+	p.mu.Lock()
+	faults := slices.Clone(p.faults)
+	p.mu.Unlock()
+	for _, i := range faults {
+		date, err := http.ParseTime(answer.Header.Get("Date"))
+		if err == nil && i.Skew != 0 && i.path.MatchString(answer.Request.URL.Path) && i.hit() {
+			answer.Header.Set("Date", date.Add(i.Skew).UTC().Format(http.TimeFormat))
+		}
+	}
+}
+
 func isWatch(r *http.Request) bool {
 	w := r.URL.Query().Get("watch")
 	return w == "true" || w == "1"
@@ -130,7 +148,7 @@ func isWatch(r *http.Request) bool {
 // meet lets a request meet its faults, and tells whether one of them has answered it.
 func (p *Proxy) meet(w http.ResponseWriter, r *http.Request) bool {
 	for _, i := range p.faultsFor(r) {
-		if (i.Watch && i.Status == 0) || !i.hit() {
+		if (i.Watch && i.Status == 0) || i.Skew != 0 || !i.hit() {
 			continue
 		}
 		if i.Delay > 0 {
@@ -164,6 +182,9 @@ type watched struct {
 	pieces  chan piece
 	rest    []byte
 	err     error
+	// ends is the fault that ends it, nil for none, and over is when it does, nil before the first piece.
+	ends *Injected
+	over <-chan time.Time
 }
 
 type piece struct {
@@ -174,6 +195,11 @@ type piece struct {
 
 func (p *Proxy) watchBody(r *http.Request, body io.ReadCloser) io.ReadCloser {
 	w := &watched{ReadCloser: body, proxy: p, request: r, pieces: make(chan piece, 1<<12)}
+	for _, i := range p.faultsFor(r) {
+		if i.Ends && i.hit() {
+			w.ends = i
+		}
+	}
 	go w.fetch()
 	return w
 }
@@ -197,9 +223,17 @@ func (w *watched) fetch() {
 func (w *watched) Read(into []byte) (int, error) {
 	ctx := w.request.Context()
 	if len(w.rest) == 0 && w.err == nil {
+		if w.ends != nil && w.ends.Brings == 0 {
+			return 0, io.EOF
+		}
 		select {
+		case <-w.over:
+			return 0, io.EOF
 		case next := <-w.pieces:
 			w.pass(ctx, next)
+			if w.ends != nil && w.over == nil {
+				w.over = time.After(w.ends.Brings)
+			}
 			w.rest, w.err = next.data, next.err
 		case <-ctx.Done():
 			return 0, ctx.Err()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -72,6 +73,40 @@ func (c *Cluster) StartFettleWith(t testing.TB, kubeconfig string, args ...strin
 	if err != nil {
 		t.Fatalf("building fettle: %v", err)
 	}
+	return c.startBinary(t, binary, kubeconfig, args)
+}
+
+// StartChanged is StartFettle with another build of Fettle, in which files of the repository are replaced or added, by their paths
+// in it. Tests plant faults this way that nobody can bring about from outside.
+func (c *Cluster) StartChanged(t testing.TB, files map[string]string, args ...string) *Fettle {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for path, text := range files {
+		file := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
+		overlay.Replace[filepath.Join(Root(), path)] = file
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatalf("writing a file of another build: %v", err)
+		}
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatalf("writing an overlay: %v", err)
+	}
+	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "fettle-changed")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatalf("writing an overlay: %v", err)
+	}
+	build := exec.Command("go", "build", "-race", "-overlay", file, "-o", binary, "./cmd/fettle")
+	build.Dir = Root()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building fettle with changes: %v\n%s", err, out)
+	}
+	return c.startBinary(t, binary, c.FettleKubeconfig(t), args)
+}
+
+func (c *Cluster) startBinary(t testing.TB, binary, kubeconfig string, args []string) *Fettle {
+	t.Helper()
 	if !contains(args, "--leader-elect") {
 		args = append(args, "--leader-elect=false")
 	}

@@ -63,10 +63,29 @@ func (c *Cluster) InstallRemediators(t testing.TB) {
 		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediationTemplate"})
 }
 
+// InstallRights installs Fettle's identity and rights alone.
+func (c *Cluster) InstallRights(t testing.TB) {
+	t.Helper()
+	for _, u := range Kustomization(t, "config/rbac") {
+		c.createMissing(t, u)
+	}
+}
+
 // AllowClusterAPI grants to Fettle what it needs on a management cluster of Cluster API.
 func (c *Cluster) AllowClusterAPI(t testing.TB) {
 	t.Helper()
 	for _, u := range Kustomization(t, "config/cluster_api") {
+		c.createMissing(t, u)
+	}
+}
+
+// AllowClusterAPIIn is AllowClusterAPI with the Secrets of one namespace, by the kustomization in docs/install.md.
+func (c *Cluster) AllowClusterAPIIn(t testing.TB, namespace string) {
+	t.Helper()
+	for _, u := range Documented(t, "docs/install.md", "config/cluster_api") {
+		if u.GetKind() == "RoleBinding" {
+			u.SetNamespace(namespace)
+		}
 		c.createMissing(t, u)
 	}
 }
@@ -94,7 +113,12 @@ func (c *Cluster) awaitKinds(t testing.TB, kinds ...schema.GroupKind) {
 // Kustomization gives the objects that kubectl apply -k would apply for a directory of the repository.
 func Kustomization(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(Root(), dir))
+	return kustomized(t, filepath.Join(Root(), dir))
+}
+
+func kustomized(t testing.TB, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatalf("building the kustomization in %s: %v", dir, err)
 	}

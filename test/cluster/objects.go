@@ -62,7 +62,13 @@ func Decode(t testing.TB, text []byte) []*unstructured.Unstructured {
 // their names, as kubectl apply -f does. What exists already is left alone.
 func (c *Cluster) ApplyDir(t testing.TB, dir string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(Root(), dir, "*.yaml"))
+	c.applyFiles(t, filepath.Join(Root(), dir))
+}
+
+// applyFiles is ApplyDir for any directory.
+func (c *Cluster) applyFiles(t testing.TB, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no manifests in %s (%v)", dir, err)
 	}

@@ -6,11 +6,16 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
+
+// OtherAPIServer returns the path of the kube-apiserver that sandboxes run, or nothing where they run the one that they have
+// linked in. make test-versions sets it.
+func OtherAPIServer() string { return os.Getenv("FETTLE_TEST_API_SERVER") }
 
 // StartOlderServer stands before the API server and answers as one does that can't stream initial
 // lists (WatchList): such watches are invalid. It gives its address, and ends with the test.

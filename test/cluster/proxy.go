@@ -3,6 +3,7 @@ package cluster
 import (
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,6 +21,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	requests []*http.Request
 	faults   []*Injected
+	open     map[net.Conn]bool
 }
 
 // StartProxy starts a proxy, which ends with the test.
@@ -34,12 +36,13 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 	if err != nil {
 		t.Fatalf("reading the API server's address: %v", err)
 	}
-	p := &Proxy{}
+	p := &Proxy{open: map[net.Conn]bool{}}
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // watches must not wait in a buffer
 		ModifyResponse: func(r *http.Response) error {
+			p.skewed(r)
 			if isWatch(r.Request) {
 				r.Body = p.watchBody(r.Request, r.Body)
 			}
@@ -55,6 +58,7 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 	}))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = forward.ErrorLog
+	server.Config.ConnState = p.noteState
 	server.StartTLS() // clients send no credentials without
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
@@ -65,6 +69,22 @@ func (p *Proxy) note(r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, r.Clone(r.Context()))
+}
+
+func (p *Proxy) noteState(c net.Conn, state http.ConnState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open[c] = true
+	if state == http.StateClosed || state == http.StateHijacked {
+		delete(p.open, c)
+	}
+}
+
+// Connections returns how many connections to the proxy are open.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open)
 }
 
 // Requests gives what has passed to one path.

@@ -83,9 +83,9 @@ func readUse(line []byte) (Use, bool) {
 // ClusterAPIRoles begin the names of those roles that only a management cluster of Cluster API has use for.
 const ClusterAPIRoles = "fettle-cluster-api"
 
-// Granted gives the rights that Fettle's service account has by the bindings which name it, of roles that are wanted by
-// their name: its own, and those that a role has gathered from the roles of others.
-func (c *Cluster) Granted(t testing.TB, wanted func(role string) bool) (own, gathered []Right) {
+// Granted returns the rights that Fettle's service account has by the bindings which name it, of roles that are wanted by
+// their name. It leaves out what a role has gathered from the roles of others.
+func (c *Cluster) Granted(t testing.TB, wanted func(role string) bool) []Right {
 	t.Helper()
 	var everywhere rbacv1.ClusterRoleBindingList
 	var inNamespaces rbacv1.RoleBindingList
@@ -94,23 +94,22 @@ func (c *Cluster) Granted(t testing.TB, wanted func(role string) bool) (own, gat
 			t.Fatalf("listing who has which role: %v", err)
 		}
 	}
+	var rights []Right
 	for i := range everywhere.Items {
 		b := &everywhere.Items[i]
 		if !slices.ContainsFunc(b.Subjects, isFettle) || !wanted(b.RoleRef.Name) {
 			continue
 		}
 		if role := c.clusterRole(t, b.RoleRef); role.AggregationRule == nil {
-			own = append(own, rightsOf(role.Rules, "")...)
-		} else {
-			gathered = append(gathered, rightsOf(role.Rules, "")...)
+			rights = append(rights, rightsOf(role.Rules, "")...)
 		}
 	}
 	for i := range inNamespaces.Items {
 		if b := &inNamespaces.Items[i]; slices.ContainsFunc(b.Subjects, isFettle) && wanted(b.RoleRef.Name) {
-			own = append(own, rightsOf(c.rulesOf(t, b.RoleRef, b.Namespace), b.Namespace)...)
+			rights = append(rights, rightsOf(c.rulesOf(t, b.RoleRef, b.Namespace), b.Namespace)...)
 		}
 	}
-	return own, gathered
+	return rights
 }
 
 func isFettle(s rbacv1.Subject) bool {

@@ -73,6 +73,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	c.Apply(t, lenient(clusterv1.GroupVersion.WithKind("MachineHealthCheck"), "Namespaced", clusterv1.GroupVersion.String()+": v1beta2"))
 	c.ApplyDir(t, "sandbox/crd/clusterapi")
 	c.InstallFettle(t)
+	c.AllowClusterAPI(t)
 	h := newHerd(t, c, "nonsense")
 	h.StartFettle(t)
 	ill := h.sixAsk()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -20,6 +21,7 @@ func TestFaults(t *testing.T) {
 		// Nobody keeps the nodes of these tests, so nobody may judge them but Fettle.
 		c := cluster.Start(t, cluster.Options{Args: ofClusterAPI})
 		c.InstallFettle(t)
+		c.AllowClusterAPI(t)
 		c.InstallRemediators(t)
 		free <- c
 	}
@@ -83,6 +85,8 @@ func faultsOfMachines() map[string]func(*scene) {
 		"machine set scaled down":        scaledDown,
 		"machine gone before its repair": machineGoneBeforeItsRepair,
 		"slow writes":                    slowWrites,
+		"clock ahead":                    clockDiffers(-time.Hour),
+		"clock behind":                   clockDiffers(time.Hour),
 	}
 }
 
@@ -103,6 +107,7 @@ func faultsOfRemediations() map[string]func(*pool) {
 		"asked by two without limit":   remediationsOfTwoLeaders(unlimited),
 		"escalated by two leaders":     ladderOfTwoLeaders,
 		"machines asked leader killed": machinesOfRemediators,
+		"asked beside strangers":       strangersOfTheControlPlane,
 		"remediations stall":           remediationsStall,
 		"templates stall":              templatesStall,
 		"asked answers 409":            remediationsAnswered(409),

@@ -356,11 +356,15 @@ func (m *monitor) newObject(u *unstructured.Unstructured) *objectSeen {
 	return o
 }
 
-// count finds how many nodes are under remediation at this moment.
+// count finds how many nodes are under remediation at this moment. An object that is leaving takes no place once its node
+// is gone: nothing is left to be done for that node, and its repair is over.
 func (m *monitor) count() {
 	all, plane := map[string]bool{}, map[string]bool{}
 	for _, o := range m.objects {
 		if o.to != 0 || o.foreign {
+			continue
+		}
+		if n := m.nodes[o.target]; o.leaving != 0 && n != nil && n.last().gone {
 			continue
 		}
 		all[o.node] = true

@@ -71,7 +71,7 @@ func (p *pool) addNodes(names []string, labels ...string) {
 func (p *pool) addControlPlane() []string {
 	p.t.Helper()
 	all := names("plane", 5)
-	p.addNodes(all, "node-role.kubernetes.io/control-plane")
+	p.addNodes(all, "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/etcd")
 	return all
 }
 

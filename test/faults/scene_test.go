@@ -88,12 +88,7 @@ func names(prefix string, n int) []string {
 func (s *scene) addMachines(names []string) {
 	s.t.Helper()
 	s.each(names, func(ctx context.Context, name string) error {
-		n := s.node(name)
-		n.SetLabels(map[string]string{"scene": s.namespace})
-		if err := s.Create(ctx, n); err != nil {
-			return err
-		}
-		if err := s.setReady(ctx, name, corev1.ConditionTrue, time.Now()); err != nil {
+		if err := s.addNode(ctx, name); err != nil {
 			return err
 		}
 		return s.addMachine(ctx, name, s.node(name).GetName())
@@ -107,6 +102,16 @@ func (s *scene) addMachines(names []string) {
 		}
 		return nil
 	})
+}
+
+// addNode makes a node that is ready.
+func (s *scene) addNode(ctx context.Context, name string) error {
+	n := s.node(name)
+	n.SetLabels(map[string]string{"scene": s.namespace})
+	if err := s.Create(ctx, n); err != nil {
+		return err
+	}
+	return s.setReady(ctx, name, corev1.ConditionTrue, time.Now())
 }
 
 func (s *scene) addMachine(ctx context.Context, name, node string) error {
@@ -183,6 +188,12 @@ func (s *scene) heartbeats(names []string) {
 // healthCheck creates a health check which selects all workers, with this many repairs at a time.
 func (s *scene) healthCheck(name string, inFlight int) {
 	s.t.Helper()
+	s.healthCheckAfter(name, inFlight, short)
+}
+
+// healthCheckAfter applies a health check under which a node that is not ready is unhealthy after a time.
+func (s *scene) healthCheckAfter(name string, inFlight int, timeout time.Duration) {
+	s.t.Helper()
 	most := "unlimited"
 	if inFlight != unlimited {
 		most = strconv.Itoa(inFlight)
@@ -199,7 +210,7 @@ spec:
   unhealthyConditions:
   - {type: Ready, status: "False", timeout: %s}
   - {type: Ready, status: Unknown, timeout: %s}
-`, name, s.namespace, v1beta1.MaxInFlightAnnotation, most, short, short))
+`, name, s.namespace, v1beta1.MaxInFlightAnnotation, most, timeout, timeout))
 }
 
 func (s *scene) deleteCheck(name string) {

@@ -13,7 +13,8 @@ import (
 func nodesStall(s *scene) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))
-	s.healthCheck("example", unlimited)
+	// Long enough for m-01 to recover after Fettle has seen it fail, and before it is unhealthy.
+	s.healthCheckAfter("example", unlimited, 3*short)
 	s.StartFettleWith(s.t, kubeconfig)
 	s.wantStatus("example", 6, 6, "")
 	s.breakNodes([]string{"m-00", "m-01"}, time.Now())
@@ -55,7 +56,8 @@ func machinesStall(s *scene) {
 	s.deleteOurselves([]string{"m-01"})
 	s.wantGone(1)
 	ctx := cluster.Context(s.t)
-	s.must("making the namesake", s.addMachine(ctx, "m-01", s.node("m-05").GetName()))
+	s.must("making a node for the namesake", s.addNode(ctx, "m-06"))
+	s.must("making the namesake", s.addMachine(ctx, "m-01", s.node("m-06").GetName()))
 	s.longBroken([]string{"m-00"})
 	s.must("breaking the old node", s.setReady(ctx, "m-01", "False", time.Now().Add(-time.Hour)))
 	s.wantGone(2)

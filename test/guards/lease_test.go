@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	us          = "NodeHealthCheck-workers"
-	them        = "NodeHealthCheck-others"
+	us          = "fettle.io/NodeHealthCheck-workers"
+	them        = "fettle.io/NodeHealthCheck-others"
 	maintenance = "node-maintenance"
 )
 
@@ -78,41 +78,51 @@ func lets(l *coordinationv1.Lease, now time.Time) bool {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	// In this order: at first the namespace is missing, and nobody but the administrator may make it.
-	t.Run("whoever may not make the namespace is told to", func(t *testing.T) { namespaceIsForbidden(t, c) })
-	t.Run("the namespace is made when it is missing", func(t *testing.T) { namespaceIsMissing(t, c) })
+	// In this order: at first the namespace is missing, and the administrator creates it.
+	t.Run("what creates the namespace is told", func(t *testing.T) { namespaceIsMissing(t, c) })
+	t.Run("leases are seen once the namespace is there", func(t *testing.T) { namespaceComes(t, c) })
 	t.Run("a lease is taken, renewed and given back", func(t *testing.T) { lifeOfALease(t, c) })
 	t.Run("maintenance and Fettle exclude each other", func(t *testing.T) { besideMaintenance(t, c) })
+	t.Run("a lease under the former name", func(t *testing.T) { formerHolder(t, c) })
 	t.Run("of many who take a lease one has it", func(t *testing.T) { manyAtOnce(t, c) })
 	t.Run("a write insists on what was read", func(t *testing.T) { inBetween(t, c) })
 	t.Run("a lease goes with its node", func(t *testing.T) { goesWithItsNode(t, c) })
 	t.Run("rights", func(t *testing.T) { underItsRights(t, c) })
 }
 
-func namespaceIsForbidden(t *testing.T, c *cluster.Cluster) {
+// namespaceIsMissing: an error names the command, and a client that may create namespaces creates none.
+func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	n := node(t, c, "forbidden", corev1.ConditionTrue)
 	config := account(t, c, "stranger")
 	held, err := first(leases(t, config, newClock().now)).Hold(cluster.Context(t), n, us, time.Minute)
-	wantComplaint(t, held, err, "Role fettle in namespace medik8s-leases", "kubectl apply -k config")
-	grant(t, c, "stranger", rbacv1.PolicyRule{
-		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"},
-	})
-	c.Eventually(t, "the namespace is asked for", func(ctx context.Context) error {
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("without the right it is not forbidden: %v", err)
+	}
+	wantComplaint(t, held, err, "Role fettle in namespace medik8s-leases", "kubectl apply -k config/rbac")
+	grant(t, c, "stranger",
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
+	)
+	c.Eventually(t, "the namespace is missing", func(ctx context.Context) error {
 		held, err = first(leases(t, config, newClock().now)).Hold(ctx, n, us, time.Minute)
-		if err == nil || !strings.Contains(err.Error(), "can't be created") {
+		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("held: %t, %w", held, err)
 		}
 		return nil
 	})
-	wantComplaint(t, held, err, "namespace medik8s-leases is missing", "kubectl apply -k config")
+	wantComplaint(t, held, err, "namespace medik8s-leases is missing", "kubectl apply -k config/rbac")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: lease.Namespace}}
+	if err := c.Get(cluster.Context(t), client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
+		t.Errorf("namespace %s was created: %v", lease.Namespace, err)
+	}
 }
 
 func first[A, B any](a A, _ B) A { return a }
 
 func wantComplaint(t *testing.T, held bool, err error, words ...string) {
 	t.Helper()
-	if held || !apierrors.IsForbidden(err) {
+	if held || err == nil {
 		t.Fatalf("held: %t, %v", held, err)
 	}
 	for _, w := range words {
@@ -138,8 +148,8 @@ func grant(t *testing.T, c *cluster.Cluster, name string, rules ...rbacv1.Policy
 	}
 }
 
-// namespaceIsMissing: watching it makes no trouble, and the first lease makes it.
-func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
+// namespaceComes: watching a namespace that is missing makes no trouble, and leases are seen as soon as it exists.
+func namespaceComes(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	time := newClock()
 	guard, woken := leases(t, c.Config, time.now)
@@ -151,6 +161,7 @@ func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
 	if got := surveyed(guard, n); got != (core.Lease{}) || woken.count() > 0 {
 		t.Errorf("there is no lease, yet it sees %+v and woke the engine %d times", got, woken.count())
 	}
+	c.Namespace(t, lease.Namespace)
 	hold(t, guard, n, us, true)
 	is(t, c, "it sees its lease", core.Lease{Holder: us, Until: time.now().Add(660e9).Local()}, func() core.Lease { return surveyed(guard, n) })
 	is(t, c, "the engine was woken", 1, woken.count)
@@ -276,7 +287,7 @@ func manyAtOnce(t *testing.T, c *cluster.Cluster) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
-				holder := fmt.Sprintf("NodeHealthCheck-%d", i)
+				holder := fmt.Sprintf("fettle.io/NodeHealthCheck-%d", i)
 				held, err := guard.Hold(cluster.Context(t), n, holder, time.Minute)
 				if err != nil {
 					t.Errorf("%s: %v", holder, err)

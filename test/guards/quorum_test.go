@@ -2,6 +2,7 @@ package guards
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,7 +59,7 @@ func wantUnknown(t *testing.T, guard *quorum.Client, sentence string, words ...s
 }
 
 // apiServer has an API server on a host say that it is alive, as it did a while ago.
-func apiServer(t *testing.T, c *cluster.Cluster, host string, renewed time.Time) {
+func apiServer(t *testing.T, c *cluster.Cluster, host string, renewed time.Time) *coordinationv1.Lease {
 	t.Helper()
 	seconds, at := int32(3600), metav1.NewMicroTime(renewed)
 	l := &coordinationv1.Lease{
@@ -70,6 +72,17 @@ func apiServer(t *testing.T, c *cluster.Cluster, host string, renewed time.Time)
 		t.Fatalf("creating the lease of an API server: %v", err)
 	}
 	t.Cleanup(func() { _ = client.IgnoreNotFound(c.Delete(context.WithoutCancel(t.Context()), l)) })
+	return l
+}
+
+// renew has an API server renew its lease at an instant.
+func renew(t *testing.T, c *cluster.Cluster, l *coordinationv1.Lease, at time.Time) {
+	t.Helper()
+	before, renewed := client.MergeFrom(l.DeepCopy()), metav1.NewMicroTime(at)
+	l.Spec.RenewTime = &renewed
+	if err := c.Patch(cluster.Context(t), l, before); err != nil {
+		t.Fatalf("renewing the lease of an API server: %v", err)
+	}
 }
 
 func TestQuorum(t *testing.T) {
@@ -80,7 +93,16 @@ func TestQuorum(t *testing.T) {
 	t.Run("of nowhere", func(t *testing.T) {
 		a := node(t, c, "a", no, controlPlane)
 		node(t, c, "b", yes, controlPlane)
-		wantSurvives(t, guard, "no member is on any node, though this cluster's API server lives somewhere", a, core.Yes)
+		wantSurvives(t, guard, "no member is on any node, though this cluster's API server lives somewhere", a, core.Unknown)
+		pod(t, c, "kube-system", "worker", yes, map[string]string{"component": "etcd"}, mirror)
+		wantSurvives(t, guard, "the kubelet of a worker has made a pod", a, core.Unknown)
+		locate(t, c, "elsewhere")
+		wantUnknown(t, guard, "an administrator's word that is none", "annotation fettle.io/control-plane-quorum of namespace kube-system", `"elsewhere"`, `"external"`)
+		locate(t, c, "external")
+		wantSurvives(t, guard, "an administrator says that no node has a vote", a, core.Yes)
+		pod(t, c, "kube-system", "a", no, map[string]string{"component": "etcd"}, mirror)
+		wantSurvives(t, guard, "evidence counts more than that word", a, core.No)
+		locate(t, c, nil)
 	})
 	t.Run("by etcd pods", func(t *testing.T) { byEtcdPods(t, c, guard) })
 	t.Run("by labels of etcd", func(t *testing.T) {
@@ -97,13 +119,28 @@ func TestQuorum(t *testing.T) {
 		node(t, c, "b", yes, controlPlane)
 		node(t, c, "d", yes, master)
 		apiServer(t, c, "a", clock.now().Add(-2*time.Hour))
-		apiServer(t, c, "b", clock.now().Add(-time.Minute))
+		apiServer(t, c, "b", clock.now().Add(-10*time.Second))
 		wantSurvives(t, guard, "one of three lives", a, core.No)
-		apiServer(t, c, "d", clock.now().Add(-time.Minute))
+		late := apiServer(t, c, "d", clock.now().Add(-50*time.Minute))
+		wantSurvives(t, guard, "an API server that has been dead for 50 minutes has no vote", a, core.No)
+		renew(t, c, late, clock.now().Add(-10*time.Second))
 		wantSurvives(t, guard, "two of three live", a, core.Yes)
 	})
 	t.Run("on OpenShift", func(t *testing.T) { byGuards(t, c, clock) })
 	t.Run("rights", func(t *testing.T) { quorumRights(t, c, clock) })
+}
+
+// locate has an administrator say where the quorum is, or nothing.
+func locate(t *testing.T, c *cluster.Cluster, word any) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{quorum.QuorumAnnotation: word}}})
+	if err != nil {
+		t.Fatalf("encoding a patch: %v", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}
+	if err := c.Patch(cluster.Context(t), namespace, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatalf("annotating a namespace: %v", err)
+	}
 }
 
 func byEtcdPods(t *testing.T, c *cluster.Cluster, guard *quorum.Client) {
@@ -123,6 +160,8 @@ func byEtcdPods(t *testing.T, c *cluster.Cluster, guard *quorum.Client) {
 	wantSurvives(t, guard, "a pod that is somebody's own", a, core.No)
 	pod(t, c, "kube-system", "e", yes, etcd)
 	wantSurvives(t, guard, "three of four work", a, core.Yes)
+	pod(t, c, "kube-system", "worker", no, etcd, mirror)
+	wantSurvives(t, guard, "a pod that the kubelet of a worker made is no member", a, core.Yes)
 	lost := core.Target{ID: core.ID{Kind: "Machine", Name: "lost"}, Node: core.Node{State: core.NodeGone, Name: "lost"}}
 	wantSurvives(t, guard, "three of five work, as a machine has lost its node", lost, core.Yes)
 	b := &corev1.Node{}
@@ -191,7 +230,7 @@ func count(t *testing.T, c *cluster.Cluster, b *policyv1.PodDisruptionBudget, al
 func quorumRights(t *testing.T, c *cluster.Cluster, clock *clock) {
 	t.Helper()
 	stranger := account(t, c, "unknown")
-	wantUnknown(t, quorumGuard(t, stranger, clock.now, core.No), "no rights", "ClusterRole fettle", "kubectl apply -k config makes")
+	wantUnknown(t, quorumGuard(t, stranger, clock.now, core.No), "no rights", "ClusterRole fettle", "kubectl apply -k config/rbac makes")
 	wantUnknown(t, quorumGuard(t, stranger, clock.now, core.Yes), "no rights on OpenShift", "Role fettle in namespace openshift-etcd", "kubectl apply -k config/openshift makes")
 
 	c.InstallFettle(t)

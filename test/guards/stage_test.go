@@ -156,12 +156,20 @@ func setReady(t *testing.T, c *cluster.Cluster, n *corev1.Node, ready corev1.Con
 	}
 }
 
+// mirror makes a pod look as if a kubelet had made it.
+func mirror(p *corev1.Pod) {
+	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+}
+
 // pod makes a pod on a node that is ready or not.
-func pod(t *testing.T, c *cluster.Cluster, namespace, node string, ready corev1.ConditionStatus, labels map[string]string) {
+func pod(t *testing.T, c *cluster.Cluster, namespace, node string, ready corev1.ConditionStatus, labels map[string]string, as ...func(*corev1.Pod)) {
 	t.Helper()
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod-" + node, Labels: labels},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "images.example/c"}}},
+	}
+	for _, change := range as {
+		change(p)
 	}
 	c.Eventually(t, "creating a pod on "+node, func(ctx context.Context) error { return c.Create(ctx, p) })
 	t.Cleanup(func() {

@@ -83,8 +83,8 @@ func refusedSpecs() []refused {
 	add(`selector: {matchExpressions: [{key: a, operator: In, values: %s}]}`, types(`[a]`, `[]`), "values")
 	add(`remediationTemplate: %s`, types(), "remediationTemplate")
 	add(`remediationTemplate: %s`, []string{
-		`{}`, `{kind: RebootTemplate, name: a}`, `{apiVersion: a/v1, name: a}`, `{apiVersion: a/v1, kind: RebootTemplate}`, `{apiVersion: a/v1, kind: RebootTemplate, name: ""}`,
-		`{apiVersion: a/v1, kind: Reboot, name: a}`, `{apiVersion: a/v1, kind: Template, name: a}`,
+		`{}`, `{kind: RebootTemplate, name: a}`, `{apiVersion: a.example/v1, name: a}`, `{apiVersion: a.example/v1, kind: RebootTemplate}`, `{apiVersion: a.example/v1, kind: RebootTemplate, name: ""}`,
+		`{apiVersion: a.example/v1, kind: Reboot, name: a}`, `{apiVersion: a.example/v1, kind: Template, name: a}`,
 	}, "spec.remediationTemplate", "a kind that ends in Template")
 	add(`remediationTemplate: {name: %s}`, types(`"word"`), "remediationTemplate.name")
 	return all

@@ -27,12 +27,15 @@ func TestWorkloadClusters(t *testing.T) {
 	t.Parallel()
 	m := newManaged(t)
 	m.InstallFettleForNodes(t)
+	m.AllowClusterAPI(t)
 	m.StartFettle(t)
 	for _, name := range []string{"east", "west"} {
 		m.healthCheck(name)
 		m.wantHealthy(name, "3/3")
 	}
 	t.Run("a worker dies, and its machine set replaces it", m.workerIsReplaced)
+	t.Run("an autoscaler scales a machine deployment", m.isScaled)
+	t.Run("a rollout is waited for", m.rolloutIsWaitedFor)
 	t.Run("a cluster that does not answer is left alone", m.clusterGoesSilent)
 	t.Run("a kubeconfig that changes is picked up", m.kubeconfigIsRotated)
 }
@@ -216,6 +219,7 @@ func TestWatchFilter(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettleForNodes(t)
+	c.AllowClusterAPI(t)
 	c.StartFettle(t, "--watch-filter=mine")
 	c.ApplyDir(t, "sandbox/crd/clusterapi")
 	c.Eventually(t, "Cluster API is served", func(context.Context) error {
@@ -244,6 +248,7 @@ func TestNodesOfTheSameName(t *testing.T) {
 	management := cluster.Start(t, clusterAPIOnly())
 	first, second := cluster.Start(t, cluster.Options{Args: []string{noNodeController}}), cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	management.InstallFettleForNodes(t)
+	management.AllowClusterAPI(t)
 	management.StartFettle(t)
 	one, two := newHerd(t, management, first, "one"), newHerd(t, management, second, "two")
 	for _, h := range []*herd{one, two} {

@@ -262,14 +262,17 @@ func (h *herd) changeStatus(name string, change func(*clusterv1.Machine)) {
 }
 
 // annotate sets an annotation of a machine, or takes it away by a minus before its key.
-func (h *herd) annotate(machine, key string) {
+func (h *herd) annotate(machine string, keys ...string) {
 	h.t.Helper()
-	value := `""`
-	if strings.HasPrefix(key, "-") {
-		key, value = key[1:], "null"
+	values := make([]string, len(keys))
+	for i, key := range keys {
+		values[i] = fmt.Sprintf(`%q:""`, key)
+		if without, is := strings.CutPrefix(key, "-"); is {
+			values[i] = fmt.Sprintf(`%q:null`, without)
+		}
 	}
 	m := &clusterv1.Machine{ObjectMeta: h.meta(machine)}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value)
+	patch := `{"metadata":{"annotations":{` + strings.Join(values, ",") + `}}}`
 	if err := h.Patch(cluster.Context(h.t), m, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		h.t.Fatalf("annotating %s: %v", machine, err)
 	}
@@ -318,18 +321,22 @@ func (h *herd) wantCounts(want string) {
 		if err != nil {
 			return err
 		}
-		number := func(n *int32) string {
-			if n == nil {
-				return "?"
-			}
-			return fmt.Sprint(*n)
-		}
-		s := &c.Status
-		if got := number(s.CurrentHealthy) + "/" + number(s.ExpectedMachines) + " healthy, " + number(s.RemediationsAllowed) + " allowed"; got != want {
-			return fmt.Errorf("%s, want %s (%s)", got, want, wordsOf(s.Conditions))
-		}
-		return nil
+		return countsAre(c, want)
 	})
+}
+
+func countsAre(c *clusterv1.MachineHealthCheck, want string) error {
+	number := func(n *int32) string {
+		if n == nil {
+			return "?"
+		}
+		return fmt.Sprint(*n)
+	}
+	s := &c.Status
+	if got := number(s.CurrentHealthy) + "/" + number(s.ExpectedMachines) + " healthy, " + number(s.RemediationsAllowed) + " allowed"; got != want {
+		return fmt.Errorf("%s, want %s (%s)", got, want, wordsOf(s.Conditions))
+	}
+	return nil
 }
 
 // wordsOf tells conditions as "Type=Status/Reason".

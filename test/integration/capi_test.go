@@ -34,6 +34,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	management := cluster.Start(t, clusterAPIOnly())
 	workload := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	management.InstallFettleForNodes(t)
+	management.AllowClusterAPI(t)
 	management.StartFettle(t)
 	cases := map[string]func(*herd){
 		"owner":             ownerIsAsked,
@@ -49,6 +50,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 		"machine-condition": conditionOfTheMachine,
 		"failure":           terminalFailure,
 		"asked":             personAsks,
+		"by-hand":           repairMachineOfAClusterByHand,
 		"skipped":           skippedMachines,
 		"paused-check":      pausedCheckOfACluster,
 		"paused-cluster":    pausedCluster,
@@ -58,12 +60,16 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 		"orphan":            machineWithoutAnOwner,
 		"answers":           answersOfTheOwner,
 		"external":          externalRemediation,
+		"handed-back":       externalRemediatorHandsBack,
 		"no-template":       templateThatIsMissing,
 		"taken":             requestOfSomebodyElse,
 		"control-plane":     controlPlaneIsMarkedWhole,
 		"dry-run":           rehearsal,
 		"check-gone":        healthCheckThatIsDeleted,
 		"second-writer":     anotherWriter,
+		"upgrading":         upgradeOfACluster,
+		"criteria":          criteriaOfAMachine,
+		"given-up":          replacementsAreGivenUp,
 		"no-secret":         secretThatComesLate,
 	}
 	for name, run := range cases {
@@ -218,18 +224,20 @@ func nodeThatNeverJoins(h *herd) {
 	h.machine("a")
 	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 30}")
 	h.wantCounts("0/1 healthy, 0 allowed")
-	since := time.Now().Add(5 * time.Second).Truncate(time.Second)
-	h.changeCluster(func(c *clusterv1.Cluster) {
-		meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterInfrastructureReadyCondition).LastTransitionTime = metav1.NewTime(since)
-	})
-	due := since.Add(30 * time.Second)
-	h.management.Never(h.t, "marked early", time.Until(due)-time.Second, func(ctx context.Context) error {
+	unmarked := func(ctx context.Context) error {
 		m, err := h.get(ctx, "a")
 		if err != nil {
 			return err
 		}
 		return compareCondition(m.Status.Conditions, succeeded, "", nil)
+	}
+	h.management.Never(h.t, "marked early", 3*time.Second, unmarked)
+	since := time.Now().Truncate(time.Second)
+	h.changeCluster(func(c *clusterv1.Cluster) {
+		meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterInfrastructureReadyCondition).LastTransitionTime = metav1.NewTime(since)
 	})
+	due := since.Add(30 * time.Second)
+	h.management.Never(h.t, "marked early", time.Until(due)-time.Second, unmarked)
 	h.wantMarked("a", "NodeStartupTimeout")
 	h.wantMachine("a", succeeded, "False/NodeStartupTimeout", "30s")
 }
@@ -284,6 +292,23 @@ func personAsks(h *herd) {
 	h.annotate("a", "cluster.x-k8s.io/remediate-machine")
 	h.wantMarked("a", "HasRemediateAnnotation")
 	h.wantCounts("1/2 healthy, 1 allowed")
+}
+
+// repairMachineOfAClusterByHand: fettle repair has the owner asked, and takes that back when the person does.
+func repairMachineOfAClusterByHand(h *herd) {
+	h.running("a", "b")
+	h.healthCheck()
+	h.wantCounts("2/2 healthy, 2 allowed")
+	h.wantAnswer("repair node/"+h.node("a"), "Asked for a repair of machine by-hand/a", "Gates of MachineHealthCheck by-hand/check", "marked for its owner",
+		"kubectl annotate -n by-hand machines.cluster.x-k8s.io a fettle.io/repair-requested-at-")
+	h.wantMarked("a", "HasRemediateAnnotation")
+	h.wantMachine("a", succeeded, "False/HasRemediateAnnotation", "by the annotation fettle.io/repair-requested-at")
+	h.wantCounts("1/2 healthy, 1 allowed")
+	h.wantRefused("repair machine/a", "is under way; fettle explain repair/a-")
+	h.annotate("a", "-fettle.io/repair-requested-at")
+	h.wantMachine("a", byOwner, "")
+	h.wantCounts("2/2 healthy, 2 allowed")
+	h.keepsUnmarked("b")
 }
 
 // skippedMachines are no targets, and their conditions are left alone (2.2).
@@ -460,6 +485,32 @@ func externalRemediation(h *herd) {
 		h.t.Errorf("the object for b is gone (%v)", err)
 	}
 	h.wantRepairs("a Succeeded", "b Running")
+}
+
+// externalRemediatorHandsBack: Metal3's remediator gives a machine up by the deprecated condition alone, which owners do not read.
+func externalRemediatorHandsBack(h *herd) {
+	h.running("a", "b", "c")
+	h.template()
+	h.healthCheck(h.byTemplate())
+	h.fail("a")
+	h.wantMachine("a", externally, "False/WaitingForRemediation")
+	h.changeStatus("a", func(m *clusterv1.Machine) {
+		deprecated := m.Status.Deprecated.V1Beta1 // Fettle has written another condition there
+		deprecated.Conditions = append(deprecated.Conditions, clusterv1.Condition{
+			Type: clusterv1.ConditionType(byOwner), Status: "False", Severity: clusterv1.ConditionSeverityWarning,
+			Reason: clusterv1.WaitingForRemediationV1Beta1Reason, LastTransitionTime: metav1.Now(),
+		})
+	})
+	h.wantMarked("a", "UnhealthyNode")
+	h.wantRepairs("a Running")
+	if u, err := h.request(cluster.Context(h.t), rebooting, "a"); err != nil || u == nil {
+		h.t.Errorf("the object for a is gone before its machine (%v)", err)
+	}
+	h.recover("a")
+	h.wantMachine("a", byOwner, "")
+	h.wantLegacy("a", clusterv1.ConditionType(byOwner), "")
+	h.wantNoRequest("a")
+	h.wantRepairs("a Succeeded")
 }
 
 func (h *herd) template() {

@@ -166,6 +166,7 @@ func askAboutWorkers(h *herd) {
 	h.wantAnswer("explain machine/a", "unhealthy, node condition Ready has been False since", "Now it is marked for its owner, which replaces it in its own time.")
 	h.changeCheck(`{"spec":{"remediation":{"triggerIf":{"unhealthyLessThanOrEqualTo":1}}}}`)
 	h.wantAnswer("status", "stopped: TooManyUnhealthy", "check repairs nothing: 2 of 3 are not healthy and repairs go on only up to 1")
+	h.wantAnswer("explain mhc/check", "Cluster        c", "Selects        3 machines: 1 healthy, 1 unhealthy, 1 suspect", "TooManyUnhealthy is closed, for 1 (a)")
 }
 
 // askAboutNamesakes: a machine of OpenShift has the name and the namespace of one of a workload cluster.
@@ -176,6 +177,9 @@ func askAboutNamesakes(h *herd) {
 	h.management.Apply(h.t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nmetadata: {name: check, namespace: "+h.namespace+"}\nspec: {selector: {matchExpressions: [{key: x, operator: DoesNotExist}]}}\n")
 	h.wantAnswer("status", "check                    0/1", "check          c         1/1")
 	h.wantRefused("explain machine/a", "there are several of the name machine a; choose one by --workload-cluster='' -n ask-namesakes, or --workload-cluster c -n ask-namesakes")
+	h.wantRefused("explain machinehealthcheck/check", "choose one by machinehealthcheck.machine.openshift.io/check -n ask-namesakes, or machinehealthcheck.cluster.x-k8s.io/check -n ask-namesakes")
+	h.wantAnswer("explain machinehealthcheck.cluster.x-k8s.io/check", "API            cluster.x-k8s.io", "Cluster        c", "All that it selects are healthy.")
+	h.wantAnswer("explain mhc.machine.openshift.io/check", "API            machine.openshift.io", "Selects        1 machine: 1 suspect")
 	answer := h.wantAnswer("explain machine/a --workload-cluster c", "Cluster        c", "healthy, no criterion is met")
 	if strings.Count(answer, "check") != 1 {
 		h.t.Errorf("the other health check is told of too:\n%s", answer)
@@ -231,6 +235,7 @@ func askWithoutKubeconfigs(h *herd) {
 	if strings.Contains(answer, "\nb ") {
 		h.t.Errorf("a machine that says it is healthy is listed:\n%s", answer)
 	}
+	h.wantAnswer("explain mhc/check --as viewer", "Selects        2 machines: 1 healthy, 1 unknown (as its controller has written last)", "Too many are unhealthy", "It can't be told, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain machine/a --as viewer", "unhealthy, as the machine itself says: UnhealthyNode (Health check failed: * Condition Ready on Node",
 		"MachineSet workers was asked to replace it", "has not answered", "It can't be told, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain node/"+h.node("b")+" --as viewer", "healthy, as the machine itself says: HealthCheckSucceeded")

@@ -167,10 +167,14 @@ func (f *fleet) recorded(check, node string, started time.Time) string {
 func (f *fleet) asked(kind, check, node string) *unstructured.Unstructured {
 	f.t.Helper()
 	u := object("fix.example/v1", kind, "remediators", node)
-	u.SetAnnotations(map[string]string{"remediation.medik8s.io/node-name": node, "remediation.medik8s.io/template-name": "usual"})
+	uid := f.uidOfObject(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))
+	u.SetAnnotations(map[string]string{
+		"remediation.medik8s.io/node-name": node, "remediation.medik8s.io/template-name": "usual",
+		"fettle.io/requested-by-uid": uid,
+		"fettle.io/requested-as":     kind + ".fix.example/remediators/" + node + "/" + f.uidOfObject(object("v1", "Node", "", node)),
+	})
 	u.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: check,
-		UID: types.UID(f.uidOfObject(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))),
+		APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: check, UID: types.UID(uid),
 	}})
 	f.create(u)
 	return u
@@ -210,11 +214,12 @@ func (f *fleet) askThroughALadder() {
 
 	name := f.recorded("ladder", "ladder-a", time.Now())
 	f.wantAnswer("explain node/ladder-a", "Repair         "+name, "due since", "Now repair "+name+" calls its remedy: the node is left to an outside remediator")
-	f.holds("NodeHealthCheck-ladder", "ladder-a")
+	f.holds(holderOf("ladder"), "ladder-a")
 	reboot := f.asked("Reboot", "ladder", "ladder-a")
 	f.answers(reboot, "Processing", "True")
-	f.wantAnswer("explain node ladder-a", "Lease          NodeHealthCheck-ladder has it until", "under way since", "times out at",
+	f.wantAnswer("explain node ladder-a", "Lease          "+holderOf("ladder")+" has it until", "under way since", "times out at",
 		"Reboot remediators/ladder-a, made", "from template usual: processing", "step 1 times out, if it is still unhealthy; then step 2 follows, an object made from FenceTemplate remediators/usual")
+	f.wantAnswer("explain nodehealthcheck/ladder", "Phase          Remediating", "Selects        2 nodes: 1 healthy, 1 unhealthy", name+": of ladder-a, for UnhealthyCondition, started", "step 1/2 Reboot", "step 1 of ladder-a times out.")
 	f.wantAnswer("status", "Remediating", "1/2", "1/2 Reboot", name, "step 1 of ladder-a times out at")
 	f.wantAnswer("explain repair/"+name, "Repair         fettle-system/"+name, "Of             node ladder-a", "Phase          Running", "2. FenceTemplate remediators/usual, for 10m0s: planned")
 	f.asAProgramOnNodes()
@@ -323,6 +328,7 @@ func (f *fleet) askWhatHoldsNodesBack() {
 	f.Apply(f.t, poolCheck("held", "held", oneStep("usual")))
 	f.wantAnswer("explain node/held-a", "Excluded       from repairs", "Excluded (held): its node is excluded from repairs by the label")
 	f.wantAnswer("explain node/held-b", "Lease          node-maintenance has it until", "LeaseHeld (held): the lease of its node is held by node-maintenance", "opens at", "if it is still unhealthy and no other gate closes")
+	f.wantAnswer("explain nhc/held", "Excluded is closed, for 1 (held-a)", "LeaseHeld is closed, for 1 (held-b)", "opens at", "held-b is tried again.")
 	f.wantAnswer("status", "Excluded", "LeaseHeld", "held-b is tried again at")
 	check := object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", "held")
 	f.mergeSpec(check, `{"spec": {"pauseRequests": ["an upgrade"], "maxUnhealthy": "49%"}}`)
@@ -463,6 +469,7 @@ func (f *fleet) askAboutAMachineAndItsNode() {
 	f.wantAnswer("explain node/both-a", "Led by         NodeHealthCheck both, which has node both-a repaired instead", "MachineHealthCheck both (NodeHealthCheck both leads): unhealthy", "That is about Node both-a, which has the same node.")
 	f.wantAnswer("explain machine/machine-a", "Led by         NodeHealthCheck both")
 	f.wantAnswer("status", "NodeHealthCheck      both", "MachineHealthCheck   both")
+	f.wantAnswer("explain mhc/both", "NodeHealthCheck both selects 1 of them too (machine-a). It is older", "Now it leads 1 of them, and this one 0.", "1 left to NodeHealthCheck both, which leads")
 	f.annotate(f.check("both"), "cluster.x-k8s.io/paused", "")
 	f.wantAnswer("explain node/both-a", "Paused (MachineHealthCheck both)", "not repaired until the gates above open")
 }

@@ -129,6 +129,7 @@ func askAboutAHealthyFleet(f *fleet) {
 	f.wantAnswer("status", "leads (lease fettle-system/fettle", "example        2/2       allowed   0/1", "All machines are healthy, and nothing is under repair.")
 	f.wantAnswer("explain machine/a", "Node           "+f.nodeName("a"), "Owner          MachineSet workers", "healthy, no criterion is met", "Nothing: it is healthy.")
 	f.wantAnswer("explain node "+f.nodeName("a"), "Machine        healthy/a")
+	f.wantAnswer("explain machinehealthcheck/example", "API            machine.openshift.io", "Selects        2 machines: 2 healthy", "TooManyUnhealthy is open: 0 of 2", "All that it selects are healthy.")
 	f.wantAnswer("explain machines other", "No health check selects it", "example, whose selector also asks for role=worker")
 	f.wantAnswer("explain node/"+f.nodeName("alone"), "No machine in namespace healthy refers to node "+f.nodeName("alone"))
 	if answer, status := f.ask("status", "-A"); status != 0 || !strings.Contains(answer, "NAMESPACE") {
@@ -164,6 +165,7 @@ func askAboutTooManyUnhealthy(f *fleet) {
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
 	f.wantStatus("example", 0, 3, 0, v1beta1.TooManyUnhealthyReason)
 	f.wantAnswer("status", "stopped: TooManyUnhealthy", "example repairs nothing: 3 of 3 are not healthy and repairs go on only up to 1")
+	f.wantAnswer("explain mhc/example", "Selects        3 machines: 3 unhealthy", "stopped: TooManyUnhealthy", "TooManyUnhealthy is closed, for 3 (a, b, c): 3 of 3 are not healthy", "Why nothing happens now")
 	f.wantAnswer("status --limit 1", "… and 2 machines more (--limit 0 shows all)")
 	f.wantAnswer("explain node/"+f.nodeName("a"), "TooManyUnhealthy (example): 3 of 3 are not healthy")
 }
@@ -174,6 +176,7 @@ func askAboutAPause(f *fleet) {
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
 	f.wantAnswer("status", "stopped: Paused", "remove its pause annotation")
 	f.wantAnswer("explain machine/a", "Paused (example)")
+	f.wantAnswer("explain machinehealthcheck example", "stopped: Paused", "Paused is closed, for 1 (a): the health check is paused")
 }
 
 func askAboutTheLimitInFlight(f *fleet) {
@@ -185,6 +188,7 @@ func askAboutTheLimitInFlight(f *fleet) {
 	f.wantMachines("-a", "b")
 	f.wantAnswer("explain machine/b", "InFlightLimit (example): 1 under repair already and at most 1 may be at a time")
 	f.wantAnswer("status", "1/1", "InFlightLimit", "gone")
+	f.wantAnswer("explain mhc example", "InFlightLimit is closed, for 1 (b): 1 under repair already", "Repairs under way", ": of a (node ", "1 held back by InFlightLimit")
 	f.release("a")
 }
 
@@ -213,6 +217,8 @@ func askAboutARepair(f *fleet) {
 	f.release("a")
 	f.wantRepairs("a Succeeded")
 	f.wantAnswer("explain rep "+name, "Phase          Succeeded", "Finished", "The target is gone; its owner replaces it.")
+	f.wantAnswer("explain machine/a", "There is no machine a any more. This is its last repair:", "Repair         repairing/"+name, "Phase          Succeeded")
+	f.wantAnswer("explain mhc/example", "Repairs that ended last", name+": of a, Succeeded")
 }
 
 func (f *fleet) repairName() string {
@@ -229,6 +235,7 @@ func askWithFewPermissions(f *fleet) {
 	f.healthCheck("example", nil, readyCheck())
 	f.wantAnswer("status --as viewer", "leads", "1/1")
 	f.wantAnswer("explain machine/a --as viewer", "Nothing: it is healthy.")
+	f.wantAnswer("explain mhc/example --as viewer", "All that it selects are healthy.")
 	for _, question := range []string{"status --as stranger", "explain machine/a --as stranger", "explain node/x --as stranger"} {
 		answer, status := f.ask(strings.Fields(question)...)
 		for _, words := range []string{"you lack the permission to list machinehealthchecks.machine.openshift.io", "you lack the permission to list machines.machine.openshift.io", "list repairs.fettle.io", "ClusterRole fettle-view"} {
@@ -266,7 +273,7 @@ func askThroughKubectl(f *fleet) {
 	if err == nil || !strings.HasPrefix(string(failed), `kubectl fettle: "pod" is none of the kinds`) {
 		f.t.Errorf("%v; the error is not that of a plugin:\n%s", err, failed)
 	}
-	for words, want := range map[string]string{"machine/": "machine/a\n", "no": "node/\n", "node/" + f.nodeName(""): "node/" + f.nodeName("a") + "\n"} {
+	for words, want := range map[string]string{"machine/": "machine/a\n", "mhc/": "mhc/example\n", "nodeh": "nodehealthcheck/\n", "no": "node/\n", "node/" + f.nodeName(""): "node/" + f.nodeName("a") + "\n"} {
 		cmd := exec.CommandContext(cluster.Context(f.t), filepath.Join(dir, "kubectl_complete-fettle"), "explain", "-n", f.namespace, words)
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig())
 		out, err := cmd.Output()
@@ -308,6 +315,9 @@ func askAsAProgram(f *fleet) {
 	if n := status.NotHealthy; len(n) != 1 || n[0].Health != "unhealthy" || len(n[0].HeldBy) != 1 || n[0].HeldBy[0].Gate != "NoOwner" {
 		f.t.Errorf("not healthy are %+v", n)
 	}
+	if out, _ := f.ask("explain", "mhc/example", "-o", "yaml"); !strings.Contains(out, "kind: HealthCheckExplanation") || !strings.Contains(out, "gate: NoOwner") {
+		f.t.Errorf("the health check in YAML is:\n%s", out)
+	}
 	if out, _ := f.ask("explain", "machine/a", "-o", "yaml"); !strings.HasPrefix(out, "---\n") || !strings.Contains(out, "kind: Explanation") {
 		f.t.Errorf("YAML is:\n%s", out)
 	}
@@ -347,6 +357,7 @@ func askForWhatIsNot(f *fleet) {
 		"explain machine/wroker-1":                                 "did you mean worker-1?",
 		"explain node/" + f.nodeName("worker-2"):                   "did you mean " + f.nodeName("worker-1") + "?",
 		"explain repair/worker-1-0-1":                              "there is no repair worker-1-0-1 in namespace names",
+		"explain mhc/none":                                         "there is no machinehealthcheck none in namespace names; kubectl get machinehealthchecks -A lists them",
 		"explain machine/a -n default":                             "there is no machine a in namespace default",
 		"explain machine/worker-1 --namespace=default --cluster= ": "there is one in namespace names (add -n names)",
 		"status --context nowhere":                                 "nowhere",

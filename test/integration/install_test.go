@@ -22,7 +22,11 @@ import (
 // deployment gives the Deployment that is installed.
 func deployment(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
-	objects := cluster.Kustomization(t, "config")
+	return deploymentOf(t, cluster.Kustomization(t, "config"))
+}
+
+func deploymentOf(t *testing.T, objects []*unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
 	at := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Deployment" })
 	if at < 0 {
 		t.Fatal("config/ has no Deployment")
@@ -77,12 +81,31 @@ func TestDeploymentsFlags(t *testing.T) {
 	}
 }
 
+// TestNoImageIsNamedByDefault: the Deployment names an image that no registry can have, and the kustomization in the documentation
+// replaces it by one with a digest.
+func TestNoImageIsNamedByDefault(t *testing.T) {
+	t.Parallel()
+	for sentence, c := range map[string]struct {
+		objects []*unstructured.Unstructured
+		want    string
+	}{
+		"as it is":      {cluster.Kustomization(t, "config"), "fettle.invalid/fettle:v0.1.0"},
+		"as documented": {cluster.Documented(t, "docs/install.md", "config"), "registry.example.com/fettle@sha256:" + strings.Repeat("0", 64)},
+	} {
+		containers, _, _ := unstructured.NestedSlice(deploymentOf(t, c.objects).Object, "spec", "template", "spec", "containers")
+		if len(containers) != 1 || containers[0].(map[string]any)["image"] != c.want {
+			t.Errorf("%s, the containers are %v, want one with the image %s", sentence, containers, c.want)
+		}
+	}
+}
+
 // TestKustomizationIsComplete: each manifest beside the kustomization is a part of it, but for OpenShift's
 // definition, which a cluster may have from somebody else.
 func TestKustomizationIsComplete(t *testing.T) {
 	t.Parallel()
 	for dir, patterns := range map[string][]string{
-		"config":             {"rbac/*.yaml", "admission/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml", "cluster_api"},
+		"config":             {"rbac", "admission/*.yaml", "controller/*.yaml", "crd/fettle.io_*.yaml"},
+		"config/rbac":        {"[^k]*.yaml"},
 		"config/monitoring":  {"[^k]*.yaml"},
 		"config/openshift":   {"[^k]*.yaml"},
 		"config/cluster_api": {"[^k]*.yaml"},

@@ -132,7 +132,7 @@ func leanNode(n *lean.Node) nodeReading {
 func stockNode(n *corev1.Node) nodeReading {
 	r := nodeReading{Meta: metaReading(n), Conditions: []core.Condition{}}
 	for _, c := range n.Status.Conditions {
-		r.Conditions = append(r.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
+		r.Conditions = append(r.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time})
 	}
 	return r
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,14 +17,14 @@ import (
 )
 
 // TestLedgerKeepsWholeRepairs: what a repair has come through reads back from a real API server as it was
-// written, and what has come to an end again is gone. Targets without a namespace have their repairs in one
-// that is made for them.
+// written, and what has come to an end again is gone. Targets without a namespace have their repairs in that of
+// --repair-namespace.
 func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	t.Parallel()
-	c, l, opened := recordedOne(t)
+	_, l, opened := recordedOne(t)
 	started := opened.Started
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "repairs-of-nodes"}, &corev1.Namespace{}); err != nil {
-		t.Errorf("the namespace was not made: %v", err)
+	if opened.Namespace != "repairs-of-nodes" {
+		t.Errorf("the repair of a node is in namespace %s", opened.Namespace)
 	}
 	wantKept(t, l, opened)
 	r := opened
@@ -42,6 +41,7 @@ func recordedOne(t *testing.T) (*cluster.Cluster, *ledger.Shelf, core.Repair) {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
+	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: repairs-of-nodes}}")
 	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
 	r, created, err := l.Open(t.Context(), repairOfANode(time.Now().Truncate(time.Microsecond)))
 	if err != nil || !created {
@@ -88,6 +88,35 @@ func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	amends(t, l, running[0], "handed over")
 }
 
+// TestLedgerDropsWhatWasRead: an entry that has changed since it was read stays, and so does another one that has its name by
+// now. A missing one is gone.
+func TestLedgerDropsWhatWasRead(t *testing.T) {
+	t.Parallel()
+	c, l, r := recordedOne(t)
+	object := &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+	drops := func(sentence string, r core.Repair, want bool) {
+		t.Helper()
+		if dropped, err := l.Drop(t.Context(), r); dropped != want || err != nil {
+			t.Errorf("%s: it is deleted: %t, with the error %v", sentence, dropped, err)
+		}
+	}
+	label(t, c, object)
+	drops("labelled since", r, false)
+	if err := c.Delete(t.Context(), object); err != nil {
+		t.Fatalf("deleting: %v", err)
+	}
+	another, created, err := l.Open(t.Context(), repairOfANode(r.Started))
+	if err != nil || !created {
+		t.Fatalf("recording another gives %t, %v", created, err)
+	}
+	namesake := another
+	namesake.UID, namesake.Revision = r.UID, 0
+	drops("deleted and recorded anew", namesake, false)
+	wantKept(t, l, another)
+	drops("as it was read", another, true)
+	drops("gone", another, true)
+}
+
 func label(t *testing.T, c *cluster.Cluster, o client.Object) {
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"of": "somebody"}}}`))
@@ -101,7 +130,7 @@ func repairOfANode(started time.Time) core.Entry {
 	return core.Entry{
 		Name: core.RepairName(node, 1), Started: started,
 		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
-		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Holder: "NodeHealthCheck-workers"},
+		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Holder: holderOf("workers")},
 		Ladder: longLadder(),
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},

@@ -196,14 +196,11 @@ func refusedRemediations() []refused {
 	}
 	steps := func(all ...string) string { return `{escalatingRemediations: [` + strings.Join(all, ", ") + `]}` }
 	template := func(t string) string { return `{remediationTemplate: ` + t + `}` }
-	neither := []string{"remediationTemplate or escalatingRemediations must say", "give one of them, such as"}
 	many := make([]string, 21)
 	for i := range many {
 		many[i] = step(fmt.Sprint(i), "60s", strings.Replace(fence, "ipmi", fmt.Sprint("ipmi-", i), 1))
 	}
 	all := []refused{
-		{`{}`, neither},
-		{`{escalatingRemediations: []}`, neither},
 		{`{remediationTemplate: ` + selfNode + `, escalatingRemediations: [` + step("1", "60s", fence) + `]}`, []string{"remediationTemplate and escalatingRemediations exclude each other; remove one"}},
 		{steps(step("1", "60s", fence), step("1", "60s", selfNode)), []string{"spec.escalatingRemediations", "an order of their own, such as 0, 10 and 20"}},
 		{steps(step("1", "60s", fence), step("2", "60s", fence)), []string{"spec.escalatingRemediations", "a remediationTemplate of their own", "remove those that are the same"}},
@@ -318,12 +315,17 @@ func TestNodeHealthChecksOfOthers(t *testing.T) {
 	n.busy("kept")
 	n.wantLocked("kept", "add an entry to spec.pauseRequests")
 	n.must("pausing it", n.merge("kept", `spec: {pauseRequests: [enough]}`))
+	n.must("asking for force", n.merge("kept", `metadata: {annotations: {`+v1alpha1.ForceDeleteAnnotation+`: "true"}}`))
+	for change, field := range lockedChanges() { // force is for deletion alone
+		n.wantRefused(change, n.merge("kept", change), field, "can't be changed while node a is under remediation")
+	}
+	n.must("deleting it by force", c.Delete(cluster.Context(t), n.nodeCheck("kept", `{}`)))
 
 	old := n.nodeCheck("old", `{selector: {}, minHealthy: 51%, maxUnhealthy: 49%, healthyDelay: soon, escalatingRemediations: [{order: 1, timeout: 1s, remediationTemplate: {kind: a}}]}`)
 	n.must("creating what theirs lets through", n.Create(cluster.Context(t), old))
 	n.upgradeDefinition()
 	n.Eventually(t, "refusing what theirs let through", func(ctx context.Context) error {
-		if err := n.Create(ctx, n.nodeCheck("new", `{}`), client.DryRunAll); !apierrors.IsInvalid(err) {
+		if err := n.Create(ctx, n.nodeCheck("new", `{minHealthy: 51%, maxUnhealthy: 49%}`), client.DryRunAll); !apierrors.IsInvalid(err) {
 			return fmt.Errorf("want it refused: %w", err)
 		}
 		return nil

@@ -40,7 +40,7 @@ func escalationOnFailure(p *pool) {
 	p.recovers("a")
 	p.wantObjects()
 	p.nothingIsLeft("a", "3/3")
-	p.wantNodeRepairs("a Succeeded")
+	p.wantNodeRepairs("a Withdrawn") // no step has helped
 }
 
 // wantStopped waits until a remediator has been told that its time is over, or checks that it has not.
@@ -198,7 +198,7 @@ func nodeUnderMaintenance(p *pool) {
 	p.wantLease("a", "node-maintenance")
 	p.giveLeaseBack("a")
 	p.wantObjects("a reboot", "b reboot")
-	p.wantLease("a", "NodeHealthCheck-"+p.namespace)
+	p.wantLease("a", holderOf(p.namespace))
 }
 
 // lostLeaseDelaysNobody: a lease that somebody takes during a remediation changes nothing for other nodes, and whoever took it
@@ -209,7 +209,7 @@ func lostLeaseDelaysNobody(p *pool) {
 	p.healthCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot"))
 	p.fails("a")
 	p.wantObjects("a reboot")
-	p.wantLease("a", "NodeHealthCheck-"+p.namespace)
+	p.wantLease("a", holderOf(p.namespace))
 	p.takeLease("a", "node-maintenance")
 	broken := p.fails("b")
 	p.wantObjects("a reboot", "b reboot")
@@ -282,7 +282,7 @@ func deletionDuringRemediation(p *pool) {
 	p.fails("a")
 	p.wantObjects("a reboot")
 	p.keep("a reboot")
-	p.wantLease("a", "NodeHealthCheck-"+p.namespace)
+	p.wantLease("a", holderOf(p.namespace))
 	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]")
 	p.isRefused("can't be deleted while node check-gone-a is under remediation", p.Delete(cluster.Context(p.t), p.own()))
 	p.keepsObjects("a reboot")

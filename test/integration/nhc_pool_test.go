@@ -270,11 +270,17 @@ func (p *pool) createdBefore(text string, at time.Time) {
 // say writes conditions of a remediation object, as its remediator would: "Succeeded=False".
 func (p *pool) say(text string, conditions ...string) {
 	p.t.Helper()
+	p.sayAt(text, time.Now(), conditions...)
+}
+
+// sayAt writes conditions that have been as they are since an instant.
+func (p *pool) sayAt(text string, since time.Time, conditions ...string) {
+	p.t.Helper()
 	var list []any
 	for _, c := range conditions {
 		kind, status, _ := strings.Cut(c, "=")
 		list = append(list, map[string]any{
-			"type": kind, "status": status, "reason": "Test", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			"type": kind, "status": status, "reason": "Test", "message": "", "lastTransitionTime": since.UTC().Format(time.RFC3339),
 		})
 	}
 	p.patchStatus(p.object(text), map[string]any{"conditions": list})
@@ -464,3 +470,6 @@ func (p *pool) giveLeaseBack(node string) {
 		p.t.Fatalf("deleting a lease: %v", err)
 	}
 }
+
+// holderOf is the name under which Fettle holds leases for a health check.
+func holderOf(check string) string { return "fettle.io/NodeHealthCheck-" + check }

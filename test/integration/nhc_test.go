@@ -46,6 +46,7 @@ func TestNodeHealthCheck(t *testing.T) {
 		"same-kind":       sameKindTwice,
 		"timeout":         escalationOnTimeout,
 		"no-template":     templateThatComesLate,
+		"no-remedy":       remedyThatNobodyNamed,
 		"wrong-namespace": templateOfAnotherNamespace,
 		"excluded":        excludedNode,
 		"maintenance":     nodeUnderMaintenance,
@@ -57,6 +58,14 @@ func TestNodeHealthCheck(t *testing.T) {
 		"overlap":         twoChecksOfOneNode,
 		"control-plane":   controlPlaneOneAtATime,
 		"object-gone":     objectThatSomebodyDeletes,
+		"two-steps-told":  eventsOfEachStep,
+		"told-twice":      eventsOfEachRepair,
+		"future-lease":    leaseRenewedInTheFuture,
+		"relapse":         failsAsItIsWithdrawn,
+		"only-step-fails": onlyStepFails,
+		"stuck-at-last":   stuckAfterItsLastStep,
+		"given-up":        relapsesAreGivenUp,
+		"criteria":        criteriaOfANode,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +73,36 @@ func TestNodeHealthCheck(t *testing.T) {
 			run(newPool(t, c, name))
 		})
 	}
+}
+
+// remedyThatNobodyNamed: the status says which remediators the cluster has, and the line to add. With it the node is remediated.
+func remedyThatNobodyNamed(p *pool) {
+	p.nodes("a", "b", "c")
+	p.template(rebooting, "reboot", false)
+	p.healthCheck()
+	p.fails("a")
+	p.wantNodeStatus("2/3 healthy, Disabled, unhealthy: a[]")
+	p.wantCondition(v1alpha1.DisabledCondition, metav1.ConditionTrue, v1alpha1.InvalidSpecReason)
+	p.wantReason("are both missing; give one of them", "this cluster has remediators, so add one of these to the spec",
+		"remediationTemplate: {apiVersion: sandbox.fettle.io/v1alpha1, kind: RebootRemediationTemplate, namespace: NAMESPACE, name: NAME}",
+		"remediationTemplate: {apiVersion: sandbox.fettle.io/v1alpha1, kind: ReprovisionRemediationTemplate, name: NAME}",
+		"kubectl get rebootremediationtemplates.sandbox.fettle.io -A")
+	p.change(p.own(), `{"spec":{"remediationTemplate":{"apiVersion":"sandbox.fettle.io/v1alpha1","kind":"RebootRemediationTemplate","namespace":"no-remedy","name":"no-remedy-reboot"}}}`)
+	p.wantObjects("a reboot")
+}
+
+// wantReason waits until the reason in the status says all of the words.
+func (p *pool) wantReason(words ...string) {
+	p.t.Helper()
+	p.Eventually(p.t, "reason in the status", func(ctx context.Context) error {
+		s, err := p.nodeStatus(ctx, p.namespace)
+		for _, w := range words {
+			if err == nil && !strings.Contains(s.Reason, w) {
+				err = fmt.Errorf("it does not say %q: %s", w, s.Reason)
+			}
+		}
+		return err
+	})
 }
 
 // nodeIsRemediated follows one remediation from its deadline until nothing is left of it (1.2, 1.5, 1.6, 1.7, 2.4, 2.11).
@@ -100,7 +139,7 @@ func nodeIsRemediated(p *pool) {
 	if owners["Node"] != p.nodeName("a") || owners["NodeHealthCheck"] != p.namespace {
 		p.t.Errorf("its owners are %v", owners)
 	}
-	p.wantLease("a", "NodeHealthCheck-"+p.namespace)
+	p.wantLease("a", holderOf(p.namespace))
 	p.wantNodeStatus("3/4 healthy, Remediating, unhealthy: a[reboot]")
 	s, err := p.nodeStatus(cluster.Context(p.t), p.namespace)
 	if err != nil {
@@ -175,7 +214,7 @@ func remediatorThatTidiesUp(p *pool) {
 	p.recovers("a")
 	p.wantObjects("-a reboot")
 	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]")
-	p.wantLease("a", "NodeHealthCheck-"+p.namespace)
+	p.wantLease("a", holderOf(p.namespace))
 	p.letGo("-a reboot")
 	p.wantObjects()
 	p.nothingIsLeft("a", "3/3")
@@ -345,7 +384,8 @@ func nodeIsDeletedWhileHeld(p *pool) {
 	p.wantNodeStatus("1/2 healthy, Remediating, unhealthy: b[reboot]")
 }
 
-// nodeIsDeletedByItsRemediator: the object stays until the remediator has made the node anew (2.8, 3.6).
+// nodeIsDeletedByItsRemediator: the object stays until the node is there anew and healthy, or the remediator says that it is
+// done (2.1, 2.8, 3.6).
 func nodeIsDeletedByItsRemediator(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(reinstall, "install", true)
@@ -355,11 +395,11 @@ func nodeIsDeletedByItsRemediator(p *pool) {
 	p.say("a install", "Processing=True", "Succeeded=Unknown", "PermanentNodeDeletionExpected=True")
 	p.removeNode("a")
 	p.keepsObjects("a install")
+	p.wantNodeStatus("2/2 healthy, Remediating, unhealthy: a[install]")
 	p.nodes("a")
-	p.keepsObjects("a install")
-	p.say("a install", "Processing=False", "Succeeded=True", "PermanentNodeDeletionExpected=True")
 	p.wantObjects()
 	p.nothingIsLeft("a", "3/3")
+	p.wantNodeRepairs("a Succeeded")
 }
 
 // refusedObjectBlocksNobody: a node for which no object can be made keeps no other from its own (2.1, 2.4, 7.2.2).
@@ -429,7 +469,8 @@ func objectThatSomebodyDeletes(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// backoffOfANode: the first remediation comes at once, and a node that fails again soon waits (seed 003, 7.2.13).
+// backoffOfANode: the first remediation comes at once, and a node that fails again soon waits (seed 003, 7.2.13), also when it has
+// registered anew since.
 func backoffOfANode(p *pool) {
 	const pause = 12 * time.Second
 	p.nodes("a", "b", "c")
@@ -445,6 +486,9 @@ func backoffOfANode(p *pool) {
 	}
 	p.recovers("a")
 	p.nothingIsLeft("a", "3/3")
+	p.removeNode("a")
+	p.nodes("a")
+	p.wantNodeStatus("3/3 healthy, Enabled, unhealthy:")
 	p.fails("a")
 	p.wantObjects("a reboot")
 	p.createdBefore("a reboot", first.Add(pause))
@@ -481,7 +525,9 @@ func twoChecksOfOneNode(p *pool) {
 // three of five. No other case here has nodes of the control plane.
 func controlPlaneOneAtATime(p *pool) {
 	for name, half := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": "two"} {
-		p.labelledNode(name, map[string]string{"half": p.namespace + "-" + half, "node-role.kubernetes.io/control-plane": ""})
+		p.labelledNode(name, map[string]string{
+			"half": p.namespace + "-" + half, "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "",
+		})
 	}
 	p.template(rebooting, "reboot", false)
 	p.template(reinstall, "install", true)

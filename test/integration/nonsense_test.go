@@ -9,11 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -170,31 +172,62 @@ func (f *fleet) unreadableRepairs(prefix string) map[string]string {
 	return said
 }
 
-// repairMadeByHand makes one of a machine, with times as people write them and an end that nobody has.
-func (f *fleet) repairMadeByHand(machine string) {
+// repairMadeByHand makes one of a machine, with times as people write them and an end that no Repair has. It has the name that
+// Fettle would give it, and returns that.
+func (f *fleet) repairMadeByHand(machine string) string {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
 	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(m), m); err != nil {
 		f.t.Fatalf("reading the machine: %v", err)
 	}
-	f.repair("by-hand", map[string]any{
+	name := core.RepairName(core.ID{Kind: "Machine", Namespace: f.namespace, Name: machine, UID: string(m.GetUID())}, 1)
+	f.repair(name, map[string]any{
 		"target": map[string]any{"kind": "Machine", "namespace": f.namespace, "name": machine, "uid": string(m.GetUID())},
-		"policy": "nobody", "ladder": 1 << 62, "startedAt": "2026-08-03T12:00:00Z",
+		"policy": map[string]any{"kind": "MachineHealthCheck", "namespace": f.namespace, "name": "gone", "uid": "none"},
+		"ladder": 1 << 62, "startedAt": "2026-08-03T12:00:00Z",
 	}, map[string]any{"phase": []any{}, "attempts": 1, "lastAttempt": "9999-12-31T23:59:59Z"})
+	return name
 }
 
 func (f *fleet) aroundUnreadableRepairs() {
 	f.machine("a", machineOptions{phase: "Failed"})
-	f.repairMadeByHand("a")
+	byHand := f.repairMadeByHand("a")
 	f.healthCheck("good", unlimited(), readyCheck())
 	f.wantMachines()
-	f.wantPhase("by-hand", "Withdrawn")
+	f.wantPhase(byHand, "Withdrawn")
 	said := f.unreadableRepairs("late")
 	f.machine("b", machineOptions{phase: "Failed", labels: map[string]string{"pool": "another"}})
 	f.wantMachines()
-	said["early-spec-word"], said["early-started-word"] = "it is ignored", "what can be read of it counts"
-	f.wantEventsSaying("RepairUnreadable", said)
+	f.wantEventsSaying("RepairUnreadable", map[string]string{byHand: "what can be read of it counts"})
+	f.wantIgnored(said)
 	f.comesToRest()
+}
+
+// wantIgnored waits until people were told of as many ignored Repairs as they are told of at once, and of each what is wrong.
+func (f *fleet) wantIgnored(said map[string]string) {
+	f.t.Helper()
+	const atOnce = 10
+	f.Eventually(f.t, "events RepairIgnored", func(ctx context.Context) error {
+		var list eventsv1.EventList
+		if err := f.List(ctx, &list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+		found := 0
+		for i := range list.Items {
+			e := &list.Items[i]
+			if e.Reason != "RepairIgnored" {
+				continue
+			}
+			found++
+			if words := said[strings.Replace(e.Regarding.Name, "early-", "late-", 1)]; !strings.Contains(e.Note, words) || !strings.Contains(e.Note, "is ignored") {
+				return fmt.Errorf("of %s it is said %q, without %q", e.Regarding.Name, e.Note, words)
+			}
+		}
+		if found < atOnce {
+			return fmt.Errorf("there are %d", found)
+		}
+		return nil
+	})
 }
 
 func unlimited() map[string]string {
@@ -243,7 +276,9 @@ func (f *fleet) aroundBrokenHealthChecks() {
 			spec = "selector: {matchLabels: {role: pet}}\n" + spec
 		}
 		f.healthCheck(name, nil, spec)
-		said[name] = tc.field()
+		if said[name] = tc.field(); len(spec) > 512<<10 {
+			said[name] = "more than the 524288 bytes that Fettle reads of it"
+		}
 	}
 	i := 0
 	for annotation, values := range badAnnotations() {
@@ -284,6 +319,8 @@ func badAnnotations() map[string][]string {
 		v1beta1.BackoffBaseAnnotation:   append(slices.Clone(durations), "0s"),
 		v1beta1.BackoffLimitAnnotation:  append(slices.Clone(durations), "0s"),
 		v1beta1.StormCooldownAnnotation: durations,
+
+		v1beta1.WaitForUpgradesAnnotation: append(slices.Clone(odd), "True", "yes", "1"),
 	}
 }
 
@@ -323,7 +360,8 @@ func (f *fleet) scribble(name string, statuses ...any) {
 	}
 }
 
-// aroundOddNodes: what a node says of its conditions is believed only as far as it makes sense.
+// aroundOddNodes: what a node says of its conditions is believed only as far as it makes sense. A condition whose
+// transition lies in the future counts from when Fettle first saw it.
 func (f *fleet) aroundOddNodes() {
 	at := func(status, since string) map[string]any {
 		return map[string]any{"type": "Ready", "status": status, "lastTransitionTime": since}
@@ -333,10 +371,10 @@ func (f *fleet) aroundOddNodes() {
 		conditions []any
 		stays      bool
 	}{
-		"year-9999":    {[]any{at("False", "9999-12-31T23:59:59Z")}, true},
+		"year-9999":    {[]any{at("False", "9999-12-31T23:59:59Z")}, false},
 		"year-1":       {[]any{at("False", "0001-01-01T00:00:00Z")}, true},
 		"no-time":      {[]any{map[string]any{"type": "Ready", "status": "False"}}, true},
-		"in-an-hour":   {[]any{at("False", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))}, true},
+		"in-an-hour":   {[]any{at("False", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))}, false},
 		"odd-status":   {[]any{at("false", longAgo), map[string]any{"type": "ready", "status": "False", "lastTransitionTime": longAgo}}, true},
 		"long-type":    {[]any{map[string]any{"type": strings.Repeat("x", 100_000), "status": "\u202e\x00", "lastTransitionTime": longAgo}}, true},
 		"year-0":       {[]any{at("False", "0000-01-01T00:00:00Z")}, false},

@@ -44,6 +44,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		"dry-run":        dryRun,
 		"one-at-a-time":  oneDeletionAtATime,
 		"unlimited":      unlimitedDeletions,
+		"reclaimed":      reclaimedMachinesGoTogether,
 		"everything":     emptySelector,
 		"expressions":    selectorExpressions,
 		"overlap":        overlappingHealthChecks,
@@ -55,6 +56,8 @@ func TestMachineHealthCheck(t *testing.T) {
 		"removed-check":  deletedHealthCheckEndsTheCheck,
 		"recovered":      recoveryBeforeTheTimeout,
 		"bad-annotation": badAnnotation,
+		"two-writers":    anotherWriterOfOpenShift,
+		"edited-status":  statusOfMachinesEditedByHand,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -166,9 +169,12 @@ func zoneThatReturnsBitByBit(f *fleet) {
 func nodeThatNeverJoined(f *fleet) {
 	f.healthCheck("example", nil, readyCheck("nodeStartupTimeout: "+short))
 	f.machine("a", machineOptions{noNode: true, noNodeRef: true, phase: "Provisioned"})
-	f.wantEvent("a", "DetectedUnhealthy")
 	f.wantMachines()
 	f.wantRepairs("a Succeeded")
+	f.wantEvent("a", "MachineDeleted")
+	if told := f.EventReasons(f.t, f.namespace, "a"); slices.Contains(told, "DetectedUnhealthy") {
+		f.t.Errorf("the events of a machine that boots are %v", told)
+	}
 }
 
 func startupTimeoutOfZero(f *fleet) {
@@ -289,6 +295,29 @@ func unlimitedDeletions(f *fleet) {
 	f.wantMachines("-a", "-b", "-c")
 }
 
+// reclaimedMachinesGoTogether: the health check is as OpenShift's own machine-api-termination-handler has it.
+func reclaimedMachinesGoTogether(f *fleet) {
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.machine(name, machineOptions{finalizer: true})
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		f.setCondition(name, "Terminating", corev1.ConditionTrue, time.Now())
+	}
+	f.healthCheck("workers", nil, readyCheck())
+	f.healthCheck("machine-api-termination-handler", nil, `selector: {matchLabels: {role: worker}}
+maxUnhealthy: 100%
+nodeStartupTimeout: "0"
+unhealthyConditions: [{type: Terminating, status: "True", timeout: 0s}]`)
+	f.wantMachines("-a", "-b", "-c", "d")
+	f.setReady("d", corev1.ConditionUnknown)
+	f.wantEvent("d", "DetectedUnhealthy")
+	f.keepsMachines("-a", "-b", "-c", "d") // three are in flight
+	for _, name := range []string{"a", "b", "c"} {
+		f.release(name)
+	}
+	f.wantMachines("-d")
+}
+
 func emptySelector(f *fleet) {
 	f.machine("a", machineOptions{labels: map[string]string{"role": "other"}, phase: "Failed"})
 	f.healthCheck("example", nil, "selector: {}")
@@ -367,6 +396,9 @@ func (f *fleet) isMarked(ctx context.Context, machine string, marked bool) error
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
 	if err := f.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
 		return err
+	}
+	if strategy := m.GetAnnotations()[v1beta1.RemediationStrategyAnnotation]; marked && strategy != "external-baremetal" {
+		return fmt.Errorf("the strategy on %s is %q", machine, strategy)
 	}
 	if _, has := m.GetAnnotations()[v1beta1.ExternalRemediationAnnotation]; has != marked {
 		return fmt.Errorf("annotations of %s are %v; marked must be %t", machine, m.GetAnnotations(), marked)

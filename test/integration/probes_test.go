@@ -35,7 +35,7 @@ func probe(t *testing.T, c *cluster.Cluster, url string, status int, words ...st
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.ApplyDir(t, "config/rbac")
+	c.InstallRights(t)
 	address := cluster.FreeAddress(t)
 	c.StartFettle(t, "--health-probe-bind-address="+address)
 	checks := []string{"[+]openshift-machinehealthcheck ok", "[+]the-ledger-of-repairs ok"}
@@ -49,10 +49,23 @@ func TestProbes(t *testing.T) {
 	probe(t, c, "http://"+blind+"/healthz", http.StatusOK)
 
 	c.InstallFettle(t)
+	c.AllowClusterAPI(t)
+	for _, kind := range []string{"Cluster", "Machine", "MachineHealthCheck"} {
+		c.Apply(t, olderVersionOfClusterAPI(kind))
+	}
 	f := newFleet(t, c, "probes")
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()
 	probe(t, c, "http://"+address+"/readyz", http.StatusOK, checks...)
 	probe(t, c, "http://"+address+"/readyz/the-ledger-of-repairs", http.StatusOK)
+	probe(t, c, "http://"+address+"/readyz", http.StatusOK, "[+]cluster-api-machinehealthcheck ok")
+}
+
+// olderVersionOfClusterAPI is a definition as management clusters before Cluster API 1.11 have it.
+func olderVersionOfClusterAPI(kind string) string {
+	singular := strings.ToLower(kind)
+	return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + singular + `s.cluster.x-k8s.io}, spec: {
+  group: cluster.x-k8s.io, scope: Namespaced, names: {kind: ` + kind + `, listKind: ` + kind + `List, singular: ` + singular + `, plural: ` + singular + `s},
+  versions: [{name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 }

@@ -13,11 +13,21 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestRightsOnClusterAPI: what the roles for Cluster API grant is used, and what Fettle does for it is granted.
+// The kinds of a provider's remediator, whose manager's role Cluster API's manager gathers.
+const (
+	providersGroup       = "infrastructure.x.example"
+	providersRemediation = "XRemediation"
+)
+
+// TestRightsOnClusterAPI: Fettle may do what it uses for Cluster API and nothing else, beside the roles of Cluster API and its
+// providers, and with the Secrets of one namespace.
 func TestRightsOnClusterAPI(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, clusterAPIOnly())
+	c.InstallProvidersRoles(t)
 	c.InstallFettleForNodes(t)
+	c.Namespace(t, "rights")
+	c.AllowClusterAPIIn(t, "rights")
 	fettle := c.StartFettle(t)
 	h := newHerd(t, c, c, "rights")
 	h.running("a", "b")
@@ -30,29 +40,50 @@ func TestRightsOnClusterAPI(t *testing.T) {
 	h.changeCheck(`{"spec":{"remediation":{"templateRef":{"apiVersion":"` + remediators + `","kind":"` + rebooting + `Template","name":"reboot"}}}}`)
 	h.fail("b")
 	h.wantMachine("b", externally, "False/WaitingForRemediation")
+	asksAProvider(h)
+	secretIsElsewhere(newHerd(t, c, c, "elsewhere"))
 	fettle.Stop(t)
 
-	ofClusterAPI := func(role string) bool { return strings.HasPrefix(role, cluster.ClusterAPIRoles) }
-	own, _ := c.Granted(t, ofClusterAPI)
-	others, gathered := c.Granted(t, func(role string) bool { return !ofClusterAPI(role) })
-	uses := c.Uses(t)
-	if len(own) == 0 {
-		t.Fatal("nothing is granted for Cluster API")
+	effective, uses := c.Effective(t), c.Uses(t)
+	wantAllAllowed(t, effective, slices.DeleteFunc(slices.Clone(uses), isRefusedHere))
+	others := c.Granted(t, func(role string) bool { return !strings.HasPrefix(role, cluster.ClusterAPIRoles) })
+	wantAllUsed(t, effective, uses, func(r cluster.Right) bool { return slices.Contains(others, r) })
+}
+
+// isRefusedHere reports whether this story withholds a right that Fettle tried to use.
+func isRefusedHere(u cluster.Use) bool {
+	return !u.Allowed && (u.Group == providersGroup || u.Resource == "secrets" && u.Namespace == "elsewhere")
+}
+
+// grantedByHand grants Fettle the kinds of one template.
+const grantedByHand = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: fettle-asks-x, labels: {fettle.io/aggregate-to-fettle: "true"}}
+rules:
+- {apiGroups: [infrastructure.x.example], resources: [xremediationtemplates], verbs: [list, watch]}
+- {apiGroups: [infrastructure.x.example], resources: [xremediations], verbs: [list, watch, create]}
+`
+
+// asksAProvider: the role of a provider's manager grants Fettle nothing, and the machine says what does.
+func asksAProvider(h *herd) {
+	for kind, names := range map[string]string{providersRemediation: "xremediations", providersRemediation + "Template": "xremediationtemplates"} {
+		h.management.Apply(h.t, strings.NewReplacer("GROUP", providersGroup, "SCOPE", "Namespaced", "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(madeKinds))
 	}
-	for _, u := range uses {
-		covers := func(r cluster.Right) bool { return r.Covers(u.Right) }
-		if !u.Allowed || !slices.ContainsFunc(slices.Concat(own, others, gathered), covers) {
-			t.Errorf("missing: Fettle did %+v, which config/ does not grant (allowed: %t)", u.Right, u.Allowed)
-		}
-	}
-	for _, r := range own {
-		if slices.Contains(others, r) {
-			continue // it is used for other kinds too
-		}
-		if !slices.ContainsFunc(uses, func(u cluster.Use) bool { return r.Covers(u.Right) }) {
-			t.Errorf("idle: config/cluster_api grants %+v, and Fettle never needed it", r)
-		}
-	}
+	h.management.Apply(h.t, "apiVersion: "+providersGroup+"/v1\nkind: "+providersRemediation+"Template\nmetadata: {name: x, namespace: "+h.namespace+"}\nspec: {template: {spec: {a: b}}}")
+	h.changeCheck(`{"spec":{"remediation":{"templateRef":{"apiVersion":"` + providersGroup + `/v1","kind":"` + providersRemediation + `Template","name":"x"}}}}`)
+	h.running("c")
+	h.fail("c")
+	h.wantMachine("c", externally, "False/RemediationRequestCreationFailed", "create a ClusterRole with the label fettle.io/aggregate-to-fettle=true")
+	h.management.Apply(h.t, grantedByHand)
+	h.wantMachine("c", externally, "False/WaitingForRemediation")
+}
+
+// secretIsElsewhere: a cluster whose Secret Fettle may not read is unknown, and its health check says what grants that.
+func secretIsElsewhere(h *herd) {
+	h.running("d")
+	h.healthCheck()
+	h.wantCheck("RemediationAllowed", "Unknown/ConnectionDown", "may not read Secret elsewhere/c-kubeconfig", "ClusterRole fettle-cluster-api-kubeconfigs", "in namespace elsewhere")
 }
 
 // machineChangesAllTheTime has Fettle take marks back from a machine that others write on meanwhile, until it has read it

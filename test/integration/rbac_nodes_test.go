@@ -10,13 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -51,11 +50,13 @@ func awaitRight(t *testing.T, c *cluster.Cluster, verb, group, resource, namespa
 	})
 }
 
-// escalates: a remediator fails and is told so, the next is asked, and a person's word ends it. The repair is recorded in a
-// namespace that is made for it.
+// escalates: a remediator fails and is told so, the next is asked, and a person's word ends it. The repair is recorded once there
+// is a namespace for it.
 func escalates(p *pool) {
 	p.healthCheck(append([]string{"healthyDelay: -1s"}, p.steps("10m", rebooting, "reboot", reinstall, "install"))...)
 	p.fails("a")
+	wantNamespaceAsked(p)
+	p.Namespace(p.t, repairNamespace)
 	p.wantObjects("a reboot")
 	p.say("a reboot", "Succeeded=False")
 	p.wantObjects("a reboot", "a install")
@@ -65,9 +66,18 @@ func escalates(p *pool) {
 	p.annotate(object("v1", "Node", "", p.nodeName("a")), v1alpha1.ConfirmedHealthyAnnotation, "")
 	p.wantObjects()
 	p.nothingIsLeft("a", "3/3")
-	p.Eventually(p.t, "the record is in a namespace of its own", func(ctx context.Context) error {
-		return p.Get(ctx, client.ObjectKey{Name: repairNamespace}, &corev1.Namespace{})
+}
+
+// wantNamespaceAsked waits until a Repair was refused since its namespace is missing. Fettle asks for nothing without a record.
+func wantNamespaceAsked(p *pool) {
+	p.t.Helper()
+	p.Eventually(p.t, "a Repair is refused", func(context.Context) error {
+		if cluster.Count(p.Requests(p.t), "create", "repairs", repairNamespace) == 0 {
+			return errors.New("none is")
+		}
+		return nil
 	})
+	p.wantObjects()
 }
 
 // meetsWhatOthersLeft: a lease that nobody holds any more is taken, and an object of the name that a remediation would have, which
@@ -94,7 +104,8 @@ func meetsWhatOthersLeft(p *pool) {
 	p.nothingIsLeft("b", "3/3")
 }
 
-// repairsTheControlPlane: the guards of quorum are asked, at first as on any cluster, and then as on OpenShift.
+// repairsTheControlPlane: the guards of quorum are asked, at first as on any cluster, where an administrator's word stands
+// for the evidence that no node shows, and then as on OpenShift.
 func repairsTheControlPlane(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	p := newPool(t, c, "masters")
@@ -110,6 +121,7 @@ func repairsTheControlPlane(t *testing.T, c *cluster.Cluster) {
 		p.wantObjects()
 		p.nothingIsLeft(node, "3/3")
 	}
+	p.annotate(object("v1", "Namespace", "", "kube-system"), quorum.QuorumAnnotation, "external")
 	repair("a")
 
 	c.Namespace(t, "openshift-etcd")

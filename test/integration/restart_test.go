@@ -2,12 +2,18 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -117,19 +123,46 @@ spec:
   validationActions: [Deny]
 `
 
-// TestFinishedRepairsAreDropped: the oldest go when there are more than the flag allows.
+// TestFinishedRepairsAreDropped: the oldest go when there are more than the flag allows. The Repairs that back-off reads stay.
 func TestFinishedRepairsAreDropped(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	c.StartFettle(t, "--repair-retention-count=1")
 	f := newFleet(t, c, "retention")
+	f.endedLongAgo("old-1", "old-2", "old-3")
+	c.StartFettle(t, "--repair-retention-count=1")
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
 	f.setReady("b", corev1.ConditionFalse)
 	f.healthCheck("example", nil, readyCheck())
 	f.wantMachines()
-	f.wantRepairs("b Succeeded")
-	f.wantRequests(1, "delete", "repairs")
+	f.wantRepairs("a Succeeded", "b Succeeded", "old-3 Succeeded")
+}
+
+// endedLongAgo records repairs of machines that are gone, each of which ended a minute after the one before, hours ago.
+func (f *fleet) endedLongAgo(machines ...string) {
+	f.t.Helper()
+	for i, name := range machines {
+		ended := time.Now().Add(time.Duration(i)*time.Minute - 4*time.Hour)
+		r := &v1alpha1.Repair{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: core.RepairName(core.ID{Kind: "Machine", Namespace: f.namespace, Name: name, UID: name}, 1)},
+			Spec: v1alpha1.RepairSpec{
+				Target: v1alpha1.RepairTarget{ObjectReference: v1alpha1.ObjectReference{Kind: "Machine", Namespace: f.namespace, Name: name, UID: name}},
+				Policy: v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: f.namespace, Name: "gone", UID: "gone"}, Reason: "PhaseFailed",
+				Ladder:    []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: v1alpha1.StepDestroys}},
+				StartedAt: metav1.NewMicroTime(ended.Add(-time.Minute)),
+			},
+		}
+		f.create(r)
+		status, err := json.Marshal([]map[string]any{{"op": "add", "path": "/status", "value": v1alpha1.RepairStatus{
+			Phase: v1alpha1.RepairSucceeded, FinishedAt: &metav1.Time{Time: ended},
+		}}})
+		if err != nil {
+			f.t.Fatalf("writing down a status: %v", err)
+		}
+		if err := f.Status().Patch(f.t.Context(), r, client.RawPatch(types.JSONPatchType, status)); err != nil {
+			f.t.Fatalf("recording the end of a repair: %v", err)
+		}
+	}
 }

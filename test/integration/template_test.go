@@ -67,7 +67,7 @@ func (r *remediation) admin() client.Client { return r.Cluster.Client }
 func newRemediation(t *testing.T) *remediation {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.ApplyDir(t, "config/rbac")
+	c.InstallRights(t)
 	for _, path := range []string{"config/crd/remediation.medik8s.io_nodehealthchecks.yaml", "sandbox/crd/machine.openshift.io_machines.yaml"} {
 		for _, u := range cluster.Manifest(t, path) {
 			if err := c.Create(cluster.Context(t), u); err != nil {
@@ -217,7 +217,7 @@ func (r *remediation) read(group, kind, namespace, name string) (*unstructured.U
 func (r *remediation) order(node string, step core.Step) core.Order {
 	r.t.Helper()
 	check := object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", "check")
-	check.Object["spec"] = map[string]any{"remediationTemplate": map[string]any{"apiVersion": "a/v1", "kind": "RebootTemplate", "name": "t", "namespace": "default"}}
+	check.Object["spec"] = map[string]any{"remediationTemplate": map[string]any{"apiVersion": "a.example/v1", "kind": "RebootTemplate", "name": "t", "namespace": "default"}}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"made": "by-hand"}}}
 	for _, o := range []client.Object{check, n} {
 		if err := r.admin().Create(cluster.Context(r.t), o); client.IgnoreAlreadyExists(err) != nil {
@@ -255,7 +255,7 @@ func TestTemplatesComeLate(t *testing.T) {
 	}
 	r.wantUnseen("there can be none", s)
 	r.serves("a.example", "Namespaced")
-	t.Logf("that the kinds are served was seen after %s", r.wantProblem("rbac.ext-remediation/aggregate-to-ext-remediation=true", s))
+	t.Logf("that the kinds are served was seen after %s", r.wantProblem("create a ClusterRole with the label fettle.io/aggregate-to-fettle=true", s))
 	r.wantUnseen("they may not be read", s, core.Reference{APIVersion: "a.example/v1", Kind: "RebootTemplate"})
 	r.grants("a.example")
 	t.Logf("that they may be read was seen after %s", r.wantProblem("RebootTemplate default/t does not exist", s))
@@ -311,7 +311,7 @@ func TestRequestsAreMadeOnceAndTakenBack(t *testing.T) {
 	}
 	want := core.Request{
 		ID: core.ID{Kind: "Reboot", Namespace: "default", Name: "w", UID: string(made.GetUID())}, APIVersion: "a.example/v1",
-		Remedy: template.NodeRemedy, Template: s.Template, Target: w.Target.ID, Policy: w.Policy, Created: made.GetCreationTimestamp().UTC(),
+		Remedy: template.NodeRemedy, Template: s.Template, Target: w.Target.ID, Policy: w.Policy, Created: made.GetCreationTimestamp().UTC(), Own: true,
 	}
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
@@ -412,7 +412,7 @@ func TestFormsOfRequests(t *testing.T) {
 	s := step("a.example", "default", "t")
 	s.Remedy = template.MachineRemedy
 	judged := core.Target{ID: core.ID{Kind: "Machine", Namespace: "default", Name: "m", UID: string(machine.GetUID())}, Revision: machine.GetResourceVersion()}
-	o := core.Order{Target: judged, Step: s}
+	o := core.Order{Target: judged, Step: s, Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "default", Name: "check", UID: "check-uid"}}
 	earlier := o
 	earlier.Target.Revision = "1"
 	r.begins(core.Stale, earlier)
@@ -485,6 +485,32 @@ func TestWatchingAsksSeldom(t *testing.T) {
 	})
 }
 
+// TestKindsAreLetGoOf: a kind is watched no longer than something needs it, and is watched again when something does.
+func TestKindsAreLetGoOf(t *testing.T) {
+	t.Parallel()
+	r := newRemediation(t)
+	r.serves("a.example", "Namespaced")
+	r.grants("a.example")
+	r.Apply(t, rebootTemplate)
+	s := step("a.example", "default", "t")
+	r.wantProblem("", s)
+	released := time.Now() // the watches by which the kinds were first probed have ended by now
+	r.survey()
+	r.Eventually(t, "both kinds are let go of", func(context.Context) error {
+		kinds := map[string]bool{}
+		for _, q := range r.EndedWatches(t) {
+			if q.Ended.After(released) && (q.Resource == "reboots" || q.Resource == "reboottemplates") {
+				kinds[q.Resource] = true
+			}
+		}
+		if len(kinds) < 2 {
+			return fmt.Errorf("watches have ended of %v", kinds)
+		}
+		return nil
+	})
+	r.wantProblem("", s)
+}
+
 // TestListsAloneAreNotEnough: a role that lets Fettle list a kind and not watch it is as good as none, and that is told.
 func TestListsAloneAreNotEnough(t *testing.T) {
 	t.Parallel()
@@ -492,7 +518,7 @@ func TestListsAloneAreNotEnough(t *testing.T) {
 	r.serves("a.example", "Namespaced")
 	r.Apply(t, strings.NewReplacer("GROUP", "a.example", "[get, list, watch]", "[get, list]").Replace(remediatorRole))
 	s := step("a.example", "default", "t")
-	r.wantUnseen("the requests may be watched", s)
+	r.wantUnseen("requests are looked for once the template was found", s, core.Reference{APIVersion: "a.example/v1", Kind: "RebootTemplate"})
 	r.wantProblem("may not list and watch RebootTemplate", s)
 	r.Never(t, "another problem is told", quiet, func(context.Context) error {
 		ladder, _ := r.survey(s)

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,14 @@ func TestWire(t *testing.T) {
 		"/apis/fettle.io/v1alpha1/repairs":                       "application/json",
 	}
 	for path, format := range formats {
-		requests := proxy.Requests(path)
+		// Each part of Fettle lists one object of each kind that it reads before it watches the kind, to learn whether it
+		// may. Three parts read nodes and machines.
+		all := proxy.Requests(path)
+		requests := slices.DeleteFunc(slices.Clone(all), func(r *http.Request) bool { return r.URL.Query().Get("limit") == "1" })
+		// The count holds on the API server that is linked in. On the older one, a process of its own, a part was seen to ask twice.
+		if asked := len(all) - len(requests); asked > 3 && cluster.OtherAPIServer() == "" {
+			t.Errorf("%s was asked %d times for one object", path, asked)
+		}
 		if len(requests) == 0 {
 			t.Errorf("%s was never read", path)
 			continue
@@ -38,7 +47,9 @@ func TestWire(t *testing.T) {
 		for _, r := range requests {
 			query := r.URL.Query()
 			fence := path == "/apis/fettle.io/v1alpha1/repairs" && query.Get("limit") == "500" && query.Get("resourceVersion") == ""
-			if query.Get("watch") != "true" && !fence {
+			// Kubernetes 1.30 refuses to stream the initial list, which client-go then asks for from the watch cache.
+			instead := cluster.OtherAPIServer() != "" && query.Get("resourceVersion") == "0"
+			if query.Get("watch") != "true" && !fence && !instead {
 				t.Errorf("%s was listed in one piece: %s", path, r.URL.RawQuery)
 			}
 			if accept := r.Header.Get("Accept"); !strings.HasPrefix(accept, format) {
@@ -73,7 +84,7 @@ func TestLeaderElection(t *testing.T) {
 func TestAPIThatComesLater(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
-	c.ApplyDir(t, "config/rbac")
+	c.InstallRights(t)
 	c.StartFettle(t)
 	c.InstallFettle(t)
 	f := newFleet(t, c, "later")

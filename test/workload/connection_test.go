@@ -13,7 +13,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
@@ -33,6 +37,7 @@ func TestConnection(t *testing.T) {
 		"is not believed while a cluster is not ready":   isNotReady,
 		"finds out about a lost watch":                   losesItsWatch,
 		"says what is wrong with a Secret":               wrongSecrets,
+		"reads what guards read":                         readsLive,
 		"picks up a kubeconfig that works, at once":      rotated,
 		"picks up a kubeconfig that has changed":         changed,
 		"says what rights are missing":                   lacksRights,
@@ -201,6 +206,50 @@ func wrongSecrets(s *stage) {
 	s.answers(c)
 }
 
+// readsLive: guards read more than nodes, as objects of any kind.
+func readsLive(s *stage) {
+	t := s.T
+	s.keeps("live", s.Kubeconfig())
+	c := s.Keep(named("live"))
+	s.answers(c)
+	ctx := cluster.Context(t)
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.Live().Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace); err != nil || namespace.Name != "kube-system" {
+		t.Errorf("a namespace is read as %+v, %v", namespace, err)
+	}
+	if err := c.Live().Get(ctx, client.ObjectKey{Name: "missing"}, namespace); !apierrors.IsNotFound(err) {
+		t.Errorf("what is not there is read with %v", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-a", Labels: map[string]string{"component": "etcd"}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "etcd", Image: "etcd"}}
+	if err := s.Create(ctx, pod); err != nil {
+		t.Fatalf("creating a pod: %v", err)
+	}
+	for value, want := range map[string]int{"etcd": 1, "other": 0} {
+		pods := &unstructured.UnstructuredList{}
+		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err := c.Live().List(ctx, pods, client.InNamespace("kube-system"), client.MatchingLabels{"component": value})
+		if err != nil || len(pods.Items) != want {
+			t.Errorf("%d pods %s are read, %v; want %d", len(pods.Items), value, err, want)
+		}
+	}
+	pods := &unstructured.UnstructuredList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := c.Live().List(ctx, pods, client.Limit(20), client.Continue("nonsense")); err == nil {
+		t.Error("a page is read by a token that is none")
+	}
+	leases := &unstructured.UnstructuredList{}
+	leases.SetGroupVersionKind(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "LeaseList"})
+	if err := c.Live().List(ctx, leases, client.InNamespace("kube-system")); err != nil || len(leases.Items) == 0 || leases.Items[0].GetKind() != "Lease" {
+		t.Errorf("%d leases are read, %v", len(leases.Items), err)
+	}
+	var nodes lean.NodeList
+	if err := c.Live().List(ctx, &nodes, client.HasLabels{"no-node-has-this"}); err != nil || len(nodes.Items) > 0 {
+		t.Errorf("%d nodes are read by a label that none has, %v", len(nodes.Items), err)
+	}
+}
+
 func rotated(s *stage) {
 	t := s.T
 	s.keeps("rotated", s.account("old"))
@@ -297,7 +346,7 @@ func redirected(s *stage) {
 	}
 	s.keeps("redirected", kubeconfig)
 	c := s.Keep(named("redirected"))
-	s.isUnknown(c, "not ready (307)")
+	s.isUnknown(c, "redirects to another address, which is not followed")
 	if asked := other.Requests("/readyz"); len(asked) > 0 {
 		t.Errorf("it has followed with %d requests", len(asked))
 	}
@@ -317,6 +366,7 @@ func sameNames(s *stage) {
 	}
 }
 
+// comesBack: the Secret is on the same API server, so that either may be what can't be read at any moment.
 func comesBack(s *stage) {
 	t := s.T
 	s.keeps("back", s.account("back"))
@@ -326,7 +376,7 @@ func comesBack(s *stage) {
 		lost := make(chan struct{})
 		go func() {
 			defer close(lost)
-			s.isUnknown(c, "does not answer")
+			s.isUnknown(c, "")
 		}()
 		s.Restart(t, signal)
 		<-lost

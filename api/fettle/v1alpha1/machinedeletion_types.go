@@ -83,6 +83,7 @@ type MachineDeletionRemediationStatus struct {
 	// machines is how many machines the owner should have again that have joined the cluster as nodes: as
 	// many as when the deletion was asked for, the deleted one included.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Machines int32 `json:"machines,omitempty"`
 	// conditions are Processing, Succeeded and PermanentNodeDeletionExpected.

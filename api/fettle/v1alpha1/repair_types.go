@@ -103,6 +103,10 @@ type RepairSpec struct {
 	// owner is what replaces the target when it is deleted. Targets of one owner back off together.
 	// +optional
 	Owner *ObjectReference `json:"owner,omitempty"`
+	// ownerTemplate tells the templates of the owner apart by which it makes replacements, as the owner had it when the repair
+	// started; empty where it was not known.
+	// +optional
+	OwnerTemplate string `json:"ownerTemplate,omitempty"`
 	// reason is why the target is unhealthy, in one word.
 	// +kubebuilder:validation:MinLength=1
 	// +required
@@ -124,11 +128,16 @@ type RepairSpec struct {
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
+	// requestedAt is when a person asked for the repair, as the annotation fettle.io/repair-requested-at of the target had it when
+	// the repair started; missing where none did. A request serves for one repair.
+	// +optional
+	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
 	// holder is the name under which the lease of the node is held while the repair runs, if it is.
 	// +optional
 	Holder string `json:"holder,omitempty"`
 	// retry counts the replacements in the same pool that failed in a row before this repair.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Retry int32 `json:"retry,omitempty"`
 }
@@ -224,6 +233,7 @@ type RepairStatus struct {
 	Message string `json:"message,omitempty"`
 	// step is the index, in spec.ladder, of the step under way. It is the number of steps when all have
 	// been taken to no avail.
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Step int32 `json:"step,omitempty"`
 	// steps are those that were taken to no avail, in their order.
@@ -250,6 +260,7 @@ type RepairStatus struct {
 	Answer string `json:"answer,omitempty"`
 
 	// attempts counts the calls of the remedy that were refused.
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 	// lastAttempt is when the last refused call was made, to the microsecond.

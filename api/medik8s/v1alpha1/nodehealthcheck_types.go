@@ -40,6 +40,15 @@ const (
 	MaxInFlightAnnotation = "fettle.io/max-in-flight"
 	// BackoffBaseAnnotation is the first pause of spec.backoff. A duration; the default is 5s.
 	BackoffBaseAnnotation = "fettle.io/backoff-base"
+	// GiveUpAfterAnnotation is after how many remediations in a row that do not last a node is given up. A number, or "never"; the default is 10 with spec.backoff, and never without.
+	GiveUpAfterAnnotation = "fettle.io/give-up-after"
+	// ResumedAtAnnotation is when a person has had repairs resumed: repairs that started before don't count towards giving up. A time
+	// in the format of RFC 3339.
+	ResumedAtAnnotation = "fettle.io/resumed-at"
+	// UnhealthyConditionsAnnotation is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must hold
+	// together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where that matters, or
+	// {type, missing: true}.
+	UnhealthyConditionsAnnotation = "fettle.io/unhealthy-conditions"
 	// ForceDeleteAnnotation, with the value "true", lets the NodeHealthCheck be deleted while nodes are under
 	// remediation. Their remediation objects go with it.
 	ForceDeleteAnnotation = "fettle.io/force-delete"
@@ -108,7 +117,6 @@ type NodeHealthCheck struct {
 // NodeHealthCheckSpec says which nodes are unhealthy, and what is done about them.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.remediationTemplate) && has(self.escalatingRemediations) && self.escalatingRemediations.size() > 0)",message="remediationTemplate and escalatingRemediations exclude each other; remove one of them"
-// +kubebuilder:validation:XValidation:rule="has(self.remediationTemplate) || (has(self.escalatingRemediations) && self.escalatingRemediations.size() > 0)",message="remediationTemplate or escalatingRemediations must say what is done about unhealthy nodes; give one of them, such as remediationTemplate: {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}"
 // +kubebuilder:validation:XValidation:rule="!(has(self.minHealthy) && has(self.maxUnhealthy))",message="minHealthy and maxUnhealthy exclude each other; remove one of them (with neither, maxUnhealthy is 49%)"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxUnhealthy) || !((has(self.remediationTemplate) && self.remediationTemplate.kind.lowerAscii() == 'machinedeletionremediationtemplate') || (has(self.escalatingRemediations) && self.escalatingRemediations.exists(e, e.remediationTemplate.kind.lowerAscii() == 'machinedeletionremediationtemplate')))",fieldPath=".maxUnhealthy",message="maxUnhealthy can't go with a MachineDeletionRemediationTemplate, which changes the number of nodes; give minHealthy instead"
 type NodeHealthCheckSpec struct {

@@ -25,8 +25,23 @@ const (
 	// BackoffBaseAnnotation is the pause before the first replacement that failed is deleted too;
 	// it doubles with each that fails after it. A duration; the default is 5s.
 	BackoffBaseAnnotation = "fettle.io/backoff-base"
-	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 10m.
+	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 20m.
 	BackoffLimitAnnotation = "fettle.io/backoff-limit"
+	// GiveUpAfterAnnotation is after how many replacements in a row that fail a pool is given up. A number, or "never"; the default is 10.
+	GiveUpAfterAnnotation = "fettle.io/give-up-after"
+	// ResumedAtAnnotation is when a person has had repairs resumed: repairs that started before don't count towards giving up. A time
+	// in the format of RFC 3339.
+	ResumedAtAnnotation = "fettle.io/resumed-at"
+	// WaitForUpgradesAnnotation, with the value "true", has repairs wait while the cluster, or the node of the machine, is
+	// being upgraded, or that is not known.
+	WaitForUpgradesAnnotation = "fettle.io/wait-for-upgrades"
+	// UnhealthyConditionsAnnotation is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must hold
+	// together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where that matters, or
+	// {type, missing: true}.
+	UnhealthyConditionsAnnotation = "fettle.io/unhealthy-conditions"
+	// NodeGoneDelayAnnotation is how long the node of a machine must have been gone before that makes the machine unhealthy. A
+	// duration; the default is 0s.
+	NodeGoneDelayAnnotation = "fettle.io/node-gone-delay"
 )
 
 // ExternalRemediationAnnotation on a Machine, with any value, asks an outside remediator to repair it. The
@@ -161,6 +176,7 @@ type MachineHealthCheckStatus struct {
 	CurrentHealthy *int `json:"currentHealthy,omitempty"`
 	// remediationsAllowed is how many more machines may become unhealthy before repairs stop.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +kubebuilder:default=0
 	// +optional
 	RemediationsAllowed int32 `json:"remediationsAllowed"`

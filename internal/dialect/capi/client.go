@@ -16,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
@@ -23,7 +24,7 @@ var Kinds = []string{ //nolint:gochecknoglobals // a constant list
 	"machinehealthchecks.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "clusters.cluster.x-k8s.io",
 }
 
-// Config is what a Client needs. Every field is required but Served, Changed, WatchFilter and Metrics.
+// Config is what a Client needs. Every field is required but Served, Changed, WatchFilter, Home and Metrics.
 type Config struct {
 	// Informers give what is watched.
 	Informers cache.Informers
@@ -42,10 +43,12 @@ type Config struct {
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter without which health checks are left to
 	// others. Empty takes all.
 	WatchFilter string
+	// Home may be nil where no other health checks are served.
+	Home Home
 	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
 	Served func() core.Tri
-	// Metrics may be nil, and then nothing is counted.
-	Metrics *Metrics
+	// Writers may be nil, and then no other controller is noticed.
+	Writers *writers.Registry
 }
 
 // Client is the dialect's thin side on the management cluster. It is safe for concurrent use.
@@ -209,6 +212,7 @@ func (c *Client) putCheck(_, u *unstructured.Unstructured) {
 	if first {
 		c.changed()
 	}
+	c.Writers.See(name.Namespace, name.Name, writers.Of(u, ownFields()), func() { c.Wake(cluster) })
 }
 
 // dropCheck forgets a health check.
@@ -216,7 +220,7 @@ func (c *Client) dropCheck(u *unstructured.Unstructured) {
 	name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	if cluster, known := c.moveCheck(name, nil); known {
 		c.forgetCheck(cluster, name.Name)
-		c.Metrics.rivals(core.ID{Namespace: name.Namespace, Name: name.Name}, "")
+		c.Writers.Drop(name.Namespace, name.Name)
 	}
 }
 
@@ -291,8 +295,5 @@ func (c *Client) Wrote(m *clusterapi.Machine) {
 	}
 }
 
-// Trim keeps a health check as it is for the cache: who has written what of it is read. It is false for other objects.
-func Trim(obj any) (any, bool) {
-	u, is := obj.(*unstructured.Unstructured)
-	return obj, is && u.GroupVersionKind() == checkKind
-}
+// IsHealthCheck reports whether an object is a health check of this dialect.
+func IsHealthCheck(u *unstructured.Unstructured) bool { return u.GroupVersionKind() == checkKind }

@@ -2,6 +2,7 @@ package capi
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -11,13 +12,18 @@ import (
 // noun is what one target is called.
 const noun = "machine"
 
+// resource is what a health check is called by kubectl.
+const resource = "machinehealthchecks.cluster.x-k8s.io"
+
 // event is one event to emit, with the reasons of today's controller where it has one (reference cluster-api 1.6).
 type event struct {
 	regarding core.ID
-	warning   bool
-	reason    string
-	action    string
-	note      string
+	// related is the repair that it is about, nil for none.
+	related runtime.Object
+	warning bool
+	reason  string
+	action  string
+	note    string
 }
 
 const (
@@ -28,7 +34,7 @@ const (
 // eventFor renders a happening.
 func eventFor(h core.Happening) event {
 	of := "MachineHealthCheck " + h.Policy.Namespace + "/" + h.Policy.Name
-	e := event{regarding: h.Target, action: remediateAction}
+	e := event{regarding: h.Target, related: telling.Related(h), action: remediateAction}
 	if len(h.Targets) > 0 {
 		e.regarding = h.Policy
 	}
@@ -46,7 +52,7 @@ func eventFor(h core.Happening) event {
 		e.regarding, e.warning, e.reason = h.Policy, true, invalidSpecReason
 		e.note = "Nothing is repaired, since this health check can't be followed: " + h.Text
 	case core.Held:
-		e.reason = "RemediationHeld" + h.Gate.String()
+		e.warning, e.reason = h.Gate == core.PoolGivenUp, "RemediationHeld"+h.Gate.String()
 		e.note = of + ": " + telling.Subject(h, noun) + " unhealthy and not repaired" + telling.Because(h)
 	case core.Begun:
 		e.reason = "MachineMarkedUnhealthy"
@@ -60,10 +66,13 @@ func eventFor(h core.Happening) event {
 		e.note = of + ": were it not for the annotation " + DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and a step of its remediation is given up" + telling.Because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)
 	case core.Relieved:
 		e.reason = "RemediationRemoved"
 		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
+	case core.Lingering:
+		e.warning, e.reason = true, "RemediationStuck"
+		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the object for that does not go away" + telling.Because(h)
 	}
 	return e
 }
@@ -87,11 +96,6 @@ func wordsOf(remedy string) remedyWords {
 		refused: "MachineMarkFailed", noun: "replacement by the machine's owner",
 		does: "marked for its owner to replace it (condition " + clusterv1.MachineOwnerRemediatedCondition + ")", done: "marked for its owner",
 	}
-}
-
-// event tells that somebody else writes what Fettle does.
-func (r rivalry) event(check core.ID) event {
-	return event{regarding: check, warning: true, reason: anotherControllerReason, action: healthCheckAction, note: r.told().message}
 }
 
 // noteWithin cuts the note to what the API server takes.

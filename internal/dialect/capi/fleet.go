@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
 )
 
@@ -47,11 +51,17 @@ func (f *Fleet) Observe() (core.Observation, error) {
 		return o, nil
 	}
 	r := f.client.roomOf(f.cluster)
-	if f.standsBy(r) != nil {
+	if why := f.standsBy(r); why != nil && !why.yields {
 		return o, nil
 	}
 	o.Observed = core.Yes
 	f.nodes.Lookup(func(find func(string) (node.Facts, bool)) { r.snapshot(&o, find) })
+	// A connection that was lost in between may have given up its nodes, which are not gone by that.
+	why := f.standsBy(r)
+	if why != nil && !why.yields {
+		return core.Observation{Kind: machineKind}, nil
+	}
+	r.yield(why, o.Policies)
 	return o, nil
 }
 
@@ -62,6 +72,43 @@ func (f *Fleet) ReadNode(ctx context.Context, t core.Target) (core.Node, error) 
 		return core.Node{}, fmt.Errorf("getting node %s of cluster %s: %w", t.Node.Name, f.cluster, err)
 	}
 	return n, nil
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=get
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get
+
+// ReadPolicy reads the fingerprint of a health check from the API server itself.
+func (f *Fleet) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
+	u := objectOf(id)
+	err := f.client.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("getting the health check: %w", err)
+	case u.GetDeletionTimestamp() != nil:
+		return "", nil
+	}
+	legible.Bound(u) // as in the cache
+	if stopped, err := f.stopped(ctx); stopped || err != nil {
+		return "", err
+	}
+	return readHealthCheck(u).policy.Fingerprint, nil
+}
+
+// stopped reports whether the Cluster itself says, by the API server's word, that nothing of it may be touched: it is paused, or
+// gone, or does not say so in a way that can be read.
+func (f *Fleet) stopped(ctx context.Context) (bool, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(clusterapi.ClusterKind)
+	switch err := f.client.Live.Get(ctx, f.cluster, u); {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("getting Cluster %s: %w", f.cluster, err)
+	}
+	paused, _, err := unstructured.NestedBool(u.Object, "spec", "paused")
+	return paused || err != nil, nil
 }
 
 func sortClusters(clusters []types.NamespacedName) {

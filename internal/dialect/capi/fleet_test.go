@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
 )
 
 // TestWhoIsATarget: reference cluster-api 2.2.
@@ -44,6 +46,42 @@ func TestWhoIsATarget(t *testing.T) {
 	}
 }
 
+// TestI4NodesTellWhoIsOfTheControlPlane: a machine whose node has a member of etcd alone has no label of Cluster API that
+// says so. It stays a member when its node is gone, and a namesake does not inherit that.
+func TestI4NodesTellWhoIsOfTheControlPlane(t *testing.T) {
+	s := begin(t).show(theCluster(t), aMachine(t, "worker"), aCheck(t, "check"))
+	member := func(want bool, sentence string) {
+		t.Helper()
+		if got := s.observe().Targets[0].ControlPlane; got != want {
+			t.Errorf("%s: of the control plane: %t", sentence, got)
+		}
+	}
+	s.nodes.has("True", ago(time.Hour), "worker-node")
+	member(false, "a node without a role")
+	labels := map[string]string{"node-role.kubernetes.io/etcd": "true"}
+	n := &lean.Node{Meta: lean.Meta{Name: "worker-node", Labels: lean.LabelsOf(labels)}}
+	s.nodes.facts["worker-node"] = node.See(n).Facts()
+	member(true, "a node with a member of etcd")
+	delete(s.nodes.facts, "worker-node")
+	member(true, "its node is gone")
+	s.show(aMachine(t, "worker", "spec: {providerID: changed}"))
+	member(true, "the machine has changed")
+	s.show(aMachine(t, "worker", "metadata: {uid: another}"))
+	member(false, "a namesake")
+}
+
+// TestI01NodesOfALostConnectionAreNotGone: a connection may be lost, and its nodes given up, while a fleet is observed.
+func TestI01NodesOfALostConnectionAreNotGone(t *testing.T) {
+	s := begin(t).show(theCluster(t), aMachine(t, "worker"), aCheck(t, "check"))
+	if o := s.observe(); o.Observed != core.Yes || len(o.Targets) != 1 {
+		t.Fatalf("before, it is observed: %s, with %d targets", o.Observed, len(o.Targets))
+	}
+	s.nodes.lost = func() { s.nodes.answers, s.nodes.facts = core.Unknown, nil }
+	if o := s.observe(); o.Observed != core.Unknown || len(o.Targets) > 0 {
+		t.Errorf("it is observed: %s, with targets %+v", o.Observed, o.Targets)
+	}
+}
+
 // TestWhatWakes: only what can change a decision wakes an engine, and only that of its cluster.
 func TestWhatWakes(t *testing.T) {
 	s := settle(t)
@@ -57,7 +95,9 @@ func TestWhatWakes(t *testing.T) {
 		{"a machine whose other conditions change", show(aMachine(t, "a", newer, `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-02T00:01:00Z"}, {type: NodeHealthy, status: "False"}]}`)), nil},
 		{"a machine as it was before", show(aMachine(t, "a", "metadata: {annotations: {cluster.x-k8s.io/remediate-machine: \"\"}}")), nil},
 		{"a machine whose node is another", show(aMachine(t, "a", newer, "status: {nodeRef: {name: other}}")), map[types.NamespacedName]int{blue: 1}},
+		{"a machine that is made of something else", show(aMachine(t, "a", `metadata: {resourceVersion: "10"}`, "status: {nodeRef: {name: other}}", "spec: {infrastructureRef: {apiGroup: y.example, kind: YMachine, name: a}}")), map[types.NamespacedName]int{blue: 1}},
 		{"a machine that somebody condemns", show(aMachine(t, "b", newer, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`)), map[types.NamespacedName]int{blue: 1}},
+		{"a machine that a person asks about", show(aMachine(t, "b", `metadata: {resourceVersion: "11", annotations: {cluster.x-k8s.io/remediate-machine: "", fettle.io/repair-requested-at: "2026-08-03T11:00:00Z"}}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine on which somebody else writes", show(aMachine(t, "c", newer, `status: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine of another cluster", show(aMachine(t, "z", "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{green: 1}},
 		{"a machine that goes over to it", show(aMachine(t, "b", newer, "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{blue: 1, green: 1}},
@@ -65,6 +105,7 @@ func TestWhatWakes(t *testing.T) {
 		{"a health check whose status changes", show(aCheck(t, "check", "metadata: {resourceVersion: \"8\"}", "status: {expectedMachines: 7}")), nil},
 		{"a health check with another limit", show(aCheck(t, "check", "metadata: {resourceVersion: \"9\"}", "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 1}}}")), map[types.NamespacedName]int{blue: 1}},
 		{"a cluster that says something else", show(theCluster(t, "metadata: {resourceVersion: \"9\"}", "status: {phase: Provisioned}")), nil},
+		{"a cluster that rolls out", show(theCluster(t, rolling("True"))), map[types.NamespacedName]int{blue: 1}},
 		{"a cluster that is paused", show(theCluster(t, "spec: {paused: true}")), map[types.NamespacedName]int{blue: 1}},
 		{"a cluster that goes", func() { s.in.informer["Cluster"].hide("clusters/blue") }, map[types.NamespacedName]int{blue: 1}},
 	} {
@@ -188,9 +229,9 @@ func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
 	}
 	created := noon.Add(-time.Hour)
 	want := []core.Request{
-		{ID: marked("asks"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("asks"), Created: created, Answers: true},
-		{ID: marked("is-answered"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-answered"), Created: created, Answers: true, Answer: "MachineSet workers says RemediationDeferred: wait"},
-		{ID: marked("is-heard"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-heard"), Created: created, Answers: true, Answer: "MachineSet workers says MachineDeleting: wait", Leaving: true},
+		{ID: marked("asks"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("asks"), Created: created, Own: true, Answers: true},
+		{ID: marked("is-answered"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-answered"), Created: created, Own: true, Answers: true, Answer: "MachineSet workers says RemediationDeferred: wait"},
+		{ID: marked("is-heard"), APIVersion: "cluster.x-k8s.io/v1beta2", Remedy: MarkOwner, Target: of("is-heard"), Created: created, Own: true, Answers: true, Answer: "MachineSet workers says MachineDeleting: wait", Leaving: true},
 	}
 	if diff := cmp.Diff(want, s.observe().Requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -225,14 +266,5 @@ func TestMachinesOfRepairsAreFound(t *testing.T) {
 	s.client.Wrote(&back) // what is gone does not come back
 	if s.client.Machine(gone) != nil {
 		t.Error("what is gone has come back")
-	}
-}
-
-func TestTrimKeepsWhoHasWritten(t *testing.T) {
-	if _, keeps := Trim(aCheck(t, "check")); !keeps {
-		t.Error("a health check is trimmed")
-	}
-	if _, keeps := Trim(aMachine(t, "m")); keeps {
-		t.Error("a machine is kept")
 	}
 }

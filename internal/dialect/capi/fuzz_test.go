@@ -27,7 +27,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 		f.Add([]byte(seed[0]), []byte(seed[1]), seed[2])
 	}
 	f.Fuzz(func(t *testing.T, spec, status []byte, word string) {
-		for _, annotation := range []string{"", MaxInFlightAnnotation, DryRunAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, clusterv1.PausedAnnotation} {
+		for _, annotation := range []string{"", MaxInFlightAnnotation, DryRunAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, WaitForUpgradesAnnotation, UnhealthyConditionsAnnotation, NodeGoneDelayAnnotation, clusterv1.PausedAnnotation} {
 			u := &unstructured.Unstructured{Object: map[string]any{"kind": "MachineHealthCheck", "apiVersion": "cluster.x-k8s.io/v1beta2"}}
 			for field, text := range map[string][]byte{"spec": spec, "status": status} {
 				var value any
@@ -83,7 +83,7 @@ func wantNothingRepairedWithAProblem(t *testing.T, h *healthCheck) {
 	p.Members = []int{0}
 	failed := core.Target{ID: core.ID{Kind: "Machine", Name: "m", UID: "u"}, Owner: core.ID{UID: "o"}, Failed: true, Node: core.Node{State: core.NodeAwaited}}
 	now := noon.Add(time.Hour)
-	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, now)
+	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, now)
 	if p.Problem != "" && len(d.Starts) > 0 {
 		t.Errorf("%q, and yet something is repaired", p.Problem)
 	}

@@ -25,16 +25,17 @@ const (
 // templateSuffix is what the kind of a template has and that of the objects made from it lacks.
 const templateSuffix = "Template"
 
-// readLadder gives the one step of a repair: machines with a template are left to an outside remediator, and all
-// others to their owner.
+// readLadder returns the steps of a repair. Machines with a template are left to an outside remediator, and to their owner once
+// the remediator has given them up. All others are left to their owner.
 func readLadder(t *clusterv1.MachineHealthCheckRemediationTemplateReference, namespace string) []core.Step {
+	owner := core.Step{Remedy: MarkOwner, Nature: core.Delegates}
 	if !t.IsDefined() {
-		return []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}}
+		return []core.Step{owner}
 	}
 	return []core.Step{{
 		Remedy: RequestMachineRemediation, Nature: core.Requests,
 		Template: core.Reference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: namespace, Name: t.Name},
-	}}
+	}, owner}
 }
 
 const templateExample = "{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
@@ -60,6 +61,9 @@ func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) 
 	}
 	if kind, is := strings.CutSuffix(r.Kind, templateSuffix); !is || kind == "" {
 		problems = append(problems, fmt.Errorf("%s.kind is %s; give a kind that ends in %s, as in %s", field, legible.Quote(r.Kind), templateSuffix, templateExample))
+	}
+	if err := setting.RequestKind(r.APIVersion, r.Kind); err != nil && len(problems) == 0 {
+		problems = append(problems, fmt.Errorf("%s.kind is %w", field, err))
 	}
 	if len(content.IsPathSegmentName(r.Name)) > 0 {
 		problems = append(problems, fmt.Errorf("%s.name is %s, which no object can be called; give the name of a template, as in %s", field, legible.Quote(r.Name), templateExample))

@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -60,11 +61,11 @@ func (j *judged) markingOf() (marking, bool) {
 	if m == nil || m.DeletionTimestamp != nil || m.Skipped() || j.policy.Illegible {
 		return marking{}, false
 	}
-	changes := append(j.health(), j.outside()...)
+	changes := slices.Concat(j.health(), j.outside())
 	if !m.Differs(changes) {
 		return marking{}, false
 	}
-	return marking{m, changes, urgencyOf(m, changes)}, true
+	return marking{machine: m, changes: changes, urgency: urgencyOf(m, changes)}, true
 }
 
 // health says what becomes of the condition of a machine's health. Who may be about to fail keeps what it has, and so does
@@ -86,7 +87,7 @@ func (j *judged) health() []clusterapi.Change {
 		if j.Begins && !asksOutside(j.policy) {
 			return nil
 		}
-		return clusterapi.Failed(j.machine, j.machine.Node, j.policy.Criteria.Findings(j.target, j.now))
+		return clusterapi.Failed(j.machine, j.machine.Node, j.policy.Criteria.FindingsBy(&j.Verdict, j.target, j.now))
 	case core.Suspect, core.Undetermined, core.Gone:
 	}
 	return nil
@@ -130,7 +131,10 @@ func (j *judged) asked() clusterapi.Words {
 		w.Reason = clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason
 		w.Message = fmt.Sprintf("No remediation object could be created; it is tried again after a pause; kubectl -n %s describe repair %s says why", j.Repair.Namespace, j.Repair.Name)
 	case step.Problem != "" && !step.Pending && !j.policy.Paused:
-		w.Reason = clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason
+		w.Reason = clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason // Cluster API has no reason for a template that can't be used
+		if step.Missing {
+			w.Reason = clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason
+		}
 		w.Message = "No remediator can be asked: " + step.Problem
 	}
 	return w
@@ -196,11 +200,8 @@ func (f *Fleet) write(ctx context.Context, r *room, markings []marking) (again b
 				again = true
 				return nil
 			}
-			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-			defer cancel()
-			now, err := f.client.machines.Write(limited, m.machine, m.changes)
+			err := contain.Run(func() error { return f.writeOne(ctx, r, m) })
 			if err == nil {
-				r.wroteMachine(now)
 				return nil
 			}
 			mu.Lock()
@@ -217,6 +218,17 @@ func (f *Fleet) write(ctx context.Context, r *room, markings []marking) (again b
 	}
 	_ = group.Wait()
 	return again, joined(errs)
+}
+
+// writeOne makes one patch, also when the context has ended.
+func (f *Fleet) writeOne(ctx context.Context, r *room, m marking) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	now, err := f.client.machines.Write(limited, m.machine, m.changes)
+	if err == nil {
+		r.wroteMachine(now)
+	}
+	return err
 }
 
 // joined tells the first of many errors, and how many there are: when one write fails, often all do.

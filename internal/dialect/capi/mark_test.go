@@ -171,6 +171,12 @@ func TestOutsideRemediation(t *testing.T) {
 				p[0].Ladder[0].Problem, p[0].Ladder[0].Missing = "there is none", true
 			}, about + "RemediationTemplateNotFound",
 		},
+		"the template can't be used": {
+			false, "{}", func(_ *core.Fleet, p []core.Policy) {
+				p[0].Ladder = []core.Step{p[0].Ladder[0]}
+				p[0].Ladder[0].Problem = "it has no object in spec.template"
+			}, about + "RemediationRequestCreationFailed",
+		},
 		"its creation is refused":      {false, "{}", func(f *core.Fleet, _ []core.Policy) { f.Repairs = append(f.Repairs, refused) }, about + "RemediationRequestCreationFailed"},
 		"it has recovered":             {true, said("WaitingForRemediation"), func(*core.Fleet, []core.Policy) {}, ""},
 		"the remediator has its say":   {true, said("Theirs"), func(*core.Fleet, []core.Policy) {}, about + "Theirs"},
@@ -209,7 +215,7 @@ func TestMarksAreBounded(t *testing.T) {
 	s.nodes.has("False", ago(time.Hour), "m104-node")
 	mark := func(ctx context.Context) bool {
 		o := s.observe()
-		fleet := core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: o.Targets}
+		fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: o.Targets}
 		d := core.Decide(o.Policies, fleet, s.now)
 		more, err := s.fleet.Mark(ctx, o.Policies, &fleet, d.Judgements(o.Policies, &fleet))
 		if err != nil {
@@ -246,7 +252,7 @@ func TestMarksThatAreRefused(t *testing.T) {
 	resource := schema.GroupResource{Resource: "machines"}
 	mark := func() (bool, error) {
 		o := s.observe()
-		fleet := core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: o.Targets}
+		fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: o.Targets}
 		d := core.Decide(o.Policies, fleet, s.now)
 		return s.fleet.Mark(t.Context(), o.Policies, &fleet, d.Judgements(o.Policies, &fleet))
 	}
@@ -263,6 +269,10 @@ func TestMarksThatAreRefused(t *testing.T) {
 	if _, err := mark(); err == nil || !strings.Contains(err.Error(), errDown.Error()) {
 		t.Errorf("one can't be written: %v", err)
 	}
+	s.panics = "a"
+	if _, err := mark(); err == nil || !strings.Contains(err.Error(), "the sky falls") {
+		t.Errorf("the write of one panics: %v", err)
+	}
 }
 
 // TestMarksGoByTheLatestPlaces: what was written is known at once, before the watch shows it.
@@ -276,5 +286,28 @@ func TestMarksGoByTheLatestPlaces(t *testing.T) {
 	s.wantSaid("there and back", "Machine clusters/a", infra, passedNow, passedOld)
 	if m := s.client.Machine(core.ID{Namespace: "clusters", Name: "a"}); m.Mark(clusterapi.Current, healthType) == nil || m.ResourceVersion != "10" {
 		t.Errorf("the machine is known at revision %s", m.ResourceVersion)
+	}
+}
+
+// TestI14DeprecatedWordOfARemediatorAsksNoOwner: Metal3's gives a machine up by a condition that owners don't read. Asking
+// the owner then would have the machine deleted past every gate.
+func TestI14DeprecatedWordOfARemediatorAsksNoOwner(t *testing.T) {
+	s := begin(t)
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	s.show(theCluster(t), aCheck(t, "check", strings.Split(theTemplate, "\n")...), aMachine(t, "a",
+		`status: {deprecated: {v1beta1: {conditions: [{type: OwnerRemediated, status: "False", severity: Warning, reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:59:00Z"}]}}}`))
+	s.pass(func(f *core.Fleet, policies []core.Policy) {
+		step, id := policies[0].Ladder[0], f.Targets[0].ID
+		f.Repairs = append(f.Repairs, core.Repair{
+			Namespace: "clusters", Name: "a-1", Target: id, Policy: policies[0].ID, Ladder: policies[0].Ladder, Started: ago(10 * time.Minute),
+		})
+		f.Requests = append(f.Requests, core.Request{
+			ID: core.ID{Kind: "X", Namespace: "clusters", Name: "a", UID: "x-uid"}, Remedy: step.Remedy, Template: step.Template,
+			Target: id, Created: ago(10 * time.Minute), Own: true,
+		})
+	})
+	said := s.said("Machine clusters/a")
+	if !slices.Contains(said, failedNow) || slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, "OwnerRemediated=") }) {
+		t.Errorf("the machine says %q", said)
 	}
 }

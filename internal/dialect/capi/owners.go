@@ -219,3 +219,8 @@ func ControlledBy(o metav1.Object) (metav1.OwnerReference, bool) {
 		(group == controlPlaneGroup && owner.Kind == controlPlaneKind)
 	return *owner, known
 }
+
+// ownedBy reports whether there is an owner reference to the cluster.
+func ownedBy(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) bool {
+	return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
+}

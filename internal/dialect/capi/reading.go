@@ -179,6 +179,9 @@ func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Obser
 		p := &o.Policies[i]
 		if check, known := room.checkOf(p.ID); known {
 			p.Opening = openingOf(check.status.Conditions, p.StormCooldown, at)
+			if why, is := yielded(check.status.Conditions); is {
+				p.Paused, p.PauseReason = true, why
+			}
 		}
 	}
 	return o

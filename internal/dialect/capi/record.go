@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // parallelWrites bounds how many objects of a fleet are written at a time.
@@ -34,8 +36,11 @@ func (f *Fleet) Record(ctx context.Context, reports []core.PolicyReport) map[cor
 	)
 	group.SetLimit(parallelWrites)
 	for _, report := range reports {
+		if report.Deferred {
+			continue
+		}
 		group.Go(func() error {
-			if err := f.recordOne(ctx, r, report); err != nil {
+			if err := contain.Run(func() error { return f.recordOne(ctx, r, report) }); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[report.Policy.ID] = err
@@ -60,18 +65,23 @@ func (f *Fleet) recordOne(ctx context.Context, r *room, report core.PolicyReport
 		}
 	}
 	now := f.client.Now()
-	rival, news := r.rivalryOf(id, now)
-	if news {
-		f.client.tell(rival.event(id))
-		// When it is over, nothing else may happen that has the health check looked at.
-		f.client.After(quiet, func() { f.client.Wake(f.cluster) })
+	other := f.client.Writers.Look(&report.Policy, func() { f.client.Wake(f.cluster) })
+	if other.News {
+		f.client.tell(anotherController(other.Manager).event(id))
 	}
-	f.client.Metrics.rivals(id, rival.manager)
-	fresh, changed := statusOf(&check, findings{report: report, targets: r.namesOf(id), rival: rival, now: now})
+	yields := r.yieldsNow()
+	fresh, changed := statusOf(&check, findings{report: report, targets: r.namesOf(id), manager: other.Manager, yields: yields, now: now})
 	if !changed {
 		return nil
 	}
-	return f.writeStatus(ctx, &check, fresh)
+	tells := yields != nil && yields.isNews(&check)
+	if err := f.writeStatus(ctx, &check, fresh); err != nil {
+		return err
+	}
+	if tells {
+		f.client.tell(yields.event(id))
+	}
+	return nil
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=patch
@@ -99,7 +109,7 @@ func (f *Fleet) adopt(ctx context.Context, r *room, check *healthCheck) error {
 	case err != nil:
 		return fmt.Errorf("having it belong to its cluster: %w", err)
 	}
-	r.wroteCheck(readHealthCheck(u))
+	r.wroteCheck(u)
 	if now, known := r.checkOf(check.policy.ID); known {
 		*check = now
 	}
@@ -119,9 +129,19 @@ func withOwner(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) []me
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks/status,verbs=patch
 
-// writeStatus insists on the revision that the status was made from, since lists of conditions are replaced as a whole
-// and may hold those of others.
+// writeStatus writes a status, and a brief one where that is refused as too large, since nothing is repaired that is not
+// recorded.
 func (f *Fleet) writeStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
+	err := f.patchStatus(ctx, check, status)
+	if sanitize.TooLarge(err) {
+		return f.patchStatus(ctx, check, brief(status))
+	}
+	return err
+}
+
+// patchStatus insists on the revision that the status was made from, since lists of conditions are replaced as a whole
+// and may hold those of others.
+func (f *Fleet) patchStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
 	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets}
 	if len(status.Targets) == 0 {
 		fields["targets"] = nil // a merge would leave the former ones
@@ -147,9 +167,7 @@ func (f *Fleet) writeStatus(ctx context.Context, check *healthCheck, status clus
 	case err != nil:
 		return fmt.Errorf("patching the status: %w", err)
 	}
-	r := f.client.roomOf(f.cluster)
-	r.wroteCheck(readHealthCheck(u))
-	r.begun(check.policy.ID, ownWrite(u))
+	f.client.roomOf(f.cluster).wroteCheck(u)
 	return nil
 }
 
@@ -180,5 +198,5 @@ func (c *Client) tell(e event) {
 	c.Events.Eventf(&corev1.ObjectReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: e.regarding.Kind,
 		Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
-	}, nil, e.kind(), e.reason, e.action, "%s", e.noteWithin())
+	}, e.related, e.kind(), e.reason, e.action, "%s", e.noteWithin())
 }

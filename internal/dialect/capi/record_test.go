@@ -9,10 +9,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 func (s *stage) statusOf(name string) clusterv1.MachineHealthCheckStatus {
@@ -165,6 +167,16 @@ func TestWhatStatusesSay(t *testing.T) {
 	}
 }
 
+// TestGoneMachinesAreNamed: where machines that are gone count, the condition names them, by either limit.
+func TestGoneMachinesAreNamed(t *testing.T) {
+	for _, limit := range []core.ShortCircuit{{MaxUnhealthy: core.Count(1)}, {Range: &core.Range{From: 3, To: 5}}} {
+		r := &core.PolicyReport{Policy: core.Policy{ShortCircuit: limit}, Tally: core.Tally{Total: 3, Healthy: 2, Behind: 1, Waits: "machine m is gone"}}
+		if got := remediationAllowed(r).message; !strings.HasSuffix(got, "); machine m is gone") || !strings.Contains(got, "unhealthy: 2,") {
+			t.Errorf("it says %q", got)
+		}
+	}
+}
+
 // TestTemplateConditionsAreTakenBack, which today's controller never does.
 func TestTemplateConditionsAreTakenBack(t *testing.T) {
 	s := settle(t, theTemplate)
@@ -247,7 +259,7 @@ func TestAdoptionThatFailsIsTold(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	resource := schema.GroupResource{Resource: "machinehealthchecks"}
 	o := s.observe()
-	fleet := core.Fleet{Observed: core.Yes, Targets: o.Targets}
+	fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: o.Targets}
 	d := core.Decide(o.Policies, fleet, s.now)
 	s.refuse["check"] = apierrors.NewForbidden(resource, "check", errDown)
 	if failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet)); !apierrors.IsForbidden(errors.Join(failed[o.Policies[0].ID])) {
@@ -259,19 +271,24 @@ func TestAdoptionThatFailsIsTold(t *testing.T) {
 	}
 }
 
-// TestAnotherController: who else writes the status is told once, and forgotten after a quiet time.
+// TestAnotherController: a controller that writes the status again and again is told of once, and forgotten after a quiet time.
 func TestAnotherController(t *testing.T) {
 	s := settle(t)
-	metrics := NewMetrics()
-	s.client.Metrics = metrics
-	writes := func(manager string, at time.Time) {
+	now := func() time.Time { return s.now }
+	s.client.Writers = writers.NewRegistry("machinehealthchecks.cluster.x-k8s.io", nil, now, func(_ time.Duration, do func()) { s.later = append(s.later, do) })
+	s.show(s.stored("MachineHealthCheck clusters/check")) // what was written by now is no matter
+	writes := func(manager string) {
+		t.Helper()
+		s.now = s.now.Add(time.Second)
 		u := s.stored("MachineHealthCheck clusters/check")
-		was := s.now
-		s.now = at
 		s.sign(u, manager)
-		s.now = was
 		u.SetResourceVersion(u.GetResourceVersion() + "0")
+		clear(s.woken)
 		s.show(u)
+		if s.woken[blue] == 0 {
+			t.Error("nobody looks at it")
+		}
+		s.pass()
 	}
 	says := func(sentence, want string) {
 		t.Helper()
@@ -281,19 +298,15 @@ func TestAnotherController(t *testing.T) {
 				got = line
 			}
 		}
-		if got != want || (len(metrics.managers) > 0) != (want != "") {
-			t.Errorf("%s: it says %q, metrics %v", sentence, got, metrics.managers)
+		if got != want {
+			t.Errorf("%s: it says %q", sentence, got)
 		}
 	}
-	writes("manager", ago(time.Hour))
-	s.pass()
-	says("what was written before Fettle began was theirs", "")
-	s.now = noon.Add(time.Minute)
-	writes("manager", s.now)
-	if s.woken[blue] == 0 {
-		t.Error("nobody looks at it")
-	}
-	s.pass()
+	writes("kubectl-edit")
+	writes("manager")
+	writes("manager")
+	says("a person has edited it, and it is not known yet what the manager is", "")
+	writes("manager")
 	says("two write", "SoleController=False AnotherController")
 	if told := s.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning|AnotherController|MachineHealthCheck check|") || !strings.Contains(told[0], "manager") || len(s.later) != 1 {
 		t.Errorf("told is %v, and later %d times", told, len(s.later))
@@ -302,26 +315,14 @@ func TestAnotherController(t *testing.T) {
 	if told := s.told(); len(told) > 0 {
 		t.Errorf("told again is %v", told)
 	}
-	s.now = s.now.Add(9 * time.Minute)
-	writes("manager", s.now)
-	s.pass()
-	s.now = s.now.Add(9 * time.Minute)
-	s.pass()
-	says("they write on", "SoleController=False AnotherController")
+	s.now = s.now.Add(writers.Quiet)
 	clear(s.woken)
 	s.later[0]()
 	if s.woken[blue] != 1 {
 		t.Error("nobody looks again after the quiet time")
 	}
-	s.now = s.now.Add(time.Minute)
 	s.pass()
-	says("they have been quiet", "")
-	s.now = s.now.Add(time.Minute)
-	writes("manager", s.now)
-	s.pass()
-	if told := s.told(); len(told) != 1 {
-		t.Errorf("they are back, and told is %v", told)
-	}
+	says("it has been quiet", "")
 }
 
 // TestStandingBy: why nothing is known, or nothing done, is told in the status, whose numbers stay.
@@ -448,5 +449,61 @@ func TestNodesThatNobodyNeeds(t *testing.T) {
 	s.in.informer["MachineHealthCheck"].hide("clusters/check")
 	if o := s.observe(); o.Observed != core.Yes || len(o.Policies) > 0 || len(o.Targets) != 3 {
 		t.Errorf("it observes %s, %d policies, %d targets", o.Observed, len(o.Policies), len(o.Targets))
+	}
+}
+
+// TestI15TargetsFitAnObject: 10,000 names of any length.
+func TestI15TargetsFitAnObject(t *testing.T) {
+	var names []string
+	for i := range 12_000 {
+		names = append(names, fmt.Sprintf("%05d", i)+strings.Repeat("n", 248))
+	}
+	if n := len(listed(names)); n < 1000 || n*256 > 1<<20 {
+		t.Errorf("%d long names are listed", n)
+	}
+	for i := range names {
+		names[i] = names[i][:20]
+	}
+	if n := len(listed(names)); n != mostTargets {
+		t.Errorf("%d short names are listed", n)
+	}
+	if got := listed(names[:3]); len(got) != 3 {
+		t.Errorf("%d of three names are listed", len(got))
+	}
+}
+
+// TestBrief: a brief status names no targets, says little in each of its conditions, and leaves the long one as it is.
+func TestBrief(t *testing.T) {
+	const mostBrief = 128 // bytes of a message
+	message := strings.Repeat("wrong ", 200)
+	allowed, old := clusterv1.MachineHealthCheckRemediationAllowedCondition, clusterv1.RemediationAllowedV1Beta1Condition
+	long := clusterv1.MachineHealthCheckStatus{
+		Targets: []string{"a"}, Conditions: []metav1.Condition{{Type: allowed, Message: message}, {Type: "others", Message: message}},
+		Deprecated: &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{
+			Conditions: clusterv1.Conditions{{Type: old, Message: message}, {Type: "others", Message: message}},
+		}},
+	}
+	short := brief(long)
+	if len(short.Targets) > 0 || len(short.Conditions[0].Message) > mostBrief || len(deprecatedOf(&short)[0].Message) > mostBrief {
+		t.Errorf("it is %+v", short)
+	}
+	if short.Conditions[1].Message != message || deprecatedOf(&short)[1].Message != message {
+		t.Error("what others say is cut")
+	}
+	if len(long.Targets) != 1 || long.Conditions[0].Message != message || deprecatedOf(&long)[0].Message != message {
+		t.Errorf("the long one has become %+v", long)
+	}
+}
+
+// TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
+func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
+	s := settle(t, "metadata: {ownerReferences: null}")
+	o := s.observe()
+	fleet := core.Fleet{Observed: core.Yes, Targets: o.Targets}
+	d := core.Decide(o.Policies, fleet, s.now)
+	s.panics = "check"
+	failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet))
+	if err := failed[o.Policies[0].ID]; err == nil || !strings.Contains(err.Error(), "the sky falls") {
+		t.Errorf("it tells %v", failed)
 	}
 }

@@ -46,7 +46,7 @@ func reviewSpec(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]s
 	if !legible {
 		return remarks
 	}
-	return slices.Concat(remarks, doubtfulConditions(spec.Checks.UnhealthyNodeConditions), doubtfulLimits(spec, annotations), doubtfulSwitches(annotations))
+	return slices.Concat(remarks, doubtfulConditions(spec.Checks.UnhealthyNodeConditions, annotations), doubtfulLimits(spec, annotations), doubtfulSwitches(annotations))
 }
 
 func doubt(field, format string, args ...any) Remark { return setting.Doubt(field, format, args...) }
@@ -105,8 +105,11 @@ func refusedTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference
 	return []Remark{setting.Fault(field, "is %s; give a group and a version, as in %s", legible.Quote(r.APIVersion), templateExample)}
 }
 
-func doubtfulConditions(conditions []clusterv1.UnhealthyNodeCondition) []Remark {
+func doubtfulConditions(conditions []clusterv1.UnhealthyNodeCondition, annotations map[string]string) []Remark {
 	const list = "spec.checks.unhealthyNodeConditions"
+	if _, others := annotations[UnhealthyConditionsAnnotation]; others && len(conditions) == 0 {
+		return nil
+	}
 	if len(conditions) == 0 {
 		return []Remark{doubt(list, "there are no unhealthyNodeConditions, so only machines that fail, lose their node or never get one are found; "+
 			"a node that falls silent is not (condition Ready, status Unknown)")}
@@ -159,7 +162,9 @@ func doubtfulLimits(spec *clusterv1.MachineHealthCheckSpec, annotations map[stri
 
 func doubtfulSwitches(annotations map[string]string) []Remark {
 	remarks := setting.DoubtAnnotations(annotations,
-		DryRunAnnotation, MaxInFlightAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, TakesOverAnnotation, PausedAnnotation)
+		DryRunAnnotation, MaxInFlightAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, GiveUpAfterAnnotation, ResumedAtAnnotation, TakesOverAnnotation, PausedAnnotation,
+		WaitForUpgradesAnnotation, UnhealthyConditionsAnnotation, NodeGoneDelayAnnotation)
+	remarks = append(remarks, setting.DoubtGroups(annotations, UnhealthyConditionsAnnotation, "machine")...)
 	for _, key := range [...]string{clusterv1.PausedAnnotation, PausedAnnotation} {
 		if _, paused := annotations[key]; paused && (key == PausedAnnotation || annotations[TakesOverAnnotation] != "true") {
 			remarks = append(remarks, doubt("metadata.annotations."+key, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", key))

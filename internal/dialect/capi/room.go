@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -27,27 +28,37 @@ type room struct {
 	checks map[string]*healthCheck
 	// roster has all machines in the order of their names.
 	roster []*machine
+	// claims are the nodes that machines lay claim to, unless they are being deleted. All are of one namespace.
+	claims node.Claims
 	// asked are the types of conditions of machines that health checks ask for.
 	asked map[string]bool
 	// arranged is false when a machine has come or gone, or another health check selects it, and the
 	// members of the health checks are to be made anew.
 	arranged bool
+	// over is how many selections are over that machines may point to.
+	over int
 	// targets is the last snapshot's, to be filled again for the next.
 	targets []core.Target
-	// rivals are those who write what is Fettle's to write, by the name of the health check.
-	rivals map[string]rivalry
+	parts   clusterapi.PartsOfMachines
+	// lookDue is set while the fleet is to be looked at again after a time. unsureSince is since when it has been unknown whether others act on the nodes, zero while it is known. yielded is
+	// why the health checks that were last observed begin nothing.
+	lookDue     bool
+	unsureSince time.Time
+	yielded     *obstacle
 }
 
 // machine is one of the roster.
 type machine struct {
 	*clusterapi.Machine
 
-	// selectedBy are the names of the health checks that select it.
-	selectedBy []string
+	// selectedBy are the selections that it is in, and some that are over.
+	selectedBy []*selection
+	// leads is set once the machine or its node was seen to belong to the control plane.
+	leads bool
 }
 
 func newRoom() *room {
-	return &room{checks: map[string]*healthCheck{}, rivals: map[string]rivalry{}}
+	return &room{checks: map[string]*healthCheck{}}
 }
 
 // empty tells whether nothing is known of the cluster any more.
@@ -78,7 +89,9 @@ func (r *room) putCheck(fresh *healthCheck) bool {
 
 // wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the meantime, and would
 // not tell that again.
-func (r *room) wroteCheck(fresh *healthCheck) {
+func (r *room) wroteCheck(u *unstructured.Unstructured) {
+	legible.Bound(u) // as in the cache, or what is known of it would change with who tells it
+	fresh := readHealthCheck(u)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old := r.checks[fresh.policy.ID.Name]; old != nil && old.policy.ID == fresh.policy.ID {
@@ -93,23 +106,21 @@ func (r *room) takeCheck(fresh *healthCheck) bool {
 		return false
 	}
 	r.checks[name] = fresh
-	if old == nil || old.policy.ID != fresh.policy.ID {
-		delete(r.rivals, name)
-	}
 	r.askAgain()
 	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
-		r.enrol(name, fresh)
+		r.enrol(fresh)
+		r.dismiss(old)
 		return true
 	}
-	fresh.members = old.members
+	fresh.selection = old.selection
 	same := samePolicy(&old.policy, &fresh.policy)
-	return !same || old.labelled != fresh.labelled || !reflect.DeepEqual(old.owners, fresh.owners) || len(rivalsAmong(fresh.others, old.others)) > 0
+	return !same || old.labelled != fresh.labelled || !reflect.DeepEqual(old.owners, fresh.owners)
 }
 
 // samePolicy leaves out what follows from the status, which is written by whoever decides.
 func samePolicy(a, b *core.Policy) bool {
 	p, q := *a, *b
-	p.Held, q.Held = false, false
+	p.Held, q.Held, p.ClockHeld, q.ClockHeld = false, false, 0, 0
 	p.Members, q.Members = nil, nil
 	return reflect.DeepEqual(p, q)
 }
@@ -124,10 +135,10 @@ func olderRevision(a, b string) bool {
 func (r *room) dropCheck(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	old := r.checks[name]
 	delete(r.checks, name)
-	delete(r.rivals, name)
 	r.askAgain()
-	r.dismiss(name)
+	r.dismiss(old)
 }
 
 // askAgain notes which conditions of machines the health checks ask for.
@@ -161,6 +172,7 @@ func (r *room) takeMachine(m *clusterapi.Machine) bool {
 	if !listed {
 		fresh := &machine{Machine: m}
 		r.roster = slices.Insert(r.roster, i, fresh)
+		r.claims.Move("", "", fresh.claim())
 		r.assign(fresh)
 		return true
 	}
@@ -168,7 +180,10 @@ func (r *room) takeMachine(m *clusterapi.Machine) bool {
 	if old.UID == m.UID && olderRevision(m.ResourceVersion, old.ResourceVersion) {
 		return false
 	}
+	before := r.roster[i].claim()
 	r.roster[i].Machine = m
+	r.roster[i].leads = r.roster[i].leads && old.UID == m.UID
+	r.claims.Move("", before, r.roster[i].claim())
 	if !old.Labels.Equal(m.Labels) || old.Skipped() != m.Skipped() {
 		r.assign(r.roster[i])
 		return true
@@ -180,7 +195,7 @@ func (r *room) takeMachine(m *clusterapi.Machine) bool {
 // nor to conditions about another generation.
 func (r *room) sameMachine(a, b *clusterapi.Machine) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		a.Condemned() == b.Condemned() && a.Node == b.Node && a.Failure == b.Failure && a.Unreadable == b.Unreadable &&
+		a.Condemned() == b.Condemned() && a.RepairRequest() == b.RepairRequest() && a.Node == b.Node && a.Failure == b.Failure && a.Unreadable == b.Unreadable && a.SameParts(b) &&
 		reflect.DeepEqual(a.Owner, b.Owner) && slices.EqualFunc(a.Marks, b.Marks, sameMark) && r.sameConditions(a.Conditions, b.Conditions)
 }
 
@@ -214,6 +229,7 @@ func (r *room) dropMachine(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i, listed := r.place(name); listed {
+		r.claims.Move("", r.roster[i].claim(), "")
 		r.roster = slices.Delete(r.roster, i, i+1)
 		r.arranged = false
 	}
@@ -251,12 +267,19 @@ func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool
 		r.arrange()
 	}
 	r.targets = slices.Grow(r.targets[:0], len(r.roster))[:len(r.roster)]
-	s := sight{cluster: r.cluster, find: find, asked: r.asked}
+	s := sight{cluster: r.cluster, find: find, asked: r.asked, parts: &r.parts}
 	if s.cluster == nil {
 		s.cluster = &clusterapi.Cluster{}
 	}
+	o.Upgrading, o.UpgradingWhy = s.cluster.Upgrade.Is, s.cluster.Upgrade.Why
 	for i, m := range r.roster {
-		r.targets[i] = s.targetOf(m.Machine)
+		t := &r.targets[i]
+		*t = s.targetOf(m.Machine)
+		m.leads = m.leads || t.ControlPlane
+		t.ControlPlane = m.leads
+		if t.Problem == "" && !t.Deleting {
+			t.Problem = r.claims.Dispute(m.Node, "")
+		}
 		if request, asks := requestOf(m.Machine); asks {
 			o.Requests = append(o.Requests, request)
 		}
@@ -264,7 +287,7 @@ func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool
 	o.Targets = r.targets
 	for _, name := range slices.Sorted(maps.Keys(r.checks)) {
 		p := r.checks[name].policy
-		p.Members = r.checks[name].members
+		p.Members = r.checks[name].selection.members
 		o.Policies = append(o.Policies, p)
 	}
 }
@@ -310,33 +333,10 @@ func (r *room) namesOf(check core.ID) []string {
 		r.arrange()
 	}
 	var names []string
-	for _, at := range c.members {
+	for _, at := range c.selection.members {
 		names = append(names, r.roster[at].Name)
 	}
 	return names
-}
-
-// begun notes when Fettle has first written the status of a health check.
-func (r *room) begun(check core.ID, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v := r.rivals[check.Name]; r.checks[check.Name] != nil && v.began.IsZero() && !at.IsZero() {
-		v.began = at
-		r.rivals[check.Name] = v
-	}
-}
-
-// rivalryOf tells who else writes the status of a health check, and whether that is news.
-func (r *room) rivalryOf(check core.ID, now time.Time) (rivalry, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.checks[check.Name]
-	if c == nil {
-		return rivalry{}, false
-	}
-	next, news := r.rivals[check.Name].after(c.others, now)
-	r.rivals[check.Name] = next
-	return next, news
 }
 
 // clusterNow gives the Cluster, nil when there is none.
@@ -344,9 +344,4 @@ func (r *room) clusterNow() *clusterapi.Cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cluster
-}
-
-// ownedBy tells whether there is an owner reference to the cluster.
-func ownedBy(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) bool {
-	return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
 }

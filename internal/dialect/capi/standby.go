@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +26,10 @@ const (
 type obstacle struct {
 	paused          bool
 	reason, message string
+	// silent is set while it is about to be known whether there is one.
+	silent bool
+	// yields is set when the fleet is observed all the same, so that what was begun is ended or taken back.
+	yields bool
 }
 
 // standsBy tells why the fleet is left alone, nil when it is not. Without a health check nothing needs the nodes.
@@ -48,7 +53,7 @@ func (f *Fleet) standsBy(r *room) *obstacle {
 		return &obstacle{reason: connectionDownReason, message: fmt.Sprintf(
 			"Nothing is judged or repaired, since the nodes of cluster %s can't be seen: %s", f.cluster.Name, why)}
 	}
-	return nil
+	return f.yields(r)
 }
 
 // StandBy says in the statuses of the health checks why nothing is done, and leaves their numbers as they are.
@@ -58,7 +63,7 @@ func (f *Fleet) StandBy(ctx context.Context) error {
 	}
 	r := f.client.roomOf(f.cluster)
 	why := f.standsBy(r)
-	if why == nil {
+	if why == nil || why.silent || why.yields {
 		return nil // it is about to be looked at
 	}
 	var errs []error
@@ -85,7 +90,7 @@ func (f *Fleet) excuse(ctx context.Context, r *room, why *obstacle, check *healt
 		return errors.Join(refused, err)
 	}
 	if news {
-		f.client.tell(event{regarding: check.policy.ID, warning: true, reason: why.reason, action: healthCheckAction, note: why.message})
+		f.client.tell(why.event(check.policy.ID))
 	}
 	return refused
 }
@@ -101,15 +106,8 @@ func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 	if o.paused {
 		return fresh, false
 	}
-	unknown := told{
-		kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionUnknown, reason: o.reason, message: o.message,
-	}
-	news = true
-	for _, c := range check.status.Conditions {
-		if c.Type == unknown.kind && c.Reason == unknown.reason {
-			news = false
-		}
-	}
+	unknown := o.told()
+	news = o.isNews(check)
 	own := []told{unknown}
 	if !check.takesOver {
 		own = append(own, paused(check.policy.Paused, annotated))
@@ -117,4 +115,21 @@ func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 	fresh.Conditions = s.conditions(own, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	fresh.Deprecated = s.deprecated([]told{unknown}, clusterv1.RemediationAllowedV1Beta1Condition)
 	return fresh, news
+}
+
+func (o *obstacle) told() told {
+	return told{
+		kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionUnknown, reason: o.reason, message: o.message,
+	}
+}
+
+// isNews reports whether the health check does not say this already.
+func (o *obstacle) isNews(check *healthCheck) bool {
+	return !slices.ContainsFunc(check.status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Reason == o.reason
+	})
+}
+
+func (o *obstacle) event(check core.ID) event {
+	return event{regarding: check, warning: true, reason: o.reason, action: healthCheckAction, note: o.message}
 }

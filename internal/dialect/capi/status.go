@@ -11,7 +11,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // Reasons and conditions that Cluster API does not have.
@@ -24,28 +26,65 @@ const (
 	templateUnusableReason = "TemplateUnusable"
 	// externalTemplateUnusableReason: the same, where it is told of the template alone.
 	externalTemplateUnusableReason = "ExternalRemediationTemplateUnusable"
-
-	// soleControllerCondition is False while somebody else writes what is Fettle's to write.
-	soleControllerCondition = "SoleController"
-	anotherControllerReason = "AnotherController"
 )
 
 // mostTargets is as many as a status may name.
 const mostTargets = 10000
+
+// listed returns the first names of targets that a status has room for. How many there are is in expectedMachines.
+func listed(names []string) []string {
+	size := 0
+	for i, name := range names {
+		if size += len(name) + len(`"",`); i == mostTargets || size > sanitize.MostListed {
+			return names[:i]
+		}
+	}
+	return names
+}
+
+// brief is the status with the same numbers and reasons, with short messages and without the names of targets.
+func brief(s clusterv1.MachineHealthCheckStatus) clusterv1.MachineHealthCheckStatus {
+	s.Targets = nil
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Type == writers.Condition {
+			c.Message = telling.Brief(c.Message)
+		}
+	}
+	own := []clusterv1.ConditionType{
+		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition,
+	}
+	deprecated := slices.Clone(deprecatedOf(&s))
+	for i := range deprecated {
+		if c := &deprecated[i]; slices.Contains(own, c.Type) {
+			c.Message = telling.Brief(c.Message)
+		}
+	}
+	if deprecated != nil {
+		s.Deprecated = &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{Conditions: deprecated}}
+	}
+	return s
+}
 
 // findings are what a status is made from.
 type findings struct {
 	report core.PolicyReport
 	// targets are the names of the machines that the health check selects, in their order.
 	targets []string
-	rival   rivalry
-	now     time.Time
+	// manager is the field manager of another controller that writes the status, empty when there is none.
+	manager string
+	// yields is why nothing begins, nil when something may.
+	yields *obstacle
+	now    time.Time
 }
 
 // statusOf gives the status that a health check should have, and whether that differs from the one that it has.
 func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatus, bool) {
 	r := &f.report
 	allowed := remediationAllowed(r)
+	if f.yields != nil {
+		allowed = f.yields.told()
+	}
 	fresh := check.status
 	fresh.ExpectedMachines = number(r.Tally.Total)
 	fresh.CurrentHealthy = number(r.Tally.Healthy)
@@ -54,14 +93,14 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 		fresh.RemediationsAllowed = number(r.Tally.RepairsAllowed())
 	}
 	fresh.ObservedGeneration = check.generation
-	fresh.Targets = f.targets[:min(len(f.targets), mostTargets)]
-	own, types := []told{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, soleControllerCondition}
+	fresh.Targets = listed(f.targets)
+	own, types := []told{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, writers.Condition}
 	if !check.takesOver {
-		own = append(own, paused(r.Policy.Paused, annotated))
+		own = append(own, paused(check.policy.Paused, annotated))
 		types = append(types, clusterv1.PausedCondition)
 	}
-	if f.rival.manager != "" {
-		own = append(own, f.rival.told())
+	if f.manager != "" {
+		own = append(own, anotherController(f.manager))
 	}
 	s := statement{check: check, now: f.now}
 	fresh.Conditions = s.conditions(own, types...)
@@ -91,22 +130,32 @@ func remediationAllowed(r *core.PolicyReport) told {
 	switch {
 	case r.Policy.Problem != "":
 		t.reason, t.severity = invalidSpecReason, clusterv1.ConditionSeverityError
+		if r.Policy.Overlooked {
+			t.reason = core.OverlookedReason
+		}
 		t.message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
 	case r.Policy.Paused:
 		t.reason, t.severity = clusterv1.PausedReason, clusterv1.ConditionSeverityInfo
 		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " or " + PausedAnnotation + " is set; remove it to go on"
 	case !r.Tally.Permitted:
 		t.reason, t.severity = clusterv1.MachineHealthCheckTooManyUnhealthyReason, clusterv1.ConditionSeverityWarning
-		t.message = restriction(r)
+		t.message = restriction(r) + telling.Behind(r)
 	case r.Tally.CoolingDown:
 		t.reason, t.severity = stormCooldownReason, clusterv1.ConditionSeverityInfo
 		t.message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " + StormCooldownAnnotation + ")"
+	case r.Clock != 0:
+		t.reason, t.severity = r.Clock.String(), clusterv1.ConditionSeverityWarning
+		t.message = telling.Clock(r)
 	case templateProblem(&r.Policy) != "":
 		t.reason, t.severity = templateUnusableReason, clusterv1.ConditionSeverityError
 		t.message = "No remediator can be asked for a repair: " + templateProblem(&r.Policy)
 	default:
 		t.status, t.reason = metav1.ConditionTrue, clusterv1.MachineHealthCheckRemediationAllowedReason
-		t.message = telling.Concerns(r, noun)
+		given := telling.GivenUp(r, resource, ResumedAtAnnotation)
+		t.message = given + telling.Concerns(r, noun)
+		if given != "" {
+			t.reason = telling.GivenUpReason
+		}
 	}
 	return t
 }
@@ -229,7 +278,7 @@ func (s *statement) conditions(own []told, types ...string) []metav1.Condition {
 
 func (s *statement) condition(t *told, was *metav1.Condition) metav1.Condition {
 	c := metav1.Condition{
-		Type: t.kind, Status: t.status, Reason: t.reason, Message: t.message, LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
+		Type: t.kind, Status: t.status, Reason: t.reason, Message: telling.Message(t.message), LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
 	}
 	if was != nil && was.Status == t.status && !was.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = was.LastTransitionTime
@@ -270,7 +319,7 @@ func deprecatedOf(s *clusterv1.MachineHealthCheckStatus) clusterv1.Conditions {
 func (s *statement) deprecatedCondition(t *told, was *clusterv1.Condition) clusterv1.Condition {
 	c := clusterv1.Condition{Type: clusterv1.ConditionType(t.kind), Status: corev1.ConditionStatus(t.status), LastTransitionTime: s.at()}
 	if t.status != metav1.ConditionTrue {
-		c.Reason, c.Severity, c.Message = t.reason, t.severity, t.message
+		c.Reason, c.Severity, c.Message = t.reason, t.severity, telling.Message(t.message)
 	}
 	if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Severity == c.Severity && was.Message == c.Message {
 		c.LastTransitionTime = was.LastTransitionTime

@@ -18,25 +18,29 @@ type sight struct {
 	find func(name string) (node.Facts, bool)
 	// asked are the types of conditions of machines that health checks ask for.
 	asked map[string]bool
+	parts *clusterapi.PartsOfMachines
 }
 
 // targetOf translates a machine.
 func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
 	cluster := s.cluster
 	t := core.Target{
-		ID:           idOf(m),
-		Created:      m.CreationTimestamp.Time,
-		Deleting:     m.DeletionTimestamp != nil,
-		Condemned:    m.Condemned(),
-		LeftAlone:    m.Skipped(),
-		Premature:    premature(m, cluster),
-		Conditions:   s.conditionsOf(m),
-		Failed:       m.Failure != "",
-		StartupFrom:  startupFrom(m, cluster),
-		ControlPlane: m.ControlPlane(),
-		Node:         core.Node{State: core.NodeAwaited},
-		Problem:      m.Unreadable,
-		Revision:     m.ResourceVersion,
+		ID:            idOf(m),
+		Created:       m.CreationTimestamp.Time,
+		Deleting:      m.DeletionTimestamp != nil,
+		Condemned:     m.Condemned(),
+		RepairRequest: m.RepairRequest(),
+		LeftAlone:     m.Skipped(),
+		Premature:     premature(m, cluster),
+		Conditions:    s.conditionsOf(m),
+		Failed:        m.Failure != "",
+		HandedBack:    m.HandedBack(),
+		StartupFrom:   startupFrom(m, cluster),
+		ControlPlane:  m.ControlPlane(),
+		Node:          core.Node{State: core.NodeAwaited},
+		Problem:       m.Unreadable,
+		Revision:      m.ResourceVersion,
+		Parts:         s.parts.Parts(m),
 	}
 	if owner := m.Replacer(); owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
@@ -48,8 +52,17 @@ func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
 	t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	if facts, seen := s.find(m.Node); seen {
 		t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
+		t.ControlPlane = t.ControlPlane || facts.ControlPlane
 	}
 	return t
+}
+
+// claim is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
+func (m *machine) claim() string {
+	if m.DeletionTimestamp != nil {
+		return ""
+	}
+	return m.Node
 }
 
 // conditionsOf gives those conditions that health checks ask for.
@@ -103,7 +116,8 @@ func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 
 // requestOf gives what a machine asks of its owner, and false when it asks nothing. A later call for the same machine
 // is another request, and one that the owner follows already can't be taken back. What stands on machines that somebody
-// has taken out stays as it is.
+// has taken out stays as it is. A mark doesn't say who made it. It is the condition of health checking, which Fettle
+// writes on every machine, so it counts as Fettle's own.
 func requestOf(m *clusterapi.Machine) (core.Request, bool) {
 	mark := m.Asked()
 	if mark == nil || m.Skipped() {
@@ -111,7 +125,7 @@ func requestOf(m *clusterapi.Machine) (core.Request, bool) {
 	}
 	r := core.Request{
 		ID: idOf(m), APIVersion: clusterv1.GroupVersion.String(), Remedy: MarkOwner, Target: idOf(m),
-		Created: mark.Since, Answers: true, Answer: m.Answer(), Leaving: mark.Followed(),
+		Created: mark.Since, Own: true, Answers: true, Answer: m.Answer(), Leaving: mark.Followed(),
 	}
 	r.ID.UID = mark.ID(m)
 	return r, true

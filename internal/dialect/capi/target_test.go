@@ -85,6 +85,10 @@ func TestMachineBecomesTarget(t *testing.T) {
 			"the seed: terminal failures are repaired", "{}", of(withoutNode, "status: {deprecated: {v1beta1: {failureReason: CreateError}}}"),
 			[]func(*core.Target){func(t *core.Target) { t.Failed = true }},
 		},
+		"a remediator gave it up": {
+			"Metal3 3.2", "{}", of(withoutNode, `status: {deprecated: {v1beta1: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}}}`),
+			[]func(*core.Target){func(target *core.Target) { target.HandedBack = instant(t, "2026-08-03T11:00:00Z") }},
+		},
 		"a person's word": {"", "{}", of(withoutNode, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`), []func(*core.Target){func(t *core.Target) { t.Condemned = true }}},
 		"it is deleted":   {"", "{}", of(withoutNode, `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`), []func(*core.Target){func(t *core.Target) { t.Deleting = true }}},
 		"nobody owns it":  {"nobody replaces it", "{}", of(withoutNode, "metadata: {ownerReferences: null}"), []func(*core.Target){func(t *core.Target) { t.Owner = core.ID{} }}},
@@ -109,7 +113,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 			m := decoded(t, aMachine(t, "m", tc.machine...), &clusterapi.Machine{})
 			cluster := decoded(t, theCluster(t, tc.cluster), &clusterapi.Cluster{})
 			s := sight{
-				cluster: cluster, asked: map[string]bool{"InfrastructureReady": true},
+				cluster: cluster, asked: map[string]bool{"InfrastructureReady": true}, parts: &clusterapi.PartsOfMachines{},
 				find: func(name string) (node.Facts, bool) { return seen, name == "m-node" },
 			}
 			got := s.targetOf(m)

@@ -34,13 +34,28 @@ const (
 	// BackoffBaseAnnotation is the pause before the first replacement that failed is repaired too; it doubles with each
 	// that fails after it. A duration; the default is 5s.
 	BackoffBaseAnnotation = "fettle.io/backoff-base"
-	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 10m.
+	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 20m.
 	BackoffLimitAnnotation = "fettle.io/backoff-limit"
+	// GiveUpAfterAnnotation is after how many replacements in a row that fail a pool is given up. A number, or "never"; the default is 10.
+	GiveUpAfterAnnotation = "fettle.io/give-up-after"
+	// ResumedAtAnnotation is when a person has had repairs resumed: repairs that started before don't count towards giving up. A time
+	// in the format of RFC 3339.
+	ResumedAtAnnotation = "fettle.io/resumed-at"
 	// TakesOverAnnotation, with the value "true", says that Cluster API's own annotation for a pause is meant for its
 	// built-in health check alone, which stops for it, and not for Fettle.
 	TakesOverAnnotation = "fettle.io/takes-over"
 	// PausedAnnotation, with any value, pauses Fettle, whoever else is.
 	PausedAnnotation = "fettle.io/paused"
+	// WaitForUpgradesAnnotation, with the value "true", has repairs wait while the Cluster, or the node of the machine, is being
+	// upgraded, or that is not known.
+	WaitForUpgradesAnnotation = "fettle.io/wait-for-upgrades"
+	// UnhealthyConditionsAnnotation is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must hold
+	// together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where that matters, or
+	// {type, missing: true}.
+	UnhealthyConditionsAnnotation = "fettle.io/unhealthy-conditions"
+	// NodeGoneDelayAnnotation is how long the node of a machine must have been gone before that makes the machine unhealthy. A
+	// duration; the default is 0s.
+	NodeGoneDelayAnnotation = "fettle.io/node-gone-delay"
 )
 
 const (
@@ -67,10 +82,8 @@ type healthCheck struct {
 	// labelled is set when it has the label of its cluster; owners are those that it has.
 	labelled bool
 	owners   []metav1.OwnerReference
-	// others are those who have written what is Fettle's to write, and when.
-	others []writer
-	// members are the places of the machines that it selects, among the targets.
-	members []int
+	// selection is set while the room has the health check.
+	selection *selection
 }
 
 // readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it stays in the fleet,
@@ -80,7 +93,6 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		revision: u.GetResourceVersion(), generation: u.GetGeneration(), owners: u.GetOwnerReferences(),
 		cluster:  clusterOf(u),
 		selector: labels.Nothing(),
-		others:   writersOf(u),
 		policy: core.Policy{
 			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 			Created: u.GetCreationTimestamp().Time,
@@ -93,6 +105,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	h.labelled = u.GetLabels()[clusterv1.ClusterNameLabel] == h.cluster
 	spec, wrong := legible.Part[clusterv1.MachineHealthCheckSpec](u.Object, "spec")
 	h.policy.Problem = setting.Sentence(append(h.problemsOf(&spec, u.GetAnnotations()), h.withhold(wrong)...))
+	h.policy.Fingerprint = setting.Fingerprint(h.policy, h.selector, h.cluster, u.GetLabels()[clusterv1.WatchLabel])
 	h.readStatus(u)
 	return h
 }
@@ -116,6 +129,11 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	}
 	h.status = status
 	h.policy.Held = len(wrong) > 0 || h.wasHeld()
+	for _, c := range status.Conditions {
+		if c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Status == metav1.ConditionFalse {
+			h.policy.ClockHeld = core.GateOfClock(c.Reason)
+		}
+	}
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with the
@@ -123,7 +141,7 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
 	p.Ladder = readLadder(&spec.Remediation.TemplateRef, p.ID.Namespace)
-	var problems [12]error
+	var problems [15]error
 	if spec.ClusterName == "" {
 		problems[0] = errors.New("spec.clusterName is missing; give the name of the Cluster whose machines are checked")
 	}
@@ -138,8 +156,11 @@ func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotat
 	p.StormCooldown, problems[9] = readStormCooldown(annotations)
 	problems[10] = checkTemplate(&spec.Remediation.TemplateRef)
 	h.takesOver, problems[11] = setting.DryRun(annotations, TakesOverAnnotation)
+	p.WaitsForUpgrades, problems[12] = setting.DryRun(annotations, WaitForUpgradesAnnotation)
+	p.Criteria.Groups, problems[13] = setting.Groups(annotations, UnhealthyConditionsAnnotation)
+	p.Criteria.NodeGoneDelay, problems[14] = setting.GoneDelay(annotations, NodeGoneDelayAnnotation)
 	p.Paused = h.isPaused(annotations)
-	p.Illegible = problems[1] != nil || problems[2] != nil || problems[3] != nil
+	p.Illegible = problems[1] != nil || problems[2] != nil || problems[3] != nil || problems[13] != nil
 	return setting.Each(problems[:]...)
 }
 
@@ -185,7 +206,7 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 // mostConditions bounds what each target is compared with in each pass. The API takes fewer.
-const mostConditions = 1000
+const mostConditions = 100
 
 func readNodeConditions(conditions []clusterv1.UnhealthyNodeCondition) ([]core.ConditionCriterion, error) {
 	written := make([]writtenCondition, len(conditions))
@@ -304,10 +325,11 @@ func readBackoff(annotations map[string]string) (core.Backoff, error) {
 	b := core.DefaultBackoff()
 	base, badBase := setting.Pause(annotations, BackoffBaseAnnotation, b.Base)
 	limit, badLimit := setting.Pause(annotations, BackoffLimitAnnotation, b.Limit)
-	if err := errors.Join(badBase, badLimit); err != nil {
+	after, resumed, badEnd := setting.GiveUp(annotations, GiveUpAfterAnnotation, ResumedAtAnnotation, b.GiveUpAfter)
+	if err := errors.Join(badBase, badLimit, badEnd); err != nil {
 		return b, err
 	}
-	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
+	return core.Backoff{Base: min(base, limit), Limit: limit, GiveUpAfter: after, ResumedAt: resumed}, nil
 }
 
 func readStormCooldown(annotations map[string]string) (time.Duration, error) {
@@ -323,13 +345,13 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 }
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind
-// either a storm may have come and gone. It is what a new process knows of that. That the template can't be used is
-// told only where nothing else stops repairs. A pause that is another's to say stops none of Fettle's.
+// either a storm may have come and gone. It is what a new process knows of that. That the template can't be used, or that the
+// clock is wrong, is told only where nothing else stops repairs. A pause that is another's to say stops none of Fettle's.
 func (h *healthCheck) wasHeld() bool {
 	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
 		case clusterv1.MachineHealthCheckRemediationAllowedCondition:
-			return c.Status != metav1.ConditionTrue && c.Reason != templateUnusableReason
+			return c.Status != metav1.ConditionTrue && c.Reason != templateUnusableReason && !core.IsOfClock(c.Reason)
 		case clusterv1.PausedCondition:
 			return c.Status == metav1.ConditionTrue && !h.takesOver
 		}

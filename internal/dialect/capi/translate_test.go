@@ -3,13 +3,11 @@ package capi
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -80,22 +78,36 @@ func TestHealthCheckBecomesPolicy(t *testing.T) {
 		"a template": {
 			"spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: XTemplate, name: t}}}",
 			policy(func(p *core.Policy) {
-				p.Ladder = []core.Step{{Remedy: RequestMachineRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate", Namespace: "clusters", Name: "t"}}}
+				p.Ladder = []core.Step{
+					{Remedy: RequestMachineRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate", Namespace: "clusters", Name: "t"}},
+					{Remedy: MarkOwner, Nature: core.Delegates},
+				}
 			}),
 		},
-		"paused":    {`metadata: {annotations: {cluster.x-k8s.io/paused: "false"}}`, policy(func(p *core.Policy) { p.Paused = true })},
-		"a dry run": {`metadata: {annotations: {fettle.io/dry-run: "true"}}`, policy(func(p *core.Policy) { p.DryRun = true })},
+		"paused":               {`metadata: {annotations: {cluster.x-k8s.io/paused: "false"}}`, policy(func(p *core.Policy) { p.Paused = true })},
+		"a dry run":            {`metadata: {annotations: {fettle.io/dry-run: "true"}}`, policy(func(p *core.Policy) { p.DryRun = true })},
+		"a wait for upgrades":  {`metadata: {annotations: {fettle.io/wait-for-upgrades: "true"}}`, policy(func(p *core.Policy) { p.WaitsForUpgrades = true })},
+		"no wait for upgrades": {`metadata: {annotations: {fettle.io/wait-for-upgrades: "false"}}`, policy(func(*core.Policy) {})},
+		"conditions that hold together": {
+			`metadata: {annotations: {fettle.io/unhealthy-conditions: "[{all: [{type: AgentReady, missing: true}], for: 10m}]"}}`,
+			policy(func(p *core.Policy) {
+				p.Criteria.Groups = []core.ConditionGroup{{Tests: []core.ConditionTest{{Type: "AgentReady", Missing: true}}, For: 10 * time.Minute}}
+			}),
+		},
+		"a delay for nodes that are gone": {
+			`metadata: {annotations: {fettle.io/node-gone-delay: 5m}}`, policy(func(p *core.Policy) { p.Criteria.NodeGoneDelay = 5 * time.Minute }),
+		},
 		"all of Fettle's own": {
 			`metadata: {annotations: {fettle.io/max-in-flight: 25%, fettle.io/storm-cooldown: 0s, fettle.io/backoff-base: 1h, fettle.io/backoff-limit: 20m}}`,
 			policy(func(p *core.Policy) {
-				p.MaxInFlight, p.StormCooldown, p.Backoff = core.Percent(25), 0, core.Backoff{Base: 20 * time.Minute, Limit: 20 * time.Minute}
+				p.MaxInFlight, p.StormCooldown, p.Backoff = core.Percent(25), 0, core.Backoff{Base: 20 * time.Minute, Limit: 20 * time.Minute, GiveUpAfter: 10}
 			}),
 		},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			h := readHealthCheck(aCheck(t, "check", tc.change))
-			if diff := cmp.Diff(tc.want, h.policy); diff != "" {
+			if diff := cmp.Diff(tc.want, h.policy, asTranslated()); diff != "" {
 				t.Errorf("policy (-want +got):\n%s", diff)
 			}
 			if h.cluster != "blue" || !h.labelled || h.generation != 4 || h.revision != "5" {
@@ -135,6 +147,12 @@ func unfollowable() map[string]nonsense {
 			[]string{`apiVersion is "a/b/c"`, `kind is "X"`, `name is "x/y"`}, false,
 		},
 		"an annotation that is none": {"metadata: {annotations: {fettle.io/max-in-flight: all}}", []string{"annotation fettle.io/max-in-flight"}, false},
+		"a wait that is none":        {`metadata: {annotations: {fettle.io/wait-for-upgrades: "yes"}}`, []string{`annotation fettle.io/wait-for-upgrades is "yes"; give "true" or "false"`}, false},
+		"a criterion that is none": {
+			`metadata: {annotations: {fettle.io/unhealthy-conditions: "[{all: [{type: Ready, status: False}], for: 5m}]"}}`,
+			[]string{`annotation fettle.io/unhealthy-conditions [0].all[0].status is false; give "True", "False" or "Unknown"`}, true,
+		},
+		"a delay that is none":       {`metadata: {annotations: {fettle.io/node-gone-delay: "5"}}`, []string{`annotation fettle.io/node-gone-delay is "5"; give a duration such as 5m`}, false},
 		"a word for the spec":        {"spec: broken", []string{"spec is \"broken\""}, true},
 		"a word for the checks":      {"spec: {checks: broken}", []string{"spec.checks is \"broken\""}, true},
 		"a word for the remediation": {"spec: {remediation: broken}", []string{"spec.remediation is \"broken\""}, false},
@@ -161,7 +179,7 @@ func TestWhatCannotBeFollowedIsTold(t *testing.T) {
 			p := h.policy
 			p.Members = []int{0}
 			failed := core.Target{ID: core.ID{Kind: "Machine", UID: "u"}, Owner: core.ID{UID: "o"}, Failed: true, Node: core.Node{State: core.NodeAwaited}}
-			if d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, noon); len(d.Starts) > 0 {
+			if d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, noon); len(d.Starts) > 0 {
 				t.Error("something is repaired")
 			}
 		})
@@ -179,6 +197,7 @@ func TestWasHeld(t *testing.T) {
 		condition("RemediationAllowed", "False", "TooManyUnhealthy"):  true,
 		condition("RemediationAllowed", "Unknown", "ConnectionDown"):  true,
 		condition("RemediationAllowed", "False", "TemplateUnusable"):  false,
+		condition("RemediationAllowed", "False", "ClockSkewed"):       false,
 		condition("Paused", "True", "Paused"):                         true,
 		condition("Paused", "False", "NotPaused"):                     false,
 		condition("SoleController", "False", "AnotherController"):     false,
@@ -232,32 +251,5 @@ spec:
 	h := readHealthCheck(u)
 	if h.policy.Problem != "" || h.cluster != "capi-quickstart" || h.policy.ShortCircuit.MaxUnhealthy != core.Percent(40) || h.labelled {
 		t.Errorf("problem %q, cluster %q, limit %v, labelled: %t", h.policy.Problem, h.cluster, h.policy.ShortCircuit.MaxUnhealthy, h.labelled)
-	}
-}
-
-func TestWritersOfStatuses(t *testing.T) {
-	entry := func(manager, subresource, fields string) string {
-		return `{manager: ` + manager + `, operation: Update, apiVersion: cluster.x-k8s.io/v1beta2, subresource: ` + subresource + `, time: "2026-08-03T11:00:00Z", fieldsType: FieldsV1, fieldsV1: ` + fields + `}`
-	}
-	u := aCheck(t, "check", "metadata: {managedFields: ["+strings.Join([]string{
-		entry("kubectl", `""`, `{"f:spec": {"f:clusterName": {}}}`),
-		entry("fettle", "status", `{"f:status": {"f:expectedMachines": {}}}`),
-		entry("manager", "status", `{"f:status": {"f:currentHealthy": {}}}`),
-		entry("conditions", "status", `{"f:status": {"f:conditions": {"k:{\"type\":\"RemediationAllowed\"}": {}}}}`),
-		entry("harmless", "status", `{"f:status": {"f:conditions": {"k:{\"type\":\"Theirs\"}": {}}}}`),
-		entry("broken", "status", `{"f:status": 7}`),
-	}, ",")+"]}")
-	var names []string
-	for _, w := range writersOf(u) {
-		names = append(names, w.manager)
-	}
-	if !slices.Equal(names, []string{"manager", "conditions"}) {
-		t.Errorf("others that write are %v", names)
-	}
-	if at := ownWrite(u); !at.Equal(noon.Add(-time.Hour)) {
-		t.Errorf("Fettle has written at %s", at)
-	}
-	if w := writersOf(&unstructured.Unstructured{Object: map[string]any{}}); len(w) > 0 {
-		t.Errorf("nobody has written, and it is %v", w)
 	}
 }

@@ -160,11 +160,16 @@ type nodes struct {
 	facts   map[string]node.Facts
 	answers core.Tri
 	why     string
+	// lost, if set, is called just before nodes are looked up.
+	lost func()
 }
 
 func (n *nodes) Answers() (core.Tri, string) { return n.answers, n.why }
 
 func (n *nodes) Lookup(yield func(find func(string) (node.Facts, bool))) {
+	if n.lost != nil {
+		n.lost()
+	}
 	yield(func(name string) (node.Facts, bool) {
 		f, seen := n.facts[name]
 		return f, seen
@@ -257,8 +262,11 @@ type stage struct {
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
-	// refuse answers writes by the name of the object.
+	// refuse answers writes by the name of the object, and those of an object with the name in panics panic.
 	refuse map[string]error
+	panics string
+	// unread answers reads by the key of the object.
+	unread map[string]error
 	writes []string
 	events []string
 	woken  map[types.NamespacedName]int
@@ -340,7 +348,7 @@ func (s *stage) observe() core.Observation {
 func (s *stage) pass(changes ...func(*core.Fleet, []core.Policy)) (core.Observation, core.Decision) {
 	s.t.Helper()
 	o := s.observe()
-	fleet := core.Fleet{Observed: o.Observed, Upgrading: core.No, Targets: o.Targets, Requests: o.Requests}
+	fleet := core.Fleet{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: o.Upgrading, UpgradingWhy: o.UpgradingWhy, Targets: o.Targets, Requests: o.Requests}
 	for i := range fleet.Targets {
 		t := &fleet.Targets[i]
 		t.NodeReadAt = s.now
@@ -451,6 +459,9 @@ func (a api) Get(_ context.Context, at client.ObjectKey, into client.Object, _ .
 	into.SetName(at.Name)
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
+	if err := a.s.unread[keyOf(into)]; err != nil {
+		return err
+	}
 	have := a.s.objects[keyOf(into)]
 	if have == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, at.Name)
@@ -503,6 +514,8 @@ func (s *stage) patch(subresource, manager string, obj client.Object, patch clie
 	}
 	have := s.objects[keyOf(obj)]
 	switch {
+	case s.panics == obj.GetName():
+		panic("the sky falls")
 	case s.refuse[obj.GetName()] != nil:
 		return s.refuse[obj.GetName()]
 	case have == nil:

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // announces: whatever happens can be told, of one target and of many, in a note that the API server takes.
@@ -41,7 +43,9 @@ func (n note) check(t *testing.T, h *core.Happening) {
 		t.Errorf("%s by gate %s is told as %q, by the reason %q and action %q", h.Kind, h.Gate, n.text, n.reason, n.action)
 	case len(n.text) > longestNote || !utf8.ValidString(n.text):
 		t.Errorf("%s by gate %s is told in %d bytes, valid: %t", h.Kind, h.Gate, len(n.text), utf8.ValidString(n.text))
-	case len(h.Text) < longestNote/4 && !strings.Contains(n.text, h.Text):
+	case strings.ContainsFunc(n.text, func(letter rune) bool { return !unicode.IsPrint(letter) }):
+		t.Errorf("%s by gate %s is told with what is not printable: %q", h.Kind, h.Gate, n.text)
+	case len(h.Text) < longestNote/4 && !strings.Contains(n.text, sanitize.Line(longestNote, h.Text)):
 		t.Errorf("%s by gate %s is told without its reason: %q", h.Kind, h.Gate, n.text)
 	}
 }
@@ -50,6 +54,7 @@ func (n note) check(t *testing.T, h *core.Happening) {
 func (f *Fixture) happenings(policy core.ID) func(yield func(core.Happening) bool) {
 	words := []struct{ name, text string }{
 		{"worker", "for a reason"}, {strings.Repeat("long-", 40), strings.Repeat("für Gründe ", 300)},
+		{"worker", "for a reason\x1b[2J\r\nof \u202eothers\x00"},
 	}
 	return func(yield func(core.Happening) bool) {
 		for k := core.Suspected; k.String() != "unnamed"; k++ {

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // Run tests that a dialect does what every dialect must do.
@@ -24,6 +26,11 @@ func Run(t *testing.T, f Fixture) {
 	t.Run("follows no nonsense", f.followsNoNonsense)
 	t.Run("records what has changed", f.records)
 	t.Run("records again what failed", f.recordsAgain)
+	t.Run("records what is harmless", f.recordsHarmlessly)
+	t.Run("records briefly what is too large", f.recordsBriefly)
+	t.Run("reads whether a policy stands", f.readsPolicies)
+	t.Run("tells whether it acts", f.acts)
+	t.Run("waits for upgrades", f.waitsForUpgrades)
 	t.Run("announces whatever happens", f.announces)
 	t.Run("takes back a confirmation", f.unvouches)
 }
@@ -122,9 +129,12 @@ func (f *Fixture) observes(t *testing.T) {
 }
 
 // decide decides on an observation in a cluster at rest, with every node just read.
-func decide(o *core.Observation) core.Decision {
+func decide(o *core.Observation) core.Decision { return decideDuring(o, core.No) }
+
+// decideDuring does the same in a cluster that is being upgraded or not.
+func decideDuring(o *core.Observation, upgrading core.Tri) core.Decision {
 	now := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
-	fleet := core.Fleet{Observed: o.Observed, Upgrading: core.No, Targets: slices.Clone(o.Targets)}
+	fleet := core.Fleet{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: upgrading, Targets: slices.Clone(o.Targets)}
 	for i := range fleet.Targets {
 		fleet.Targets[i].NodeReadAt = now
 	}
@@ -176,7 +186,7 @@ func reports(t *testing.T, s Stage, change func(*core.Observation) *core.Observa
 	t.Helper()
 	o := observed(t, s)
 	changed := change(&o)
-	fleet := core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: changed.Targets}
+	fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: changed.Targets}
 	d := decide(changed)
 	return d.Reports(changed.Policies, &fleet)
 }
@@ -200,6 +210,13 @@ func (f *Fixture) records(t *testing.T) {
 		}
 	}
 	first := f.Check.GetResourceVersion()
+	deferred := reports(t, s, asTheyAre)
+	for i := range deferred {
+		deferred[i].Deferred = true
+	}
+	if failed := s.Record(t.Context(), deferred); len(failed)+len(w.written()) > 0 {
+		t.Errorf("a status that is deferred was written, or failed: %v", failed)
+	}
 	record("there was no status", first, asTheyAre)
 	record("nothing has changed", "", asTheyAre)
 	record("a target has failed", next(first), func(o *core.Observation) *core.Observation { return failing(*o) })
@@ -239,6 +256,168 @@ func (f *Fixture) recordsAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nonsense reports a health check that can't be followed, for a reason that is long and has control characters.
+func nonsense(t *testing.T, s Stage) []core.PolicyReport {
+	t.Helper()
+	return reports(t, s, func(o *core.Observation) *core.Observation {
+		o.Policies[0].Problem = "\x1b[2J\n" + strings.Repeat("it is long ", 1<<19)
+		return o
+	})
+}
+
+// recordsHarmlessly: what people read of a status is bounded and has no control characters. It is written once.
+func (f *Fixture) recordsHarmlessly(t *testing.T) {
+	w, s := f.settled(t, f.Check)
+	if failed := s.Record(t.Context(), nonsense(t, s)); len(failed) > 0 {
+		t.Errorf("it was not written: %v", failed)
+	}
+	message, written := w.message(f.Check.GetName(), "RemediationAllowed")
+	if !written || len(message) > sanitize.MostMessage || len(message) < sanitize.MostPart || strings.ContainsAny(message, "\x1b\n") {
+		t.Errorf("it says %d bytes: %.300q", len(message), message)
+	}
+	w.written()
+	w.Now = w.Now.Add(time.Hour)
+	if failed, writes := s.Record(t.Context(), nonsense(t, s)), w.written(); len(failed) > 0 || len(writes) > 0 {
+		t.Errorf("what has not changed was written again: %v, %v", writes, failed)
+	}
+}
+
+// recordsBriefly: a status that the API server refuses as too large is cut, so that nothing is kept from being repaired.
+// Its numbers stay right.
+func (f *Fixture) recordsBriefly(t *testing.T) {
+	w, s := f.settled(t, f.Check)
+	found := nonsense(t, s)
+	const most = 2048
+	w.mu.Lock()
+	w.most = most
+	w.mu.Unlock()
+	if failed := s.Record(t.Context(), found); len(failed) > 0 {
+		t.Errorf("it was not written: %v", failed)
+	}
+	writes := w.written()
+	if len(writes) != 2 || writes[0] != writes[1] {
+		t.Errorf("it was written as %v", writes)
+	}
+	message, written := w.message(f.Check.GetName(), "RemediationAllowed")
+	if !written || len(message) > sanitize.MostBrief || !strings.Contains(message, "can't be followed") || strings.ContainsAny(message, "\x1b\n") {
+		t.Errorf("it says %q", message)
+	}
+}
+
+// readsPolicies: what is read of a health check is as observed as long as it says the same, whatever its status says and
+// others write on it, and is not once it is gone or says something else (I1).
+func (f *Fixture) readsPolicies(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		stands bool
+	}{
+		"as it was":           {func(*unstructured.Unstructured) {}, true},
+		"with a status":       {func(u *unstructured.Unstructured) { u.Object["status"] = map[string]any{"conditions": []any{}} }, true},
+		"with an owner":       {func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"others.example/finalizer"}) }, true},
+		"annotated by others": {func(u *unstructured.Unstructured) { annotate(u, "others.example/note", "x") }, true},
+		"a dry run":           {func(u *unstructured.Unstructured) { annotate(u, "fettle.io/dry-run", "true") }, false},
+		"nonsense":            {func(u *unstructured.Unstructured) { u.Object["spec"] = "nonsense" }, false},
+		"another of its name": {func(u *unstructured.Unstructured) { u.SetUID("another") }, false},
+		"being deleted":       {func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) }, false},
+	} {
+		w, s := f.settled(t, f.Check)
+		p := observed(t, s).Policies[0]
+		changed := f.Check.DeepCopy()
+		c.change(changed)
+		changed.SetResourceVersion(next(changed.GetResourceVersion()))
+		w.has(changed)
+		if found, err := s.ReadPolicy(t.Context(), p.ID); err != nil || p.Fingerprint == "" || (found == p.Fingerprint) != c.stands {
+			t.Errorf("%s: it reads %q, %v, and has observed %q", sentence, found, err, p.Fingerprint)
+		}
+	}
+	w, s := f.settled(t, f.Check)
+	id := observed(t, s).Policies[0].ID
+	w.lacks(id.Name)
+	if found, err := s.ReadPolicy(t.Context(), id); err != nil || found != "" {
+		t.Errorf("it is gone: it reads %q, %v", found, err)
+	}
+	w.refuses(errDown)
+	if found, err := s.ReadPolicy(t.Context(), id); !errors.Is(err, errDown) || found != "" {
+		t.Errorf("the API server is down: it reads %q, %v", found, err)
+	}
+}
+
+// acts: a dialect that judges nodes of the cluster that Fettle runs in acts while it has a health check that may have
+// something repaired and selects a target, and does not know that before it is in step (I12).
+func (f *Fixture) acts(t *testing.T) {
+	w, s := f.enter(t)
+	d, is := s.Dialect.(neighbor)
+	if !is {
+		t.Skip("its nodes are those of other clusters")
+	}
+	nodes := map[string]string{"another": "another"}
+	want := func(sentence string, acts, on core.Tri) {
+		t.Helper()
+		if got := d.Acts(); got != acts {
+			t.Errorf("%s: it acts: %s, want %s", sentence, got, acts)
+		}
+		if got := d.ActsOn(nodes); got != on {
+			t.Errorf("%s: it acts on %v: %s, want %s", sentence, nodes, got, on)
+		}
+	}
+	want("it is not in step", core.Unknown, core.Unknown)
+	if got := d.HasAny(nodes); got != core.Unknown {
+		t.Errorf("it is not in step, and it has any of %v: %s", nodes, got)
+	}
+	w.served = core.No
+	want("it is not served", core.No, core.No)
+	w.served = core.Yes
+	s.Fill()
+	want("there is no health check", core.No, core.No)
+	check := f.Check.DeepCopy()
+	s.Show(check)
+	want("the health check selects nothing", core.No, core.No)
+	s.Add("a")
+	want("the health check selects other nodes", core.Yes, core.No)
+	node := observed(t, s).Targets[0].Node
+	for name, c := range map[string]struct {
+		name, uid string
+		has       core.Tri
+	}{
+		"it":              {node.Name, node.UID, core.Yes},
+		"one of its name": {node.Name, "another", core.No},
+		"one of its UID":  {"another", node.UID, core.No},
+	} {
+		nodes = map[string]string{"another": "another", c.name: c.uid}
+		want("the health check selects "+name, core.Yes, c.has)
+		if got := d.HasAny(nodes); got != c.has {
+			t.Errorf("the cluster has %s: %s, want %s", name, got, c.has)
+		}
+	}
+	nodes = map[string]string{node.Name: node.UID}
+	for sentence, change := range f.idle() {
+		changed := f.Check.DeepCopy()
+		change(changed)
+		check.SetResourceVersion(next(check.GetResourceVersion()))
+		changed.SetResourceVersion(check.GetResourceVersion())
+		s.Show(changed)
+		want(sentence, core.No, core.No)
+	}
+}
+
+// idle are changes after which a health check has nothing repaired, by what they are.
+func (f *Fixture) idle() map[string]func(*unstructured.Unstructured) {
+	return map[string]func(*unstructured.Unstructured){
+		"it is a dry run":      func(u *unstructured.Unstructured) { annotate(u, "fettle.io/dry-run", "true") },
+		"it can't be followed": func(u *unstructured.Unstructured) { annotate(u, "fettle.io/max-in-flight", "nonsense") },
+		"it is paused":         f.Pause,
+	}
+}
+
+func annotate(u *unstructured.Unstructured, key, value string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	u.SetAnnotations(annotations)
 }
 
 // unvouches: a dialect that takes a person's word takes it back without an error where there is nobody any more to take

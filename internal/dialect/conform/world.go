@@ -2,19 +2,28 @@ package conform
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
 
+type observer interface {
+	Observe() (core.Observation, error)
+	ReadPolicy(ctx context.Context, id core.ID) (string, error)
+}
+
 // Dialect is what the engine asks of a dialect.
 type Dialect interface {
-	Observe() (core.Observation, error)
+	observer
 	Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error
 	Announce(happenings []core.Happening)
 }
@@ -24,12 +33,23 @@ type confirmer interface {
 	Unvouch(ctx context.Context, t core.Target) error
 }
 
-// Fixture is how one dialect is tested. Every field is required.
+// neighbor is a dialect that judges nodes of the cluster that Fettle runs in.
+type neighbor interface {
+	Acts() core.Tri
+	ActsOn(nodes map[string]string) core.Tri
+	HasAny(nodes map[string]string) core.Tri
+}
+
+// Fixture is how one dialect is tested. Every field is required but Pause and Waits.
 type Fixture struct {
 	// Kind is that of its targets.
 	Kind string
 	// Check is a sound health check that selects every target which a Stage adds, and repairs it.
 	Check *unstructured.Unstructured
+	// Pause pauses a health check. It may be nil where Check selects nodes of other clusters.
+	Pause func(check *unstructured.Unstructured)
+	// Waits reports whether every health check waits for upgrades. The others do so for an annotation.
+	Waits bool
 	// Nonsense are specifications that nobody can follow, by what is wrong with them.
 	Nonsense map[string]any
 	// Remedies are the names by which its ladders call remedies.
@@ -59,6 +79,8 @@ type World struct {
 	served core.Tri
 	checks map[string]*unstructured.Unstructured
 	refuse error
+	// most is the largest status that is accepted, in bytes of JSON; 0 for any.
+	most   int
 	writes []write
 	notes  []note
 }
@@ -85,12 +107,48 @@ func (w *World) Write(object *unstructured.Unstructured, revision string, status
 	if w.refuse != nil {
 		return w.refuse
 	}
+	if body, err := json.Marshal(status); err != nil || (w.most > 0 && len(body) > w.most) {
+		return apierrors.NewRequestEntityTooLargeError("the status is too large")
+	}
 	stored := w.checks[object.GetName()].DeepCopy()
 	stored.Object["status"] = status
 	stored.SetResourceVersion(next(stored.GetResourceVersion()))
 	w.checks[object.GetName()] = stored
 	object.Object = stored.DeepCopy().Object
 	return nil
+}
+
+// Get answers the read of a health check. It makes the world a client.Reader.
+func (w *World) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse != nil {
+		return w.refuse
+	}
+	stored, exists := w.checks[key.Name]
+	check, isCheck := into.(*unstructured.Unstructured)
+	if !exists || !isCheck || stored.GetNamespace() != key.Namespace || stored.GroupVersionKind() != check.GroupVersionKind() {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "healthchecks"}, key.Name)
+	}
+	check.Object = stored.DeepCopy().Object
+	return nil
+}
+
+// List is not called.
+func (w *World) List(context.Context, client.ObjectList, ...client.ListOption) error { return errDown }
+
+// message returns that of a condition of a health check as it was written last.
+func (w *World) message(check, condition string) (message string, found bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	conditions, _, _ := unstructured.NestedSlice(w.checks[check].Object, "status", "conditions")
+	for _, c := range conditions {
+		if of, is := c.(map[string]any); is && of["type"] == condition {
+			message, _ = of["message"].(string)
+			return message, true
+		}
+	}
+	return "", false
 }
 
 // Patch answers the patch of a target.
@@ -138,6 +196,13 @@ func (w *World) refuses(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = err
+}
+
+// lacks takes a health check out of the world.
+func (w *World) lacks(check string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.checks, check)
 }
 
 // has puts a health check in the world.

@@ -20,10 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
@@ -35,7 +39,7 @@ type Writer interface {
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
 }
 
-// Config is what a Client needs. Every field is required but Served and Metrics.
+// Config is what a Client needs. Every field is required but Served, Remediators, Metrics and Writers.
 type Config struct {
 	// Informers give what is watched.
 	Informers cache.Informers
@@ -48,8 +52,13 @@ type Config struct {
 	Wake func()
 	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
 	Served func() core.Tri
+	// Remediators returns the kinds of remediation templates that the cluster serves, for health checks that name none. It may be
+	// nil, and then nothing is said of them.
+	Remediators func() []Remediator
 	// Metrics may be nil, and then nothing is counted.
 	Metrics *Metrics
+	// Writers may be nil, and then no other controller is noticed.
+	Writers *writers.Registry
 }
 
 // Client is the dialect's thin side. It is safe for concurrent use.
@@ -74,9 +83,14 @@ func NewClient(c Config) *Client {
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	return c.watched.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "health checks", Object: healthCheckObject(), Handler: c.handler(c.fleet.putCheck, c.fleet.dropCheck)},
+		watching.Kind{Plural: "health checks", Object: healthCheckObject(), Handler: c.handler(c.putCheck, c.dropCheck)},
 		watching.Kind{Plural: "nodes", Object: &lean.Node{}, Handler: c.handler(c.fleet.putNode, c.fleet.dropNode)},
 	)
+}
+
+// IsHealthCheck reports whether an object is a health check of this dialect.
+func IsHealthCheck(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(healthCheckKind)
 }
 
 func healthCheckObject() *unstructured.Unstructured {
@@ -104,6 +118,19 @@ func (c *Client) handler(put func(any) bool, drop func(name string) bool) toolsc
 	}
 }
 
+// putCheck takes in a health check and reports whether that can change a decision.
+func (c *Client) putCheck(obj any) bool {
+	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
+		c.Writers.See("", u.GetName(), writers.Of(u, ownFields()), c.Wake)
+	}
+	return c.fleet.putCheck(obj)
+}
+
+func (c *Client) dropCheck(name string) bool {
+	c.Writers.Drop("", name)
+	return c.fleet.dropCheck(name)
+}
+
 // Observe gives the health checks and the nodes that they select, from what has been watched. While the
 // cluster does not serve health checks of this kind, there is nothing to observe.
 func (c *Client) Observe() (core.Observation, error) {
@@ -115,6 +142,7 @@ func (c *Client) Observe() (core.Observation, error) {
 	}
 	o := core.Observation{Kind: nodeKind, Observed: core.Yes}
 	o.Policies, o.Targets = c.fleet.snapshot()
+	c.offer(o.Policies)
 	return o, nil
 }
 
@@ -137,6 +165,24 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 	return node.FactsOf(&n).Node, nil
 }
 
+// +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks,verbs=get
+
+// ReadPolicy reads the fingerprint of a health check from the API server itself.
+func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
+	u := healthCheckObject()
+	err := c.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("getting the health check: %w", err)
+	case u.GetDeletionTimestamp() != nil:
+		return "", nil
+	}
+	legible.Bound(u) // as in the cache
+	return readHealthCheck(u).policy.Fingerprint, nil
+}
+
 // parallelStatuses bounds how many statuses are written at a time.
 const parallelStatuses = 8
 
@@ -153,12 +199,23 @@ func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[co
 	group.SetLimit(parallelStatuses)
 	for _, r := range reports {
 		last, known := c.fleet.recordOf(r.Policy.ID)
-		fresh, changed := statusOf(last.status, r, now)
-		if !known || !changed {
+		other := c.Writers.Look(&r.Policy, c.Wake)
+		if other.News {
+			c.emit([]event{anotherControllerEvent(r.Policy.ID, other.Manager)})
+		}
+		fresh, changed := statusOf(last.status, r, now, anotherController(other.Manager)...)
+		if !known || !changed || r.Deferred {
 			continue
 		}
 		group.Go(func() error {
-			if err := c.writeStatus(ctx, r.Policy.ID, last, fresh); err != nil {
+			err := contain.Run(func() error {
+				err := c.writeStatus(ctx, r.Policy.ID, last, fresh)
+				if sanitize.TooLarge(err) {
+					err = c.writeStatus(ctx, r.Policy.ID, last, brief(fresh))
+				}
+				return err
+			})
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[r.Policy.ID] = err
@@ -185,7 +242,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, last record, fresh
 	}
 	u := healthCheckObject()
 	u.SetName(id.Name)
-	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, body))
+	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(writers.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -208,12 +265,15 @@ func (c *Client) Announce(happenings []core.Happening) {
 	}
 }
 
-// emit names the node as what an event relates to: of events that differ in nothing else the recorder
+// emit names the repair, or else the node, as what an event relates to: of events that differ in nothing else the recorder
 // would write the first one alone.
 func (c *Client) emit(events []event) {
 	for _, e := range events {
 		var related runtime.Object
-		if e.node.Name != "" {
+		switch {
+		case e.repair != nil:
+			related = e.repair
+		case e.node.Name != "":
 			related = &corev1.ObjectReference{APIVersion: "v1", Kind: nodeKind, Name: e.node.Name, UID: types.UID(e.node.UID)}
 		}
 		c.Events.Eventf(&corev1.ObjectReference{

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -306,7 +308,7 @@ func (d *desk) store(u *unstructured.Unstructured) error {
 		"metadata": map[string]any{"name": name, "uid": name + "-uid", "resourceVersion": "6"},
 		"spec": map[string]any{
 			"selector":            map[string]any{"matchLabels": map[string]any{"role": "worker"}},
-			"remediationTemplate": map[string]any{"apiVersion": "t/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"},
+			"remediationTemplate": map[string]any{"apiVersion": "t.example/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"},
 		},
 		"status": d.written[name][1]["value"],
 	}
@@ -393,6 +395,20 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 				t.Errorf("what was not written was told of: %v", d.events)
 			}
 		})
+	}
+}
+
+// TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
+func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
+	d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+		if u.GetName() == "a" {
+			panic("the sky falls")
+		}
+		return d.store(u)
+	}, "a", "b")
+	failed := d.Record(t.Context(), d.reports())
+	if err := errors.Join(slices.Collect(maps.Values(failed))...); len(failed) != 1 || !strings.Contains(err.Error(), "the sky falls") || len(d.written) != 2 {
+		t.Errorf("it tells %v, and has written %v", failed, d.written)
 	}
 }
 

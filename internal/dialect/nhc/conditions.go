@@ -11,7 +11,9 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // The reasons of RemediationAllowed that are not those of Disabled.
@@ -33,6 +35,9 @@ func disabled(p *core.Policy) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.DisabledCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.EnabledReason}
 	if p.Problem != "" {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.InvalidSpecReason
+		if p.Overlooked {
+			c.Reason = core.OverlookedReason
+		}
 		c.Message = "Nothing is remediated, since this health check can't be followed: " + p.Problem
 		return c
 	}
@@ -52,7 +57,7 @@ func disabled(p *core.Policy) metav1.Condition {
 	}
 	if len(problems) > 0 {
 		c.Status = metav1.ConditionTrue
-		c.Message = telling.Within(mostSaid, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
+		c.Message = sanitize.Line(mostSaid, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
 	}
 	return c
 }
@@ -108,12 +113,18 @@ func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 		c.Reason = tooManyUnhealthyReason
 		c.Message = fmt.Sprintf("No remediation begins, since more nodes are not healthy than maxUnhealthy or minHealthy allows, "+
 			"which points to a fault that they share; it resumes when enough are healthy again (observed: %d, unhealthy: %d, at most: %d)",
-			r.Tally.Total, r.Tally.Unhealthy(), r.Tally.MostUnhealthy)
+			r.Tally.Total, r.Tally.Unhealthy(), r.Tally.MostUnhealthy) + telling.Behind(r)
 	case r.Tally.CoolingDown:
 		c.Reason = stormCooldownReason
 		c.Message = "Remediation was stopped until just now; it resumes when those that recover have had time to do so (spec.stormCooldownDuration)"
+	case r.Clock != 0:
+		c.Reason, c.Message = r.Clock.String(), telling.Clock(r)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, telling.Concerns(r, noun)
+		given := telling.GivenUp(r, resource, v1alpha1.ResumedAtAnnotation)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, given+telling.Concerns(r, noun)
+		if given != "" {
+			c.Reason = telling.GivenUpReason
+		}
 	}
 	return c
 }
@@ -126,7 +137,7 @@ const mostSaid = 2048
 func withConditions(old, ours []metav1.Condition, now time.Time) []metav1.Condition {
 	fresh := slices.DeleteFunc(slices.Clone(old), func(c metav1.Condition) bool { return isOurs(c.Type) })
 	for _, c := range ours {
-		c.LastTransitionTime = metav1.NewTime(now)
+		c.Message, c.LastTransitionTime = telling.Message(c.Message), metav1.NewTime(now)
 		if was := meta.FindStatusCondition(old, c.Type); was != nil && was.Status == c.Status {
 			c.LastTransitionTime = was.LastTransitionTime
 		}
@@ -138,7 +149,8 @@ func withConditions(old, ours []metav1.Condition, now time.Time) []metav1.Condit
 
 func isOurs(condition string) bool {
 	switch condition {
-	case v1alpha1.DisabledCondition, v1alpha1.StormActiveCondition, v1alpha1.StormCooldownCondition, v1alpha1.RemediationAllowedCondition:
+	case v1alpha1.DisabledCondition, v1alpha1.StormActiveCondition, v1alpha1.StormCooldownCondition, v1alpha1.RemediationAllowedCondition,
+		writers.Condition:
 		return true
 	}
 	return false

@@ -24,11 +24,15 @@ func (w wordy) Eventf(_, _ runtime.Object, _, reason, action, note string, args 
 
 func TestConforms(t *testing.T) {
 	selector := map[string]any{"matchLabels": map[string]any{"role": "worker"}}
-	template := map[string]any{"apiVersion": "t/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"}
+	template := map[string]any{"apiVersion": "t.example/v1", "kind": "RebootTemplate", "namespace": "ns", "name": "r"}
 	conform.Run(t, conform.Fixture{
-		Kind:     "Node",
-		Check:    posted(t, "check", "5", selectsWorkers),
+		Kind:  "Node",
+		Check: posted(t, "check", "5", selectsWorkers),
+		Pause: func(u *unstructured.Unstructured) {
+			u.Object["spec"] = posted(t, "check", "5", pausedWorkers).Object["spec"]
+		},
 		Remedies: []string{"RequestNodeRemediation"},
+		Waits:    true,
 		Nonsense: map[string]any{
 			"no remedy":          map[string]any{"selector": selector},
 			"two kinds of limit": map[string]any{"selector": selector, "remediationTemplate": template, "minHealthy": "51%", "maxUnhealthy": "49%"},
@@ -44,7 +48,7 @@ func begun(t *testing.T, w *conform.World) conform.Stage {
 	t.Helper()
 	in := newInformers()
 	c := NewClient(Config{
-		Informers: in, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
+		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
 		Writer: patcher(func(obj client.Object, _ types.PatchType, data []byte) error {
 			u, isCheck := obj.(*unstructured.Unstructured)
 			if !isCheck {

@@ -1,8 +1,11 @@
 package nhc
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
@@ -13,12 +16,17 @@ import (
 // noun is what one target is called.
 const noun = "node"
 
+// resource is what a health check is called by kubectl.
+const resource = "nodehealthchecks.remediation.medik8s.io"
+
 // event is one event to emit about a health check, with the reasons of today's operator where it has one
 // (reference medik8s 1.5).
 type event struct {
 	about core.ID
 	// node is the one that it is about too, or the first of several; the zero ID when it is about none.
-	node    core.ID
+	node core.ID
+	// repair is the repair that it is about, nil for none.
+	repair  runtime.Object
 	warning bool
 	reason  string
 	action  string
@@ -35,7 +43,7 @@ const (
 
 // eventFor renders a happening. It is false for what the status tells: its transitions have events.
 func eventFor(h core.Happening) (event, bool) {
-	e := event{about: h.Policy, node: h.Target, action: remediateAction, reason: skippedReason}
+	e := event{about: h.Policy, node: h.Target, repair: telling.Related(h), action: remediateAction, reason: skippedReason}
 	if len(h.Targets) > 0 {
 		e.node = h.Targets[0]
 	}
@@ -59,7 +67,7 @@ func eventFor(h core.Happening) (event, bool) {
 		e.note = telling.Subject(h, noun) + " unhealthy and not remediated" + telling.Because(h)
 	case core.Begun:
 		e.reason = "RemediationCreated"
-		e.note = telling.Subject(h, noun) + " to be remediated" + telling.Because(h)
+		e.note = telling.Subject(h, noun) + " to be remediated" + stepText(h) + telling.Because(h)
 	case core.Refused:
 		e.warning, e.reason = true, "RemediationFailed"
 		e.note = telling.Subject(h, noun) + " not remediated yet, since that was refused; it is tried again after a pause" + telling.Because(h)
@@ -68,12 +76,23 @@ func eventFor(h core.Happening) (event, bool) {
 		e.note = "were it not for the annotation " + v1alpha1.DryRunAnnotation + ", remediation would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = telling.Subject(h, noun) + " still unhealthy, and a step of its remediation is given up" + telling.Because(h)
+		e.note = telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)
 	case core.Relieved:
 		e.reason = "RemediationRemoved"
 		e.note = telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
+	case core.Lingering:
+		e.warning, e.reason = true, "RemediationStuck"
+		e.note = telling.Subject(h, noun) + " not to be remediated any more, and the object for that does not go away" + telling.Because(h)
 	}
 	return e, true
+}
+
+// stepText says which step of a repair begins, for all but the first.
+func stepText(h core.Happening) string {
+	if h.Step < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" by step %d", h.Step)
 }
 
 // isWarning tells whether somebody should look at why a gate holds. The other gates open by themselves, or
@@ -83,9 +102,9 @@ func isWarning(g core.Gate) bool {
 	case core.PolicyPaused, core.ClusterUpgrading, core.TargetUpgrading, core.InFlightLimit, core.BackingOff,
 		core.AttemptPause, core.Unconfirmed:
 		return false
-	case core.PolicyInvalid, core.TooManyUnhealthy, core.StormCooldown, core.NoRemedy, core.NoOwner, core.QuorumUnknown,
+	case core.PolicyInvalid, core.TooManyUnhealthy, core.StormCooldown, core.NoRemedy, core.NoOwner, core.QuorumUnknown, core.PoolGivenUp,
 		core.ControlPlaneBusy, core.QuorumLost, core.Excluded, core.LeaseHeld, core.TemplateUnusable, core.RequestsUnseen,
-		core.LadderExhausted:
+		core.LadderExhausted, core.ClockSkewed, core.ClockUnknown:
 	}
 	return true
 }

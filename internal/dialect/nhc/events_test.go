@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,12 @@ import (
 
 func happened(kind core.HappeningKind) core.Happening {
 	return core.Happening{Kind: kind, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "why"}
+}
+
+func happenedAt(step int, kind core.HappeningKind) core.Happening {
+	h := happened(kind)
+	h.Step = step
+	return h
 }
 
 func heldBy(gate core.Gate) core.Happening {
@@ -54,13 +61,15 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		"a short circuit":         {restricted, "Warning|RemediationSkipped|Remediate|w||[remediation] no remediation begins: why"},
 		"a remediation":           {happened(core.Begun), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
 		"its end":                 {happened(core.Relieved), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
-		"a step given up":         {happened(core.Escalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and a step of its remediation is given up: why"},
+		"an object that stays":    {happened(core.Lingering), "Warning|RemediationStuck|Remediate|w|a|[remediation] node a is not to be remediated any more, and the object for that does not go away: why"},
+		"a step given up":         {happenedAt(2, core.Escalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and step 2 of its remediation is given up: why"},
 		"a refusal":               {happened(core.Refused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since that was refused; it is tried again after a pause: why"},
 		"a rehearsal":             {happened(core.Rehearsed), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
 		"a pause":                 {heldBy(core.PolicyPaused), "Normal|RemediationSkipped" + unremediated},
 		"an upgrade":              {heldBy(core.ClusterUpgrading), "Normal|RemediationSkipped" + unremediated},
 		"an upgrade of the node":  {heldBy(core.TargetUpgrading), "Normal|RemediationSkipped" + unremediated},
 		"a back-off":              {heldBy(core.BackingOff), "Normal|RemediationSkipped" + unremediated},
+		"a node given up":         {heldBy(core.PoolGivenUp), "Warning|RemediationSkipped" + unremediated},
 		"a threshold":             {heldBy(core.TooManyUnhealthy), "Warning|RemediationSkipped" + unremediated},
 		"a storm":                 {heldBy(core.StormCooldown), "Warning|RemediationSkipped" + unremediated},
 		"an exclusion":            {heldBy(core.Excluded), "Warning|RemediationSkipped" + unremediated},
@@ -164,7 +173,7 @@ func TestTransitionsAreTold(t *testing.T) {
 
 func TestAnyNoteFitsTheAPI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		note := strings.Repeat("é", rapid.IntRange(480, 515).Draw(t, "filler")) + rapid.StringN(0, 60, -1).Draw(t, "text")
+		note := strings.Repeat("é", rapid.IntRange(480, 515).Draw(t, "filler")) + rapid.StringOfN(rapid.RuneFrom(nil, unicode.L, unicode.P), 0, 60, -1).Draw(t, "text")
 		got := event{note: note}.noteWithin()
 		if len(got) > 1024 || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))

@@ -12,6 +12,7 @@ import (
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -56,6 +57,7 @@ func (f *fleet) putCheck(obj any) bool {
 // wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the
 // meantime, and would not tell that again.
 func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
+	legible.Bound(u) // as in the cache, or what is known of it would change with who tells it
 	fresh := readHealthCheck(u)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,14 +165,23 @@ func (f *fleet) snapshot() ([]core.Policy, []core.Target) {
 	return policies, f.targets
 }
 
+// namesNoRemedy reports whether a health check says in no way what is done about its nodes.
+func (f *fleet) namesNoRemedy(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.checks[name]
+	return c != nil && c.bare
+}
+
 // fill makes a target of a node alone, in the place of what was there. Nobody would replace such a node.
 func fill(t *core.Target, n *node.Facts) {
 	*t = core.Target{}
 	t.ID.Kind, t.ID.Name, t.ID.UID = nodeKind, n.Node.Name, n.Node.UID
 	t.Created, t.Revision = n.Created, n.Revision
 	t.ControlPlane, t.Deleting = n.ControlPlane, n.Deleting
-	t.Node = n.Node
+	t.Node, t.Parts = n.Node, core.Whole()
 	t.Excluded, t.Vouched, t.Upgrading = n.Excluded, n.Vouched, n.Upgrading
+	t.RepairRequest = n.RepairRequest
 }
 
 // record is the status of a health check as last seen or written, and the revision of that.

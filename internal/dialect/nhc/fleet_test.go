@@ -158,7 +158,7 @@ func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
 func TestTargetIsANodeAlone(t *testing.T) {
 	ready := core.Condition{Type: "Ready", Status: "True", Since: before(time.Hour)}
 	plain := core.Target{
-		ID: nodeID("a"), Created: before(24 * time.Hour), Revision: "7",
+		ID: nodeID("a"), Created: before(24 * time.Hour), Revision: "7", Parts: core.Whole(),
 		Node: core.Node{State: core.NodePresent, Name: "a", UID: "a-uid", Conditions: []core.Condition{ready}},
 	}
 	cases := map[string]struct {
@@ -181,6 +181,7 @@ func TestTargetIsANodeAlone(t *testing.T) {
 			f.putNode(tc.node)
 			want := plain
 			tc.change(&want)
+			want.Node.ControlPlane, want.Node.Excluded, want.Node.Upgrading = want.ControlPlane, want.Excluded, want.Upgrading
 			_, targets := f.snapshot()
 			if diff := cmp.Diff([]core.Target{want}, targets); diff != "" {
 				t.Errorf("targets (-want +got):\n%s", diff)

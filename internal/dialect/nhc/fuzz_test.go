@@ -23,7 +23,7 @@ var fields = []string{
 	"spec", "status", "metadata", "name", "annotations", "selector", "matchLabels", "matchExpressions", "key", "operator", "values",
 	"unhealthyConditions", "type", "duration", "minHealthy", "maxUnhealthy", "remediationTemplate", "escalatingRemediations", "order", "timeout",
 	"apiVersion", "kind", "namespace", "pauseRequests", "healthyDelay", "stormCooldownDuration", "backoff", "limit", "conditions", "unhealthyNodes", "remediations",
-	"fettle.io/dry-run", "fettle.io/max-in-flight", "fettle.io/backoff-base", "RebootTemplate", "MachineDeletionRemediationTemplate", "Metal3RemediationTemplate",
+	"fettle.io/dry-run", "fettle.io/max-in-flight", "fettle.io/backoff-base", "fettle.io/unhealthy-conditions", "RebootTemplate", "MachineDeletionRemediationTemplate", "Metal3RemediationTemplate",
 	"exponential", "true", "unlimited", "In", "Exists", "Ready", "RemediationAllowed", "StormActive", "40%", "101%", "-1", "60s", "-10m", "",
 }
 
@@ -161,7 +161,7 @@ func wantNothingBegunWithAProblem(t *testing.T, p core.Policy) {
 	}}
 	p.Members = []int{0}
 	target := core.Target{ID: core.ID{Kind: "Node", Name: "n", UID: "u"}, Created: now.Add(-48 * time.Hour), Node: node, NodeReadAt: now}
-	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, Upgrading: core.No, Targets: []core.Target{target}}, now)
+	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{target}}, now)
 	if p.Problem != "" && len(d.Starts) > 0 {
 		t.Errorf("%q, and yet something is begun", p.Problem)
 	}

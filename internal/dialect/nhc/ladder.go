@@ -11,6 +11,7 @@ import (
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 const (
@@ -44,7 +45,7 @@ func readLadder(spec *v1alpha1.NodeHealthCheckSpec) ([]core.Step, error) {
 		return readEscalation(spec.EscalatingRemediations)
 	}
 	return nil, errors.New("spec.remediationTemplate and spec.escalatingRemediations are both missing; give one of them, " +
-		"such as remediationTemplate: {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}")
+		"such as remediationTemplate: {apiVersion: GROUP/VERSION, kind: KIND, namespace: NAMESPACE, name: NAME}")
 }
 
 func readEscalation(remediations []v1alpha1.EscalatingRemediation) ([]core.Step, error) {
@@ -100,6 +101,8 @@ func templateProblem(field string, t *v1alpha1.TemplateReference) string {
 		return field + " lacks an apiVersion, a kind or a name; give all three, such as {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}"
 	case !isTemplate || stem == "":
 		return fmt.Sprintf("%s.kind is %s; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate", field, legible.Quote(t.Kind))
+	case setting.RequestKind(t.APIVersion, t.Kind) != nil:
+		return fmt.Sprintf("%s.kind is %s", field, setting.RequestKind(t.APIVersion, t.Kind))
 	case t.Kind == metal3Template && t.Namespace != metal3Namespace:
 		return fmt.Sprintf("%s.namespace is %s; a %s works in %s only, so make one there and refer to that", field, legible.Quote(t.Namespace), metal3Template, metal3Namespace)
 	}

@@ -79,6 +79,17 @@ func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
 	return unmet, true
 }
 
+// TemplateProblem returns what the controller has written of a health check whose templates it can't use, and false when it can
+// use them. That hangs on its own rights, which the reader does not share.
+func (r *Reading) TemplateProblem(check core.ID) (metav1.Condition, bool) {
+	last, known := r.fleet.recordOf(check)
+	c := meta.FindStatusCondition(last.status.Conditions, v1alpha1.DisabledCondition)
+	if !known || check.Kind != healthCheckKind || c == nil || c.Status != metav1.ConditionTrue {
+		return metav1.Condition{}, false
+	}
+	return *c, c.Reason == v1alpha1.TemplateNotFoundReason || c.Reason == v1alpha1.TemplateInvalidReason
+}
+
 // Phase says in a word how a health check stands.
 func Phase(r core.PolicyReport) string {
 	phase, _ := phaseOf(&r)

@@ -45,7 +45,7 @@ func Review(u *unstructured.Unstructured) ([]setting.Remark, bool) {
 	if len(wrong) > 0 {
 		return remarks, true // what could not be read, or was misspelt, would be taken for missing
 	}
-	return slices.Concat(remarks, setting.DoubtConditions(asWritten(nhc.Spec.UnhealthyConditions), setting.ConditionWords{Duration: "duration", Target: "node"}), doubtfulLimits(nhc), doubtfulSwitches(u, nhc)), true
+	return slices.Concat(remarks, setting.DoubtConditions(asWritten(nhc.Spec.UnhealthyConditions), setting.ConditionWords{Duration: "duration", Target: "node"}), setting.DoubtGroups(nhc.Annotations, v1alpha1.UnhealthyConditionsAnnotation, "node"), doubtfulLimits(nhc), doubtfulSwitches(u, nhc)), true
 }
 
 // faultyOperators: the selector's own error names neither the field nor what was meant.
@@ -142,7 +142,8 @@ const pausedAnnotation = "cluster.x-k8s.io/paused"
 
 func doubtfulSwitches(u *unstructured.Unstructured, nhc *v1alpha1.NodeHealthCheck) []setting.Remark {
 	remarks := setting.DoubtAnnotations(nhc.Annotations,
-		v1alpha1.DryRunAnnotation, v1alpha1.MaxInFlightAnnotation, v1alpha1.BackoffBaseAnnotation, v1alpha1.ForceDeleteAnnotation)
+		v1alpha1.DryRunAnnotation, v1alpha1.MaxInFlightAnnotation, v1alpha1.BackoffBaseAnnotation, v1alpha1.GiveUpAfterAnnotation, v1alpha1.ResumedAtAnnotation, v1alpha1.UnhealthyConditionsAnnotation,
+		v1alpha1.ForceDeleteAnnotation)
 	doubt := func(field, format string, args ...any) {
 		remarks = append(remarks, setting.Doubt(field, format, args...))
 	}

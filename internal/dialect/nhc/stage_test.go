@@ -23,10 +23,10 @@ func before(d time.Duration) time.Time { return dawn.Add(-d) }
 
 // Specifications, each as YAML in one line.
 const (
-	selectsWorkers = `{selector: {matchLabels: {role: worker}}, remediationTemplate: {apiVersion: t/v1, kind: RebootTemplate, namespace: ns, name: r}}`
-	selectsMasters = `{selector: {matchLabels: {role: master}}, remediationTemplate: {apiVersion: t/v1, kind: RebootTemplate, namespace: ns, name: r}}`
-	selectsAll     = `{selector: {matchExpressions: [{key: role, operator: Exists}]}, remediationTemplate: {apiVersion: t/v1, kind: RebootTemplate, namespace: ns, name: r}}`
-	pausedWorkers  = `{selector: {matchLabels: {role: worker}}, remediationTemplate: {apiVersion: t/v1, kind: RebootTemplate, namespace: ns, name: r}, pauseRequests: [why]}`
+	selectsWorkers = `{selector: {matchLabels: {role: worker}}, remediationTemplate: {apiVersion: t.example/v1, kind: RebootTemplate, namespace: ns, name: r}}`
+	selectsMasters = `{selector: {matchLabels: {role: master}}, remediationTemplate: {apiVersion: t.example/v1, kind: RebootTemplate, namespace: ns, name: r}}`
+	selectsAll     = `{selector: {matchExpressions: [{key: role, operator: Exists}]}, remediationTemplate: {apiVersion: t.example/v1, kind: RebootTemplate, namespace: ns, name: r}}`
+	pausedWorkers  = `{selector: {matchLabels: {role: worker}}, remediationTemplate: {apiVersion: t.example/v1, kind: RebootTemplate, namespace: ns, name: r}, pauseRequests: [why]}`
 )
 
 // posted is a health check as a watch delivers it.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/sanitize"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // mostListed bounds the nodes that a status names, which must fit an object. Those with remediation
@@ -22,19 +24,20 @@ const mostListed = 1000
 
 // statusOf gives the status that a health check should have, and whether that differs from the one
 // that it has. It names no generation, as today's operator names none: each edit of the specification would cost
-// a write, also one in which nothing else changes.
-func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, now time.Time) (v1alpha1.NodeHealthCheckStatus, bool) {
+// a write, also one in which nothing else changes. More are conditions that do not follow from the report.
+func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, now time.Time, more ...metav1.Condition) (v1alpha1.NodeHealthCheckStatus, bool) {
 	now = now.UTC().Truncate(time.Second)
-	listed := listedOf(r.Cases)
+	listed, left := listedOf(r.Cases)
 	fresh := v1alpha1.NodeHealthCheckStatus{
 		ObservedNodes:        &r.Tally.Total,
 		HealthyNodes:         &r.Tally.Healthy,
 		UnhealthyNodes:       unhealthyNodes(listed),
 		InFlightRemediations: inFlight(listed),
-		Conditions:           withConditions(old.Conditions, conditionsOf(old.Conditions, &r), now),
+		Conditions:           withConditions(old.Conditions, append(conditionsOf(old.Conditions, &r), more...), now),
 		LastUpdateTime:       old.LastUpdateTime,
 	}
 	fresh.Phase, fresh.Reason = phaseOf(&r)
+	fresh.Reason = withLeft(fresh.Reason, left)
 	if equality.Semantic.DeepEqual(old, fresh) {
 		return fresh, false
 	}
@@ -42,35 +45,89 @@ func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, now time.
 	return fresh, true
 }
 
-// listedOf gives the nodes that the status names, by name. One that is healthy again, and of which nothing
-// is asked any more, is none of them though its repair may still be on its way out of the ledger.
-func listedOf(cases []core.Case) []core.Case {
-	var listed []core.Case
+// withLeft adds to the reason how many nodes the status does not name.
+func withLeft(reason string, left int) string {
+	if left == 0 {
+		return reason
+	}
+	return fmt.Sprintf("%s (there is no room here for the names of %d more nodes)", reason, left)
+}
+
+// brief is the status with the same numbers and reasons, with short messages and without the names of nodes. It is written
+// where the longer one is refused as too large, since nothing is remediated that is not recorded.
+func brief(s v1alpha1.NodeHealthCheckStatus) v1alpha1.NodeHealthCheckStatus {
+	s.Reason = withLeft(telling.Brief(s.Reason), len(s.UnhealthyNodes))
+	s.UnhealthyNodes, s.InFlightRemediations = nil, nil
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; isOurs(c.Type) {
+			c.Message = telling.Brief(c.Message)
+		}
+	}
+	return s
+}
+
+// listedOf returns the nodes that the status names, by name, and how many it has no room for. A node that is healthy
+// again and has no request is none of them, though its repair may still be on its way out of the ledger.
+func listedOf(cases []core.Case) (listed []core.Case, left int) {
 	for i := range cases {
 		if c := &cases[i]; c.Health != core.Healthy || len(c.Requests) > 0 {
 			listed = append(listed, *c)
 		}
 	}
-	if len(listed) > mostListed {
+	if most := fitting(listed); most < len(listed) {
 		slices.SortStableFunc(listed, func(a, b core.Case) int { return cmp.Compare(min(1, len(b.Requests)), min(1, len(a.Requests))) })
-		listed = listed[:mostListed]
+		most = fitting(listed)
+		listed, left = listed[:most], len(listed)-most
 	}
 	slices.SortFunc(listed, func(a, b core.Case) int { return strings.Compare(a.Target.Name, b.Target.Name) })
-	return listed
+	return listed, left
 }
 
+// fitting is how many of the nodes, from the first on, a status has room for.
+func fitting(listed []core.Case) int {
+	size := 0
+	for i := range listed {
+		if size += sizeOf(&listed[i]); i == mostListed || size > sanitize.MostListed {
+			return i
+		}
+	}
+	return len(listed)
+}
+
+// sizeOf is about what a node takes in a status, in bytes of JSON.
+func sizeOf(c *core.Case) int {
+	const ofNode, ofRequest = 150, 200 // the names of fields, times and quotes
+	size := ofNode + 2*len(c.Target.Name)
+	for i := range c.Requests {
+		r := &c.Requests[i]
+		size += ofRequest + len(r.APIVersion) + len(r.ID.Kind) + len(r.ID.Namespace) + len(r.ID.Name) + len(r.ID.UID) + min(len(r.Template.Name), mostTemplateName)
+	}
+	return size
+}
+
+// mostTemplateName is as long as the name of an object can be. An annotation that anybody may write has it.
+const mostTemplateName = 253
+
+// unhealthyNodes returns the entries of the status, one for each name: the API keys them by it. So a node shares its entry with
+// an earlier one of its name whose requests still stand.
 func unhealthyNodes(cases []core.Case) []v1alpha1.UnhealthyNode {
 	var nodes []v1alpha1.UnhealthyNode
 	for i := range cases {
 		c := &cases[i]
-		n := v1alpha1.UnhealthyNode{Name: c.Target.Name, ConditionsHealthyTimestamp: timeOrNone(c.HealthySince)}
+		if last := len(nodes) - 1; last < 0 || nodes[last].Name != c.Target.Name {
+			nodes = append(nodes, v1alpha1.UnhealthyNode{Name: c.Target.Name})
+		}
+		n := &nodes[len(nodes)-1]
+		if c.Health != core.Gone {
+			n.ConditionsHealthyTimestamp = timeOrNone(c.HealthySince)
+		}
 		if c.Delayed {
 			n.HealthyDelayed = &c.Delayed
 		}
 		for j := range c.Requests {
 			n.Remediations = append(n.Remediations, remediationOf(&c.Requests[j], c.Repair))
 		}
-		nodes = append(nodes, n)
 	}
 	return nodes
 }
@@ -88,7 +145,7 @@ func remediationOf(r *core.Request, repair *core.Repair) v1alpha1.Remediation {
 		},
 		Started:      wholeSeconds(r.Created),
 		TimedOut:     timeOrNone(over),
-		TemplateName: r.Template.Name,
+		TemplateName: sanitize.Line(mostTemplateName, r.Template.Name),
 	}
 }
 
@@ -120,15 +177,15 @@ func timeOrNone(t time.Time) *metav1.Time {
 // phaseOf gives the first phase that fits, and why it does (reference medik8s 1.4).
 func phaseOf(r *core.PolicyReport) (v1alpha1.Phase, string) {
 	if c := disabled(&r.Policy); c.Status == metav1.ConditionTrue {
-		return v1alpha1.PhaseDisabled, c.Message
+		return v1alpha1.PhaseDisabled, telling.Message(c.Message)
 	}
 	if r.Policy.Paused {
 		return v1alpha1.PhasePaused, "No remediation begins while spec.pauseRequests has entries; remove them to go on"
 	}
-	under := 0
+	under, last := 0, ""
 	for i := range r.Cases {
-		if len(r.Cases[i].Requests) > 0 {
-			under++
+		if c := &r.Cases[i]; len(c.Requests) > 0 && (under == 0 || c.Target.Name != last) {
+			under, last = under+1, c.Target.Name
 		}
 	}
 	switch under {

@@ -73,8 +73,8 @@ func ails(name string, health core.Health, requests ...core.Request) func(*core.
 // asks is a request that was made so long ago.
 func asks(name string, age time.Duration) core.Request {
 	return core.Request{
-		ID: core.ID{Kind: "Reboot", Namespace: "n", Name: name, UID: name + "-uid"}, APIVersion: "t/v1",
-		Template: core.Reference{APIVersion: "t/v1", Kind: "RebootTemplate", Namespace: "n", Name: "r"}, Created: before(age),
+		ID: core.ID{Kind: "Reboot", Namespace: "n", Name: name, UID: name + "-uid"}, APIVersion: "t.example/v1",
+		Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: "r"}, Created: before(age),
 	}
 }
 
@@ -234,7 +234,7 @@ func TestUnhealthyNodes(t *testing.T) {
 	)
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(before(d).UTC()) }
 	resource := func(name string) corev1.ObjectReference {
-		return corev1.ObjectReference{APIVersion: "t/v1", Kind: "Reboot", Namespace: "n", Name: name, UID: types.UID(name + "-uid")}
+		return corev1.ObjectReference{APIVersion: "t.example/v1", Kind: "Reboot", Namespace: "n", Name: name, UID: types.UID(name + "-uid")}
 	}
 	yes, stopped, since := true, at(0), at(time.Minute)
 	want := []v1alpha1.UnhealthyNode{
@@ -259,7 +259,7 @@ func TestUnhealthyNodes(t *testing.T) {
 // TestTimedOutIsTold also where the remediator was not told to stop, since it had said that it succeeded (2.4).
 func TestTimedOutIsTold(t *testing.T) {
 	step := func(template string) core.Step {
-		return core.Step{Remedy: RequestRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "t/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
+		return core.Step{Remedy: RequestRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
 	}
 	request := func(template, check string) core.Request {
 		q := asks("a-"+template, time.Hour)
@@ -293,6 +293,39 @@ func TestTimedOutIsTold(t *testing.T) {
 	}
 }
 
+// TestNodesOfOneNameShareAnEntry: the API keys the list by name, and what is left of an earlier node is listed too.
+func TestNodesOfOneNameShareAnEntry(t *testing.T) {
+	s := statusFor(ails("a", core.Gone, asks("left", time.Hour)), ails("a", core.Unhealthy, asks("new", time.Minute)), ails("b", core.Gone, asks("other", time.Minute)))
+	var got []string
+	for _, n := range s.UnhealthyNodes {
+		for _, r := range n.Remediations {
+			got = append(got, n.Name+" "+r.Resource.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"a left", "a new", "b other"}, got); diff != "" || len(s.UnhealthyNodes) != 2 {
+		t.Errorf("remediations (-want +got):\n%s", diff)
+	}
+	if s.Phase != v1alpha1.PhaseRemediating || s.Reason != "2 nodes are under remediation" {
+		t.Errorf("%s: %s", s.Phase, s.Reason)
+	}
+}
+
+// TestConditionsNameTheDeparted that have a place among the limits, whether that holds anything back or not.
+func TestConditionsNameTheDeparted(t *testing.T) {
+	const text = "node a is gone, and its repair goes on: X n/a has not said yet that it is replaced"
+	behind := func(r *core.PolicyReport) { r.Tally.Behind, r.Tally.Waits = 1, text }
+	for name, s := range map[string]v1alpha1.NodeHealthCheckStatus{
+		"all others are healthy": statusFor(healthy(10), behind), "another is not": statusFor(concerned("b", "is being repaired"), behind), "too many": statusFor(healthy(5), behind),
+	} {
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.RemediationAllowedCondition); !strings.Contains(c.Message, text) {
+			t.Errorf("%s: the condition says %q", name, c.Message)
+		}
+		if *s.ObservedNodes != 10 {
+			t.Errorf("%s: %d nodes are observed", name, *s.ObservedNodes)
+		}
+	}
+}
+
 // TestNumbersAreRightWhateverHolds: today they are 0 while paused or disabled.
 func TestNumbersAreRightWhateverHolds(t *testing.T) {
 	for sentence, s := range map[string]v1alpha1.NodeHealthCheckStatus{
@@ -318,12 +351,60 @@ func TestStatusFitsAnObject(t *testing.T) {
 	if len(s.UnhealthyNodes) != mostListed || len(s.InFlightRemediations) != mostListed || s.UnhealthyNodes[0].Name != "n-00002" {
 		t.Errorf("%d nodes are named, the first %s, %d under remediation", len(s.UnhealthyNodes), s.UnhealthyNodes[0].Name, len(s.InFlightRemediations))
 	}
+	if want := fmt.Sprintf("no room here for the names of %d more nodes", 2*mostListed); !strings.Contains(s.Reason, want) || *s.ObservedNodes != 10 {
+		t.Errorf("the reason is %q, want %q", s.Reason, want)
+	}
 	body, err := json.Marshal(s)
 	if err != nil || len(body) > 1<<20 {
 		t.Errorf("the status has %d bytes (%v), which must be below a mebibyte", len(body), err)
 	}
 	if c := meta.FindStatusCondition(statusFor(lacks(strings.Repeat("ü", 5000))).Conditions, "Disabled"); len(c.Message) > mostSaid {
 		t.Errorf("a message has %d bytes, which the API may not take", len(c.Message))
+	}
+}
+
+// TestI15StatusFitsWhateverRequestsAreCalled: names are as long as they can be, and each node has several requests.
+func TestI15StatusFitsWhateverRequestsAreCalled(t *testing.T) {
+	var many []func(*core.PolicyReport)
+	for i := range 999 {
+		name := fmt.Sprintf("%03d", i) + strings.Repeat("n", 250)
+		request := asks(name, time.Hour)
+		many = append(many, ails(name, core.Unhealthy, request, request, request, request), func(r *core.PolicyReport) {
+			for j := range r.Cases[i].Requests {
+				q := &r.Cases[i].Requests[j]
+				q.ID.Namespace, q.ID.Name, q.Template.Name = strings.Repeat("s", 63), strings.Repeat("r", 253), "\x1b"+strings.Repeat("t", 1<<10)
+			}
+		})
+	}
+	s := statusFor(many...)
+	body, err := json.Marshal(s)
+	if err != nil || len(body) > 1<<20 || strings.Contains(string(body), "u001b") {
+		t.Errorf("the status has %d bytes (%v), which must be below a mebibyte", len(body), err)
+	}
+	if n := len(s.UnhealthyNodes); n < 100 || n >= 999 || !strings.Contains(s.Reason, fmt.Sprintf("%d more nodes", 999-n)) || s.UnhealthyNodes[0].Name[:3] != "000" {
+		t.Errorf("%d nodes are named, and the reason is %q", n, s.Reason)
+	}
+}
+
+// TestI15StatusFitsWhenNodesWithRequestsComeLast: their places are those of nodes that take less room.
+func TestI15StatusFitsWhenNodesWithRequestsComeLast(t *testing.T) {
+	const without, with = 600, 399
+	var many []func(*core.PolicyReport)
+	for i := range without {
+		many = append(many, ails(fmt.Sprintf("a-%03d", i), core.Unhealthy))
+	}
+	for i := range with {
+		request := asks(fmt.Sprintf("z-%03d", i), time.Hour)
+		request.ID.Name = strings.Repeat("r", 253)
+		many = append(many, ails(fmt.Sprintf("z-%03d", i), core.Unhealthy, request, request, request, request, request, request))
+	}
+	s := statusFor(many...)
+	body, err := json.Marshal(s)
+	if err != nil || len(body) > 1<<20 {
+		t.Errorf("the status has %d bytes (%v), which must be below a mebibyte", len(body), err)
+	}
+	if n := len(s.UnhealthyNodes); n < 100 || n >= with || len(s.InFlightRemediations) != n || !strings.Contains(s.Reason, fmt.Sprintf("%d more nodes", without+with-n)) {
+		t.Errorf("%d nodes are named, %d under remediation, and the reason is %q", n, len(s.InFlightRemediations), s.Reason)
 	}
 }
 
@@ -428,5 +509,22 @@ func TestMessagesAreStable(t *testing.T) {
 		if all := strings.Join(told(s.Conditions), " ") + s.Reason; strings.Contains(all, "2026") {
 			t.Errorf("the text %q has a time in it", all)
 		}
+	}
+}
+
+// TestBrief: a brief status has the numbers of the long one and none of its lists, and leaves the long one as it is.
+func TestBrief(t *testing.T) {
+	const mostBrief = 128 // bytes of a message
+	long := statusFor(isBroken, func(r *core.PolicyReport) { r.Policy.Problem = strings.Repeat("wrong ", 200) }, ails("a", core.Unhealthy, asks("a", 0)), ails("b", core.Unhealthy))
+	message := long.Conditions[0].Message
+	short := brief(long)
+	if len(long.UnhealthyNodes) != 2 || len(short.UnhealthyNodes)+len(short.InFlightRemediations) > 0 || *short.ObservedNodes != *long.ObservedNodes {
+		t.Errorf("it has %+v", short)
+	}
+	if long.Conditions[0].Message != message || len(short.Conditions[0].Message) > mostBrief || len(message) <= mostBrief {
+		t.Errorf("it says %q, and the long one says %q", short.Conditions[0].Message, long.Conditions[0].Message)
+	}
+	if !strings.Contains(short.Reason, "no room here for the names of 2 more nodes") {
+		t.Errorf("the reason is %q", short.Reason)
 	}
 }

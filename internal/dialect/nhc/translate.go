@@ -38,6 +38,8 @@ type healthCheck struct {
 	selector labels.Selector
 	revision string
 	status   v1alpha1.NodeHealthCheckStatus
+	// bare is set when it names no remedy.
+	bare bool
 	// members are the places of the nodes that it selects, in the roster.
 	members []int
 }
@@ -59,7 +61,9 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	spec, wrong := legible.Part[v1alpha1.NodeHealthCheckSpec](u.Object, "spec")
 	problems := h.problemsOf(&spec, wrong, u.GetAnnotations())
 	h.withhold(wrong)
+	h.bare = len(wrong) == 0 && spec.RemediationTemplate == nil && len(spec.EscalatingRemediations) == 0
 	h.policy.Problem = setting.Sentence(append(mistyped(wrong).told(), problems...))
+	h.policy.Fingerprint = setting.Fingerprint(h.policy, h.selector)
 	h.readStatus(u)
 	return h
 }
@@ -73,6 +77,11 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	}
 	h.status = status
 	h.policy.Held = len(wrong) > 0 || h.wasHeld()
+	for _, c := range status.Conditions {
+		if c.Type == v1alpha1.RemediationAllowedCondition && c.Status == metav1.ConditionFalse {
+			h.policy.ClockHeld = core.GateOfClock(c.Reason)
+		}
+	}
 }
 
 // wasHeld tells whether the status, as last written, says that remediation was stopped: by the short circuit or
@@ -93,6 +102,9 @@ func (h *healthCheck) wasHeld() bool {
 
 // stops tells whether remediation that is not allowed for a reason has to wait for a cooldown afterwards.
 func (h *healthCheck) stops(reason string) bool {
+	if core.IsOfClock(reason) {
+		return false
+	}
 	switch reason {
 	case tooManyUnhealthyReason, stormCooldownReason:
 		return true
@@ -106,7 +118,7 @@ func (h *healthCheck) stops(reason string) bool {
 // the field.
 func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong mistyped, annotations map[string]string) []string {
 	p := &h.policy
-	var problems [9]error
+	var problems [10]error
 	h.selector, problems[0] = readSelector(spec.Selector)
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.ShortCircuit, problems[2] = readShortCircuit(spec)
@@ -118,8 +130,9 @@ func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong misty
 	p.Backoff, problems[6] = readBackoff(spec.Backoff, annotations)
 	p.MaxInFlight, problems[7] = setting.InFlight(annotations, v1alpha1.MaxInFlightAnnotation, core.Unlimited())
 	p.DryRun, problems[8] = setting.DryRun(annotations, v1alpha1.DryRunAnnotation)
+	p.Criteria.Groups, problems[9] = setting.Groups(annotations, v1alpha1.UnhealthyConditionsAnnotation)
 	p.Paused = len(spec.PauseRequests) > 0
-	p.Illegible = problems[0] != nil || problems[1] != nil
+	p.Illegible = problems[0] != nil || problems[1] != nil || problems[9] != nil
 	return setting.Each(problems[:]...)
 }
 
@@ -177,7 +190,7 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 // mostConditions bounds what each node is compared with in each pass.
-const mostConditions = 1000
+const mostConditions = 100
 
 func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
 	switch {
@@ -275,11 +288,16 @@ func readStormCooldown(d *v1alpha1.Duration) (cooldown time.Duration, fixed bool
 // exponential is the one way in which pauses grow (seed 003).
 const exponential = "exponential"
 
-// readBackoff: a health check without back-off has none, as in today's operator.
+// readBackoff: a health check without back-off has none, as in today's operator, and gives up no node unless its annotation says so.
 func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backoff, error) {
 	base, badBase := setting.Pause(annotations, v1alpha1.BackoffBaseAnnotation, core.DefaultBackoff().Base)
+	fallback := 0
+	if b != nil {
+		fallback = core.DefaultBackoff().GiveUpAfter
+	}
+	after, resumed, badEnd := setting.GiveUp(annotations, v1alpha1.GiveUpAfterAnnotation, v1alpha1.ResumedAtAnnotation, fallback)
 	if b == nil {
-		return core.Backoff{}, badBase
+		return core.Backoff{GiveUpAfter: after, ResumedAt: resumed}, errors.Join(badBase, badEnd)
 	}
 	var badType, badLimit error
 	if b.Type != exponential {
@@ -289,8 +307,8 @@ func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backo
 	if err != nil || limit <= 0 {
 		badLimit = fmt.Errorf("spec.backoff.limit is %s; give a duration above zero, such as 10m", legible.Quote(string(b.Limit)))
 	}
-	if err := errors.Join(badBase, badType, badLimit); err != nil {
+	if err := errors.Join(badBase, badType, badLimit, badEnd); err != nil {
 		return core.Backoff{}, err
 	}
-	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
+	return core.Backoff{Base: min(base, limit), Limit: limit, GiveUpAfter: after, ResumedAt: resumed}, nil
 }

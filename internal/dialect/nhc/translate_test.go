@@ -83,7 +83,7 @@ func plainPolicy(changes ...func(*core.Policy)) core.Policy {
 		Ladder:           []core.Step{rung("RebootTemplate", "soft", 0)},
 		TellsUnhealthy:   true,
 		WaitsForUpgrades: true,
-		Holder:           "NodeHealthCheck-check",
+		Holder:           "fettle.io/NodeHealthCheck-check",
 	}
 	for _, change := range changes {
 		change(&p)
@@ -114,7 +114,7 @@ func coolsFor(d time.Duration) func(*core.Policy) {
 }
 
 func backingOff(base, limit time.Duration) func(*core.Policy) {
-	return func(p *core.Policy) { p.Backoff = core.Backoff{Base: base, Limit: limit} }
+	return func(p *core.Policy) { p.Backoff = core.Backoff{Base: base, Limit: limit, GiveUpAfter: 10} }
 }
 
 func inFlightMost(a core.Amount) func(*core.Policy) {
@@ -137,7 +137,7 @@ func TestNodeHealthCheckBecomesPolicy(t *testing.T) {
 		for sentence, tc := range cases {
 			t.Run(sentence, func(t *testing.T) {
 				got := readHealthCheck(specified(t, tc.spec, tc.annotations))
-				if diff := cmp.Diff(tc.want, got.policy); diff != "" {
+				if diff := cmp.Diff(tc.want, got.policy, asTranslated()); diff != "" {
 					t.Errorf("%s\npolicy (-want +got):\n%s", tc.reason, diff)
 				}
 				if got.revision != "12" {
@@ -200,8 +200,13 @@ func annotatedCases() map[string]rendition {
 		"a base of back-off": {
 			"the first pause", withReboot(`backoff: {type: exponential, limit: 10m}`), map[string]string{v1alpha1.BackoffBaseAnnotation: "1m"}, plainPolicy(backingOff(time.Minute, 10*time.Minute)),
 		},
-		"the pause of others":   with("pauseRequests pause, and nothing else", "cluster.x-k8s.io/paused", "", plainPolicy()),
-		"annotations of others": with("are passed over", "fettle.io/unheard-of", "x", plainPolicy()),
+		"conditions that hold together": with("beside the defaults", v1alpha1.UnhealthyConditionsAnnotation, `[{"all":[{"type":"AgentReady","missing":true}],"for":"10m"}]`,
+			plainPolicy(func(p *core.Policy) {
+				p.Criteria.Groups = []core.ConditionGroup{{Tests: []core.ConditionTest{{Type: "AgentReady", Missing: true}}, For: 10 * time.Minute}}
+			})),
+		"a delay for nodes that are gone": with("they are not remediated anyway", "fettle.io/node-gone-delay", "5m", plainPolicy()),
+		"the pause of others":             with("pauseRequests pause, and nothing else", "cluster.x-k8s.io/paused", "", plainPolicy()),
+		"annotations of others":           with("are passed over", "fettle.io/unheard-of", "x", plainPolicy()),
 	}
 }
 
@@ -261,12 +266,12 @@ func TestProposalsManifest(t *testing.T) {
 	}
 	got := readHealthCheck(objectOf(t, string(text)))
 	want := plainPolicy(finds(readiness(5 * time.Minute)[1], readiness(5 * time.Minute)[0]))
-	want.ID, want.Created, want.Holder = core.ID{Kind: "NodeHealthCheck", Name: "example"}, time.Time{}, "NodeHealthCheck-example"
+	want.ID, want.Created, want.Holder = core.ID{Kind: "NodeHealthCheck", Name: "example"}, time.Time{}, "fettle.io/NodeHealthCheck-example"
 	want.Ladder = []core.Step{{
 		Remedy: "RequestNodeRemediation", Nature: core.Requests,
 		Template: core.Reference{APIVersion: "poison-pill.medik8s.io/v1alpha1", Kind: "PoisonPillRemediationTemplate", Name: "m3-remediation-group"},
 	}}
-	if diff := cmp.Diff(want, got.policy); diff != "" {
+	if diff := cmp.Diff(want, got.policy, asTranslated()); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	if got.status.HealthyNodes == nil || *got.status.HealthyNodes != 5 {
@@ -365,7 +370,7 @@ func mistakes() map[string]mistake {
 		"a word for minHealthy":          one(withReboot(`minHealthy: most`), append(amount("spec.minHealthy"), `"most"`)...),
 		"minHealthy below zero":          one(withReboot(`minHealthy: -1`), amount("spec.minHealthy")...),
 		"no conditions":                  one(withReboot(`unhealthyConditions: []`), "spec.unhealthyConditions is empty", "remove it for the default"),
-		"conditions without end":         one(withReboot(`unhealthyConditions: [`+strings.Repeat(`{type: a, status: b, duration: 1s},`, 1001)+`]`), "spec.unhealthyConditions has 1001 entries; give at most 1000"),
+		"conditions without end":         one(withReboot(`unhealthyConditions: [`+strings.Repeat(`{type: a, status: b, duration: 1s},`, 101)+`]`), "spec.unhealthyConditions has 101 entries; give at most 100"),
 		"a condition of null":            one(withReboot(`unhealthyConditions: [null]`), first+" lacks a type or a status; give both"),
 		"a condition of no status":       one(withReboot(`unhealthyConditions: [{type: Ready, duration: 1s}]`), first+" lacks"),
 		"a condition of no duration":     one(withReboot(`unhealthyConditions: [{type: Ready, status: "False"}]`), first+".duration is missing", duration),
@@ -381,8 +386,9 @@ func mistakes() map[string]mistake {
 		"a back-off that never ends":     one(withReboot(`backoff: {type: exponential, limit: 0s}`), `spec.backoff.limit is "0s"; give a duration above zero`),
 		"a word in flight":               with(v1alpha1.MaxInFlightAnnotation, "lots", "a number such as 2", "unlimited"),
 		"an odd word for a dry run":      with(v1alpha1.DryRunAnnotation, "yes", `"true" or "false"`),
+		"a criterion that is none":       {withReboot(``), map[string]string{v1alpha1.UnhealthyConditionsAnnotation: "soon"}, []string{"annotation " + v1alpha1.UnhealthyConditionsAnnotation, "has no list of entries; give one such as [{all:"}},
 		"a base without unit":            with(v1alpha1.BackoffBaseAnnotation, "10", "above zero", "10s or 10m"),
-		"a thousand mistakes in a row":   one(withReboot(`unhealthyConditions: [`+strings.Repeat(`{type: a, status: b, duration: soon},`, 1000)+`]`), first),
+		"a hundred mistakes in a row":    one(withReboot(`unhealthyConditions: [`+strings.Repeat(`{type: a, status: b, duration: soon},`, 100)+`]`), first),
 		"a megabyte for the kind's name": one(`{maxUnhealthy: "`+strings.Repeat("9", 1<<20)+`"}`, "(1048576 bytes)"),
 	}
 }
@@ -454,7 +460,7 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 				t.Errorf("what is there in another form is not missing: %s", h.policy.Problem)
 			}
 			tc.want.Problem = h.policy.Problem
-			if diff := cmp.Diff(tc.want, h.policy); diff != "" {
+			if diff := cmp.Diff(tc.want, h.policy, asTranslated()); diff != "" {
 				t.Errorf("policy (-want +got):\n%s", diff)
 			}
 			if got := h.selector.Matches(labels.Set{"zone": "a"}); got != tc.selects {
@@ -504,6 +510,7 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		"a pause":                   {`{conditions: [{type: RemediationAllowed, status: "False", reason: Paused}]}`, true},
 		"a mistake in the spec":     {`{conditions: [{type: RemediationAllowed, status: "False", reason: InvalidSpec}]}`, true},
 		"no template":               {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateNotFound}]}`, false},
+		"a wrong clock":             {`{conditions: [{type: RemediationAllowed, status: "False", reason: ClockSkewed}]}`, false},
 		"a template of no use":      {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateInvalid}]}`, false},
 		"no status yet":             {`{}`, false},
 		"remediation allowed":       {`{conditions: [{type: RemediationAllowed, status: "True"}]}`, false},
@@ -529,5 +536,15 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 				t.Error("it must differ from what will be written, so that it is written anew")
 			}
 		})
+	}
+}
+
+// TestIllegibleGroups: where a criterion can't be read, a node that seems healthy may not be.
+func TestIllegibleGroups(t *testing.T) {
+	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
+		p := readHealthCheck(specified(t, withReboot(``), map[string]string{v1alpha1.UnhealthyConditionsAnnotation: text})).policy
+		if p.Illegible != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
+			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Illegible, p.Problem, p.Criteria.Groups)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,16 +19,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // Kinds are the resources without which this dialect sleeps, by the name of their definitions.
 var Kinds = []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Served and Metrics.
+// Config is what a Client needs. Every field is required but Served, MachinesServed, Metrics and
+// Writers.
 type Config struct {
 	// Informers give what is watched.
 	Informers cache.Informers
@@ -41,17 +47,22 @@ type Config struct {
 	Wake func()
 	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
 	Served func() core.Tri
+	// MachinesServed tells whether the cluster serves MachineKinds. It may be nil, and then no machine is known by MachineOf.
+	MachinesServed func() core.Tri
 	// Metrics may be nil, and then nothing is counted.
 	Metrics *Metrics
+	// Writers may be nil, and then no other controller is noticed.
+	Writers *writers.Registry
 }
 
 // Client is the dialect's thin side. It is safe for concurrent use.
 type Client struct {
 	Config
 
-	watched watching.Kinds
-	fleet   fleet
-	nodes   *node.Store
+	// machines are watched without health checks too.
+	checks, machines, sets watching.Kinds
+	fleet                  fleet
+	nodes                  *node.Store
 }
 
 // NewClient makes a client that watches nothing yet.
@@ -66,13 +77,24 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	mhc := &unstructured.Unstructured{}
-	mhc.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
-	return c.watched.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "health checks", Object: mhc, Handler: c.handler(c.fleet.putCheck, c.fleet.dropCheck)},
-		watching.Kind{Plural: "machines", Object: &Machine{}, Handler: c.handler(c.fleet.putMachine, c.fleet.dropMachine)},
-		watching.Kind{Plural: "nodes", Object: &lean.Node{}, Handler: c.handler(c.putNode, c.nodes.Remove)},
+	err := c.checks.Begin(ctx, c.Informers,
+		watching.Kind{Plural: "health checks", Object: healthCheckObject(), Handler: c.handler(c.putCheck, c.dropCheck)},
 	)
+	if err != nil {
+		return err
+	}
+	return c.WatchMachines(ctx)
+}
+
+// IsHealthCheck reports whether an object is a health check of this dialect.
+func IsHealthCheck(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind() == v1beta1.GroupVersion.WithKind(healthCheckKind)
+}
+
+func healthCheckObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
+	return u
 }
 
 // handler takes in what comes, and wakes the engine only for what can change a decision.
@@ -99,6 +121,20 @@ func (c *Client) putNode(obj any) bool {
 	return changed && err == nil
 }
 
+// putCheck takes in a health check and reports whether that can change a decision.
+func (c *Client) putCheck(obj any) bool {
+	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
+		c.Writers.See(u.GetNamespace(), u.GetName(), writers.Of(u, ownFields()), c.Wake)
+	}
+	return c.fleet.putCheck(obj)
+}
+
+func (c *Client) dropCheck(key string) {
+	namespace, name, _ := strings.Cut(key, "/")
+	c.Writers.Drop(namespace, name)
+	c.fleet.dropCheck(key)
+}
+
 // Observe gives the machines of the cluster and the health checks, from what has been watched. While the
 // cluster does not serve them, there is nothing to observe.
 func (c *Client) Observe() (core.Observation, error) {
@@ -116,7 +152,7 @@ func (c *Client) Observe() (core.Observation, error) {
 }
 
 // InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+func (c *Client) InStep() bool { return c.checks.InStep() && c.MachinesInStep() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
@@ -133,6 +169,24 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 	return node.FactsOf(&n).Node, nil
 }
 
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks,verbs=get
+
+// ReadPolicy reads the fingerprint of a health check from the API server itself.
+func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
+	u := healthCheckObject()
+	err := c.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("getting the health check: %w", err)
+	case u.GetDeletionTimestamp() != nil:
+		return "", nil
+	}
+	legible.Bound(u) // as in the cache
+	return readHealthCheck(u).policy.Fingerprint, nil
+}
+
 // parallelStatuses bounds how many statuses are written at a time.
 const parallelStatuses = 8
 
@@ -147,12 +201,23 @@ func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[co
 	group.SetLimit(parallelStatuses)
 	for _, r := range reports {
 		old, revision, known := c.fleet.statusOf(r.Policy.ID)
-		fresh, changed := statusOf(old, r, c.Now())
-		if !known || !changed {
+		other := c.Writers.Look(&r.Policy, c.Wake)
+		if other.News {
+			c.emit(anotherControllerEvent(r.Policy.ID, other.Manager))
+		}
+		fresh, changed := statusOf(old, r, c.Now(), anotherController(other.Manager)...)
+		if !known || !changed || r.Deferred {
 			continue
 		}
 		group.Go(func() error {
-			if err := c.writeStatus(ctx, r.Policy.ID, revision, fresh); err != nil {
+			err := contain.Run(func() error {
+				err := c.writeStatus(ctx, r.Policy.ID, revision, fresh)
+				if sanitize.TooLarge(err) {
+					err = c.writeStatus(ctx, r.Policy.ID, revision, brief(fresh))
+				}
+				return err
+			})
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[r.Policy.ID] = err
@@ -176,11 +241,10 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 	if err != nil {
 		return fmt.Errorf("encoding the status: %w", err)
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
+	u := healthCheckObject()
 	u.SetNamespace(id.Namespace)
 	u.SetName(id.Name)
-	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, body))
+	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(writers.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -197,10 +261,13 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 func (c *Client) Announce(happenings []core.Happening) {
 	c.Metrics.happened(happenings)
 	for _, h := range happenings {
-		e := eventFor(h)
-		c.Events.Eventf(&corev1.ObjectReference{
-			APIVersion: v1beta1.GroupVersion.String(), Kind: e.regarding.Kind,
-			Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
-		}, nil, e.kind(), e.reason, e.action, "%s", e.noteWithin())
+		c.emit(eventFor(h))
 	}
+}
+
+func (c *Client) emit(e event) {
+	c.Events.Eventf(&corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: e.regarding.Kind,
+		Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
+	}, e.related, e.kind(), e.reason, e.action, "%s", e.noteWithin())
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -364,6 +366,20 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 				t.Errorf("one failure kept the other from being written: %v", d.written)
 			}
 		})
+	}
+}
+
+// TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
+func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
+	d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+		if u.GetName() == "a" {
+			panic("the sky falls")
+		}
+		return d.store(u)
+	}, "a", "b")
+	failed := d.Record(t.Context(), d.reports())
+	if err := errors.Join(slices.Collect(maps.Values(failed))...); len(failed) != 1 || !strings.Contains(err.Error(), "the sky falls") || len(d.written) != 2 {
+		t.Errorf("it tells %v, and has written %v", failed, d.written)
 	}
 }
 

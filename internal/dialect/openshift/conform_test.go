@@ -29,6 +29,7 @@ func TestConforms(t *testing.T) {
 	conform.Run(t, conform.Fixture{
 		Kind:     "Machine",
 		Check:    check(t, "check", "5", workers, nil),
+		Pause:    func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"cluster.x-k8s.io/paused": ""}) },
 		Remedies: []string{DeleteMachine, AnnotateMachine, RequestMachineRemediation},
 		Nonsense: map[string]any{
 			"no number":         map[string]any{"selector": selector, "unhealthyConditions": conditions, "maxUnhealthy": "many"},
@@ -45,7 +46,7 @@ func begun(t *testing.T, w *conform.World) conform.Stage {
 	t.Helper()
 	in := newInformers()
 	c := NewClient(Config{
-		Informers: in, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
+		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
 		Writer: patcher(func(u *unstructured.Unstructured, body map[string]any) error {
 			meta, _ := body["metadata"].(map[string]any)
 			return w.Write(u, fmt.Sprint(meta["resourceVersion"]), body["status"])

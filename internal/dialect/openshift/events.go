@@ -2,6 +2,7 @@ package openshift
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
@@ -11,14 +12,19 @@ import (
 // noun is what one target is called.
 const noun = "machine"
 
+// resource is what a health check is called by kubectl.
+const resource = "machinehealthchecks.machine.openshift.io"
+
 // event is one event to emit, with the reasons and actions of today's controller where it has one
 // (reference openshift 1.4).
 type event struct {
 	regarding core.ID
-	warning   bool
-	reason    string
-	action    string
-	note      string
+	// related is the repair that it is about, nil for none.
+	related runtime.Object
+	warning bool
+	reason  string
+	action  string
+	note    string
 }
 
 const (
@@ -29,7 +35,7 @@ const (
 // eventFor renders a happening.
 func eventFor(h core.Happening) event {
 	of := "MachineHealthCheck " + h.Policy.Namespace + "/" + h.Policy.Name
-	e := event{regarding: h.Target, action: remediateAction}
+	e := event{regarding: h.Target, related: telling.Related(h), action: remediateAction}
 	if len(h.Targets) > 0 {
 		e.regarding = h.Policy
 	}
@@ -47,7 +53,7 @@ func eventFor(h core.Happening) event {
 		e.regarding, e.warning, e.reason = h.Policy, true, v1beta1.InvalidSpecReason
 		e.note = "Nothing is repaired, since this health check can't be followed: " + h.Text
 	case core.Held:
-		e.reason = heldReason(h.Gate)
+		e.warning, e.reason = h.Gate == core.PoolGivenUp, heldReason(h.Gate)
 		e.note = of + ": " + telling.Subject(h, noun) + " unhealthy and not repaired" + telling.Because(h)
 	case core.Begun:
 		w := wordsOf(h.Remedy)
@@ -61,10 +67,13 @@ func eventFor(h core.Happening) event {
 		e.note = of + ": were it not for the annotation " + v1beta1.DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and a step of its remediation is given up" + telling.Because(h)
+		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)
 	case core.Relieved:
 		e.reason = "RemediationRemoved"
 		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
+	case core.Lingering:
+		e.warning, e.reason = true, "RemediationStuck"
+		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the object for that does not go away" + telling.Because(h)
 	}
 	return e
 }

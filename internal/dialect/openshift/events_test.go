@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,10 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		"a health check that can't be followed": {
 			of(core.Misconfigured), "Warning",
 			event{regarding: aCheck, warning: true, reason: "InvalidSpec", action: "Remediate", note: "Nothing is repaired, since this health check can't be followed: why"},
+		},
+		"an object that does not go away": {
+			happening(core.Lingering, "why"), "Warning",
+			event{regarding: aTarget, warning: true, reason: "RemediationStuck", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not to be remediated any more, and the object for that does not go away: why"},
 		},
 		"a machine that nobody owns": {
 			held(core.NoOwner), "Normal",
@@ -177,7 +182,7 @@ func ending(s string) string { return s[max(0, len(s)-8):] }
 
 func TestAnyNoteFitsTheAPI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		note := strings.Repeat("é", rapid.IntRange(490, 515).Draw(t, "filler")) + rapid.StringN(0, 60, -1).Draw(t, "text")
+		note := strings.Repeat("é", rapid.IntRange(490, 515).Draw(t, "filler")) + rapid.StringOfN(rapid.RuneFrom(nil, unicode.L, unicode.P), 0, 60, -1).Draw(t, "text")
 		got := event{note: note}.noteWithin()
 		if len(got) > 1024 || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))

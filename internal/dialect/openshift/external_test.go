@@ -133,7 +133,7 @@ func TestConditionsOfATemplateGoWithIt(t *testing.T) {
 
 // TestUnusableTemplateIsNoStorm: when it can be used again, repairs need not wait for those that recover.
 func TestUnusableTemplateIsNoStorm(t *testing.T) {
-	for reason, held := range map[string]bool{"TemplateUnusable": false, "TooManyUnhealthy": true, "Paused": true, "InvalidSpec": true} {
+	for reason, held := range map[string]bool{"TemplateUnusable": false, "TooManyUnhealthy": true, "Paused": true, "InvalidSpec": true, "ClockSkewed": false, "ClockUnknown": false} {
 		got := wasHeld([]v1beta1.Condition{{Type: "ExternalRemediationTemplateAvailable", Status: "False"}, {Type: "RemediationAllowed", Status: "False", Reason: reason}})
 		if got != held {
 			t.Errorf("after %s repairs were stopped: %t, want %t", reason, got, held)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -23,15 +25,21 @@ type fleet struct {
 	checks   map[string]*healthCheck
 	machines map[string]*machine
 	roster   []*machine
+	// sets are the machine sets by namespace/name.
+	sets map[string]machineSet
+	// claims are the nodes that machines lay claim to, unless they are being deleted.
+	claims node.Claims
 	// arranged is false when a machine has come or gone, or another health check selects it, and the
 	// members of the health checks are to be numbered anew.
 	arranged bool
+	// over is how many selections are over that machines may point to.
+	over int
 	// targets is the last snapshot's, to be filled again for the next.
 	targets []core.Target
 }
 
 func newFleet() fleet {
-	return fleet{mu: &sync.Mutex{}, checks: map[string]*healthCheck{}, machines: map[string]*machine{}}
+	return fleet{mu: &sync.Mutex{}, checks: map[string]*healthCheck{}, machines: map[string]*machine{}, sets: map[string]machineSet{}}
 }
 
 // putCheck takes in a health check and tells whether that can change a decision.
@@ -54,6 +62,7 @@ func (f *fleet) putCheck(obj any) bool {
 // wroteCheck takes in the answer to a write. The watch may have seen the health check leave in the
 // meantime, and would not tell that again.
 func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
+	legible.Bound(u) // as in the cache, or what is known of it would change with who tells it
 	key, fresh := u.GetNamespace()+"/"+u.GetName(), readHealthCheck(u)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,11 +78,12 @@ func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 	}
 	f.checks[key] = fresh
 	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
-		f.enrol(key, fresh)
+		f.enrol(fresh)
+		f.dismiss(old)
 		return true
 	}
 	same := reflect.DeepEqual(old.policy, fresh.policy)
-	fresh.members = old.members
+	fresh.selection = old.selection
 	return !same
 }
 
@@ -87,8 +97,9 @@ func olderRevision(a, b string) bool {
 func (f *fleet) dropCheck(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	old := f.checks[key]
 	delete(f.checks, key)
-	f.dismiss(key)
+	f.dismiss(old)
 }
 
 // putMachine takes in a machine and tells whether that can change a decision.
@@ -103,8 +114,9 @@ func (f *fleet) putMachine(obj any) bool {
 	defer f.mu.Unlock()
 	old := f.machines[key]
 	f.machines[key] = fresh
+	f.claims.Move(m.Namespace, old.claim(), fresh.claim())
 	if old != nil && old.target.ID == fresh.target.ID {
-		fresh.target.ControlPlane = fresh.target.ControlPlane || old.target.ControlPlane
+		fresh.leads = old.leads
 	}
 	f.list(key, fresh)
 	if old == nil || !old.labels.Equal(fresh.labels) {
@@ -120,6 +132,9 @@ func (f *fleet) putMachine(obj any) bool {
 func (f *fleet) dropMachine(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if m := f.machines[key]; m != nil {
+		f.claims.Move(m.target.ID.Namespace, m.claim(), "")
+	}
 	delete(f.machines, key)
 	if i, listed := f.place(key); listed {
 		f.roster = slices.Delete(f.roster, i, i+1)
@@ -138,21 +153,84 @@ func (f *fleet) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, [
 	f.targets = slices.Grow(f.targets[:0], len(f.roster))[:len(f.roster)]
 	for i, m := range f.roster {
 		t := &f.targets[i]
-		*t = m.target
-		if facts, seen := find(m.node); m.node != "" && seen {
-			t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
-			// A machine stays one of the control plane when its node is gone, and tells it no more.
-			m.target.ControlPlane = m.target.ControlPlane || facts.ControlPlane
-			t.ControlPlane = m.target.ControlPlane
-		}
+		f.fill(t, m, find)
 	}
+	f.disbelieve()
 	policies := make([]core.Policy, 0, len(f.checks))
 	for _, key := range slices.Sorted(maps.Keys(f.checks)) {
 		p := f.checks[key].policy
-		p.Members = f.checks[key].members
+		p.Members = f.checks[key].selection.members
 		policies = append(policies, p)
 	}
 	return policies, f.targets
+}
+
+// fill makes a target of a machine and its node, in the place of what was there.
+func (f *fleet) fill(t *core.Target, m *machine, find func(string) (node.Facts, bool)) {
+	*t = m.target
+	if set := f.sets[t.Owner.Namespace+"/"+t.Owner.Name]; t.Owner.Kind == machineSetKind && set.uid == t.Owner.UID {
+		t.OwnerTemplate = set.template
+	}
+	// A machine stays one of the control plane when its node is gone, and tells it no more.
+	t.ControlPlane = t.ControlPlane || m.leads
+	if m.node == "" {
+		return
+	}
+	facts, seen := find(m.node)
+	seen = seen && f.see(t, m, &facts)
+	if t.Problem != "" || t.Deleting {
+		return
+	}
+	// Of a node that does not say whose machine it is any machine counts. Otherwise those of other namespaces don't: who may
+	// write machines in one must not hold back the repair of those in another.
+	scope := m.target.ID.Namespace
+	if seen && facts.MachineNamespace == "" {
+		scope = ""
+	}
+	t.Problem = f.claims.Dispute(m.node, scope)
+}
+
+// see has a target take over the facts of its node, unless the node says that its machine is in another namespace. Then the
+// target has nothing to do with that node, and is not judged.
+func (f *fleet) see(t *core.Target, m *machine, facts *node.Facts) bool {
+	if of := facts.MachineNamespace; of != "" && of != t.ID.Namespace {
+		t.Node = core.Node{State: core.NodeUnseen}
+		if t.Problem == "" && !t.Deleting {
+			t.Problem = "status.nodeRef.name is " + m.node + ", which says by annotation " + lean.MachineAnnotation + " that its machine is in another namespace"
+		}
+		return false
+	}
+	t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
+	m.leads = m.leads || facts.ControlPlane
+	t.ControlPlane = t.ControlPlane || m.leads
+	return true
+}
+
+// disbelieve finds the machines that say by their label alone that they are of the control plane, in a namespace none of whose
+// machines has such a node while machines elsewhere have. Such a machine holds back only others of its kind
+// in its namespace: otherwise a user who may write machines in one namespace could have the control plane look busy for ever. It is
+// itself repaired only while quorum survives, and after the control plane.
+func (f *fleet) disbelieve() {
+	var leading map[string]bool
+	doubtful := false
+	for i, m := range f.roster {
+		if m.leads {
+			if leading == nil {
+				leading = map[string]bool{}
+			}
+			leading[m.target.ID.Namespace] = true
+		}
+		doubtful = doubtful || (f.targets[i].ControlPlane && !m.leads)
+	}
+	if !doubtful || leading == nil {
+		return
+	}
+	for i, m := range f.roster {
+		t := &f.targets[i]
+		if t.ControlPlane && !m.leads && !leading[t.ID.Namespace] {
+			t.ControlPlane, t.ControlPlaneByLabel = false, true
+		}
+	}
 }
 
 // statusOf gives the status of a health check as last seen or written.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,17 @@ func TestMembership(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, membersOf(f.snapshot(none))); diff != "" {
 		t.Errorf("members, by their namespace and labels (-want +got):\n%s", diff)
+	}
+}
+
+// TestI15AnswerIsBounded: what the answer to a write says is bounded as in the cache, or a health check would be judged by
+// turns by a part of itself and by the whole.
+func TestI15AnswerIsBounded(t *testing.T) {
+	f := newFleet()
+	f.putCheck(check(t, "check", "1", workers, nil))
+	f.wroteCheck(check(t, "check", "2", `{selector: {matchLabels: {role: worker}}, maxUnhealthy: "`+strings.Repeat("9", 1<<20)+`"}`, nil))
+	if got := f.checks["machines/check"]; got.revision != "2" || !strings.Contains(got.policy.Problem, "more than the 524288 bytes") {
+		t.Errorf("in revision %s it says %q", got.revision, got.policy.Problem)
 	}
 }
 

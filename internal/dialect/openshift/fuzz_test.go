@@ -24,7 +24,7 @@ var words = []string{
 	"unhealthyConditions", "type", "timeout", "maxUnhealthy", "nodeStartupTimeout", "remediationTemplate",
 	"expectedMachines", "currentHealthy", "remediationsAllowed", "conditions", "lastTransitionTime", "reason",
 	"cluster.x-k8s.io/paused", "fettle.io/dry-run", "fettle.io/max-in-flight", "fettle.io/backoff-base",
-	"fettle.io/backoff-limit", "fettle.io/storm-cooldown", "machine.openshift.io/remediation-strategy",
+	"fettle.io/backoff-limit", "fettle.io/storm-cooldown", "fettle.io/wait-for-upgrades", "fettle.io/unhealthy-conditions", "fettle.io/node-gone-delay", "machine.openshift.io/remediation-strategy",
 	"true", "unlimited", "In", "Exists", "Ready", "RemediationAllowed", "TooManyUnhealthy", "40%", "101%", "-1", "10m", "-10m", "",
 	"2026-08-03T12:00:00Z", "external-baremetal",
 }
@@ -113,7 +113,8 @@ func FuzzReadHealthCheck(f *testing.F) {
 		}
 		for _, annotation := range []string{
 			"", v1beta1.MaxInFlightAnnotation, v1beta1.DryRunAnnotation, v1beta1.StormCooldownAnnotation, v1beta1.BackoffBaseAnnotation,
-			v1beta1.BackoffLimitAnnotation, v1beta1.RemediationStrategyAnnotation, v1beta1.PausedAnnotation,
+			v1beta1.BackoffLimitAnnotation, v1beta1.RemediationStrategyAnnotation, v1beta1.PausedAnnotation, v1beta1.WaitForUpgradesAnnotation,
+			v1beta1.UnhealthyConditionsAnnotation, v1beta1.NodeGoneDelayAnnotation,
 		} {
 			u := &unstructured.Unstructured{Object: map[string]any{}}
 			for field, text := range map[string][]byte{"spec": spec, "status": status} {
@@ -160,7 +161,7 @@ func wantNothingRepairedWithAProblem(t *testing.T, h *healthCheck) {
 	p.Members = []int{0}
 	failed := target(func(t *core.Target) { t.Failed, t.Node = true, core.Node{State: core.NodeAwaited} })
 	now := noon.Add(time.Hour)
-	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, Targets: []core.Target{failed}}, now)
+	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{failed}}, now)
 	if p.Problem != "" && len(d.Starts) > 0 {
 		t.Errorf("%q, and yet something is repaired", p.Problem)
 	}

@@ -27,6 +27,13 @@ const (
 // externalStrategy is the one value of the strategy annotation that means something.
 const externalStrategy = "external-baremetal"
 
+// ExternalRemediationMarks returns the annotations of a machine that is left to an outside remediator. OpenShift's bare-metal
+// platform follows the first, and removes it when it is done; remediators that follow the proposal of health checks look for
+// the strategy (seed 000).
+func ExternalRemediationMarks() map[string]string {
+	return map[string]string{claimAnnotation: "", v1beta1.RemediationStrategyAnnotation: externalStrategy}
+}
+
 // templateSuffix is what the kind of a template has and that of the objects made from it lacks.
 const templateSuffix = "Template"
 
@@ -74,6 +81,9 @@ func checkTemplate(r *corev1.ObjectReference) error {
 	}
 	if kind, is := strings.CutSuffix(r.Kind, templateSuffix); !is || kind == "" {
 		return fmt.Errorf("spec.remediationTemplate.kind is %s; give a kind that ends in %s, as in %s", legible.Quote(r.Kind), templateSuffix, templateExample)
+	}
+	if err := setting.RequestKind(r.APIVersion, r.Kind); err != nil {
+		return fmt.Errorf("spec.remediationTemplate.kind is %w", err)
 	}
 	if len(content.IsPathSegmentName(r.Name)) > 0 {
 		return fmt.Errorf("spec.remediationTemplate.name is %s, which no object can be called; give the name of a template, as in %s", legible.Quote(r.Name), templateExample)

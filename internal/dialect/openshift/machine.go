@@ -11,6 +11,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 // Machine is the part of a machine.openshift.io Machine that decisions read. The rest is never
@@ -36,6 +37,9 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
+// mostOfAPhase is how much is kept of a phase: more than the longest that there is, so that no other becomes one.
+const mostOfAPhase = 64
+
 // UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
 func (m *Machine) UnmarshalJSON(body []byte) error {
 	var wire struct {
@@ -54,9 +58,11 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 		wire.Metadata, status = apart.Metadata, &apart.Status.plainStatus
 	}
 	status.checkNode()
+	meta := wire.Metadata.Keep(claimAnnotation, lean.RepairRequestedAnnotation)
+	status.tell(meta.Unread)
 	*m = Machine{
-		Meta:        wire.Metadata.Keep(claimAnnotation),
-		Phase:       lean.Word(status.Phase),
+		Meta:        meta,
+		Phase:       lean.Word(legible.Prefix(status.Phase, mostOfAPhase)),
 		LastUpdated: status.LastUpdated.Time,
 		Node:        status.NodeRef.Name,
 		Unreadable:  status.unreadable,

@@ -28,6 +28,7 @@ func target(changes ...func(*core.Target)) core.Target {
 		StartupFrom: ago(23 * time.Hour),
 		Node:        core.Node{State: core.NodeUnseen, Name: "m-node"},
 		Revision:    "7",
+		Parts:       core.Whole(),
 	}
 	for _, change := range changes {
 		change(&t)
@@ -223,7 +224,7 @@ func someOwner() *rapid.Generator[metav1.OwnerReference] {
 // readStock is the naive twin of readMachine: it reads a whole machine.
 func readStock(s *stock) core.Target {
 	t := core.Target{
-		ID: core.ID{Kind: "Machine", Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}, Revision: s.ResourceVersion,
+		ID: core.ID{Kind: "Machine", Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}, Revision: s.ResourceVersion, Parts: core.Whole(),
 		Created: s.CreationTimestamp.Time, StartupFrom: s.CreationTimestamp.Time, Deleting: s.DeletionTimestamp != nil,
 		ControlPlane: s.Labels["machine.openshift.io/cluster-api-machine-role"] == "master", Node: core.Node{State: core.NodeAwaited},
 	}
@@ -334,6 +335,24 @@ func TestSchemeKnowsMachines(t *testing.T) {
 	for _, kind := range []string{"Machine", "MachineList"} {
 		if !scheme.Recognizes(v1beta1.GroupVersion.WithKind(kind)) {
 			t.Errorf("the scheme does not know %s", kind)
+		}
+	}
+}
+
+// TestI15MachineIsBounded: of a machine with more than is read a bounded part is kept, and it is not judged.
+func TestI15MachineIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	m := &Machine{}
+	body := `{"metadata": {"name": "m", "labels": {"a": "` + long + `"}}, "status": {"phase": "Failed` + long + `", "nodeRef": {"name": "` + long + `"}}}`
+	if err := m.UnmarshalJSON([]byte(body)); err != nil {
+		t.Fatalf("decoding: %v", err)
+	}
+	if m.Phase == "Failed" || len(m.Phase) > mostOfAPhase || m.Node != "" || len(m.Labels) > 0 || len(m.Unreadable) > 1000 {
+		t.Errorf("kept are a phase of %d bytes, the node %.40q, %d labels, and a sentence of %d bytes", len(m.Phase), m.Node, len(m.Labels), len(m.Unreadable))
+	}
+	for _, want := range []string{"a label whose key or value is longer than", "no node can be called"} {
+		if got := readMachine(m).target.Problem; !strings.Contains(got, want) {
+			t.Errorf("the problem %q does not say %q", got, want)
 		}
 	}
 }

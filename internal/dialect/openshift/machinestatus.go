@@ -46,8 +46,14 @@ func (s *plainStatus) checkNode() {
 		return
 	}
 	s.NodeRef.Name = ""
-	problem := fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name))
-	s.unreadable = strings.TrimPrefix(s.unreadable+"; "+problem, "; ")
+	s.tell(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name)))
+}
+
+// tell adds a problem, if there is one, to what can't be read.
+func (s *plainStatus) tell(problem string) {
+	if problem != "" {
+		s.unreadable = strings.TrimPrefix(s.unreadable+"; "+problem, "; ")
+	}
 }
 
 // readApart reads each field by itself, so that one that can't be read hides no other.

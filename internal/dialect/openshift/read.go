@@ -35,6 +35,12 @@ func (r *Reading) PutMachine(obj any) bool { return r.fleet.putMachine(obj) }
 // DropMachine forgets a machine by namespace/name.
 func (r *Reading) DropMachine(key string) { r.fleet.dropMachine(key) }
 
+// PutMachineSet takes in a machine set, an *unstructured.Unstructured.
+func (r *Reading) PutMachineSet(obj any) bool { return r.fleet.putSet(obj) }
+
+// DropMachineSet forgets a machine set by namespace/name.
+func (r *Reading) DropMachineSet(key string) { r.fleet.dropSet(key) }
+
 // PutNode takes in a node.
 func (r *Reading) PutNode(obj any) bool {
 	changed, err := r.nodes.Put(obj)

@@ -30,7 +30,7 @@ func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 	if len(wrong) > 0 {
 		return remarks, true // what could not be read, or was misspelt, would be taken for missing
 	}
-	return slices.Concat(remarks, doubtfulSelector(mhc), doubtfulConditions(mhc.Spec.UnhealthyConditions), doubtfulLimits(mhc), doubtfulSwitches(mhc)), true
+	return slices.Concat(remarks, doubtfulSelector(mhc), doubtfulConditions(mhc), doubtfulLimits(mhc), doubtfulSwitches(mhc)), true
 }
 
 func doubt(field, format string, args ...any) Remark { return setting.Doubt(field, format, args...) }
@@ -44,7 +44,11 @@ func doubtfulSelector(mhc *v1beta1.MachineHealthCheck) []Remark {
 		"name the ones that you mean, for example by matchLabels with %s: worker", roleLabel)}
 }
 
-func doubtfulConditions(conditions []v1beta1.UnhealthyCondition) []Remark {
+func doubtfulConditions(mhc *v1beta1.MachineHealthCheck) []Remark {
+	conditions := mhc.Spec.UnhealthyConditions
+	if _, others := mhc.Annotations[v1beta1.UnhealthyConditionsAnnotation]; others && len(conditions) == 0 {
+		return nil
+	}
 	if len(conditions) == 0 {
 		return []Remark{doubt("spec.unhealthyConditions", "there are no unhealthyConditions, so only machines that fail, lose their node or never get one are found; "+
 			"a node that falls silent is not (condition Ready, status Unknown)")}
@@ -89,7 +93,9 @@ func doubtfulLimits(mhc *v1beta1.MachineHealthCheck) []Remark {
 
 func doubtfulSwitches(mhc *v1beta1.MachineHealthCheck) []Remark {
 	remarks := setting.DoubtAnnotations(mhc.Annotations,
-		v1beta1.DryRunAnnotation, v1beta1.MaxInFlightAnnotation, v1beta1.StormCooldownAnnotation, v1beta1.BackoffBaseAnnotation, v1beta1.BackoffLimitAnnotation)
+		v1beta1.DryRunAnnotation, v1beta1.MaxInFlightAnnotation, v1beta1.StormCooldownAnnotation, v1beta1.BackoffBaseAnnotation, v1beta1.BackoffLimitAnnotation, v1beta1.GiveUpAfterAnnotation, v1beta1.ResumedAtAnnotation,
+		v1beta1.WaitForUpgradesAnnotation, v1beta1.UnhealthyConditionsAnnotation, v1beta1.NodeGoneDelayAnnotation)
+	remarks = append(remarks, setting.DoubtGroups(mhc.Annotations, v1beta1.UnhealthyConditionsAnnotation, "machine")...)
 	if _, paused := mhc.Annotations[v1beta1.PausedAnnotation]; paused {
 		remarks = append(remarks, doubt("metadata.annotations."+v1beta1.PausedAnnotation, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", v1beta1.PausedAnnotation))
 	}

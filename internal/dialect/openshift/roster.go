@@ -28,36 +28,54 @@ func (f *fleet) list(key string, m *machine) {
 	f.arranged = false
 }
 
+// selection is what one selector selects. Machines point to it. So a health check that comes, or goes, or gets another
+// selector, costs one look at each machine, however many others select it too: anyone who may write health checks could
+// have that cost more than all else.
+type selection struct {
+	// members are the places of the machines in the roster.
+	members []int
+	// over is set once no health check has it any more. Machines point to it until they are swept.
+	over bool
+}
+
 // assign finds the health checks that select a machine: those of its namespace whose selector
 // matches (reference openshift 1.1).
 func (f *fleet) assign(m *machine) {
 	m.selectedBy = nil
-	for key, check := range f.checks {
+	for _, check := range f.checks {
 		if check.selects(m) {
-			m.selectedBy = append(m.selectedBy, key)
+			m.selectedBy = append(m.selectedBy, check.selection)
 		}
 	}
 	f.arranged = false
 }
 
 // enrol finds the machines that a new health check selects, or one with a new selector.
-func (f *fleet) enrol(key string, check *healthCheck) {
-	f.dismiss(key)
+func (f *fleet) enrol(check *healthCheck) {
+	check.selection = &selection{}
 	for _, m := range f.roster {
 		if check.selects(m) {
-			m.selectedBy = append(slices.Clip(m.selectedBy), key)
-		}
-	}
-}
-
-// dismiss tells all machines that a health check does not select them any more.
-func (f *fleet) dismiss(key string) {
-	for _, m := range f.roster {
-		if i := slices.Index(m.selectedBy, key); i >= 0 {
-			m.selectedBy = slices.Concat(m.selectedBy[:i], m.selectedBy[i+1:])
+			m.selectedBy = append(m.selectedBy, check.selection)
 		}
 	}
 	f.arranged = false
+}
+
+// dismiss ends the selection of a health check that is gone or has another, nil for none. Machines are swept once more selections are over than health checks are left.
+func (f *fleet) dismiss(check *healthCheck) {
+	if check == nil {
+		return
+	}
+	check.selection.over = true
+	f.arranged = false
+	f.over++
+	if f.over <= len(f.checks) {
+		return
+	}
+	f.over = 0
+	for _, m := range f.roster {
+		m.selectedBy = slices.DeleteFunc(m.selectedBy, func(s *selection) bool { return s.over })
+	}
 }
 
 func (h *healthCheck) selects(m *machine) bool {
@@ -67,12 +85,12 @@ func (h *healthCheck) selects(m *machine) bool {
 // arrange numbers the members of each health check by their place in the roster.
 func (f *fleet) arrange() {
 	for _, check := range f.checks {
-		check.members = []int{}
+		check.selection.members = make([]int, 0, len(check.selection.members))
 	}
 	for i, m := range f.roster {
-		for _, key := range m.selectedBy {
-			if check := f.checks[key]; check != nil {
-				check.members = append(check.members, i)
+		for _, s := range m.selectedBy {
+			if !s.over {
+				s.members = append(s.members, i)
 			}
 		}
 	}

@@ -13,16 +13,18 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // statusOf gives the status that a health check should have, and whether that differs from the one
-// that it has.
-func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now time.Time) (v1beta1.MachineHealthCheckStatus, bool) {
+// that it has. More are conditions that do not follow from the report.
+func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now time.Time, more ...v1beta1.Condition) (v1beta1.MachineHealthCheckStatus, bool) {
 	allowed := remediationAllowed(r)
+	own := append(append(externalConditions(r), allowed), more...)
 	fresh := v1beta1.MachineHealthCheckStatus{
 		ExpectedMachines: &r.Tally.Total,
 		CurrentHealthy:   &r.Tally.Healthy,
-		Conditions:       withConditions(old.Conditions, append(externalConditions(r), allowed), now),
+		Conditions:       withConditions(old.Conditions, own, now),
 	}
 	if allowed.Status == string(corev1.ConditionTrue) {
 		fresh.RemediationsAllowed = int32(min(r.Tally.RepairsAllowed(), 1<<30)) //nolint:gosec // bounded on the same line
@@ -37,6 +39,9 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 	switch {
 	case r.Policy.Problem != "":
 		c.Reason, c.Severity = v1beta1.InvalidSpecReason, v1beta1.SeverityError
+		if r.Policy.Overlooked {
+			c.Reason = core.OverlookedReason
+		}
 		c.Message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
 	case r.Policy.Paused:
 		c.Reason, c.Severity = v1beta1.PausedReason, v1beta1.SeverityInfo
@@ -45,17 +50,23 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 		c.Reason, c.Severity = v1beta1.TooManyUnhealthyReason, v1beta1.SeverityWarning
 		c.Message = fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
 			"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
-			r.Tally.Total, r.Tally.Unhealthy(), limitText(r.Policy.ShortCircuit.MaxUnhealthy))
+			r.Tally.Total, r.Tally.Unhealthy(), limitText(r.Policy.ShortCircuit.MaxUnhealthy)) + telling.Behind(&r)
 	case r.Tally.CoolingDown:
 		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
 		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " +
 			v1beta1.StormCooldownAnnotation + ")"
+	case r.Clock != 0:
+		c.Reason, c.Severity = r.Clock.String(), v1beta1.SeverityWarning
+		c.Message = telling.Clock(&r)
 	case templateProblem(r.Policy) != "":
 		c.Reason, c.Severity = v1beta1.TemplateUnusableReason, v1beta1.SeverityError
 		c.Message = "No remediator can be asked for a repair: " + templateProblem(r.Policy)
 	default:
 		c.Status = string(corev1.ConditionTrue)
-		c.Message = telling.Concerns(&r, noun)
+		if c.Message = telling.GivenUp(&r, resource, v1beta1.ResumedAtAnnotation); c.Message != "" {
+			c.Reason = telling.GivenUpReason
+		}
+		c.Message += telling.Concerns(&r, noun)
 	}
 	return c
 }
@@ -76,13 +87,15 @@ func limitText(a core.Amount) string {
 // ownConditions are the types that are this dialect's to write, and to take away when they say nothing.
 var ownConditions = [...]string{
 	v1beta1.ExternalRemediationRequestAvailableCondition, v1beta1.ExternalRemediationTemplateAvailableCondition, v1beta1.RemediationAllowedCondition,
+	writers.Condition,
 }
 
 // withConditions replaces the dialect's own conditions, keeps those of others, and sorts them by type.
-// The transition time is renewed only when something about a condition differs.
+// The transition time is renewed only with the status of a condition, as the conventions of the API have it.
 func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condition {
 	fresh := slices.Clone(own)
 	for i := range fresh {
+		fresh[i].Message = telling.Message(fresh[i].Message)
 		fresh[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 	}
 	for _, o := range old {
@@ -90,7 +103,7 @@ func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condi
 		switch {
 		case i < 0 && !slices.Contains(ownConditions[:], o.Type):
 			fresh = append(fresh, o)
-		case i >= 0 && sameWords(o, own[i]):
+		case i >= 0 && o.Status == fresh[i].Status && !o.LastTransitionTime.IsZero():
 			fresh[i].LastTransitionTime = o.LastTransitionTime
 		}
 	}
@@ -98,6 +111,14 @@ func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condi
 	return fresh
 }
 
-func sameWords(a, b v1beta1.Condition) bool {
-	return a.Status == b.Status && a.Reason == b.Reason && a.Severity == b.Severity && a.Message == b.Message
+// brief is the status with the same numbers and reasons, and short messages. It is written where the longer one is refused
+// as too large, since nothing is repaired that is not recorded.
+func brief(s v1beta1.MachineHealthCheckStatus) v1beta1.MachineHealthCheckStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; slices.Contains(ownConditions[:], c.Type) {
+			c.Message = telling.Brief(c.Message)
+		}
+	}
+	return s
 }

@@ -64,6 +64,21 @@ func TestRemediationAllowed(t *testing.T) {
 			},
 			allowed: 1,
 		},
+		"a pool that is given up": {
+			reason: "other pools go on, and the message has the command",
+			report: func() core.PolicyReport {
+				r := concerned(report(7, nil), "a", "is unhealthy (Failed) and held back by PoolGivenUp")
+				r.GivenUp = []core.ID{{Kind: "MachineSet", Name: "spot"}, {Kind: "MachineSet", Name: "on-demand"}}
+				return r
+			}(),
+			want: v1beta1.Condition{
+				Status: "True", Reason: "PoolGivenUp",
+				Message: "Given up, since repairs in a row have not helped: spot, on-demand; find out why and mend that, then resume by " +
+					"kubectl annotate --overwrite -n machines machinehealthchecks.machine.openshift.io check fettle.io/resumed-at=$(date -u +%FT%TZ) ; " +
+					"3 of 10 machines are not healthy: a is unhealthy (Failed) and held back by PoolGivenUp; and 2 more",
+			},
+			allowed: 1,
+		},
 		"as many unhealthy as may be": {
 			reason: "repairs go on at the limit, though no more may fail, as in today's controller", report: report(6, nil),
 			want: v1beta1.Condition{Status: "True"},
@@ -79,6 +94,13 @@ func TestRemediationAllowed(t *testing.T) {
 		"too many for a number below zero": {
 			reason: "as it is written, and as it counts", report: report(5, nil, maxUnhealthy(core.Count(-3))),
 			want: v1beta1.Condition{Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning", Message: stopped + "(total: 10, unhealthy: 5, maxUnhealthy: -3, which counts as 0)"},
+		},
+		"too many, with a machine that is gone": {
+			reason: "what counts and is no machine any more is named", report: report(5, func(t *core.Tally) { t.Behind, t.Waits = 1, "machine m is gone" }),
+			want: v1beta1.Condition{
+				Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning",
+				Message: stopped + "(total: 10, unhealthy: 6, maxUnhealthy: 40%); machine m is gone",
+			},
 		},
 		"just after a storm": {
 			reason: "repairs wait for those that still recover", report: report(7, coolingDown),
@@ -135,7 +157,7 @@ func TestManyMachinesFitTheStatus(t *testing.T) {
 	}
 }
 
-// TestTransitionTime: it is renewed when the condition differs, and not otherwise.
+// TestTransitionTime: it is renewed when the status of the condition differs, and not otherwise.
 func TestTransitionTime(t *testing.T) {
 	before := metav1.NewTime(ago(time.Hour))
 	cases := map[string]struct {
@@ -145,9 +167,9 @@ func TestTransitionTime(t *testing.T) {
 	}{
 		"the same":           {"nothing has happened", v1beta1.Condition{Status: "True"}, true},
 		"another status":     {"it went from False to True", v1beta1.Condition{Status: "False"}, false},
-		"another reason":     {"whatever a reader sees of it", v1beta1.Condition{Status: "True", Reason: "X"}, false},
-		"another severity":   {"whatever a reader sees of it", v1beta1.Condition{Status: "True", Severity: "Info"}, false},
-		"another message":    {"whatever a reader sees of it", v1beta1.Condition{Status: "True", Message: "x"}, false},
+		"another reason":     {"the status is the same", v1beta1.Condition{Status: "True", Reason: "X"}, true},
+		"another severity":   {"the status is the same", v1beta1.Condition{Status: "True", Severity: "Info"}, true},
+		"another message":    {"the status is the same", v1beta1.Condition{Status: "True", Message: "x"}, true},
 		"somebody else's":    {"ours is new", v1beta1.Condition{Type: "Other", Status: "True"}, false},
 		"a time of our zone": {"an instant is an instant", v1beta1.Condition{Status: "True"}, true},
 	}

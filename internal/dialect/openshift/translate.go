@@ -39,8 +39,8 @@ type healthCheck struct {
 	selector labels.Selector
 	revision string
 	status   v1beta1.MachineHealthCheckStatus
-	// members are the places of the machines that it selects, in the roster.
-	members []int
+	// selection is set while the fleet has the health check.
+	selection *selection
 }
 
 // readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it
@@ -59,6 +59,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	}
 	spec, wrong := legible.Part[v1beta1.MachineHealthCheckSpec](u.Object, "spec")
 	h.policy.Problem = h.translate(&spec, wrong, u.GetAnnotations())
+	h.policy.Fingerprint = setting.Fingerprint(h.policy, h.selector)
 	h.readStatus(u)
 	return h
 }
@@ -72,6 +73,11 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	}
 	h.status = status
 	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == v1beta1.RemediationAllowedCondition && c.Status == string(corev1.ConditionFalse) {
+			h.policy.ClockHeld = core.GateOfClock(c.Reason)
+		}
+	}
 }
 
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
@@ -84,18 +90,23 @@ func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []le
 func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
 	p.Ladder, p.FailedLadder = readLadders(spec, annotations, p.ID.Namespace)
-	var problems [9]error
+	var problems [12]error
 	h.selector, problems[0] = readSelector(&spec.Selector)
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
 	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(spec.MaxUnhealthy)
 	p.MaxInFlight, problems[4] = readMaxInFlight(annotations, p.Ladder)
+	_, limited := annotations[v1beta1.MaxInFlightAnnotation]
+	p.PassesReclaims = !limited
 	p.Backoff, problems[5] = readBackoff(annotations)
 	p.DryRun, problems[6] = setting.DryRun(annotations, v1beta1.DryRunAnnotation)
 	p.StormCooldown, problems[7] = readStormCooldown(annotations)
 	problems[8] = checkTemplate(spec.RemediationTemplate)
+	p.WaitsForUpgrades, problems[9] = setting.DryRun(annotations, v1beta1.WaitForUpgradesAnnotation)
+	p.Criteria.Groups, problems[10] = setting.Groups(annotations, v1beta1.UnhealthyConditionsAnnotation)
+	p.Criteria.NodeGoneDelay, problems[11] = setting.GoneDelay(annotations, v1beta1.NodeGoneDelayAnnotation)
 	_, p.Paused = annotations[v1beta1.PausedAnnotation]
-	p.Illegible = problems[0] != nil || problems[1] != nil
+	p.Illegible = problems[0] != nil || problems[1] != nil || problems[10] != nil
 	return setting.Each(problems[:]...)
 }
 
@@ -136,7 +147,7 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 // mostConditions bounds what each target is compared with in each pass.
-const mostConditions = 1000
+const mostConditions = 100
 
 func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
 	if len(conditions) > mostConditions {
@@ -154,9 +165,15 @@ func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCr
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].timeout %w", i, err))
 			continue
 		}
-		criteria = append(criteria, core.ConditionCriterion{Type: c.Type, Status: c.Status, For: limit})
+		criteria = append(criteria, core.ConditionCriterion{Type: c.Type, Status: c.Status, For: limit, Reclaims: reclaims(c)})
 	}
 	return criteria, errors.Join(problems...)
+}
+
+// reclaims reports whether the cloud takes back the instance of a node with the condition. The termination handlers of machines
+// write it (reference openshift 1.7).
+func reclaims(c v1beta1.UnhealthyCondition) bool {
+	return c.Type == "Terminating" && c.Status == string(corev1.ConditionTrue)
 }
 
 func readStartup(d *v1beta1.Duration) (time.Duration, error) {
@@ -190,10 +207,11 @@ func readBackoff(annotations map[string]string) (core.Backoff, error) {
 	b := core.DefaultBackoff()
 	base, badBase := setting.Pause(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
 	limit, badLimit := setting.Pause(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
-	if err := errors.Join(badBase, badLimit); err != nil {
+	after, resumed, badEnd := setting.GiveUp(annotations, v1beta1.GiveUpAfterAnnotation, v1beta1.ResumedAtAnnotation, b.GiveUpAfter)
+	if err := errors.Join(badBase, badLimit, badEnd); err != nil {
 		return b, err
 	}
-	return core.Backoff{Base: min(base, limit), Limit: limit}, nil
+	return core.Backoff{Base: min(base, limit), Limit: limit, GiveUpAfter: after, ResumedAt: resumed}, nil
 }
 
 func readStormCooldown(annotations map[string]string) (time.Duration, error) {
@@ -210,12 +228,12 @@ func readStormCooldown(annotations map[string]string) (time.Duration, error) {
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped: by the short
 // circuit or its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have
-// come and gone. It is what a new process knows of that. That the template can't be used is told only
-// where nothing else stops repairs.
+// come and gone. It is what a new process knows of that. That the template can't be used, or that the clock is wrong, is told
+// only where nothing else stops repairs.
 func wasHeld(conditions []v1beta1.Condition) bool {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == v1beta1.RemediationAllowedCondition {
-			return c.Status == string(corev1.ConditionFalse) && c.Reason != v1beta1.TemplateUnusableReason
+			return c.Status == string(corev1.ConditionFalse) && c.Reason != v1beta1.TemplateUnusableReason && !core.IsOfClock(c.Reason)
 		}
 	}
 	return false
@@ -227,9 +245,20 @@ type machine struct {
 	labels lean.Labels
 	// node is the name of the node that the machine refers to, if it does.
 	node string
-	// key is its namespace/name; selectedBy are the keys of the health checks that select it.
+	// leads is set once the node was seen to be one of the control plane. The label of a machine may say that too, and
+	// anybody who may write machines may write that.
+	leads bool
+	// key is its namespace/name; selectedBy are the selections that it is in, and some that are over.
 	key        string
-	selectedBy []string
+	selectedBy []*selection
+}
+
+// claim is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
+func (m *machine) claim() string {
+	if m == nil || m.target.Deleting {
+		return ""
+	}
+	return m.node
 }
 
 func readMachine(m *Machine) *machine {
@@ -245,6 +274,7 @@ func readMachine(m *Machine) *machine {
 		Node:         core.Node{State: core.NodeAwaited},
 		Problem:      m.Unreadable,
 		Revision:     m.ResourceVersion,
+		Parts:        core.Whole(), // its provider's part stands in its spec
 	}
 	if !m.LastUpdated.IsZero() {
 		t.StartupFrom = m.LastUpdated
@@ -255,7 +285,7 @@ func readMachine(m *Machine) *machine {
 	if owner := m.Owner; owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
-	t.Claimed = m.Annotations.Has(claimAnnotation)
+	t.Claimed, t.RepairRequest = m.Annotations.Has(claimAnnotation), m.RepairRequest()
 	if m.Node != "" {
 		t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	}

@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/writers"
 )
 
 // Config is what a Client needs. Every field is required.
@@ -67,8 +67,9 @@ func (c *Client) put(obj any) {
 	if !ok {
 		return
 	}
+	now := c.Now()
 	c.mu.Lock()
-	changed := c.leases.put(l)
+	changed := c.leases.put(l, now)
 	c.mu.Unlock()
 	if changed {
 		c.Wake()
@@ -173,13 +174,16 @@ func (c *Client) hold(ctx context.Context, node core.Node, holder string, during
 		return false, err //nolint:wrapcheck // Hold says what was being done
 	}
 	old := read(l)
-	r, may := taken(&old, holder, now, during)
+	c.mu.Lock()
+	known := c.leases.seenBefore(node.Name, &old)
+	c.mu.Unlock()
+	r, may := taken(known, holder, now, during)
 	if !may {
 		return false, nil
 	}
 	write(l, &r)
 	belong(l, node)
-	if err := c.Writer.Update(ctx, l); err != nil {
+	if err := c.Writer.Update(ctx, l, client.FieldOwner(writers.FieldOwner)); err != nil {
 		if apierrors.IsNotFound(err) {
 			err = &goneError{err}
 		}
@@ -194,23 +198,13 @@ func (c *Client) issue(ctx context.Context, node core.Node, holder string, durin
 	return c.create(ctx, render(node, &r))
 }
 
-// errNoNamespace is for leases that have no place to be in.
-var errNoNamespace = errors.New("namespace " + Namespace + " is missing and can't be created; create it, and the roles in it, with kubectl apply -k config")
-
-// create creates a lease, and the namespace first where it is missing.
+// create creates a lease. It returns what to do when the namespace of the leases is missing: Fettle creates no namespace.
 func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error {
-	err := c.Writer.Create(ctx, l)
-	if !apierrors.IsNotFound(err) {
-		return err //nolint:wrapcheck // Hold says what was being done
+	err := c.Writer.Create(ctx, l, client.FieldOwner(writers.FieldOwner))
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("namespace %s is missing; create it, and the Role in it, with: %s: %w", Namespace, reinstall, err)
 	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	namespace.SetName(Namespace)
-	err = c.Writer.Create(ctx, namespace)
-	if client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("%w: %w", errNoNamespace, err)
-	}
-	return c.Writer.Create(ctx, l) //nolint:wrapcheck // Hold says what was being done
+	return err //nolint:wrapcheck // Hold says what was being done
 }
 
 // Release gives the lease of a node back. One that is somebody else's, or is gone, is no error.
@@ -239,11 +233,14 @@ func (c *Client) release(ctx context.Context, node, holder string) error {
 	return c.Writer.Delete(ctx, l, client.Preconditions{UID: &uid, ResourceVersion: &revision}) //nolint:wrapcheck // Release says what was being done
 }
 
+// reinstall creates the namespace of the leases, and Fettle's Role in it.
+const reinstall = "kubectl apply -k config/rbac, or helm upgrade"
+
 // explain says what was being done, and who grants what is forbidden.
 func explain(doing, node string, err error) error {
-	if apierrors.IsForbidden(err) && !errors.Is(err, errNoNamespace) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return fmt.Errorf("%s the lease of node %s: Role fettle in namespace %s grants it, and goes with that namespace when somebody deletes it; "+
-			"kubectl apply -k config makes both: %w", doing, node, Namespace, err)
+	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fmt.Errorf("%s the lease of node %s: Role fettle in namespace %s grants it, and a deletion of that namespace deletes it; "+
+			"create both with: %s: %w", doing, node, Namespace, reinstall, err)
 	}
 	return fmt.Errorf("%s the lease of node %s: %w", doing, node, err)
 }

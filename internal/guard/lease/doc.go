@@ -6,7 +6,7 @@
 // What [Client.Survey] tells comes from a cache and is for refusals and people; [Client.Hold] reads and writes
 // the API server itself, and only what it says permits anything.
 //
-//	held, err := leases.Hold(ctx, target, "NodeHealthCheck-workers", 11*time.Minute)
+//	held, err := leases.Hold(ctx, target, "fettle.io/NodeHealthCheck-workers", 11*time.Minute)
 //	if err != nil || !held {
 //		return // somebody else is at work on the node, or nobody knows
 //	}

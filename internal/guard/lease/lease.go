@@ -19,10 +19,6 @@ const Namespace = "medik8s-leases"
 // prefix stands before the name of a node in the name of its lease.
 const prefix = "node-"
 
-// skew is how far ahead the clock of another holder may be. A lease that was renewed later than that from
-// now says nothing that can be relied on.
-const skew = 5 * time.Second
-
 var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"} //nolint:gochecknoglobals // a constant
 
 // nameFor is the name of a node's lease.
@@ -34,6 +30,8 @@ type record struct {
 	acquired, renewed time.Time
 	duration          time.Duration
 	transitions       int64
+	// seen is when the record was first seen, by Fettle's clock; zero where that is not known.
+	seen time.Time
 }
 
 // spec is a Lease's spec as far as it is read.
@@ -45,10 +43,13 @@ type spec struct {
 	LeaseTransitions     int64             `json:"leaseTransitions"`
 }
 
+// mostOfAHolder is how much is read of a holder's name: more than any name that Fettle has as one.
+const mostOfAHolder = 512
+
 // read gives what a Lease says. What can't be read of it is absent.
 func read(l *unstructured.Unstructured) record {
 	s, _ := legible.Part[spec](l.Object, "spec")
-	r := record{holder: s.HolderIdentity, duration: time.Duration(s.LeaseDurationSeconds) * time.Second, transitions: s.LeaseTransitions}
+	r := record{holder: holderOf(l, legible.Prefix(s.HolderIdentity, mostOfAHolder)), duration: time.Duration(s.LeaseDurationSeconds) * time.Second, transitions: s.LeaseTransitions}
 	if s.AcquireTime != nil {
 		r.acquired = s.AcquireTime.Time
 	}
@@ -58,13 +59,28 @@ func read(l *unstructured.Unstructured) record {
 	return r
 }
 
-// until is when the holder's time is over.
-func (r *record) until() time.Time { return r.renewed.Add(r.duration) }
+// from is when the holder's time began. A record that was renewed in the future counts from when it was first seen: the
+// clock of its holder is ahead, or Fettle's was set back.
+func (r *record) from(now time.Time) time.Time {
+	switch {
+	case r.seen.IsZero() && r.renewed.After(now):
+		return now
+	case r.seen.IsZero():
+		return r.renewed
+	}
+	// What has passed since is known by the monotonic clock.
+	if seen := now.Add(-max(0, now.Sub(r.seen))); seen.Before(r.renewed) {
+		return seen
+	}
+	return r.renewed
+}
 
-// validAt tells whether the holder has the lease at an instant: it was renewed, not in the future, and its
-// time is not over (reference medik8s 2.11).
+// until is when the holder's time is over.
+func (r *record) until(now time.Time) time.Time { return r.from(now).Add(r.duration) }
+
+// validAt reports whether the holder has the lease at an instant: it was renewed, and its time is not over.
 func (r *record) validAt(now time.Time) bool {
-	return r.holder != "" && !r.renewed.IsZero() && !r.renewed.After(now.Add(skew)) && now.Before(r.until())
+	return r.holder != "" && !r.renewed.IsZero() && now.Before(r.until(now))
 }
 
 // same tells whether two records can't lead to different decisions.

@@ -12,16 +12,29 @@ import (
 // book has the leases that were seen, by the name of their node in small letters.
 type book map[string]record
 
-// put takes in an object, and tells whether it is the lease of a node and can change a decision.
-func (b book) put(l *unstructured.Unstructured) bool {
+// put takes in an object that is seen now, and reports whether it is the lease of a node and can change a decision.
+func (b book) put(l *unstructured.Unstructured, now time.Time) bool {
 	node, ours := strings.CutPrefix(l.GetName(), prefix)
 	if l.GetNamespace() != Namespace || !ours {
 		return false
 	}
 	fresh := read(l)
 	old, known := b[node]
+	// Also a record that does not lie in the future: it does once Fettle's clock is set back.
+	fresh.seen = now
 	b[node] = fresh
+	if known && old.same(&fresh) {
+		b[node] = old
+	}
 	return !known || !old.same(&fresh)
+}
+
+// seenBefore returns what has just been read live of the lease of a node, and since when that was seen.
+func (b book) seenBefore(node string, live *record) *record {
+	if known, is := b[strings.ToLower(node)]; is && known.same(live) {
+		live.seen = known.seen
+	}
+	return live
 }
 
 // drop forgets a lease by namespace/name, and tells whether that was the lease of a node.
@@ -40,11 +53,11 @@ func (b book) survey(fleet *core.Fleet, now time.Time) {
 	for i := range fleet.Targets {
 		t := &fleet.Targets[i]
 		if r, known := b[strings.ToLower(t.Node.Name)]; known && r.validAt(now) {
-			t.Lease = core.Lease{Holder: r.holder, Until: r.until()}
+			t.Lease = core.Lease{Holder: r.holder, Until: r.until(now)}
 		}
 	}
 	for node, r := range b {
-		fleet.Leases = append(fleet.Leases, core.NodeLease{Node: node, Holder: r.holder, Renewed: r.renewed})
+		fleet.Leases = append(fleet.Leases, core.NodeLease{Node: node, Holder: r.holder, Renewed: r.from(now)})
 	}
 }
 
@@ -56,7 +69,7 @@ type Reading struct{ book book }
 func NewReading() *Reading { return &Reading{book{}} }
 
 // Put takes in a Lease, and tells whether that can change a decision.
-func (r *Reading) Put(l *unstructured.Unstructured) bool { return r.book.put(l) }
+func (r *Reading) Put(l *unstructured.Unstructured) bool { return r.book.put(l, time.Time{}) }
 
 // Drop forgets a Lease by namespace/name.
 func (r *Reading) Drop(key string) { r.book.drop(key) }

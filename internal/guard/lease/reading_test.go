@@ -30,6 +30,9 @@ func TestReadingOfLeases(t *testing.T) {
 	if got := at(noon.Add(time.Hour)); got.Holder != "" {
 		t.Errorf("after its time it is held as %+v", got)
 	}
+	if got := at(noon.Add(-time.Hour)); !got.Until.Equal(noon) {
+		t.Errorf("renewed in the future, it is held as %+v, want an hour from now", got)
+	}
 	r.Drop(Namespace + "/node-node-a")
 	if got := at(noon.Add(time.Minute)); got.Holder != "" {
 		t.Errorf("a lease that is gone is held as %+v", got)

@@ -11,11 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
 // The namespaces of etcd and of its guards.
@@ -54,7 +56,7 @@ func (c *Client) Survives(ctx context.Context, t core.Target) (core.Tri, error) 
 	return c.byMembers(ctx, t.Node.Name)
 }
 
-// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-etcd,verbs=get
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-etcd;kube-system,verbs=get
 
 // isOpenShift asks for the namespace too, since a definition may be lost and a member of etcd not counted.
 func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
@@ -65,14 +67,12 @@ func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
 		return false, errUnknownCluster
 	case core.No:
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	err := c.Live.Get(ctx, client.ObjectKey{Name: openshiftEtcd}, namespace)
+	_, err := c.namespace(ctx, openshiftEtcd)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, explain("looking for namespace "+openshiftEtcd, "ClusterRole fettle", "config", err)
+		return false, explain("looking for namespace "+openshiftEtcd, "ClusterRole fettle", "config/rbac", err)
 	}
 	return true, nil
 }
@@ -80,7 +80,8 @@ func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
 // byBudget asks the guards of OpenShift's etcd. The rights for it are in config/openshift.
 func (c *Client) byBudget(ctx context.Context, node string) (core.Tri, error) {
 	kind := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
-	budgets, err := c.list(ctx, kind, client.InNamespace(openshiftEtcd))
+	var budgets []unstructured.Unstructured
+	err := c.each(ctx, kind, func(u *unstructured.Unstructured) { budgets = append(budgets, *u) }, client.InNamespace(openshiftEtcd))
 	if err != nil {
 		return core.Unknown, guardsUnread("pod disruption budgets", err)
 	}
@@ -115,23 +116,58 @@ func guardsUnread(what string, err error) error {
 func (c *Client) byMembers(ctx context.Context, node string) (core.Tri, error) {
 	nodes, err := c.controlPlane(ctx)
 	if err != nil {
-		return core.Unknown, explain("listing the nodes of the control plane", "ClusterRole fettle", "config", err)
+		return core.Unknown, explain("listing the nodes of the control plane", "ClusterRole fettle", "config/rbac", err)
 	}
-	pods, err := c.pods(ctx, client.InNamespace(kubeSystem), client.MatchingLabels{"component": "etcd"})
+	pods, err := c.etcdPods(ctx, nodes)
 	if err != nil {
-		return core.Unknown, explain("listing etcd pods in "+kubeSystem, "Role fettle in namespace "+kubeSystem, "config", err)
+		return core.Unknown, explain("listing etcd pods in "+kubeSystem, "Role fettle in namespace "+kubeSystem, "config/rbac", err)
 	}
 	hosts, err := c.livingHosts(ctx)
 	if err != nil {
-		return core.Unknown, explain("listing the leases of API servers in "+kubeSystem, "Role fettle in namespace "+kubeSystem, "config", err)
+		return core.Unknown, explain("listing the leases of API servers in "+kubeSystem, "Role fettle in namespace "+kubeSystem, "config/rbac", err)
 	}
-	return byMembers(node, membersOf(nodes, pods, hosts)), nil
+	members := membersOf(nodes, pods, hosts)
+	if !evident(members) {
+		return c.byWord(ctx)
+	}
+	return byMembers(node, members), nil
+}
+
+// QuorumAnnotation, on the namespace kube-system, is an administrator's word on where the quorum of the control plane is.
+const QuorumAnnotation = "fettle.io/control-plane-quorum"
+
+// isEtcd selects etcd pods.
+var isEtcd = client.MatchingLabels{"component": "etcd"} //nolint:gochecknoglobals // a constant
+
+// external says that no node of the cluster has a vote.
+const external = "external"
+
+// byWord asks where an administrator has said that the quorum is. It counts only where no node shows a member.
+func (c *Client) byWord(ctx context.Context) (core.Tri, error) {
+	namespace, err := c.namespace(ctx, kubeSystem)
+	if err != nil {
+		return core.Unknown, explain("reading namespace "+kubeSystem, "ClusterRole fettle", "config", err)
+	}
+	switch word, said := namespace.Annotations[QuorumAnnotation]; {
+	case !said:
+		return core.Unknown, nil
+	case word != external:
+		return core.Unknown, fmt.Errorf("annotation %s of namespace %s is %s; give %q where no node has a vote, or remove it",
+			QuorumAnnotation, kubeSystem, legible.Quote(word), external)
+	}
+	return core.Yes, nil
+}
+
+func (c *Client) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	return namespace, c.Live.Get(ctx, client.ObjectKey{Name: name}, namespace) //nolint:wrapcheck // the callers say what was being done
 }
 
 // controlPlane gives the nodes that have any of the labels, each once.
 func (c *Client) controlPlane(ctx context.Context) ([]*lean.Node, error) {
 	found := map[string]*lean.Node{}
-	for _, label := range [...]string{controlPlaneLabel, masterLabel, etcdRoleLabel} {
+	for _, label := range lean.ControlPlaneLabels() {
 		var list lean.NodeList
 		if err := c.Live.List(ctx, &list, client.HasLabels{label}); err != nil {
 			return nil, err //nolint:wrapcheck // byMembers says what was being done
@@ -145,31 +181,79 @@ func (c *Client) controlPlane(ctx context.Context) ([]*lean.Node, error) {
 
 func (c *Client) livingHosts(ctx context.Context) ([]string, error) {
 	kind := schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
-	leases, err := c.list(ctx, kind, client.InNamespace(kubeSystem), client.MatchingLabels{"apiserver.kubernetes.io/identity": "kube-apiserver"})
 	now := c.Now()
 	var hosts []string
-	for i := range leases {
-		if host := livingHost(&leases[i], now); host != "" {
+	err := c.each(ctx, kind, func(lease *unstructured.Unstructured) {
+		if host := livingHost(lease, now); host != "" {
 			hosts = append(hosts, host)
 		}
-	}
+	}, client.InNamespace(kubeSystem), client.MatchingLabels{"apiserver.kubernetes.io/identity": "kube-apiserver"})
 	return hosts, err
 }
 
-func (c *Client) pods(ctx context.Context, which ...client.ListOption) ([]pod, error) {
-	objects, err := c.list(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, which...)
-	pods := make([]pod, 0, len(objects))
-	for i := range objects {
-		pods = append(pods, readPod(&objects[i]))
+// etcdPods returns the etcd pods on nodes of the control plane, and the pods anywhere that no kubelet can have made: a
+// kubelet makes pods on its own node alone, and none that has a service account. So the pods that the kubelets of
+// workers make are not read, however many there are.
+func (c *Client) etcdPods(ctx context.Context, nodes []*lean.Node) ([]pod, error) {
+	if len(nodes) > mostNodes {
+		return nil, fmt.Errorf("there are %d nodes of the control plane, and no more than %d are read; "+
+			"take its labels from the nodes that do not belong to it", len(nodes), mostNodes)
 	}
+	found, err := c.pods(ctx, isEtcd, client.InNamespace(kubeSystem), client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.serviceAccountName", "")})
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(p pod) bool { return on(nodes, p.Node) })
+	for _, n := range nodes {
+		there, err := c.pods(ctx, isEtcd, client.InNamespace(kubeSystem), client.MatchingFields{"spec.nodeName": n.Name})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, there...)
+	}
+	return found, nil
+}
+
+func on(nodes []*lean.Node, name string) bool {
+	return slices.ContainsFunc(nodes, func(n *lean.Node) bool { return n.Name == name })
+}
+
+func (c *Client) pods(ctx context.Context, which ...client.ListOption) ([]pod, error) {
+	var pods []pod
+	err := c.each(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func(u *unstructured.Unstructured) {
+		pods = append(pods, readPod(u))
+	}, which...)
 	return pods, err
 }
 
-func (c *Client) list(ctx context.Context, kind schema.GroupVersionKind, which ...client.ListOption) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := c.Live.List(ctx, list, which...)
-	return list.Items, err //nolint:wrapcheck // the callers say what was being done
+// The bounds of what is read of one kind. A page of the largest objects that there can be has 30 MiB.
+const (
+	page = 20
+	most = 1000
+	// mostNodes bounds the nodes of the control plane, whose pods are read node by node.
+	mostNodes = 100
+)
+
+// each visits objects, page by page. It fails where there are more than most: a kubelet can make pods without end.
+func (c *Client) each(ctx context.Context, kind schema.GroupVersionKind, visit func(*unstructured.Unstructured), which ...client.ListOption) error {
+	which = append(which, client.Limit(page))
+	for seen, next := 0, ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := c.Live.List(ctx, list, append(which, client.Continue(next))...); err != nil {
+			return err //nolint:wrapcheck // the callers say what was being done
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		seen += len(list.Items)
+		switch next = list.GetContinue(); {
+		case next == "":
+			return nil
+		case seen >= most:
+			return fmt.Errorf("there are more than the %d that are read; delete the ones that nothing needs", most)
+		}
+	}
 }
 
 // explain says what was being done, and by which role it would be granted.

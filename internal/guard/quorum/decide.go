@@ -35,7 +35,8 @@ const (
 //     label or an etcd pod, and no others.
 //   - Etcd pods and living API servers may be missing on a node that has been out for long. Where there is no
 //     better evidence, every node of the control plane votes, and only one with that evidence works.
-//   - Where there is no evidence on any node, the quorum is elsewhere: external, or managed.
+//   - Where there is no evidence on any node, nothing is known. The quorum may be external or managed, and the
+//     evidence may as well be out of sight.
 //
 // A target whose node is not among the members may have a vote all the same, so it counts.
 func byMembers(target string, members []member) core.Tri {
@@ -51,9 +52,14 @@ func byMembers(target string, members []member) core.Tri {
 	case anyOf(members, func(m *member) bool { return m.serves }):
 		votes, works = anybody, func(m *member) bool { return m.serves }
 	default:
-		return core.Yes
+		return core.Unknown
 	}
 	return majority(target, members, votes, works)
+}
+
+// evident reports whether there is evidence of a member, of whatever sort, on any node.
+func evident(members []member) bool {
+	return anyOf(members, func(m *member) bool { return m.labelled || m.pods != noPods || m.serves })
 }
 
 func majority(target string, members []member, votes, works func(*member) bool) core.Tri {

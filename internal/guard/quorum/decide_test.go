@@ -43,8 +43,8 @@ func TestByMembers(t *testing.T) {
 		members string
 		want    core.Tri
 	}{
-		"no member anywhere":                 {"the control plane is external or managed", "a", "a b:ready c:ready", core.Yes},
-		"no nodes at all":                    {"the same", "a", "", core.Yes},
+		"no member anywhere":                 {"unknown never acts", "a", "a b:ready c:ready", core.Unknown},
+		"no nodes at all":                    {"the same", "a", "", core.Unknown},
 		"two of three work":                  {"", "a", "a:pod b:ready,pod c:ready,pod", core.Yes},
 		"the target would work too":          {"it is out while it is repaired", "a", "a:ready,pod b:ready,pod c:pod", core.No},
 		"one of three works":                 {"", "a", "a:pod b:ready,pod c:badpod", core.No},

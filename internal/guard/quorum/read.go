@@ -15,13 +15,11 @@ import (
 	"github.com/fettle-io/fettle/internal/legible"
 )
 
-// The labels that tell who belongs to the control plane, and where.
-const (
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-	masterLabel       = "node-role.kubernetes.io/master"
-	etcdRoleLabel     = "node-role.kubernetes.io/etcd"
-	hostnameLabel     = "kubernetes.io/hostname"
-)
+// hostnameLabel is on nodes, and on the leases of API servers.
+const hostnameLabel = "kubernetes.io/hostname"
+
+// mirrorAnnotation is on the pods that a kubelet makes of its own static pods.
+const mirrorAnnotation = "kubernetes.io/config.mirror"
 
 const ready = "Ready"
 
@@ -29,6 +27,8 @@ const ready = "Ready"
 type pod struct {
 	Node       string
 	Conditions []condition
+	// Mirror is set for a pod that a kubelet may have made. A kubelet can make no other, and only on its own node.
+	Mirror bool
 }
 
 type condition struct {
@@ -44,7 +44,8 @@ func readPod(u *unstructured.Unstructured) pod {
 	status, _ := legible.Part[struct {
 		Conditions []condition `json:"conditions"`
 	}](u.Object, "status")
-	return pod{Node: spec.NodeName, Conditions: status.Conditions}
+	_, mirror := u.GetAnnotations()[mirrorAnnotation]
+	return pod{Node: spec.NodeName, Conditions: status.Conditions, Mirror: mirror}
 }
 
 // ready tells whether the pod says that it is ready. A pod that does not say it is not.
@@ -86,13 +87,21 @@ func readBudget(u *unstructured.Unstructured) (budget, labels.Selector, error) {
 	return budget{counted: status.ObservedGeneration >= u.GetGeneration(), allowed: status.DisruptionsAllowed}, selector, nil
 }
 
-// livingHost is the host of the API server whose identity a Lease is, or nothing when it is not renewed any more.
+// renewedWithin is how long ago the lease of a living API server was renewed at most, and how far its clock may be ahead. It
+// renews the lease every ten seconds, and writes into it that it holds for an hour.
+const renewedWithin = time.Minute
+
+// livingHost returns the host of the API server whose identity a Lease is, or nothing when it is not renewed any more.
 func livingHost(u *unstructured.Unstructured, now time.Time) string {
 	spec, _ := legible.Part[struct {
 		LeaseDurationSeconds int64             `json:"leaseDurationSeconds"`
 		RenewTime            *metav1.MicroTime `json:"renewTime"`
 	}](u.Object, "spec")
-	if spec.RenewTime == nil || !now.Before(spec.RenewTime.Add(time.Duration(spec.LeaseDurationSeconds)*time.Second)) {
+	if spec.RenewTime == nil {
+		return ""
+	}
+	holds := min(renewedWithin, time.Duration(spec.LeaseDurationSeconds)*time.Second)
+	if age := now.Sub(spec.RenewTime.Time); age >= holds || age <= -renewedWithin {
 		return ""
 	}
 	return u.GetLabels()[hostnameLabel]
@@ -100,10 +109,15 @@ func livingHost(u *unstructured.Unstructured, now time.Time) string {
 
 // membersOf puts together what is read of the nodes of the control plane, of the etcd pods and of the hosts of
 // living API servers. A node that has an etcd pod and none of the labels is a member of which nothing is known.
+// A mirror pod there is no evidence: the kubelet of any worker can make one.
 func membersOf(nodes []*lean.Node, pods []pod, hosts []string) []member {
+	trusted := map[string]bool{}
+	for _, n := range nodes {
+		trusted[n.Name] = true
+	}
 	podsAt := map[string]podsOf{}
 	for i := range pods {
-		if at := pods[i].Node; at != "" {
+		if at := pods[i].Node; at != "" && (trusted[at] || !pods[i].Mirror) {
 			podsAt[at] = podsAt[at].with(&pods[i])
 		}
 	}
@@ -111,7 +125,7 @@ func membersOf(nodes []*lean.Node, pods []pod, hosts []string) []member {
 	for _, n := range nodes {
 		serves := func(host string) bool { return sameHost(host, n.Name) || sameHost(host, n.Labels.Get(hostnameLabel)) }
 		members = append(members, member{
-			name: n.Name, ready: isReady(n), labelled: n.Labels.Has(etcdRoleLabel),
+			name: n.Name, ready: isReady(n), labelled: n.Labels.Has(lean.EtcdLabel),
 			pods: podsAt[n.Name], serves: slices.ContainsFunc(hosts, serves),
 		})
 		delete(podsAt, n.Name)

@@ -77,14 +77,23 @@ func TestReadBudget(t *testing.T) {
 	}
 }
 
+// TestLivingHost: an API server renews its lease every ten seconds, and writes into it that it holds for an hour.
 func TestLivingHost(t *testing.T) {
+	renewed := func(at string) string {
+		return `{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 3600, renewTime: "2026-08-03T` + at + `.000000Z"}}`
+	}
 	cases := map[string]struct{ yaml, want string }{
-		"renewed":           {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 3600, renewTime: "2026-08-03T11:00:01.000000Z"}}`, "h"},
-		"renewed long ago":  {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 3600, renewTime: "2026-08-03T11:00:00.000000Z"}}`, ""},
-		"never renewed":     {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 3600}}`, ""},
-		"of nobody's host":  {`{spec: {leaseDurationSeconds: 3600, renewTime: "2026-08-03T12:00:00.000000Z"}}`, ""},
-		"of no duration":    {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {renewTime: "2026-08-03T12:00:00.000000Z"}}`, ""},
-		"that says nothing": {`{metadata: {labels: {kubernetes.io/hostname: h}}}`, ""},
+		"renewed":                {renewed("11:59:50"), "h"},
+		"renewed just in time":   {renewed("11:59:01"), "h"},
+		"renewed a minute ago":   {renewed("11:59:00"), ""},
+		"dead for 50 minutes":    {renewed("11:10:00"), ""},
+		"of a clock a bit ahead": {renewed("12:00:59"), "h"},
+		"renewed in the future":  {renewed("12:01:00"), ""},
+		"of a short duration":    {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 9, renewTime: "2026-08-03T11:59:51.000000Z"}}`, ""},
+		"never renewed":          {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {leaseDurationSeconds: 3600}}`, ""},
+		"of no host":             {`{spec: {leaseDurationSeconds: 3600, renewTime: "2026-08-03T12:00:00.000000Z"}}`, ""},
+		"of no duration":         {`{metadata: {labels: {kubernetes.io/hostname: h}}, spec: {renewTime: "2026-08-03T12:00:00.000000Z"}}`, ""},
+		"that says nothing":      {`{metadata: {labels: {kubernetes.io/hostname: h}}}`, ""},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -111,7 +120,10 @@ func TestMembersOf(t *testing.T) {
 		aNode("c", "", nil),
 	}
 	says := func(node, status string) pod { return pod{Node: node, Conditions: []condition{{"Ready", status}}} }
-	pods := []pod{says("a", "True"), says("b", "True"), says("b", "False"), says("elsewhere", "True"), says("", "True")}
+	mirror := func(node, status string) pod { p := says(node, status); p.Mirror = true; return p }
+	pods := []pod{
+		mirror("a", "True"), says("b", "True"), says("b", "False"), says("elsewhere", "True"), says("", "True"), mirror("worker", "True"),
+	}
 	got := membersOf(nodes, pods, []string{"b.example.org", "C", "another"})
 	slices.SortFunc(got, func(a, b member) int { return cmp.Compare(a.name, b.name) })
 	want := []member{
@@ -122,5 +134,18 @@ func TestMembersOf(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(member{})); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
+	}
+}
+
+// TestI14KubeletMakesNoMember: a kubelet can make a mirror pod of any labels on its own node.
+func TestI14KubeletMakesNoMember(t *testing.T) {
+	forged := readPod(object(t, `{metadata: {annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: worker},
+status: {conditions: [{type: Ready, status: "True"}]}}`))
+	if got := membersOf(nil, []pod{forged}, nil); len(got) > 0 {
+		t.Errorf("a worker's mirror pod makes members: %+v", got)
+	}
+	master := aNode("a", "True", nil)
+	if got := membersOf([]*lean.Node{master}, []pod{forged}, nil); evident(got) {
+		t.Errorf("a worker's mirror pod is evidence: %+v", got)
 	}
 }

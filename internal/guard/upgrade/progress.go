@@ -14,6 +14,17 @@ type status struct {
 	} `json:"conditions"`
 }
 
+// Trim leaves of a ClusterVersion what Progressing reads. The rest grows with each update that is offered.
+func Trim(u *unstructured.Unstructured) {
+	if u.GroupVersionKind() != VersionKind {
+		return
+	}
+	delete(u.Object, "spec")
+	if whole, is := u.Object["status"].(map[string]any); is {
+		u.Object["status"] = map[string]any{"conditions": whole["conditions"]}
+	}
+}
+
 // Progressing tells whether a ClusterVersion is on its way to another version. One whose conditions can't be
 // read is taken to be, since what waits for an upgrade had better wait for nothing than not wait.
 func Progressing(version *unstructured.Unstructured) bool {

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,23 @@ func TestProgressing(t *testing.T) {
 			if got := Progressing(u); got != tc.want {
 				t.Errorf("progressing: %t, want %t. %s", got, tc.want, tc.reason)
 			}
+			u.SetGroupVersionKind(VersionKind)
+			Trim(u)
+			if Progressing(u) != tc.want {
+				t.Errorf("what a cache keeps of it says %t", Progressing(u))
+			}
 		})
+	}
+}
+
+// TestI15VersionsAreTrimmed: a cache keeps no list of updates that grows.
+func TestI15VersionsAreTrimmed(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"channel": "stable"}, "status": map[string]any{"availableUpdates": make([]any, 1000), "conditions": []any{}},
+	}}
+	u.SetGroupVersionKind(VersionKind)
+	Trim(u)
+	if got := fmt.Sprint(u.Object); got != "map[apiVersion:config.openshift.io/v1 kind:ClusterVersion status:map[conditions:[]]]" {
+		t.Errorf("a cache keeps %s", got)
 	}
 }

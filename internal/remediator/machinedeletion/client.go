@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/watching"
 )
 
@@ -135,7 +136,7 @@ func (c *Client) workOff(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	limited, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	switch err := c.look(limited, key); {
+	switch err := contain.Run(func() error { return c.look(limited, key) }); {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

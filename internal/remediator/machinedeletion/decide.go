@@ -2,12 +2,10 @@ package machinedeletion
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
@@ -102,10 +100,10 @@ func leave(r *v1alpha1.MachineDeletionRemediation) next {
 func begin(f *facts) next {
 	r := f.remediation
 	key, uid, named := ownerMachine(r)
+	if f.node == nil && !aboutMachine(r) {
+		return next{step: readNode}
+	}
 	if !named {
-		if f.node == nil {
-			return next{step: readNode}
-		}
 		if !f.node.found {
 			return cannotStart(f, v1alpha1.CannotStartNodeNotFoundReason, "there is no node "+nodeOf(r)+", so it is not known which machine is meant")
 		}
@@ -113,12 +111,20 @@ func begin(f *facts) next {
 			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "node "+nodeOf(r)+" does not name its machine by the annotation "+machineAnnotation)
 		}
 	}
+	if problem := elsewhere(r, key); problem != "" {
+		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
+	}
 	if f.machine == nil {
 		return next{step: readMachine, machine: key}
 	}
 	if problem := notMeant(f, key, uid); problem != "" {
 		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
 	}
+	return choose(f, key)
+}
+
+// choose records a machine that is meant, unless it can't be replaced or another has the same node.
+func choose(f *facts, key types.NamespacedName) next {
 	owner := f.machine.owner
 	if owner == nil {
 		return cannotStart(f, v1alpha1.CannotStartNoControllerOwnerReason, "no controller owns machine "+key.String()+", so nothing would replace it")
@@ -126,24 +132,11 @@ func begin(f *facts) next {
 	if f.pool == nil {
 		return next{step: countPool, machine: key, owner: owner.UID}
 	}
-	return started(f)
-}
-
-// notMeant says why a machine is not the one that the remediation was made for. What replaced that one may
-// have its name, its node's name, or both.
-func notMeant(f *facts, key types.NamespacedName, uid types.UID) string {
-	m, r := f.machine, f.remediation
-	switch {
-	case !m.found:
-		return "there is no machine " + key.String()
-	case uid != "" && m.uid != uid:
-		return "machine " + key.String() + " is another than the one that owns this remediation"
-	case uid == "" && !m.created.Before(r.CreationTimestamp.Time):
-		return "machine " + key.String() + " is not older than this remediation, so it was not meant"
-	case uid == "" && m.node != "" && m.node != nodeOf(r):
-		return "machine " + key.String() + " belongs to node " + m.node + ", though node " + nodeOf(r) + " names it"
+	if other := f.pool.rival; other != "" && !aboutMachine(f.remediation) {
+		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "machine "+other+" refers to node "+f.machine.node+" too (status.nodeRef), so it is not known which of them is meant; "+
+			"find out whose node it is, and have the status of the other machine corrected")
 	}
-	return ""
+	return started(f)
 }
 
 // goOn is for a machine that is recorded: it is deleted unless that was asked for, and waited for.
@@ -163,6 +156,17 @@ func goOn(f *facts) next {
 		return next{step: readMachine, machine: key}
 	case !f.machine.is(r.Status.Machine), f.machine.deleting:
 		return next{step: rest} // the cache is behind, and will show it
+	}
+	return deleteRecorded(f, key)
+}
+
+// deleteRecorded looks once more whether the machine is that of the node: the status may not be Fettle's own word,
+// and a deletion that was refused is tried again much later.
+func deleteRecorded(f *facts, key types.NamespacedName) next {
+	for _, problem := range [...]string{elsewhere(f.remediation, key), ofAnotherNode(f.remediation, f.machine)} {
+		if problem != "" {
+			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
+		}
 	}
 	return next{step: deleteMachine, machine: key}
 }
@@ -217,41 +221,6 @@ func timedOut(r *v1alpha1.MachineDeletionRemediation) bool {
 
 func hasFinalizer(r *v1alpha1.MachineDeletionRemediation) bool {
 	return slices.Contains(r.Finalizers, finalizer)
-}
-
-// nodeOf names the node that a remediation is about.
-func nodeOf(r *v1alpha1.MachineDeletionRemediation) string {
-	if name := r.Annotations[v1alpha1.NodeNameAnnotation]; name != "" {
-		return name
-	}
-	return r.Name
-}
-
-// machineAnnotation on a node names its machine, as namespace/name.
-const machineAnnotation = "machine.openshift.io/machine"
-
-const (
-	machineGroup = "machine.openshift.io"
-	machineKind  = "Machine"
-)
-
-// ownerMachine is the machine that owns a remediation, where one does.
-func ownerMachine(r *v1alpha1.MachineDeletionRemediation) (types.NamespacedName, types.UID, bool) {
-	for _, o := range r.OwnerReferences {
-		if gv, err := schema.ParseGroupVersion(o.APIVersion); err == nil && gv.Group == machineGroup && o.Kind == machineKind {
-			return types.NamespacedName{Namespace: r.Namespace, Name: o.Name}, o.UID, true
-		}
-	}
-	return types.NamespacedName{}, "", false
-}
-
-// machineKey reads namespace/name.
-func machineKey(text string) (types.NamespacedName, bool) {
-	namespace, name, both := strings.Cut(text, "/")
-	if !both || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, true
 }
 
 // at is an instant as conditions have it.

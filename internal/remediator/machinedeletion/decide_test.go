@@ -61,8 +61,18 @@ func beginnings() map[string]look {
 		"which machine": {
 			reason: "the node says", facts: facts{remediation: remediation(finalized)}, want: readNode,
 		},
-		"which machine, for a machine's own": {
-			reason: "its owner is the machine", facts: facts{remediation: remediation(finalized, owned)}, want: readMachine,
+		"which machine, for a remediation that a machine owns": {
+			reason: "the node is compared", facts: facts{remediation: remediation(finalized, owned)}, want: readNode,
+		},
+		"which machine, for a remediation that a machine owns and whose node is known": {
+			reason: "its owner is the machine", facts: facts{remediation: remediation(finalized, owned), node: &nodeFacts{found: true}}, want: readMachine,
+		},
+		"about a machine": {
+			reason: "no node is named", facts: facts{remediation: remediation(finalized, owned, called("worker-a"))}, want: readMachine,
+		},
+		"about a machine that never had a node": {
+			reason: "no node is named that could be compared", want: record, says: "RemediationStarted",
+			facts: facts{remediation: remediation(finalized, owned, called("worker-a")), machine: machineA(func(m *machineFacts) { m.node = "" }), pool: &pool{}},
 		},
 		"owned by something else": {
 			reason: "only a machine tells which machine", want: readNode,
@@ -80,7 +90,7 @@ func beginnings() map[string]look {
 		},
 		"its node is gone, and the machine owns the remediation": {
 			reason: "a machine without node is to be replaced as well", want: record, says: "RemediationStarted",
-			facts: facts{remediation: remediation(finalized, owned), machine: machineA(), pool: &pool{}},
+			facts: facts{remediation: remediation(finalized, owned), node: &nodeFacts{}, machine: machineA(), pool: &pool{}},
 		},
 		"a machine that is on its way out": {
 			reason: "it is as good as deleted, and waited for", want: record, says: "RemediationStarted",
@@ -103,12 +113,32 @@ func refusals() map[string]look {
 		"too much of a name":        cant("no machine is called that", noMachine, &nodeFacts{found: true, machine: "a/b/c"}, nil),
 		"a machine that is gone":    cant("there is nothing to delete", noMachine, names, &machineFacts{key: workerA}),
 		"a machine without owner":   cant("nothing would replace it", "RemediationCannotStartNoControllerOwner", names, machineA(func(m *machineFacts) { m.owner = nil })),
-		"a machine of another node": cant("the node's word is out of date", noMachine, names, machineA(func(m *machineFacts) { m.node = "node-b" })),
+		"a machine of another node": cant("the node's word is out of date, or false", noMachine, names, machineA(func(m *machineFacts) { m.node = "node-b" })),
+		"a machine without a node":  cant("the node alone says that it is its machine", noMachine, names, machineA(func(m *machineFacts) { m.node = "" })),
+		"a machine of an earlier node": cant("another node has had the name", noMachine, &nodeFacts{found: true, uid: "new", machine: "machines/worker-a"},
+			machineA(func(m *machineFacts) { m.nodeUID = "old" })),
+		"a machine of another namespace": cant("who may create in one namespace may not delete in another", noMachine, &nodeFacts{found: true, machine: "others/worker-a"}, nil),
+		"an owner of another node": cant("its node is compared", noMachine, &nodeFacts{}, machineA(func(m *machineFacts) { m.node = "node-b" }),
+			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid")),
+		"an owner without a node": cant("its node is compared", noMachine, &nodeFacts{}, machineA(func(m *machineFacts) { m.node = "" }),
+			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid")),
+		"an owner of the remediation's name, of another node": cant("an annotation names the node", noMachine, &nodeFacts{}, machineA(func(m *machineFacts) { m.node = "node-b" }),
+			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid"), called("worker-a"), annotated(v1alpha1.NodeNameAnnotation, "node-a")),
+		"an owner of the remediation's name, beside a node": cant("it is for the node", noMachine, &nodeFacts{}, machineA(func(m *machineFacts) { m.node = "node-b" }),
+			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid"), ownedBy("v1", "Node", "worker-a", "n"), called("worker-a")),
+		"two machines of one node": {
+			reason: "one of them belongs to another node in truth", want: record, says: noMachine,
+			facts: facts{remediation: remediation(finalized), node: names, machine: machineA(), pool: &pool{joined: 2, rival: "worker-b"}},
+		},
+		"two machines of one node, and about a machine": {
+			reason: "whose node it is decides nothing", want: record, says: "RemediationStarted",
+			facts: facts{remediation: remediation(finalized, ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid"), called("worker-a")), machine: machineA(), pool: &pool{joined: 2, rival: "worker-b"}},
+		},
 		"a machine that is younger than the remediation": cant("it is the replacement, whose node may have the old one's name", noMachine, names,
 			machineA(func(m *machineFacts) { m.created = noon.Add(-59 * time.Second) })),
 		"a machine of the same second": cant("it can't have been found unhealthy by then", noMachine, names,
 			machineA(func(m *machineFacts) { m.created = noon.Add(-time.Minute) })),
-		"a namesake of the owner": cant("only the machine that owns the remediation is meant", noMachine, nil, machineA(func(m *machineFacts) { m.uid = "other" }),
+		"a namesake of the owner": cant("only the machine that owns the remediation is meant", noMachine, &nodeFacts{}, machineA(func(m *machineFacts) { m.uid = "other" }),
 			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid")),
 		"stopped before it began": {
 			reason: "nothing is begun any more, and no finalizer is needed", want: record, says: "RemediationStoppedByNHC",
@@ -138,6 +168,14 @@ func middles() map[string]look {
 		},
 		"to be deleted": {
 			reason: "all is as it was decided", facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA()}, want: deleteMachine,
+		},
+		"recorded, in another namespace": {
+			reason: "a status may be forged", want: record, says: "RemediationCannotStartMachineNotFound",
+			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Machine.Namespace = "others" }), seen: there, fresh: true, machine: machineA()},
+		},
+		"recorded, and of another node": {
+			reason: "a status may be forged", want: record, says: "RemediationCannotStartMachineNotFound",
+			facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA(func(m *machineFacts) { m.node = "node-b" })},
 		},
 		"deleted already": {
 			reason: "one deletion is enough", want: rest,

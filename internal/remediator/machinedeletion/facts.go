@@ -27,6 +27,7 @@ type facts struct {
 // nodeFacts are of a node that may not exist.
 type nodeFacts struct {
 	found bool
+	uid   types.UID
 	// machine is the node's own word on its machine, as namespace/name; empty when it has none.
 	machine string
 }
@@ -40,8 +41,10 @@ type machineFacts struct {
 	deleting bool
 	// owner is the controller that owns it, or nil.
 	owner *metav1.OwnerReference
-	// node is the name of the node that the machine refers to, if it does.
+	// node is the name of the node that the machine refers to, if it does, and nodeUID its UID, if the machine
+	// has that too.
 	node       string
+	nodeUID    types.UID
 	providerID string
 }
 
@@ -52,6 +55,8 @@ type seenMachine struct{ there, deleting bool }
 type pool struct {
 	// joined have a node; coming have none yet.
 	joined, coming int
+	// rival is another machine of the namespace that refers to the same node, whatever its owner.
+	rival string
 }
 
 // ownerFacts are of an owner that may not exist.

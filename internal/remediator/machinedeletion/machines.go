@@ -19,8 +19,10 @@ type Machine struct {
 	UID types.UID
 	// Owner is the UID of the controller that owns it, if one does.
 	Owner types.UID
-	// Joined is set when it refers to a node.
-	Joined   bool
+	// Name is its name, without the namespace.
+	Name string
+	// Node is the name of the node that it refers to, if it does.
+	Node     string
 	Deleting bool
 }
 
@@ -168,8 +170,9 @@ func (c *Client) lookAt(ctx context.Context, key types.NamespacedName, uid types
 	return &seenMachine{there: there, deleting: there && c.Read(m).Deleting}, nil
 }
 
-// poolOf counts the machines of an owner, without one of them.
-func (c *Client) poolOf(ctx context.Context, namespace string, owner, without types.UID) (pool, error) {
+// poolOf counts the machines of an owner, without one of them, and looks for another machine of the namespace that
+// refers to a node.
+func (c *Client) poolOf(ctx context.Context, namespace string, owner, without types.UID, node string) (pool, error) {
 	list, ok := c.Machines.DeepCopyObject().(client.ObjectList)
 	if !ok {
 		return pool{}, fmt.Errorf("counting machines: %T is no list", c.Machines)
@@ -179,13 +182,8 @@ func (c *Client) poolOf(ctx context.Context, namespace string, owner, without ty
 	}
 	var counted pool
 	err := meta.EachListItem(list, func(item runtime.Object) error {
-		m, read := c.readMachine(item)
-		switch {
-		case !read, m.Owner != owner, m.Deleting, m.UID == without:
-		case m.Joined:
-			counted.joined++
-		default:
-			counted.coming++
+		if m, read := c.readMachine(item); read && !m.Deleting && m.UID != without {
+			counted.add(m, owner, node)
 		}
 		return nil
 	})
@@ -193,4 +191,17 @@ func (c *Client) poolOf(ctx context.Context, namespace string, owner, without ty
 		return pool{}, fmt.Errorf("counting machines: %w", err)
 	}
 	return counted, nil
+}
+
+func (p *pool) add(m Machine, owner types.UID, node string) {
+	if node != "" && m.Node == node && (p.rival == "" || m.Name < p.rival) {
+		p.rival = m.Name
+	}
+	switch {
+	case m.Owner != owner:
+	case m.Node != "":
+		p.joined++
+	default:
+		p.coming++
+	}
 }

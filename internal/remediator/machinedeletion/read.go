@@ -44,7 +44,7 @@ func (c *Client) getNode(ctx context.Context, name string) (*nodeFacts, error) {
 	case err != nil:
 		return nil, fmt.Errorf("getting node %s: %w", name, err)
 	}
-	return &nodeFacts{found: true, machine: n.Annotations[machineAnnotation]}, nil
+	return &nodeFacts{found: true, uid: n.UID, machine: n.Annotations[machineAnnotation]}, nil
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get
@@ -69,6 +69,8 @@ func machineOf(m *unstructured.Unstructured) *machineFacts {
 		deleting: m.GetDeletionTimestamp() != nil, owner: metav1.GetControllerOf(m),
 	}
 	f.node, _, _ = unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+	uid, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "uid")
+	f.nodeUID = types.UID(uid)
 	f.providerID, _, _ = unstructured.NestedString(m.Object, "spec", "providerID")
 	return f
 }

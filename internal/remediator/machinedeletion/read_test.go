@@ -29,11 +29,12 @@ metadata:
   - {apiVersion: v1, kind: Other, name: other, uid: other-uid}
   - {apiVersion: machine.openshift.io/v1beta1, kind: MachineSet, name: workers, uid: set-uid, controller: true}
 spec: {providerID: aws:///zone/i-a}
-status: {nodeRef: {name: node-a}}`))
+status: {nodeRef: {name: node-a, uid: node-uid}}`))
 	want := machineA(func(m *machineFacts) {
 		controls := true
 		m.owner.Controller = &controls
 		m.created = noon.Add(-time.Hour).Local()
+		m.nodeUID = "node-uid"
 	})
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(machineFacts{})); diff != "" {
 		t.Errorf("machine (-want +got):\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // event is one event to emit. All notes begin alike, as those of other remediators do.
@@ -38,7 +39,7 @@ func saying(f *facts, words ...word) v1alpha1.MachineDeletionRemediationStatus {
 	s := *f.remediation.Status.DeepCopy()
 	for _, w := range words {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: w.kind, Status: w.status, Reason: w.reason, Message: w.message, LastTransitionTime: at(f.now),
+			Type: w.kind, Status: w.status, Reason: w.reason, Message: sanitize.Line(sanitize.MostMessage, w.message), LastTransitionTime: at(f.now),
 		})
 	}
 	return s

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // ownerAgain is how soon it is looked at again how many machines an owner wants.
@@ -97,9 +97,9 @@ func (c *Client) countPool(ctx context.Context, f *facts, n next) error {
 	var counted pool
 	var err error
 	if f.remediation.Status.Machine == nil {
-		counted, err = c.poolOf(ctx, n.machine.Namespace, n.owner, f.machine.uid)
+		counted, err = c.poolOf(ctx, n.machine.Namespace, n.owner, f.machine.uid, f.machine.node)
 	} else {
-		counted, err = c.pools.count(n.owner, func() (pool, error) { return c.poolOf(ctx, n.machine.Namespace, n.owner, "") })
+		counted, err = c.pools.count(n.owner, func() (pool, error) { return c.poolOf(ctx, n.machine.Namespace, n.owner, "", "") })
 	}
 	f.pool = &counted
 	return err
@@ -151,10 +151,9 @@ func (c *Client) record(ctx context.Context, f *facts, n next) error {
 
 // emit emits an event about a remediation. It is written in the background.
 func (c *Client) emit(r *v1alpha1.MachineDeletionRemediation, e event) {
-	const most = 1000 // the API server takes 1024 bytes
 	c.Events.Eventf(&corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "MachineDeletionRemediation", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, nil, e.kind, e.reason, "Remediate", "%s", legible.Cut(e.note, most))
+	}, nil, e.kind, e.reason, "Remediate", "%s", sanitize.Line(sanitize.MostNote, e.note))
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete

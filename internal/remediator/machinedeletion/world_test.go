@@ -54,6 +54,10 @@ func ownedBy(apiVersion, kind, name, uid string) change {
 	}
 }
 
+func called(name string) change {
+	return func(r *v1alpha1.MachineDeletionRemediation) { r.Name = name }
+}
+
 // begun has recorded worker-a, of a set of three.
 func begun(r *v1alpha1.MachineDeletionRemediation) {
 	finalized(r)

@@ -18,7 +18,8 @@ import (
 
 var machines = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}
 
-const key = "host.metal3.io/external-remediation"
+// marks are the annotations of OpenShift's bare-metal platform.
+var marks = map[string]string{"host.metal3.io/external-remediation": "", "machine.openshift.io/remediation-strategy": "external-baremetal"}
 
 func target(uid, revision string) core.Target {
 	return core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: uid}, Revision: revision}
@@ -60,14 +61,14 @@ var (
 // nothing else about the machine is touched.
 func TestI11MarkInsistsOnWhatWasJudged(t *testing.T) {
 	calls := 0
-	c := NewClient(machines, key, patcher(func(obj client.Object, patch client.Patch, opts *client.PatchOptions) error {
+	c := NewClient(machines, marks, patcher(func(obj client.Object, patch client.Patch, opts *client.PatchOptions) error {
 		calls++
 		m := obj.(*metav1.PartialObjectMetadata)
 		if got := m.GroupVersionKind(); got != machines || m.Namespace != "machines" || m.Name != "m" {
 			t.Errorf("it patches %s %s/%s", got, m.Namespace, m.Name)
 		}
 		body, err := patch.Data(obj)
-		want := `{"metadata":{"annotations":{"host.metal3.io/external-remediation":""},"resourceVersion":"7","uid":"m-uid"}}`
+		want := `{"metadata":{"annotations":{"host.metal3.io/external-remediation":"","machine.openshift.io/remediation-strategy":"external-baremetal"},"resourceVersion":"7","uid":"m-uid"}}`
 		if err != nil || patch.Type() != types.MergePatchType || string(body) != want {
 			t.Errorf("the patch is %s %s (%v), want %s", patch.Type(), body, err, want)
 		}
@@ -85,7 +86,7 @@ func TestI11NothingIsMarkedWithoutUIDAndRevision(t *testing.T) {
 	for sentence, unknown := range map[string]core.Target{
 		"no UID": target("", "7"), "no revision": target("m-uid", ""), "neither": target("", ""), "no target": {},
 	} {
-		c := NewClient(machines, key, patcher(func(client.Object, client.Patch, *client.PatchOptions) error {
+		c := NewClient(machines, marks, patcher(func(client.Object, client.Patch, *client.PatchOptions) error {
 			t.Errorf("%s: it was patched", sentence)
 			return nil
 		}))
@@ -97,7 +98,7 @@ func TestI11NothingIsMarkedWithoutUIDAndRevision(t *testing.T) {
 
 // TestWhatIsMarkedStaysAsItIs: its mark may have been made by hand, and have a value.
 func TestWhatIsMarkedStaysAsItIs(t *testing.T) {
-	c := NewClient(machines, key, patcher(func(client.Object, client.Patch, *client.PatchOptions) error {
+	c := NewClient(machines, marks, patcher(func(client.Object, client.Patch, *client.PatchOptions) error {
 		t.Error("it was patched")
 		return nil
 	}))
@@ -128,7 +129,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			c := NewClient(machines, key, patcher(func(client.Object, client.Patch, *client.PatchOptions) error { return tc.answer }))
+			c := NewClient(machines, marks, patcher(func(client.Object, client.Patch, *client.PatchOptions) error { return tc.answer }))
 			got, err := c.Begin(t.Context(), core.Order{Target: target("m-uid", "7")})
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("got %s, %v; want %s, an error: %t. %s", got, err, tc.want, tc.fails, tc.reason)

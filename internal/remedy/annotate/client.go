@@ -3,6 +3,9 @@ package annotate
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,17 +14,16 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Client marks machines of one kind with one annotation.
+// Client marks machines of one kind with annotations.
 type Client struct {
 	kind   schema.GroupVersionKind
-	key    string
+	marks  map[string]string
 	writer client.Writer
 }
 
-// NewClient makes a client that marks machines of this kind with the annotation of this key. Its value is
-// empty: that it is there is all that counts.
-func NewClient(kind schema.GroupVersionKind, key string, writer client.Writer) *Client {
-	return &Client{kind: kind, key: key, writer: writer}
+// NewClient returns a client that marks machines of this kind with these annotations, all in one call.
+func NewClient(kind schema.GroupVersionKind, marks map[string]string, writer client.Writer) *Client {
+	return &Client{kind: kind, marks: marks, writer: writer}
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch
@@ -35,7 +37,7 @@ func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	if t.Claimed {
 		return core.Accepted, nil
 	}
-	m, mark, err := render(c.kind, c.key, t)
+	m, mark, err := render(c.kind, c.marks, t)
 	if err != nil {
 		return 0, fmt.Errorf("annotating %s: %w", t.ID, err)
 	}
@@ -48,5 +50,5 @@ func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	case apierrors.IsConflict(err):
 		return core.Stale, nil
 	}
-	return 0, fmt.Errorf("annotating %s with %s: %w", t.ID, c.key, err)
+	return 0, fmt.Errorf("annotating %s with %s: %w", t.ID, strings.Join(slices.Sorted(maps.Keys(c.marks)), " and "), err)
 }

@@ -25,7 +25,7 @@ func TestConforms(t *testing.T) {
 	conform.Run(t, conform.Fixture{
 		Objects: []*unstructured.Unstructured{machine("m-uid", "7")},
 		Order:   core.Order{Target: target("m-uid", "7")},
-		New:     func(_ *testing.T, s *conform.Server) conform.Remedy { return NewClient(machines, key, s) },
+		New:     func(_ *testing.T, s *conform.Server) conform.Remedy { return NewClient(machines, marks, s) },
 		Lose:    func(s *conform.Server) { s.Remove(machine("m-uid", "7")) },
 		Swap:    func(s *conform.Server) { s.Put(machine("another", "7")) },
 	})

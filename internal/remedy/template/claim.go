@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
@@ -30,20 +31,46 @@ func compare(existing *unstructured.Unstructured, o core.Order, templateName str
 // claimedForNode: the health check is known by its name, since one that was deleted and made again goes on with what
 // it had asked for.
 func claimedForNode(u *unstructured.Unstructured, o core.Order, templateName string) error {
-	policy, is := asker(u)
-	if !is || policy.Name != o.Policy.Name {
+	if partOfMachine(u) {
+		return foreign(u, o, ownersOf(u))
+	}
+	policy, asks := asker(u)
+	if !asks || policy.Name != o.Policy.Name {
 		return foreign(u, o, ownersOf(u))
 	}
 	if about := nodeOf(u); about != o.Target.ID.Name {
 		return foreign(u, o, "is about node "+about)
 	}
-	if node, is := owner(u, "", nodeKind); is && string(node.UID) != o.Target.ID.UID {
+	// The garbage collector strikes a node that is gone off the owners.
+	node, is := owner(u, "", nodeKind)
+	if s, own := signatureOf(u); !is && own {
+		node.UID, is = types.UID(s.target), true
+	}
+	if is && string(node.UID) != o.Target.ID.UID {
 		return foreign(u, o, "is about an earlier node of that name")
 	}
 	if p := pleaOf(u); !p.asks(o.Target.ID.Name, templateName) {
 		return foreign(u, o, madeFrom(p.template))
 	}
+	return signedBy(u, o)
+}
+
+// signedBy fails for an object that Fettle did not make for a target.
+func signedBy(u *unstructured.Unstructured, o core.Order) error {
+	if s, own := signatureOf(u); !own || s.target != o.Target.ID.UID {
+		return foreign(u, o, unsigned)
+	}
 	return nil
+}
+
+const unsigned = "was not made by Fettle for it, since the annotation " + requestedAs + " does not say so"
+
+// whose says why a request for a node is not that of an order. A request that names the same health check is not signed.
+func whose(u *unstructured.Unstructured, o core.Order) string {
+	if policy, is := asker(u); is && policy.Name == o.Policy.Name {
+		return unsigned
+	}
+	return ownersOf(u)
 }
 
 func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName string) error {
@@ -54,7 +81,7 @@ func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName 
 	if made := u.GetAnnotations()[provenances[o.Step.Remedy].name]; made != templateName {
 		return foreign(u, o, madeFrom(made))
 	}
-	return nil
+	return signedBy(u, o)
 }
 
 // plea is what an object asks for as today's operator finds it, whatever its name and namespace are (reference medik8s
@@ -68,6 +95,9 @@ type plea struct {
 }
 
 func pleaOf(u *unstructured.Unstructured) plea {
+	if partOfMachine(u) {
+		return plea{}
+	}
 	policy, _ := asker(u)
 	template, told := u.GetAnnotations()[v1alpha1.TemplateNameAnnotation]
 	node := nodeOf(u)
@@ -81,6 +111,13 @@ func (p *plea) asks(node, template string) bool {
 
 // foreign says that a request is in the way, and what to do.
 func foreign(u *unstructured.Unstructured, o core.Order, whose string) error {
+	if u.GetDeletionTimestamp() != nil {
+		advice := "it is being deleted; wait until it is gone"
+		if len(u.GetFinalizers()) > 0 {
+			advice = "it is being deleted, and these finalizers keep it: " + finalizersOf(u) + "; see whether its remediator runs"
+		}
+		return fmt.Errorf("%s exists already and %s, so nothing is done for %s; %s", idOf(u), whose, o.Target.ID, advice)
+	}
 	return fmt.Errorf("%s exists already and %s, so nothing is done for %s; wait until whoever made it takes it back, or delete it",
 		idOf(u), whose, o.Target.ID)
 }

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
@@ -41,6 +44,15 @@ func TestWhoseARequestIs(t *testing.T) {
 		"from another template":           {instead(mine, "template-name: t", "template-name: u"), nodeOrder(), 0, []string{"made from template u"}},
 		"about another node":              {instead(mine, "node-name: w", "node-name: v"), nodeOrder(), 0, []string{"about node v"}},
 		"about an earlier node":           {instead(mine, "w-uid", "earlier"), nodeOrder(), 0, []string{"an earlier node of that name"}},
+		"about an earlier node, struck off the owners": {
+			instead(mine, "  - {apiVersion: v1, kind: Node, name: w, uid: w-uid}\n", ""), laterNode(), 0, []string{"an earlier node of that name"},
+		},
+		"about an earlier node, and kept": {
+			instead(leaving(instead(mine, "w-uid", "earlier")), "metadata:\n", "metadata:\n  finalizers: [x.example/f]\n"), nodeOrder(), 0, []string{"an earlier node of that name", "these finalizers keep it: x.example/f"},
+		},
+		"about an earlier node, leaving, and kept by nothing": {
+			leaving(instead(mine, "w-uid", "earlier")), nodeOrder(), 0, []string{"an earlier node of that name", "it is being deleted; wait until it is gone"},
+		},
 		"a machine's own":                 {cloned, machineOrder(), core.Accepted, nil},
 		"a machine's, on its way out":     {leaving(cloned), machineOrder(), core.Stale, nil},
 		"an earlier machine's":            {instead(cloned, "m-uid", "earlier"), machineOrder(), 0, []string{"belongs to Machine m", "nothing is done for Machine machines/m"}},
@@ -49,7 +61,13 @@ func TestWhoseARequestIs(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := compare(parse(t, tc.object), tc.order, "t")
+			u := parse(t, tc.object)
+			made := tc.order
+			if strings.Contains(sentence, "struck off") {
+				made = nodeOrder()
+			}
+			sign(u, &made)
+			got, err := compare(u, tc.order, "t")
 			if got != tc.want || (err != nil) != (tc.says != nil) {
 				t.Fatalf("the answer is %s, %v", got, err)
 			}
@@ -59,6 +77,39 @@ func TestWhoseARequestIs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestI10WhatFettleDidNotSignIsNotItsRequest, though it has the name, the owners and the template of an order: it is in the
+// way, and the repair does not take it for its own step.
+func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
+	controls := true
+	for form, c := range ordersOfAllForms() {
+		made, err := render(parse(t, c.template), c.order, "blue")
+		if err != nil {
+			t.Fatalf("rendering: %v", err)
+		}
+		for sentence, change := range map[string]func(*unstructured.Unstructured){
+			"it is not signed": func(u *unstructured.Unstructured) { annotate(u, map[string]string{requestedAs: ""}) },
+			"it is signed for another": func(u *unstructured.Unstructured) {
+				annotate(u, map[string]string{requestedAs: signaturePrefix(u) + "another-uid"})
+			},
+			"it is signed for a namesake":  func(u *unstructured.Unstructured) { u.SetNamespace("copies") },
+			"no health check asked for it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{requestedBy: ""}) },
+			"a controller owns it": func(u *unstructured.Unstructured) {
+				pool := ownedBy(schema.GroupVersionKind{Group: "y.example", Version: "v1", Kind: "Y"}, core.ID{Name: "y", UID: "y-uid"})
+				pool.Controller = &controls
+				u.SetOwnerReferences(append(u.GetOwnerReferences(), pool))
+			},
+		} {
+			t.Run(form+"/"+sentence, func(t *testing.T) {
+				u := made.DeepCopy()
+				change(u)
+				if answer, err := compare(u, c.order, "t"); err == nil || !strings.Contains(err.Error(), "was not made by Fettle") {
+					t.Errorf("the answer is %s, %v", answer, err)
+				}
+			})
+		}
 	}
 }
 
@@ -80,13 +131,15 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 		"one called by the node, of this template": {
 			"the name says the node", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/template-name: t}"), []string{"X elsewhere/w"},
 		},
-		"another health check's":       {"one of them remediates a node", other, []string{"belongs to NodeHealthCheck other"}},
-		"this health check's":          {"it has its own path", owned, nil},
-		"one of another template":      {"it is another step", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/template-name: u}"), nil},
-		"one of a template not told":   {"nobody knows what it is", persons("name: by-hand, namespace: remediators, annotations: {remediation.medik8s.io/node-name: w}"), nil},
-		"one about another node":       {"it is about that", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/node-name: v}"), nil},
-		"one called by something else": {"it is about that", persons("name: v, namespace: remediators"), nil},
-		"one for a machine":            {"a machine is no node, whatever it is called", strings.ReplaceAll(cloned, "name: m", "name: w"), nil},
+		"another health check's":               {"one of them remediates a node", other, []string{"belongs to NodeHealthCheck other"}},
+		"this health check's":                  {"it has its own path", owned, nil},
+		"this health check's, made by another": {"Fettle did not make it", strings.Replace(owned, "name: w-12345", "name: w-67890", 1), []string{"was not made by Fettle for it"}},
+		"one of another template":              {"it is another step", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/template-name: u}"), nil},
+		"one of a template not told":           {"its template is not known", persons("name: by-hand, namespace: remediators, annotations: {remediation.medik8s.io/node-name: w}"), nil},
+		"one about another node":               {"it is about that", persons("name: w, namespace: elsewhere, annotations: {remediation.medik8s.io/node-name: v}"), nil},
+		"one called by something else":         {"it is about that", persons("name: v, namespace: remediators"), nil},
+		"a part of a machine":                  {"a machine is made of it", persons("name: w, namespace: elsewhere, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: true}]"), nil},
+		"one for a machine":                    {"a machine is no node, whatever it is called", strings.ReplaceAll(cloned, "name: m", "name: w"), nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -94,10 +147,14 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 			s := conform.NewServer()
 			d.API = s
 			if tc.object != "" {
-				d.kinds[xs].shelf.put(parse(t, tc.object))
+				u := parse(t, tc.object)
+				if tc.says == nil {
+					signFor(u, &core.ID{UID: "w-uid"})
+				}
+				d.kinds[xs].shelf.put(u)
 			}
 			answer, err := d.Begin(t.Context(), nodeOrder())
-			made := s.Object(xs, "remediators", "w-sesok") != nil
+			made := s.Object(xs, "remediators", "w-r2ebs") != nil
 			if refused := tc.says != nil; (err != nil) != refused || made == refused || (answer == core.Accepted) == refused {
 				t.Fatalf("%s: the answer is %s, %v, and it was made: %t", tc.reason, answer, err, made)
 			}
@@ -147,7 +204,7 @@ func TestNobodyIsAskedBlindly(t *testing.T) {
 	d := knows(t, namespaced(inStep), namespaced(failing), manyTemplate)
 	s := conform.NewServer()
 	d.API = s
-	if answer, err := d.Begin(t.Context(), nodeOrder()); answer != core.Stale || err != nil || s.Object(xs, "remediators", "w-sesok") != nil {
+	if answer, err := d.Begin(t.Context(), nodeOrder()); answer != core.Stale || err != nil || s.Object(xs, "remediators", "w-r2ebs") != nil {
 		t.Errorf("the answer is %s, %v", answer, err)
 	}
 }

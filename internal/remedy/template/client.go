@@ -46,7 +46,7 @@ type Client struct {
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kind
-	// order has all kinds that were ever needed, in the order in which they came.
+	// order has all kinds that are kept, in the order in which they came.
 	order []schema.GroupVersionKind
 	// fresh are kinds that nobody keeps yet.
 	fresh []*kind
@@ -59,8 +59,7 @@ func NewClient(c Config) *Client {
 	return &Client{Config: c, more: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, dockets: map[Fleet]*Docket{}}
 }
 
-// Start watches the kinds that surveys need, until the context ends. A kind that nothing needs any more stays watched,
-// since there may be requests of it.
+// Start watches the kinds that surveys need, until the context ends. A kind that nothing needs any more is let go of.
 func (c *Client) Start(ctx context.Context) error {
 	var keepers sync.WaitGroup
 	defer keepers.Wait()
@@ -113,7 +112,7 @@ func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 		return core.Stale, nil
 	}
 	if other := made.inTheWay(o, template.GetName()); other != nil {
-		return 0, foreign(other, o, ownersOf(other))
+		return 0, foreign(other, o, whose(other, o))
 	}
 	request, err := render(template, o, d.fleet.Cluster)
 	if err != nil {
@@ -172,7 +171,7 @@ func advised(err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w; use a template in another namespace", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; give the ClusterRole of its remediator the label %s=true, and in it the verbs get, list, watch, create, patch and delete", err, aggregationLabel)
+		return fmt.Errorf("%w; create a ClusterRole with the label %s=true that grants get, list, watch, create, patch and delete of this kind, as docs/contract.md shows", err, aggregationLabel)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
 		return fmt.Errorf("%w; create the namespace", err)
 	}
@@ -182,10 +181,16 @@ func advised(err error) error {
 // errNoUID keeps a namesake from being taken for a request.
 var errNoUID = errors.New("its UID is not known, and nothing is done to it without")
 
+// errForeign keeps what Fettle did not make from being touched, whatever was decided about it (I10).
+var errForeign = errors.New("it was not made by Fettle, which touches only its own requests")
+
 // Stop tells a remediator that its time is over.
 func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 	if !r.Stopped.IsZero() {
 		return nil
+	}
+	if !r.Own {
+		return fmt.Errorf("telling %s to stop: %w", r.ID, errForeign)
 	}
 	if r.ID.UID == "" {
 		return fmt.Errorf("telling %s to stop: %w", r.ID, errNoUID)
@@ -219,6 +224,9 @@ func (c *Client) replaced(ctx context.Context, r core.Request, refusal error) bo
 func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	if r.Leaving {
 		return nil
+	}
+	if !r.Own {
+		return fmt.Errorf("withdrawing %s: %w", r.ID, errForeign)
 	}
 	if r.ID.UID == "" {
 		return fmt.Errorf("withdrawing %s: %w", r.ID, errNoUID)

@@ -19,8 +19,9 @@ type Docket struct {
 
 	fleet Fleet
 	wake  func()
-	// pass counts the surveys of the fleet.
-	pass uint64
+	// pass counts the surveys of the fleet, and needed the kinds that the last one needed.
+	pass   uint64
+	needed int
 }
 
 // Of gives the docket of a fleet, of which there may be one at a time. Wake is called when something that decisions
@@ -46,18 +47,29 @@ func (d *Docket) Close() {
 }
 
 // Survey says of each step that asks a remediator, of policies and of repairs under way, whether it can be taken, and
-// gives what remediators have been asked for. The kinds that the ladders need are watched from then on.
+// gives what remediators have been asked for. The kinds that the ladders need are watched until no fleet's last survey
+// needs them any more.
 func (d *Docket) Survey(policies []core.Policy, fleet *core.Fleet) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pass++
+	d.needed = 0
 	census{d, d.fleet}.survey(policies, fleet)
 }
 
-// need gives a kind, and has it watched.
+// need returns a kind, and has it watched. It is nil when the fleet needs too many already.
 func (d *Docket) need(gvk schema.GroupVersionKind) *kind {
+	if known := d.kinds[gvk]; known != nil && d.needsNow(known) {
+		return known
+	}
+	if d.needed >= mostKindsOfFleet {
+		return nil
+	}
 	k := d.Client.need(gvk)
-	k.needs[d] = d.pass
+	if k != nil {
+		k.needs[d] = d.pass
+		d.needed++
+	}
 	return k
 }
 

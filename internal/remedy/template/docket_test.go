@@ -118,12 +118,15 @@ func TestThoseAreWokenWhomItConcerns(t *testing.T) {
 
 func TestKindsStayWhileAnyFleetNeedsThem(t *testing.T) {
 	home, east, west, _ := docketsOf(t)
-	k := home.kinds[xs]
+	k := home.kinds[xTemplates]
 	stays := func(sentence string, want bool) {
 		t.Helper()
-		home.kinds[xs] = k
+		home.kinds[xTemplates] = k
 		if got := !home.forget(k); got != want {
 			t.Errorf("%s: it stays: %t", sentence, got)
+		}
+		if kept := home.kinds[xTemplates] != nil; kept != want || slices.Contains(home.order, xTemplates) != want {
+			t.Errorf("%s: it is kept: %t, and in order: %v", sentence, kept, home.order)
 		}
 	}
 	stays("all have just needed it", true)

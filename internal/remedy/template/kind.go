@@ -3,6 +3,7 @@ package template
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
 // The pauses between attempts to watch a kind grow from the first to the last. A change of definitions ends one, after a
@@ -27,7 +28,8 @@ const (
 	fillCheck   = 20 * time.Millisecond
 	probeWithin = 10 * time.Second
 	fillsWithin = 30 * time.Second
-	// goneCheck is how often a watched kind is looked for among the definitions as long as those can't be waited for.
+	// goneCheck is how often it is asked of a watched kind whether it is still needed, and whether it is among the
+	// definitions as long as those can't be waited for.
 	goneCheck = 5 * time.Second
 )
 
@@ -42,8 +44,8 @@ type kind struct {
 	needs map[*Docket]uint64
 }
 
-// keep watches a kind from when it is served until it is not, over and over, until the context ends or a kind that is
-// not served is needed no more.
+// keep watches a kind from when it is served until it is not, over and over, until the context ends or the kind is needed
+// no more.
 func (c *Client) keep(ctx context.Context, k *kind) {
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -129,10 +131,11 @@ func standingAfter(err error) standing {
 	case errors.Is(err, context.DeadlineExceeded):
 		return standing{state: failing, why: "the API server did not answer within " + probeWithin.String()}
 	}
-	return standing{state: failing, why: legible.Cut(err.Error(), mostSaid)}
+	return standing{state: failing, why: sanitize.Failure(mostSaid, err)}
 }
 
-// watch has an informer keep a kind in step, and returns how it stands with it when its definition is gone.
+// watch has an informer keep a kind in step, and returns how it stands with it when its definition is gone or it is needed
+// no more.
 func (c *Client) watch(ctx context.Context, k *kind, found standing, resource schema.GroupResource) standing {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(k.gvk)
@@ -153,15 +156,19 @@ func (c *Client) watch(ctx context.Context, k *kind, found standing, resource sc
 	}
 	c.record(ctx, k, found, objects)
 	c.Log.Info("watching a kind that templates need", "kind", k.gvk.String())
-	c.awaitGone(ctx, resource)
+	served := c.awaitGone(ctx, k, resource)
 	if ctx.Err() != nil {
 		return standing{}
 	}
-	c.Log.Info("a kind that templates need is not served any more", "kind", k.gvk.String())
-	// Its watch would be tried again ever more rarely, and find the kind late when it returns.
+	// The watch of a kind that is gone would be tried again ever more rarely, and find the kind late when it returns.
 	if err := c.Informers.RemoveInformer(ctx, object); err != nil {
 		return standingAfter(err)
 	}
+	if served {
+		c.Log.Info("a kind is needed no more, and is not watched any longer", "kind", k.gvk.String())
+		return standing{namespaced: found.namespaced}
+	}
+	c.Log.Info("a kind that templates need is not served any more", "kind", k.gvk.String())
 	return standing{state: unserved, namespaced: found.namespaced}
 }
 
@@ -181,8 +188,9 @@ func awaitFilled(ctx context.Context, filled toolscache.InformerSynced) bool {
 	return true
 }
 
-// awaitGone waits until the definition of a resource is gone. A resource that has none is served otherwise, and stays.
-func (c *Client) awaitGone(ctx context.Context, resource schema.GroupResource) {
+// awaitGone waits until the definition of a resource is gone, or the kind is needed no more while it is still served,
+// which it reports. A resource that has no definition is served otherwise, and stays.
+func (c *Client) awaitGone(ctx context.Context, k *kind, resource schema.GroupResource) (served bool) {
 	names, defined := []string{resource.String()}, false
 	for ctx.Err() == nil {
 		changed := c.Changed()
@@ -191,12 +199,33 @@ func (c *Client) awaitGone(ctx context.Context, resource schema.GroupResource) {
 			defined = true
 		case core.No:
 			if defined {
-				return
+				return false
 			}
 		case core.Unknown:
 		}
+		if !c.needed(k) {
+			return true
+		}
 		await(ctx, changed, goneCheck)
 	}
+	return true
+}
+
+// needed reports whether the last survey of any fleet needed a kind.
+func (c *Client) needed(k *kind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return k.isNeeded()
+}
+
+// isNeeded is needed, for callers that hold the Client's lock.
+func (k *kind) isNeeded() bool {
+	for d := range k.needs {
+		if d.needsNow(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // record notes how it stands with a kind, and wakes the engine when that is news.
@@ -220,11 +249,10 @@ func (c *Client) record(ctx context.Context, k *kind, found standing, objects *s
 func (c *Client) forget(k *kind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for d := range k.needs {
-		if d.needsNow(k) {
-			return false
-		}
+	if k.isNeeded() {
+		return false
 	}
 	delete(c.kinds, k.gvk)
+	c.order = slices.DeleteFunc(c.order, func(gvk schema.GroupVersionKind) bool { return gvk == k.gvk })
 	return true
 }

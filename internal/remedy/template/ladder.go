@@ -7,10 +7,12 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
-// aggregationLabel on a ClusterRole grants its rights to Fettle, as to other health checkers (reference medik8s 2.12).
-const aggregationLabel = "rbac.ext-remediation/aggregate-to-ext-remediation"
+// aggregationLabel on a ClusterRole grants its rights to Fettle. A remediator may bring one with the label of medik8s instead,
+// which grants them to other health checkers too (reference medik8s 2.12). Both are in config/rbac/ext_remediation.yaml.
+const aggregationLabel = "fettle.io/aggregate-to-fettle"
 
 // state is how it stands with the watch of a kind.
 type state int8
@@ -38,8 +40,8 @@ type standing struct {
 	namespaced core.Tri
 }
 
-// setting is what is known of the template of a step.
-type setting struct {
+// prospect is what is known of the template of a step.
+type prospect struct {
 	templates, requests standing
 	// template is nil when there is none.
 	template *unstructured.Unstructured
@@ -50,7 +52,7 @@ type setting struct {
 
 // problem says in a sentence why a step can't be taken now, and whether that is because its template is not there. It
 // is empty when the step can be taken.
-func (s *setting) problem(step *core.Step) (text string, missing bool) {
+func (s *prospect) problem(step *core.Step) (text string, missing bool) {
 	t := step.Template
 	switch standing := &s.templates; standing.state {
 	case inStep:
@@ -73,8 +75,14 @@ func (s *setting) problem(step *core.Step) (text string, missing bool) {
 	return s.repetition(step), false
 }
 
+// isRead reports whether a kind is being read on which the step depends. The kind of the requests is read once the template
+// was found.
+func (s *prospect) isRead() bool {
+	return s.templates.state == unread || (s.templates.state == inStep && s.template != nil && s.requests.state == unread)
+}
+
 // requestProblem says why no request can be made from a template that is as it should be.
-func (s *setting) requestProblem(step *core.Step) string {
+func (s *prospect) requestProblem(step *core.Step) string {
 	t := step.Template
 	made := t
 	made.Kind = made.Kind[:len(made.Kind)-len(templateSuffix)]
@@ -95,7 +103,7 @@ func (s *setting) requestProblem(step *core.Step) string {
 }
 
 // repetition says why a kind can't be asked twice, where it can't: the second request would have the name of the first.
-func (s *setting) repetition(step *core.Step) string {
+func (s *prospect) repetition(step *core.Step) string {
 	t := step.Template
 	switch {
 	case s.sameTwice:
@@ -113,7 +121,8 @@ func (s *setting) repetition(step *core.Step) string {
 func (s *standing) text(kind string) string {
 	switch s.state {
 	case forbidden:
-		return fmt.Sprintf("Fettle may not list and watch %s; give the ClusterRole of its remediator the label %s=true", kind, aggregationLabel)
+		return fmt.Sprintf("Fettle may not list and watch %s; create a ClusterRole with the label %s=true that grants the kinds of this template; fettle check prints one for the health check, and docs/contract.md shows how",
+			kind, aggregationLabel)
 	case failing:
 		return s.why + "; it is tried again"
 	case hidden:
@@ -128,7 +137,16 @@ func kindText(r core.Reference) string { return r.Kind + " (" + r.APIVersion + "
 
 // notATemplate says why a reference can't be that of a template.
 func notATemplate(r core.Reference) string {
+	if err := setting.RequestKind(r.APIVersion, r.Kind); err != nil {
+		return "the kind of the template is " + err.Error()
+	}
 	return fmt.Sprintf("%s can't be a template: that has an apiVersion such as example.org/v1, and a kind that ends in %s", r, templateSuffix)
+}
+
+// tooManyKinds says why a step's kinds are not watched.
+func tooManyKinds(r core.Reference) string {
+	return fmt.Sprintf("template %s is not looked for, since health checks of this cluster name too many kinds: at most %d kinds of templates and requests are watched for one cluster, "+
+		"the oldest health checks first, and %d for all; have health checks name fewer kinds", r, mostKindsOfFleet, mostKinds)
 }
 
 // twins tells whether another step of a ladder has the kind of one of its steps, and whether even the template.

@@ -1,6 +1,8 @@
 package template
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,32 +11,48 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/legible"
 )
 
-// readRequest reads a request and whose target it is about, and is false for an object that a health check has not made.
+// readRequest reads a request and whose target it is about, and is false for an object that no health check has made.
 // Remediators' kinds let anything through, so a field that can't be read is as if it were absent.
 func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
+	if partOfMachine(u) {
+		return core.Request{}, Fleet{}, false
+	}
 	r := core.Request{
 		ID:         core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 		APIVersion: u.GetAPIVersion(),
 		Template:   core.Reference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind() + templateSuffix, Namespace: u.GetNamespace()},
 		Created:    u.GetCreationTimestamp().UTC(),
-		Processing: condition(u, v1alpha1.ProcessingCondition),
-		Succeeded:  condition(u, v1alpha1.SucceededCondition),
-		Replaces:   condition(u, v1alpha1.PermanentNodeDeletionExpectedCondition) == core.Yes,
+		Processing: condition(u, v1alpha1.ProcessingCondition).status,
+		Phase:      phase(u),
+		Replaces:   condition(u, v1alpha1.PermanentNodeDeletionExpectedCondition).status == core.Yes,
 		Leaving:    u.GetDeletionTimestamp() != nil,
 	}
+	succeeded := condition(u, v1alpha1.SucceededCondition)
+	r.Succeeded, r.SucceededSince = succeeded.status, succeeded.since
 	annotations := u.GetAnnotations()
 	if namespace, set := annotations[templateNamespace]; set {
 		r.Template.Namespace = namespace
 	}
+	if at := u.GetDeletionTimestamp(); at != nil {
+		r.LeavingSince, r.KeptBy = at.UTC(), finalizersOf(u)
+	}
 	r.Stopped = stopped(annotations, r.Created)
+	signed, own := signatureOf(u)
 	if policy, is := asker(u); is {
 		r.Remedy, r.Template.Name = NodeRemedy, annotations[v1alpha1.TemplateNameAnnotation]
 		r.Policy = policy
 		r.Target = core.ID{Kind: nodeKind, Name: nodeOf(u)}
 		if node, is := owner(u, "", nodeKind); is && node.Name == r.Target.Name {
 			r.Target.UID = string(node.UID)
+		}
+		r.Own = own && (r.Target.UID == "" || r.Target.UID == signed.target)
+		if r.Own {
+			// The garbage collector strikes off a node that is gone. The signature still says which one it was, so that
+			// the request is not taken for one about a node that has the name by now.
+			r.Target.UID = signed.target
 		}
 		return r, Fleet{}, true
 	}
@@ -44,7 +62,21 @@ func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 	}
 	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
+	r.Own = own && r.Target.UID == signed.target && r.ID.Name == machine.Name
 	return r, fleetOf(u, remedy), true
+}
+
+// mostFinalizers bounds the finalizers of a request that people are told of.
+const mostFinalizers = 3
+
+// finalizersOf names what keeps an object that is being deleted.
+func finalizersOf(u *unstructured.Unstructured) string {
+	all := u.GetFinalizers()
+	text := strings.Join(all[:min(len(all), mostFinalizers)], ", ")
+	if more := len(all) - mostFinalizers; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // machineOf is the machine that a request is about, and the remedy that asks for such. That is empty when there is none.
@@ -101,8 +133,25 @@ func owner(u *unstructured.Unstructured, group, kind string) (metav1.OwnerRefere
 	return metav1.OwnerReference{}, false
 }
 
+// mostPhase bounds a phase, in bytes.
+const mostPhase = 64
+
+// phase is the status.phase of an object, by which remediators without conditions tell how far they are.
+func phase(u *unstructured.Unstructured) string {
+	status, _ := u.Object["status"].(map[string]any)
+	word, _ := status["phase"].(string)
+	return legible.Prefix(word, mostPhase)
+}
+
+// read is what is read of a condition. The zero read is of an absent condition.
+type read struct {
+	status core.Tri
+	// since is zero when the condition does not say it, or in a way that can't be read.
+	since time.Time
+}
+
 // condition reads a condition of an object. What is neither True nor False is unknown.
-func condition(u *unstructured.Unstructured, kind string) core.Tri {
+func condition(u *unstructured.Unstructured, kind string) read {
 	status, _ := u.Object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
@@ -110,13 +159,18 @@ func condition(u *unstructured.Unstructured, kind string) core.Tri {
 		if fields["type"] != kind {
 			continue
 		}
+		var r read
+		if text, is := fields["lastTransitionTime"].(string); is {
+			at, _ := time.Parse(time.RFC3339, text)
+			r.since = at.UTC()
+		}
 		switch fields["status"] {
 		case string(metav1.ConditionTrue):
-			return core.Yes
+			r.status = core.Yes
 		case string(metav1.ConditionFalse):
-			return core.No
+			r.status = core.No
 		}
-		return core.Unknown
+		return r
 	}
-	return core.Unknown
+	return read{}
 }

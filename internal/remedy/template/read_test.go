@@ -58,28 +58,35 @@ func TestReadRequest(t *testing.T) {
 	of := *machine
 	clusterMachine := &of
 	clusterMachine.Remedy = ClusterMachineRemedy
+	also := *clusterMachine
 	instead := func(old, fresh string) string { return strings.Replace(owned, old, fresh, 1) }
 	cases := map[string]struct {
 		object string
 		want   *core.Request
 	}{
-		"nothing said yet": {owned, &plain},
+		"nothing said yet": {owned, with(func(*core.Request) {})},
 		"under way": {owned + "status: {conditions: [{type: Processing, status: \"True\"}, {type: Succeeded, status: Unknown}]}",
 			with(func(r *core.Request) { r.Processing = core.Yes })},
 		"done, and the node will not return": {owned + `status: {conditions: [{type: Succeeded, status: "True"}, {type: Processing, status: "False"}, {type: PermanentNodeDeletionExpected, status: "True"}]}`,
 			with(func(r *core.Request) { r.Processing, r.Succeeded, r.Replaces = core.No, core.Yes, true })},
+		"done at an instant": {owned + `status: {conditions: [{type: Succeeded, status: "True", lastTransitionTime: "2026-08-03T15:00:00+02:00"}]}`,
+			with(func(r *core.Request) { r.Succeeded, r.SucceededSince = core.Yes, noon.Add(time.Hour) })},
 		"given up": {owned + `status: {conditions: [{type: Succeeded, status: "False", lastTransitionTime: soon}]}`,
 			with(func(r *core.Request) { r.Succeeded = core.No })},
 		"conditions of every kind of nonsense": {owned + `status: {conditions: [5, null, [], {type: 7}, {type: Processing, status: 1}, {status: "True"}, {type: Succeeded, status: "False"}]}`,
 			with(func(r *core.Request) { r.Succeeded = core.No })},
-		"conditions that are no list": {owned + "status: {conditions: many}", &plain},
-		"a status that is a word":     {owned + "status: well", &plain},
+		"conditions that are no list": {owned + "status: {conditions: many}", with(func(*core.Request) {})},
+		"a status that is a word":     {owned + "status: well", with(func(*core.Request) {})},
 		"told to stop": {instead("annotations: {", `annotations: {remediation.medik8s.io/nhc-timed-out: "2026-08-03T15:00:00+02:00", `),
 			with(func(r *core.Request) { r.Stopped = noon.Add(time.Hour) })},
 		"told to stop in words": {instead("annotations: {", "annotations: {remediation.medik8s.io/nhc-timed-out: now, "),
 			with(func(r *core.Request) { r.Stopped = noon })},
 		"leaving": {instead("  uid: x-uid", "  uid: x-uid\n  deletionTimestamp: \"2026-08-03T13:00:00Z\""),
-			with(func(r *core.Request) { r.Leaving = true })},
+			with(func(r *core.Request) { r.Leaving, r.LeavingSince = true, noon.Add(time.Hour) })},
+		"leaving, and kept": {instead("  uid: x-uid", "  uid: x-uid\n  deletionTimestamp: \"2026-08-03T13:00:00Z\"\n  finalizers: [a.example/f, b.example/f, c.example/f, d.example/f]"),
+			with(func(r *core.Request) {
+				r.Leaving, r.LeavingSince, r.KeptBy = true, noon.Add(time.Hour), "a.example/f, b.example/f, c.example/f and 1 more"
+			})},
 		"no annotations": {instead("  annotations: {remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}\n", ""),
 			with(func(r *core.Request) { r.Target, r.Template.Name = core.ID{Kind: "Node", Name: "w-12345"}, "" })},
 		"no owner but the health check": {instead("  - {apiVersion: v1, kind: Node, name: w, uid: w-uid}\n", ""),
@@ -89,29 +96,45 @@ func TestReadRequest(t *testing.T) {
 				"annotations: {", "annotations: {fettle.io/node-health-check: check, ", 1),
 			with(func(r *core.Request) { r.Policy.UID = "" }),
 		},
-		"another version of the health check": {instead("medik8s.io/v1alpha1", "medik8s.io/v1"), &plain},
+		"another version of the health check": {instead("medik8s.io/v1alpha1", "medik8s.io/v1"), with(func(*core.Request) {})},
 		"a kind without namespace, made from one with": {strings.Replace(instead("  namespace: remediators\n", ""), "annotations: {", "annotations: {fettle.io/template-namespace: remediators, ", 1),
 			with(func(r *core.Request) { r.ID.Namespace = "" })},
 		"a person's own":                        {instead("medik8s.io/v1alpha1", "example/v1"), nil},
 		"owners that can't be read":             {instead("remediation.medik8s.io/v1alpha1", "a/b/c"), nil},
 		"a machine":                             {cloned, machine},
 		"a machine of Cluster API":              {strings.NewReplacer("machine.openshift.io/v1beta1", "cluster.x-k8s.io/v1beta2", "machine.openshift.io", "cluster.x-k8s.io").Replace(cloned), clusterMachine},
-		"one, in another version":               {strings.ReplaceAll(cloned, "machine.openshift.io", "cluster.x-k8s.io"), clusterMachine},
+		"one, in another version":               {strings.ReplaceAll(cloned, "machine.openshift.io", "cluster.x-k8s.io"), &also},
 		"a machine's, told as another API does": {strings.Replace(cloned, "machine.openshift.io/cloned", "cluster.x-k8s.io/cloned", 1), nil},
 		"another API's machine":                 {strings.Replace(cloned, "machine.openshift.io", "machine.example", 1), nil},
 		"a machine's, from no template":         {strings.Replace(cloned, "cloned-from-name", "another", 1), nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, _, asks := readRequest(parse(t, tc.object))
-			if asks != (tc.want != nil) {
-				t.Fatalf("it is a request: %t", asks)
-			}
-			if diff := cmp.Diff(tc.want, &got); asks && diff != "" {
-				t.Errorf("request (-want +got):\n%s", diff)
+			u := parse(t, tc.object)
+			for _, own := range []bool{false, true} {
+				if own && tc.want != nil {
+					tc.want.Own = true
+					if tc.want.Target.UID == "" { // what the owners don't say, the signature does
+						tc.want.Target.UID = "w-uid"
+					}
+					signFor(u, &tc.want.Target)
+				}
+				got, _, asks := readRequest(u)
+				if asks != (tc.want != nil) {
+					t.Fatalf("it is a request: %t", asks)
+				}
+				if diff := cmp.Diff(tc.want, &got); asks && diff != "" {
+					t.Errorf("request (-want +got):\n%s", diff)
+				}
 			}
 		})
 	}
+}
+
+// signFor signs an object as Fettle does for a target. What is gone from the owners had a UID too.
+func signFor(u *unstructured.Unstructured, target *core.ID) {
+	o := core.Order{Policy: core.ID{UID: "check-uid"}, Target: core.Target{ID: *target}}
+	sign(u, &o)
 }
 
 // TestNothingBreaksReading: objects come from kinds that may let anything through.
@@ -151,4 +174,17 @@ func anything(depth int) *rapid.Generator[any] {
 		rapid.Map(rapid.SliceOfN(anything(depth-1), 0, 3), func(l []any) any { return l }),
 		rapid.Map(rapid.MapOfN(key, anything(depth-1), 0, 4), func(m map[string]any) any { return m }),
 	)
+}
+
+// TestPhaseIsRead, and is bounded, as it is whatever the remediator writes (I15).
+func TestPhaseIsRead(t *testing.T) {
+	for want, status := range map[string]any{
+		"Waiting": map[string]any{"phase": "Waiting"}, "": map[string]any{"phase": int64(7)},
+		strings.Repeat("x", mostPhase): map[string]any{"phase": strings.Repeat("x", 5*mostPhase)},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+		if got := phase(u); got != want {
+			t.Errorf("the phase of %v is %q", status, got)
+		}
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/setting"
 )
 
 // The remedies, by the names that steps have.
@@ -63,11 +64,11 @@ func ours(remedy string) bool { return remedy == NodeRemedy || forMachines(remed
 // forMachines tells whether a remedy asks for machines.
 func forMachines(remedy string) bool { return !machineKinds[remedy].Empty() }
 
-// kindsOf gives the kind of a template and that of what is made from it. It is false for what can't be a template.
+// kindsOf returns the kind of a template and that of what is made from it. ok is false for what can't be a remediator's.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
 	version, err := schema.ParseGroupVersion(t.APIVersion)
 	kind, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
-	if err != nil || version.Version == "" || !isTemplate || kind == "" {
+	if err != nil || version.Version == "" || !isTemplate || kind == "" || setting.RequestKind(t.APIVersion, t.Kind) != nil {
 		return schema.GroupVersionKind{}, schema.GroupVersionKind{}, false
 	}
 	return version.WithKind(t.Kind), version.WithKind(kind), true
@@ -121,6 +122,8 @@ func render(template *unstructured.Unstructured, o core.Order, cluster string) (
 		return nil, fmt.Errorf("template %s %s has no object in spec.template", template.GetKind(), template.GetName())
 	case o.Target.ID.UID == "":
 		return nil, fmt.Errorf("the UID of %s is not known, and nothing is asked for without", o.Target.ID)
+	case o.Policy.UID == "":
+		return nil, fmt.Errorf("the UID of %s is not known, and without it the request could not be told to be Fettle's own", o.Policy)
 	}
 	made = runtime.DeepCopyJSON(made)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -136,6 +139,7 @@ func render(template *unstructured.Unstructured, o core.Order, cluster string) (
 	if template.GetNamespace() != u.GetNamespace() {
 		annotate(u, map[string]string{templateNamespace: template.GetNamespace()})
 	}
+	sign(u, &o)
 	return u, nil
 }
 
@@ -147,7 +151,7 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 	}
 	keepLabelsAndAnnotations(u, made)
 	u.SetNamespace(template.GetNamespace())
-	u.SetName(nodeRequestName(template, o.Target.ID.Name))
+	u.SetName(nodeRequestName(template, &o.Target.ID))
 	annotate(u, map[string]string{
 		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
 		checkName: o.Policy.Name,
@@ -224,17 +228,17 @@ const (
 	suffixSize = 5   // as the API server's own for generated names
 )
 
-// nodeRequestName is the name of a node's request. Whoever makes the same request computes the same name, so that the
-// API server lets only one of two leaders create it.
-func nodeRequestName(template *unstructured.Unstructured, node string) string {
+// nodeRequestName returns the name of a node's request. Each leader that makes the same request computes the same name, so
+// that the API server lets only one of two create it. Where a node may have several, the name differs from that of an earlier
+// node's request, which its remediator may not let go of.
+func nodeRequestName(template *unstructured.Unstructured, node *core.ID) string {
 	if !manyPerNode(template) {
-		return node
+		return node.Name
 	}
-	stem, hashed := node, template.GetName()
+	stem := node.Name
 	if most := mostName - 1 - suffixSize; len(stem) > most {
-		// What is cut off still tells nodes apart.
-		stem, hashed = strings.TrimRight(stem[:most], "-."), hashed+"\x00"+node
+		stem = strings.TrimRight(stem[:most], "-.")
 	}
-	sum := sha256.Sum256([]byte(hashed))
+	sum := sha256.Sum256([]byte(template.GetName() + "\x00" + node.UID))
 	return stem + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:suffixSize]
 }

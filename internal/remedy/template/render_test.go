@@ -48,7 +48,7 @@ spec:
 apiVersion: x.example/v1
 kind: X
 metadata:
-  name: w-sesok
+  name: w-r2ebs
   namespace: remediators
   annotations: {c: d, fettle.io/node-health-check: check, remediation.medik8s.io/node-name: w, remediation.medik8s.io/template-name: t}
   labels: {a: b, app.kubernetes.io/part-of: node-healthcheck-controller, remediation.medik8s.io/isControlPlaneNode: ""}
@@ -155,7 +155,12 @@ spec: {retries: 3, way: {by: [power]}}
 			if err != nil {
 				t.Fatalf("rendering: %v", err)
 			}
-			if diff := cmp.Diff(parse(t, tc.want).Object, got.Object); diff != "" {
+			want := parse(t, tc.want)
+			annotate(want, map[string]string{
+				"fettle.io/requested-by-uid": "check-uid",
+				"fettle.io/requested-as":     "X.x.example/" + want.GetNamespace() + "/" + want.GetName() + "/" + tc.order.Target.ID.UID,
+			})
+			if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(parse(t, tc.template).Object, template.Object); diff != "" {
@@ -208,6 +213,8 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 func TestNothingIsRenderedFromNonsense(t *testing.T) {
 	nobody := nodeOrder()
 	nobody.Target.ID.UID = ""
+	unsigned := machineOrder()
+	unsigned.Policy.UID = ""
 	cases := map[string]struct {
 		template string
 		order    core.Order
@@ -218,6 +225,7 @@ func TestNothingIsRenderedFromNonsense(t *testing.T) {
 		"no spec":                   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}}", nodeOrder(), []string{"XTemplate t", "spec.template"}},
 		"a word for the template":   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}, spec: {template: no}}", nodeOrder(), []string{"spec.template"}},
 		"a target of no UID":        {plainTemplate, nobody, []string{"the UID of Node w is not known"}},
+		"a health check of no UID":  {plainTemplate, unsigned, []string{"the UID of MachineHealthCheck machines/check is not known"}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -234,7 +242,8 @@ func TestNothingIsRenderedFromNonsense(t *testing.T) {
 	}
 }
 
-// TestNamesOfRequests can be names, are the same for whoever makes them, and differ between templates and nodes.
+// TestNamesOfRequests can be names, are the same for each leader, and differ between templates and nodes, also between nodes
+// that had one name after the other.
 func TestNamesOfRequests(t *testing.T) {
 	many := parse(t, manyTemplate)
 	labels := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,60}[a-z0-9])?`)
@@ -242,16 +251,22 @@ func TestNamesOfRequests(t *testing.T) {
 		name := strings.Join(rapid.SliceOfN(labels, 1, 8).Draw(t, "labels"), ".")
 		return strings.TrimRight(name[:min(len(name), 253)], "-.")
 	})
+	named := func(name string) *core.ID { return &core.ID{Kind: nodeKind, Name: name, UID: name + "-uid"} }
 	rapid.Check(t, func(t *rapid.T) {
 		template := many.DeepCopy()
 		template.SetName(names.Draw(t, "template"))
-		node := names.Draw(t, "node")
+		node := named(names.Draw(t, "node"))
 		name := nodeRequestName(template, node)
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 			t.Errorf("%q can't be a name: %v", name, problems)
 		}
 		if again := nodeRequestName(template, node); again != name {
 			t.Errorf("%q the first time and %q the second", name, again)
+		}
+		later := *node
+		later.UID = "later"
+		if nodeRequestName(template, &later) == name {
+			t.Errorf("%q is the name for an earlier node too", name)
 		}
 		other := template.DeepCopy()
 		other.SetName(names.Draw(t, "other template"))
@@ -260,10 +275,10 @@ func TestNamesOfRequests(t *testing.T) {
 		}
 	})
 	long := strings.Repeat("a", 250)
-	if a, b := nodeRequestName(many, long+"bbb"), nodeRequestName(many, long+"ccc"); a == b || len(a) != 253 {
+	if a, b := nodeRequestName(many, named(long+"bbb")), nodeRequestName(many, named(long+"ccc")); a == b || len(a) != 253 {
 		t.Errorf("two long nodes have the requests %q and %q", a, b)
 	}
-	if got := nodeRequestName(parse(t, plainTemplate), "w"); got != "w" {
+	if got := nodeRequestName(parse(t, plainTemplate), named("w")); got != "w" {
 		t.Errorf("a remediator that serves one template per node is asked by %q", got)
 	}
 }

@@ -19,8 +19,8 @@ type shelf struct {
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]item
-	// asking counts those that are requests, by the fleet that they are about.
-	asking map[Fleet]int
+	// asking counts the requests by the fleet that they are about, and own counts the requests that Fettle made.
+	asking, own map[Fleet]int
 }
 
 // item is one object. Nobody may change it: the informer's cache has it too.
@@ -35,7 +35,7 @@ type item struct {
 }
 
 func newShelf(wake func(*unstructured.Unstructured)) *shelf {
-	return &shelf{wake: wake, objects: map[types.NamespacedName]item{}, asking: map[Fleet]int{}}
+	return &shelf{wake: wake, objects: map[types.NamespacedName]item{}, asking: map[Fleet]int{}, own: map[Fleet]int{}}
 }
 
 // handler takes in what comes, and wakes the engine only for what can change a decision. What comes at first is told
@@ -87,8 +87,14 @@ func (s *shelf) put(obj any) bool {
 	s.objects[name] = fresh
 	s.count(old, -1)
 	s.count(fresh, 1)
-	return !known || fresh.asks != old.asks || fresh.fleet != old.fleet || fresh.request != old.request || manyPerNode(u) != manyPerNode(old.object) ||
+	return !known || fresh.asks != old.asks || fresh.fleet != old.fleet || !decidesAlike(fresh.request, old.request) || manyPerNode(u) != manyPerNode(old.object) ||
 		!reflect.DeepEqual(blueprint(u), blueprint(old.object))
+}
+
+// decidesAlike reports whether two states of a request are the same to decisions. A phase is for people alone.
+func decidesAlike(a, b core.Request) bool {
+	a.Phase, b.Phase = "", ""
+	return a == b
 }
 
 // drop forgets an object and gives it, nil when it was not known.
@@ -108,6 +114,19 @@ func (s *shelf) count(o item, by int) {
 	if s.asking[o.fleet] += by; s.asking[o.fleet] == 0 {
 		delete(s.asking, o.fleet)
 	}
+	if !o.request.Own {
+		return
+	}
+	if s.own[o.fleet] += by; s.own[o.fleet] == 0 {
+		delete(s.own, o.fleet)
+	}
+}
+
+// hasOwn reports whether a request about a fleet stands that Fettle made.
+func (s *shelf) hasOwn(fleet Fleet) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[fleet] > 0
 }
 
 // find gives an object, or nil. A nil shelf is empty.
@@ -130,7 +149,7 @@ func (s *shelf) inTheWay(o core.Order, templateName string) *unstructured.Unstru
 	defer s.mu.Unlock()
 	var first *unstructured.Unstructured
 	for _, other := range s.objects {
-		if !other.plea.asks(o.Target.ID.Name, templateName) || other.plea.check == o.Policy.Name {
+		if !other.plea.asks(o.Target.ID.Name, templateName) || (other.request.Own && other.plea.check == o.Policy.Name) {
 			continue
 		}
 		if first == nil || idOf(other.object).Compare(idOf(first)) < 0 {

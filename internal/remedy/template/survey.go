@@ -1,8 +1,10 @@
 package template
 
 import (
+	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -16,7 +18,7 @@ func (c *Client) known(gvk schema.GroupVersionKind) *kind { return c.kinds[gvk] 
 
 // registry has what is known of kinds.
 type registry interface {
-	// need gives a kind that a ladder needs.
+	// need returns a kind that a ladder needs, nil when the fleet needs too many.
 	need(gvk schema.GroupVersionKind) *kind
 	// inOrder gives all kinds that there may be, and known what is known of one, nil for nothing.
 	inOrder() []schema.GroupVersionKind
@@ -30,19 +32,45 @@ type census struct {
 	fleet Fleet
 }
 
+// survey looks at running repairs before policies, and at the oldest policies first: a fleet may need a limited number of
+// kinds, and what is under way must be seen.
 func (c census) survey(policies []core.Policy, fleet *core.Fleet) {
-	for i := range policies {
-		p := &policies[i]
-		p.Ladder = c.surveyLadder(p.Ladder, p.ID.Namespace)
-		fleet.Unseen = c.appendUnseen(fleet.Unseen, p.Ladder)
-	}
+	c.needStanding()
 	for i := range fleet.Repairs {
 		if r := &fleet.Repairs[i]; r.Running() {
-			r.Ladder = c.surveyLadder(r.Ladder, r.Target.Namespace)
-			fleet.Unseen = c.appendUnseen(fleet.Unseen, r.Ladder)
+			r.Ladder = c.surveyLadder(r.Ladder, r.Target.Namespace, true)
+			fleet.Unseen = c.appendUnseen(fleet.Unseen, r.Ladder, true)
 		}
 	}
+	for _, i := range oldestFirst(policies) {
+		p := &policies[i]
+		p.Ladder = c.surveyLadder(refuseParts(p.Ladder, p.Members, fleet.Targets), p.ID.Namespace, false)
+		fleet.Unseen = c.appendUnseen(fleet.Unseen, p.Ladder, false)
+	}
 	c.surveyRequests(policies, fleet)
+}
+
+// needStanding keeps the kinds watched of which requests stand that Fettle made.
+func (c census) needStanding() {
+	for _, gvk := range c.inOrder() {
+		if k := c.known(gvk); k != nil && k.shelf != nil && k.shelf.hasOwn(c.fleet) {
+			c.need(gvk)
+		}
+	}
+}
+
+// oldestFirst returns the indices of the policies that ask remediators and are judged, by age and then by ID.
+func oldestFirst(policies []core.Policy) []int {
+	var asking []int
+	for i := range policies {
+		if !policies[i].Overlooked && slices.ContainsFunc(policies[i].Ladder, func(s core.Step) bool { return ours(s.Remedy) }) {
+			asking = append(asking, i)
+		}
+	}
+	slices.SortFunc(asking, func(a, b int) int {
+		return cmp.Or(policies[a].Created.Compare(policies[b].Created), policies[a].ID.Compare(policies[b].ID))
+	})
+	return asking
 }
 
 // surveyRequests adds all requests about the fleet, of the kinds that are in step.
@@ -53,18 +81,19 @@ func (c census) surveyRequests(policies []core.Policy, fleet *core.Fleet) {
 			fleet.Requests = k.shelf.appendRequests(fleet.Requests, c.fleet)
 		}
 	}
-	fleet.Requests = append(fleet.Requests[:from], attributed(fleet.Requests[from:], policies, fleet.Repairs)...)
+	found := attributed(fleet.Requests[from:], policies, fleet.Repairs)
+	fleet.Requests = append(fleet.Requests[:from], disown(found, fleet.Targets)...)
 }
 
 // surveyLadder gives a ladder with what is to be said of its steps. The ladder itself stays as it is, and is what is
 // given when there is nothing to say.
-func (c census) surveyLadder(ladder []core.Step, home string) []core.Step {
+func (c census) surveyLadder(ladder []core.Step, home string, running bool) []core.Step {
 	surveyed := ladder
 	for i := range ladder {
 		if !ours(ladder[i].Remedy) {
 			continue
 		}
-		step := c.surveyStep(ladder, i, home)
+		step := c.surveyStep(ladder, i, home, running)
 		if step == ladder[i] {
 			continue
 		}
@@ -76,36 +105,80 @@ func (c census) surveyLadder(ladder []core.Step, home string) []core.Step {
 	return surveyed
 }
 
-func (c census) surveyStep(ladder []core.Step, at int, home string) core.Step {
+// refuseParts returns the steps of a policy, with a problem for each whose requests would be of a kind that a member is
+// made of. Members of which that is not known don't count here: their own repairs are held back.
+func refuseParts(ladder []core.Step, members []int, targets []core.Target) []core.Step {
+	refused := ladder
+	for i := range ladder {
+		if !forMachines(ladder[i].Remedy) || ladder[i].Problem != "" {
+			continue
+		}
+		at := memberMadeOf(ladder[i].Template.Makes(), members, targets)
+		if at < 0 {
+			continue
+		}
+		if &refused[0] == &ladder[0] {
+			refused = slices.Clone(ladder)
+		}
+		refused[i].Problem = ladder[i].Unfit(&targets[at])
+	}
+	return refused
+}
+
+// memberMadeOf returns the first member that is made of objects of a kind, -1 when there is none. Members in a row mostly
+// share their parts.
+func memberMadeOf(kind core.Kind, members []int, targets []core.Target) int {
+	var last *core.Parts
+	for _, m := range members {
+		if m < 0 || m >= len(targets) || targets[m].Parts == last {
+			continue
+		}
+		if last = targets[m].Parts; last.Has(kind) == core.Yes {
+			return m
+		}
+	}
+	return -1
+}
+
+func (c census) surveyStep(ladder []core.Step, at int, home string, running bool) core.Step {
 	step := ladder[at]
-	templates, requests := c.kindsFor(step.Template)
-	if templates == nil {
+	if _, _, ok := kindsOf(step.Template); !ok {
 		if step.Problem == "" {
 			step.Problem = notATemplate(step.Template)
 		}
 		return step
 	}
-	step.Template = located(&step, home, templates.namespaced)
+	k := c.kindsFor(&step, home, running)
+	if k.templates == nil || k.requests == nil {
+		if step.Problem == "" {
+			step.Problem = tooManyKinds(step.Template)
+		}
+		return step
+	}
+	step.Template = located(&step, home, k.templates.namespaced)
 	if step.Problem != "" {
 		return step
 	}
-	s := setting{templates: templates.standing, requests: requests.standing}
-	s.template = templates.shelf.find(step.Template.Namespace, step.Template.Name)
+	s := prospect{templates: k.templates.standing, requests: k.requests.standing, template: k.template}
 	s.kindTwice, s.sameTwice = twins(ladder, at)
 	step.Problem, step.Missing = s.problem(&step)
-	step.Pending = step.Problem != "" && (s.templates.state == unread || (s.templates.state == inStep && s.requests.state == unread))
+	step.Pending = step.Problem != "" && s.isRead()
 	return step
 }
 
-// appendUnseen adds the kinds whose requests can't be seen now. Where a kind is not served, there are none.
-func (c census) appendUnseen(unseen []core.Reference, ladder []core.Step) []core.Reference {
+// appendUnseen adds the kinds whose requests can't be seen now. Where a kind is not served, there are none. Those of a
+// policy whose template does not exist are not looked for: nothing is asked by it, and what a running repair has asked is
+// looked for on its own account.
+func (c census) appendUnseen(unseen []core.Reference, ladder []core.Step, running bool) []core.Reference {
 	for i := range ladder {
 		t := ladder[i].Template
-		if !ours(ladder[i].Remedy) {
+		if _, _, ok := kindsOf(t); !ok || !ours(ladder[i].Remedy) {
 			continue
 		}
-		_, requests := c.kindsFor(t)
-		if requests == nil || requests.state == inStep || requests.state == unserved {
+		k := c.kindsFor(&ladder[i], t.Namespace, running)
+		missing := k.templates != nil && k.template == nil && (k.templates.state == inStep || k.templates.state == unserved)
+		seen := k.requests != nil && (k.requests.state == inStep || k.requests.state == unserved)
+		if seen || (missing && !running) {
 			continue
 		}
 		if of := (core.Reference{APIVersion: t.APIVersion, Kind: t.Kind}); !slices.Contains(unseen, of) {
@@ -115,18 +188,44 @@ func (c census) appendUnseen(unseen []core.Reference, ladder []core.Step) []core
 	return unseen
 }
 
-// kindsFor gives the kind of a template and that of what is made from it. They are nil for what can't be a template.
-func (c census) kindsFor(t core.Reference) (templates, requests *kind) {
-	template, request, ok := kindsOf(t)
-	if !ok {
-		return nil, nil
-	}
-	return c.need(template), c.need(request)
+// kinds is what is known of the two kinds that a step needs. Either is nil when the fleet needs too many.
+type kinds struct {
+	templates, requests *kind
+	// template is that of the step, nil when it is not known to exist.
+	template *unstructured.Unstructured
 }
 
-// need gives a kind, and has it watched from now on.
+// kindsFor looks up the kinds that a step needs. The kind of the requests is watched once the template was found and may be
+// used, so that naming a kind alone has nothing watched but templates, and for a running repair, which may have made some.
+func (c census) kindsFor(step *core.Step, home string, running bool) kinds {
+	template, request, _ := kindsOf(step.Template)
+	k := kinds{templates: c.need(template)}
+	if k.templates != nil {
+		at := located(step, home, k.templates.namespaced)
+		k.template = k.templates.shelf.find(at.Namespace, at.Name)
+	}
+	if running || (k.template != nil && step.Problem == "") {
+		k.requests = c.need(request)
+		return k
+	}
+	if k.requests = c.known(request); k.requests == nil {
+		k.requests = &kind{gvk: request}
+	}
+	return k
+}
+
+// mostKinds bounds the kinds of templates and requests that are kept for all fleets. One fleet may need mostKindsOfFleet.
+const (
+	mostKinds        = 512
+	mostKindsOfFleet = 64
+)
+
+// need returns a kind, and has it watched from now on. It is nil when there are too many.
 func (c *Client) need(gvk schema.GroupVersionKind) *kind {
 	k := c.kinds[gvk]
+	if k == nil && len(c.kinds) >= mostKinds {
+		return nil
+	}
 	if k == nil {
 		k = &kind{gvk: gvk, needs: map[*Docket]uint64{}}
 		c.kinds[gvk] = k

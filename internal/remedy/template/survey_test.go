@@ -62,7 +62,7 @@ func TestProblemsOfSteps(t *testing.T) {
 		atTop      = "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}, spec: {template: {spec: {}}}}"
 		oneForEach = "XTemplate is the kind of two steps, and its remediator serves one template per node: template XTemplate remediators/"
 		lacks      = " lacks the annotation remediation.medik8s.io/multiple-templates-support; name templates of different kinds"
-		label      = "; give the ClusterRole of its remediator the label rbac.ext-remediation/aggregate-to-ext-remediation=true"
+		label      = "; create a ClusterRole with the label fettle.io/aggregate-to-fettle=true that grants the kinds of this template; fettle check prints one for the health check, and docs/contract.md shows how"
 	)
 	type said struct {
 		problem string
@@ -187,10 +187,12 @@ func TestRequestsThatCantBeSeen(t *testing.T) {
 			want     []core.Reference
 		}{
 			"a policy":         {[]core.Policy{{Ladder: ladder}}, core.Fleet{}, tc.want},
+			"another policy":   {[]core.Policy{{Ladder: []core.Step{nodeStep("missing")}}}, core.Fleet{}, nil},
+			"its running one":  {[]core.Policy{{Ladder: []core.Step{nodeStep("missing")}}}, core.Fleet{Repairs: []core.Repair{{Ladder: []core.Step{nodeStep("missing")}}}}, tc.want},
 			"a running repair": {nil, core.Fleet{Repairs: []core.Repair{{Ladder: ladder}}}, tc.want},
 			"an ended repair":  {nil, core.Fleet{Repairs: []core.Repair{{Ladder: ladder, Ended: noon}}}, nil},
 		} {
-			knows(t, namespaced(inStep), tc.requests).Survey(world.policies, &world.fleet)
+			knows(t, namespaced(inStep), tc.requests, plainTemplate).Survey(world.policies, &world.fleet)
 			if diff := cmp.Diff(world.want, world.fleet.Unseen); diff != "" {
 				t.Errorf("%s, by %s (-want +got):\n%s", sentence, whose, diff)
 			}

@@ -61,6 +61,13 @@ func nodeOrder() core.Order {
 	}
 }
 
+// laterNode is an order for a node that has the name of an earlier one.
+func laterNode() core.Order {
+	o := nodeOrder()
+	o.Target.ID.UID = "later"
+	return o
+}
+
 func machineOrder() core.Order {
 	return core.Order{
 		Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Revision: "7"},

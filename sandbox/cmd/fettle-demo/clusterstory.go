@@ -32,7 +32,7 @@ type clusterStory struct{}
 func (clusterStory) cluster() cluster {
 	return cluster{
 		title: "A management cluster and two workload clusters", parts: "the controllers of Cluster API, which are the real ones",
-		sandbox: []string{"--cluster-api"},
+		sandbox: []string{"--cluster-api"}, folders: []string{"cluster_api"},
 	}
 }
 

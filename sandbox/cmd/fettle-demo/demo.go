@@ -29,6 +29,8 @@ type cluster struct {
 	sandbox []string
 	// kinds are definitions in config/crd that the cluster has of others.
 	kinds []string
+	// folders are those of config/ that this cluster needs and not every cluster.
+	folders []string
 }
 
 // raise starts the sandbox, installs Fettle's manifests and runs it as its own service account.
@@ -42,6 +44,11 @@ func (s *demo) raise(ctx context.Context, c cluster) error {
 	say("installing Fettle: definitions, a service account and the few rights that it needs")
 	if err := s.InstallFettle(ctx, c.kinds...); err != nil {
 		return err
+	}
+	for _, folder := range c.folders {
+		if err := s.InstallPart(ctx, folder); err != nil {
+			return err
+		}
 	}
 	_, err := s.StartFettle(ctx, "--leader-elect=false")
 	return err

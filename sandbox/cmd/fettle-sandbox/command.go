@@ -32,6 +32,8 @@ type options struct {
 	port     int
 	auditLog string
 
+	apiServer string
+
 	nodeMonitorGracePeriod time.Duration
 	nodeMonitorPeriod      time.Duration
 	controllers            []string
@@ -44,9 +46,10 @@ type options struct {
 
 	remediators bool
 
-	clusterAPI             bool
-	clusterAPIHealthChecks bool
-	clusterAPIKindsOnly    bool
+	clusterAPI              bool
+	clusterAPIHealthChecks  bool
+	clusterAPIControlPlanes bool
+	clusterAPIKindsOnly     bool
 }
 
 func newRootCommand(terminal terminal) *cobra.Command {
@@ -83,6 +86,8 @@ func (o *options) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dir, "dir", "", "directory of the sandbox's state, kubeconfig and log; made if missing (required)")
 	flags.IntVar(&o.port, "port", 0, "port of the API server on 127.0.0.1 (default: that of the last run on DIR if it is free, else any free one)")
 	flags.StringVar(&o.auditLog, "audit-log", "", "file to which one JSON line is added for each request to the API server")
+	flags.StringVar(&o.apiServer, "api-server", "",
+		"kube-apiserver of another version of Kubernetes, to run as a child process (default: the one in this program)")
 	flags.DurationVar(&o.nodeMonitorGracePeriod, "node-monitor-grace-period", defaultNodeMonitorGracePeriod,
 		"how long a node may be silent before the controller manager marks it Unknown")
 	flags.DurationVar(&o.nodeMonitorPeriod, "node-monitor-period", defaultNodeMonitorPeriod,
@@ -102,20 +107,17 @@ func (o *options) register(flags *pflag.FlagSet) {
 		"be a management cluster: install Cluster API's kinds, run its reconcilers and webhooks, and simulate its providers")
 	flags.BoolVar(&o.clusterAPIHealthChecks, "cluster-api-health-checks", false,
 		"run Cluster API's own reconciler of MachineHealthChecks too")
+	flags.BoolVar(&o.clusterAPIControlPlanes, "cluster-api-control-planes", false,
+		"run Cluster API's own reconciler and webhooks of KubeadmControlPlanes too, on simulated etcd members")
 	flags.BoolVar(&o.clusterAPIKindsOnly, "cluster-api-kinds-only", false,
-		"of Cluster API run the webhooks alone, and neither its reconcilers nor providers: whoever tests plays those")
+		"of Cluster API run the webhooks alone, and neither its reconcilers nor providers: a test plays those. "+
+			"With --cluster-api-health-checks that one reconciler runs, without its pause of 15 seconds between two looks")
 }
 
 func (o *options) check() error {
 	switch {
 	case o.kwok != "" && !o.kubelets:
 		return errors.New("--kwok is of use only with --kubelets: add that, or leave it out")
-	case o.clusterAPIKindsOnly && !o.clusterAPI:
-		return errors.New("--cluster-api-kinds-only is of use only with --cluster-api: add that, or leave it out")
-	case o.clusterAPIHealthChecks && o.clusterAPIKindsOnly:
-		return errors.New("--cluster-api-health-checks and --cluster-api-kinds-only exclude each other: leave one out")
-	case o.clusterAPIHealthChecks && !o.clusterAPI:
-		return errors.New("--cluster-api-health-checks is of use only with --cluster-api: add that, or leave it out")
 	case o.dir == "":
 		return errors.New("--dir is required: name a directory for the sandbox's state, such as --dir /tmp/sandbox")
 	case o.port < 0 || o.port > 65535:
@@ -126,6 +128,19 @@ func (o *options) check() error {
 		return fmt.Errorf("--machine-api-poll must be positive, such as 1s; it is %v", o.machineAPIPoll)
 	case o.nodeMonitorGracePeriod <= 0:
 		return fmt.Errorf("--node-monitor-grace-period must be positive, such as 50s; it is %v", o.nodeMonitorGracePeriod)
+	}
+	return o.checkClusterAPI()
+}
+
+func (o *options) checkClusterAPI() error {
+	switch {
+	case o.clusterAPIKindsOnly && !o.clusterAPI:
+		return errors.New("--cluster-api-kinds-only is of use only with --cluster-api: add that, or leave it out")
+	case o.clusterAPIHealthChecks && !o.clusterAPI:
+		return errors.New("--cluster-api-health-checks is of use only with --cluster-api: add that, or leave it out")
+	case o.clusterAPIControlPlanes && (!o.clusterAPI || o.clusterAPIKindsOnly):
+		return errors.New("--cluster-api-control-planes is of use only with --cluster-api, and without --cluster-api-kinds-only: " +
+			"a control plane makes machines, which need the other reconcilers and the providers")
 	}
 	return nil
 }

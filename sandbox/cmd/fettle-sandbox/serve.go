@@ -123,6 +123,7 @@ func startPlane(ctx context.Context, opts options, dir *statedir.Dir, logFile io
 		Dir:                    dir.Path(),
 		Listener:               listener,
 		Log:                    logFile,
+		APIServer:              opts.apiServer,
 		NodeMonitorGracePeriod: opts.nodeMonitorGracePeriod,
 		NodeMonitorPeriod:      opts.nodeMonitorPeriod,
 		Controllers:            opts.controllers,
@@ -209,7 +210,7 @@ func startClusterAPI(ctx context.Context, opts options, plane *controlplane.Cont
 	return clusterapi.Start(ctx, clusterapi.Config{
 		Client:       identity.ClientConfig(),
 		Certificate:  certificate,
-		HealthChecks: opts.clusterAPIHealthChecks, KindsOnly: opts.clusterAPIKindsOnly,
+		HealthChecks: opts.clusterAPIHealthChecks, ControlPlanes: opts.clusterAPIControlPlanes, KindsOnly: opts.clusterAPIKindsOnly,
 		Log: klog.Background(),
 	})
 }

@@ -41,7 +41,8 @@ workload cluster runs with --kubelets. Doing it again after a restart tells the 
 	flags.StringVar(&workloadDir, "workload-dir", "", "directory of the workload cluster (required)")
 	flags.StringVar(&cluster.Namespace, "namespace", "default", "namespace of the Cluster; made if missing")
 	flags.StringVar(&cluster.Name, "name", "", "name of the Cluster (required)")
-	flags.Int32Var(&cluster.ControlPlaneMachines, "control-plane-machines", 0, "machines of the control plane; nothing ever replaces one")
+	flags.Int32Var(&cluster.ControlPlaneMachines, "control-plane-machines", 0, "machines of the control plane; without --kubeadm nothing ever replaces one")
+	flags.BoolVar(&cluster.Kubeadm, "kubeadm", false, "leave the machines of the control plane to its own reconciler (--cluster-api-control-planes)")
 	flags.Int32Var(&cluster.Workers, "workers", 0, "machines of a machine deployment, labelled nodepool: nodepool-0")
 	return cmd
 }

@@ -9,6 +9,12 @@ import (
 // MachineFinalizer lets the provider take the node with the machine.
 const MachineFinalizer = "sandbox.fettle.io/sandboxmachine"
 
+// EtcdAnnotation, on a machine of a kubeadm control plane, is about its etcd member. NOSPACE and CORRUPT raise that alarm.
+const EtcdAnnotation = "sandbox.fettle.io/etcd"
+
+// EtcdRemoved, as EtcdAnnotation's value, says that the control plane has removed the member.
+const EtcdRemoved = "Removed"
+
 // SandboxMachineSpec is what was asked for at launch, and the fault a person injects. Every field may be left out.
 type SandboxMachineSpec struct {
 	// ProviderID is written by the provider.

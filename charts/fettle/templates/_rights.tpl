@@ -1,0 +1,45 @@
+{{- /*
+The rules of the ClusterRole fettle without the rules that no running dialect or remediator uses. Takes a list of the
+rules and the root; the result is a YAML object with the key rules.
+*/ -}}
+{{- define "fettle.rules" -}}
+{{- $values := (index . 1).Values -}}
+{{- $openshift := has "openshift" $values.dialects -}}
+{{- $nhc := has "nhc" $values.dialects -}}
+{{- $deletion := has "machine-deletion" $values.remediators -}}
+{{- $needed := dict
+  "machine.openshift.io/machinehealthchecks" $openshift
+  "machine.openshift.io/machinehealthchecks/status" $openshift
+  "machine.openshift.io/machines" (or $openshift $nhc $deletion)
+  "machine.openshift.io/machinesets" (or $openshift $deletion)
+  "fettle.io/machinedeletionremediations" $deletion
+  "fettle.io/machinedeletionremediations/status" $deletion
+  "remediation.medik8s.io/nodehealthchecks" $nhc
+  "remediation.medik8s.io/nodehealthchecks/status" $nhc
+-}}
+{{- $rules := list -}}
+{{- range $rule := index . 0 -}}
+{{- $group := first $rule.apiGroups -}}
+{{- $resources := list -}}
+{{- range $resource := $rule.resources -}}
+{{- $key := printf "%s/%s" $group $resource -}}
+{{- if or (not (hasKey $needed $key)) (get $needed $key) -}}
+{{- $resources = append $resources $resource -}}
+{{- end -}}
+{{- end -}}
+{{- $verbs := $rule.verbs -}}
+{{- if or (and (eq $group "") (has "nodes" $resources) (not $nhc)) (and (has "machines" $resources) (not $openshift)) -}}
+{{- $verbs = without $verbs "patch" -}}
+{{- end -}}
+{{- if and (has "machines" $resources) (not $openshift) (not $deletion) -}}
+{{- $verbs = without $verbs "delete" -}}
+{{- end -}}
+{{- if and (has "machinesets" $resources) (not $openshift) -}}
+{{- $verbs = without $verbs "list" "watch" -}}
+{{- end -}}
+{{- if $resources -}}
+{{- $rules = append $rules (merge (dict "resources" $resources "verbs" $verbs) $rule) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml (dict "rules" $rules) -}}
+{{- end }}

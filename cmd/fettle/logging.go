@@ -1,0 +1,36 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// fitToShow makes an attribute of a record fit to be shown. A log has the names, reasons and errors of what strangers
+// write, and people read it on terminals.
+func fitToShow(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() { //nolint:exhaustive // the others have no text
+	case slog.KindString:
+		a.Value = slog.StringValue(sanitize.Line(sanitize.MostMessage, a.Value.String()))
+	case slog.KindAny:
+		a.Value = fitValue(a.Value)
+	}
+	return a
+}
+
+// fitValue keeps a value whose JSON is fit to be shown, so that programs which read the log find it as it was.
+func fitValue(v slog.Value) slog.Value {
+	if err, is := v.Any().(error); is {
+		return slog.StringValue(sanitize.Failure(sanitize.MostMessage, err))
+	}
+	body, err := json.Marshal(v.Any())
+	if err != nil {
+		body = fmt.Append(nil, v.Any())
+	}
+	if text := sanitize.Line(sanitize.MostMessage, string(body)); err != nil || text != string(body) {
+		return slog.StringValue(text)
+	}
+	return v
+}

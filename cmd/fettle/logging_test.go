@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestI15LogIsFitToShow: what strangers write is harmless and short in both formats of the log.
+func TestI15LogIsFitToShow(t *testing.T) {
+	poison := "\x1b[2J\r\u009b\u202e\u2028https://me:SECRET@h/" + strings.Repeat("x", 1<<20)
+	foreign := apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{Resource: "nodes"}, "", "SECRET", 0, true)
+	options := &slog.HandlerOptions{ReplaceAttr: fitToShow}
+	var out bytes.Buffer
+	for name, handler := range map[string]slog.Handler{"json": slog.NewJSONHandler(&out, options), "text": slog.NewTextHandler(&out, options)} {
+		out.Reset()
+		log := logr.FromSlogHandler(handler).WithName("x").WithValues("policy", poison)
+		log.Info(poison, "node", poison, "list", []string{poison}, "struct", struct{ Name string }{poison}, "number", 7)
+		log.Error(fmt.Errorf("listing: %w", errors.Join(foreign, errors.New(poison))), "it failed", "target", poison)
+		got := out.String()
+		if strings.Count(got, "\n") != 2 || len(got) > 20*4096 {
+			t.Errorf("%s: it has %d lines and %d bytes", name, strings.Count(got, "\n"), len(got))
+		}
+		if bad := strings.IndexFunc(strings.ReplaceAll(got, "\n", ""), func(r rune) bool { return !unicode.IsPrint(r) }); bad >= 0 {
+			t.Errorf("%s: it has %q", name, got[bad:bad+8])
+		}
+		if strings.Contains(got, "SECRET") {
+			t.Errorf("%s: it has what is secret: %.300s", name, got)
+		}
+		if !strings.Contains(got, "502") || !strings.Contains(got, "[2J") {
+			t.Errorf("%s: it does not say what happened: %.300s", name, got)
+		}
+	}
+}
+
+// TestLogKeepsValues: what is fit to be shown is logged as it was.
+func TestLogKeepsValues(t *testing.T) {
+	var out bytes.Buffer
+	log := logr.FromSlogHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: fitToShow}))
+	log.Info("größer", "list", []string{"a", "b"}, "number", 7, "yes", true)
+	if want := `"msg":"größer","list":["a","b"],"number":7,"yes":true}`; !strings.Contains(out.String(), want) {
+		t.Errorf("it is %s, want %s", out.String(), want)
+	}
+}

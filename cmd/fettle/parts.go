@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/nhc"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/engine"
+	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
+	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/served"
+)
+
+// The names by which flags call dialects and remediators.
+const (
+	openshiftDialect  = "openshift"
+	clusterAPIDialect = "cluster-api"
+	nhcDialect        = "nhc"
+
+	machineDeletionRemediator = "machine-deletion"
+)
+
+func allDialects() []string { return []string{openshiftDialect, clusterAPIDialect, nhcDialect} }
+
+func allRemediators() []string { return []string{machineDeletionRemediator} }
+
+// serves reports whether health checks of a dialect are followed. Others are not even watched.
+func (o *controllerOptions) serves(dialect string) bool { return slices.Contains(o.dialects, dialect) }
+
+// remediates reports whether a remediator of Fettle's own runs.
+func (o *controllerOptions) remediates(remediator string) bool {
+	return slices.Contains(o.remediators, remediator)
+}
+
+func (o *controllerOptions) checkParts() error {
+	problems := []error{
+		checkNames("dialects", o.dialects, allDialects()), checkNames("remediators", o.remediators, allRemediators()),
+	}
+	if len(o.dialects)+len(o.remediators) == 0 {
+		problems = append(problems, errors.New("--dialects and --remediators are both empty, so there is nothing to run; name at least one"))
+	}
+	return errors.Join(problems...)
+}
+
+func checkNames(flag string, given, known []string) error {
+	for _, name := range given {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--%s has %q; it takes a list of %s", flag, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// ownRights is what grants the rights of parts that every installation has.
+const ownRights = "config, or the chart, of this version"
+
+// parts are what wakes when its kinds are served.
+func (r *rooms) parts(o controllerOptions) []served.Part {
+	parts := []served.Part{
+		{
+			Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep,
+			Reads: served.ReadsOf(v1alpha1.GroupVersion, "Repair"), Grants: ownRights,
+		},
+		{
+			Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep,
+			Reads: []served.Read{{Kind: upgrade.VersionKind}}, Grants: ownRights,
+		},
+	}
+	if o.remediates(machineDeletionRemediator) {
+		parts = append(parts, deletionPart(r.deletion))
+	}
+	if o.serves(clusterAPIDialect) {
+		parts = append(parts, r.clusters.part())
+	}
+	if o.serves(openshiftDialect) {
+		parts = append(parts, served.Part{
+			Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep,
+			Reads: append(served.ReadsOf(v1beta1.GroupVersion, "MachineHealthCheck", "Machine"), readsNodes), Grants: ownRights,
+		}, served.Part{
+			Name: "templates of machine sets", Kinds: openshift.MachineSetKinds, Watch: r.machines.WatchMachineSets, InStep: r.machines.MachineSetsInStep, Optional: true,
+			Reads: served.ReadsOf(v1beta1.GroupVersion, "MachineSet"), Grants: ownRights, Without: withoutMachineSets,
+		})
+	}
+	if o.serves(nhcDialect) {
+		parts = append(parts, r.nodeParts()...)
+	}
+	return parts
+}
+
+//nolint:gochecknoglobals // constants
+var (
+	readsNodes  = served.Read{Kind: corev1.SchemeGroupVersion.WithKind("Node")}
+	readsLeases = served.Read{Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespace: nodelease.Namespace}
+)
+
+// nodeParts are what health checks of nodes need.
+func (r *rooms) nodeParts() []served.Part {
+	return []served.Part{
+		{
+			Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep,
+			Reads: append(served.ReadsOf(medik8s.GroupVersion, "NodeHealthCheck"), readsNodes), Grants: ownRights,
+		},
+		{
+			Name: machinesPart, Kinds: openshift.MachineKinds, Watch: r.machines.WatchMachines, InStep: r.machines.MachinesInStep, Optional: true,
+			Reads: append(served.ReadsOf(v1beta1.GroupVersion, "Machine"), readsNodes), Grants: ownRights, Without: withoutMachines,
+		},
+		{
+			Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep,
+			Reads: []served.Read{readsLeases}, Grants: ownRights,
+		},
+	}
+}
+
+// neighbors are the dialects whose health checks may judge the nodes of a workload cluster too.
+func (r *rooms) neighbors(o controllerOptions) []neighbor {
+	var neighbors []neighbor
+	if o.serves(openshiftDialect) {
+		neighbors = append(neighbors, r.machines)
+	}
+	if o.serves(nhcDialect) {
+		neighbors = append(neighbors, r.nodes)
+	}
+	return neighbors
+}
+
+// homeDialects are those of the cluster that Fettle itself is in.
+func (r *rooms) homeDialects(o controllerOptions) []engine.Dialect {
+	var dialects []engine.Dialect
+	if o.serves(openshiftDialect) {
+		dialects = append(dialects, r.machines)
+	}
+	if o.serves(nhcDialect) {
+		dialects = append(dialects, r.nodes)
+	}
+	return dialects
+}
+
+// machinesPart is the part that knows the machines of nodes, beside health checks of machines or without them.
+const machinesPart = "machines of nodes"
+
+const withoutMachineSets = "a machine set that is given up is not resumed when its template changes"
+
+const withoutMachines = "requests for the remediation of a node have no Machine as their owner"
+
+// machinesServed tells whether there are machines that can be read.
+func (r *rooms) machinesServed() core.Tri {
+	if r.waker.Unread(machinesPart) {
+		return core.No
+	}
+	return r.waker.Served(openshift.MachineKinds)
+}

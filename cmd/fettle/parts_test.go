@@ -1,0 +1,66 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fettle-io/fettle/internal/dialect/nhc"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/served"
+)
+
+// TestPartsAskForWhatTheyWatch: each part asks whether it may list the kinds that it needs, and names what grants the rights.
+func TestPartsAskForWhatTheyWatch(t *testing.T) {
+	r := &rooms{clusters: &fleets{}}
+	parts := r.parts(controllerOptions{dialects: allDialects(), remediators: allRemediators()})
+	for _, p := range parts {
+		for _, kind := range p.Kinds {
+			reads := slices.ContainsFunc(p.Reads, func(r served.Read) bool {
+				return strings.ToLower(r.Kind.Kind)+"s."+r.Kind.Group == kind
+			})
+			if !reads && p.Name != "leases of nodes" {
+				t.Errorf("%s does not ask for %s", p.Name, kind)
+			}
+		}
+		if len(p.Reads) == 0 || p.Grants == "" {
+			t.Errorf("%s asks for %v, which %q grants", p.Name, p.Reads, p.Grants)
+		}
+	}
+	if len(parts) != 9 {
+		t.Errorf("there are %d parts", len(parts))
+	}
+}
+
+// TestPartsOfDialects: no part of a dialect or remediator is there that a flag leaves out. NodeHealthChecks read machines, which
+// own what is asked for their nodes, and wait neither for MachineHealthChecks nor for machines.
+func TestPartsOfDialects(t *testing.T) {
+	r := &rooms{clusters: &fleets{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
+	of := map[string]string{
+		"MachineDeletionRemediation": machineDeletionRemediator, "Cluster API MachineHealthCheck": clusterAPIDialect,
+		"OpenShift MachineHealthCheck": openshiftDialect, "medik8s NodeHealthCheck": nhcDialect, machinesPart: nhcDialect, "leases of nodes": nhcDialect,
+	}
+	for _, o := range []controllerOptions{
+		{dialects: []string{openshiftDialect}}, {dialects: []string{clusterAPIDialect}}, {dialects: []string{nhcDialect}},
+		{remediators: allRemediators()}, {dialects: allDialects(), remediators: allRemediators()},
+	} {
+		runs := slices.Concat(o.dialects, o.remediators)
+		for _, p := range r.parts(o) {
+			if dialect, belongs := of[p.Name]; belongs && !slices.Contains(runs, dialect) {
+				t.Errorf("%v has the part %s", runs, p.Name)
+			}
+			if p.Name == machinesPart && (!p.Optional || slices.Contains(p.Kinds, "machinehealthchecks.machine.openshift.io")) {
+				t.Errorf("machines are optional: %t, and wait for %v", p.Optional, p.Kinds)
+			}
+		}
+		home := 0
+		for _, d := range []string{openshiftDialect, nhcDialect} {
+			if slices.Contains(runs, d) {
+				home++
+			}
+		}
+		if dialects, neighbors := len(r.homeDialects(o)), len(r.neighbors(o)); dialects != home || neighbors != home {
+			t.Errorf("%v has %d dialects and %d neighbors, want %d", runs, dialects, neighbors, home)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+const (
+	// mostMembers, mostRunning and mostEarlier bound what is listed of a health check.
+	mostMembers, mostRunning = 20, 20
+	// mostNamed bounds the names in a sentence.
+	mostNamed = 5
+)
+
+// explainCheck answers for a health check, by its index.
+func (w *world) explainCheck(policy int) HealthCheckExplanation {
+	h := w.healthCheck(policy)
+	e := HealthCheckExplanation{
+		HealthCheck: h, Group: groupOf(w.dialectOf[policy]), Counts: w.counts(policy, &h),
+		Gates: []GateState{}, NotHealthy: []Target{}, Running: []Repair{}, Ended: []Repair{},
+	}
+	w.listMembers(policy, &e)
+	w.listRepairs(policy, &e)
+	w.listKept(policy, &e)
+	if w.blind == nil {
+		e.Gates, e.Shared = w.gatesOf(policy), w.sharedWith(policy)
+	}
+	e.Next = w.nextOfCheck(policy, &h)
+	if e.Next.At == nil || e.Next.At.After(*instant(w.at)) {
+		e.Idle = w.idle(policy, &h, e.Counts)
+	}
+	return e
+}
+
+// groupOf returns the group of a dialect's health checks.
+func groupOf(d Dialect) string { return d.Read().Sources()[0].Resource.Group }
+
+// counts returns how many verdicts of a policy there are of each kind. Where nothing can be judged from here, what was written last is told.
+func (w *world) counts(policy int, h *HealthCheck) Counts {
+	c := Counts{Healthy: h.Healthy, Behind: w.decision.Tallies[policy].Behind}
+	if w.blind != nil {
+		return Counts{Healthy: h.Healthy, Unknown: max(0, h.Total-h.Healthy)}
+	}
+	if w.policies[policy].Overlooked {
+		c.Unknown = h.Total
+	}
+	for _, v := range w.decision.Verdicts {
+		if v.Policy != policy {
+			continue
+		}
+		switch v.Health {
+		case core.Unhealthy:
+			c.Unhealthy++
+		case core.Suspect:
+			c.Suspect++
+		case core.Undetermined:
+			c.Unknown++
+		case core.Gone:
+			c.Gone++
+		case core.Healthy:
+		}
+	}
+	return c
+}
+
+// listMembers lists the gravest of what a health check does not find healthy, as this health check finds them.
+func (w *world) listMembers(policy int, e *HealthCheckExplanation) {
+	found := slices.DeleteFunc(w.judgedBy(policy), func(a ailing) bool { _, ails := w.ails(a.target); return !ails })
+	sortAiling(found)
+	e.Omitted = max(0, len(found)-mostMembers)
+	for _, a := range found[:len(found)-e.Omitted] {
+		t := w.target(a.target)
+		if w.blind == nil {
+			t.Health, t.Reason, t.Since, t.Until = a.worst.Health.String(), a.worst.Reason.String(), instant(a.worst.Since), instant(a.worst.Until)
+		}
+		e.NotHealthy = append(e.NotHealthy, t)
+	}
+}
+
+// judgedBy returns the targets of a policy, each with its verdict, that it finds unhealthy, may find so, or that are under
+// repair.
+func (w *world) judgedBy(policy int) []ailing {
+	var found []ailing
+	for _, v := range w.decision.Verdicts {
+		_, repaired := w.repairOf(v.Target)
+		if v.Policy == policy && (v.Health != core.Healthy || repaired || w.blind != nil) {
+			found = append(found, ailing{w, v.Target, v})
+		}
+	}
+	return found
+}
+
+// listRepairs lists the running repairs that a policy leads, and the ended ones that it led.
+func (w *world) listRepairs(policy int, e *HealthCheckExplanation) {
+	var running, ended []int
+	for i := range w.fleet.Repairs {
+		switch r := &w.fleet.Repairs[i]; {
+		case r.Policy != w.policies[policy].ID:
+		case r.Running():
+			running = append(running, i)
+		default:
+			ended = append(ended, i)
+		}
+	}
+	slices.SortStableFunc(running, func(a, b int) int { return w.fleet.Repairs[a].Started.Compare(w.fleet.Repairs[b].Started) })
+	slices.SortStableFunc(ended, func(a, b int) int { return w.fleet.Repairs[b].Ended.Compare(w.fleet.Repairs[a].Ended) })
+	e.RunningOmitted, e.Retained = max(0, len(running)-mostRunning), len(ended)
+	for _, i := range running[:len(running)-e.RunningOmitted] {
+		e.Running = append(e.Running, w.repair(i))
+	}
+	for _, i := range ended[:min(len(ended), mostEarlier)] {
+		e.Ended = append(e.Ended, w.repair(i))
+	}
+}
+
+// listKept lists the oldest of the objects that a policy asked by, that finalizers keep, and that are about nothing that exists.
+func (w *world) listKept(policy int, e *HealthCheckExplanation) {
+	var kept []*core.Request
+	for i := range w.fleet.Requests {
+		q := &w.fleet.Requests[i]
+		_, exists := w.byID[q.Target]
+		if q.Own && q.KeptBy != "" && !exists && q.AskedBy(&w.policies[policy].ID) {
+			kept = append(kept, q)
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b *core.Request) int { return a.LeavingSince.Compare(b.LeavingSince) })
+	e.KeptOmitted = max(0, len(kept)-mostRunning)
+	for _, q := range kept[:len(kept)-e.KeptOmitted] {
+		e.Kept = append(e.Kept, requestOf(q))
+	}
+}
+
+// sharedWith returns the other policies that select some of the same nodes or machines.
+func (w *world) sharedWith(policy int) []Sharing {
+	var shared []Sharing
+	at := map[int]int{}
+	for _, body := range w.bodiesOf(policy) {
+		verdicts := w.bodyVerdicts[body]
+		here := slices.IndexFunc(verdicts, func(v core.Verdict) bool { return v.Policy == policy })
+		lead, leads := w.lead(verdicts[here].Target)
+		counted := map[int]bool{policy: true}
+		for i, v := range verdicts {
+			if counted[v.Policy] {
+				continue
+			}
+			counted[v.Policy] = true
+			if _, known := at[v.Policy]; !known {
+				at[v.Policy] = len(shared)
+				p := &w.policies[v.Policy]
+				shared = append(shared, Sharing{HealthCheck: reference(p.ID), DryRun: p.DryRun, Older: i < here})
+			}
+			shared[at[v.Policy]].add(w.nameOfTarget(verdicts[here].Target), leads && lead.Policy == v.Policy, leads && lead.Policy == policy)
+		}
+	}
+	return shared
+}
+
+func (s *Sharing) add(name string, ledByIt, ledHere bool) {
+	s.Count++
+	if len(s.Names) < mostNamed {
+		s.Names = append(s.Names, name)
+	}
+	if ledByIt {
+		s.LedByIt++
+	}
+	if ledHere {
+		s.LedHere++
+	}
+}
+
+// bodiesOf returns the bodies of what a policy selects, each once, in the order of its verdicts.
+func (w *world) bodiesOf(policy int) []int {
+	var bodies []int
+	seen := map[int]bool{}
+	for _, v := range w.decision.Verdicts {
+		if body := w.bodies[v.Target]; v.Policy == policy && !seen[body] {
+			seen[body] = true
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies
+}
+
+// nextOfCheck says what comes next for a health check.
+func (w *world) nextOfCheck(policy int, h *HealthCheck) Next {
+	switch {
+	case w.blind != nil:
+		return w.nextUnjudged()
+	case h.Next != nil:
+		return *h.Next
+	case w.policies[policy].DryRun:
+		return Next{Text: "Nothing: it is a dry run, which repairs nothing."}
+	}
+	return Next{Text: "Nothing by time alone." + w.resumption(w.refusalsBy(policy))}
+}
+
+// idle says why nothing happens now for a health check.
+func (w *world) idle(policy int, h *HealthCheck, c Counts) string {
+	switch {
+	case w.blind != nil && h.Repairs == repairsAllowed:
+		return w.nextUnjudged().Text
+	case h.Repairs != repairsAllowed:
+		return sentence(h.Message)
+	case h.Total == 0:
+		return "It selects nothing."
+	case c.Unhealthy == 0 && c.Behind > 0:
+		return "None that it selects is unhealthy, and it waits: " + w.decision.Tallies[policy].Waits + "."
+	case c.Unhealthy == 0 && c.Suspect+c.Unknown+c.Gone == 0:
+		return "All that it selects are healthy."
+	case c.Unhealthy == 0:
+		return "None that it selects is unhealthy yet."
+	}
+	parts := w.fates(policy)
+	if h.DryRun {
+		parts = append(parts, "it is a dry run, which repairs nothing")
+	}
+	return fmt.Sprintf("Of its %s %d %s unhealthy: %s.", count(h.Total, strings.ToLower(h.TargetKind)), c.Unhealthy, are(c.Unhealthy), strings.Join(parts, "; "))
+}
+
+// fates count what keeps the unhealthy targets of a policy from being repaired now.
+func (w *world) fates(policy int) []string {
+	var words []string
+	counts := map[string]int{}
+	for _, v := range w.decision.Verdicts {
+		if v.Policy != policy || v.Health != core.Unhealthy {
+			continue
+		}
+		word := w.fate(policy, v.Target)
+		counts[word]++
+		if counts[word] == 1 {
+			words = append(words, word)
+		}
+	}
+	for i, word := range words {
+		words[i] = fmt.Sprintf("%d %s", counts[word], word)
+	}
+	return words
+}
+
+func (w *world) fate(policy, target int) string {
+	refusals := w.refusalsOf[target]
+	lead, leads := w.lead(target)
+	_, repaired := w.repairOf(target)
+	rehearsed := slices.ContainsFunc(w.rehearsals[target], func(s core.Start) bool { return s.Policy == policy })
+	switch {
+	case rehearsed:
+		return "would be repaired now"
+	case leads && lead.Policy != policy:
+		return "left to " + w.policies[lead.Policy].ID.String() + ", which leads"
+	case len(refusals) > 0:
+		return "held back by " + strings.Join(gateNames(refusals), ", ")
+	case repaired:
+		return "under repair"
+	}
+	return "not held back by any gate"
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// gatesOf returns how gates stand for a policy: its standing gates, and the others that hold back what it selects.
+func (w *world) gatesOf(policy int) []GateState {
+	gates := w.standingGates(policy)
+	for _, v := range w.decision.Verdicts {
+		if v.Policy != policy {
+			continue
+		}
+		for _, r := range w.refusalsOf[v.Target] {
+			if !r.Rehearsed || r.Policy == policy {
+				gates = w.hold(gates, policy, r)
+			}
+		}
+	}
+	if slices.ContainsFunc(gates, func(g GateState) bool { return g.Gate == core.QuorumUnknown.String() }) {
+		gates = slices.DeleteFunc(gates, func(g GateState) bool { return g.Gate == core.QuorumLost.String() && g.State == gateOpen })
+	}
+	return gates
+}
+
+// hold takes in that a gate holds back a target.
+func (w *world) hold(gates []GateState, policy int, r core.Refusal) []GateState {
+	var of *Reference
+	if r.Policy != policy {
+		other := reference(w.policies[r.Policy].ID)
+		of = &other
+	}
+	at := slices.IndexFunc(gates, func(g GateState) bool {
+		return g.Gate == r.Gate.String() && (g.HealthCheck == nil) == (of == nil) && (of == nil || *of == *g.HealthCheck)
+	})
+	if at < 0 {
+		gates = append(gates, GateState{Gate: r.Gate.String(), HealthCheck: of, State: gateOpen})
+		at = len(gates) - 1
+	}
+	g := &gates[at]
+	if g.State == gateOpen {
+		w.shut(g, r)
+	}
+	if until := instant(r.Until); until != nil && g.Until != nil && until.Before(*g.Until) {
+		g.Until = until
+	}
+	g.Holds++
+	if name := w.nameOfTarget(r.Target); len(g.Names) < mostNamed && !slices.Contains(g.Names, name) {
+		g.Names = append(g.Names, name)
+	}
+	return gates
+}
+
+// shut says that a gate is closed, or that it can't be told from here.
+func (w *world) shut(g *GateState, r core.Refusal) {
+	g.State, g.Message, g.Until = gateClosed, w.textOf(r), instant(r.Until)
+	if why, hidden := w.hidden(r); hidden {
+		g.State, g.Message = gateUnknown, why
+	}
+}
+
+// standingGates returns the gates that a policy has whatever it selects, and those of its settings.
+func (w *world) standingGates(policy int) []GateState {
+	p := &w.policies[policy]
+	gates := []GateState{
+		closedIf(p.Problem != "", core.Refusal{Gate: core.PolicyInvalid, Detail: p.Problem}, ""),
+		closedIf(p.Paused, core.Refusal{Gate: core.PolicyPaused, Detail: p.PauseReason}, ""),
+		closedIf(p.ClockHeld != 0, core.Refusal{Gate: cmp.Or(p.ClockHeld, core.ClockSkewed)}, ""),
+	}
+	if p.DryRun {
+		gates = append(gates, GateState{Gate: "DryRun", State: gateClosed, Message: "it is a dry run, so it decides and repairs nothing; remove its annotation fettle.io/dry-run to have it repair"})
+	}
+	if p.Illegible { // nothing that it selects is counted
+		return gates
+	}
+	return append(append(gates, w.limitGates(policy)...), w.surroundingGates(policy)...)
+}
+
+// limitGates returns the gates that count.
+func (w *world) limitGates(policy int) []GateState {
+	p, t := &w.policies[policy], w.decision.Tallies[policy]
+	gates := []GateState{shortCircuitState(p, t)}
+	if p.StormCooldown > 0 {
+		gates = append(gates, closedIf(t.CoolingDown, core.Refusal{Gate: core.StormCooldown, Until: t.ResumeAt}, fmt.Sprintf("repairs wait for %s after too many were unhealthy", p.StormCooldown)))
+	}
+	if t.MostInFlight != math.MaxInt {
+		n := w.inFlight(policy)
+		gates = append(gates, closedIf(n >= t.MostInFlight, core.Refusal{Gate: core.InFlightLimit, Have: n, Most: t.MostInFlight, Detail: t.Waits},
+			fmt.Sprintf("%d under repair, and at most %d may be at a time", n, t.MostInFlight)))
+	}
+	if n := p.Backoff.GiveUpAfter; n > 0 {
+		gates = append(gates, GateState{Gate: core.PoolGivenUp.String(), State: gateOpen, Message: fmt.Sprintf("after %s in a row that did not last nothing more is repaired in their pool (annotation fettle.io/give-up-after changes the number)", count(n, "repair"))})
+	}
+	if p.Backoff.Base > 0 {
+		gates = append(gates, GateState{Gate: core.BackingOff.String(), State: gateOpen, Message: fmt.Sprintf("after a repair that did not last the next waits for %s, and twice as long each time, up to %s", p.Backoff.Base, p.Backoff.Limit)})
+	}
+	return gates
+}
+
+// shortCircuitState says how the short circuit of a policy stands.
+func shortCircuitState(p *core.Policy, t core.Tally) GateState {
+	if t.Permitted {
+		return closedIf(false, core.Refusal{Gate: core.TooManyUnhealthy}, restrictionText(p, t))
+	}
+	r, _ := core.Stopped(&core.Policy{ShortCircuit: p.ShortCircuit}, t)
+	return closedIf(true, r, "")
+}
+
+// restrictionText says up to when the short circuit lets repairs go on.
+func restrictionText(p *core.Policy, t core.Tally) string {
+	text := fmt.Sprintf("%d of %d are not healthy, and repairs go on up to %d", t.Unhealthy(), t.Counted(), t.MostUnhealthy)
+	if p.ShortCircuit.Range != nil {
+		text = fmt.Sprintf("%d of %d are not healthy, and repairs go on from %d to %d", t.Unhealthy(), t.Counted(), p.ShortCircuit.Range.From, p.ShortCircuit.Range.To)
+	}
+	if t.Waits != "" {
+		text += "; " + t.Waits // some of them may be replaced, and count no longer
+	}
+	return text
+}
+
+// surroundingGates are about upgrades, templates and quorum, for policies that have to do with them.
+func (w *world) surroundingGates(policy int) []GateState {
+	p := &w.policies[policy]
+	var gates []GateState
+	if p.WaitsForUpgrades {
+		g := closedIf(false, w.upgradeRefusal(), "")
+		if w.fleet.Upgrading != core.No {
+			w.shut(&g, w.upgradeRefusal())
+		}
+		gates = append(gates, g)
+	}
+	if slices.ContainsFunc(p.Ladder, func(s core.Step) bool { return s.Template != (core.Reference{}) }) {
+		gates = append(gates, w.templateState(policy))
+	}
+	n := 0
+	for _, v := range w.decision.Verdicts {
+		if v.Policy == policy && w.fleet.Targets[v.Target].MaybeControlPlane() {
+			n++
+		}
+	}
+	if n > 0 {
+		text := fmt.Sprintf("%d of what it selects %s of the control plane; quorum is asked for when one is to be repaired", n, are(n))
+		gates = append(gates, GateState{Gate: core.QuorumLost.String(), State: gateOpen, Message: text})
+	}
+	return gates
+}
+
+// upgradeRefusal is what holds back policies that wait for upgrades, unless no upgrade is under way.
+func (w *world) upgradeRefusal() core.Refusal {
+	return core.Refusal{Gate: core.ClusterUpgrading, Detail: w.fleet.Upgrading.String(), Why: w.fleet.UpgradingWhy}
+}
+
+// templateState says whether the steps of a policy can be taken.
+func (w *world) templateState(policy int) GateState {
+	if why, hidden := w.hiddenSteps(policy); hidden {
+		return GateState{Gate: core.TemplateUnusable.String(), State: gateUnknown, Message: "it is not known whether its steps can be taken: " + why}
+	}
+	p := &w.policies[policy]
+	for _, step := range slices.Concat(p.Ladder, p.FailedLadder) {
+		if step.Problem != "" {
+			return closedIf(true, core.Refusal{Gate: core.TemplateUnusable, Detail: step.Problem}, "")
+		}
+	}
+	return closedIf(false, core.Refusal{Gate: core.TemplateUnusable}, "")
+}
+
+// closedIf returns a gate that refuses or is open; then the text says what it is about.
+func closedIf(closed bool, r core.Refusal, text string) GateState {
+	if !closed {
+		return GateState{Gate: r.Gate.String(), State: gateOpen, Message: text}
+	}
+	return GateState{Gate: r.Gate.String(), State: gateClosed, Message: r.Text(), Until: instant(r.Until)}
+}
+
+// gateNames returns the names of the gates that refuse, each once.
+func gateNames(refusals []core.Refusal) []string {
+	var names []string
+	for _, r := range refusals {
+		if !slices.Contains(names, r.Gate.String()) {
+			names = append(names, r.Gate.String())
+		}
+	}
+	return names
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// foreignOn returns the first request about a target that Fettle did not make, though a policy that acts would make the same.
+// It is nil when there is none.
+func (w *world) foreignOn(target int) *core.Request {
+	for _, q := range w.requestsOn(target) {
+		if !q.Own && !q.Answers && !q.Leaving && w.wouldAsk(q, target) {
+			return q
+		}
+	}
+	return nil
+}
+
+// wouldAsk reports whether a policy that acts would ask by the same request.
+func (w *world) wouldAsk(q *core.Request, target int) bool {
+	return slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
+		p := &w.policies[v.Policy]
+		named := q.Policy == (core.ID{}) || (q.Policy.Kind == p.ID.Kind && q.Policy.Namespace == p.ID.Namespace && q.Policy.Name == p.ID.Name)
+		return named && !p.DryRun && slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool {
+			return s.Remedy == q.Remedy && s.Template == q.Template
+		})
+	})
+}
+
+// deletion is the command that deletes a request.
+func deletion(q *core.Request) string {
+	kind := q.ID.Kind
+	if version, err := schema.ParseGroupVersion(q.APIVersion); err == nil && version.Group != "" {
+		kind += "." + version.Group
+	}
+	return "kubectl delete " + kind + " " + q.ID.Name + inNamespace(q.ID.Namespace)
+}
+
+// nextOfForeign says what follows from a request that Fettle did not make, for a target that is not well.
+func nextOfForeign(q *core.Request) string {
+	return fmt.Sprintf("Fettle did not make %s, and asks for nothing else while it stands. If it is left over from an earlier fault: %s", q.ID, deletion(q))
+}
+
+// nextOfHealthy is for a target that is well.
+func (w *world) nextOfHealthy(target int) Next {
+	if q := w.foreignOn(target); q != nil {
+		return Next{Text: fmt.Sprintf("It is healthy. %s stands, which Fettle did not make and does not delete; while it stands, Fettle asks for nothing else. "+
+			"Once its remediator is done: %s", q.ID, deletion(q))}
+	}
+	return Next{Text: "Nothing: it is healthy."}
+}
+
+// mostLeftOver bounds the requests that are named in notes.
+const mostLeftOver = 10
+
+// notesOnLeftOver are sentences about requests for targets that are well, which are not withdrawn: Fettle did not make them. They are
+// the requests of a namespace, or all for "".
+func (w *world) notesOnLeftOver(namespace string) []string {
+	var notes []string
+	left := 0
+	for i := range w.fleet.Targets {
+		q := w.foreignOn(i)
+		if v, judged := w.worst(i); q == nil || !isIn(w.fleet.Targets[i].ID, namespace) || !judged || (v.Health != core.Healthy && v.Reason != core.Recovering) {
+			continue
+		}
+		left++
+		if left <= mostLeftOver {
+			notes = append(notes, fmt.Sprintf("%s stands, though %s %s is healthy. Fettle did not make it, and does not delete it. Once its remediator is done: %s",
+				q.ID, strings.ToLower(q.Target.Kind), q.Target.Name, deletion(q)))
+		}
+	}
+	if left > mostLeftOver {
+		notes = append(notes, fmt.Sprintf("%d more such objects stand that Fettle did not make.", left-mostLeftOver))
+	}
+	return notes
+}

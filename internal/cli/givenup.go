@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// textOf says why a target is held back. Of a back-off it also says after how many failures nothing more is repaired.
+func (w *world) textOf(r core.Refusal) string {
+	n := w.policies[r.Policy].Backoff.GiveUpAfter
+	switch {
+	case r.Gate != core.BackingOff || n == 0:
+		return r.Text()
+	case r.Relapsed:
+		return fmt.Sprintf("%s; it is given up after %d in a row", r.Text(), n)
+	}
+	return fmt.Sprintf("%s; the pool is given up after %d in a row", r.Text(), n)
+}
+
+// refusalsBy returns the refusals of a policy's own gates that hold back anything in earnest.
+func (w *world) refusalsBy(policy int) []core.Refusal {
+	return slices.DeleteFunc(slices.Clone(w.decision.Refusals), func(r core.Refusal) bool { return r.Policy != policy || r.Rehearsed })
+}
+
+// resumption returns the commands by which a person has repairs resumed that were given up, as sentences that follow
+// another. It is empty where none of the refusals is for that.
+func (w *world) resumption(refusals []core.Refusal) string {
+	text, seen := "", map[int]bool{}
+	for _, r := range refusals {
+		if r.Gate != core.PoolGivenUp || seen[r.Policy] {
+			continue
+		}
+		seen[r.Policy] = true
+		resource := w.dialectOf[r.Policy].Read().Sources()[0].Resource
+		id := w.policies[r.Policy].ID
+		text += fmt.Sprintf(" Once the cause is mended, kubectl annotate --overwrite%s %s %s fettle.io/resumed-at=$(date -u +%%FT%%TZ) resumes repairs.", inNamespace(id.Namespace), resource, id.Name)
+	}
+	return text
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
+)
+
+// isRepairOf reports whether a repair is of a machine or a node that a person means by its name, in a namespace or in all.
+func isRepairOf(r *core.Repair, kind, name, namespace string) bool {
+	here := namespace == "" || r.Target.Namespace == "" || r.Target.Namespace == namespace
+	named := strings.EqualFold(r.Target.Kind, kind) && r.Target.Name == name
+	return here && (named || (kind == nodeSubject && r.Node == name))
+}
+
+// inRepair is where a repair was found; its world is nil where none was.
+type inRepair struct {
+	*world
+
+	repair int
+}
+
+// repairOfGone finds the repair that explains what is gone: its running repair, or else the last that ended. The person tells
+// the repairs of several clusters apart.
+func (s *session) repairOfGone(worlds []*world, kind, name, within string) (inRepair, error) {
+	var found []inRepair
+	var ways []string
+	for _, w := range worlds {
+		if of := w.lastRepair(kind, name, within); of >= 0 && s.chosen.allows(w.cluster) {
+			found = append(found, inRepair{w, of})
+			ways = append(ways, w.chosenBy(w.fleet.Repairs[of].Target.Namespace))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return inRepair{}, nil
+	case 1:
+		return found[0], nil
+	}
+	return inRepair{}, several(kind, name, ways)
+}
+
+// lastRepair returns the index of the last repair of a name, -1 for none.
+func (w *world) lastRepair(kind, name, within string) int {
+	last := -1
+	for i := range w.fleet.Repairs {
+		r := &w.fleet.Repairs[i]
+		if isRepairOf(r, kind, name, within) && (last < 0 || later(r, &w.fleet.Repairs[last])) {
+			last = i
+		}
+	}
+	return last
+}
+
+// later reports whether a repair comes before another as an explanation: it runs, or it ended later.
+func later(a, b *core.Repair) bool {
+	return cmp.Or(compareInstants(a.Ended, b.Ended), a.Started.Compare(b.Started)) > 0
+}
+
+// goneText says that a repair is told in the place of what is gone.
+func goneText(kind, name string, r *core.Repair) string {
+	if r.Running() {
+		return fmt.Sprintf("There is no %s %s any more. Its repair is under way:", kind, name)
+	}
+	return fmt.Sprintf("There is no %s %s any more. This is its last repair:", kind, name)
+}
+
+// underWayOfGone describes the step under way of a repair whose target is gone. Nothing is due for it any more.
+func (w *world) underWayOfGone(repair int, s *Step) {
+	r := &w.fleet.Repairs[repair]
+	step := &r.Ladder[len(r.Rungs)]
+	if why, hidden := w.hiddenStep(r); hidden {
+		s.State, s.Message = stepUnknown, why
+		return
+	}
+	q, stands := requestUnderWay(r, w.requestsAbout(r.Target))
+	_, ends := w.finishOf[repair]
+	switch {
+	case stands && !ends:
+		s.State = stepUnderWay
+		if step.Limit > 0 {
+			s.Ends = instant(r.StepEnds(step, q))
+		}
+	case ends:
+		s.State, s.Message = stepEnded, "its target is gone"
+	default:
+		s.State, s.Message = stepUnknown, "its target is gone, and what was asked of its remediator can't be seen"
+	}
+}
+
+// hiddenStep returns why it is not known what was asked in the step under way of a repair, and false where it is known.
+func (w *world) hiddenStep(r *core.Repair) (string, bool) {
+	if len(r.Rungs) >= len(r.Ladder) || !r.Ladder[len(r.Rungs)].Nature.Stands() {
+		return "", false
+	}
+	return w.unread.requests(r.Ladder[len(r.Rungs)])
+}
+
+// nextOfGone says what comes next for a running repair whose target is gone.
+func (w *world) nextOfGone(repair int) Next {
+	r := &w.fleet.Repairs[repair]
+	kind := kindWord(r.Target)
+	if w.blind != nil {
+		return w.nextUnjudged()
+	}
+	if f, ends := w.finishOf[repair]; ends {
+		return Next{At: instant(w.at), Text: fmt.Sprintf("The repair ends as %s: %s.", f.Outcome, f.Text)}
+	}
+	q, stands := requestUnderWay(r, w.requestsAbout(r.Target))
+	if why, hidden := w.hiddenStep(r); hidden {
+		return Next{Text: "The " + kind + " is gone; it can't be told from here whether its repair goes on: " + why + "."}
+	}
+	if !stands {
+		return Next{Text: "The " + kind + " is gone; the repair ends once it is seen what became of what its remediator was asked."}
+	}
+	text := fmt.Sprintf("The %s is gone, and %s has not said yet that it is replaced; the repair ends when it does, or when a healthy %s of that name stands.", kind, q.ID, kind)
+	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
+		return Next{At: step.Ends, Text: "The repair ends at the latest. " + text}
+	}
+	return Next{Text: text}
+}
+
+// explainedGone answers where there is no target of a name: by a node that is no target, or by the last repair of what is
+// gone. Before says that there was one in an earlier answer.
+func (s *session) explainedGone(ctx context.Context, v *view, worlds []*world, e *Explanation, before bool) (answer, error) {
+	kind, name, within := e.Subject.Kind, e.Subject.Name, e.Subject.Namespace
+	result := answer{value: e, header: &e.Header, nextAt: nextOf(worlds), people: func(p *page) { p.explanation(e) }}
+	if kind == nodeSubject && !before {
+		exists, err := s.nodeExists(ctx, name)
+		if err != nil {
+			return answer{}, err
+		}
+		if exists {
+			home := worlds[slices.IndexFunc(worlds, func(w *world) bool { return w.cluster == ledger.Fleet{} })]
+			e.Message = home.unknownNode(name, within, v)
+			return result, nil
+		}
+	}
+	of, err := s.repairOfGone(worlds, kind, name, within)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case of.world != nil:
+		r := s.repairExplained(ctx, v, of)
+		r.Message = goneText(kind, name, &of.fleet.Repairs[of.repair])
+		return of.answer(r, e.Header, worlds), nil
+	case !before:
+		return answer{}, s.notFound(ctx, subject{kind: kind, name: name})
+	}
+	e.Message, result.ended = sentence("there is no "+kind+" "+name+" any more"), true
+	return result, nil
+}
+
+// repairExplained reads what else there is to know of a repair.
+func (s *session) repairExplained(ctx context.Context, v *view, of inRepair) *RepairExplanation {
+	r := &of.fleet.Repairs[of.repair]
+	e := of.explainRepair(of.repair, s.metadata(ctx, v, reference(r.Target)))
+	if target := of.targetOf(of.repair); target >= 0 && r.Running() {
+		t := s.explainedTarget(ctx, v, of.world, target)
+		e.Target.OwnerAnswer, e.Next = t.OwnerAnswer, nextOfAsked(e.Next, t.OwnerAnswer)
+	}
+	return &e
+}
+
+// answer is the answer about a repair.
+func (of inRepair) answer(e *RepairExplanation, h Header, worlds []*world) answer {
+	h.Kind = kindRepairExplanation
+	e.Header = h
+	return answer{value: e, header: &e.Header, ended: !of.fleet.Repairs[of.repair].Running(), nextAt: nextOf(worlds), people: func(p *page) { p.repairExplanation(e) }}
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// judge is an API server that answers reviews of access: allowed are verbs and resources.
+type judge struct {
+	client.WithWatch
+
+	allowed []string
+	refuse  error
+	users   []string
+}
+
+func (j *judge) RESTMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Reboot", "RebootTemplate"} {
+		for _, version := range []string{"v1", "v2"} {
+			m.Add(schema.GroupVersionKind{Group: "fix.example", Version: version, Kind: kind}, meta.RESTScopeNamespace)
+		}
+	}
+	return m
+}
+
+func (j *judge) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	u := o.(*unstructured.Unstructured)
+	asked, _, _ := unstructured.NestedStringMap(u.Object, "spec", "resourceAttributes")
+	user, _, _ := unstructured.NestedString(u.Object, "spec", "user")
+	j.users = append(j.users, user)
+	may := slices.Contains(j.allowed, asked["verb"]+" "+asked["resource"]+"."+asked["group"])
+	_ = unstructured.SetNestedField(u.Object, may, "status", "allowed")
+	return j.refuse
+}
+
+// TestI14MissingGrants: what the controller may not use of a remediator is told, with the ClusterRole that grants exactly that.
+func TestI14MissingGrants(t *testing.T) {
+	all := []string{"list reboottemplates.fix.example", "watch reboottemplates.fix.example"}
+	for _, verb := range []string{"get", "list", "watch", "create", "patch", "delete"} {
+		all = append(all, verb+" reboots.fix.example")
+	}
+	lack := func(j *judge) (*Grant, string) {
+		s := &session{cluster: j, connection: &connection{controller: "home"}}
+		kinds, served := kindsOfRemediator(j, core.Reference{APIVersion: "fix.example/v1", Kind: "RebootTemplate", Name: "usual"})
+		if !served {
+			t.Fatal("the kinds are not found")
+		}
+		return s.lackOf(t.Context(), kinds)
+	}
+	if g, why := lack(&judge{allowed: all}); g != nil || why != "" {
+		t.Errorf("nothing is missing, yet it lacks %+v, %q", g, why)
+	}
+	for i, without := range all {
+		j := &judge{allowed: slices.Delete(slices.Clone(all), i, i+1)}
+		if g, _ := lack(j); g == nil || !slices.Equal(g.Lacks, []string{without}) {
+			t.Errorf("it lacks %+v, want %s", g, without)
+		}
+		if slices.Compact(j.users)[0] != "system:serviceaccount:home:fettle" {
+			t.Errorf("it is asked about %q", j.users)
+		}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)
+	if g, why := lack(&judge{refuse: forbidden}); g != nil || !strings.Contains(why, "you may not create subjectaccessreviews") {
+		t.Errorf("who may not ask is told %+v, %q", g, why)
+	}
+	if _, served := kindsOfRemediator(&judge{}, core.Reference{APIVersion: "fix.example/v1", Kind: "PrayTemplate"}); served {
+		t.Error("a kind is found that is not served")
+	}
+	g, _ := lack(&judge{})
+	var out bytes.Buffer
+	(&page{Writer: &out}).grants([]Grant{*g})
+	const want = `Apply this to let Fettle, and other health checkers, ask by Reboot. Then every author of a health check that may name a
+RebootTemplate can have Fettle create and delete what is made from it:
+
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: "ext-remediation:reboots.fix.example"
+  labels:
+    rbac.ext-remediation/aggregate-to-ext-remediation: "true"
+rules:
+- apiGroups: ["fix.example"]
+  resources: ["reboottemplates"]
+  verbs: [get, list, watch]
+- apiGroups: ["fix.example"]
+  resources: ["reboots"]
+  verbs: [get, list, watch, create, patch, delete]
+
+`
+	if out.String() != want {
+		t.Errorf("it prints\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestI14GrantsOfRefusedSteps: no role is printed for a template that Fettle refuses, and each draft that names a kind has the warning.
+func TestI14GrantsOfRefusedSteps(t *testing.T) {
+	const refused = "it is a template of the machine's own parts"
+	for sentence, c := range map[string]struct {
+		step            core.Step
+		hidden, granted bool
+	}{
+		"usable":              {granted: true},
+		"refused":             {step: core.Step{Problem: refused}},
+		"missing":             {step: core.Step{Problem: "it does not exist", Missing: true}, granted: true},
+		"not known yet":       {step: core.Step{Problem: "it is not known", Pending: true}, granted: true},
+		"not for you to read": {step: core.Step{Problem: "it can't be read"}, hidden: true, granted: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			worlds, drafts := rebooting(c.step, c.hidden)
+			s := &session{cluster: &judge{}, connection: &connection{controller: "home"}}
+			grants, _ := s.lackedBy(t.Context(), worlds, drafts)
+			if granted := len(grants) == 1; granted != c.granted || len(grants) > 1 {
+				t.Fatalf("the grants are %+v", grants)
+			}
+			warnOfLack(worlds, drafts, grants)
+			for _, d := range drafts {
+				if warned := len(d.Warnings) == 1; warned != c.granted {
+					t.Errorf("%s has the warnings %+v", d.Name, d.Warnings)
+				}
+			}
+		})
+	}
+}
+
+// rebooting returns two drafts that name the same kind in two versions.
+func rebooting(step core.Step, hidden bool) ([]*world, []*draft) {
+	w := &world{}
+	w.unread.requests = func(core.Step) (string, bool) { return "", hidden }
+	var drafts []*draft
+	for _, version := range []string{"v1", "v2"} {
+		step.Template = core.Reference{APIVersion: "fix.example/" + version, Kind: "RebootTemplate", Name: "usual"}
+		w.policies = append(w.policies, core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: version}, Ladder: []core.Step{step}})
+		w.dialectOf = append(w.dialectOf, nil)
+		drafts = append(drafts, &draft{Document: Document{Kind: "NodeHealthCheck", Name: version}})
+	}
+	return []*world{w}, drafts
+}
+
+// TestPhaseOfARemediator: one without conditions has taken up what its phase tells.
+func TestPhaseOfARemediator(t *testing.T) {
+	p := &page{}
+	for want, q := range map[string]core.Request{
+		"not taken up yet": {Own: true}, "in phase Waiting": {Own: true, Phase: "Waiting"},
+		"failed": {Own: true, Phase: "Waiting", Succeeded: core.No},
+	} {
+		r := requestOf(&q)
+		if got := p.answerOf(&r); got != want {
+			t.Errorf("it is told as %q, want %q", got, want)
+		}
+	}
+}

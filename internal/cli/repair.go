@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+func repairCommand(o Options) *cobra.Command {
+	s := newSession(o)
+	dry := false
+	cmd := &cobra.Command{
+		Use:   "repair (machine/NAME | node/NAME)",
+		Short: "Ask Fettle to repair a machine or a node that no criterion finds unhealthy",
+		Long: "Ask Fettle to repair a machine or a node whatever its health is. The command writes the annotation " + lean.RepairRequestedAnnotation + "\n" +
+			"with your own kubeconfig and permissions. The controller does the repair, by the steps of the health check that selects the target.\n" +
+			"All gates hold: limits, pauses, quorum, back-off, leases, upgrades. The command says which of them are closed now.\n\n" +
+			"You need the rights to get, patch and delete the machine or node, since a repair may delete it.\n" +
+			fmt.Sprintf("A request serves for one repair, and lapses after %s if no repair begins.\n", core.RequestLasts) +
+			"The exit status is 0, or 1 when the request was not made.",
+		Example: fmt.Sprintf("  %[1]s repair machine/worker-a -n openshift-machine-api\n  %[1]s repair node/worker-a --dry-run", o.Name),
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := readSubject(args)
+			switch {
+			case err != nil:
+				return err
+			case of.kind != machineSubject && of.kind != nodeSubject:
+				return fmt.Errorf("a %s can't be repaired; give machine/NAME or node/NAME", of.kind)
+			}
+			if err := s.open(cmd); err != nil {
+				return err
+			}
+			within := s.namespace
+			if of.kind == nodeSubject && !s.connection.named(cmd) {
+				within = ""
+			}
+			s.about = s.aboutTarget(of.kind, of.name, within)
+			return s.run(cmd.Context(), s.requested(of, within, dry))
+		},
+		ValidArgsFunction: s.completeSubjects,
+	}
+	s.addFlags(cmd)
+	s.chosen.addFlag(cmd.Flags(), "repair what is in this workload cluster of Cluster API, by the name of its Cluster; empty for the cluster that is asked itself")
+	s.connection.addAllNamespaces(cmd.Flags())
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "have the API server check the request and write nothing")
+	return cmd
+}
+
+// requested asks for a repair, and answers with how everything stands then.
+func (s *session) requested(of subject, within string, dry bool) ask {
+	return func(ctx context.Context, v *view, h Header) (answer, error) {
+		worlds := s.worlds(ctx, v)
+		in, err := s.repairable(ctx, v, worlds, of, within)
+		if err != nil {
+			return answer{}, err
+		}
+		target := in.targets[0]
+		id, at := in.fleet.Targets[target].ID, in.requestTime(target, v.at)
+		object, err := s.objectOf(ctx, v, id)
+		if err != nil {
+			return answer{}, err
+		}
+		if err := s.writeRequest(ctx, object, id, at, dry); err != nil {
+			return answer{}, err
+		}
+		in.fleet.Targets[target].RepairRequest = core.RepairRequest{At: at}
+		in.decide()
+		if v.readQuorum(ctx, s.cluster, in.world) {
+			in.decide()
+		}
+		h.Kind = kindRepairRequest
+		h.Notes = append(h.Notes, in.notesAtOddsOn(in.targets)...)
+		r := RepairRequest{
+			Header: h, Written: !dry, Message: in.requestedText(target, at, dry), Target: s.explainedTarget(ctx, v, in.world, target),
+			HealthChecks: in.selecting(target), Undo: undo(object),
+		}
+		return answer{value: &r, header: &r.Header, people: func(p *page) { p.repairRequest(&r) }}, nil
+	}
+}
+
+// repairable finds the one target that a person means, and refuses where a request could do nothing.
+func (s *session) repairable(ctx context.Context, v *view, worlds []*world, of subject, within string) (inWorld, error) {
+	in, err := s.findIn(worlds, of.kind, of.name, within)
+	switch {
+	case err != nil:
+		return inWorld{}, err
+	case len(in.targets) == 0:
+		return inWorld{}, s.noTarget(ctx, v, worlds, of, within)
+	}
+	in.targets = in.meant(of)
+	if len(in.targets) > 1 {
+		var ways []string
+		for _, i := range in.targets {
+			id := in.fleet.Targets[i].ID
+			ways = append(ways, kindWord(id)+"/"+id.Name+inNamespace(id.Namespace))
+		}
+		return inWorld{}, several(of.kind, of.name, ways)
+	}
+	if err := in.refuseRequest(in.targets[0], v.unmet); err != nil {
+		return inWorld{}, err
+	}
+	return in, nil
+}
+
+// meant leaves of a node and its machine the node, where a person means a node by its name and a health check selects it.
+func (in inWorld) meant(of subject) []int {
+	node := slices.DeleteFunc(slices.Clone(in.targets), func(i int) bool {
+		id := in.fleet.Targets[i].ID
+		return of.kind != nodeSubject || kindWord(id) != nodeSubject || id.Name != of.name
+	})
+	if len(node) > 0 {
+		return node
+	}
+	return in.targets
+}
+
+// noTarget says why there is nothing of a name to repair.
+func (s *session) noTarget(ctx context.Context, v *view, worlds []*world, of subject, within string) error {
+	e := Explanation{Subject: Reference{Kind: of.kind, Namespace: within, Name: of.name}}
+	a, err := s.explainedGone(ctx, v, worlds, &e, false)
+	if err != nil {
+		return err
+	}
+	if r, gone := a.value.(*RepairExplanation); gone {
+		return fmt.Errorf("there is no %s %s any more, so nothing was asked for; fettle explain repair/%s tells of its last repair", of.kind, of.name, r.Repair.Name) //nolint:err113 // told to a person
+	}
+	return errors.New(e.Message + " So nothing was asked for; have a health check select it first.") //nolint:err113 // told to a person
+}
+
+// refuseRequest says why a request about a target could do nothing, nil when it can.
+func (w *world) refuseRequest(target int, lacks unmet) error {
+	id := w.fleet.Targets[target].ID
+	var why string
+	repair, repaired := w.repairOf(target)
+	switch by, out := w.leftOut(target); {
+	case w.fleet.Targets[target].Deleting:
+		why = "it is being deleted already; fettle explain says what that waits for"
+	case len(w.verdictsOf[target]) == 0 && out:
+		why = "it is taken out of all health checking, by " + by + " on it; remove that first"
+	case len(w.verdictsOf[target]) == 0:
+		why = "no health check selects it, so none says how it is repaired. " + w.nearest(id, lacks) + " Have one select it first"
+	case repaired && w.exhausted(repair):
+		why = fmt.Sprintf("every step of repair %s was tried to no avail, and a request has none of them tried again; look after the %s without Fettle. "+
+			"Once it is healthy the repair ends, and another may be asked for", w.fleet.Repairs[repair].Name, kindWord(id))
+	case repaired:
+		why = fmt.Sprintf("repair %s is under way; fettle explain repair/%s says how far it has come", w.fleet.Repairs[repair].Name, w.fleet.Repairs[repair].Name)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s was not asked to be repaired: %s", id, why) //nolint:err113 // told to a person
+}
+
+// exhausted reports whether a repair has given up its last step.
+func (w *world) exhausted(repair int) bool {
+	r := &w.fleet.Repairs[repair]
+	return len(r.Rungs) > 0 && len(r.Rungs) >= len(r.Ladder)
+}
+
+// requestTime returns the time of a request: now, or the second after the last repair, which may have been told by another clock.
+func (w *world) requestTime(target int, now time.Time) time.Time {
+	at := now.UTC().Truncate(time.Second)
+	t := &w.fleet.Targets[target]
+	for i := range w.fleet.Repairs {
+		r := &w.fleet.Repairs[i]
+		if mine := r.Target == t.ID || (r.Node != "" && r.Node == t.Node.Name); mine && !r.Running() {
+			at = after(after(at, r.Ended), r.Requested)
+		}
+	}
+	return at
+}
+
+// after returns a time, or the second after another where that is not earlier.
+func after(at, other time.Time) time.Time {
+	if at.After(other) {
+		return at
+	}
+	return other.UTC().Truncate(time.Second).Add(time.Second)
+}
+
+// requestedText says what was done.
+func (w *world) requestedText(target int, at time.Time, dry bool) string {
+	id := w.fleet.Targets[target].ID
+	what := fmt.Sprintf("a repair of %s %s, by annotation %s=%s", kindWord(id), qualified(reference(id)), lean.RepairRequestedAnnotation, at.Format(time.RFC3339))
+	if dry {
+		return "Nothing was written. The API server would take the request for " + what + ". It would stand as follows."
+	}
+	return "Asked for " + what + "."
+}
+
+// selecting returns the health checks that select a target, with the gates that they have whatever it is.
+func (w *world) selecting(target int) []SelectingCheck {
+	checks := []SelectingCheck{}
+	for _, v := range w.bodyVerdicts[w.bodies[target]] {
+		id := reference(w.policies[v.Policy].ID)
+		if !slices.ContainsFunc(checks, func(c SelectingCheck) bool { return c.Reference == id }) {
+			checks = append(checks, SelectingCheck{Reference: id, Gates: w.standingGates(v.Policy)})
+		}
+	}
+	return checks
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+// askedRepair tells of the person's request about a target, nil without one.
+func (w *world) askedRepair(target int) *AskedRepair {
+	for _, a := range w.decision.Asked {
+		if a.Target != target {
+			continue
+		}
+		state, text := requestWords(&a)
+		return &AskedRepair{At: instant(a.At), State: state, Lapses: instant(a.Lapses), Message: text}
+	}
+	return nil
+}
+
+// requestWords returns the state of a request, and a sentence about it without its full stop.
+func requestWords(a *core.AskedRepair) (state, text string) {
+	switch a.State {
+	case core.RequestPending:
+		if a.Lapses.IsZero() {
+			return requestPending, "it counts until its repair has done its work"
+		}
+		return requestPending, "it counts until it lapses, or a repair begins"
+	case core.RequestServed:
+		return requestServed, "a repair has served it, so it counts for nothing; ask again for another repair"
+	case core.RequestLapsed:
+		return requestLapsed, fmt.Sprintf("no repair began within %s, so it counts for nothing; ask again once the gates are open", core.RequestLasts)
+	case core.RequestAhead:
+		return requestAhead, "its time is in the future, so it counts for nothing; set your clock and ask again"
+	case core.RequestInherited:
+		return requestInherited, "it was made before the object was, which has the annotation from a template or a backup, so it counts for nothing; remove it there"
+	case core.RequestUnreadable:
+	}
+	return requestUnreadable, "the annotation " + lean.RepairRequestedAnnotation + " holds no time such as 2026-11-23T09:12:59Z, so it counts for nothing; ask again"
+}
+
+// askedRepair prints how a person's request stands.
+func (p *page) askedRepair(a *AskedRepair) {
+	switch {
+	case a == nil:
+	case a.At == nil:
+		p.field("Asked for", p.in(yellow, strings.ToLower(a.State))+": "+a.Message)
+	case a.Lapses != nil:
+		p.field("Asked for", fmt.Sprintf("by a person at %s, lapses at %s", p.clock(a.At), p.when(a.Lapses)))
+	default:
+		p.field("Asked for", fmt.Sprintf("by a person at %s: %s", p.clock(a.At), a.Message))
+	}
+}
+
+// repairRequest prints the answer to repair.
+func (p *page) repairRequest(r *RepairRequest) {
+	p.leaderless(r.Controller)
+	p.printf("%s\n\n", r.Message)
+	p.mixed = len(r.HealthChecks) > 1
+	p.target(&r.Target)
+	for i := range r.HealthChecks {
+		c := &r.HealthChecks[i]
+		p.gateStates("Gates of "+c.Kind+" "+qualified(c.Reference), c.Gates)
+	}
+	if r.Written {
+		p.head("To take the request back before a repair begins")
+		p.item("%s", r.Undo)
+	}
+	p.leader(r.Controller)
+	p.notes(r.Notes)
+}

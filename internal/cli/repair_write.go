@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+// requestOwner is who a request for a repair says that it writes for.
+const requestOwner = "fettle-repair"
+
+// writeRequest annotates a target, with the person's rights. The patch carries the UID, so it hits no namesake.
+func (s *session) writeRequest(ctx context.Context, object *metav1.PartialObjectMetadata, id core.ID, at time.Time, dry bool) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": id.UID, "annotations": map[string]string{lean.RepairRequestedAnnotation: at.Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	options := []client.PatchOption{client.FieldOwner(requestOwner)}
+	if dry {
+		options = append(options, client.DryRunAll)
+	}
+	written := object.DeepCopy()
+	err = s.cluster.Patch(ctx, written, client.RawPatch(types.MergePatchType, body), options...)
+	return refusedRequest(id, err)
+}
+
+// objectOf returns the object of a target. Of several kinds of its name, it is the kind that has an object with the target's UID.
+func (s *session) objectOf(ctx context.Context, v *view, id core.ID) (*metav1.PartialObjectMetadata, error) {
+	var failed error
+	for _, kind := range kindsOf(s.cluster, v.sources(), id.Kind) {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(kind)
+		err := s.cluster.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, m)
+		switch {
+		case err == nil && string(m.UID) == id.UID:
+			m.SetGroupVersionKind(kind)
+			return m, nil
+		case err != nil && !apierrors.IsNotFound(err):
+			failed = err
+		}
+	}
+	if failed != nil {
+		return nil, refusedRequest(id, failed)
+	}
+	return nil, goneMeanwhile(id)
+}
+
+func goneMeanwhile(id core.ID) error {
+	return fmt.Errorf("%s went while this looked, so nothing was asked for; fettle explain %s/%s tells what became of it", id, kindWord(id), id.Name) //nolint:err113 // told to a person
+}
+
+// refusedRequest says why a request was not taken and what to do, nil where it was.
+func refusedRequest(id core.ID, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return goneMeanwhile(id)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s was not asked to be repaired; that takes the rights to get, patch and delete it, which an administrator can grant (docs/cli.md#fettle-repair): %w", id, err)
+	}
+	return fmt.Errorf("asking for the repair of %s: %w", id, err)
+}
+
+// undo is the command that takes a request back.
+func undo(object *metav1.PartialObjectMetadata) string {
+	kind := object.GroupVersionKind()
+	resource := strings.ToLower(kind.Kind)
+	if kind.Group != "" {
+		resource += "s." + kind.Group
+	}
+	return "kubectl annotate" + inNamespace(object.Namespace) + " " + resource + " " + object.Name + " " + lean.RepairRequestedAnnotation + "-"
+}

@@ -1,0 +1,116 @@
+package clusterapi
+
+import (
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+// machineSpec is the part of a machine's spec that is read: which objects it is made of.
+type machineSpec struct {
+	InfrastructureRef reference `json:"infrastructureRef"`
+	Bootstrap         struct {
+		ConfigRef *reference `json:"configRef"`
+	} `json:"bootstrap"`
+}
+
+// reference is one in either version: since v1beta2 it has a group, and before a group with a version.
+type reference struct {
+	APIGroup   string `json:"apiGroup"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// refs are the kinds of a machine's infrastructure and bootstrap objects: group and kind of each. Nearly all machines
+// have the same, so they are shared. The first is nil where the kinds are not known.
+type refs struct{ infrastructure, bootstrap *lean.Pair }
+
+// readSpec reads a spec that the usual decoding failed on. Kinds that can't be read are not known.
+func readSpec(l lenient) machineSpec {
+	var s machineSpec
+	if utiljson.Unmarshal(l.body, &s) != nil {
+		return machineSpec{}
+	}
+	return s
+}
+
+func (s *machineSpec) refs() refs {
+	infrastructure := s.InfrastructureRef.pair()
+	if infrastructure == nil || s.Bootstrap.ConfigRef == nil {
+		return refs{infrastructure: infrastructure}
+	}
+	bootstrap := s.Bootstrap.ConfigRef.pair()
+	if bootstrap == nil {
+		return refs{}
+	}
+	return refs{infrastructure, bootstrap}
+}
+
+// pair returns the group and the kind, nil where either is missing.
+func (r *reference) pair() *lean.Pair {
+	group := r.APIGroup
+	if old, _, named := strings.Cut(r.APIVersion, "/"); group == "" && named {
+		group = old
+	}
+	if group == "" || r.Kind == "" {
+		return nil
+	}
+	return lean.Share(group, r.Kind)
+}
+
+// PartsOfMachines remembers the kinds that machines are made of. It is not safe for concurrent use, and its zero value is
+// ready.
+type PartsOfMachines struct {
+	known map[refs]*core.Parts
+	// last is the answer about lastRefs: of one fleet, most machines in a row have the same.
+	lastRefs refs
+	last     *core.Parts
+}
+
+// mostKnown bounds the combinations of kinds that are remembered.
+const mostKnown = 64
+
+// Parts returns the kinds of the objects that the machine is made of, nil where they are not known. Machines of the same
+// kinds share one.
+func (p *PartsOfMachines) Parts(m *Machine) *core.Parts {
+	if m.refs != p.lastRefs {
+		p.lastRefs, p.last = m.refs, p.find(m.refs)
+	}
+	return p.last
+}
+
+func (p *PartsOfMachines) find(r refs) *core.Parts {
+	if r.infrastructure == nil {
+		return nil
+	}
+	if known := p.known[r]; known != nil {
+		return known
+	}
+	if p.known == nil || len(p.known) >= mostKnown {
+		p.known = map[refs]*core.Parts{}
+	}
+	kinds := kindsOf(r)
+	parts := &core.Parts{Kinds: kinds[:1]}
+	if r.bootstrap != nil {
+		parts.Kinds = kinds[:]
+	}
+	p.known[r] = parts
+	return parts
+}
+
+// SameParts reports whether two versions of a machine are made of the same kinds.
+func (m *Machine) SameParts(other *Machine) bool {
+	return m.refs == other.refs || kindsOf(m.refs) == kindsOf(other.refs)
+}
+
+func kindsOf(r refs) (kinds [2]core.Kind) {
+	for i, pair := range [...]*lean.Pair{r.infrastructure, r.bootstrap} {
+		if pair != nil {
+			kinds[i] = core.Kind{Group: pair.Key(), Kind: pair.Value()}
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// An agent that reports a condition of a node may report it as well when it starts, before it has looked: node-problem-detector sets
+// all its conditions to False. So while something stands that Fettle has asked for a target, a condition that has just turned
+// does not make the target healthy. The kubelet reports its own conditions only after it has looked, so they count at once.
+
+// settlesFor is how long such a condition must have been well. Agents look for the first time when they start, and an attempt of
+// node-problem-detector takes 5 s by default.
+const settlesFor = time.Minute
+
+// ofKubelet reports whether the kubelet reports the conditions of a type.
+func ofKubelet(kind string) bool {
+	switch kind {
+	case "Ready", "MemoryPressure", "DiskPressure", "PIDPressure":
+		return true
+	}
+	return false
+}
+
+// settlesAt returns from when on the conditions of a target's node, of those that the criteria name, have been as they are for
+// long enough to end a repair. It is zero where no such condition says since when. A person's word needs no time.
+func settlesAt(c *Criteria, t *Target) time.Time {
+	if t.Vouched {
+		return time.Time{}
+	}
+	turned := t.lastTurned(func(kind string) bool { return !ofKubelet(kind) && c.names(kind) })
+	if turned.IsZero() {
+		return time.Time{}
+	}
+	return turned.Add(settlesFor)
+}
+
+// lastTurned returns the last transition among the conditions of the target's node whose types matter; zero when none says.
+func (t *Target) lastTurned(matters func(kind string) bool) time.Time {
+	var last time.Time
+	for i := range t.Node.Conditions {
+		if have := &t.Node.Conditions[i]; have.Since.After(last) && matters(have.Type) {
+			last = have.Since
+		}
+	}
+	return last
+}
+
+// healthySince is the last time at which a condition that matters turned; zero when none says.
+func healthySince(c *Criteria, t *Target) time.Time { return t.lastTurned(c.names) }
+
+// settles reports whether a target that meets no criterion is not healthy yet, since something stands that the policy has asked for,
+// and a condition has just turned.
+func (d *deliberation) settles(policy, target int) bool {
+	if len(d.requestsOn[target]) == 0 {
+		return false
+	}
+	p := &d.policies[policy]
+	at := settlesAt(&p.Criteria, &d.fleet.Targets[target])
+	if !d.now.Before(at) {
+		return false
+	}
+	stands := slices.ContainsFunc(d.requestsOn[target], func(i int) bool {
+		q := &d.fleet.Requests[i]
+		return q.Own && !q.Leaving && q.mayBeOf(p)
+	})
+	if stands {
+		d.wakeAt(at)
+	}
+	return stands
+}
+
+// mayBeOf reports whether a policy asked for the request, or would ask for the same where the request does not tell who did.
+func (r *Request) mayBeOf(p *Policy) bool {
+	return r.AskedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Ladder, func(s Step) bool { return r.asks(&s) }))
+}

@@ -1,0 +1,71 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// stuckAfter is how long a request that was withdrawn may be on its way out. Remediators undo what they did meanwhile.
+const stuckAfter = 10 * time.Minute
+
+// stuckText says what to do about a request that does not go away.
+func (r *Request) stuckText() string {
+	return r.ID.String() + " was withdrawn at " + stamp(r.LeavingSince) + " and is still there, since these finalizers keep it: " + r.KeptBy +
+		"; see whether its remediator runs, and remove the finalizers by hand when nothing is left for it to undo"
+}
+
+// stuck reports whether a request has been on its way out for long.
+func (r *Request) stuck(now time.Time) bool {
+	return r.Own && r.Leaving && r.KeptBy != "" && !r.LeavingSince.IsZero() && !now.Before(r.LeavingSince.Add(stuckAfter))
+}
+
+// findStuck finds the requests that were withdrawn long ago and that finalizers keep.
+func (d *deliberation) findStuck() {
+	if d.fleet.Observed != Yes {
+		return
+	}
+	asker := stuckAsker{deliberation: d}
+	for i := range d.fleet.Requests {
+		switch q := &d.fleet.Requests[i]; {
+		case q.stuck(d.now):
+			d.decision.Stuck = append(d.decision.Stuck, Stuck{Request: i, Policy: asker.of(q)})
+		case q.Own && q.Leaving && !q.LeavingSince.IsZero():
+			d.wakeAt(q.LeavingSince.Add(stuckAfter))
+		}
+	}
+	slices.SortFunc(d.decision.Stuck, func(a, b Stuck) int {
+		return d.fleet.Requests[a.Request].ID.Compare(d.fleet.Requests[b.Request].ID)
+	})
+}
+
+// stuckAsker finds the policy that asked for a request that is stuck.
+type stuckAsker struct {
+	*deliberation
+
+	// last are the repairs that started last, by the UID of their target; nil until they are needed.
+	last map[string]*Repair
+}
+
+// of returns the policy that asked for a request, none when it is gone. A request about a machine does not name its policy: that
+// is the policy of the machine's last repair, or else the oldest policy that has the step.
+func (a *stuckAsker) of(q *Request) int {
+	if q.Policy != (ID{}) {
+		return a.asker(q)
+	}
+	if a.last == nil {
+		a.last = lastOf(a.fleet.Repairs)
+	}
+	if r := a.last[q.Target.UID]; r != nil && r.asked(q) {
+		if lead := a.leaderAt(r); lead != none {
+			return lead
+		}
+	}
+	oldest := none
+	for i := range a.policies {
+		has := slices.ContainsFunc(a.policies[i].Ladder, func(s Step) bool { return q.asks(&s) })
+		if has && (oldest == none || a.seniority[i] < a.seniority[oldest]) {
+			oldest = i
+		}
+	}
+	return oldest
+}

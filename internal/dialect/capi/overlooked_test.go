@@ -1,0 +1,17 @@
+package capi
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestOverlookedIsTold: a health check that is not judged says why, and not that its spec is wrong.
+func TestOverlookedIsTold(t *testing.T) {
+	r := core.PolicyReport{Policy: core.Policy{Problem: "it is not judged", Overlooked: true, Illegible: true}}
+	if got := remediationAllowed(&r); got.status != metav1.ConditionFalse || got.reason != "TooManyHealthChecks" {
+		t.Errorf("it is %s, %s: %s", got.status, got.reason, got.message)
+	}
+}

@@ -1,0 +1,63 @@
+package capi
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+func rosterCheck(name, value string) *healthCheck {
+	selector := labels.Everything()
+	if value != "" {
+		selector = labels.SelectorFromSet(labels.Set{"absent": value})
+	}
+	return &healthCheck{policy: core.Policy{ID: core.ID{Kind: healthCheckKind, Namespace: "machines", Name: name, UID: "uid-of-" + name}}, selector: selector}
+}
+
+// TestI15HealthChecksThatSelectTheSame: a health check costs the same to take in, however many others select the same machines.
+// Were the list of these copied for each machine, it would be gigabytes.
+func TestI15HealthChecksThatSelectTheSame(t *testing.T) {
+	const machines, checks = 100, 2000
+	r := newRoom()
+	for i := range machines {
+		m := &clusterapi.Machine{}
+		m.Namespace, m.Name = "machines", fmt.Sprintf("m-%d", i)
+		r.putMachine(m)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range checks {
+		r.putCheck(rosterCheck(fmt.Sprintf("check-%d", i), ""))
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 200 {
+		t.Errorf("taking in %d health checks of %d machines took %d MiB of memory", checks, machines, took)
+	}
+	r.arrange()
+	for name, check := range r.checks {
+		if got := len(check.selection.members); got != machines {
+			t.Fatalf("%s selects %d machines, want %d", name, got, machines)
+		}
+	}
+}
+
+// TestI15SelectionsThatAreOverAreSwept: a health check whose selector changes again and again leaves nothing behind.
+func TestI15SelectionsThatAreOverAreSwept(t *testing.T) {
+	r := newRoom()
+	m := &clusterapi.Machine{}
+	m.Namespace, m.Name = "machines", "m"
+	r.putMachine(m)
+	for i := range 1000 {
+		r.putCheck(rosterCheck("check", []string{"", "x"}[i%2]))
+		r.putCheck(rosterCheck("other", ""))
+		r.dropCheck("other")
+	}
+	if kept := len(r.roster[0].selectedBy); kept > 10 {
+		t.Errorf("a machine refers to %d selections of one health check", kept)
+	}
+}

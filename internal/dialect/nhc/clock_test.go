@@ -1,0 +1,31 @@
+package nhc
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestI09ClockThatHoldsRepairs: the condition says so, and a reader finds it there.
+func TestI09ClockThatHoldsRepairs(t *testing.T) {
+	tally := core.Tally{Total: 3, Healthy: 2, Permitted: true}
+	for gate, reason := range map[core.Gate]string{core.ClockSkewed: "ClockSkewed", core.ClockUnknown: "ClockUnknown"} {
+		got := remediationAllowed(&core.PolicyReport{Policy: core.Policy{Ladder: []core.Step{{}}}, Tally: tally, Clock: gate})
+		if got.Status != metav1.ConditionFalse || got.Reason != reason || !strings.Contains(got.Message, "clocks of Fettle") {
+			t.Errorf("the condition is %+v", got)
+		}
+		for status, want := range map[string]core.Gate{"False": gate, "True": 0, "Unknown": 0} {
+			h := &healthCheck{}
+			h.readStatus(&unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+				map[string]any{"type": "RemediationAllowed", "status": status, "reason": reason},
+			}}}})
+			if h.policy.ClockHeld != want {
+				t.Errorf("of %s with status %s a reader finds the gate %v, want %v", reason, status, h.policy.ClockHeld, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,11 @@
+package nhc
+
+import (
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// asTranslated compares policies without their fingerprints, which follow from the rest.
+func asTranslated() cmp.Option { return cmpopts.IgnoreFields(core.Policy{}, "Fingerprint") }

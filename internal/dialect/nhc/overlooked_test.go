@@ -1,0 +1,20 @@
+package nhc
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestOverlookedIsTold: a health check that is not judged says why, and not that its spec is wrong.
+func TestOverlookedIsTold(t *testing.T) {
+	r := core.PolicyReport{Policy: core.Policy{Problem: "it is not judged", Overlooked: true, Illegible: true}}
+	if got := disabled(&r.Policy); got.Status != metav1.ConditionTrue || got.Reason != "TooManyHealthChecks" {
+		t.Errorf("Disabled is %s, %s: %s", got.Status, got.Reason, got.Message)
+	}
+	if got := remediationAllowed(&r); got.Status != metav1.ConditionFalse || got.Reason != "TooManyHealthChecks" {
+		t.Errorf("RemediationAllowed is %s, %s: %s", got.Status, got.Reason, got.Message)
+	}
+}

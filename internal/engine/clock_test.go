@@ -1,0 +1,177 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/go-logr/logr"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestNodeWhoseClockIsAhead: its condition counts from when it was first seen, in the cache and as it is read live.
+func TestNodeWhoseClockIsAhead(t *testing.T) {
+	s := newStage(t)
+	ahead := machine("m", dead)
+	ahead.Node = node("m", "False", -24*time.Hour)
+	s.machines.observes(ahead)
+	s.machines.live["m-node"] = ahead.Node
+	for _, after := range []time.Duration{0, 5*time.Minute - 10*time.Second} {
+		s.now = noon.Add(after)
+		if did, _ := s.passes(); slices.Contains(did, "begin m") {
+			t.Errorf("it begins %s after it was first seen", after)
+		}
+	}
+	s.now = noon.Add(5 * time.Minute)
+	if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+		t.Errorf("nothing begins %s after it was first seen: %v", 5*time.Minute, did)
+	}
+}
+
+// set returns what a clock shows that is set by a number of seconds: its wall clock differs, and its monotonic one does not.
+// Nothing but the runtime can make such a time, so this goes by how the runtime lays it out, and checks that.
+func set(t *testing.T, at time.Time, seconds int) time.Time {
+	t.Helper()
+	moved := at
+	*(*uint64)(unsafe.Pointer(&moved)) += uint64(seconds) << 30 // 30 bits of nanoseconds are below the seconds
+	if by := moved.Round(0).Sub(at.Round(0)); by != time.Duration(seconds)*time.Second || moved.Sub(at) != 0 {
+		t.Fatalf("the clock is set by %s, and %s have passed", by, moved.Sub(at))
+	}
+	return moved
+}
+
+// TestI05ClockSetDuringAPass: while one node is read the clock is set forward. That shortens no criterion of another. How long
+// ago the node was read is not known then, so its step waits.
+func TestI05ClockSetDuringAPass(t *testing.T) {
+	s := newStage(t)
+	s.now = clock()
+	since := func(d time.Duration) func(*core.Target) {
+		return func(target *core.Target) {
+			target.Node = node(target.ID.Name, "False", 0)
+			target.Node.Conditions[0].Since = s.now.Add(-d).Round(0)
+		}
+	}
+	s.machines.observes(machine("a", since(time.Hour)), machine("b", since(time.Minute)))
+	for _, name := range []string{"a", "b"} {
+		s.wait["read "+name] = func(context.Context) error {
+			s.now = set(t, s.now, 3600)
+			return nil
+		}
+	}
+	if did, _ := s.passes(); !slices.Contains(did, "open a") || slices.Contains(did, "open b") || slices.Contains(did, "begin a") {
+		t.Errorf("it did %q, want the repair of a recorded, b left alone, and nothing begun", did)
+	}
+}
+
+// TestI1SuspendedComputer: no clock but the wall clock shows that the computer stood still after the node was read.
+func TestI1SuspendedComputer(t *testing.T) {
+	for _, seconds := range []int{9, 10} {
+		s := newStage(t)
+		s.now = clock()
+		s.machines.observes(machine("m", dead))
+		s.wait["open m"] = func(context.Context) error {
+			s.now = set(t, s.now, seconds)
+			return nil
+		}
+		if did, _ := s.passes(); slices.Contains(did, "begin m") != (seconds < 10) {
+			t.Errorf("it stood still for %d s, and it did %q", seconds, did)
+		}
+		s.settle()
+		delete(s.wait, "open m")
+		s.now = s.now.Add(time.Minute)
+		if did, _ := s.passes(); slices.Contains(did, "begin m") != (seconds >= 10) {
+			t.Errorf("a minute later it did %q", did)
+		}
+	}
+}
+
+// TestI1SuspendedComputerReadsPoliciesAgain before a step that needs no fresh node.
+func TestI1SuspendedComputerReadsPoliciesAgain(t *testing.T) {
+	c := newClimb(t, sick("n"))
+	c.now = clock()
+	c.ledger.has(climbing(sick("n"), onStep(1)))
+	c.wait["read policy workers"] = func(context.Context) error { return nil }
+	c.wait["hold n-node for check 11m0s"] = func(context.Context) error {
+		c.now = set(t, c.now, 3600)
+		return nil
+	}
+	did, _, err := c.carries(acts(1))
+	if err != nil || count(did, "read policy workers") != 2 || len(c.asker.orders) != 1 {
+		t.Errorf("the engine does %q and tells %v", did, err)
+	}
+}
+
+// TestLoopOfAClockSetBack: fleets are passed over all the same.
+func TestLoopOfAClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		k := runsBy(t, func() time.Time { return clock().Round(0).Add(-time.Duration(back.Load())) }, logr.Discard(), map[string]pass{"a": idle})
+		defer k.stop()
+		k.after(time.Minute)
+		back.Store(int64(time.Hour))
+		k.Wake("a")
+		k.after(time.Hour)
+		k.wantPasses("one at the start, and one when it is woken", "a", coalesced, time.Minute+coalesced)
+	})
+}
+
+// TestI05NothingBeginsOnceTheClockIsWrong: each answer of the API server may tell that, until the remedy is called.
+func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
+	for _, agrees := range []core.Tri{core.No, core.Unknown} {
+		for _, call := range []string{"", "read m", "open m"} {
+			s := newStage(t)
+			s.machines.observes(machine("m", dead))
+			turn := func(context.Context) error {
+				s.clock.agrees = agrees
+				return nil
+			}
+			if call == "" {
+				_ = turn(t.Context())
+			}
+			s.wait[call] = turn
+			if did, _ := s.passes(); slices.Contains(did, "begin m") || slices.Contains(did, "open m") != (call == "open m") {
+				t.Errorf("the clock agrees: %s from the call %q on, and it did %q", agrees, call, did)
+			}
+			delete(s.wait, call)
+			s.clock.agrees = core.Yes
+			if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+				t.Errorf("the clock agrees again, and it did %q", did)
+			}
+		}
+	}
+}
+
+// TestI06EndByAWrongClock: a repair ends while Fettle's clock is hours wrong. When the clock is right again, also in another
+// process, the next repair of the pool keeps its distance.
+func TestI06EndByAWrongClock(t *testing.T) {
+	for _, ahead := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		s := newStage(t)
+		right, m := clock(), machine("m", dead)
+		s.machines.observes()
+		s.ledger.has(running(m, func(r *core.Repair) { r.Started, r.Retry = right.Add(-time.Minute).Round(0), 9 }))
+		s.clock, s.now = agreeing{core.No, ahead}, set(t, right, int(ahead/time.Second))
+		s.passes()
+		if got := s.ledger.of("m")[0].Ended; !got.Equal(right.Round(0)) {
+			t.Errorf("by a clock that is ahead by %s the repair ended at %s, want %s", ahead, got, right)
+		}
+		s.clock, s.now = agreeing{core.Yes, 0}, right.Add(time.Second)
+		s.machines.observes(machine("n", func(t *core.Target) {
+			t.Owner, t.Created, t.Failed, t.FailedSince = m.Owner, right.Round(0), true, right.Round(0)
+		}))
+		s.settle()
+		for _, restarts := range []bool{false, true} {
+			if restarts {
+				s.restart()
+			}
+			s.now = s.now.Add(time.Second)
+			if did, _ := s.passes(); begins(did) {
+				t.Errorf("the clock was ahead by %s, restarted %t, and it did %q", ahead, restarts, did)
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestSiblingThatIsNoTarget: a request names the machine of a node that is no target itself. While that is not known, nothing
+// is asked for.
+func TestSiblingThatIsNoTarget(t *testing.T) {
+	c := newClimb(t, target("Node", "n", dead))
+	known := false
+	machine := core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
+	c.Siblings = func(t core.Target) (core.ID, bool) {
+		if t.ID.Name != "n" || !known {
+			return core.ID{}, false
+		}
+		return machine, true
+	}
+	did, _, err := c.tries()
+	if err == nil || !strings.Contains(err.Error(), "machines of this cluster are being read") || len(c.asker.orders) > 0 {
+		t.Fatalf("it is not known who owns the request, yet it is asked for: %+v, %v", c.asker.orders, err)
+	}
+	if slices.ContainsFunc(did, func(line string) bool { return strings.HasPrefix(line, "hold ") }) {
+		t.Errorf("nothing can be asked for, and the engine does %q", did)
+	}
+	known = true
+	c.settle()
+	c.passes()
+	if len(c.asker.orders) != 1 || c.asker.orders[0].Sibling != machine {
+		t.Errorf("the orders are %+v, want one with sibling %v", c.asker.orders, machine)
+	}
+}
+
+// TestHappeningsAfterARepair: what is told of a target that is under no repair names its last one, so that a second failure is
+// not told as the first.
+func TestHappeningsAfterARepair(t *testing.T) {
+	c := newClimb(t, target("Node", "n", dead, func(t *core.Target) { t.Excluded = true }))
+	last := running(target("Node", "n"), func(r *core.Repair) { r.Ended, r.Outcome = ago(2*time.Hour), core.Succeeded })
+	c.ledger.has(last)
+	c.passes()
+	held := 0
+	for _, h := range c.nodes.announced {
+		if h.Kind == core.Held {
+			held++
+			if want := (core.RepairKey{Namespace: last.Namespace, Name: last.Name}); h.Repair != want || h.Step != 0 {
+				t.Errorf("it names repair %v and step %d, want %v and none", h.Repair, h.Step, want)
+			}
+		}
+	}
+	if held != 1 {
+		t.Errorf("it is told %d times that a gate holds the target: %+v", held, c.nodes.announced)
+	}
+}
+
+// TestHappeningsOfARepair: what is told of a repair names it and its step.
+func TestHappeningsOfARepair(t *testing.T) {
+	c := newClimb(t, target("Node", "n", dead))
+	c.passes()
+	c.settle()
+	repairs := c.ledger.of("n")
+	if len(repairs) != 1 {
+		t.Fatalf("the repairs are %+v", repairs)
+	}
+	want := core.RepairKey{Namespace: repairs[0].Namespace, Name: repairs[0].Name}
+	begun := 0
+	for _, h := range c.nodes.announced {
+		if h.Kind == core.Begun {
+			begun++
+			if h.Repair != want || h.Step != 1 {
+				t.Errorf("it names repair %v and step %d, want %v and 1", h.Repair, h.Step, want)
+			}
+		}
+	}
+	if begun != 1 {
+		t.Errorf("%d repairs were told to begin, want 1", begun)
+	}
+}

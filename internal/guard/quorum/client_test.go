@@ -1,0 +1,139 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lean"
+)
+
+// flooded is an API server with any number of pods, on nodes that are none of the control plane.
+type flooded struct {
+	client.Reader
+
+	pods, asked int
+	// largest is the largest page that it was asked for.
+	largest int64
+}
+
+// List answers a page of pods, and nothing of other kinds.
+func (f *flooded) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	list, is := into.(*unstructured.UnstructuredList)
+	if _, isNodes := into.(*lean.NodeList); isNodes || !is || list.GetKind() != "PodList" {
+		return nil
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	from, _ := strconv.Atoi(o.Continue)
+	f.asked, f.largest = f.asked+1, max(f.largest, o.Limit)
+	if s := o.FieldSelector; s != nil && !s.Matches(fields.Set{"spec.serviceAccountName": "", "spec.nodeName": "worker"}) {
+		return nil
+	}
+	for i := from; i < min(f.pods, from+int(o.Limit)); i++ {
+		list.Items = append(list.Items, unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{mirrorAnnotation: "x"}}, "spec": map[string]any{"nodeName": fmt.Sprint("worker-", i)},
+		}})
+	}
+	if from+int(o.Limit) < f.pods {
+		list.SetContinue(strconv.Itoa(from + int(o.Limit)))
+	}
+	return nil
+}
+
+// TestI15PodsAreReadInPages: a kubelet can make pods without end, and Fettle doesn't hold them all, nor read without end.
+func TestI15PodsAreReadInPages(t *testing.T) {
+	if page > 20 || most > 1000 {
+		t.Fatalf("%d objects are read in pages of %d: docs/threat-model.md says fewer", most, page)
+	}
+	for pods, fails := range map[int]bool{0: false, 1: false, page: false, page + 1: false, most: false, most + 1: true, 100 * most: true} {
+		t.Run(strconv.Itoa(pods), func(t *testing.T) {
+			f := &flooded{pods: pods}
+			got, err := (&Client{Config{Live: f}}).pods(t.Context())
+			if (err != nil) != fails || (err == nil && len(got) != pods) {
+				t.Errorf("%d pods were read, %v", len(got), err)
+			}
+			if f.largest > page || f.asked > most/page {
+				t.Errorf("it was asked %d times, for pages of %d", f.asked, f.largest)
+			}
+			if err != nil && !strings.Contains(err.Error(), "more than the 1000") {
+				t.Errorf("the error does not say why: %v", err)
+			}
+			if members := membersOf(nil, got, nil); byMembers("a", members) != core.Unknown || evident(members) {
+				t.Errorf("pods of workers are evidence: %d members", len(members))
+			}
+		})
+	}
+}
+
+// TestI14PodsOfWorkersExhaustNoBound: the kubelet of a worker makes mirror pods without end. None of them is read, so
+// that quorum stays known.
+func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
+	f := &flooded{pods: 100 * most}
+	nodes := []*lean.Node{{Meta: lean.Meta{Name: "a"}}, {Meta: lean.Meta{Name: "b"}}}
+	got, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), nodes)
+	if err != nil || len(got) != 0 || f.asked > len(nodes)+1 {
+		t.Errorf("%d pods were read in %d calls, %v", len(got), f.asked, err)
+	}
+}
+
+// TestI15NodesOfTheControlPlaneAreBounded: a cluster that shows more of them than any has is not asked about each.
+func TestI15NodesOfTheControlPlaneAreBounded(t *testing.T) {
+	f := &flooded{}
+	_, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), make([]*lean.Node, mostNodes+1))
+	if err == nil || f.asked > 0 || !strings.Contains(err.Error(), "101 nodes of the control plane") {
+		t.Errorf("after %d calls the error is %v", f.asked, err)
+	}
+}
+
+// labelled is an API server with one node for each set of labels, which are named after them.
+type labelled struct {
+	client.Reader
+
+	nodes []map[string]string
+}
+
+// List answers the nodes that a selector selects.
+func (l *labelled) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	list, _ := into.(*lean.NodeList)
+	for i, of := range l.nodes {
+		if o.LabelSelector.Matches(labels.Set(of)) {
+			list.Items = append(list.Items, lean.Node{Meta: lean.Meta{Name: strconv.Itoa(i), Labels: lean.LabelsOf(of)}})
+		}
+	}
+	return nil
+}
+
+// TestControlPlaneIsOneForAll: the nodes whose members count are those that belong to the control plane for everything else.
+func TestControlPlaneIsOneForAll(t *testing.T) {
+	l := &labelled{nodes: []map[string]string{
+		{"node-role.kubernetes.io/control-plane": ""}, {"node-role.kubernetes.io/master": "true"}, {"node-role.kubernetes.io/etcd": "true"},
+		{"node-role.kubernetes.io/etcd": "", "node-role.kubernetes.io/control-plane": ""}, {"node-role.kubernetes.io/worker": ""}, {},
+	}}
+	nodes, err := (&Client{Config{Live: l}}).controlPlane(t.Context())
+	if err != nil {
+		t.Fatalf("listing the nodes of the control plane: %v", err)
+	}
+	found := map[string]bool{}
+	for _, n := range nodes {
+		found[n.Name] = true
+	}
+	for i, of := range l.nodes {
+		if name := strconv.Itoa(i); found[name] != lean.LabelsOf(of).OfControlPlane() || found[name] != (i < 4) {
+			t.Errorf("a node with labels %v is found: %t", of, found[name])
+		}
+	}
+	if len(nodes) != 4 {
+		t.Errorf("%d nodes are found, want each once", len(nodes))
+	}
+}

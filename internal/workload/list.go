@@ -1,0 +1,178 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/sanitize"
+)
+
+// listing is a list of all nodes of a cluster that is under way. It goes on where it was after a turn.
+type listing struct {
+	*session
+
+	// limit is how many nodes a page may have, and next the token of the page that comes next.
+	limit int
+	next  string
+	nodes []*lean.Node
+	// weight is that of the nodes.
+	weight   int
+	revision string
+}
+
+// list takes in all nodes and returns the revision that they are of.
+func (s *session) list(ctx context.Context) (string, error) {
+	l := &listing{session: s, limit: page}
+	if err := s.turns.take(ctx, s.tardy.Load(), l.getOn, s.tarry); err != nil {
+		s.memory.release(s.cluster.Namespace, l.weight)
+		return "", fmt.Errorf("listing nodes: %w", err)
+	}
+	if s.listed.IsZero() {
+		s.listed = s.Now()
+	}
+	changed := s.nodes.Replace(l.nodes)
+	s.memory.release(s.cluster.Namespace, s.weight)
+	s.nodeCount, s.weight = len(l.nodes), l.weight
+	s.take(state.listed, changed)
+	return l.revision, nil
+}
+
+// tarry notes that a list was not done within a turn. Nothing watches the cluster until it is.
+func (s *session) tarry() {
+	s.tardy.Store(true)
+	s.note(func(now state, _ time.Time) state {
+		return now.lost(fmt.Sprintf("the API server at %s lists its nodes more slowly than others; the list goes on as soon as those allow", sanitize.URL(s.host)))
+	})
+}
+
+// getOn reads pages until there are no more, and reports whether it has read any.
+func (l *listing) getOn(ctx context.Context) (bool, error) {
+	before := len(l.nodes)
+	err := l.pages(ctx)
+	return len(l.nodes) > before, err
+}
+
+// pages reads pages until there are no more.
+func (l *listing) pages(ctx context.Context) error {
+	for {
+		chunk, err := l.page(ctx)
+		switch bound, is := errors.AsType[*boundError](err); {
+		case is && bound.name == "bytes" && l.limit > 1:
+			l.limit = max(1, l.limit/4) // nodes may be large, and are read in smaller portions then
+			continue
+		case err != nil:
+			return err
+		}
+		if err := l.takeIn(chunk); err != nil || l.next == "" {
+			return err
+		}
+	}
+}
+
+// page reads one page.
+func (l *listing) page(ctx context.Context) (*lean.NodeList, error) {
+	request := l.Get().Resource("nodes").Param("limit", strconv.Itoa(l.limit))
+	if l.next != "" {
+		request.Param("continue", l.next)
+	}
+	body, err := l.read(withLimit(ctx, pageBytes), request)
+	if err != nil {
+		return nil, err
+	}
+	return decodeNodes(body, l.Bounds.Nodes)
+}
+
+// takeIn adds a page. A list that would never end is refused: each page must bring nodes, and their number is bounded.
+func (l *listing) takeIn(chunk *lean.NodeList) error {
+	if chunk.Continue != "" && (len(chunk.Items) == 0 || len(chunk.Continue) > tokenBytes || chunk.Continue == l.next) {
+		return errEndless
+	}
+	weight := 0
+	for i := range chunk.Items {
+		n := chunk.Items[i] // a node of its own, or one that stays would hold on to all
+		l.nodes = append(l.nodes, &n)
+		weight += weigh(node.FactsOf(&n))
+	}
+	if !l.memory.take(l.cluster.Namespace, weight) {
+		return tooHeavyTogether(l.Bounds.Memory)
+	}
+	l.weight += weight
+	l.next, l.revision = chunk.Continue, chunk.ResourceVersion
+	return l.Bounds.check(len(l.nodes), l.weight)
+}
+
+// readNode reads a node.
+func (l *line) readNode(ctx context.Context, name string) (*lean.Node, error) {
+	ctx, cancel := context.WithTimeout(withLimit(quiet(ctx), nodeBytes), readTimeout)
+	defer cancel()
+	body, err := l.read(ctx, l.Get().Resource("nodes").Name(name))
+	if err != nil {
+		return nil, err
+	}
+	return decodeNode(body)
+}
+
+// read returns the body of an answer, which has protobuf or is an error.
+func (l *line) read(ctx context.Context, request *rest.Request) ([]byte, error) {
+	var contentType string
+	result := request.MaxRetries(0).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err //nolint:wrapcheck // the callers say what was being done
+	}
+	body, err := result.ContentType(&contentType).Raw()
+	if err == nil && !isProtobuf(contentType) {
+		err = errEncoding
+	}
+	return body, err
+}
+
+// Bounds are what an administrator may allow workload clusters. What is zero has a default.
+type Bounds struct {
+	// Nodes is how many nodes one of them may have.
+	Nodes int
+	// Memory is how many bytes the nodes of all of them may take.
+	Memory int
+}
+
+func (b Bounds) orDefault() Bounds {
+	if b.Nodes == 0 {
+		b.Nodes = DefaultNodes
+	}
+	if b.Memory == 0 {
+		b.Memory = DefaultMemory
+	}
+	return b
+}
+
+// check returns an error when a cluster has more nodes than it may, or nodes that take more memory.
+func (b Bounds) check(nodes, weight int) error {
+	switch {
+	case nodes > b.Nodes:
+		return tooManyNodes(b.Nodes)
+	case weight > b.Nodes*keptBytes:
+		return tooHeavy(b.Nodes)
+	}
+	return nil
+}
+
+// What the fixed parts of a node take in memory, and of a condition and a label beside their words.
+const nodeWeight, conditionWeight, labelWeight = 512, 80, 48
+
+// weigh estimates what is kept of a node. It counts words that other nodes may share, since an attacker's differ.
+func weigh(f node.Facts) int {
+	weight := nodeWeight + len(f.Node.Name) + len(f.Node.UID) + len(f.Revision)
+	for _, c := range f.Node.Conditions {
+		weight += conditionWeight + len(c.Type) + len(c.Status) + len(c.Reason)
+	}
+	for _, l := range f.Labels {
+		weight += labelWeight + len(l.Key()) + len(l.Value())
+	}
+	return weight
+}

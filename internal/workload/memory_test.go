@@ -1,0 +1,63 @@
+package workload
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestI15MemoryOfClustersIsShared: a namespace that uses the memory up takes no more, and others may take their share of it.
+func TestI15MemoryOfClustersIsShared(t *testing.T) {
+	m := newMemory(100)
+	steps := []struct {
+		namespace string
+		bytes     int
+		may       bool
+	}{
+		{"tenant", 60, true},
+		{"tenant", 40, true}, // all of it, while no other namespace has clusters
+		{"tenant", 1, false},
+		{"honest", 50, true}, // an equal share
+		{"honest", 1, false},
+		{"third", 34, false},
+		{"third", 33, true},
+	}
+	for i, s := range steps {
+		if got := m.take(s.namespace, s.bytes); got != s.may {
+			t.Errorf("step %d: %s may take %d: %t, want %t (%v)", i, s.namespace, s.bytes, got, s.may, m.of)
+		}
+	}
+	m.release("tenant", 100)
+	if len(m.of) != 2 || !m.take("honest", 17) || m.take("honest", 1) {
+		t.Errorf("after the tenant has left: %v of %d", m.of, m.total)
+	}
+}
+
+// TestI15MemoryOfClustersIsBounded by twice of what is allowed, whatever is taken and released, and the accounts add up.
+func TestI15MemoryOfClustersIsBounded(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		m, held := newMemory(1000), map[string]int{}
+		for range rapid.IntRange(1, 200).Draw(r, "steps") {
+			namespace := fmt.Sprint("n-", rapid.IntRange(0, 30).Draw(r, "namespace"))
+			if held[namespace] > 0 && rapid.IntRange(0, 9).Draw(r, "releases") == 0 {
+				m.release(namespace, held[namespace])
+				held[namespace] = 0
+				continue
+			}
+			if bytes := rapid.IntRange(1, 400).Draw(r, "bytes"); m.take(namespace, bytes) {
+				held[namespace] += bytes
+			}
+		}
+		sum := 0
+		for namespace, bytes := range held {
+			sum += bytes
+			if m.of[namespace] != bytes {
+				r.Fatalf("the account of %s has %d, want %d", namespace, m.of[namespace], bytes)
+			}
+		}
+		if m.total != sum || sum > 2*m.most {
+			r.Fatalf("%d are held, and the account has %d; at most %d may be", sum, m.total, 2*m.most)
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// roomy is how much memory a stream keeps between events. An event that takes more has memory of its own.
+const roomy = 64 << 10
+
+// stream reads the events of a watch. Reading ends when the context does.
+type stream struct {
+	body io.ReadCloser
+	// stalls is called when the rest of an event has not come within patience.
+	stalls   func()
+	patience time.Duration
+	frame    bytes.Buffer
+}
+
+// next returns the next event as it travels, which is the caller's until next is called again. It returns io.EOF at the end.
+func (s *stream) next() ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(s.body, length[:]); err != nil {
+		return nil, err //nolint:wrapcheck // io.EOF is compared by identity
+	}
+	size := int64(binary.BigEndian.Uint32(length[:]))
+	if size > nodeBytes {
+		return nil, tooLarge("an event of a watch", nodeBytes)
+	}
+	stalled := time.AfterFunc(s.patience, s.stalls)
+	defer stalled.Stop()
+	if s.frame.Cap() > roomy {
+		s.frame = bytes.Buffer{}
+	}
+	s.frame.Reset()
+	switch _, err := io.CopyN(&s.frame, s.body, size); {
+	case errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF
+	case err != nil:
+		return nil, err //nolint:wrapcheck // the caller says what was being done
+	}
+	return s.frame.Bytes(), nil
+}
+
+// isEnd reports whether an error is the end of a watch, in good order or because the connection broke. A watch is begun again
+// from where it was after both.
+func isEnd(err error) bool { return utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) }
+
+// causeIn prefers the reason for which a context was ended to the error that this has brought about.
+func causeIn(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, errBound) {
+		return cause //nolint:wrapcheck // the caller says what was being done
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package writers
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Registry knows the other writers of the health checks of one kind. It is safe for concurrent use. A nil *Registry notices
+// nothing.
+type Registry struct {
+	resource string
+	metrics  *Metrics
+	now      func() time.Time
+	after    func(time.Duration, func())
+
+	mu      sync.Mutex
+	watches map[name]*watch
+}
+
+// name is that of a health check.
+type name struct{ namespace, name string }
+
+// NewRegistry returns a registry of the health checks of a resource, such as nodehealthchecks.remediation.medik8s.io. Metrics may
+// be nil. After calls a function once a time is over.
+func NewRegistry(resource string, metrics *Metrics, now func() time.Time, after func(time.Duration, func())) *Registry {
+	return &Registry{resource: resource, metrics: metrics, now: now, after: after, watches: map[name]*watch{}}
+}
+
+// See takes in a version of a health check from its watch, and calls wake when a pass is due because of it, at once or later.
+func (r *Registry) See(namespace, of string, writes []Write, wake func()) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	key := name{namespace, of}
+	w := r.watches[key]
+	if w == nil {
+		w = &watch{}
+		r.watches[key] = w
+	}
+	wait, due := w.see(writes, r.now())
+	r.mu.Unlock()
+	switch {
+	case due && wait == 0:
+		wake()
+	case due:
+		r.after(wait, wake)
+	}
+}
+
+// Look returns in a pass who else writes the status of a health check. While the health check only rehearses, nobody is told:
+// both controllers are meant to write. Look has wake called when the other controller may be gone.
+func (r *Registry) Look(policy *core.Policy, wake func()) Finding {
+	if r == nil {
+		return Finding{}
+	}
+	key := name{policy.ID.Namespace, policy.ID.Name}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.watches[key]
+	if w == nil {
+		return Finding{}
+	}
+	f, again := w.look(!policy.DryRun, r.now())
+	if again > 0 {
+		r.after(again, wake)
+	}
+	r.metrics.found(r.resource, key, other{manager: f.Manager, dryRun: policy.DryRun})
+	if policy.DryRun {
+		return Finding{}
+	}
+	return f
+}
+
+// Drop forgets a health check.
+func (r *Registry) Drop(namespace, of string) {
+	if r == nil {
+		return
+	}
+	key := name{namespace, of}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.watches, key)
+	r.metrics.found(r.resource, key, other{})
+}

@@ -1,0 +1,67 @@
+package writers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestRegistryWakes: at once for a write that nothing is known of, and later for those of a known controller. Each health check is
+// known by its own name, and is forgotten when it is gone.
+func TestRegistryWakes(t *testing.T) {
+	now, woken := noon, 0
+	wake := func() { woken++ }
+	var later []time.Duration
+	r := NewRegistry("checks", nil, func() time.Time { return now }, func(wait time.Duration, call func()) {
+		later = append(later, wait)
+		call()
+	})
+	p := &core.Policy{ID: core.ID{Namespace: "n", Name: "p"}}
+	rehearsal := &core.Policy{ID: p.ID, DryRun: true}
+	if f := r.Look(p, wake); f != (Finding{}) {
+		t.Errorf("before its first version is found %+v", f)
+	}
+	writes := func() {
+		now = now.Add(time.Second)
+		r.See("n", "p", []Write{{"manager", now}}, wake)
+	}
+	r.See("n", "p", nil, wake)
+	r.See("n", "q", nil, wake)
+	for range enough {
+		writes()
+	}
+	if woken != enough || len(later) > 0 {
+		t.Errorf("%d writes have woken %d times, later by %v", enough, woken, later)
+	}
+	if f := r.Look(rehearsal, wake); f != (Finding{}) || len(later) != 1 || later[0] != Quiet {
+		t.Errorf("in a rehearsal is found %+v, and looked again after %v", f, later)
+	}
+	if f := r.Look(p, wake); f != (Finding{Manager: "manager", News: true}) || len(later) != 1 {
+		t.Errorf("found %+v, and looked again after %v", f, later)
+	}
+	if f := r.Look(&core.Policy{ID: core.ID{Namespace: "n", Name: "q"}}, wake); f != (Finding{}) {
+		t.Errorf("of another health check is found %+v", f)
+	}
+	writes()
+	if len(later) != 2 || later[1] != pace {
+		t.Errorf("a write of a known controller wakes after %v, want the last after %s", later, pace)
+	}
+	if woken != enough+2 {
+		t.Errorf("woken %d times, want %d", woken, enough+2)
+	}
+	r.Drop("n", "p")
+	if f := r.Look(p, wake); f != (Finding{}) {
+		t.Errorf("once it is gone is found %+v", f)
+	}
+}
+
+// TestNoRegistryNoticesNothing: a dialect without a registry calls it all the same.
+func TestNoRegistryNoticesNothing(t *testing.T) {
+	var r *Registry
+	r.See("n", "p", []Write{{"manager", noon}}, func() { t.Error("it wakes") })
+	r.Drop("n", "p")
+	if f := r.Look(&core.Policy{}, nil); f != (Finding{}) {
+		t.Errorf("found %+v", f)
+	}
+}

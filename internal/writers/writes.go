@@ -1,0 +1,139 @@
+package writers
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// FieldOwner is the field manager under which Fettle writes. It is that of every version of Fettle, and of every replica.
+const FieldOwner = "fettle"
+
+const statusSubresource = "status"
+
+// Fields are the fields of a status that Fettle writes.
+type Fields struct {
+	// Names are those of fields but conditions, as in JSON.
+	Names []string
+	// Conditions are types of conditions.
+	Conditions []string
+}
+
+// Write is the last write of a field manager, by the clock of the API server.
+type Write struct {
+	Manager string
+	At      time.Time
+}
+
+// Of returns the last writes to any of the fields by other field managers than Fettle's. Other fields, and conditions of other
+// types, may be written by anyone.
+func Of(u *unstructured.Unstructured, fields Fields) []Write {
+	var writes []Write
+	for _, entry := range u.GetManagedFields() {
+		if entry.Subresource == statusSubresource && entry.Manager != FieldOwner && entry.Time != nil && fields.owned(entry.FieldsV1) {
+			writes = append(writes, Write{entry.Manager, entry.Time.Time})
+		}
+	}
+	return writes
+}
+
+// statusFields are fields by the names that field managers know them by. A condition's name is its key in its list.
+type statusFields struct {
+	Status map[string]json.RawMessage `json:"f:status"`
+}
+
+const conditionsField = "f:conditions"
+
+// owned reports whether any of the fields is among those that a field manager owns. Where a definition has the conditions as
+// one value, whoever writes a condition writes all of them.
+func (f Fields) owned(by *metav1.FieldsV1) bool {
+	var owned statusFields
+	if by == nil || json.Unmarshal(by.GetRawBytes(), &owned) != nil {
+		return false
+	}
+	for _, name := range f.Names {
+		if _, has := owned.Status["f:"+name]; has {
+			return true
+		}
+	}
+	conditions, has := owned.Status[conditionsField]
+	if !has {
+		return false
+	}
+	keys := keysOf(conditions)
+	return len(keys) == 0 || slices.ContainsFunc(keys, func(key string) bool {
+		return slices.ContainsFunc(f.Conditions, func(kind string) bool { return strings.Contains(key, `"type":"`+kind+`"`) })
+	})
+}
+
+// keysOf returns the keys of the items of a list that has keys.
+func keysOf(list json.RawMessage) []string {
+	var items map[string]json.RawMessage
+	if json.Unmarshal(list, &items) != nil {
+		return nil
+	}
+	var keys []string
+	for key := range items {
+		if strings.HasPrefix(key, "k:") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// The bounds of what a cache keeps of managed fields.
+const (
+	mostManagers = 16
+	mostKeys     = 64
+)
+
+// Trim keeps of the managed fields of an object what Of reads: who has written which fields of the status, without what is in
+// them.
+func Trim(u *unstructured.Unstructured) {
+	var kept []metav1.ManagedFieldsEntry
+	for _, entry := range u.GetManagedFields() {
+		if entry.Subresource != statusSubresource || entry.FieldsV1 == nil || len(kept) == mostManagers {
+			continue
+		}
+		entry.FieldsV1 = outline(entry.FieldsV1)
+		kept = append(kept, entry)
+	}
+	u.SetManagedFields(kept)
+}
+
+// outline returns the names of fields, and those of conditions.
+func outline(of *metav1.FieldsV1) *metav1.FieldsV1 {
+	var owned statusFields
+	if json.Unmarshal(of.GetRawBytes(), &owned) != nil {
+		return nil
+	}
+	names := map[string]any{}
+	for name, inner := range owned.Status {
+		if len(names) == mostKeys {
+			break
+		}
+		names[name] = struct{}{}
+		if name == conditionsField {
+			names[name] = outlineOfConditions(inner)
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"f:status": names})
+	if err != nil {
+		return nil
+	}
+	return metav1.NewFieldsV1(string(raw))
+}
+
+func outlineOfConditions(list json.RawMessage) map[string]struct{} {
+	keys := map[string]struct{}{}
+	for _, key := range keysOf(list) {
+		if len(keys) < mostKeys {
+			keys[key] = struct{}{}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,93 @@
+package writers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func entry(manager, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		Time: &metav1.Time{Time: noon}, FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+func writtenBy(entries ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetManagedFields(entries)
+	return u
+}
+
+func managersOf(u *unstructured.Unstructured) []string {
+	var names []string
+	for _, w := range Of(u, Fields{Names: []string{"healthy", "reason"}, Conditions: []string{"Allowed"}}) {
+		names = append(names, w.Manager)
+	}
+	return names
+}
+
+// TestWritersOfStatuses: those who write what Fettle writes, before and after what a cache keeps of it.
+func TestWritersOfStatuses(t *testing.T) {
+	timeless := entry("timeless", "status", `{"f:status":{"f:healthy":{}}}`)
+	timeless.Time = nil
+	empty := entry("empty", "status", "")
+	empty.FieldsV1 = nil
+	u := writtenBy(
+		entry("kubectl", "", `{"f:spec":{"f:selector":{}}}`),
+		entry("fettle", "status", `{"f:status":{"f:healthy":{}}}`),
+		entry("number", "status", `{"f:status":{".":{},"f:healthy":{}}}`),
+		entry("condition", "status", `{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Allowed\"}":{".":{},"f:status":{}}}}}`),
+		entry("all-conditions", "status", `{"f:status":{"f:conditions":{}}}`),
+		entry("theirs", "status", `{"f:status":{"f:conditions":{"k:{\"type\":\"Theirs\"}":{}},"f:other":{}}}`),
+		entry("broken", "status", `{"f:status":7}`),
+		entry("scale", "scale", `{"f:status":{"f:healthy":{}}}`),
+		entry("broken-conditions", "status", `{"f:status":{"f:conditions":{"v:{\"type\":\"Allowed\"}":{},"k:{\"type\":\"Theirs\"}":{}}}}`),
+		timeless,
+		empty,
+	)
+	want := []string{"number", "condition", "all-conditions"}
+	if got := managersOf(u); !slices.Equal(got, want) {
+		t.Errorf("others that write are %q, want %q", got, want)
+	}
+	Trim(u)
+	if got := managersOf(u); !slices.Equal(got, want) {
+		t.Errorf("once trimmed, others that write are %q, want %q", got, want)
+	}
+	if got := managersOf(writtenBy()); len(got) > 0 {
+		t.Errorf("nothing was written, and others that write are %q", got)
+	}
+}
+
+// TestI15ManagedFieldsAreBounded: a cache keeps neither all managers nor what their fields hold.
+func TestI15ManagedFieldsAreBounded(t *testing.T) {
+	var nodes, conditions []string
+	for i := range 5000 {
+		nodes = append(nodes, fmt.Sprintf(`"k:{\"name\":\"n%d\"}":{}`, i))
+		conditions = append(conditions, fmt.Sprintf(`"k:{\"type\":\"C%d\"}":{}`, i))
+	}
+	large := `{"f:status":{"f:unhealthyNodes":{` + strings.Join(nodes, ",") + `},"f:conditions":{` + strings.Join(conditions, ",") + `}}}`
+	var entries []metav1.ManagedFieldsEntry
+	for i := range 2 * mostManagers {
+		entries = append(entries, entry(fmt.Sprint("m", i), "status", large))
+	}
+	u := writtenBy(entries...)
+	Trim(u)
+	size := 0
+	for _, kept := range u.GetManagedFields() {
+		size += len(kept.FieldsV1.GetRawBytes())
+	}
+	if n := len(u.GetManagedFields()); n != mostManagers || size > 64<<10 {
+		t.Errorf("%d managers are kept with %d bytes", n, size)
+	}
+}
+
+func TestMessageIsBounded(t *testing.T) {
+	if got := Message(strings.Repeat("x\n", 4000), "nodes", "stop it"); len(got) > 600 || strings.Contains(got, "\n") {
+		t.Errorf("the message has %d bytes", len(got))
+	}
+}

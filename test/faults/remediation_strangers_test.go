@@ -1,0 +1,61 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// strangersOfTheControlPlane: a leader records the repair of a member of the control plane while another leader repairs a
+// member that the first has never seen. The first reads of that repair alone, and holds its own back: a node that it has not
+// seen may be of the control plane. It goes on when the other repair has ended.
+func strangersOfTheControlPlane(p *pool) {
+	plane := p.addControlPlane()
+	first := plane[0]
+	p.rebooted(unlimited)
+	proxy, kubeconfig := p.throughProxy()
+	blind := p.StartFettleWith(p.t, kubeconfig)
+	p.wantStatus(5, 5)
+	records := proxy.Inject(p.t, cluster.Fault{Method: "POST", Path: "/apis/fettle.io/v1alpha1/namespaces/fettle-system/repairs", Stall: true})
+	p.longBroken([]string{first})
+	p.wantHits("recording a repair", records, 1)
+	var stalls []*cluster.Injected
+	for _, path := range []string{nodesPath, repairsPath, pathOf(rebooting)} {
+		stalls = append(stalls, proxy.Inject(p.t, cluster.Fault{Path: path, Watch: true, Stall: true}))
+	}
+
+	p.holdWork()
+	p.addNodes([]string{"late"}, "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/etcd")
+	p.brokenFor([]string{"late"}, 2*time.Hour)
+	sees := p.StartFettle(p.t)
+	p.wantAsked("reboot", 1)
+	records.End()
+	p.Eventually(p.t, "the leader that lacks the node has recorded its repair, and waits", func(context.Context) error {
+		if log := blind.Log(p.t); !strings.Contains(log, "repair waits, since what others have recorded meanwhile leaves no room for it") {
+			return errors.New("it does not say so")
+		}
+		return nil
+	})
+	var answer any
+	p.explain("", "node/"+p.node(first), &answer)
+	if text := fmt.Sprint(answer); !strings.Contains(text, "ControlPlaneBusy") {
+		p.t.Errorf("explain does not name the gate: %s", text)
+	}
+	sees.Kill(p.t)
+	p.Never(p.t, "another member is asked for", quiet, func(context.Context) error {
+		if made, _ := p.asked("reboot"); made != 1 {
+			return fmt.Errorf("%d nodes were asked for", made)
+		}
+		return nil
+	})
+	for _, s := range stalls {
+		s.End()
+	}
+	p.letWork()
+	p.wantAsked("reboot", 2)
+	p.wantMended(1)
+}

@@ -1,0 +1,85 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// workloadPasses is how many fleets Fettle passes over at a time, and workloadHanging how many clusters hang.
+const workloadPasses, workloadHanging = 32, 80
+
+// hanging counts the requests that are not answered.
+type hanging struct{ now atomic.Int32 }
+
+// hang answers nothing for as long as the request lasts.
+func (h *hanging) hang(_ http.ResponseWriter, r *http.Request) {
+	h.now.Add(1)
+	defer h.now.Add(-1)
+	<-r.Context().Done()
+}
+
+// wantMore waits until more requests than that hang at a time.
+func (h *hanging) wantMore(s *workloadStage, than int32) {
+	s.t.Helper()
+	s.Eventually(s.t, fmt.Sprintf("more than %d requests hang at a time", than), func(context.Context) error {
+		if now := h.now.Load(); now <= than {
+			return fmt.Errorf("%d do", now)
+		}
+		return nil
+	})
+}
+
+// TestI15ClustersWhoseReadsHang: each pass over more clusters than are passed over at a time waits for a read of a node that is
+// never answered. They don't keep the places of others: more hang at a time than there are places, and a machine of an honest cluster
+// is repaired meanwhile, within the time that it took alone.
+func TestI15ClustersWhoseReadsHang(t *testing.T) {
+	s := newWorkloadStage(t)
+	honest, mute, reads := newWorkloadServer(t, 50), newWorkloadServer(t, 1), &hanging{}
+	mute.node = reads.hang
+	s.joins("honest", honest.kubeconfig(), 3)
+	for i := range workloadHanging {
+		s.joins(fmt.Sprintf("hanging-%d", i), mute.kubeconfig(), 1)
+	}
+	s.wantAsked(mute, "watch", workloadHanging)
+	s.repairs("honest", honest)
+	alone := s.marks("honest", honest)
+	honest.setReady(0, corev1.ConditionTrue)
+	s.wantMarked("honest", false)
+	mute.setReady(0, corev1.ConditionFalse)
+	reads.wantMore(s, workloadPasses*3/2) // a server learns late that a read was given up
+	s.wantUsual("a repair while the reads of other clusters hang", s.marks("honest", honest), alone)
+	s.wantAsked(mute, "node", workloadHanging)
+	for i := range workloadHanging {
+		if marked, err := s.marked(cluster.Context(t), fmt.Sprintf("hanging-%d", i)); marked || err != nil {
+			t.Errorf("the machine of hanging-%d is marked: %t (%v)", i, marked, err)
+		}
+	}
+}
+
+// marks fails a node of an honest cluster and returns how long it took until its machine was its owner's to repair.
+func (s *workloadStage) marks(name string, on *workloadServer) time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	on.setReady(0, corev1.ConditionFalse)
+	s.wantMarked(name, true)
+	return time.Since(began)
+}
+
+// wantAsked waits until a server was asked for something so many times.
+func (s *workloadStage) wantAsked(server *workloadServer, what string, times int) {
+	s.t.Helper()
+	s.Eventually(s.t, fmt.Sprintf("%d times a %s", times, what), func(context.Context) error {
+		if asked := server.timesAsked(what); asked < times {
+			return fmt.Errorf("%d times", asked)
+		}
+		return nil
+	})
+}

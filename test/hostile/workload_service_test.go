@@ -1,0 +1,65 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// workloadPlaces are the places in which clusters list promptly, and workloadHolding the clusters that never finish a list.
+const workloadPlaces, workloadHolding = 8, 24
+
+// usualTime returns the most that a service may take beside hostile clusters which took some time alone. The machine of a test
+// is as busy with the attackers as with Fettle.
+func usualTime(alone time.Duration) time.Duration { return max(10*alone, 10*time.Second) }
+
+// wantUsual fails the test where a service took longer than it usually does.
+func (s *workloadStage) wantUsual(what string, took, alone time.Duration) {
+	s.t.Helper()
+	s.t.Logf("%s took %s, and %s alone", what, took, alone)
+	if took > usualTime(alone) {
+		s.t.Errorf("%s took %s, and %s alone", what, took, alone)
+	}
+}
+
+// holds has clusters join that never finish a list. They are many more than list at a time.
+func (s *workloadStage) holds() []*workloadServer {
+	s.t.Helper()
+	var holding []*workloadServer
+	for i := range workloadHolding {
+		h := newWorkloadServer(s.t, 1)
+		if h.list = trickle; i%4 == 0 {
+			h.list = drip
+		}
+		holding = append(holding, h)
+		s.joins(fmt.Sprintf("hold-%d", i), h.kubeconfig(), 1)
+	}
+	return holding
+}
+
+// joinsBesideHolding has an honest cluster join once each cluster that never finishes a list has used a turn up. From then
+// on they list in places of their own. So the honest one waits for less than one round of the places of all. Were all places
+// taken by them, it would wait for about two.
+func (s *workloadStage) joinsBesideHolding(holding []*workloadServer, alone time.Duration) {
+	s.t.Helper()
+	for i := range holding {
+		s.isHeld(fmt.Sprintf("hold-%d", i), "does not list its nodes in the time")
+	}
+	next := newWorkloadServer(s.t, 50)
+	before, began := turnsOverOf(holding), time.Now()
+	s.joins("next", next.kubeconfig(), 3)
+	s.Eventually(s.t, "the honest cluster is listed", func(context.Context) error {
+		if next.timesAsked("list") == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if waited := turnsOverOf(holding) - before; waited >= workloadPlaces {
+		s.t.Errorf("an honest cluster waited for %d turns of clusters that never finish, want fewer than %d", waited, workloadPlaces)
+	} else {
+		s.t.Logf("an honest cluster waited for %d turns", waited)
+	}
+	s.repairs("next", next)
+	s.wantUsual("the first repair of a cluster that joins", time.Since(began), alone)
+}

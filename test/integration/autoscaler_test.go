@@ -1,0 +1,258 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// TestAutoscalerOfMachineSets runs the autoscaler scenarios of the first seed on the simulated Machine API, with a stand-in for the
+// cluster autoscaler. Each has a namespace and machine sets of its own.
+func TestAutoscalerOfMachineSets(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Args: []string{
+		"--machine-api", "--kubelets", "--node-monitor-grace-period=4s", "--node-monitor-period=500ms",
+	}})
+	c.InstallFettle(t)
+	c.StartFettle(t)
+	for name, run := range map[string]func(*scaled){
+		"scale-too-many": tooManyFail,
+		"scale-few":      fewFail,
+		"scale-down":     healthyMachineIsScaledDown,
+		"scale-series":   seriesEndsWithAHealthyMachine,
+		"scale-judged":   judgedMachineIsScaledDown,
+		"scale-during":   scaledWhileARepairRuns,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(newScaled(t, c, name))
+		})
+	}
+}
+
+// scaled is a namespace with machine sets that the stand-in scales: workers make machines that join, and spot makes none that do.
+type scaled struct {
+	*fleet
+
+	autoscaler *standInAutoscaler
+}
+
+func newScaled(t *testing.T, c *cluster.Cluster, name string) *scaled {
+	t.Helper()
+	c.Namespace(t, name)
+	return &scaled{
+		fleet: &fleet{Cluster: c, t: t, namespace: name},
+		autoscaler: &standInAutoscaler{
+			Client: c.Client, t: t, namespace: name, apiVersion: "machine.openshift.io/v1beta1", scales: "MachineSet",
+			mark: "machine.openshift.io/delete-machine", ofSet: "set", provision: 5 * time.Second,
+		},
+	}
+}
+
+// machineSet makes a machine set, and waits until its machines are up when they join.
+func (s *scaled) machineSet(name string, replicas int, provider string) {
+	s.t.Helper()
+	s.Apply(s.t, strings.NewReplacer("NAMESPACE", s.namespace, "NAME", name, "REPLICAS", fmt.Sprint(replicas), "PROVIDER", provider).Replace(`
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineSet
+metadata: {name: NAME, namespace: NAMESPACE}
+spec:
+  replicas: REPLICAS
+  selector: {matchLabels: {set: NAME}}
+  template:
+    metadata:
+      labels: {set: NAME, role: worker, machine.openshift.io/cluster-api-cluster: test}
+    spec:
+      providerSpec:
+        value: {apiVersion: sandbox.fettle.io/v1alpha1, kind: SimulatedProviderSpec, PROVIDER}
+`))
+	if provider == boots {
+		s.autoscaler.newest(s.Cluster, name, replicas)
+	}
+}
+
+// What the cloud makes of the machines of a set.
+const (
+	boots = "bootTime: 1s"
+	fails = "launch: InvalidConfiguration"
+)
+
+// checked creates the health check, with pauses that outlast the provision time as docs/repairs.md reckons.
+func (s *scaled) checked(lines ...string) {
+	s.t.Helper()
+	s.healthCheck("example", map[string]string{
+		v1beta1.BackoffBaseAnnotation: "1s", v1beta1.BackoffLimitAnnotation: "8s", v1beta1.MaxInFlightAnnotation: "unlimited",
+	}, readyCheck(lines...))
+}
+
+// breaks has the cloud take the instance of a machine for ever.
+func (s *scaled) breaks(machine string) {
+	s.t.Helper()
+	p := &pool{s.fleet}
+	p.change(object("sandbox.fettle.io/v1alpha1", "Instance", "", machine), `{"spec":{"fault":"Terminated"}}`)
+}
+
+// repairsOf waits until there are as many repairs of machines of a set, and returns them in their order.
+func (s *scaled) repairsOf(set string, n int) []v1alpha1.Repair {
+	s.t.Helper()
+	return s.wantPoolRepairs(set, n)
+}
+
+// wantNoRepairOf fails the test if a machine was ever repaired, or an event says that it is unhealthy.
+func (s *scaled) wantNoRepairOf(machine string) {
+	s.t.Helper()
+	repairs, err := s.repairs(cluster.Context(s.t))
+	if err != nil {
+		s.t.Fatalf("listing repairs: %v", err)
+	}
+	for i := range repairs {
+		if repairs[i].Spec.Target.Name == machine {
+			s.t.Errorf("machine %s was repaired: %+v", machine, repairs[i].Spec)
+		}
+	}
+	if events := s.EventReasons(s.t, s.namespace, machine); slices.Contains(events, "DetectedUnhealthy") {
+		s.t.Errorf("events about machine %s are %v", machine, events)
+	}
+}
+
+// tooManyFail: the autoscaler scales a set up whose machines all fail, and more than maxUnhealthy. The health check does nothing, and
+// the autoscaler asks another set after its provision time.
+func tooManyFail(s *scaled) {
+	s.machineSet("workers", 2, boots)
+	s.machineSet("spot", 0, fails)
+	s.checked("maxUnhealthy: 40%")
+	s.wantStatus("example", 2, 2, 0, "")
+	s.autoscaler.scale("spot", 3)
+	s.wantStatus("example", 2, 5, 0, "TooManyUnhealthy")
+	s.autoscaler.retreat(s.Cluster, "spot", "workers", 3)
+	s.wantStatus("example", 5, 5, 2, "")
+	if repairs, err := s.repairs(cluster.Context(s.t)); err != nil || len(repairs) > 0 {
+		s.t.Errorf("there are repairs: %+v (%v)", repairs, err)
+	}
+}
+
+// fewFail: less than maxUnhealthy fail, so the health check has each replaced. By its pauses one stays for longer than the provision
+// time, so that the autoscaler sees that the set is broken and asks another.
+func fewFail(s *scaled) {
+	s.machineSet("workers", 4, boots)
+	s.machineSet("spot", 0, fails)
+	s.checked("maxUnhealthy: 40%")
+	s.wantStatus("example", 4, 4, 1, "")
+	s.autoscaler.scale("spot", 1)
+	s.repairsOf("spot", 2)
+	s.autoscaler.retreat(s.Cluster, "spot", "workers", 1)
+	s.wantStatus("example", 5, 5, 2, "")
+}
+
+// healthyMachineIsScaledDown: the machine is drained, its node goes first, and it is none that fails.
+func healthyMachineIsScaledDown(s *scaled) {
+	s.machineSet("workers", 4, boots)
+	s.checked("maxUnhealthy: 40%")
+	s.wantStatus("example", 4, 4, 1, "")
+	m := s.autoscaler.newest(s.Cluster, "workers", 4)
+	s.autoscaler.remove("workers", m)
+	s.autoscaler.isGone(s.Cluster, m)
+	s.wantStatus("example", 3, 3, 1, "")
+
+	// The repair of another is one that Fettle has begun after all that.
+	sick := s.autoscaler.newest(s.Cluster, "workers", 3)
+	s.breaks(sick)
+	s.autoscaler.isGone(s.Cluster, sick)
+	s.wantStatus("example", 3, 3, 1, "")
+	s.repairsOf("workers", 1)
+	s.wantNoRepairOf(m)
+}
+
+// seriesEndsWithAHealthyMachine: after two repairs in a row the autoscaler adds a machine, which is healthy, and removes it. What fails
+// after that begins a new series.
+func seriesEndsWithAHealthyMachine(s *scaled) {
+	s.machineSet("workers", 1, boots)
+	s.checked()
+	s.wantStatus("example", 1, 1, 1, "")
+	for range 2 {
+		m := s.autoscaler.newest(s.Cluster, "workers", 1)
+		s.breaks(m)
+		s.autoscaler.isGone(s.Cluster, m)
+		s.autoscaler.newest(s.Cluster, "workers", 1)
+	}
+	s.wantStatus("example", 1, 1, 1, "")
+	if second := s.repairsOf("workers", 2)[1]; second.Spec.Retry != 1 {
+		s.t.Fatalf("the second repair is retry %d, want 1", second.Spec.Retry)
+	}
+	s.autoscaler.scale("workers", 1)
+	m := s.autoscaler.newest(s.Cluster, "workers", 2)
+	s.wantStatus("example", 2, 2, 2, "")
+	s.autoscaler.remove("workers", m)
+	s.autoscaler.isGone(s.Cluster, m)
+	s.wantStatus("example", 1, 1, 1, "")
+	s.breaks(s.autoscaler.newest(s.Cluster, "workers", 1))
+	if third := s.repairsOf("workers", 3)[2]; third.Spec.Retry != 0 {
+		s.t.Errorf("the repair after a healthy machine is retry %d, want a new series", third.Spec.Retry)
+	}
+}
+
+// judgedMachineIsScaledDown: a machine that a pause holds back is removed by the autoscaler. That is no repair, and no failure.
+func judgedMachineIsScaledDown(s *scaled) {
+	s.machineSet("workers", 1, boots)
+	s.healthCheck("example", map[string]string{v1beta1.BackoffBaseAnnotation: "10m", v1beta1.BackoffLimitAnnotation: "20m"}, readyCheck())
+	s.wantStatus("example", 1, 1, 1, "")
+	first := s.autoscaler.newest(s.Cluster, "workers", 1)
+	s.breaks(first)
+	s.autoscaler.isGone(s.Cluster, first)
+	judged := s.autoscaler.newest(s.Cluster, "workers", 1)
+	s.breaks(judged)
+	s.wantEvent(judged, "RemediationHeldBackingOff")
+	s.autoscaler.remove("workers", judged)
+	s.autoscaler.isGone(s.Cluster, judged)
+	s.autoscaler.scale("workers", 2)
+	s.autoscaler.newest(s.Cluster, "workers", 2)
+	s.wantStatus("example", 2, 2, 2, "")
+	if n := len(s.repairsOf("workers", 1)); n != 1 {
+		s.t.Errorf("there are %d repairs, want that of %s alone", n, first)
+	}
+	s.breaks(s.autoscaler.newest(s.Cluster, "workers", 2))
+	if second := s.repairsOf("workers", 2)[1]; second.Spec.Retry != 0 {
+		s.t.Errorf("the repair after a healthy machine is retry %d, want a new series", second.Spec.Retry)
+	}
+}
+
+// scaledWhileARepairRuns: the autoscaler adds machines while one is replaced, and does not remove that one a second time. Booting
+// machines count as not healthy, so the limit holds until they are up.
+func scaledWhileARepairRuns(s *scaled) {
+	s.machineSet("workers", 3, boots)
+	s.checked("maxUnhealthy: 40%")
+	s.wantStatus("example", 3, 3, 1, "")
+	sick := s.autoscaler.newest(s.Cluster, "workers", 3)
+	p := &pool{s.fleet}
+	p.change(s.autoscaler.object("Machine", sick), `{"spec":{"lifecycleHooks":{"preTerminate":[{"name":"wait","owner":"test"}]}}}`)
+	s.breaks(sick)
+	s.Eventually(s.t, "machine "+sick+" is being deleted", func(ctx context.Context) error {
+		u := s.autoscaler.object("Machine", sick)
+		err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: sick}, u)
+		if err == nil && u.GetDeletionTimestamp() == nil {
+			err = fmt.Errorf("it is not")
+		}
+		return err
+	})
+	if s.autoscaler.remove("workers", sick) {
+		s.t.Errorf("machine %s was scaled down though it is being deleted", sick)
+	}
+	s.autoscaler.scale("workers", 2)
+	s.autoscaler.newest(s.Cluster, "workers", 5)
+	s.wantStatus("example", 5, 6, 1, "")
+	p.change(s.autoscaler.object("Machine", sick), `{"spec":{"lifecycleHooks":null}}`)
+	s.autoscaler.isGone(s.Cluster, sick)
+	s.wantStatus("example", 5, 5, 2, "")
+	if n := len(s.repairsOf("workers", 1)); n != 1 {
+		s.t.Errorf("there are %d repairs, want one", n)
+	}
+}

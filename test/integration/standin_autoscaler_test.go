@@ -1,0 +1,157 @@
+package integration
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// standInAutoscaler stands in for the cluster autoscaler, which is not run here. It plays what the autoscaler documents of machine
+// sets: scaling up is a higher number of replicas. Scaling down marks a machine for deletion and lowers the number, and leaves out
+// machines that are being deleted. A machine without a node for the provision time is scaled down, and its set counts as broken.
+// It plays nothing else, no pods and no simulation of the scheduler.
+type standInAutoscaler struct {
+	client.Client
+
+	t          *testing.T
+	namespace  string
+	apiVersion string
+	// scales is the kind that has the number of replicas.
+	scales string
+	// mark is the annotation by which a machine set deletes a machine first.
+	mark string
+	// ofSet is the label of machines that names their machine set.
+	ofSet string
+	// provision plays --max-node-provision-time, which is 15 minutes by default.
+	provision time.Duration
+}
+
+func (a *standInAutoscaler) object(kind, name string) *unstructured.Unstructured {
+	return object(a.apiVersion, kind, a.namespace, name)
+}
+
+// scale changes the number of replicas of a machine set.
+func (a *standInAutoscaler) scale(set string, by int64) {
+	a.t.Helper()
+	u := a.object(a.scales, set)
+	if err := a.Get(cluster.Context(a.t), client.ObjectKeyFromObject(u), u); err != nil {
+		a.t.Fatalf("reading machine set %s: %v", set, err)
+	}
+	have, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	a.patch(u, map[string]any{"spec": map[string]any{"replicas": have + by}})
+}
+
+// remove scales a machine set down by one machine, unless that is being deleted. It reports whether it has.
+func (a *standInAutoscaler) remove(set, machine string) bool {
+	a.t.Helper()
+	u := a.object("Machine", machine)
+	err := a.Get(cluster.Context(a.t), client.ObjectKeyFromObject(u), u)
+	if client.IgnoreNotFound(err) != nil {
+		a.t.Fatalf("reading machine %s: %v", machine, err)
+	}
+	if err != nil || u.GetDeletionTimestamp() != nil {
+		return false
+	}
+	a.patch(u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{a.mark: "true"}}})
+	a.scale(set, -1)
+	return true
+}
+
+func (a *standInAutoscaler) patch(u *unstructured.Unstructured, patch map[string]any) {
+	a.t.Helper()
+	body, err := json.Marshal(patch)
+	if err == nil {
+		err = a.Patch(cluster.Context(a.t), u, client.RawPatch(types.MergePatchType, body))
+	}
+	if err != nil {
+		a.t.Fatalf("patching %s %s: %v", u.GetKind(), u.GetName(), err)
+	}
+}
+
+// machines returns the machines of a set by their names.
+func (a *standInAutoscaler) machines(ctx context.Context, set string) (map[string]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(a.apiVersion)
+	list.SetKind("MachineList")
+	if err := a.List(ctx, list, client.InNamespace(a.namespace), client.MatchingLabels{a.ofSet: set}); err != nil {
+		return nil, err
+	}
+	found := map[string]*unstructured.Unstructured{}
+	for i := range list.Items {
+		found[list.Items[i].GetName()] = &list.Items[i]
+	}
+	return found, nil
+}
+
+// overdue returns the machines of a set that have had no node for the provision time, in the order of their names.
+func (a *standInAutoscaler) overdue(ctx context.Context, set string) ([]string, error) {
+	machines, err := a.machines(ctx, set)
+	maps.DeleteFunc(machines, func(_ string, m *unstructured.Unstructured) bool {
+		node, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+		return node != "" || m.GetDeletionTimestamp() != nil || time.Since(m.GetCreationTimestamp().Time) < a.provision
+	})
+	return slices.Sorted(maps.Keys(machines)), err
+}
+
+// retreat waits until a machine set has shown that it is broken by as many machines, scales it down by them, and has another set make
+// them instead.
+func (a *standInAutoscaler) retreat(c *cluster.Cluster, broken, other string, machines int) {
+	a.t.Helper()
+	var overdue []string
+	c.Eventually(a.t, "machine set "+broken+" looks broken to the autoscaler", func(ctx context.Context) error {
+		var err error
+		if overdue, err = a.overdue(ctx, broken); err == nil && len(overdue) < machines {
+			err = fmt.Errorf("%d machines have had no node for %s", len(overdue), a.provision)
+		}
+		return err
+	})
+	for _, m := range overdue {
+		a.remove(broken, m)
+	}
+	a.scale(other, int64(machines))
+}
+
+// newest returns the youngest machine of a set that is not being deleted and has a node, waiting until there are as many of these.
+func (a *standInAutoscaler) newest(c *cluster.Cluster, set string, of int) string {
+	a.t.Helper()
+	var up []*unstructured.Unstructured
+	c.Eventually(a.t, fmt.Sprintf("%d machines of set %s are up", of, set), func(ctx context.Context) error {
+		machines, err := a.machines(ctx, set)
+		up = slices.DeleteFunc(slices.Collect(maps.Values(machines)), func(m *unstructured.Unstructured) bool {
+			node, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+			return node == "" || m.GetDeletionTimestamp() != nil
+		})
+		if err == nil && len(up) != of {
+			err = fmt.Errorf("there are %d", len(up))
+		}
+		return err
+	})
+	slices.SortFunc(up, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return up[0].GetName()
+}
+
+// isGone waits until a machine is gone.
+func (a *standInAutoscaler) isGone(c *cluster.Cluster, machine string) {
+	a.t.Helper()
+	c.Eventually(a.t, "machine "+machine+" is gone", func(ctx context.Context) error {
+		u := a.object("Machine", machine)
+		err := a.Get(ctx, client.ObjectKeyFromObject(u), u)
+		if err == nil {
+			err = fmt.Errorf("it is there, being deleted: %t", u.GetDeletionTimestamp() != nil)
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
