@@ -97,7 +97,7 @@ func (c *Cluster) Apply(t testing.TB, text string) {
 }
 
 // patience is how long Eventually waits: long, since machines that run tests may be busy.
-const patience = 60 * time.Second
+const patience = 150 * time.Second
 
 // Eventually waits until check gives no error, and fails the test when it never does.
 func (c *Cluster) Eventually(t testing.TB, what string, check func(context.Context) error) {

@@ -27,7 +27,7 @@ import (
 )
 
 // workloadWithin bounds how long a test waits for a state. The honest cluster needs milliseconds.
-const workloadWithin = 60 * time.Second
+const workloadWithin = 150 * time.Second
 
 // workloadRoom is the room of connections without the rest of Fettle: no management cluster is needed to attack it.
 type workloadRoom struct {

@@ -138,12 +138,15 @@ func (r *remediation) survey(steps ...core.Step) ([]core.Step, core.Fleet) {
 	return policies[0].Ladder, fleet
 }
 
+// templatePatience is how long a test waits for a state: long, since machines that run tests may be busy.
+const templatePatience = 150 * time.Second
+
 // wantProblem waits until the first step has a problem with these words, or none for "". It looks when it is woken, and
 // at nothing else, as the engine does. It tells how long that took.
 func (r *remediation) wantProblem(words string, steps ...core.Step) time.Duration {
 	r.t.Helper()
 	began := time.Now()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(templatePatience)
 	defer deadline.Stop()
 	for {
 		ladder, _ := r.survey(steps...)
@@ -162,7 +165,7 @@ func (r *remediation) wantProblem(words string, steps ...core.Step) time.Duratio
 // wantUnseen waits until the requests of these templates, and no others, can't be seen.
 func (r *remediation) wantUnseen(why string, s core.Step, want ...core.Reference) {
 	r.t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(templatePatience)
 	defer deadline.Stop()
 	for {
 		_, fleet := r.survey(s)
@@ -180,7 +183,7 @@ func (r *remediation) wantUnseen(why string, s core.Step, want ...core.Reference
 // wantRequest waits until a request is seen that is as it should be.
 func (r *remediation) wantRequest(what string, is func(core.Request) bool, steps ...core.Step) core.Request {
 	r.t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(templatePatience)
 	defer deadline.Stop()
 	for {
 		_, fleet := r.survey(steps...)
