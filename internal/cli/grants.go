@@ -15,7 +15,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// aggregationLabel on a ClusterRole grants its rights to health checkers, Fettle among them (reference medik8s 2.12).
+// aggregationLabel on a ClusterRole grants its rights to health checkers, Fettle among them
+// (docs/reference/medik8s.md#aggregated-rights).
 const aggregationLabel = "rbac.ext-remediation/aggregate-to-ext-remediation"
 
 // serviceAccount is who the controller is in its namespace.

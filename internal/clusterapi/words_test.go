@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestWhyAHealthCheckHasFailed: reasons and messages are those that Cluster API's users look for (reference cluster-api
-// 1.4), and the first finding gives the reason.
+// TestWhyAHealthCheckHasFailed: reasons and messages are those that Cluster API's users look for
+// (docs/reference/cluster-api.md#conditions), and the first finding gives the reason.
 func TestWhyAHealthCheckHasFailed(t *testing.T) {
 	ready := core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute}
 	disk := core.ConditionCriterion{Type: "DiskPressure", Status: "True", For: time.Minute}

@@ -16,7 +16,7 @@ type Backoff struct {
 	ResumedAt   time.Time
 }
 
-// DefaultBackoff applies where a policy sets none (seed 000, risks; seed 003, backoff limit). Its limit lies above the 15 minutes
+// DefaultBackoff applies where a policy sets none (docs/reference/proposals.md#autoscaler-scenarios). Its limit lies above the 15 minutes
 // within which the cluster autoscaler expects a machine to become a node: a pool whose machines are replaced sooner never looks
 // broken to it.
 func DefaultBackoff() Backoff {
@@ -32,7 +32,7 @@ func (b Backoff) Delay(retry int) time.Duration {
 }
 
 // unrelatedAfter is how long after the last repair of its pool a failure is taken for a new one
-// rather than for a failed replacement (as minHealthyPeriod in seed 002).
+// rather than for a failed replacement (as minHealthyPeriod in docs/reference/proposals.md#cluster-api-guide).
 const unrelatedAfter = time.Hour
 
 // The pauses after a remedy's call was refused: they double from the first to the longest.

@@ -242,7 +242,7 @@ func (d *deliberation) otherLeader(p *proposal) (time.Time, bool) {
 }
 
 // What a lease is held for: the time of the step under way, or the usual time of one without a limit, and
-// some time for what ends it (reference medik8s 2.11).
+// some time for what ends it (docs/reference/medik8s.md#lease).
 const (
 	unlimitedHold = 10 * time.Minute
 	holdBeyond    = time.Minute

@@ -82,7 +82,7 @@ func condemned(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 }
 
 // timely: before its time a target is not judged. With a node it counts as healthy meanwhile, as in today's
-// Cluster API (reference cluster-api 2.5), which keeps the limits of all others as they are.
+// Cluster API (docs/reference/cluster-api.md#counting), which keeps the limits of all others as they are.
 func timely(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	f := finding{health: Suspect, reason: Premature, detail: t.Premature}
 	if t.Node.State == NodePresent {

@@ -63,6 +63,7 @@ func TestCriteria(t *testing.T) {
 
 func noStartup(p *core.Policy) { p.Criteria.NodeStartup = 0 }
 
+// machineCases has the cases of machines. Rows are those of docs/reference/openshift.md#what-needs-remediation.
 func machineCases() map[string]verdictCase {
 	startup := 10 * time.Minute
 	return map[string]verdictCase{
@@ -107,7 +108,7 @@ func machineCases() map[string]verdictCase {
 			want: starting(core.Suspect, time.Time{}),
 		},
 		"startup timeout 0 waits for ever": {
-			reason: "row 2a: but a machine without a node is not healthy (2.4)", policy: noStartup,
+			reason: "row 2a: but a machine without a node is not healthy", policy: noStartup,
 			target: machine("m", awaited(ago(48*time.Hour))),
 			want:   core.Verdict{Health: core.Suspect, Reason: core.NodeStartupTimeout, Since: ago(48 * time.Hour)},
 		},

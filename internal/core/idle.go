@@ -14,7 +14,8 @@ const idleFor = 10 * time.Second
 const holderPrefix = "fettle.io/"
 
 // HolderOf returns the name under which a policy that holds leases does so. It is no name that another controller has for the
-// same policy: medik8s' own operator holds leases as FormerHolderOf says (reference medik8s 1.7). It follows from the policy
+// same policy: medik8s' own operator holds leases as FormerHolderOf says
+// (docs/reference/medik8s.md#remediation-objects). It follows from the policy
 // alone, so that a lease says whose it was when the policy is gone.
 func HolderOf(policy ID) string { return HolderNow(FormerHolderOf(policy)) }
 

@@ -57,7 +57,7 @@ type Policy struct {
 	// Ladder. It is for remedies that wake a target up, which is no use where that is gone for good.
 	FailedLadder []Step
 	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
-	// withdrawn; negative means until a person confirms it (seed 003; reference medik8s 2.6).
+	// withdrawn; negative means until a person confirms it (docs/reference/medik8s.md#healthy-delay).
 	HealthyDelay time.Duration
 	// FixedCooldown has the cooldown last from the opening of the short circuit, whoever recovers later.
 	FixedCooldown bool

@@ -9,7 +9,7 @@ const (
 	EtcdLabel = "node-role.kubernetes.io/etcd"
 )
 
-// ExcludeLabel, with the value "true", keeps a node from being repaired (reference medik8s 1.6).
+// ExcludeLabel, with the value "true", keeps a node from being repaired (docs/reference/medik8s.md#labels-and-annotations).
 const ExcludeLabel = "remediation.medik8s.io/exclude-from-remediation"
 
 // ControlPlaneLabels returns the labels that each put a node into the control plane, whatever their value.

@@ -15,7 +15,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestAutoscalerOfMachineSets runs the autoscaler scenarios of the first seed on the simulated Machine API, with a stand-in for the
+// TestAutoscalerOfMachineSets runs the scenarios of docs/reference/proposals.md#autoscaler-scenarios on the simulated Machine API, with a stand-in for the
 // cluster autoscaler. Each has a namespace and machine sets of its own.
 func TestAutoscalerOfMachineSets(t *testing.T) {
 	t.Parallel()

@@ -115,8 +115,8 @@ func (f *fleet) refusesRepairs() {
 	}
 }
 
-// TestSeedManifestsAreAccepted: the examples of the proposal and of the product guide apply as they are
-// printed, with names in place of their placeholders.
+// TestSeedManifestsAreAccepted: the examples of the proposal and of the product guide apply as they are printed, with
+// names in place of their placeholders (docs/reference/proposals.md#machine-health-checks, docs/reference/proposals.md#openshift-guide).
 func TestSeedManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -124,7 +124,7 @@ func TestSeedManifestsAreAccepted(t *testing.T) {
 	c.Namespace(t, "openshift-machine-api")
 	examples, err := filepath.Glob(filepath.Join(cluster.Root(), "internal", "dialect", "openshift", "testdata", "*.yaml"))
 	if err != nil || len(examples) != 3 {
-		t.Fatalf("want the three examples of the seeds, have %v (%v)", examples, err)
+		t.Fatalf("want the three examples of the proposal and the guide, have %v (%v)", examples, err)
 	}
 	for _, example := range examples {
 		text, err := os.ReadFile(example)

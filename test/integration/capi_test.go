@@ -80,7 +80,9 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	}
 }
 
-// ownerIsAsked follows one repair until nothing is left of it (1.3, 1.4, 1.6, 2.8).
+// ownerIsAsked follows one repair until nothing is left of it (docs/reference/cluster-api.md#status,
+// docs/reference/cluster-api.md#conditions, docs/reference/cluster-api.md#events,
+// docs/reference/cluster-api.md#open-gate).
 func ownerIsAsked(h *herd) {
 	h.running("a", "b", "c")
 	h.healthCheck()
@@ -112,7 +114,7 @@ func ownerIsAsked(h *herd) {
 	h.wantCounts("3/3 healthy, 3 allowed")
 }
 
-// workersOfTheSeed: the seed's own manifest, older version and all.
+// workersOfTheSeed: the manifest of docs/reference/proposals.md#cluster-api-guide, older version and all.
 func workersOfTheSeed(h *herd) {
 	for _, name := range []string{"a", "b", "c"} {
 		h.machine(name, func(m *clusterv1.Machine) { m.Labels["nodepool"] = "nodepool-0" })
@@ -163,7 +165,7 @@ unhealthyConditions:
 	h.wantMarked("a", "HasRemediateAnnotation")
 }
 
-// severalFindings: the machine's own conditions go first, and all are told (2.3).
+// severalFindings: the machine's own conditions go first, and all are told (docs/reference/cluster-api.md#order-of-checks).
 func severalFindings(h *herd) {
 	h.running("a")
 	h.healthCheck("  unhealthyMachineConditions:", `  - {type: Broken, status: "True", timeoutSeconds: 0}`)
@@ -175,7 +177,7 @@ func severalFindings(h *herd) {
 	h.wantMachine("a", succeeded, "False/UnhealthyMachine", "Broken", "Ready")
 }
 
-// closedGate: who fails is told, and nobody is marked (2.7). What was marked before stays.
+// closedGate: who fails is told, and nobody is marked (docs/reference/cluster-api.md#closed-gate). What was marked before stays.
 func closedGate(h *herd) {
 	h.running("a", "b", "c")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}")
@@ -195,7 +197,7 @@ func closedGate(h *herd) {
 	h.wantCheck("RemediationAllowed", "True/RemediationAllowed")
 }
 
-// gateOfARange wins over the other limit (2.6).
+// gateOfARange wins over the other limit (docs/reference/cluster-api.md#gate).
 func gateOfARange(h *herd) {
 	h.running("a", "b", "c", "d")
 	h.healthCheck(`remediation: {triggerIf: {unhealthyInRange: "[2-3]"}}`)
@@ -219,7 +221,7 @@ func rangeTheWrongWayRound(h *herd) {
 	h.keepsUnmarked("a")
 }
 
-// nodeThatNeverJoins: the clock begins with the latest of several instants (2.4).
+// nodeThatNeverJoins: the clock begins with the latest of several instants (docs/reference/cluster-api.md#checks).
 func nodeThatNeverJoins(h *herd) {
 	h.machine("a")
 	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 30}")
@@ -250,7 +252,7 @@ func startupDisabled(h *herd) {
 	h.wantMachine("a", succeeded, "")
 }
 
-// nodeThatIsDeleted: at once (2.4).
+// nodeThatIsDeleted: at once (docs/reference/cluster-api.md#checks).
 func nodeThatIsDeleted(h *herd) {
 	h.running("a", "b")
 	h.healthCheck()
@@ -274,7 +276,7 @@ func conditionOfTheMachine(h *herd) {
 	h.wantMachine("a", succeeded, "False/UnhealthyMachine", "BootstrapConfigReady")
 }
 
-// terminalFailure is the seed's.
+// terminalFailure is that of docs/reference/proposals.md#cluster-api-guide.
 func terminalFailure(h *herd) {
 	h.running("a")
 	h.healthCheck()
@@ -311,7 +313,7 @@ func repairMachineOfAClusterByHand(h *herd) {
 	h.keepsUnmarked("b")
 }
 
-// skippedMachines are no targets, and their conditions are left alone (2.2).
+// skippedMachines are no targets, and their conditions are left alone (docs/reference/cluster-api.md#targets).
 func skippedMachines(h *herd) {
 	h.running("a", "b", "c")
 	h.machine("d", annotated(clusterv1.PausedAnnotation))
@@ -377,7 +379,7 @@ func pausedCluster(h *herd) {
 	h.wantMarked("a", "UnhealthyNode")
 }
 
-// controlPlaneThatIsNotUp: only its own machines are judged (2.3).
+// controlPlaneThatIsNotUp: only its own machines are judged (docs/reference/cluster-api.md#order-of-checks).
 func controlPlaneThatIsNotUp(h *herd) {
 	h.clusterIs(clusterv1.ClusterControlPlaneInitializedCondition, false)
 	h.machine("worker")
@@ -396,7 +398,8 @@ func controlPlaneThatIsNotUp(h *herd) {
 	h.wantMarked("worker", "UnhealthyMachine")
 }
 
-// infrastructureThatIsNotReady: nothing is judged, and a machine with a node counts as healthy (2.3, 2.5).
+// infrastructureThatIsNotReady: nothing is judged, and a machine with a node counts as healthy
+// (docs/reference/cluster-api.md#order-of-checks, docs/reference/cluster-api.md#counting).
 func infrastructureThatIsNotReady(h *herd) {
 	h.clusterIs(clusterv1.ClusterInfrastructureReadyCondition, false)
 	h.running("a", "b")
@@ -453,7 +456,7 @@ func answersOfTheOwner(h *herd) {
 	h.wantRepairs("a Succeeded")
 }
 
-// externalRemediation has an object for each machine, taken back as it recovers (2.8).
+// externalRemediation has an object for each machine, taken back as it recovers (docs/reference/cluster-api.md#open-gate).
 func externalRemediation(h *herd) {
 	h.running("a", "b", "c")
 	h.template()
@@ -585,7 +588,8 @@ func rehearsal(h *herd) {
 	h.keepsUnmarked("a")
 }
 
-// healthCheckThatIsDeleted: what was handed over stays with the owner (2.11), and the repair ends.
+// healthCheckThatIsDeleted: what was handed over stays with the owner (docs/reference/cluster-api.md#situations), and
+// the repair ends.
 func healthCheckThatIsDeleted(h *herd) {
 	h.running("a")
 	h.healthCheck()

@@ -129,7 +129,8 @@ func (f *fleet) tryHealthCheck(name string, annotations map[string]string, spec 
 	return f.Create(cluster.Context(f.t), u)
 }
 
-// readyCheck is the spec of the seeds with short time-outs, and lines of a test's own.
+// readyCheck is the spec of the OpenShift guide (docs/reference/proposals.md#openshift-guide) with short
+// time-outs, and lines of a test's own.
 func readyCheck(lines ...string) string {
 	return strings.Join(append([]string{
 		"selector: {matchLabels: {role: worker}}",

@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestFailedMachinesBackOff runs the loop of the autoscaler scenarios of the first seed: a machine set
+// TestFailedMachinesBackOff runs the loop of docs/reference/proposals.md#autoscaler-scenarios: a machine set
 // whose machines all fail to launch, and a health check that deletes Failed machines at once. The
 // deletions must slow down to one per limit, so that whoever watches the machine set for longer than
 // that sees a machine which stays Failed.

@@ -29,7 +29,7 @@ const (
 )
 
 // operator plays medik8s' operator for one health check with one template: its remediation objects, its leases and its status
-// (reference medik8s 1.7, 2.1, 2.9, 2.11). It works as an administrator.
+// (docs/reference/medik8s.md#remediation-objects, docs/reference/medik8s.md#lease). It works as an administrator.
 type operator struct {
 	p    *pool
 	stop func()

@@ -142,7 +142,7 @@ func goodNodeChecks() []string {
 	}
 }
 
-// refusedNodeChecks are all that reference medik8s 1.1 lists, and values of the wrong type, sign and size.
+// refusedNodeChecks are all that docs/reference/medik8s.md#spec lists, and values of the wrong type, sign and size.
 func refusedNodeChecks() []refused {
 	var all []refused
 	add := func(format string, values []string, says ...string) {

@@ -14,12 +14,13 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// escalationOnFailure: Succeeded=False takes the next step at once; the first object stays, and both are withdrawn together (2.4).
+// escalationOnFailure: Succeeded=False takes the next step at once; the first object stays, and both are withdrawn
+// together (docs/reference/medik8s.md#remediating-a-node).
 func escalationOnFailure(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.template(reinstall, "install", true)
-	// The order counts, and not the place in the list (2.9).
+	// The order counts, and not the place in the list (docs/reference/medik8s.md#writing-the-status).
 	p.healthCheck("escalatingRemediations:",
 		"- {order: 7, timeout: 10m, remediationTemplate: "+p.reference(reinstall, "install")+"}",
 		"- {order: 3, timeout: 10m, remediationTemplate: "+p.reference(rebooting, "reboot")+"}")
@@ -59,7 +60,8 @@ func (p *pool) wantStopped(text string, want bool) {
 	})
 }
 
-// sameKindTwice: two templates of one kind, and then another, take their turns, and no other node waits for that (2.4, 7.2.2, PR #301).
+// sameKindTwice: two templates of one kind, and then another, take their turns, and no other node waits for that
+// (docs/reference/medik8s.md#remediating-a-node, PR #301).
 func sameKindTwice(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
 	p.template(reinstall, "first", true)
@@ -86,7 +88,8 @@ func sameKindTwice(p *pool) {
 	p.nothingIsLeft("b", "5/5")
 }
 
-// escalationOnTimeout: when its time is over, a remediator that works on is told so, and the next is asked (2.4). A minute is the
+// escalationOnTimeout: when its time is over, a remediator that works on is told so, and the next is asked
+// (docs/reference/medik8s.md#remediating-a-node). A minute is the
 // least that the API allows.
 func escalationOnTimeout(p *pool) {
 	const timeout = time.Minute
@@ -119,7 +122,8 @@ func escalationOnTimeout(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// templateThatComesLate: the health check is disabled, with its counters right, and goes on by itself within seconds (2.13, 1.2).
+// templateThatComesLate: the health check is disabled, with its counters right, and goes on by itself within seconds
+// (docs/reference/medik8s.md#templates, docs/reference/medik8s.md#status).
 func templateThatComesLate(p *pool) {
 	p.nodes("a", "b", "c")
 	p.healthCheck(p.single(rebooting, "reboot"))
@@ -168,7 +172,8 @@ func templateOfAnotherNamespace(p *pool) {
 	p.wantObjects("a reboot")
 }
 
-// excludedNode: only the value true excludes a node, and it counts as unhealthy all the same (1.6, PR #407).
+// excludedNode: only the value true excludes a node, and it counts as unhealthy all the same
+// (docs/reference/medik8s.md#labels-and-annotations, PR #407).
 func excludedNode(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -185,7 +190,8 @@ func excludedNode(p *pool) {
 	p.wantObjects("a reboot", "b reboot")
 }
 
-// nodeUnderMaintenance: while somebody else holds its lease, a node is left alone, and others are not (2.11, PR #212).
+// nodeUnderMaintenance: while somebody else holds its lease, a node is left alone, and others are not
+// (docs/reference/medik8s.md#lease, PR #212).
 func nodeUnderMaintenance(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -202,7 +208,7 @@ func nodeUnderMaintenance(p *pool) {
 }
 
 // lostLeaseDelaysNobody: a lease that somebody takes during a remediation changes nothing for other nodes, and whoever took it
-// keeps it (2.11, 7.2.5).
+// keeps it (docs/reference/medik8s.md#lease).
 func lostLeaseDelaysNobody(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -223,7 +229,8 @@ func lostLeaseDelaysNobody(p *pool) {
 	p.wantNodeStatus("3/3 healthy, Enabled, unhealthy:")
 }
 
-// pauseHoldsOnlyWhatIsNew: during a pause what stands is withdrawn, and the counters are right (2.1, 1.2, I12).
+// pauseHoldsOnlyWhatIsNew: during a pause what stands is withdrawn, and the counters are right
+// (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#status, I12).
 func pauseHoldsOnlyWhatIsNew(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
 	p.template(rebooting, "reboot", false)
@@ -247,7 +254,8 @@ func pauseHoldsOnlyWhatIsNew(p *pool) {
 }
 
 // editDuringRemediation is refused. One that gets past the refusal all the same, since that rests on the status, loses nothing: what
-// was begun goes on as it was begun, and what follows is as the edit says (1.1, 7.1).
+// was begun goes on as it was begun, and what follows is as the edit says (docs/reference/medik8s.md#spec,
+// docs/reference/medik8s.md#known-issues).
 func editDuringRemediation(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -274,7 +282,7 @@ func editDuringRemediation(p *pool) {
 }
 
 // deletionDuringRemediation is refused, and can be forced. Then nobody asks for the remediation any more, so it is withdrawn, and its
-// lease given back (1.1, 2.8).
+// lease given back (docs/reference/medik8s.md#spec, docs/reference/medik8s.md#deleted-nodes).
 func deletionDuringRemediation(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)

@@ -9,7 +9,8 @@ import (
 )
 
 // leaseRenewedInTheFuture: the clock of a node's holder is two hours ahead. The node is left to that holder, and people are
-// told so, until the holder gives the lease back or as long after Fettle first saw the lease as it is taken for (2.11).
+// told so, until the holder gives the lease back or as long after Fettle first saw the lease as it is taken for
+// (docs/reference/medik8s.md#lease).
 func leaseRenewedInTheFuture(p *pool) {
 	const taken = 12 * time.Second
 	p.nodes("a", "b", "c", "d")

@@ -151,7 +151,7 @@ func (p *pool) wantRepairOf(node, what string, want func(*fettlev1alpha1.Repair)
 
 // onlyStepFails: a remediator without a successor says that it failed. The step is recorded as failed, there is an event, and the
 // node is left to people, without a place in flight. Its repair has not helped, so it ends as Withdrawn once a person has
-// healed the node (2.4).
+// healed the node (docs/reference/medik8s.md#remediating-a-node).
 func onlyStepFails(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)

@@ -105,7 +105,10 @@ func (p *pool) wantReason(words ...string) {
 	})
 }
 
-// nodeIsRemediated follows one remediation from its deadline until nothing is left of it (1.2, 1.5, 1.6, 1.7, 2.4, 2.11).
+// nodeIsRemediated follows one remediation from its deadline until nothing is left of it
+// (docs/reference/medik8s.md#status, docs/reference/medik8s.md#events,
+// docs/reference/medik8s.md#labels-and-annotations, docs/reference/medik8s.md#remediation-objects,
+// docs/reference/medik8s.md#remediating-a-node, docs/reference/medik8s.md#lease).
 func nodeIsRemediated(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -162,7 +165,8 @@ func nodeIsRemediated(p *pool) {
 	p.wantCheckEvent("RemediationRemoved")
 }
 
-// manifestOfTheSeed: the worker selector, 49 % and 300 s are what the seed says, and its manifest says no more.
+// manifestOfTheSeed: the worker selector, 49 % and 300 s are the defaults of
+// docs/reference/proposals.md#node-health-checks, whose manifest says no more.
 func manifestOfTheSeed(p *pool) {
 	for _, name := range []string{"a", "b", "c"} {
 		p.labelledNode(name, map[string]string{"node-role.kubernetes.io/worker": ""})
@@ -178,7 +182,7 @@ func manifestOfTheSeed(p *pool) {
 	p.createdBefore("a reboot", since.Add(300*time.Second))
 }
 
-// halfOfTheNodesAtOnce: 49 % of four is one, since it is rounded down (design, section 7).
+// halfOfTheNodesAtOnce: 49 % of four is one, since it is rounded down (docs/reference/proposals.md#where-the-sources-disagree).
 func halfOfTheNodesAtOnce(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -193,7 +197,7 @@ func halfOfTheNodesAtOnce(p *pool) {
 	p.wantObjects("a reboot")
 }
 
-// maxUnhealthyAboveThePool is no error (2.2, 7.2.8).
+// maxUnhealthyAboveThePool is no error (docs/reference/medik8s.md#limits).
 func maxUnhealthyAboveThePool(p *pool) {
 	p.nodes("a", "b")
 	p.template(rebooting, "reboot", false)
@@ -203,7 +207,7 @@ func maxUnhealthyAboveThePool(p *pool) {
 	p.wantNodeStatus("0/2 healthy, Remediating, unhealthy: a[reboot] b[reboot]")
 }
 
-// remediatorThatTidiesUp: until the object is really gone, the node is not healthy (2.2, PR #238).
+// remediatorThatTidiesUp: until the object is really gone, the node is not healthy (docs/reference/medik8s.md#limits, PR #238).
 func remediatorThatTidiesUp(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -220,7 +224,7 @@ func remediatorThatTidiesUp(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// flapDuringTheHealthyDelay: the delay begins anew with every recovery (2.6, 7.2.4).
+// flapDuringTheHealthyDelay: the delay begins anew with every recovery (docs/reference/medik8s.md#healthy-delay).
 func flapDuringTheHealthyDelay(p *pool) {
 	const delay = 6 * time.Second
 	p.nodes("a", "b", "c")
@@ -258,7 +262,8 @@ func (p *pool) wantHealthySince(node string, want bool) {
 	})
 }
 
-// confirmedByAPerson: a negative delay lasts until somebody confirms that the node is healthy, and that word is used up (2.6, 7.2.11).
+// confirmedByAPerson: a negative delay lasts until somebody confirms that the node is healthy, and that word is used up
+// (docs/reference/medik8s.md#healthy-delay).
 func confirmedByAPerson(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -283,7 +288,8 @@ func confirmedByAPerson(p *pool) {
 	})
 }
 
-// stormEndsWhenAllRecover: nothing of a storm is left once every node is healthy, and the next failure pays nothing (2.7, 7.2.3).
+// stormEndsWhenAllRecover: nothing of a storm is left once every node is healthy, and the next failure pays nothing
+// (docs/reference/medik8s.md#storm-cooldown).
 func stormEndsWhenAllRecover(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -303,7 +309,8 @@ func stormEndsWhenAllRecover(p *pool) {
 	}
 }
 
-// cooldownAfterAStorm: who has not recovered by its end is remediated then, and not before (2.7).
+// cooldownAfterAStorm: who has not recovered by its end is remediated then, and not before
+// (docs/reference/medik8s.md#storm-cooldown).
 func cooldownAfterAStorm(p *pool) {
 	const cooldown = 6 * time.Second
 	p.nodes("a", "b", "c", "d")
@@ -322,7 +329,7 @@ func cooldownAfterAStorm(p *pool) {
 	p.wantCheckEvent("StormRecoveryEnded")
 }
 
-// shortCircuitHoldsOnlyWhatIsNew: remediations under way escalate and are withdrawn (2.1, 7.2.7, I12).
+// shortCircuitHoldsOnlyWhatIsNew: remediations under way escalate and are withdrawn (docs/reference/medik8s.md#the-pass, I12).
 func shortCircuitHoldsOnlyWhatIsNew(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -343,7 +350,8 @@ func shortCircuitHoldsOnlyWhatIsNew(p *pool) {
 	p.nothingIsLeft("b", "4/4")
 }
 
-// nodeLeavesTheSelector: its remediation is withdrawn, and nothing is left of it (2.8, 5.1).
+// nodeLeavesTheSelector: its remediation is withdrawn, and nothing is left of it
+// (docs/reference/medik8s.md#deleted-nodes, docs/reference/medik8s.md#triggers).
 func nodeLeavesTheSelector(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -355,7 +363,8 @@ func nodeLeavesTheSelector(p *pool) {
 	p.nothingIsLeft("a", "2/2")
 }
 
-// nodeIsDeleted: its remediation is withdrawn, and the health check can be edited and deleted (2.8, 7.2.6, issue #356).
+// nodeIsDeleted: its remediation is withdrawn, and the health check can be edited and deleted
+// (docs/reference/medik8s.md#deleted-nodes, issue #356).
 func nodeIsDeleted(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -371,7 +380,8 @@ func nodeIsDeleted(p *pool) {
 	p.removeCheck(p.namespace)
 }
 
-// nodeIsDeletedWhileHeld: one that was unhealthy, and for which nobody was asked, leaves the status too (2.8).
+// nodeIsDeletedWhileHeld: one that was unhealthy, and for which nobody was asked, leaves the status too
+// (docs/reference/medik8s.md#deleted-nodes).
 func nodeIsDeletedWhileHeld(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -385,7 +395,8 @@ func nodeIsDeletedWhileHeld(p *pool) {
 }
 
 // nodeIsDeletedByItsRemediator: the object stays until the node is there anew and healthy, or the remediator says that it is
-// done (2.1, 2.8, 3.6).
+// done (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#deleted-nodes,
+// docs/reference/medik8s.md#contract-of-remediators).
 func nodeIsDeletedByItsRemediator(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(reinstall, "install", true)
@@ -402,7 +413,8 @@ func nodeIsDeletedByItsRemediator(p *pool) {
 	p.wantNodeRepairs("a Succeeded")
 }
 
-// refusedObjectBlocksNobody: a node for which no object can be made keeps no other from its own (2.1, 2.4, 7.2.2).
+// refusedObjectBlocksNobody: a node for which no object can be made keeps no other from its own
+// (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#remediating-a-node).
 func refusedObjectBlocksNobody(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
 	p.template(rebooting, "reboot", false)
@@ -469,7 +481,8 @@ func objectThatSomebodyDeletes(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// backoffOfANode: the first remediation comes at once, and a node that fails again soon waits (seed 003, 7.2.13), also when it has
+// backoffOfANode: the first remediation comes at once, and a node that fails again soon waits
+// (docs/reference/proposals.md#node-health-checks), also when it has
 // registered anew since.
 func backoffOfANode(p *pool) {
 	const pause = 12 * time.Second
@@ -495,7 +508,7 @@ func backoffOfANode(p *pool) {
 	p.wantNodeRepairs("a Running", "a Succeeded")
 }
 
-// twoChecksOfOneNode: one leads, and every gate of both must allow (7.2.14, I3).
+// twoChecksOfOneNode: one leads, and every gate of both must allow (docs/reference/medik8s.md#known-issues, I3).
 func twoChecksOfOneNode(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -521,7 +534,8 @@ func twoChecksOfOneNode(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// controlPlaneOneAtATime: over all health checks of the cluster, whatever their templates (2.5, 7.2.9, I4). Quorum survives with
+// controlPlaneOneAtATime: over all health checks of the cluster, whatever their templates
+// (docs/reference/medik8s.md#control-plane, I4). Quorum survives with
 // three of five. No other case here has nodes of the control plane.
 func controlPlaneOneAtATime(p *pool) {
 	for name, half := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": "two"} {

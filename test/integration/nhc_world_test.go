@@ -97,7 +97,7 @@ func (p *pool) silences(name string) {
 }
 
 // TestHealthChecksOfTwoKinds: a machine and its node are one thing to repair. The older health check leads, and the other kind's does
-// nothing meanwhile (design, section 7; today's operator switches itself off instead, 2.10).
+// nothing meanwhile (docs/reference/proposals.md#where-the-sources-disagree).
 func TestHealthChecksOfTwoKinds(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})

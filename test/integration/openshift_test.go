@@ -470,7 +470,7 @@ spec: {policyName: no-requests-in-%[1]s, validationActions: [Deny]}
 `
 
 // requestsAreTold: the status says that a template is missing, that an object can't be created, and that neither is so any
-// more (reference openshift 2.7).
+// more (docs/reference/openshift.md#remediation-objects).
 func requestsAreTold(f *fleet) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", nil, readyCheck(

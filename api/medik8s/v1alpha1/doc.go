@@ -1,6 +1,6 @@
 // Package v1alpha1 holds the kind of group remediation.medik8s.io that Fettle serves as a dialect. It
-// mirrors the fields of today's API (reference medik8s 1) and adds those of seed 003 that it lacks, so that
-// existing manifests work.
+// mirrors the fields of today's API (docs/reference/medik8s.md#spec), so that existing manifests work. It adds
+// the fields of the proposal that today's API lacks (docs/reference/proposals.md#node-health-checks).
 //
 // +kubebuilder:object:generate=true
 // +groupName=remediation.medik8s.io

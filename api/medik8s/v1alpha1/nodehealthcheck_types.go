@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Labels and annotations of the external remediation contract (reference medik8s 1.6).
+// Labels and annotations of the external remediation contract (docs/reference/medik8s.md#labels-and-annotations).
 const (
 	// ExcludeLabel on a node, with the value "true", keeps it from being remediated.
 	ExcludeLabel = "remediation.medik8s.io/exclude-from-remediation"
@@ -54,14 +54,14 @@ const (
 	ForceDeleteAnnotation = "fettle.io/force-delete"
 )
 
-// Condition types and reasons of remediation objects (reference medik8s 3).
+// Condition types and reasons of remediation objects (docs/reference/medik8s.md#contract-of-remediators).
 const (
 	ProcessingCondition                    = "Processing"
 	SucceededCondition                     = "Succeeded"
 	PermanentNodeDeletionExpectedCondition = "PermanentNodeDeletionExpected"
 )
 
-// Condition types and reasons of a NodeHealthCheck (reference medik8s 1.3). RemediationAllowed is Fettle's own.
+// Condition types and reasons of a NodeHealthCheck (docs/reference/medik8s.md#conditions). RemediationAllowed is Fettle's own.
 const (
 	DisabledCondition           = "Disabled"
 	StormActiveCondition        = "StormActive"
@@ -78,7 +78,7 @@ const (
 // Phase is how a NodeHealthCheck stands, in a word.
 type Phase string
 
-// The phases, the first that fits (reference medik8s 1.4).
+// The phases, the first that fits (docs/reference/medik8s.md#phases).
 const (
 	PhaseDisabled    Phase = "Disabled"
 	PhasePaused      Phase = "Paused"
@@ -250,7 +250,7 @@ type TemplateReference struct {
 	FieldPath string `json:"fieldPath,omitempty"`
 }
 
-// Backoff paces repeated remediations (seed 003).
+// Backoff paces repeated remediations.
 type Backoff struct {
 	// type is how the pauses grow: exponential, which doubles each.
 	// +kubebuilder:validation:Enum=exponential
@@ -271,7 +271,7 @@ type NodeHealthCheckStatus struct {
 	// healthyNodes is the number of those that match no unhealthy condition and have no remediation object.
 	// +optional
 	HealthyNodes *int `json:"healthyNodes,omitempty"`
-	// inFlightRemediations gives, by node name, when its remediation began (seed 003).
+	// inFlightRemediations gives, by node name, when its remediation began.
 	// +optional
 	InFlightRemediations map[string]metav1.Time `json:"inFlightRemediations,omitempty"`
 	// unhealthyNodes are the nodes that are unhealthy, or under remediation.

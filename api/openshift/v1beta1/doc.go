@@ -1,5 +1,5 @@
 // Package v1beta1 holds the kinds of group machine.openshift.io that Fettle serves as a dialect. It
-// mirrors the fields of today's API (reference openshift 1.1), so that existing manifests work.
+// mirrors the fields of today's API (docs/reference/openshift.md#spec), so that existing manifests work.
 //
 // +kubebuilder:object:generate=true
 // +groupName=machine.openshift.io

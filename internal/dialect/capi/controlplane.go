@@ -35,7 +35,8 @@ type Wait struct {
 	Until time.Time
 }
 
-// controlPlane is what a KubeadmControlPlane goes by when machines ask it to replace them (reference cluster-api 3.2).
+// controlPlane is what a KubeadmControlPlane goes by when machines ask it to replace them
+// (docs/reference/cluster-api.md#kubeadmcontrolplane).
 type controlPlane struct {
 	name string
 	// maxRetry is nil for any number.

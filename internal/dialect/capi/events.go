@@ -15,7 +15,7 @@ const noun = "machine"
 // resource is what a health check is called by kubectl.
 const resource = "machinehealthchecks.cluster.x-k8s.io"
 
-// event is one event to emit, with the reasons of today's controller where it has one (reference cluster-api 1.6).
+// event is one event to emit, with the reasons of today's controller where it has one (docs/reference/cluster-api.md#events).
 type event struct {
 	regarding core.ID
 	// related is the repair that it is about, nil for none.

@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// TestWhoIsATarget: reference cluster-api 2.2.
+// TestWhoIsATarget: docs/reference/cluster-api.md#targets.
 func TestWhoIsATarget(t *testing.T) {
 	s := begin(t).show(theCluster(t),
 		aMachine(t, "worker"),

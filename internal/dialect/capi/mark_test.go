@@ -23,7 +23,8 @@ const (
 	infra                = "InfrastructureReady=True Ready"
 )
 
-// TestHealthyMachinesSaySo: with a template too, whether or not there is a request (reference cluster-api 2.8 has it
+// TestHealthyMachinesSaySo: with a template too, whether or not there is a request
+// (docs/reference/cluster-api.md#open-gate has it
 // otherwise, which leaves a stale failure for ever).
 func TestHealthyMachinesSaySo(t *testing.T) {
 	for _, check := range []string{"{}", theTemplate} {

@@ -94,7 +94,7 @@ func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machi
 	return pool
 }
 
-// pool is what a MachineSet goes by when machines ask it to replace them (reference cluster-api 3.1).
+// pool is what a MachineSet goes by when machines ask it to replace them (docs/reference/cluster-api.md#machineset).
 type pool struct {
 	paused bool
 	// deployment is the name of the MachineDeployment that it is of, if it is of one that could be read.

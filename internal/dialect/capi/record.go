@@ -87,7 +87,7 @@ func (f *Fleet) recordOne(ctx context.Context, r *room, report core.PolicyReport
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=patch
 
 // adopt gives a health check the label of its cluster and an owner reference to it, where either is missing, as tools of
-// Cluster API expect (reference cluster-api 2.1).
+// Cluster API expect (docs/reference/cluster-api.md#the-pass).
 func (f *Fleet) adopt(ctx context.Context, r *room, check *healthCheck) error {
 	cluster := r.clusterNow()
 	if cluster == nil || check.cluster == "" || (check.labelled && ownedBy(check.owners, cluster)) {

@@ -22,7 +22,7 @@ func (s *stage) statusOf(name string) clusterv1.MachineHealthCheckStatus {
 	return readHealthCheck(s.stored("MachineHealthCheck clusters/" + name)).status
 }
 
-// TestGate: the table of reference cluster-api 2.6. Whoever is not known to be healthy counts as not.
+// TestGate: the table of docs/reference/cluster-api.md#gate. Whoever is not known to be healthy counts as not.
 func TestGate(t *testing.T) {
 	cases := []struct {
 		expected, unhealthy int
@@ -194,7 +194,7 @@ func TestTemplateConditionsAreTakenBack(t *testing.T) {
 }
 
 // TestHealthChecksBelongToTheirClusters: the label and an owner reference are there after a pass, and those of others
-// stay (reference cluster-api 2.1).
+// stay (docs/reference/cluster-api.md#the-pass).
 func TestHealthChecksBelongToTheirClusters(t *testing.T) {
 	others := "metadata: {labels: {cluster.x-k8s.io/cluster-name: wrong, theirs: x}, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c-uid}, {apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, name: blue, uid: former}]}"
 	s := settle(t, others)
@@ -391,7 +391,7 @@ func TestStandingBy(t *testing.T) {
 }
 
 // TestStandingByTellsOfPauses: that a health check is paused is said whether or not anything is known of its nodes, and
-// taken back when it isn't (reference cluster-api 2.1). Who takes over leaves that to the built-in one.
+// taken back when it isn't (docs/reference/cluster-api.md#the-pass). Who takes over leaves that to the built-in one.
 func TestStandingByTellsOfPauses(t *testing.T) {
 	const down = "RemediationAllowed=Unknown ConnectionDown"
 	for sentence, tc := range map[string]struct{ annotations, want string }{

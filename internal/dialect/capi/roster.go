@@ -64,7 +64,7 @@ func (r *room) dismiss(check *healthCheck) {
 }
 
 // arrange numbers the members of each health check by their place among the targets. Machines that somebody has taken
-// out of health checking are no members: they count neither as healthy nor as unhealthy (reference cluster-api 2.2).
+// out of health checking are no members: they count neither as healthy nor as unhealthy (docs/reference/cluster-api.md#targets).
 func (r *room) arrange() {
 	for _, check := range r.checks {
 		check.selection.members = make([]int, 0, len(check.selection.members))

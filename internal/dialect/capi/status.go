@@ -123,7 +123,7 @@ type told struct {
 	message  string
 }
 
-// remediationAllowed is the condition as reference cluster-api 1.4 has it, and False too while the health check is
+// remediationAllowed is the condition as docs/reference/cluster-api.md#conditions has it, and False too while the health check is
 // paused or can't be followed, or its template can't be used, so that nobody waits for a repair in vain.
 func remediationAllowed(r *core.PolicyReport) told {
 	t := told{kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionFalse}
@@ -190,7 +190,7 @@ func paused(is bool, why string) told {
 }
 
 // external gives the two conditions of a health check that has a template, and none for others. Today's controller
-// never takes them back (reference cluster-api 1.4).
+// never takes them back (docs/reference/cluster-api.md#conditions).
 func external(r *core.PolicyReport) []told {
 	step, has := requestStep(&r.Policy)
 	if !has {

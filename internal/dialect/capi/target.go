@@ -45,7 +45,7 @@ func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
 	if owner := m.Replacer(); owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
-	// Before the control plane is there, nobody can say what nodes there are (reference cluster-api 2.1).
+	// Before the control plane is there, nobody can say what nodes there are (docs/reference/cluster-api.md#the-pass).
 	if m.Node == "" || !cluster.ControlPlaneInitialized.Reached {
 		return t
 	}
@@ -95,7 +95,7 @@ func premature(m *clusterapi.Machine, cluster *clusterapi.Cluster) string {
 	return ""
 }
 
-// startupFrom is the last of the times before which no node could have joined (reference cluster-api 2.4).
+// startupFrom is the last of the times before which no node could have joined (docs/reference/cluster-api.md#checks).
 func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 	from := m.CreationTimestamp.Time
 	later := func(reached bool, at time.Time) {

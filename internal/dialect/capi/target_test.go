@@ -20,7 +20,7 @@ func instant(t *testing.T, text string) time.Time {
 	return at
 }
 
-// TestMachineBecomesTarget: the situations of reference cluster-api 2.2 to 2.5.
+// TestMachineBecomesTarget: the situations of docs/reference/cluster-api.md#checks and docs/reference/cluster-api.md#counting.
 func TestMachineBecomesTarget(t *testing.T) {
 	const (
 		notInitialized = `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}]}`
@@ -82,7 +82,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 			}},
 		},
 		"a failure": {
-			"the seed: terminal failures are repaired", "{}", of(withoutNode, "status: {deprecated: {v1beta1: {failureReason: CreateError}}}"),
+			"the guide: terminal failures are repaired", "{}", of(withoutNode, "status: {deprecated: {v1beta1: {failureReason: CreateError}}}"),
 			[]func(*core.Target){func(t *core.Target) { t.Failed = true }},
 		},
 		"a remediator gave it up": {

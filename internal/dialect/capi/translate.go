@@ -96,9 +96,9 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		policy: core.Policy{
 			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 			Created: u.GetCreationTimestamp().Time,
-			// As today: a machine that looks healthy is, whatever was asked for it (reference cluster-api 2.5).
+			// As today: a machine that looks healthy is, whatever was asked for it (docs/reference/cluster-api.md#counting).
 			IgnoresRequests: true,
-			// As today: machines that are being made are no reason for an event (reference cluster-api 1.6).
+			// As today: machines that are being made are no reason for an event (docs/reference/cluster-api.md#events).
 			QuietWhileNoneFails: true,
 		},
 	}
@@ -193,7 +193,7 @@ func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 	return problems
 }
 
-// readSelector: nobody means to select every machine of a cluster by saying nothing (reference cluster-api 1.2).
+// readSelector: nobody means to select every machine of a cluster by saying nothing (docs/reference/cluster-api.md#spec).
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	selector, err := setting.Selector(s)
 	switch {
@@ -267,7 +267,7 @@ func readStartup(seconds *int32) (time.Duration, error) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// readLimits: a range goes before a number, and without either nothing stops repairs (reference cluster-api 2.6).
+// readLimits: a range goes before a number, and without either nothing stops repairs (docs/reference/cluster-api.md#gate).
 func readLimits(t *clusterv1.MachineHealthCheckRemediationTriggerIf) (core.ShortCircuit, error) {
 	if t.UnhealthyInRange != "" {
 		r, err := readRange(t.UnhealthyInRange)
@@ -308,7 +308,7 @@ func readRange(s string) (core.Range, error) {
 var percentPattern = regexp.MustCompile(`^-?[0-9]{1,9}%$`)
 
 // readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0, as any number below
-// zero, always do (reference cluster-api 2.6).
+// zero, always do (docs/reference/cluster-api.md#gate).
 func readMost(v *intstr.IntOrString) (core.Amount, error) {
 	switch {
 	case v.Type == intstr.Int:

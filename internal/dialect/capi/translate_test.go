@@ -232,7 +232,7 @@ func TestPauseOfTheOtherHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestFollowsWhatPeopleWrite: the seed's example, as the API server converts it.
+// TestFollowsWhatPeopleWrite: the example of docs/reference/proposals.md#cluster-api-guide, as the API server converts it.
 func TestFollowsWhatPeopleWrite(t *testing.T) {
 	u := object(t, `
 apiVersion: cluster.x-k8s.io/v1beta2

@@ -29,8 +29,8 @@ func conditionsOf(old []metav1.Condition, r *core.PolicyReport) []metav1.Conditi
 	return append(stormConditions(old, r), disabled(&r.Policy), remediationAllowed(r))
 }
 
-// disabled is True while the health check can't be followed, or a template can't be used (reference
-// medik8s 1.3).
+// disabled is True while the health check can't be followed, or a template can't be used
+// (docs/reference/medik8s.md#conditions).
 func disabled(p *core.Policy) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.DisabledCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.EnabledReason}
 	if p.Problem != "" {
@@ -63,7 +63,7 @@ func disabled(p *core.Policy) metav1.Condition {
 }
 
 // stormConditions tell of a storm and of the cooldown after it, for a health check that has a cooldown, and
-// from its first storm on (reference medik8s 2.7). A health check that can't be followed has no limit to
+// from its first storm on (docs/reference/medik8s.md#storm-cooldown). A health check that can't be followed has no limit to
 // compare with, so nothing is known of storms.
 func stormConditions(old []metav1.Condition, r *core.PolicyReport) []metav1.Condition {
 	was := meta.FindStatusCondition(old, v1alpha1.StormActiveCondition)

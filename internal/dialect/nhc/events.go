@@ -20,7 +20,7 @@ const noun = "node"
 const resource = "nodehealthchecks.remediation.medik8s.io"
 
 // event is one event to emit about a health check, with the reasons of today's operator where it has one
-// (reference medik8s 1.5).
+// (docs/reference/medik8s.md#events).
 type event struct {
 	about core.ID
 	// node is the one that it is about too, or the first of several; the zero ID when it is about none.

@@ -21,12 +21,12 @@ const (
 
 	templateSuffix          = "Template"
 	machineDeletionTemplate = "MachineDeletionRemediationTemplate"
-	// The templates of metal3 work in one namespace only (reference medik8s 2.13).
+	// The templates of metal3 work in one namespace only (docs/reference/medik8s.md#templates).
 	metal3Template  = "Metal3RemediationTemplate"
 	metal3Namespace = "openshift-machine-api"
 )
 
-// leastTimeout is what a step of an escalation must have at least (reference medik8s 1.1).
+// leastTimeout is what a step of an escalation must have at least (docs/reference/medik8s.md#spec).
 const leastTimeout = time.Minute
 
 // mostSteps bounds an escalation.

@@ -11,10 +11,10 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// oldAfter is the age from which a remediation counts as old (reference medik8s 2.15).
+// oldAfter is the age from which a remediation counts as old (docs/reference/medik8s.md#metrics).
 const oldAfter = 48 * time.Hour
 
-// Metrics are the series of today's operator (reference medik8s 2.15), so that dashboards and alerts go on
+// Metrics are the series of today's operator (docs/reference/medik8s.md#metrics), so that dashboards and alerts go on
 // working. Series end with the remediation or the node that they are about. A nil *Metrics counts nothing.
 type Metrics struct {
 	ongoing, old *prometheus.Desc

@@ -43,7 +43,7 @@ func shown(t *testing.T, c prometheus.Collector) []string {
 	return lines
 }
 
-// TestTodaysSeries have the names, labels and values that dashboards know (reference medik8s 2.15).
+// TestTodaysSeries have the names, labels and values that dashboards know (docs/reference/medik8s.md#metrics).
 func TestTodaysSeries(t *testing.T) {
 	nodes := map[string]bool{"a": true, "b": true}
 	find := func(name string) (node.Facts, bool) { return node.Facts{}, nodes[name] }

@@ -149,7 +149,7 @@ func remediationOf(r *core.Request, repair *core.Repair) v1alpha1.Remediation {
 	}
 }
 
-// inFlight gives by node when its remediation began (seed 003).
+// inFlight gives by node when its remediation began (docs/reference/proposals.md#node-health-checks).
 func inFlight(cases []core.Case) map[string]metav1.Time {
 	began := map[string]metav1.Time{}
 	for i := range cases {
@@ -174,7 +174,7 @@ func timeOrNone(t time.Time) *metav1.Time {
 	return &at
 }
 
-// phaseOf gives the first phase that fits, and why it does (reference medik8s 1.4).
+// phaseOf gives the first phase that fits, and why it does (docs/reference/medik8s.md#phases).
 func phaseOf(r *core.PolicyReport) (v1alpha1.Phase, string) {
 	if c := disabled(&r.Policy); c.Status == metav1.ConditionTrue {
 		return v1alpha1.PhaseDisabled, telling.Message(c.Message)

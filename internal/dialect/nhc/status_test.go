@@ -256,7 +256,8 @@ func TestUnhealthyNodes(t *testing.T) {
 	}
 }
 
-// TestTimedOutIsTold also where the remediator was not told to stop, since it had said that it succeeded (2.4).
+// TestTimedOutIsTold also where the remediator was not told to stop, since it had said that it succeeded
+// (docs/reference/medik8s.md#remediating-a-node).
 func TestTimedOutIsTold(t *testing.T) {
 	step := func(template string) core.Step {
 		return core.Step{Remedy: RequestRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}

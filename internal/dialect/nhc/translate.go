@@ -21,12 +21,13 @@ import (
 const (
 	healthCheckKind = "NodeHealthCheck"
 
-	// workerLabel is what nodes have that a health check without a selector selects (seed 003).
+	// workerLabel is what nodes have that a health check without a selector selects
+	// (docs/reference/proposals.md#node-health-checks).
 	workerLabel = "node-role.kubernetes.io/worker"
 )
 
 // defaultFor is for how long a node is unready, or unheard of, before a health check without conditions finds it
-// unhealthy (seed 003).
+// unhealthy (docs/reference/proposals.md#node-health-checks).
 const defaultFor = 300 * time.Second
 
 // untilConfirmed is a healthy delay that only a person ends.
@@ -177,7 +178,7 @@ func (h *healthCheck) withhold(wrong mistyped) {
 }
 
 // readSelector: one that is absent selects the workers, one that is empty every node, as in today's operator
-// (reference medik8s 1.1).
+// (docs/reference/medik8s.md#spec).
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		s = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: workerLabel, Operator: metav1.LabelSelectorOpExists}}}
@@ -223,7 +224,7 @@ func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionC
 	return criteria, errors.Join(problems...)
 }
 
-// defaultMaxUnhealthy applies where a health check sets neither limit (seed 003).
+// defaultMaxUnhealthy applies where a health check sets neither limit (docs/reference/proposals.md#node-health-checks).
 func defaultMaxUnhealthy() core.ShortCircuit {
 	return core.ShortCircuit{MaxUnhealthy: core.Percent(49)}
 }
@@ -285,7 +286,7 @@ func readStormCooldown(d *v1alpha1.Duration) (cooldown time.Duration, fixed bool
 	return cooldown, true, nil
 }
 
-// exponential is the one way in which pauses grow (seed 003).
+// exponential is the one way in which pauses grow (docs/reference/proposals.md#node-health-checks).
 const exponential = "exponential"
 
 // readBackoff: a health check without back-off has none, as in today's operator, and gives up no node unless its annotation says so.

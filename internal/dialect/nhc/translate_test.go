@@ -151,7 +151,7 @@ func TestNodeHealthCheckBecomesPolicy(t *testing.T) {
 func fieldCases() map[string]rendition {
 	return map[string]rendition{
 		"a template and nothing else": {
-			reason: "the seed's defaults: unready for 300s, at most 49 % unhealthy", spec: `{remediationTemplate: ` + rebootYAML + `}`, want: plainPolicy(),
+			reason: "the proposal's defaults: unready for 300s, at most 49 % unhealthy", spec: `{remediationTemplate: ` + rebootYAML + `}`, want: plainPolicy(),
 		},
 		"null is the same as nothing": {
 			reason: "an explicit null is an absent field",
@@ -258,7 +258,7 @@ func ladderCases() map[string]rendition {
 	}
 }
 
-// TestProposalsManifest is that of seed 003, its slips mended.
+// TestProposalsManifest reads the manifest of docs/reference/proposals.md#node-health-checks, its slips mended.
 func TestProposalsManifest(t *testing.T) {
 	text, err := os.ReadFile("testdata/seed.yaml")
 	if err != nil {
@@ -285,7 +285,7 @@ func TestSelector(t *testing.T) {
 		reason, selector string
 		worker, other    bool
 	}{
-		"none":                    {"the seed's default are workers", `null`, true, false},
+		"none":                    {"the proposal's default are workers", `null`, true, false},
 		"an empty one":            {"selects every node, as in today's operator", `{}`, true, true},
 		"a label that matches":    {"", `{matchLabels: {zone: a}}`, true, false},
 		"a label that must not":   {"", `{matchExpressions: [{key: zone, operator: DoesNotExist}]}`, false, true},

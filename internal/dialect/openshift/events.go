@@ -16,7 +16,7 @@ const noun = "machine"
 const resource = "machinehealthchecks.machine.openshift.io"
 
 // event is one event to emit, with the reasons and actions of today's controller where it has one
-// (reference openshift 1.4).
+// (docs/reference/openshift.md#events).
 type event struct {
 	regarding core.ID
 	// related is the repair that it is about, nil for none.
@@ -87,7 +87,7 @@ type remedyWords struct {
 }
 
 // wordsOf gives today's reasons where today's controller has an event; for remediation objects it has
-// none (reference openshift 1.4).
+// none (docs/reference/openshift.md#events).
 func wordsOf(remedy string) remedyWords {
 	switch remedy {
 	case AnnotateMachine:

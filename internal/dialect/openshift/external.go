@@ -14,7 +14,7 @@ import (
 
 // externalConditions gives the two conditions of a health check that has a template, and none for
 // others. Today's controller sets them after it has written its status, so nobody ever sees them
-// (reference openshift 1.2).
+// (docs/reference/openshift.md#conditions).
 func externalConditions(r core.PolicyReport) []v1beta1.Condition {
 	step, has := requestStep(r.Policy)
 	if !has {

@@ -29,7 +29,7 @@ const externalStrategy = "external-baremetal"
 
 // ExternalRemediationMarks returns the annotations of a machine that is left to an outside remediator. OpenShift's bare-metal
 // platform follows the first, and removes it when it is done; remediators that follow the proposal of health checks look for
-// the strategy (seed 000).
+// the strategy (docs/reference/proposals.md#machine-health-checks).
 func ExternalRemediationMarks() map[string]string {
 	return map[string]string{claimAnnotation: "", v1beta1.RemediationStrategyAnnotation: externalStrategy}
 }
@@ -38,7 +38,7 @@ func ExternalRemediationMarks() map[string]string {
 const templateSuffix = "Template"
 
 // readLadders gives the steps for the machines of a health check, and those for machines that have
-// failed where they differ (reference openshift 2.6 and 2.7). A template takes all machines; the
+// failed where they differ (docs/reference/openshift.md#deletion-and-annotation). A template takes all machines; the
 // strategy leaves the failed ones to deletion, since there is no host left to wake up.
 func readLadders(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string, namespace string) (all, failed []core.Step) {
 	deletion := []core.Step{{Remedy: DeleteMachine, Nature: core.Destroys}}
@@ -54,7 +54,7 @@ func readLadders(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]st
 }
 
 // templateIn names a template. Whatever namespace the reference gives, the template is that of the health
-// check's own, as today (reference openshift 1.1): who may write health checks in a namespace may
+// check's own, as today (docs/reference/openshift.md#spec): who may write health checks in a namespace may
 // not for that reason read another.
 func templateIn(namespace string, r *corev1.ObjectReference) core.Reference {
 	return core.Reference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name}
@@ -91,7 +91,8 @@ func checkTemplate(r *corev1.ObjectReference) error {
 	return nil
 }
 
-// readMaxInFlight: machines are deleted one at a time (seed 001). Remediators pace themselves, and
+// readMaxInFlight: machines are deleted one at a time (docs/reference/proposals.md#openshift-guide). Remediators pace
+// themselves, and
 // the short circuit bounds how many they are asked for. The annotation changes either.
 func readMaxInFlight(annotations map[string]string, ladder []core.Step) (core.Amount, error) {
 	usual := core.Count(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Metrics are the series of today's health check controller (reference openshift 1.5), so that dashboards
+// Metrics are the series of today's health check controller (docs/reference/openshift.md#metrics), so that dashboards
 // and alerts go on working. A nil *Metrics counts nothing.
 type Metrics struct {
 	covered, short, deleted *prometheus.Desc
@@ -92,7 +92,7 @@ func (m *Metrics) found(reports []core.PolicyReport) {
 }
 
 // happened takes in the deletions that were accepted, of which a storm tells several together. What is
-// left to an outside remediator doesn't count, as today (reference openshift 1.5).
+// left to an outside remediator doesn't count, as today (docs/reference/openshift.md#metrics).
 func (m *Metrics) happened(happenings []core.Happening) {
 	if m == nil {
 		return

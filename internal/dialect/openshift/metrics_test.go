@@ -36,7 +36,7 @@ func seriesOf(t *testing.T, c prometheus.Collector) []string {
 	return lines
 }
 
-// TestTodaysSeries have the names, labels and values that dashboards know (reference openshift 1.5).
+// TestTodaysSeries have the names, labels and values that dashboards know (docs/reference/openshift.md#metrics).
 func TestTodaysSeries(t *testing.T) {
 	report := func(name string, total int, permitted bool, changes ...func(*core.Policy)) core.PolicyReport {
 		r := core.PolicyReport{Tally: core.Tally{Total: total, Permitted: permitted}}

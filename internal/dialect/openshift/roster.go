@@ -39,7 +39,7 @@ type selection struct {
 }
 
 // assign finds the health checks that select a machine: those of its namespace whose selector
-// matches (reference openshift 1.1).
+// matches (docs/reference/openshift.md#spec).
 func (f *fleet) assign(m *machine) {
 	m.selectedBy = nil
 	for _, check := range f.checks {

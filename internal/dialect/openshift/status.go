@@ -32,7 +32,7 @@ func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now tim
 	return fresh, !reflect.DeepEqual(old, fresh)
 }
 
-// remediationAllowed is the condition as reference openshift 1.2 has it, and False too while the
+// remediationAllowed is the condition as docs/reference/openshift.md#conditions has it, and False too while the
 // health check is paused or can't be followed, or its template can't be used, so that nobody waits for a repair in vain.
 func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 	c := v1beta1.Condition{Type: v1beta1.RemediationAllowedCondition, Status: string(corev1.ConditionFalse)}

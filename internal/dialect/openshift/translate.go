@@ -30,7 +30,7 @@ const (
 	failedPhase     = "Failed"
 )
 
-// defaultNodeStartup applies where a health check sets none (reference openshift 1.1).
+// defaultNodeStartup applies where a health check sets none (docs/reference/openshift.md#spec).
 const defaultNodeStartup = 10 * time.Minute
 
 // healthCheck is one MachineHealthCheck, translated.
@@ -52,8 +52,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		policy: core.Policy{
 			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 			Created: u.GetCreationTimestamp().Time,
-			// As today: a machine whose remediator is still at work and which looks healthy is (reference
-			// openshift 2.4).
+			// As today: a machine whose remediator is still at work and which looks healthy is
+			// (docs/reference/openshift.md#counting).
 			IgnoresRequests: true,
 		},
 	}
@@ -171,7 +171,7 @@ func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCr
 }
 
 // reclaims reports whether the cloud takes back the instance of a node with the condition. The termination handlers of machines
-// write it (reference openshift 1.7).
+// write it (docs/reference/openshift.md#termination-handler).
 func reclaims(c v1beta1.UnhealthyCondition) bool {
 	return c.Type == "Terminating" && c.Status == string(corev1.ConditionTrue)
 }
@@ -188,7 +188,7 @@ func readStartup(d *v1beta1.Duration) (time.Duration, error) {
 }
 
 // readMaxUnhealthy: the default never stops repairs, and a negative number counts as 0, as in
-// today's controller (reference openshift 2.5).
+// today's controller (docs/reference/openshift.md#short-circuit).
 func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	if v == nil {
 		return core.Percent(100), nil

@@ -84,8 +84,9 @@ func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName 
 	return signedBy(u, o)
 }
 
-// plea is what an object asks for as today's operator finds it, whatever its name and namespace are (reference medik8s
-// 1.7): to remediate a node, by a template. An object that does not name a template may be by any, if it is called by
+// plea is what an object asks for as today's operator finds it, whatever its name and namespace are
+// (docs/reference/medik8s.md#remediation-objects): to remediate a node, by a template. An object that does not name a
+// template may be by any, if it is called by
 // the node.
 type plea struct {
 	node, template string

@@ -11,7 +11,8 @@ import (
 )
 
 // aggregationLabel on a ClusterRole grants its rights to Fettle. A remediator may bring one with the label of medik8s instead,
-// which grants them to other health checkers too (reference medik8s 2.12). Both are in config/rbac/ext_remediation.yaml.
+// which grants them to other health checkers too (docs/reference/medik8s.md#aggregated-rights). Both are in
+// config/rbac/ext_remediation.yaml.
 const aggregationLabel = "fettle.io/aggregate-to-fettle"
 
 // state is how it stands with the watch of a kind.

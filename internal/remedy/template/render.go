@@ -23,11 +23,11 @@ import (
 
 // The remedies, by the names that steps have.
 const (
-	// NodeRemedy asks for the remediation of a node (reference medik8s 1.7).
+	// NodeRemedy asks for the remediation of a node (docs/reference/medik8s.md#remediation-objects).
 	NodeRemedy = "RequestNodeRemediation"
-	// MachineRemedy asks for the remediation of a machine (reference openshift 2.7).
+	// MachineRemedy asks for the remediation of a machine (docs/reference/openshift.md#remediation-objects).
 	MachineRemedy = "RequestMachineRemediation"
-	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (reference cluster-api 2.8).
+	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (docs/reference/cluster-api.md#open-gate).
 	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
 
@@ -38,7 +38,7 @@ var machineKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals
 }
 
 // provenances are the annotations by which a request for a machine says what template it was made from, by the remedies
-// that ask for them (reference openshift 1.3, cluster-api 1.4).
+// that ask for them (docs/reference/openshift.md#annotations, docs/reference/cluster-api.md#conditions).
 var provenances = map[string]struct{ name, kind string }{ //nolint:gochecknoglobals // a constant table
 	MachineRemedy:        {"machine.openshift.io/cloned-from-name", "machine.openshift.io/cloned-from-groupkind"},
 	ClusterMachineRemedy: {"cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"},
