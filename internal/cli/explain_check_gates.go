@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -73,7 +74,7 @@ func (w *world) standingGates(policy int) []GateState {
 		closedIf(p.ClockHeld != 0, core.Refusal{Gate: cmp.Or(p.ClockHeld, core.ClockSkewed)}, ""),
 	}
 	if p.DryRun {
-		gates = append(gates, GateState{Gate: "DryRun", State: gateClosed, Message: "it is a dry run, so it decides and repairs nothing; remove its annotation fettle.io/dry-run to have it repair"})
+		gates = append(gates, GateState{Gate: "DryRun", State: gateClosed, Message: "it is a dry run, so it decides and repairs nothing; remove its annotation " + annotation.DryRun + " to have it repair"})
 	}
 	if p.Illegible { // nothing that it selects is counted
 		return gates
@@ -94,7 +95,7 @@ func (w *world) limitGates(policy int) []GateState {
 			fmt.Sprintf("%d under repair, and at most %d may be at a time", n, t.MostInFlight)))
 	}
 	if n := p.Backoff.GiveUpAfter; n > 0 {
-		gates = append(gates, GateState{Gate: core.PoolGivenUp.String(), State: gateOpen, Message: fmt.Sprintf("after %s in a row that did not last nothing more is repaired in their pool (annotation fettle.io/give-up-after changes the number)", count(n, "repair"))})
+		gates = append(gates, GateState{Gate: core.PoolGivenUp.String(), State: gateOpen, Message: fmt.Sprintf("after %s in a row that did not last nothing more is repaired in their pool (annotation %s changes the number)", count(n, "repair"), annotation.GiveUpAfter)})
 	}
 	if p.Backoff.Base > 0 {
 		gates = append(gates, GateState{Gate: core.BackingOff.String(), State: gateOpen, Message: fmt.Sprintf("after a repair that did not last the next waits for %s, and twice as long each time, up to %s", p.Backoff.Base, p.Backoff.Limit)})

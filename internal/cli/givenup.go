@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -35,7 +36,7 @@ func (w *world) resumption(refusals []core.Refusal) string {
 		seen[r.Policy] = true
 		resource := w.dialectOf[r.Policy].Read().Sources()[0].Resource
 		id := w.policies[r.Policy].ID
-		text += fmt.Sprintf(" Once the cause is mended, kubectl annotate --overwrite%s %s %s fettle.io/resumed-at=$(date -u +%%FT%%TZ) resumes repairs.", inNamespace(id.Namespace), resource, id.Name)
+		text += fmt.Sprintf(" Once the cause is mended, kubectl annotate --overwrite%s %s %s %s=$(date -u +%%FT%%TZ) resumes repairs.", inNamespace(id.Namespace), resource, id.Name, annotation.ResumedAt)
 	}
 	return text
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 )
 
 func repairCommand(o Options) *cobra.Command {
@@ -19,7 +19,7 @@ func repairCommand(o Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair (machine/NAME | node/NAME)",
 		Short: "Ask Fettle to repair a machine or a node that no criterion finds unhealthy",
-		Long: "Ask Fettle to repair a machine or a node whatever its health is. The command writes the annotation " + lean.RepairRequestedAnnotation + "\n" +
+		Long: "Ask Fettle to repair a machine or a node whatever its health is. The command writes the annotation " + annotation.RepairRequestedAt + "\n" +
 			"with your own kubeconfig and permissions. The controller does the repair, by the steps of the health check that selects the target.\n" +
 			"All gates hold: limits, pauses, quorum, back-off, leases, upgrades. The command says which of them are closed now.\n\n" +
 			"You need the rights to get, patch and delete the machine or node, since a repair may delete it.\n" +
@@ -188,7 +188,7 @@ func after(at, other time.Time) time.Time {
 // requestedText says what was done.
 func (w *world) requestedText(target int, at time.Time, dry bool) string {
 	id := w.fleet.Targets[target].ID
-	what := fmt.Sprintf("a repair of %s %s, by annotation %s=%s", kindWord(id), qualified(reference(id)), lean.RepairRequestedAnnotation, at.Format(time.RFC3339))
+	what := fmt.Sprintf("a repair of %s %s, by annotation %s=%s", kindWord(id), qualified(reference(id)), annotation.RepairRequestedAt, at.Format(time.RFC3339))
 	if dry {
 		return "Nothing was written. The API server would take the request for " + what + ". It would stand as follows."
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 )
 
 // askedRepair tells of the person's request about a target, nil without one.
@@ -38,7 +38,7 @@ func requestWords(a *core.AskedRepair) (state, text string) {
 		return requestInherited, "it was made before the object was, which has the annotation from a template or a backup, so it counts for nothing; remove it there"
 	case core.RequestUnreadable:
 	}
-	return requestUnreadable, "the annotation " + lean.RepairRequestedAnnotation + " holds no time such as 2026-11-23T09:12:59Z, so it counts for nothing; ask again"
+	return requestUnreadable, "the annotation " + annotation.RepairRequestedAt + " holds no time such as 2026-11-23T09:12:59Z, so it counts for nothing; ask again"
 }
 
 // askedRepair prints how a person's request stands.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 )
 
 // requestOwner is who a request for a repair says that it writes for.
@@ -22,7 +22,7 @@ const requestOwner = "fettle-repair"
 // writeRequest annotates a target, with the person's rights. The patch carries the UID, so it hits no namesake.
 func (s *session) writeRequest(ctx context.Context, object *metav1.PartialObjectMetadata, id core.ID, at time.Time, dry bool) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": id.UID, "annotations": map[string]string{lean.RepairRequestedAnnotation: at.Format(time.RFC3339)},
+		"uid": id.UID, "annotations": map[string]string{annotation.RepairRequestedAt: at.Format(time.RFC3339)},
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
@@ -81,5 +81,5 @@ func undo(object *metav1.PartialObjectMetadata) string {
 	if kind.Group != "" {
 		resource += "s." + kind.Group
 	}
-	return "kubectl annotate" + inNamespace(object.Namespace) + " " + resource + " " + object.Name + " " + lean.RepairRequestedAnnotation + "-"
+	return "kubectl annotate" + inNamespace(object.Namespace) + " " + resource + " " + object.Name + " " + annotation.RepairRequestedAt + "-"
 }

@@ -12,6 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 )
@@ -182,7 +183,7 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 	*m = Machine{
 		Meta: wire.Metadata.Keep(
 			clusterv1.MachineSkipRemediationAnnotation, clusterv1.PausedAnnotation, clusterv1.RemediateMachineAnnotation,
-			lean.RepairRequestedAnnotation,
+			annotation.RepairRequestedAt,
 		),
 		Generation: wire.Metadata.Generation,
 		Unreadable: problem,

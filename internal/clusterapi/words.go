@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
@@ -79,7 +79,7 @@ func (m *Machine) findingText(v *core.Verdict, node string) string {
 	switch v.Reason { //nolint:exhaustive // those by which a target is unhealthy
 	case core.PersonAsked:
 		if !v.Since.IsZero() {
-			return "A person has asked for remediation by the annotation " + lean.RepairRequestedAnnotation
+			return "A person has asked for remediation by the annotation " + annotation.RepairRequestedAt
 		}
 		return "A person has asked for remediation by the annotation " + clusterv1.RemediateMachineAnnotation
 	case core.TargetFailed:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -47,7 +48,7 @@ func (m *Meta) CloneMeta() Meta {
 
 // RepairRequest is a person's request for the repair of the object. The zero RepairRequest is none.
 func (m *Meta) RepairRequest() core.RepairRequest {
-	at, set := m.Annotations.Lookup(RepairRequestedAnnotation)
+	at, set := m.Annotations.Lookup(annotation.RepairRequestedAt)
 	if !set {
 		return core.RepairRequest{}
 	}

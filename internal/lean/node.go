@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -20,9 +21,6 @@ const (
 	// one that it is to have. They differ while it is being upgraded.
 	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
-	// RepairRequestedAnnotation is when a person asked for the repair of the node, or of the machine that it is on: a time in the format
-	// of RFC 3339.
-	RepairRequestedAnnotation = "fettle.io/repair-requested-at"
 	// MachineAnnotation names the machine of the node, as namespace/name. The namespace alone is kept.
 	MachineAnnotation = "machine.openshift.io/machine"
 )
@@ -117,7 +115,7 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
-	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, RepairRequestedAnnotation)}
+	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt)}
 	n.Owner = nil // which is not read of protobuf either: nobody controls a node
 	for _, c := range wire.Status.Conditions {
 		n.keepCondition(core.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Since: c.LastTransitionTime.Time})

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 )
 
@@ -289,9 +290,9 @@ func (r *rawMeta) decodeAnnotation(f field) error {
 
 // isRead tells whether an annotation of a node is read: by decisions, or by informers, for which one
 // ends a streaming list.
-func isRead(annotation []byte) bool {
-	switch string(annotation) {
-	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, RepairRequestedAnnotation:
+func isRead(key []byte) bool {
+	switch string(key) {
+	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt:
 		return true
 	}
 	return false

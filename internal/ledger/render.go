@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/sanitize"
@@ -19,7 +20,7 @@ func render(e core.Entry, otherwise string) *v1alpha1.Repair {
 	r := &v1alpha1.Repair{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(e.Target.ID.Namespace, otherwise), Name: e.Name,
-			Labels: map[string]string{v1alpha1.TargetUIDLabel: e.Target.ID.UID},
+			Labels: map[string]string{annotation.TargetUIDLabel: e.Target.ID.UID},
 		},
 		Spec: v1alpha1.RepairSpec{
 			Target:  v1alpha1.RepairTarget{ObjectReference: reference(e.Target.ID), Node: e.Target.Node.Name},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 )
@@ -67,7 +68,7 @@ func See(n *lean.Node) Sighting {
 
 // requested returns what tells one request for a repair from another.
 func requested(n *lean.Node) string {
-	at, set := n.Annotations.Lookup(lean.RepairRequestedAnnotation)
+	at, set := n.Annotations.Lookup(annotation.RepairRequestedAt)
 	if set && at == "" {
 		return "-" // which can be read no better
 	}

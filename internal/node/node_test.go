@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 )
@@ -116,8 +117,8 @@ func TestFacts(t *testing.T) {
 		"an excluded node":                        {"", aNode("n", label(lean.ExcludeLabel, "true")), facts(func(f *Facts) { f.Excluded = true })},
 		"a label that excludes none":              {"only one value does", aNode("n", label(lean.ExcludeLabel, "false")), worker},
 		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(lean.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
-		"a node to be repaired":                   {"a person asks", aNode("n", annotated(lean.RepairRequestedAnnotation, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
-		"a node to be repaired at no time":        {"it counts for nothing, and a person is told", aNode("n", annotated(lean.RepairRequestedAnnotation, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
+		"a node to be repaired":                   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
+		"a node to be repaired at no time":        {"it counts for nothing, and a person is told", aNode("n", annotated(annotation.RepairRequestedAt, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
 		"a node that is vouched for":              {"whatever the value", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.Vouched = true })},
 		"a node with its config":                  {"it has what it is to have", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "a")), worker},
 		"a node with another config":              {"it is on its way", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
@@ -196,8 +197,8 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 		"a taint":                  {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
 		"a reason of a condition":  {"a criterion may name it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), true},
 		"a message of a condition": {"no behaviour follows from it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Message = "other" }), false},
-		"a request for a repair":   {"a person asks", aNode("n", annotated(lean.RepairRequestedAnnotation, "2026-08-03T11:00:00Z")), true},
-		"a request of nothing":     {"a person is told", aNode("n", annotated(lean.RepairRequestedAnnotation, "")), true},
+		"a request for a repair":   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T11:00:00Z")), true},
+		"a request of nothing":     {"a person is told", aNode("n", annotated(annotation.RepairRequestedAt, "")), true},
 		"the time in another zone": {
 			"an instant is an instant", aNode("n", condition(corev1.NodeReady, corev1.ConditionTrue, noon.In(time.FixedZone("east", 3600)))), false,
 		},

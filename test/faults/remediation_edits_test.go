@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -64,7 +65,7 @@ func (p *pool) deleteCheck() {
 	p.t.Helper()
 	ctx := cluster.Context(p.t)
 	p.must("announcing it", p.Patch(ctx, p.check(), merge(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{medik8s.ForceDeleteAnnotation: "true"},
+		"annotations": map[string]any{annotation.ForceDelete: "true"},
 	}})))
 	p.must("deleting the health check", p.Delete(ctx, p.check()))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -174,7 +175,7 @@ spec:
   - {type: Ready, status: "False", duration: %s}
   - {type: Ready, status: Unknown, duration: %s}
   %s
-`, p.name, medik8s.MaxInFlightAnnotation, inFlightText(inFlight), p.name, short, short, strings.Join(lines, "\n  ")))
+`, p.name, annotation.MaxInFlight, inFlightText(inFlight), p.name, short, short, strings.Join(lines, "\n  ")))
 }
 
 func (p *pool) check() *unstructured.Unstructured {
@@ -237,7 +238,7 @@ func (p *pool) clear() {
 		}
 	}
 	note(client.IgnoreNotFound(p.Patch(ctx, p.check(), merge(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{medik8s.ForceDeleteAnnotation: "true"},
+		"annotations": map[string]any{annotation.ForceDelete: "true"},
 	}}))))
 	note(p.Delete(ctx, p.check()))
 	note(p.DeleteAllOf(ctx, object("machine.openshift.io/v1beta1", "MachineHealthCheck", "", ""), client.InNamespace(p.name)))

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -210,7 +211,7 @@ spec:
   unhealthyConditions:
   - {type: Ready, status: "False", timeout: %s}
   - {type: Ready, status: Unknown, timeout: %s}
-`, name, s.namespace, v1beta1.MaxInFlightAnnotation, most, timeout, timeout))
+`, name, s.namespace, annotation.MaxInFlight, most, timeout, timeout))
 }
 
 func (s *scene) deleteCheck(name string) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -133,7 +134,7 @@ func TestQuorum(t *testing.T) {
 // locate has an administrator say where the quorum is, or nothing.
 func locate(t *testing.T, c *cluster.Cluster, word any) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{quorum.QuorumAnnotation: word}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation.ControlPlaneQuorum: word}}})
 	if err != nil {
 		t.Fatalf("encoding a patch: %v", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -118,7 +118,7 @@ func (b *bounds) controlPlaneWithoutEvidence() {
 	if !b.stands("masters", "master") {
 		b.t.Fatal("a machine of the control plane was deleted, and it is not known whether quorum survives that")
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{quorum.QuorumAnnotation: "external"}}})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotation.ControlPlaneQuorum: "external"}}})
 	if err != nil {
 		b.t.Fatalf("encoding a patch: %v", err)
 	}
@@ -143,7 +143,7 @@ func (b *bounds) held() {
 			about, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
 			reason, _, _ := unstructured.NestedString(e.Object, "reason")
 			note, _, _ := unstructured.NestedString(e.Object, "note")
-			if about == "master" && reason == "RemediationHeldQuorumUnknown" && strings.Contains(note, quorum.QuorumAnnotation+": external") {
+			if about == "master" && reason == "RemediationHeldQuorumUnknown" && strings.Contains(note, annotation.ControlPlaneQuorum+": external") {
 				return nil
 			}
 		}

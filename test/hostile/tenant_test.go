@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -29,7 +29,7 @@ func TestI14NobodyHoldsBackRepairsOfOthers(t *testing.T) {
 	}
 	w.must("labelling a node", w.merge(w.Client, "master", identityLabel("node-role.kubernetes.io/control-plane", `""`)))
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
-	w.must("saying where the quorum is", w.Patch(cluster.Context(t), system, client.RawPatch(types.MergePatchType, []byte(identityAnnotation(quorum.QuorumAnnotation, `"external"`)))))
+	w.must("saying where the quorum is", w.Patch(cluster.Context(t), system, client.RawPatch(types.MergePatchType, []byte(identityAnnotation(annotation.ControlPlaneQuorum, `"external"`)))))
 	w.tenantClaims("worker-a", "master")
 	w.tenantPoses()
 	w.kubeletFloods("worker-x", 1001)

@@ -26,6 +26,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -133,7 +134,7 @@ func (s *wordsStage) plantNodes() {
 		"selector":            map[string]any{"matchLabels": map[string]any{"pool": "none"}},
 		"unhealthyConditions": []any{map[string]any{"type": "Ready", "status": "False", "timeout": "1s"}},
 	})
-	wrong.SetAnnotations(map[string]string{v1beta1.StormCooldownAnnotation: wordsPoison + "https://me:" + wordsSecret + "@h" + strings.Repeat("long", 20000)})
+	wrong.SetAnnotations(map[string]string{annotation.StormCooldown: wordsPoison + "https://me:" + wordsSecret + "@h" + strings.Repeat("long", 20000)})
 	s.create(check, wrong)
 }
 

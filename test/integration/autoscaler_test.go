@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -90,7 +90,7 @@ const (
 func (s *scaled) checked(lines ...string) {
 	s.t.Helper()
 	s.healthCheck("example", map[string]string{
-		v1beta1.BackoffBaseAnnotation: "1s", v1beta1.BackoffLimitAnnotation: "8s", v1beta1.MaxInFlightAnnotation: "unlimited",
+		annotation.BackoffBase: "1s", annotation.BackoffLimit: "8s", annotation.MaxInFlight: "unlimited",
 	}, readyCheck(lines...))
 }
 
@@ -203,7 +203,7 @@ func seriesEndsWithAHealthyMachine(s *scaled) {
 // judgedMachineIsScaledDown: a machine that a pause holds back is removed by the autoscaler. That is no repair, and no failure.
 func judgedMachineIsScaledDown(s *scaled) {
 	s.machineSet("workers", 1, boots)
-	s.healthCheck("example", map[string]string{v1beta1.BackoffBaseAnnotation: "10m", v1beta1.BackoffLimitAnnotation: "20m"}, readyCheck())
+	s.healthCheck("example", map[string]string{annotation.BackoffBase: "10m", annotation.BackoffLimit: "20m"}, readyCheck())
 	s.wantStatus("example", 1, 1, 1, "")
 	first := s.autoscaler.newest(s.Cluster, "workers", 1)
 	s.breaks(first)

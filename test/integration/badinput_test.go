@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -144,9 +145,9 @@ func TestSeedManifestsAreAccepted(t *testing.T) {
 func badAnnotation(f *fleet) {
 	f.machine("a", machineOptions{phase: "Failed", labels: map[string]string{"role": "pet"}})
 	f.machine("b", machineOptions{phase: "Failed"})
-	f.healthCheck("broken", map[string]string{v1beta1.MaxInFlightAnnotation: "lots"}, "selector: {matchLabels: {role: pet}}")
+	f.healthCheck("broken", map[string]string{annotation.MaxInFlight: "lots"}, "selector: {matchLabels: {role: pet}}")
 	said := f.wantStatus("broken", 0, 1, 0, v1beta1.InvalidSpecReason)
-	if said.Severity != v1beta1.SeverityError || !strings.Contains(said.Message, v1beta1.MaxInFlightAnnotation) || !strings.Contains(said.Message, "unlimited") {
+	if said.Severity != v1beta1.SeverityError || !strings.Contains(said.Message, annotation.MaxInFlight) || !strings.Contains(said.Message, "unlimited") {
 		f.t.Errorf("the condition does not say what is wrong and what to write instead: %+v", said)
 	}
 	f.wantEvent("broken", v1beta1.InvalidSpecReason)
@@ -159,7 +160,7 @@ func badAnnotation(f *fleet) {
 		}
 		return nil
 	})
-	f.annotate(f.check("broken"), v1beta1.MaxInFlightAnnotation, "2")
+	f.annotate(f.check("broken"), annotation.MaxInFlight, "2")
 	f.wantMachines()
 }
 

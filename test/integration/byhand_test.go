@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -96,7 +96,7 @@ func repairMachineByHand(f *fleet) {
 	f.wantRequest("repair machine/a", "Asked for a repair of machine hand-machine/a", "Paused (example)", "lapses at", "kubectl annotate -n hand-machine machines.machine.openshift.io a fettle.io/repair-requested-at-")
 	f.wantStatus("example", 2, 3, 0, "Paused")
 	f.wantAnswer("explain machine/a", "Asked for      by a person at", "a person has asked for its repair at")
-	f.annotate(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), lean.RepairRequestedAnnotation, nil)
+	f.annotate(object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), annotation.RepairRequestedAt, nil)
 	f.wantStatus("example", 3, 3, 0, "Paused")
 
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
@@ -157,10 +157,10 @@ func restartAfterARepairByHand(p *pool) {
 	p.wantRequest("repair node/"+p.nodeName("b"), "Asked for a repair of node "+p.nodeName("b"))
 	p.wantObjects("b reboot") // so the new process has judged all nodes
 	p.wantNodeRepairs("a Succeeded", "b Running")
-	p.change(object("v1", "Node", "", p.nodeName("b")), `{"metadata":{"annotations":{"`+lean.RepairRequestedAnnotation+`":null}}}`)
+	p.change(object("v1", "Node", "", p.nodeName("b")), `{"metadata":{"annotations":{"`+annotation.RepairRequestedAt+`":null}}}`)
 	p.wantObjects()
 	for _, nonsense := range []string{"now", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)} {
-		p.change(object("v1", "Node", "", p.nodeName("c")), `{"metadata":{"annotations":{"`+lean.RepairRequestedAnnotation+`":"`+nonsense+`"}}}`)
+		p.change(object("v1", "Node", "", p.nodeName("c")), `{"metadata":{"annotations":{"`+annotation.RepairRequestedAt+`":"`+nonsense+`"}}}`)
 		p.wantAnswer("explain node/"+p.nodeName("c"), "so it counts for nothing", "Nothing: it is healthy.")
 	}
 	p.wantNodeRepairs("a Succeeded", "b Succeeded")
@@ -169,7 +169,7 @@ func restartAfterARepairByHand(p *pool) {
 // wantAsked wants the annotation of a request to be there, or not.
 func (f *fleet) wantAsked(u *unstructured.Unstructured, want bool) {
 	f.t.Helper()
-	if err := f.isAnnotated(cluster.Context(f.t), u, lean.RepairRequestedAnnotation); (err == nil) != want {
+	if err := f.isAnnotated(cluster.Context(f.t), u, annotation.RepairRequestedAt); (err == nil) != want {
 		f.t.Errorf("want a request %t: %v", want, err)
 	}
 }

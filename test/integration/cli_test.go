@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -195,7 +196,7 @@ func askAboutTheLimitInFlight(f *fleet) {
 func askAboutABackOff(f *fleet) {
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
-	f.healthCheck("example", map[string]string{v1beta1.BackoffBaseAnnotation: "1h", v1beta1.BackoffLimitAnnotation: "1h"}, readyCheck())
+	f.healthCheck("example", map[string]string{annotation.BackoffBase: "1h", annotation.BackoffLimit: "1h"}, readyCheck())
 	f.wantMachines()
 	f.wantRepairs("a Succeeded")
 	f.machine("b", machineOptions{phase: "Failed", noNode: true, noNodeRef: true})

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -85,7 +85,7 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	nodes.says(f.nodeName("b"), time.Hour, "KernelDeadlock=True/TaskSlow")
 	nodes.says(f.nodeName("c"), time.Hour, "KernelDeadlock=True/DockerHung")
 	f.healthCheck("example", map[string]string{
-		v1beta1.UnhealthyConditionsAnnotation: furtherCriteria, v1beta1.NodeGoneDelayAnnotation: missingFor.String(),
+		annotation.UnhealthyConditions: furtherCriteria, annotation.NodeGoneDelay: missingFor.String(),
 	}, "selector: {matchLabels: {role: worker}}")
 	f.wantMachines("a", "b", "d", "e") // those that match half of a criterion stay
 	f.wantStatus("example", 4, 4, 4, "")
@@ -116,7 +116,7 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	f.wantMachines()
 	f.startedAfter("e", gone.Add(missingFor))
 	f.startedAfter("e", restarted.Add(missingFor))
-	f.annotate(f.check("example"), v1beta1.UnhealthyConditionsAnnotation, `[{all: [{type: AgentReady, missing: true}], for: soon}]`)
+	f.annotate(f.check("example"), annotation.UnhealthyConditions, `[{all: [{type: AgentReady, missing: true}], for: soon}]`)
 	told := f.wantStatus("example", 0, 0, 0, "InvalidSpec")
 	if want := `annotation fettle.io/unhealthy-conditions [0].for is "soon"; give a duration above zero, such as 10m`; !strings.Contains(told.Message, want) {
 		t.Errorf("the condition says %q", told.Message)

@@ -10,9 +10,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	fettlev1alpha1 "github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
-	"github.com/fettle-io/fettle/internal/dialect/capi"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -22,7 +22,7 @@ func relapsesAreGivenUp(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.GiveUpAfterAnnotation + `":"2"}`)
+	p.annotateCheck(`{"` + annotation.GiveUpAfter + `":"2"}`)
 	for range 2 {
 		p.fails("a")
 		p.wantObjects("a reboot")
@@ -32,11 +32,11 @@ func relapsesAreGivenUp(p *pool) {
 	p.wantNodeRepairs("a Succeeded", "a Succeeded")
 	p.fails("a")
 	p.wantCondition(v1alpha1.RemediationAllowedCondition, metav1.ConditionTrue, "PoolGivenUp")
-	p.wantAnswer("explain node/"+p.nodeName("a"), "PoolGivenUp ("+p.namespace+"): its last 2 repairs have not lasted an hour", v1alpha1.ResumedAtAnnotation)
+	p.wantAnswer("explain node/"+p.nodeName("a"), "PoolGivenUp ("+p.namespace+"): its last 2 repairs have not lasted an hour", annotation.ResumedAt)
 	p.wantEvents("RemediationSkipped", "a-2") // it relates to the repair that did not last
 	p.fails("b")
 	p.wantObjects("b reboot") // Fettle has seen a in the same pass
-	p.annotateCheck(`{"` + v1alpha1.ResumedAtAnnotation + `":"` + time.Now().UTC().Format(time.RFC3339) + `"}`)
+	p.annotateCheck(`{"` + annotation.ResumedAt + `":"` + time.Now().UTC().Format(time.RFC3339) + `"}`)
 	p.wantObjects("a reboot", "b reboot")
 	p.wantCondition(v1alpha1.RemediationAllowedCondition, metav1.ConditionTrue, "Allowed")
 }
@@ -46,7 +46,7 @@ func relapsesAreGivenUp(p *pool) {
 func replacementsAreGivenUp(h *herd) {
 	h.running("first")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")
-	h.changeCheck(`{"metadata":{"annotations":{"` + capi.GiveUpAfterAnnotation + `":"2","` + capi.BackoffBaseAnnotation + `":"1s"}}}`)
+	h.changeCheck(`{"metadata":{"annotations":{"` + annotation.GiveUpAfter + `":"2","` + annotation.BackoffBase + `":"1s"}}}`)
 	for _, names := range [][2]string{{"first", "second"}, {"second", "third"}} {
 		h.fail(names[0])
 		h.wantMarked(names[0], "UnhealthyNode")
@@ -57,10 +57,10 @@ func replacementsAreGivenUp(h *herd) {
 	}
 	h.wantRepairs("first Succeeded", "second Succeeded")
 	h.fail("third")
-	h.wantCheck("RemediationAllowed", "True/PoolGivenUp", "workers", "kubectl annotate", capi.ResumedAtAnnotation)
+	h.wantCheck("RemediationAllowed", "True/PoolGivenUp", "workers", "kubectl annotate", annotation.ResumedAt)
 	h.wantEvent("third", "RemediationHeldPoolGivenUp")
 	h.keepsUnmarked("third")
-	h.changeCheck(`{"metadata":{"annotations":{"` + capi.ResumedAtAnnotation + `":"` + time.Now().UTC().Format(time.RFC3339) + `"}}}`)
+	h.changeCheck(`{"metadata":{"annotations":{"` + annotation.ResumedAt + `":"` + time.Now().UTC().Format(time.RFC3339) + `"}}}`)
 	h.wantMarked("third", "UnhealthyNode")
 	h.wantCheck("RemediationAllowed", "True/RemediationAllowed")
 	h.management.Eventually(h.t, "the series begins anew", func(ctx context.Context) error {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -34,8 +35,8 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	f := &fleet{Cluster: c, t: t, namespace: "lost"}
 	const base, limit, tries = 2 * time.Second, 4 * time.Second, 3
 	f.healthCheck("example", map[string]string{
-		v1beta1.BackoffBaseAnnotation: base.String(), v1beta1.BackoffLimitAnnotation: limit.String(),
-		v1beta1.GiveUpAfterAnnotation: fmt.Sprint(tries), v1beta1.MaxInFlightAnnotation: "unlimited",
+		annotation.BackoffBase: base.String(), annotation.BackoffLimit: limit.String(),
+		annotation.GiveUpAfter: fmt.Sprint(tries), annotation.MaxInFlight: "unlimited",
 	}, readyCheck("nodeStartupTimeout: "+lostAfter.String()))
 	c.Apply(t, lostMachineSet)
 
@@ -58,7 +59,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	f.wantPoolRepairs("spot", 2)
 	f.wantPoolRepairs("never", tries)
 
-	f.annotate(f.check("example"), v1beta1.ResumedAtAnnotation, time.Now().UTC().Format(time.RFC3339))
+	f.annotate(f.check("example"), annotation.ResumedAt, time.Now().UTC().Format(time.RFC3339))
 	f.wantPoolRepairs("never", 2*tries)
 	f.wantGivenUp("never")
 	f.wantPoolRepairs("never", 2*tries)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -24,8 +24,8 @@ func TestFailedMachinesBackOff(t *testing.T) {
 	const base, limit = time.Second, 4 * time.Second
 	f := &fleet{Cluster: c, t: t, namespace: "loop"}
 	f.healthCheck("example", map[string]string{
-		v1beta1.BackoffBaseAnnotation: base.String(), v1beta1.BackoffLimitAnnotation: limit.String(),
-		v1beta1.MaxInFlightAnnotation: "unlimited",
+		annotation.BackoffBase: base.String(), annotation.BackoffLimit: limit.String(),
+		annotation.MaxInFlight: "unlimited",
 	}, readyCheck())
 	c.Apply(t, brokenMachineSet)
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -273,7 +273,7 @@ func TestNodeHealthChecksUnderRemediationAreKept(t *testing.T) {
 	n.busy("forced")
 	n.must("asking for less than force", n.merge("forced", `metadata: {annotations: {fettle.io/force-delete: "yes"}}`))
 	n.wantLocked("forced", "add a pauseRequest")
-	n.must("asking for force", n.merge("forced", `metadata: {annotations: {`+v1alpha1.ForceDeleteAnnotation+`: "true"}}`))
+	n.must("asking for force", n.merge("forced", `metadata: {annotations: {`+annotation.ForceDelete+`: "true"}}`))
 	n.must("deleting it by force", c.Delete(cluster.Context(t), n.nodeCheck("forced", `{}`)))
 }
 
@@ -295,7 +295,7 @@ func (n nodeChecks) wantLocked(name string, mend string) {
 		}
 		return nil
 	})
-	n.wantRefused("deletion", remove(cluster.Context(n.t)), "can't be deleted while node a is under remediation", "spec.pauseRequests", v1alpha1.ForceDeleteAnnotation+"=true")
+	n.wantRefused("deletion", remove(cluster.Context(n.t)), "can't be deleted while node a is under remediation", "spec.pauseRequests", annotation.ForceDelete+"=true")
 	all := n.DeleteAllOf(cluster.Context(n.t), n.nodeCheck(name, `{}`), client.DryRunAll)
 	n.wantRefused("deletion of all", all, "can't be deleted while node a is under remediation")
 	for change, field := range lockedChanges() {
@@ -315,7 +315,7 @@ func TestNodeHealthChecksOfOthers(t *testing.T) {
 	n.busy("kept")
 	n.wantLocked("kept", "add an entry to spec.pauseRequests")
 	n.must("pausing it", n.merge("kept", `spec: {pauseRequests: [enough]}`))
-	n.must("asking for force", n.merge("kept", `metadata: {annotations: {`+v1alpha1.ForceDeleteAnnotation+`: "true"}}`))
+	n.must("asking for force", n.merge("kept", `metadata: {annotations: {`+annotation.ForceDelete+`: "true"}}`))
 	for change, field := range lockedChanges() { // force is for deletion alone
 		n.wantRefused(change, n.merge("kept", change), field, "can't be changed while node a is under remediation")
 	}

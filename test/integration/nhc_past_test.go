@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	fettlev1alpha1 "github.com/fettle-io/fettle/api/fettle/v1alpha1"
-	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -128,7 +128,7 @@ func prepareEnds(p *past) {
 	p.nodes("minutes", "days", "well")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("maxUnhealthy: 100%", "backoff: {type: exponential, limit: 1m}", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.BackoffBaseAnnotation + `":"` + endsPause.String() + `"}`)
+	p.annotateCheck(`{"` + annotation.BackoffBase + `":"` + endsPause.String() + `"}`)
 	now := time.Now()
 	for node, ahead := range map[string]time.Duration{"minutes": 40 * time.Minute, "days": 72 * time.Hour} {
 		r := p.repairOf(p.nodeID(node), 1, now.Add(-5*time.Minute), p.stepOf(rebooting, "reboot"))
@@ -185,7 +185,7 @@ func prepareFlood(p *past) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("backoff: {type: exponential, limit: 1h}", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.BackoffBaseAnnotation + `":"50m"}`)
+	p.annotateCheck(`{"` + annotation.BackoffBase + `":"50m"}`)
 	started := time.Now().Add(-50 * time.Minute)
 	failed := endedAt(fettlev1alpha1.RepairWithdrawn, started.Add(10*time.Minute))
 	failed.Step, failed.Steps = 1, []fettlev1alpha1.RepairAttempt{{Outcome: fettlev1alpha1.StepFailed, EndedAt: metav1.NewMicroTime(started.Add(time.Minute)), Message: "it failed"}}

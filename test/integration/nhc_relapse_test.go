@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	fettlev1alpha1 "github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -32,7 +33,7 @@ func failsAsItIsWithdrawn(p *pool) {
 	p.nodes(nodes...)
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("maxUnhealthy: 100%", "backoff: {type: exponential, limit: 1m}", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.BackoffBaseAnnotation + `":"` + relapsePause.String() + `"}`)
+	p.annotateCheck(`{"` + annotation.BackoffBase + `":"` + relapsePause.String() + `"}`)
 	p.fails(nodes...)
 	p.wantObjects(objects...)
 	p.keep("a reboot")
@@ -156,7 +157,7 @@ func onlyStepFails(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.MaxInFlightAnnotation + `":"1"}`)
+	p.annotateCheck(`{"` + annotation.MaxInFlight + `":"1"}`)
 	p.fails("a")
 	p.wantObjects("a reboot")
 	p.fails("b")
@@ -185,7 +186,7 @@ func stuckAfterItsLastStep(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.MaxInFlightAnnotation + `":"1"}`)
+	p.annotateCheck(`{"` + annotation.MaxInFlight + `":"1"}`)
 	p.fails("a")
 	p.wantObjects("a reboot")
 	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]")

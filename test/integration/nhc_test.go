@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -489,7 +490,7 @@ func backoffOfANode(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck("backoff: {type: exponential, limit: 1m}", p.single(rebooting, "reboot"))
-	p.annotateCheck(`{"` + v1alpha1.BackoffBaseAnnotation + `":"` + pause.String() + `"}`)
+	p.annotateCheck(`{"` + annotation.BackoffBase + `":"` + pause.String() + `"}`)
 	p.wantNodeStatus("3/3 healthy, Enabled, unhealthy:")
 	broken := p.fails("a")
 	p.wantObjects("a reboot")

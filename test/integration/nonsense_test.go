@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -231,7 +232,7 @@ func (f *fleet) wantIgnored(said map[string]string) {
 }
 
 func unlimited() map[string]string {
-	return map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}
+	return map[string]string{annotation.MaxInFlight: "unlimited"}
 }
 
 // wantPhase waits until a Repair has a phase.
@@ -314,13 +315,13 @@ func badAnnotations() map[string][]string {
 	odd := []string{"", " ", "many", "-1", "1.5", "１", "∞", "1\n2", "\u202e1", strings.Repeat("9", 100_000)}
 	durations := append(slices.Clone(odd), "10", "5 m", "1d", "-5m", "99999999999h")
 	return map[string][]string{
-		v1beta1.MaxInFlightAnnotation:   append(slices.Clone(odd), "101%", "-1%", "40 %", "Unlimited"),
-		v1beta1.DryRunAnnotation:        append(slices.Clone(odd), "True", "yes", "1"),
-		v1beta1.BackoffBaseAnnotation:   append(slices.Clone(durations), "0s"),
-		v1beta1.BackoffLimitAnnotation:  append(slices.Clone(durations), "0s"),
-		v1beta1.StormCooldownAnnotation: durations,
+		annotation.MaxInFlight:   append(slices.Clone(odd), "101%", "-1%", "40 %", "Unlimited"),
+		annotation.DryRun:        append(slices.Clone(odd), "True", "yes", "1"),
+		annotation.BackoffBase:   append(slices.Clone(durations), "0s"),
+		annotation.BackoffLimit:  append(slices.Clone(durations), "0s"),
+		annotation.StormCooldown: durations,
 
-		v1beta1.WaitForUpgradesAnnotation: append(slices.Clone(odd), "True", "yes", "1"),
+		annotation.WaitForUpgrades: append(slices.Clone(odd), "True", "yes", "1"),
 	}
 }
 

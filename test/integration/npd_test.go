@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -101,7 +101,7 @@ func (p *pool) wantRecovering(node string, recovering bool) {
 func detectedAndDeleted(f *fleet) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{})
-	f.healthCheck("example", map[string]string{v1beta1.UnhealthyConditionsAnnotation: deadlocked}, readyCheck("maxUnhealthy: 100%"))
+	f.healthCheck("example", map[string]string{annotation.UnhealthyConditions: deadlocked}, readyCheck("maxUnhealthy: 100%"))
 	detector := f.StartDetector(f.t, f.nodeName("a"))
 	f.wantStatus("example", 2, 2, 2, "")
 	detector.Fails(f.t)
@@ -133,7 +133,7 @@ func detectedAndRequested(p *pool) {
 	p.machine("a", machineOptions{})
 	p.machine("b", machineOptions{})
 	p.template(rebooting, "reboot", false)
-	p.fleet.healthCheck("example", map[string]string{v1beta1.UnhealthyConditionsAnnotation: deadlocked},
+	p.fleet.healthCheck("example", map[string]string{annotation.UnhealthyConditions: deadlocked},
 		readyCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot")))
 	detector := p.StartDetector(p.t, p.nodeName("a"))
 	detector.Fails(p.t)

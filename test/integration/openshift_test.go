@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/test/cluster"
@@ -136,7 +137,7 @@ func maxUnhealthyAsAPercentage(f *fleet) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.setReady(name, corev1.ConditionUnknown)
 	}
-	f.healthCheck("example", map[string]string{v1beta1.MaxInFlightAnnotation: "100%"}, readyCheck("maxUnhealthy: 40%"))
+	f.healthCheck("example", map[string]string{annotation.MaxInFlight: "100%"}, readyCheck("maxUnhealthy: 40%"))
 	f.wantStatus("example", 3, 6, 0, v1beta1.TooManyUnhealthyReason)
 	f.keepsMachines("a", "b", "c", "d", "e", "f")
 	f.setReady("c", corev1.ConditionTrue)
@@ -153,7 +154,7 @@ func zoneThatReturnsBitByBit(f *fleet) {
 		f.setCondition(name, "Ready", corev1.ConditionUnknown, time.Now().Add(-time.Hour))
 	}
 	// It must not act before it has seen all three.
-	f.healthCheck("example", map[string]string{v1beta1.StormCooldownAnnotation: "3s", v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
+	f.healthCheck("example", map[string]string{annotation.StormCooldown: "3s", v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
 	f.wantStatus("example", 1, 4, 0, v1beta1.PausedReason)
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
 	f.wantStatus("example", 1, 4, 0, v1beta1.TooManyUnhealthyReason)
@@ -244,14 +245,14 @@ func pausedHealthCheck(f *fleet) {
 }
 
 func dryRun(f *fleet) {
-	f.healthCheck("example", map[string]string{v1beta1.DryRunAnnotation: "true"}, readyCheck())
+	f.healthCheck("example", map[string]string{annotation.DryRun: "true"}, readyCheck())
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
 	f.wantEvent("a", "DryRun")
 	f.wantStatus("example", 0, 1, 0, "")
 	f.keepsMachines("a")
 	f.wantRepairs()
-	f.annotate(f.check("example"), v1beta1.DryRunAnnotation, nil)
+	f.annotate(f.check("example"), annotation.DryRun, nil)
 	f.wantMachines()
 }
 
@@ -291,7 +292,7 @@ func unlimitedDeletions(f *fleet) {
 		f.machine(name, machineOptions{finalizer: true})
 		f.setReady(name, corev1.ConditionUnknown)
 	}
-	f.healthCheck("example", map[string]string{v1beta1.MaxInFlightAnnotation: "unlimited"}, readyCheck())
+	f.healthCheck("example", map[string]string{annotation.MaxInFlight: "unlimited"}, readyCheck())
 	f.wantMachines("-a", "-b", "-c")
 }
 

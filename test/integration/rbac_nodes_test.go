@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
-	"github.com/fettle-io/fettle/internal/guard/quorum"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -121,7 +121,7 @@ func repairsTheControlPlane(t *testing.T, c *cluster.Cluster) {
 		p.wantObjects()
 		p.nothingIsLeft(node, "3/3")
 	}
-	p.annotate(object("v1", "Namespace", "", "kube-system"), quorum.QuorumAnnotation, "external")
+	p.annotate(object("v1", "Namespace", "", "kube-system"), annotation.ControlPlaneQuorum, "external")
 	repair("a")
 
 	c.Namespace(t, "openshift-etcd")

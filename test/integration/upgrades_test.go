@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -32,7 +32,7 @@ func TestMachineHealthChecksWaitForUpgrades(t *testing.T) {
 	version := upgrade{fleet: waiting, version: object("config.openshift.io/v1", "ClusterVersion", "", "version")}
 	waiting.create(version.version)
 	version.progresses(true)
-	waiting.healthCheck("example", map[string]string{v1beta1.WaitForUpgradesAnnotation: "true"}, readyCheck())
+	waiting.healthCheck("example", map[string]string{annotation.WaitForUpgrades: "true"}, readyCheck())
 	others.healthCheck("example", nil, readyCheck())
 	for _, f := range []*fleet{waiting, others} {
 		for _, name := range []string{"a", "b"} {
@@ -55,7 +55,7 @@ func TestMachineHealthChecksWaitForUpgrades(t *testing.T) {
 	waiting.setReady("b", corev1.ConditionFalse)
 	waiting.wantEvent("b", "RemediationHeldTargetUpgrading")
 	waiting.areStill("b")
-	waiting.annotate(waiting.check("example"), v1beta1.WaitForUpgradesAnnotation, nil)
+	waiting.annotate(waiting.check("example"), annotation.WaitForUpgrades, nil)
 	waiting.wantMachines()
 }
 

@@ -4,9 +4,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TargetUIDLabel is on every Repair and carries the UID of what it repairs.
-const TargetUIDLabel = "fettle.io/target-uid"
-
 // Phases of a Repair.
 const (
 	// RepairRunning: the repair has been recorded and has not ended.

@@ -31,29 +31,6 @@ const (
 	LeasePrefix    = "node-"
 )
 
-// Annotations on a NodeHealthCheck for what its fields can't say.
-const (
-	// DryRunAnnotation, with the value "true", shows what would be done and does nothing.
-	DryRunAnnotation = "fettle.io/dry-run"
-	// MaxInFlightAnnotation is how many nodes may be under remediation at a time: a number, a percentage
-	// of the selected nodes, or "unlimited", which is the default.
-	MaxInFlightAnnotation = "fettle.io/max-in-flight"
-	// BackoffBaseAnnotation is the first pause of spec.backoff. A duration; the default is 5s.
-	BackoffBaseAnnotation = "fettle.io/backoff-base"
-	// GiveUpAfterAnnotation is after how many remediations in a row that do not last a node is given up. A number, or "never"; the default is 10 with spec.backoff, and never without.
-	GiveUpAfterAnnotation = "fettle.io/give-up-after"
-	// ResumedAtAnnotation is when a person has had repairs resumed: repairs that started before don't count towards giving up. A time
-	// in the format of RFC 3339.
-	ResumedAtAnnotation = "fettle.io/resumed-at"
-	// UnhealthyConditionsAnnotation is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must hold
-	// together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where that matters, or
-	// {type, missing: true}.
-	UnhealthyConditionsAnnotation = "fettle.io/unhealthy-conditions"
-	// ForceDeleteAnnotation, with the value "true", lets the NodeHealthCheck be deleted while nodes are under
-	// remediation. Their remediation objects go with it.
-	ForceDeleteAnnotation = "fettle.io/force-delete"
-)
-
 // Condition types and reasons of remediation objects (docs/reference/medik8s.md#contract-of-remediators).
 const (
 	ProcessingCondition                    = "Processing"

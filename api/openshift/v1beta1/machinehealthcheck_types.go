@@ -13,35 +13,6 @@ const (
 	// RemediationStrategyAnnotation with the value "external-baremetal" has machines marked for an outside
 	// remediator instead of deleted, all but those that have failed.
 	RemediationStrategyAnnotation = "machine.openshift.io/remediation-strategy"
-	// DryRunAnnotation, with the value "true", shows what would be done and does nothing.
-	DryRunAnnotation = "fettle.io/dry-run"
-	// MaxInFlightAnnotation is how many machines may be under repair at a time: a number, a percentage
-	// of the selected machines, or "unlimited". The default is 1 where machines are deleted, and
-	// unlimited where an outside remediator repairs them.
-	MaxInFlightAnnotation = "fettle.io/max-in-flight"
-	// StormCooldownAnnotation is how long repairs wait after they were stopped, since machines that
-	// return do so one after the other. A duration, 0s for no wait; the default is 5s.
-	StormCooldownAnnotation = "fettle.io/storm-cooldown"
-	// BackoffBaseAnnotation is the pause before the first replacement that failed is deleted too;
-	// it doubles with each that fails after it. A duration; the default is 5s.
-	BackoffBaseAnnotation = "fettle.io/backoff-base"
-	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 20m.
-	BackoffLimitAnnotation = "fettle.io/backoff-limit"
-	// GiveUpAfterAnnotation is after how many replacements in a row that fail a pool is given up. A number, or "never"; the default is 10.
-	GiveUpAfterAnnotation = "fettle.io/give-up-after"
-	// ResumedAtAnnotation is when a person has had repairs resumed: repairs that started before don't count towards giving up. A time
-	// in the format of RFC 3339.
-	ResumedAtAnnotation = "fettle.io/resumed-at"
-	// WaitForUpgradesAnnotation, with the value "true", has repairs wait while the cluster, or the node of the machine, is
-	// being upgraded, or that is not known.
-	WaitForUpgradesAnnotation = "fettle.io/wait-for-upgrades"
-	// UnhealthyConditionsAnnotation is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must hold
-	// together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where that matters, or
-	// {type, missing: true}.
-	UnhealthyConditionsAnnotation = "fettle.io/unhealthy-conditions"
-	// NodeGoneDelayAnnotation is how long the node of a machine must have been gone before that makes the machine unhealthy. A
-	// duration; the default is 0s.
-	NodeGoneDelayAnnotation = "fettle.io/node-gone-delay"
 )
 
 // ExternalRemediationAnnotation on a Machine, with any value, asks an outside remediator to repair it. The

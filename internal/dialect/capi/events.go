@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/telling"
 )
@@ -63,7 +64,7 @@ func eventFor(h core.Happening) event {
 		e.note = of + ": " + telling.Subject(h, noun) + " not " + w.done + " yet, since that was refused; it is tried again after a pause" + telling.Because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
-		e.note = of + ": were it not for the annotation " + DryRunAnnotation + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
+		e.note = of + ": were it not for the annotation " + annotation.DryRun + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
 		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -27,7 +28,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 		f.Add([]byte(seed[0]), []byte(seed[1]), seed[2])
 	}
 	f.Fuzz(func(t *testing.T, spec, status []byte, word string) {
-		for _, annotation := range []string{"", MaxInFlightAnnotation, DryRunAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, WaitForUpgradesAnnotation, UnhealthyConditionsAnnotation, NodeGoneDelayAnnotation, clusterv1.PausedAnnotation} {
+		for _, annotation := range []string{"", annotation.MaxInFlight, annotation.DryRun, annotation.StormCooldown, annotation.BackoffBase, annotation.BackoffLimit, annotation.WaitForUpgrades, annotation.UnhealthyConditions, annotation.NodeGoneDelay, clusterv1.PausedAnnotation} {
 			u := &unstructured.Unstructured{Object: map[string]any{"kind": "MachineHealthCheck", "apiVersion": "cluster.x-k8s.io/v1beta2"}}
 			for field, text := range map[string][]byte{"spec": spec, "status": status} {
 				var value any

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/setting"
@@ -90,5 +91,5 @@ func requestStep(p *core.Policy) (core.Step, bool) {
 // readMaxInFlight: as today, all are asked for at once, since owners and remediators pace themselves. The annotation
 // changes that.
 func readMaxInFlight(annotations map[string]string) (core.Amount, error) {
-	return setting.InFlight(annotations, MaxInFlightAnnotation, core.Unlimited())
+	return setting.InFlight(annotations, annotation.MaxInFlight, core.Unlimited())
 }

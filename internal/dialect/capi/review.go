@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -107,7 +108,7 @@ func refusedTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference
 
 func doubtfulConditions(conditions []clusterv1.UnhealthyNodeCondition, annotations map[string]string) []Remark {
 	const list = "spec.checks.unhealthyNodeConditions"
-	if _, others := annotations[UnhealthyConditionsAnnotation]; others && len(conditions) == 0 {
+	if _, others := annotations[annotation.UnhealthyConditions]; others && len(conditions) == 0 {
 		return nil
 	}
 	if len(conditions) == 0 {
@@ -148,10 +149,10 @@ func doubtfulLimits(spec *clusterv1.MachineHealthCheckSpec, annotations map[stri
 		remarks = append(remarks, doubt(field, "%s is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
 	case setting.IsAmount(v, "0"), setting.IsAmount(v, "0%"), v.Type == intstr.Int && v.IntValue() < 0:
 		remarks = append(remarks, doubt(field, "%s is %s, so nothing is ever repaired: one unhealthy machine is too many already; the annotation %s or %s says that better",
-			field, v, clusterv1.PausedAnnotation, DryRunAnnotation))
+			field, v, clusterv1.PausedAnnotation, annotation.DryRun))
 	}
-	if v := annotations[MaxInFlightAnnotation]; v == "0" || v == "0%" {
-		remarks = append(remarks, doubt("metadata.annotations."+MaxInFlightAnnotation, "annotation %s is %s, so nothing is ever repaired", MaxInFlightAnnotation, v))
+	if v := annotations[annotation.MaxInFlight]; v == "0" || v == "0%" {
+		remarks = append(remarks, doubt("metadata.annotations."+annotation.MaxInFlight, "annotation %s is %s, so nothing is ever repaired", annotation.MaxInFlight, v))
 	}
 	if s := spec.Checks.NodeStartupTimeoutSeconds; s != nil && *s == 0 {
 		const startup = "spec.checks.nodeStartupTimeoutSeconds"
@@ -162,11 +163,11 @@ func doubtfulLimits(spec *clusterv1.MachineHealthCheckSpec, annotations map[stri
 
 func doubtfulSwitches(annotations map[string]string) []Remark {
 	remarks := setting.DoubtAnnotations(annotations,
-		DryRunAnnotation, MaxInFlightAnnotation, StormCooldownAnnotation, BackoffBaseAnnotation, BackoffLimitAnnotation, GiveUpAfterAnnotation, ResumedAtAnnotation, TakesOverAnnotation, PausedAnnotation,
-		WaitForUpgradesAnnotation, UnhealthyConditionsAnnotation, NodeGoneDelayAnnotation)
-	remarks = append(remarks, setting.DoubtGroups(annotations, UnhealthyConditionsAnnotation, "machine")...)
-	for _, key := range [...]string{clusterv1.PausedAnnotation, PausedAnnotation} {
-		if _, paused := annotations[key]; paused && (key == PausedAnnotation || annotations[TakesOverAnnotation] != "true") {
+		annotation.DryRun, annotation.MaxInFlight, annotation.StormCooldown, annotation.BackoffBase, annotation.BackoffLimit, annotation.GiveUpAfter, annotation.ResumedAt, annotation.TakesOver, annotation.Paused,
+		annotation.WaitForUpgrades, annotation.UnhealthyConditions, annotation.NodeGoneDelay)
+	remarks = append(remarks, setting.DoubtGroups(annotations, annotation.UnhealthyConditions, "machine")...)
+	for _, key := range [...]string{clusterv1.PausedAnnotation, annotation.Paused} {
+		if _, paused := annotations[key]; paused && (key == annotation.Paused || annotations[annotation.TakesOver] != "true") {
 			remarks = append(remarks, doubt("metadata.annotations."+key, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", key))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/writers"
 )
@@ -21,7 +22,7 @@ func ownFields() writers.Fields {
 func anotherController(manager string) told {
 	return told{
 		kind: writers.Condition, status: metav1.ConditionFalse, reason: writers.Reason,
-		message: writers.Message(manager, "machines", "annotation "+clusterv1.PausedAnnotation+" stops Cluster API's own, and with "+TakesOverAnnotation+": \"true\" Fettle goes on"),
+		message: writers.Message(manager, "machines", "annotation "+clusterv1.PausedAnnotation+" stops Cluster API's own, and with "+annotation.TakesOver+": \"true\" Fettle goes on"),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/telling"
@@ -136,13 +137,13 @@ func remediationAllowed(r *core.PolicyReport) told {
 		t.message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
 	case r.Policy.Paused:
 		t.reason, t.severity = clusterv1.PausedReason, clusterv1.ConditionSeverityInfo
-		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " or " + PausedAnnotation + " is set; remove it to go on"
+		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set; remove it to go on"
 	case !r.Tally.Permitted:
 		t.reason, t.severity = clusterv1.MachineHealthCheckTooManyUnhealthyReason, clusterv1.ConditionSeverityWarning
 		t.message = restriction(r) + telling.Behind(r)
 	case r.Tally.CoolingDown:
 		t.reason, t.severity = stormCooldownReason, clusterv1.ConditionSeverityInfo
-		t.message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " + StormCooldownAnnotation + ")"
+		t.message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " + annotation.StormCooldown + ")"
 	case r.Clock != 0:
 		t.reason, t.severity = r.Clock.String(), clusterv1.ConditionSeverityWarning
 		t.message = telling.Clock(r)
@@ -151,7 +152,7 @@ func remediationAllowed(r *core.PolicyReport) told {
 		t.message = "No remediator can be asked for a repair: " + templateProblem(&r.Policy)
 	default:
 		t.status, t.reason = metav1.ConditionTrue, clusterv1.MachineHealthCheckRemediationAllowedReason
-		given := telling.GivenUp(r, resource, ResumedAtAnnotation)
+		given := telling.GivenUp(r, resource, annotation.ResumedAt)
 		t.message = given + telling.Concerns(r, noun)
 		if given != "" {
 			t.reason = telling.GivenUpReason
@@ -177,7 +178,7 @@ func templateProblem(p *core.Policy) string {
 }
 
 // annotated is why a health check is paused when its Cluster is not.
-const annotated = "the annotation " + clusterv1.PausedAnnotation + " or " + PausedAnnotation + " is set on it"
+const annotated = "the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set on it"
 
 func paused(is bool, why string) told {
 	if !is {

@@ -16,46 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/setting"
-)
-
-// What Cluster API's health checks lack are annotations on them.
-const (
-	// DryRunAnnotation, with the value "true", shows what would be done and does nothing.
-	DryRunAnnotation = "fettle.io/dry-run"
-	// MaxInFlightAnnotation is how many machines may be under repair at a time: a number, a percentage of the selected
-	// machines, or "unlimited", which is the default.
-	MaxInFlightAnnotation = "fettle.io/max-in-flight"
-	// StormCooldownAnnotation is how long repairs wait after they were stopped, since machines that return do so one
-	// after the other. A duration, 0s for no wait; the default is 5s.
-	StormCooldownAnnotation = "fettle.io/storm-cooldown"
-	// BackoffBaseAnnotation is the pause before the first replacement that failed is repaired too; it doubles with each
-	// that fails after it. A duration; the default is 5s.
-	BackoffBaseAnnotation = "fettle.io/backoff-base"
-	// BackoffLimitAnnotation is the longest such pause. A duration; the default is 20m.
-	BackoffLimitAnnotation = "fettle.io/backoff-limit"
-	// GiveUpAfterAnnotation is after how many replacements in a row that fail a pool is given up. A number, or "never"; the default is 10.
-	GiveUpAfterAnnotation = "fettle.io/give-up-after"
-	// ResumedAtAnnotation is when a person has had repairs resumed: repairs that started before don't count towards giving up. A time
-	// in the format of RFC 3339.
-	ResumedAtAnnotation = "fettle.io/resumed-at"
-	// TakesOverAnnotation, with the value "true", says that Cluster API's own annotation for a pause is meant for its
-	// built-in health check alone, which stops for it, and not for Fettle.
-	TakesOverAnnotation = "fettle.io/takes-over"
-	// PausedAnnotation, with any value, pauses Fettle, whoever else is.
-	PausedAnnotation = "fettle.io/paused"
-	// WaitForUpgradesAnnotation, with the value "true", has repairs wait while the Cluster, or the node of the machine, is being
-	// upgraded, or that is not known.
-	WaitForUpgradesAnnotation = "fettle.io/wait-for-upgrades"
-	// UnhealthyConditionsAnnotation is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must hold
-	// together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where that matters, or
-	// {type, missing: true}.
-	UnhealthyConditionsAnnotation = "fettle.io/unhealthy-conditions"
-	// NodeGoneDelayAnnotation is how long the node of a machine must have been gone before that makes the machine unhealthy. A
-	// duration; the default is 0s.
-	NodeGoneDelayAnnotation = "fettle.io/node-gone-delay"
 )
 
 const (
@@ -151,14 +115,14 @@ func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotat
 	p.Criteria.NodeStartup, problems[4] = readStartup(spec.Checks.NodeStartupTimeoutSeconds)
 	p.ShortCircuit, problems[5] = readLimits(&spec.Remediation.TriggerIf)
 	p.MaxInFlight, problems[6] = readMaxInFlight(annotations)
-	p.Backoff, problems[7] = readBackoff(annotations)
-	p.DryRun, problems[8] = setting.DryRun(annotations, DryRunAnnotation)
-	p.StormCooldown, problems[9] = readStormCooldown(annotations)
+	p.Backoff, problems[7] = setting.Backoff(annotations)
+	p.DryRun, problems[8] = setting.DryRun(annotations, annotation.DryRun)
+	p.StormCooldown, problems[9] = setting.StormCooldown(annotations)
 	problems[10] = checkTemplate(&spec.Remediation.TemplateRef)
-	h.takesOver, problems[11] = setting.DryRun(annotations, TakesOverAnnotation)
-	p.WaitsForUpgrades, problems[12] = setting.DryRun(annotations, WaitForUpgradesAnnotation)
-	p.Criteria.Groups, problems[13] = setting.Groups(annotations, UnhealthyConditionsAnnotation)
-	p.Criteria.NodeGoneDelay, problems[14] = setting.GoneDelay(annotations, NodeGoneDelayAnnotation)
+	h.takesOver, problems[11] = setting.DryRun(annotations, annotation.TakesOver)
+	p.WaitsForUpgrades, problems[12] = setting.DryRun(annotations, annotation.WaitForUpgrades)
+	p.Criteria.Groups, problems[13] = setting.Groups(annotations, annotation.UnhealthyConditions)
+	p.Criteria.NodeGoneDelay, problems[14] = setting.GoneDelay(annotations, annotation.NodeGoneDelay)
 	p.Paused = h.isPaused(annotations)
 	p.Illegible = problems[1] != nil || problems[2] != nil || problems[3] != nil || problems[13] != nil
 	return setting.Each(problems[:]...)
@@ -166,7 +130,7 @@ func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotat
 
 func (h *healthCheck) isPaused(annotations map[string]string) bool {
 	_, everybody := annotations[clusterv1.PausedAnnotation]
-	_, fettle := annotations[PausedAnnotation]
+	_, fettle := annotations[annotation.Paused]
 	return fettle || (everybody && !h.takesOver)
 }
 
@@ -205,9 +169,6 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
-// mostConditions bounds what each target is compared with in each pass. The API takes fewer.
-const mostConditions = 100
-
 func readNodeConditions(conditions []clusterv1.UnhealthyNodeCondition) ([]core.ConditionCriterion, error) {
 	written := make([]writtenCondition, len(conditions))
 	for i, c := range conditions {
@@ -236,8 +197,8 @@ type writtenCondition struct {
 }
 
 func readConditions(field string, conditions []writtenCondition, refused []string) ([]core.ConditionCriterion, error) {
-	if len(conditions) > mostConditions {
-		return nil, fmt.Errorf("%s has %d entries; give at most %d", field, len(conditions), mostConditions)
+	if len(conditions) > setting.MostConditions {
+		return nil, fmt.Errorf("%s has %d entries; give at most %d", field, len(conditions), setting.MostConditions)
 	}
 	var criteria []core.ConditionCriterion
 	var problems []error
@@ -319,29 +280,6 @@ func readMost(v *intstr.IntOrString) (core.Amount, error) {
 		}
 	}
 	return setting.Amount(v.StrVal)
-}
-
-func readBackoff(annotations map[string]string) (core.Backoff, error) {
-	b := core.DefaultBackoff()
-	base, badBase := setting.Pause(annotations, BackoffBaseAnnotation, b.Base)
-	limit, badLimit := setting.Pause(annotations, BackoffLimitAnnotation, b.Limit)
-	after, resumed, badEnd := setting.GiveUp(annotations, GiveUpAfterAnnotation, ResumedAtAnnotation, b.GiveUpAfter)
-	if err := errors.Join(badBase, badLimit, badEnd); err != nil {
-		return b, err
-	}
-	return core.Backoff{Base: min(base, limit), Limit: limit, GiveUpAfter: after, ResumedAt: resumed}, nil
-}
-
-func readStormCooldown(annotations map[string]string) (time.Duration, error) {
-	v, set := annotations[StormCooldownAnnotation]
-	if !set {
-		return core.DefaultStormCooldown, nil
-	}
-	d, err := setting.Duration(v)
-	if err != nil || v == "" {
-		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %s; give a duration such as 30s, or 0s for no wait", StormCooldownAnnotation, legible.Quote(v))
-	}
-	return d, nil
 }
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind

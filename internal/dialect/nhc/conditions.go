@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/sanitize"
@@ -120,7 +121,7 @@ func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 	case r.Clock != 0:
 		c.Reason, c.Message = r.Clock.String(), telling.Clock(r)
 	default:
-		given := telling.GivenUp(r, resource, v1alpha1.ResumedAtAnnotation)
+		given := telling.GivenUp(r, resource, annotation.ResumedAt)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, given+telling.Concerns(r, noun)
 		if given != "" {
 			c.Reason = telling.GivenUpReason

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
@@ -73,7 +74,7 @@ func eventFor(h core.Happening) (event, bool) {
 		e.note = telling.Subject(h, noun) + " not remediated yet, since that was refused; it is tried again after a pause" + telling.Because(h)
 	case core.Rehearsed:
 		e.reason = "DryRun"
-		e.note = "were it not for the annotation " + v1alpha1.DryRunAnnotation + ", remediation would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
+		e.note = "were it not for the annotation " + annotation.DryRun + ", remediation would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
 	case core.Escalated:
 		e.warning, e.reason = true, "RemediationGivenUp"
 		e.note = telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)

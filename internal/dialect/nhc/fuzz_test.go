@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 
-	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -120,7 +120,7 @@ func FuzzReadNodeHealthCheck(f *testing.F) {
 	maps.Copy(all, mistypedFields())
 	for _, tc := range all {
 		if spec, err := yaml.ToJSON([]byte(tc.spec)); err == nil && len(spec) < 1000 {
-			f.Add(spec, []byte(`{}`), tc.annotations[v1alpha1.MaxInFlightAnnotation])
+			f.Add(spec, []byte(`{}`), tc.annotations[annotation.MaxInFlight])
 		}
 	}
 	for _, cases := range []map[string]rendition{fieldCases(), annotatedCases(), ladderCases()} {
@@ -131,7 +131,7 @@ func FuzzReadNodeHealthCheck(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, spec, status []byte, word string) {
-		for _, annotation := range []string{"", v1alpha1.MaxInFlightAnnotation, v1alpha1.DryRunAnnotation, v1alpha1.BackoffBaseAnnotation} {
+		for _, annotation := range []string{"", annotation.MaxInFlight, annotation.DryRun, annotation.BackoffBase} {
 			u := &unstructured.Unstructured{Object: map[string]any{}}
 			for part, text := range map[string][]byte{"spec": spec, "status": status} {
 				var value any

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/setting"
@@ -45,7 +46,7 @@ func Review(u *unstructured.Unstructured) ([]setting.Remark, bool) {
 	if len(wrong) > 0 {
 		return remarks, true // what could not be read, or was misspelt, would be taken for missing
 	}
-	return slices.Concat(remarks, setting.DoubtConditions(asWritten(nhc.Spec.UnhealthyConditions), setting.ConditionWords{Duration: "duration", Target: "node"}), setting.DoubtGroups(nhc.Annotations, v1alpha1.UnhealthyConditionsAnnotation, "node"), doubtfulLimits(nhc), doubtfulSwitches(u, nhc)), true
+	return slices.Concat(remarks, setting.DoubtConditions(asWritten(nhc.Spec.UnhealthyConditions), setting.ConditionWords{Duration: "duration", Target: "node"}), setting.DoubtGroups(nhc.Annotations, annotation.UnhealthyConditions, "node"), doubtfulLimits(nhc), doubtfulSwitches(u, nhc)), true
 }
 
 // faultyOperators: the selector's own error names neither the field nor what was meant.
@@ -125,14 +126,14 @@ func doubtfulLimits(nhc *v1alpha1.NodeHealthCheck) []setting.Remark {
 	case most != nil && setting.IsAmount(most, "100%"):
 		doubt("spec.maxUnhealthy", "spec.maxUnhealthy is 100%% and never stops remediation, also when a whole zone fails; a limit such as 49%% would")
 	case most != nil && (setting.IsAmount(most, "0") || setting.IsAmount(most, "0%")):
-		doubt("spec.maxUnhealthy", "spec.maxUnhealthy is 0, so nothing is ever remediated: one unhealthy node is too many already; spec.pauseRequests, or the annotation %s, says that better", v1alpha1.DryRunAnnotation)
+		doubt("spec.maxUnhealthy", "spec.maxUnhealthy is 0, so nothing is ever remediated: one unhealthy node is too many already; spec.pauseRequests, or the annotation %s, says that better", annotation.DryRun)
 	case least != nil && (setting.IsAmount(least, "0") || setting.IsAmount(least, "0%")):
 		doubt("spec.minHealthy", "spec.minHealthy is 0 and never stops remediation, also when a whole zone fails; a limit such as 51%% would")
 	case least != nil && setting.IsAmount(least, "100%"):
-		doubt("spec.minHealthy", "spec.minHealthy is 100%%, so nothing is ever remediated: one unhealthy node is too many already; spec.pauseRequests, or the annotation %s, says that better", v1alpha1.DryRunAnnotation)
+		doubt("spec.minHealthy", "spec.minHealthy is 100%%, so nothing is ever remediated: one unhealthy node is too many already; spec.pauseRequests, or the annotation %s, says that better", annotation.DryRun)
 	}
-	if v := nhc.Annotations[v1alpha1.MaxInFlightAnnotation]; v == "0" || v == "0%" {
-		doubt("metadata.annotations."+v1alpha1.MaxInFlightAnnotation, "annotation %s is 0, so nothing is ever remediated", v1alpha1.MaxInFlightAnnotation)
+	if v := nhc.Annotations[annotation.MaxInFlight]; v == "0" || v == "0%" {
+		doubt("metadata.annotations."+annotation.MaxInFlight, "annotation %s is 0, so nothing is ever remediated", annotation.MaxInFlight)
 	}
 	return remarks
 }
@@ -142,8 +143,8 @@ const pausedAnnotation = "cluster.x-k8s.io/paused"
 
 func doubtfulSwitches(u *unstructured.Unstructured, nhc *v1alpha1.NodeHealthCheck) []setting.Remark {
 	remarks := setting.DoubtAnnotations(nhc.Annotations,
-		v1alpha1.DryRunAnnotation, v1alpha1.MaxInFlightAnnotation, v1alpha1.BackoffBaseAnnotation, v1alpha1.GiveUpAfterAnnotation, v1alpha1.ResumedAtAnnotation, v1alpha1.UnhealthyConditionsAnnotation,
-		v1alpha1.ForceDeleteAnnotation)
+		annotation.DryRun, annotation.MaxInFlight, annotation.BackoffBase, annotation.GiveUpAfter, annotation.ResumedAt, annotation.UnhealthyConditions,
+		annotation.ForceDelete)
 	doubt := func(field, format string, args ...any) {
 		remarks = append(remarks, setting.Doubt(field, format, args...))
 	}
@@ -156,11 +157,11 @@ func doubtfulSwitches(u *unstructured.Unstructured, nhc *v1alpha1.NodeHealthChec
 	if _, set := nhc.Annotations[pausedAnnotation]; set {
 		doubt("metadata.annotations."+pausedAnnotation, "annotation %s means nothing to a NodeHealthCheck; an entry in spec.pauseRequests pauses it", pausedAnnotation)
 	}
-	if _, set := nhc.Annotations[v1alpha1.ForceDeleteAnnotation]; set {
-		doubt("metadata.annotations."+v1alpha1.ForceDeleteAnnotation, "annotation %s lets the health check be deleted while nodes are under remediation, which ends that; remove it unless that is meant", v1alpha1.ForceDeleteAnnotation)
+	if _, set := nhc.Annotations[annotation.ForceDelete]; set {
+		doubt("metadata.annotations."+annotation.ForceDelete, "annotation %s lets the health check be deleted while nodes are under remediation, which ends that; remove it unless that is meant", annotation.ForceDelete)
 	}
-	if _, set := nhc.Annotations[v1alpha1.BackoffBaseAnnotation]; set && nhc.Spec.Backoff == nil {
-		doubt("metadata.annotations."+v1alpha1.BackoffBaseAnnotation, "annotation %s means nothing without spec.backoff; add that, or remove it", v1alpha1.BackoffBaseAnnotation)
+	if _, set := nhc.Annotations[annotation.BackoffBase]; set && nhc.Spec.Backoff == nil {
+		doubt("metadata.annotations."+annotation.BackoffBase, "annotation %s means nothing without spec.backoff; add that, or remove it", annotation.BackoffBase)
 	}
 	return remarks
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
@@ -129,9 +130,9 @@ func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong misty
 	p.HealthyDelay, problems[4] = readHealthyDelay(spec.HealthyDelay)
 	p.StormCooldown, p.FixedCooldown, problems[5] = readStormCooldown(spec.StormCooldownDuration)
 	p.Backoff, problems[6] = readBackoff(spec.Backoff, annotations)
-	p.MaxInFlight, problems[7] = setting.InFlight(annotations, v1alpha1.MaxInFlightAnnotation, core.Unlimited())
-	p.DryRun, problems[8] = setting.DryRun(annotations, v1alpha1.DryRunAnnotation)
-	p.Criteria.Groups, problems[9] = setting.Groups(annotations, v1alpha1.UnhealthyConditionsAnnotation)
+	p.MaxInFlight, problems[7] = setting.InFlight(annotations, annotation.MaxInFlight, core.Unlimited())
+	p.DryRun, problems[8] = setting.DryRun(annotations, annotation.DryRun)
+	p.Criteria.Groups, problems[9] = setting.Groups(annotations, annotation.UnhealthyConditions)
 	p.Paused = len(spec.PauseRequests) > 0
 	p.Illegible = problems[0] != nil || problems[1] != nil || problems[9] != nil
 	return setting.Each(problems[:]...)
@@ -190,9 +191,6 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
-// mostConditions bounds what each node is compared with in each pass.
-const mostConditions = 100
-
 func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
 	switch {
 	case conditions == nil:
@@ -201,8 +199,8 @@ func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionC
 		}, nil
 	case len(conditions) == 0:
 		return nil, errors.New("spec.unhealthyConditions is empty, so that no node would ever be unhealthy; remove it for the default, or give one such as {type: Ready, status: Unknown, duration: 300s}")
-	case len(conditions) > mostConditions:
-		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), mostConditions)
+	case len(conditions) > setting.MostConditions:
+		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), setting.MostConditions)
 	}
 	criteria := make([]core.ConditionCriterion, 0, len(conditions))
 	var problems []error
@@ -291,12 +289,12 @@ const exponential = "exponential"
 
 // readBackoff: a health check without back-off has none, as in today's operator, and gives up no node unless its annotation says so.
 func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backoff, error) {
-	base, badBase := setting.Pause(annotations, v1alpha1.BackoffBaseAnnotation, core.DefaultBackoff().Base)
+	base, badBase := setting.Pause(annotations, annotation.BackoffBase, core.DefaultBackoff().Base)
 	fallback := 0
 	if b != nil {
 		fallback = core.DefaultBackoff().GiveUpAfter
 	}
-	after, resumed, badEnd := setting.GiveUp(annotations, v1alpha1.GiveUpAfterAnnotation, v1alpha1.ResumedAtAnnotation, fallback)
+	after, resumed, badEnd := setting.GiveUp(annotations, annotation.GiveUpAfter, annotation.ResumedAt, fallback)
 	if b == nil {
 		return core.Backoff{GiveUpAfter: after, ResumedAt: resumed}, errors.Join(badBase, badEnd)
 	}

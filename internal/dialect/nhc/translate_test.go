@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -191,16 +191,16 @@ func annotatedCases() map[string]rendition {
 		return rendition{reason, withReboot(``), map[string]string{key: value}, want}
 	}
 	return map[string]rendition{
-		"a dry run":            with("asked for", v1alpha1.DryRunAnnotation, "true", plainPolicy(isRehearsed)),
-		"no dry run":           with("declined", v1alpha1.DryRunAnnotation, "false", plainPolicy()),
-		"two in flight":        with("a number", v1alpha1.MaxInFlightAnnotation, "2", plainPolicy(inFlightMost(core.Count(2)))),
-		"a share in flight":    with("a percentage", v1alpha1.MaxInFlightAnnotation, "25%", plainPolicy(inFlightMost(core.Percent(25)))),
-		"any number in flight": with("the default, said aloud", v1alpha1.MaxInFlightAnnotation, "unlimited", plainPolicy()),
-		"a base alone":         with("without spec.backoff there is no back-off", v1alpha1.BackoffBaseAnnotation, "1m", plainPolicy()),
+		"a dry run":            with("asked for", annotation.DryRun, "true", plainPolicy(isRehearsed)),
+		"no dry run":           with("declined", annotation.DryRun, "false", plainPolicy()),
+		"two in flight":        with("a number", annotation.MaxInFlight, "2", plainPolicy(inFlightMost(core.Count(2)))),
+		"a share in flight":    with("a percentage", annotation.MaxInFlight, "25%", plainPolicy(inFlightMost(core.Percent(25)))),
+		"any number in flight": with("the default, said aloud", annotation.MaxInFlight, "unlimited", plainPolicy()),
+		"a base alone":         with("without spec.backoff there is no back-off", annotation.BackoffBase, "1m", plainPolicy()),
 		"a base of back-off": {
-			"the first pause", withReboot(`backoff: {type: exponential, limit: 10m}`), map[string]string{v1alpha1.BackoffBaseAnnotation: "1m"}, plainPolicy(backingOff(time.Minute, 10*time.Minute)),
+			"the first pause", withReboot(`backoff: {type: exponential, limit: 10m}`), map[string]string{annotation.BackoffBase: "1m"}, plainPolicy(backingOff(time.Minute, 10*time.Minute)),
 		},
-		"conditions that hold together": with("beside the defaults", v1alpha1.UnhealthyConditionsAnnotation, `[{"all":[{"type":"AgentReady","missing":true}],"for":"10m"}]`,
+		"conditions that hold together": with("beside the defaults", annotation.UnhealthyConditions, `[{"all":[{"type":"AgentReady","missing":true}],"for":"10m"}]`,
 			plainPolicy(func(p *core.Policy) {
 				p.Criteria.Groups = []core.ConditionGroup{{Tests: []core.ConditionTest{{Type: "AgentReady", Missing: true}}, For: 10 * time.Minute}}
 			})),
@@ -384,10 +384,10 @@ func mistakes() map[string]mistake {
 		"a linear back-off":              one(withReboot(`backoff: {type: linear, limit: 10m}`), `spec.backoff.type is "linear"; give exponential`),
 		"a back-off without limit":       one(withReboot(`backoff: {type: exponential}`), `spec.backoff.limit is ""; give a duration above zero`),
 		"a back-off that never ends":     one(withReboot(`backoff: {type: exponential, limit: 0s}`), `spec.backoff.limit is "0s"; give a duration above zero`),
-		"a word in flight":               with(v1alpha1.MaxInFlightAnnotation, "lots", "a number such as 2", "unlimited"),
-		"an odd word for a dry run":      with(v1alpha1.DryRunAnnotation, "yes", `"true" or "false"`),
-		"a criterion that is none":       {withReboot(``), map[string]string{v1alpha1.UnhealthyConditionsAnnotation: "soon"}, []string{"annotation " + v1alpha1.UnhealthyConditionsAnnotation, "has no list of entries; give one such as [{all:"}},
-		"a base without unit":            with(v1alpha1.BackoffBaseAnnotation, "10", "above zero", "10s or 10m"),
+		"a word in flight":               with(annotation.MaxInFlight, "lots", "a number such as 2", "unlimited"),
+		"an odd word for a dry run":      with(annotation.DryRun, "yes", `"true" or "false"`),
+		"a criterion that is none":       {withReboot(``), map[string]string{annotation.UnhealthyConditions: "soon"}, []string{"annotation " + annotation.UnhealthyConditions, "has no list of entries; give one such as [{all:"}},
+		"a base without unit":            with(annotation.BackoffBase, "10", "above zero", "10s or 10m"),
 		"a hundred mistakes in a row":    one(withReboot(`unhealthyConditions: [`+strings.Repeat(`{type: a, status: b, duration: soon},`, 100)+`]`), first),
 		"a megabyte for the kind's name": one(`{maxUnhealthy: "`+strings.Repeat("9", 1<<20)+`"}`, "(1048576 bytes)"),
 	}
@@ -415,7 +415,7 @@ func TestSeveralMistakesAreAllTold(t *testing.T) {
 		unhealthyConditions: [{type: Ready, status: "False", duration: soon}, {type: Ready, status: Unknown, duration: later}], maxUnhealthy: many, healthyDelay: awhile,
 		stormCooldownDuration: sometime, backoff: {type: linear, limit: far}, pauseRequests: 5,
 		escalatingRemediations: [{order: 1, timeout: never, remediationTemplate: `+rebootYAML+`}]}`,
-		map[string]string{v1alpha1.MaxInFlightAnnotation: "lots", v1alpha1.DryRunAnnotation: "perhaps", v1alpha1.BackoffBaseAnnotation: "short"})).policy
+		map[string]string{annotation.MaxInFlight: "lots", annotation.DryRun: "perhaps", annotation.BackoffBase: "short"})).policy
 	for _, words := range []string{"Near", "soon", "later", "many", "awhile", "sometime", "linear", "far", "pauseRequests", "never", "lots", "perhaps", "short"} {
 		if !strings.Contains(got.Problem, words) {
 			t.Errorf("the problem leaves out %q:\n%s", words, got.Problem)
@@ -472,7 +472,7 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 
 // TestReadingChangesNothing: the object is the cache's.
 func TestReadingChangesNothing(t *testing.T) {
-	u := specified(t, escalating([3]string{"20", "60s", fenceYAML}, [3]string{"10", "60s", rebootYAML}), map[string]string{v1alpha1.DryRunAnnotation: "true"})
+	u := specified(t, escalating([3]string{"20", "60s", fenceYAML}, [3]string{"10", "60s", rebootYAML}), map[string]string{annotation.DryRun: "true"})
 	before := u.DeepCopy()
 	readHealthCheck(u)
 	if diff := cmp.Diff(before.Object, u.Object); diff != "" {
@@ -542,7 +542,7 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 // TestIllegibleGroups: where a criterion can't be read, a node that seems healthy may not be.
 func TestIllegibleGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
-		p := readHealthCheck(specified(t, withReboot(``), map[string]string{v1alpha1.UnhealthyConditionsAnnotation: text})).policy
+		p := readHealthCheck(specified(t, withReboot(``), map[string]string{annotation.UnhealthyConditions: text})).policy
 		if p.Illegible != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
 			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Illegible, p.Problem, p.Criteria.Groups)
 		}

@@ -3,6 +3,7 @@ package nhc
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/writers"
@@ -25,7 +26,7 @@ func anotherController(manager string) []metav1.Condition {
 	}
 	return []metav1.Condition{{
 		Type: writers.Condition, Status: metav1.ConditionFalse, Reason: writers.Reason,
-		Message: writers.Message(manager, "nodes", "stop the other controller, or have Fettle only rehearse by annotation "+v1alpha1.DryRunAnnotation+": \"true\""),
+		Message: writers.Message(manager, "nodes", "stop the other controller, or have Fettle only rehearse by annotation "+annotation.DryRun+": \"true\""),
 	}}
 }
 

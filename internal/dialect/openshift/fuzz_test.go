@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
@@ -97,7 +98,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 	for _, cases := range []map[string]nonsense{unfollowable(), wronglyTyped()} {
 		for _, tc := range cases {
 			if spec, err := yaml.ToJSON([]byte(tc.spec)); err == nil && len(spec) < 1000 {
-				f.Add(spec, []byte(`{}`), tc.annotations[v1beta1.MaxInFlightAnnotation])
+				f.Add(spec, []byte(`{}`), tc.annotations[annotation.MaxInFlight])
 			}
 		}
 	}
@@ -112,9 +113,9 @@ func FuzzReadHealthCheck(f *testing.F) {
 			return
 		}
 		for _, annotation := range []string{
-			"", v1beta1.MaxInFlightAnnotation, v1beta1.DryRunAnnotation, v1beta1.StormCooldownAnnotation, v1beta1.BackoffBaseAnnotation,
-			v1beta1.BackoffLimitAnnotation, v1beta1.RemediationStrategyAnnotation, v1beta1.PausedAnnotation, v1beta1.WaitForUpgradesAnnotation,
-			v1beta1.UnhealthyConditionsAnnotation, v1beta1.NodeGoneDelayAnnotation,
+			"", annotation.MaxInFlight, annotation.DryRun, annotation.StormCooldown, annotation.BackoffBase,
+			annotation.BackoffLimit, v1beta1.RemediationStrategyAnnotation, v1beta1.PausedAnnotation, annotation.WaitForUpgrades,
+			annotation.UnhealthyConditions, annotation.NodeGoneDelay,
 		} {
 			u := &unstructured.Unstructured{Object: map[string]any{}}
 			for field, text := range map[string][]byte{"spec": spec, "status": status} {

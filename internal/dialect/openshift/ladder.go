@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
@@ -99,7 +100,7 @@ func readMaxInFlight(annotations map[string]string, ladder []core.Step) (core.Am
 	if len(ladder) > 0 && ladder[0].Nature != core.Destroys {
 		usual = core.Unlimited()
 	}
-	return setting.InFlight(annotations, v1beta1.MaxInFlightAnnotation, usual)
+	return setting.InFlight(annotations, annotation.MaxInFlight, usual)
 }
 
 // doubtfulRemedy says what may not be meant of how machines are to be repaired.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
@@ -58,7 +59,7 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 		wire.Metadata, status = apart.Metadata, &apart.Status.plainStatus
 	}
 	status.checkNode()
-	meta := wire.Metadata.Keep(claimAnnotation, lean.RepairRequestedAnnotation)
+	meta := wire.Metadata.Keep(claimAnnotation, annotation.RepairRequestedAt)
 	status.tell(meta.Unread)
 	*m = Machine{
 		Meta:        meta,

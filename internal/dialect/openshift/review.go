@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/setting"
 )
@@ -46,7 +47,7 @@ func doubtfulSelector(mhc *v1beta1.MachineHealthCheck) []Remark {
 
 func doubtfulConditions(mhc *v1beta1.MachineHealthCheck) []Remark {
 	conditions := mhc.Spec.UnhealthyConditions
-	if _, others := mhc.Annotations[v1beta1.UnhealthyConditionsAnnotation]; others && len(conditions) == 0 {
+	if _, others := mhc.Annotations[annotation.UnhealthyConditions]; others && len(conditions) == 0 {
 		return nil
 	}
 	if len(conditions) == 0 {
@@ -78,10 +79,10 @@ func doubtfulLimits(mhc *v1beta1.MachineHealthCheck) []Remark {
 		remarks = append(remarks, doubt(field, "%s is negative and counts as 0, so nothing is ever repaired", field))
 	case setting.IsAmount(v, "0"), setting.IsAmount(v, "0%"):
 		remarks = append(remarks, doubt(field, "%s is 0, so nothing is ever repaired: one unhealthy machine is too many already; the annotation %s or %s says that better",
-			field, v1beta1.PausedAnnotation, v1beta1.DryRunAnnotation))
+			field, v1beta1.PausedAnnotation, annotation.DryRun))
 	}
-	if v := mhc.Annotations[v1beta1.MaxInFlightAnnotation]; v == "0" || v == "0%" {
-		remarks = append(remarks, doubt("metadata.annotations."+v1beta1.MaxInFlightAnnotation, "annotation %s is 0, so nothing is ever repaired", v1beta1.MaxInFlightAnnotation))
+	if v := mhc.Annotations[annotation.MaxInFlight]; v == "0" || v == "0%" {
+		remarks = append(remarks, doubt("metadata.annotations."+annotation.MaxInFlight, "annotation %s is 0, so nothing is ever repaired", annotation.MaxInFlight))
 	}
 	if d := mhc.Spec.NodeStartupTimeout; d != nil {
 		if limit, err := setting.Duration(string(*d)); err == nil && limit == 0 {
@@ -93,9 +94,9 @@ func doubtfulLimits(mhc *v1beta1.MachineHealthCheck) []Remark {
 
 func doubtfulSwitches(mhc *v1beta1.MachineHealthCheck) []Remark {
 	remarks := setting.DoubtAnnotations(mhc.Annotations,
-		v1beta1.DryRunAnnotation, v1beta1.MaxInFlightAnnotation, v1beta1.StormCooldownAnnotation, v1beta1.BackoffBaseAnnotation, v1beta1.BackoffLimitAnnotation, v1beta1.GiveUpAfterAnnotation, v1beta1.ResumedAtAnnotation,
-		v1beta1.WaitForUpgradesAnnotation, v1beta1.UnhealthyConditionsAnnotation, v1beta1.NodeGoneDelayAnnotation)
-	remarks = append(remarks, setting.DoubtGroups(mhc.Annotations, v1beta1.UnhealthyConditionsAnnotation, "machine")...)
+		annotation.DryRun, annotation.MaxInFlight, annotation.StormCooldown, annotation.BackoffBase, annotation.BackoffLimit, annotation.GiveUpAfter, annotation.ResumedAt,
+		annotation.WaitForUpgrades, annotation.UnhealthyConditions, annotation.NodeGoneDelay)
+	remarks = append(remarks, setting.DoubtGroups(mhc.Annotations, annotation.UnhealthyConditions, "machine")...)
 	if _, paused := mhc.Annotations[v1beta1.PausedAnnotation]; paused {
 		remarks = append(remarks, doubt("metadata.annotations."+v1beta1.PausedAnnotation, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", v1beta1.PausedAnnotation))
 	}

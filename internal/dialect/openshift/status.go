@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/telling"
@@ -54,7 +55,7 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 	case r.Tally.CoolingDown:
 		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
 		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " +
-			v1beta1.StormCooldownAnnotation + ")"
+			annotation.StormCooldown + ")"
 	case r.Clock != 0:
 		c.Reason, c.Severity = r.Clock.String(), v1beta1.SeverityWarning
 		c.Message = telling.Clock(&r)
@@ -63,7 +64,7 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 		c.Message = "No remediator can be asked for a repair: " + templateProblem(r.Policy)
 	default:
 		c.Status = string(corev1.ConditionTrue)
-		if c.Message = telling.GivenUp(&r, resource, v1beta1.ResumedAtAnnotation); c.Message != "" {
+		if c.Message = telling.GivenUp(&r, resource, annotation.ResumedAt); c.Message != "" {
 			c.Reason = telling.GivenUpReason
 		}
 		c.Message += telling.Concerns(&r, noun)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
@@ -96,15 +97,15 @@ func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotatio
 	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
 	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(spec.MaxUnhealthy)
 	p.MaxInFlight, problems[4] = readMaxInFlight(annotations, p.Ladder)
-	_, limited := annotations[v1beta1.MaxInFlightAnnotation]
+	_, limited := annotations[annotation.MaxInFlight]
 	p.PassesReclaims = !limited
-	p.Backoff, problems[5] = readBackoff(annotations)
-	p.DryRun, problems[6] = setting.DryRun(annotations, v1beta1.DryRunAnnotation)
-	p.StormCooldown, problems[7] = readStormCooldown(annotations)
+	p.Backoff, problems[5] = setting.Backoff(annotations)
+	p.DryRun, problems[6] = setting.DryRun(annotations, annotation.DryRun)
+	p.StormCooldown, problems[7] = setting.StormCooldown(annotations)
 	problems[8] = checkTemplate(spec.RemediationTemplate)
-	p.WaitsForUpgrades, problems[9] = setting.DryRun(annotations, v1beta1.WaitForUpgradesAnnotation)
-	p.Criteria.Groups, problems[10] = setting.Groups(annotations, v1beta1.UnhealthyConditionsAnnotation)
-	p.Criteria.NodeGoneDelay, problems[11] = setting.GoneDelay(annotations, v1beta1.NodeGoneDelayAnnotation)
+	p.WaitsForUpgrades, problems[9] = setting.DryRun(annotations, annotation.WaitForUpgrades)
+	p.Criteria.Groups, problems[10] = setting.Groups(annotations, annotation.UnhealthyConditions)
+	p.Criteria.NodeGoneDelay, problems[11] = setting.GoneDelay(annotations, annotation.NodeGoneDelay)
 	_, p.Paused = annotations[v1beta1.PausedAnnotation]
 	p.Illegible = problems[0] != nil || problems[1] != nil || problems[10] != nil
 	return setting.Each(problems[:]...)
@@ -146,12 +147,9 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
-// mostConditions bounds what each target is compared with in each pass.
-const mostConditions = 100
-
 func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
-	if len(conditions) > mostConditions {
-		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), mostConditions)
+	if len(conditions) > setting.MostConditions {
+		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), setting.MostConditions)
 	}
 	criteria := make([]core.ConditionCriterion, 0, len(conditions))
 	var problems []error
@@ -201,29 +199,6 @@ func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 		return core.Amount{}, fmt.Errorf("spec.maxUnhealthy %w", err)
 	}
 	return a, nil
-}
-
-func readBackoff(annotations map[string]string) (core.Backoff, error) {
-	b := core.DefaultBackoff()
-	base, badBase := setting.Pause(annotations, v1beta1.BackoffBaseAnnotation, b.Base)
-	limit, badLimit := setting.Pause(annotations, v1beta1.BackoffLimitAnnotation, b.Limit)
-	after, resumed, badEnd := setting.GiveUp(annotations, v1beta1.GiveUpAfterAnnotation, v1beta1.ResumedAtAnnotation, b.GiveUpAfter)
-	if err := errors.Join(badBase, badLimit, badEnd); err != nil {
-		return b, err
-	}
-	return core.Backoff{Base: min(base, limit), Limit: limit, GiveUpAfter: after, ResumedAt: resumed}, nil
-}
-
-func readStormCooldown(annotations map[string]string) (time.Duration, error) {
-	v, set := annotations[v1beta1.StormCooldownAnnotation]
-	if !set {
-		return core.DefaultStormCooldown, nil
-	}
-	d, err := setting.Duration(v)
-	if err != nil || v == "" {
-		return core.DefaultStormCooldown, fmt.Errorf("annotation %s is %s; give a duration such as 30s, or 0s for no wait", v1beta1.StormCooldownAnnotation, legible.Quote(v))
-	}
-	return d, nil
 }
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped: by the short

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
@@ -161,28 +162,28 @@ func annotationCases() map[string]translation {
 		"paused with a value":       with("any value pauses", v1beta1.PausedAnnotation, "true", plain(paused)),
 		"paused with an empty one":  with("any value pauses", v1beta1.PausedAnnotation, "", plain(paused)),
 		"paused said to be false":   with("any value pauses, this one too", v1beta1.PausedAnnotation, "false", plain(paused)),
-		"a dry run":                 with("asked for", v1beta1.DryRunAnnotation, "true", plain(dryRun)),
-		"no dry run":                with("declined", v1beta1.DryRunAnnotation, "false", plain()),
-		"two in flight":             with("a number", v1beta1.MaxInFlightAnnotation, "2", plain(maxInFlight(core.Count(2)))),
-		"none in flight":            with("0 holds back everything", v1beta1.MaxInFlightAnnotation, "0", plain(maxInFlight(core.Count(0)))),
-		"a share in flight":         with("a percentage", v1beta1.MaxInFlightAnnotation, "25%", plain(maxInFlight(core.Percent(25)))),
-		"any number in flight":      with("unlimited", v1beta1.MaxInFlightAnnotation, "unlimited", plain(maxInFlight(core.Unlimited()))),
-		"a base of back-off":        with("base", v1beta1.BackoffBaseAnnotation, "1m", plain(backoff(time.Minute, 20*time.Minute))),
-		"a limit of back-off":       with("limit", v1beta1.BackoffLimitAnnotation, "1h", plain(backoff(5*time.Second, time.Hour))),
-		"a limit below the default": with("the limit holds", v1beta1.BackoffLimitAnnotation, "3s", plain(backoff(3*time.Second, 3*time.Second))),
-		"a storm cooldown":          with("as written", v1beta1.StormCooldownAnnotation, "30s", plain(stormCooldown(30*time.Second))),
-		"no storm cooldown":         with("0s is no wait", v1beta1.StormCooldownAnnotation, "0s", plain(stormCooldown(0))),
+		"a dry run":                 with("asked for", annotation.DryRun, "true", plain(dryRun)),
+		"no dry run":                with("declined", annotation.DryRun, "false", plain()),
+		"two in flight":             with("a number", annotation.MaxInFlight, "2", plain(maxInFlight(core.Count(2)))),
+		"none in flight":            with("0 holds back everything", annotation.MaxInFlight, "0", plain(maxInFlight(core.Count(0)))),
+		"a share in flight":         with("a percentage", annotation.MaxInFlight, "25%", plain(maxInFlight(core.Percent(25)))),
+		"any number in flight":      with("unlimited", annotation.MaxInFlight, "unlimited", plain(maxInFlight(core.Unlimited()))),
+		"a base of back-off":        with("base", annotation.BackoffBase, "1m", plain(backoff(time.Minute, 20*time.Minute))),
+		"a limit of back-off":       with("limit", annotation.BackoffLimit, "1h", plain(backoff(5*time.Second, time.Hour))),
+		"a limit below the default": with("the limit holds", annotation.BackoffLimit, "3s", plain(backoff(3*time.Second, 3*time.Second))),
+		"a storm cooldown":          with("as written", annotation.StormCooldown, "30s", plain(stormCooldown(30*time.Second))),
+		"no storm cooldown":         with("0s is no wait", annotation.StormCooldown, "0s", plain(stormCooldown(0))),
 		"both parts of back-off": {
 			reason: "base and limit", spec: `{}`, want: plain(backoff(time.Minute, 2*time.Minute)),
-			annotations: map[string]string{v1beta1.BackoffBaseAnnotation: "1m", v1beta1.BackoffLimitAnnotation: "2m"},
+			annotations: map[string]string{annotation.BackoffBase: "1m", annotation.BackoffLimit: "2m"},
 		},
-		"a wait for upgrades":  with("asked for", v1beta1.WaitForUpgradesAnnotation, "true", plain(waitsForUpgrades)),
-		"no wait for upgrades": with("declined", v1beta1.WaitForUpgradesAnnotation, "false", plain()),
-		"conditions that hold together": with("as written", v1beta1.UnhealthyConditionsAnnotation, `[{all: [{type: Ready, status: "False", reason: Kubelet*}], for: 5m}]`,
+		"a wait for upgrades":  with("asked for", annotation.WaitForUpgrades, "true", plain(waitsForUpgrades)),
+		"no wait for upgrades": with("declined", annotation.WaitForUpgrades, "false", plain()),
+		"conditions that hold together": with("as written", annotation.UnhealthyConditions, `[{all: [{type: Ready, status: "False", reason: Kubelet*}], for: 5m}]`,
 			plain(func(p *core.Policy) {
 				p.Criteria.Groups = []core.ConditionGroup{{Tests: []core.ConditionTest{{Type: "Ready", Status: "False", Reason: "Kubelet*"}}, For: 5 * time.Minute}}
 			})),
-		"a delay for nodes that are gone": with("as written", v1beta1.NodeGoneDelayAnnotation, "5m", plain(func(p *core.Policy) { p.Criteria.NodeGoneDelay = 5 * time.Minute })),
+		"a delay for nodes that are gone": with("as written", annotation.NodeGoneDelay, "5m", plain(func(p *core.Policy) { p.Criteria.NodeGoneDelay = 5 * time.Minute })),
 		"annotations of others":           with("are passed over", "fettle.io/unheard-of", "x", plain()),
 	}
 }
@@ -209,13 +210,13 @@ func ladderCases() map[string]translation {
 			reason: "the template takes all machines, Failed ones too", spec: template, annotations: strategy("external-baremetal"), want: plain(metal),
 		},
 		"a template and a limit": {
-			reason: "whoever wants it slower says so", spec: template, annotations: map[string]string{v1beta1.MaxInFlightAnnotation: "2"}, want: plain(metal, maxInFlight(core.Count(2))),
+			reason: "whoever wants it slower says so", spec: template, annotations: map[string]string{annotation.MaxInFlight: "2"}, want: plain(metal, maxInFlight(core.Count(2))),
 		},
 		"power-based repair": {
 			reason: "hosts are to be rebooted and not deleted, but for those that failed", spec: `{}`, annotations: strategy("external-baremetal"), want: plain(handsOver),
 		},
 		"power-based repair and a limit": {
-			reason: "whoever wants it slower says so", spec: `{}`, annotations: strategy("external-baremetal", v1beta1.MaxInFlightAnnotation, "1"),
+			reason: "whoever wants it slower says so", spec: `{}`, annotations: strategy("external-baremetal", annotation.MaxInFlight, "1"),
 			want: plain(handsOver, maxInFlight(core.Count(1))),
 		},
 		"another strategy": {reason: "other values are ignored, as in today's controller", spec: `{}`, annotations: strategy("other"), want: plain()},
@@ -381,20 +382,20 @@ func unfollowable() map[string]nonsense {
 		"a template of infrastructure": {spec: `{remediationTemplate: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: DockerMachineTemplate, name: r}}`, says: []string{"spec.remediationTemplate.kind is \"DockerMachineTemplate\"", "machines and clusters"}},
 		"a template with a path":       {spec: `{remediationTemplate: {apiVersion: a.example/v1, kind: RebootTemplate, name: a/b}}`, says: []string{"spec.remediationTemplate.name is \"a/b\""}},
 		"a label that can't exist":     {spec: `{selector: {matchLabels: {"a b": c}}}`, says: []string{"spec.selector"}},
-		"a word in flight":             with(v1beta1.MaxInFlightAnnotation, "lots", "a number such as 2", "40%", "unlimited"),
-		"an empty number in flight":    with(v1beta1.MaxInFlightAnnotation, "", "a number such as 2", "unlimited"),
-		"a negative number in flight":  with(v1beta1.MaxInFlightAnnotation, "-1", "unlimited"),
-		"an odd word for a dry run":    with(v1beta1.DryRunAnnotation, "yes", `"true" or "false"`),
-		"an odd word for a wait":       with(v1beta1.WaitForUpgradesAnnotation, "yes", `annotation fettle.io/wait-for-upgrades is "yes"`, `"true" or "false"`),
-		"an empty word for a wait":     with(v1beta1.WaitForUpgradesAnnotation, "", `"true" or "false"`),
-		"a criterion that is none":     {spec: `{}`, annotations: map[string]string{v1beta1.UnhealthyConditionsAnnotation: "[Ready]"}, says: []string{"annotation fettle.io/unhealthy-conditions [0] is \"Ready\"; give an object"}},
-		"a delay that is none":         with(v1beta1.NodeGoneDelayAnnotation, "5", "annotation fettle.io/node-gone-delay is \"5\"; give a duration such as 5m"),
-		"a base without unit":          with(v1beta1.BackoffBaseAnnotation, "10", "above zero", "10s or 10m"),
-		"a base of zero":               with(v1beta1.BackoffBaseAnnotation, "0s", "above zero"),
-		"an empty storm cooldown":      with(v1beta1.StormCooldownAnnotation, "", "a duration such as 30s", "0s for no wait"),
-		"a negative storm cooldown":    with(v1beta1.StormCooldownAnnotation, "-30s", "a duration such as 30s"),
-		"a storm cooldown in words":    with(v1beta1.StormCooldownAnnotation, "a while", "a duration such as 30s"),
-		"a negative limit":             with(v1beta1.BackoffLimitAnnotation, "-1m", "above zero"),
+		"a word in flight":             with(annotation.MaxInFlight, "lots", "a number such as 2", "40%", "unlimited"),
+		"an empty number in flight":    with(annotation.MaxInFlight, "", "a number such as 2", "unlimited"),
+		"a negative number in flight":  with(annotation.MaxInFlight, "-1", "unlimited"),
+		"an odd word for a dry run":    with(annotation.DryRun, "yes", `"true" or "false"`),
+		"an odd word for a wait":       with(annotation.WaitForUpgrades, "yes", `annotation fettle.io/wait-for-upgrades is "yes"`, `"true" or "false"`),
+		"an empty word for a wait":     with(annotation.WaitForUpgrades, "", `"true" or "false"`),
+		"a criterion that is none":     {spec: `{}`, annotations: map[string]string{annotation.UnhealthyConditions: "[Ready]"}, says: []string{"annotation fettle.io/unhealthy-conditions [0] is \"Ready\"; give an object"}},
+		"a delay that is none":         with(annotation.NodeGoneDelay, "5", "annotation fettle.io/node-gone-delay is \"5\"; give a duration such as 5m"),
+		"a base without unit":          with(annotation.BackoffBase, "10", "above zero", "10s or 10m"),
+		"a base of zero":               with(annotation.BackoffBase, "0s", "above zero"),
+		"an empty storm cooldown":      with(annotation.StormCooldown, "", "a duration such as 30s", "0s for no wait"),
+		"a negative storm cooldown":    with(annotation.StormCooldown, "-30s", "a duration such as 30s"),
+		"a storm cooldown in words":    with(annotation.StormCooldown, "a while", "a duration such as 30s"),
+		"a negative limit":             with(annotation.BackoffLimit, "-1m", "above zero"),
 	}
 }
 
@@ -432,10 +433,10 @@ func TestSeveralProblemsAreAllTold(t *testing.T) {
 		unhealthyConditions: [{type: Ready, status: "False", timeout: soon}, {type: Ready, status: Unknown, timeout: later}],
 		maxUnhealthy: many, nodeStartupTimeout: sometime}`,
 		map[string]string{
-			v1beta1.MaxInFlightAnnotation: "lots", v1beta1.DryRunAnnotation: "perhaps",
-			v1beta1.BackoffBaseAnnotation: "short", v1beta1.BackoffLimitAnnotation: "long",
-			v1beta1.StormCooldownAnnotation: "a while", v1beta1.WaitForUpgradesAnnotation: "maybe",
-			v1beta1.UnhealthyConditionsAnnotation: "[{all: [{type: Ready, status: off}], for: ever}]", v1beta1.NodeGoneDelayAnnotation: "wait",
+			annotation.MaxInFlight: "lots", annotation.DryRun: "perhaps",
+			annotation.BackoffBase: "short", annotation.BackoffLimit: "long",
+			annotation.StormCooldown: "a while", annotation.WaitForUpgrades: "maybe",
+			annotation.UnhealthyConditions: "[{all: [{type: Ready, status: off}], for: ever}]", annotation.NodeGoneDelay: "wait",
 		})
 	got := readHealthCheck(u).policy
 	for _, words := range []string{"Near", "soon", "later", "many", "sometime", "lots", "perhaps", "short", "long", "a while", "maybe", "[0].for is \"ever\"", "[0].all[0].status is false", "wait"} {
@@ -558,7 +559,7 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 // TestIllegibleGroups: where a criterion can't be read, a machine that seems healthy may not be.
 func TestIllegibleGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
-		p := readHealthCheck(check(t, "check", "1", `{}`, map[string]string{v1beta1.UnhealthyConditionsAnnotation: text})).policy
+		p := readHealthCheck(check(t, "check", "1", `{}`, map[string]string{annotation.UnhealthyConditions: text})).policy
 		if p.Illegible != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
 			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Illegible, p.Problem, p.Criteria.Groups)
 		}

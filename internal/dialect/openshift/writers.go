@@ -3,6 +3,7 @@ package openshift
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/writers"
@@ -25,7 +26,7 @@ func anotherController(manager string) []v1beta1.Condition {
 	}
 	return []v1beta1.Condition{{
 		Type: writers.Condition, Status: string(corev1.ConditionFalse), Severity: v1beta1.SeverityWarning, Reason: writers.Reason,
-		Message: writers.Message(manager, "machines", "stop the other controller, or have Fettle only rehearse by annotation "+v1beta1.DryRunAnnotation+": \"true\""),
+		Message: writers.Message(manager, "machines", "stop the other controller, or have Fettle only rehearse by annotation "+annotation.DryRun+": \"true\""),
 	}}
 }
 

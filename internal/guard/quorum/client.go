@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
@@ -133,9 +134,6 @@ func (c *Client) byMembers(ctx context.Context, node string) (core.Tri, error) {
 	return byMembers(node, members), nil
 }
 
-// QuorumAnnotation, on the namespace kube-system, is an administrator's word on where the quorum of the control plane is.
-const QuorumAnnotation = "fettle.io/control-plane-quorum"
-
 // isEtcd selects etcd pods.
 var isEtcd = client.MatchingLabels{"component": "etcd"} //nolint:gochecknoglobals // a constant
 
@@ -148,12 +146,12 @@ func (c *Client) byWord(ctx context.Context) (core.Tri, error) {
 	if err != nil {
 		return core.Unknown, explain("reading namespace "+kubeSystem, "ClusterRole fettle", "config", err)
 	}
-	switch word, said := namespace.Annotations[QuorumAnnotation]; {
+	switch word, said := namespace.Annotations[annotation.ControlPlaneQuorum]; {
 	case !said:
 		return core.Unknown, nil
 	case word != external:
 		return core.Unknown, fmt.Errorf("annotation %s of namespace %s is %s; give %q where no node has a vote, or remove it",
-			QuorumAnnotation, kubeSystem, legible.Quote(word), external)
+			annotation.ControlPlaneQuorum, kubeSystem, legible.Quote(word), external)
 	}
 	return core.Yes, nil
 }

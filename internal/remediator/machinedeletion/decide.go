@@ -8,12 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
-
-// finalizer is on a remediation from before its first effect until it is deleted, so that it is never
-// gone while a deletion is on its way.
-const finalizer = "fettle.io/machine-deletion-remediation"
 
 // step is what comes next.
 type step int
@@ -220,7 +217,7 @@ func timedOut(r *v1alpha1.MachineDeletionRemediation) bool {
 }
 
 func hasFinalizer(r *v1alpha1.MachineDeletionRemediation) bool {
-	return slices.Contains(r.Finalizers, finalizer)
+	return slices.Contains(r.Finalizers, annotation.MachineDeletionFinalizer)
 }
 
 // at is an instant as conditions have it.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
@@ -51,7 +52,7 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 			return nil
 		case dropFinalizer:
 			c.pools.forget(key)
-			return c.setFinalizers(ctx, f, slices.DeleteFunc(slices.Clone(f.remediation.Finalizers), func(name string) bool { return name == finalizer }))
+			return c.setFinalizers(ctx, f, slices.DeleteFunc(slices.Clone(f.remediation.Finalizers), func(name string) bool { return name == annotation.MachineDeletionFinalizer }))
 		case deleteMachine:
 			return c.delete(ctx, f, n.machine)
 		case addFinalizer, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner, record:
@@ -68,7 +69,7 @@ func (c *Client) take(ctx context.Context, f *facts, n next) (bool, error) {
 	var err error
 	switch n.step {
 	case addFinalizer:
-		err = c.setFinalizers(ctx, f, append(slices.Clone(f.remediation.Finalizers), finalizer))
+		err = c.setFinalizers(ctx, f, append(slices.Clone(f.remediation.Finalizers), annotation.MachineDeletionFinalizer))
 	case readAgain:
 		fresh, there, err := c.getRemediation(ctx, f.remediation)
 		if there {

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func remediation(changes ...change) *v1alpha1.MachineDeletionRemediation {
 }
 
 func finalized(r *v1alpha1.MachineDeletionRemediation) {
-	r.Finalizers = append(r.Finalizers, finalizer)
+	r.Finalizers = append(r.Finalizers, annotation.MachineDeletionFinalizer)
 }
 
 func deleted(r *v1alpha1.MachineDeletionRemediation) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -63,7 +64,7 @@ func signedBy(u *unstructured.Unstructured, o core.Order) error {
 	return nil
 }
 
-const unsigned = "was not made by Fettle for it, since the annotation " + requestedAs + " does not say so"
+const unsigned = "was not made by Fettle for it, since the annotation " + annotation.RequestedAs + " does not say so"
 
 // whose says why a request for a node is not that of an order. A request that names the same health check is not signed.
 func whose(u *unstructured.Unstructured, o core.Order) string {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
@@ -90,12 +91,12 @@ func TestI10WhatFettleDidNotSignIsNotItsRequest(t *testing.T) {
 			t.Fatalf("rendering: %v", err)
 		}
 		for sentence, change := range map[string]func(*unstructured.Unstructured){
-			"it is not signed": func(u *unstructured.Unstructured) { annotate(u, map[string]string{requestedAs: ""}) },
+			"it is not signed": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedAs: ""}) },
 			"it is signed for another": func(u *unstructured.Unstructured) {
-				annotate(u, map[string]string{requestedAs: signaturePrefix(u) + "another-uid"})
+				annotate(u, map[string]string{annotation.RequestedAs: signaturePrefix(u) + "another-uid"})
 			},
 			"it is signed for a namesake":  func(u *unstructured.Unstructured) { u.SetNamespace("copies") },
-			"no health check asked for it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{requestedBy: ""}) },
+			"no health check asked for it": func(u *unstructured.Unstructured) { annotate(u, map[string]string{annotation.RequestedByUID: ""}) },
 			"a controller owns it": func(u *unstructured.Unstructured) {
 				pool := ownedBy(schema.GroupVersionKind{Group: "y.example", Version: "v1", Kind: "Y"}, core.ID{Name: "y", UID: "y-uid"})
 				pool.Controller = &controls

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -171,7 +172,7 @@ func advised(err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w; use a template in another namespace", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; create a ClusterRole with the label %s=true that grants get, list, watch, create, patch and delete of this kind, as docs/contract.md shows", err, aggregationLabel)
+		return fmt.Errorf("%w; create a ClusterRole with the label %s=true that grants get, list, watch, create, patch and delete of this kind, as docs/contract.md shows", err, annotation.AggregateToFettleLabel)
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
 		return fmt.Errorf("%w; create the namespace", err)
 	}

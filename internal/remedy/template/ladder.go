@@ -5,15 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
 )
-
-// aggregationLabel on a ClusterRole grants its rights to Fettle. A remediator may bring one with the label of medik8s instead,
-// which grants them to other health checkers too (docs/reference/medik8s.md#aggregated-rights). Both are in
-// config/rbac/ext_remediation.yaml.
-const aggregationLabel = "fettle.io/aggregate-to-fettle"
 
 // state is how it stands with the watch of a kind.
 type state int8
@@ -123,7 +119,7 @@ func (s *standing) text(kind string) string {
 	switch s.state {
 	case forbidden:
 		return fmt.Sprintf("Fettle may not list and watch %s; create a ClusterRole with the label %s=true that grants the kinds of this template; fettle check prints one for the health check, and docs/contract.md shows how",
-			kind, aggregationLabel)
+			kind, annotation.AggregateToFettleLabel)
 	case failing:
 		return s.why + "; it is tried again"
 	case hidden:

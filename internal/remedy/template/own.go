@@ -7,20 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-)
-
-// The annotations that Fettle puts on each request that it makes, and on nothing else.
-const (
-	// requestedBy is the UID of the health check that asked.
-	requestedBy = "fettle.io/requested-by-uid"
-	// requestedAs names the object and its target. So the annotations count for nothing when they are copied to another.
-	requestedAs = "fettle.io/requested-as"
 )
 
 // sign marks a request as Fettle's own, when it has its final name.
 func sign(u *unstructured.Unstructured, o *core.Order) {
-	annotate(u, map[string]string{requestedBy: o.Policy.UID, requestedAs: signaturePrefix(u) + o.Target.ID.UID})
+	annotate(u, map[string]string{annotation.RequestedByUID: o.Policy.UID, annotation.RequestedAs: signaturePrefix(u) + o.Target.ID.UID})
 }
 
 // signaturePrefix is all of a signature but the UID of the target. No part of it can have a slash.
@@ -38,8 +31,8 @@ type signature struct {
 // are missing or of another object, or a controller owns it, which no request has.
 func signatureOf(u *unstructured.Unstructured) (signature, bool) {
 	annotations := u.GetAnnotations()
-	target, signed := strings.CutPrefix(annotations[requestedAs], signaturePrefix(u))
-	s := signature{check: annotations[requestedBy], target: target}
+	target, signed := strings.CutPrefix(annotations[annotation.RequestedAs], signaturePrefix(u))
+	s := signature{check: annotations[annotation.RequestedByUID], target: target}
 	if !signed || s.check == "" || s.target == "" || metav1.GetControllerOf(u) != nil {
 		return signature{}, false
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
@@ -54,12 +55,12 @@ func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 		}{
 			"as it was made":                 {func(*unstructured.Unstructured) {}, true, true},
 			"in another version":             {func(u *unstructured.Unstructured) { u.SetAPIVersion("x.example/v2") }, true, true},
-			"without the health check's UID": {annotated(requestedBy, ""), true, false},
-			"without a signature":            {annotated(requestedAs, ""), true, false},
-			"signed for another target":      {annotated(requestedAs, signaturePrefix(made)+"another-uid"), true, false},
+			"without the health check's UID": {annotated(annotation.RequestedByUID, ""), true, false},
+			"without a signature":            {annotated(annotation.RequestedAs, ""), true, false},
+			"signed for another target":      {annotated(annotation.RequestedAs, signaturePrefix(made)+"another-uid"), true, false},
 			"signed for no target, and about none": {func(u *unstructured.Unstructured) {
 				u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Kind == "Node" }))
-				annotate(u, map[string]string{requestedAs: signaturePrefix(u)})
+				annotate(u, map[string]string{annotation.RequestedAs: signaturePrefix(u)})
 			}, true, false},
 			"signed for another object, and about none": {func(u *unstructured.Unstructured) {
 				u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Kind == "Node" }))
@@ -67,7 +68,7 @@ func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 			}, true, false},
 			"signed, and not called by its machine": {func(u *unstructured.Unstructured) {
 				u.SetName("copy")
-				annotate(u, map[string]string{requestedAs: signaturePrefix(u) + c.order.Target.ID.UID})
+				annotate(u, map[string]string{annotation.RequestedAs: signaturePrefix(u) + c.order.Target.ID.UID})
 			}, true, !forMachines(c.order.Step.Remedy)},
 			"copied to another name":           {func(u *unstructured.Unstructured) { u.SetName("copy") }, true, false},
 			"copied to another namespace":      {func(u *unstructured.Unstructured) { u.SetNamespace("copies") }, true, false},

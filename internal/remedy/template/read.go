@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
@@ -33,7 +34,7 @@ func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 	succeeded := condition(u, v1alpha1.SucceededCondition)
 	r.Succeeded, r.SucceededSince = succeeded.status, succeeded.since
 	annotations := u.GetAnnotations()
-	if namespace, set := annotations[templateNamespace]; set {
+	if namespace, set := annotations[annotation.TemplateNamespace]; set {
 		r.Template.Namespace = namespace
 	}
 	if at := u.GetDeletionTimestamp(); at != nil {
@@ -95,7 +96,7 @@ func asker(u *unstructured.Unstructured) (core.ID, bool) {
 	if policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind); is {
 		return core.ID{Kind: healthCheckKind, Name: policy.Name, UID: string(policy.UID)}, true
 	}
-	name := u.GetAnnotations()[checkName]
+	name := u.GetAnnotations()[annotation.NodeHealthCheck]
 	return core.ID{Kind: healthCheckKind, Name: name}, name != ""
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
@@ -43,13 +44,6 @@ var provenances = map[string]struct{ name, kind string }{ //nolint:gochecknoglob
 	MachineRemedy:        {"machine.openshift.io/cloned-from-name", "machine.openshift.io/cloned-from-groupkind"},
 	ClusterMachineRemedy: {"cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"},
 }
-
-// templateNamespace on a request is the namespace of its template, where that is not its own.
-const templateNamespace = "fettle.io/template-namespace"
-
-// checkName on a request for a node is the name of the health check that asked. When that is deleted, the garbage
-// collector strikes it off the owners, and nothing else would tell whose the request was.
-const checkName = "fettle.io/node-health-check"
 
 const (
 	templateSuffix  = "Template"
@@ -137,7 +131,7 @@ func render(template *unstructured.Unstructured, o core.Order, cluster string) (
 	}
 	u.SetGroupVersionKind(kind)
 	if template.GetNamespace() != u.GetNamespace() {
-		annotate(u, map[string]string{templateNamespace: template.GetNamespace()})
+		annotate(u, map[string]string{annotation.TemplateNamespace: template.GetNamespace()})
 	}
 	sign(u, &o)
 	return u, nil
@@ -154,7 +148,7 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 	u.SetName(nodeRequestName(template, &o.Target.ID))
 	annotate(u, map[string]string{
 		v1alpha1.NodeNameAnnotation: o.Target.ID.Name, v1alpha1.TemplateNameAnnotation: template.GetName(),
-		checkName: o.Policy.Name,
+		annotation.NodeHealthCheck: o.Policy.Name,
 	})
 	label(u, map[string]string{v1alpha1.PartOfLabel: v1alpha1.PartOf})
 	if o.Target.ControlPlane {
