@@ -280,7 +280,7 @@ var nodeScenes = map[string]func(*nodeScene){
 	},
 	"excluded": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
-		s.Targets[0].Excluded = true
+		s.Targets[0].Node.Excluded = true
 	},
 	"upgrading": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)

@@ -185,7 +185,7 @@ func (w *world) circumstances(target int, e *ExplainedTarget) {
 		sibling := reference(id)
 		e.Sibling = &sibling
 	}
-	e.Excluded, e.Vouched = t.Excluded, t.Vouched
+	e.Excluded, e.Vouched = t.Node.Excluded, t.Vouched
 	e.RepairRequest = w.askedRepair(target)
 	e.Lease = w.leaseOf(target)
 	e.Requests = append(w.objectsAbout(t.ID), w.objectsOfNamesakes(t.ID)...)

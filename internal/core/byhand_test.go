@@ -166,7 +166,7 @@ func TestGatesHoldRepairRequests(t *testing.T) {
 		"a limit":         {maxUnhealthy(core.Count(0)), byHand, core.TooManyUnhealthy},
 		"a mistake":       {problem("it is nonsense"), byHand, core.PolicyInvalid},
 		"nobody replaces": {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Owner = core.ID{} }, core.NoOwner},
-		"an exclusion":    {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Excluded = true }, core.Excluded},
+		"an exclusion":    {func(*core.Policy) {}, func(t *core.Target) { byHand(t); t.Node.Excluded = true }, core.Excluded},
 	} {
 		d := core.Decide([]core.Policy{policy("p", all(1), c.change)}, fleet([]core.Target{machine("a", c.target)}), noon)
 		if diff := cmp.Diff([]core.Gate{c.want}, refusedBy(d, 0)); diff != "" || len(d.Starts) > 0 {

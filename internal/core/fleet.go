@@ -157,15 +157,11 @@ type Target struct {
 	// read live at QuorumReadAt.
 	QuorumSurvives Tri
 	QuorumReadAt   time.Time
-	// Excluded is set when somebody has excluded the target from all repairs.
-	Excluded bool
 	// LeftAlone is set when somebody has taken the target out of health checking. No policy selects it, and what was
 	// asked for it stays as it is.
 	LeftAlone bool
 	// Vouched is set when a person has confirmed that the target is healthy.
 	Vouched bool
-	// Upgrading is set while the target itself is being upgraded.
-	Upgrading bool
 	// Parts are the kinds of the objects that the target is made of, nil when they are not known.
 	Parts *Parts
 	// OverlookedBy is a policy that selects the target, or another of its body, and is not judged; nil when there is none.
@@ -233,23 +229,42 @@ type Node struct {
 	// Unread says in a sentence what of the node is not among these facts, and is empty when all is. By its
 	// conditions such a node is not judged.
 	Unread string
-	// ControlPlane, Excluded and Upgrading are what the labels and annotations of the node say.
-	ControlPlane, Excluded, Upgrading bool
+	// NodeFacts are copied with the node, so a new fact has its field there and nowhere else.
+	NodeFacts
+}
+
+// NodeFacts are what the labels and annotations of a node say. Each fact holds repairs back, and its zero value does not.
+// The struct is comparable, so that no comparison forgets a fact.
+type NodeFacts struct {
+	// ControlPlane is set when the node belongs to the control plane.
+	ControlPlane bool
+	// Excluded is set when a person has excluded the node from all repairs.
+	Excluded bool
+	// Upgrading is set while the node is to have another configuration than it has.
+	Upgrading bool
+}
+
+// or returns the facts that either of two readings of a node holds.
+func (f NodeFacts) or(other NodeFacts) NodeFacts {
+	return NodeFacts{
+		ControlPlane: f.ControlPlane || other.ControlPlane,
+		Excluded:     f.Excluded || other.Excluded,
+		Upgrading:    f.Upgrading || other.Upgrading,
+	}
 }
 
 // SeeLive has a target take over its node as it was read from the API server itself at an instant. What held the target back by
 // the word of the cache goes on to do so until the cache shows otherwise.
 func (t *Target) SeeLive(n Node, at time.Time) {
+	n.NodeFacts = n.or(t.Node.NodeFacts)
 	t.Node, t.NodeReadAt = n, at
 	t.ControlPlane = t.ControlPlane || n.ControlPlane
-	t.Excluded = t.Excluded || n.Excluded
-	t.Upgrading = t.Upgrading || n.Upgrading
 }
 
 // same tells whether nothing about the node differs that decisions read.
 func (n *Node) same(other *Node) bool {
 	return n.State == other.State && n.Name == other.Name && n.UID == other.UID && n.Unread == other.Unread &&
-		n.ControlPlane == other.ControlPlane && n.Excluded == other.Excluded && n.Upgrading == other.Upgrading &&
+		n.NodeFacts == other.NodeFacts &&
 		slices.EqualFunc(n.Conditions, other.Conditions, func(a, b Condition) bool {
 			return a.Same(&b)
 		})

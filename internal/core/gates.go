@@ -232,7 +232,7 @@ func upgradeGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 		return Refusal{}, false
 	case d.fleet.Upgrading != No:
 		return Refusal{Policy: policy, Gate: ClusterUpgrading, Detail: d.fleet.Upgrading.String(), Why: d.fleet.UpgradingWhy}, true
-	case d.fleet.Targets[p.target].Upgrading:
+	case d.fleet.Targets[p.target].Node.Upgrading:
 		return Refusal{Policy: policy, Gate: TargetUpgrading}, true
 	}
 	return Refusal{}, false
@@ -278,7 +278,7 @@ func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
 }
 
 func exclusionGate(d *deliberation, p *proposal) (Refusal, bool) {
-	return Refusal{Policy: p.leader, Gate: Excluded}, d.fleet.Targets[p.target].Excluded
+	return Refusal{Policy: p.leader, Gate: Excluded}, d.fleet.Targets[p.target].Node.Excluded
 }
 
 // leaseGate: whoever else has the lease of the node is let be, where any policy that acts heeds leases.

@@ -63,7 +63,7 @@ func drawNode(d dice, i int) core.Target {
 	}
 	t.Failed, t.Problem, t.Claimed = false, "", false
 	t.RepairRequest = core.RepairRequest{}
-	t.Excluded, t.Vouched, t.Upgrading = d(8) == 7, d(8) == 7, d(8) == 7
+	t.Node.Excluded, t.Vouched, t.Node.Upgrading = d(8) == 7, d(8) == 7, d(8) == 7
 	t.Lease = core.Lease{Holder: oneOf(d, "", "", "p-0", "maintenance"), Until: oneOf(d, noon.Add(time.Hour), ago(time.Minute))}
 	return t
 }

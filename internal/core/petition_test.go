@@ -234,7 +234,7 @@ func TestI12WithdrawalsAreNotHeldBack(t *testing.T) {
 // TestStepIsNotGivenUpWhileTheNextIsHeldBack: no remediator would be at work on the node then. Limits hold back no next step of a
 // repair for which something stands, and every step of one for which nothing does.
 func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
-	excluded := func(t *core.Target) { t.Excluded = true }
+	excluded := func(t *core.Target) { t.Node.Excluded = true }
 	waits := func(p *core.Policy) { p.WaitsForUpgrades = true }
 	same := func(*core.Target) {}
 	for name, c := range map[string]struct {
@@ -246,7 +246,7 @@ func TestStepIsNotGivenUpWhileTheNextIsHeldBack(t *testing.T) {
 	}{
 		"paused":            {paused, same, []string{"Paused holds back n"}, []string{"Paused holds back n"}},
 		"a problem":         {problem("spec.x is y"), same, []string{"InvalidSpec holds back n"}, []string{"InvalidSpec holds back n"}},
-		"upgrading":         {waits, func(t *core.Target) { t.Upgrading = true }, []string{"TargetUpgrading holds back n"}, []string{"TargetUpgrading holds back n"}},
+		"upgrading":         {waits, func(t *core.Target) { t.Node.Upgrading = true }, []string{"TargetUpgrading holds back n"}, []string{"TargetUpgrading holds back n"}},
 		"excluded":          {waits, excluded, []string{"Excluded holds back n"}, []string{"Excluded holds back n"}},
 		"no template":       {func(p *core.Policy) { p.Ladder = slices.Clone(p.Ladder); p.Ladder[1].Problem = "gone" }, same, []string{"TemplateUnusable holds back n"}, []string{"TemplateUnusable holds back n"}},
 		"short circuit":     {maxUnhealthy(core.Count(0)), same, nil, []string{"TooManyUnhealthy holds back n"}},
@@ -576,7 +576,7 @@ func TestOneBody(t *testing.T) {
 		"the other one is paused":       {[]core.Policy{older, check("nodes", []int{1}, classic, paused)}, with(both(), nil), []string{"Paused holds back m"}},
 		"the other one short-circuits":  {[]core.Policy{policy("machines", []int{0}, since(ago(48*time.Hour)), maxUnhealthy(core.Count(0))), oldest}, with(both(), nil), []string{"TooManyUnhealthy holds back n"}},
 		"the machine is being repaired": {[]core.Policy{older, oldest}, with(both(deleting), []core.Repair{repair(both()[0], older)}), nil},
-		"excluded":                      {[]core.Policy{older, younger}, with(both(func(t *core.Target) { t.Excluded = true }), nil), []string{"Excluded holds back m"}},
+		"excluded":                      {[]core.Policy{older, younger}, with(both(func(t *core.Target) { t.Node.Excluded = true }), nil), []string{"Excluded holds back m"}},
 		"two of them run": {
 			[]core.Policy{older, oldest},
 			with(both(), []core.Repair{
@@ -655,7 +655,7 @@ func TestUpgradesAreWaitedFor(t *testing.T) {
 		"no matter": {core.Yes, true, check("p", []int{0}, classic), []string{"start n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := with([]core.Target{aNode("n", dead, func(t *core.Target) { t.Upgrading = c.node })}, nil)
+			f := with([]core.Target{aNode("n", dead, func(t *core.Target) { t.Node.Upgrading = c.node })}, nil)
 			f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, c.upgrading
 			if diff := cmp.Diff(c.want, deedsOf(f, core.Decide([]core.Policy{c.policy}, f, noon))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

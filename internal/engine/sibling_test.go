@@ -39,7 +39,7 @@ func TestSiblingThatIsNoTarget(t *testing.T) {
 // TestHappeningsAfterARepair: what is told of a target that is under no repair names its last one, so that a second failure is
 // not told as the first.
 func TestHappeningsAfterARepair(t *testing.T) {
-	c := newClimb(t, target("Node", "n", dead, func(t *core.Target) { t.Excluded = true }))
+	c := newClimb(t, target("Node", "n", dead, func(t *core.Target) { t.Node.Excluded = true }))
 	last := running(target("Node", "n"), func(r *core.Repair) { r.Ended, r.Outcome = ago(2*time.Hour), core.Succeeded })
 	c.ledger.has(last)
 	c.passes()

@@ -31,7 +31,7 @@ func TestSurveyorsSeeAllThatWasObserved(t *testing.T) {
 	first := &surveyor{requests: []core.Request{request("r", target("Node", "n"))}, survey: func(policies []core.Policy, fleet *core.Fleet) {
 		for i := range fleet.Targets {
 			seen = append(seen, fleet.Targets[i].ID.Name)
-			fleet.Targets[i].Excluded = true
+			fleet.Targets[i].Node.Excluded = true
 		}
 		for i := range fleet.Repairs {
 			seen = append(seen, "repair of "+fleet.Repairs[i].Target.Name)
@@ -52,10 +52,10 @@ func TestSurveyorsSeeAllThatWasObserved(t *testing.T) {
 	if diff := cmp.Diff([]string{"m", "n", "repair of m", "yes", "then r", "not now"}, seen); diff != "" {
 		t.Errorf("seen (-want +got):\n%s", diff)
 	}
-	if !fleet.Targets[1].Excluded || policies[1].Ladder[0].Problem == "" || len(fleet.Requests) != 1 {
+	if !fleet.Targets[1].Node.Excluded || policies[1].Ladder[0].Problem == "" || len(fleet.Requests) != 1 {
 		t.Errorf("what was found is lost: %+v, %+v", policies, fleet)
 	}
-	if nodes.observation.Policies[0].Ladder[0].Problem != "" || nodes.observation.Targets[0].Excluded {
+	if nodes.observation.Policies[0].Ladder[0].Problem != "" || nodes.observation.Targets[0].Node.Excluded {
 		t.Error("what a dialect has given was changed")
 	}
 }

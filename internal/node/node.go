@@ -13,18 +13,14 @@ import (
 
 // Facts are what decisions read of one node. They share the memory of the object that they were read from.
 type Facts struct {
-	Node         core.Node
-	ControlPlane bool
-	// Excluded is set when somebody has excluded the node from all repairs, and Mislabelled when the label
-	// for that is there and empty, so that it is not known what was meant.
-	Excluded, Mislabelled bool
+	Node core.Node
+	// Mislabelled is set when the label that excludes a node is there and empty, so that it is not known what was meant.
+	Mislabelled bool
 	// Vouched is set when a person has confirmed that the node is healthy.
 	Vouched bool
 	// RepairRequest is what a person has asked for.
 	RepairRequest core.RepairRequest
-	// Upgrading is set while the node is to have another configuration than it has.
-	Upgrading bool
-	Deleting  bool
+	Deleting      bool
 	// MachineNamespace is that of the node's machine, as an annotation says it. Kubelets may not write that; it is empty
 	// where no annotation says it.
 	MachineNamespace string
@@ -46,8 +42,9 @@ type Sighting struct {
 
 // marks are the facts that labels and annotations tell.
 type marks struct {
-	controlPlane, excluded, mislabelled, vouched, upgrading bool
-	machines, repairRequested                               string
+	facts                     core.NodeFacts
+	mislabelled, vouched      bool
+	machines, repairRequested string
 }
 
 // See takes a look at a node.
@@ -55,12 +52,14 @@ func See(n *lean.Node) Sighting {
 	exclude, labelled := n.Labels.Lookup(lean.ExcludeLabel)
 	desired := n.Annotations.Get(lean.DesiredConfigAnnotation)
 	return Sighting{object: n, marks: marks{
-		controlPlane: n.Labels.OfControlPlane(),
-		excluded:     exclude == "true",
-		mislabelled:  labelled && exclude == "",
-		vouched:      n.Annotations.Has(lean.ConfirmedHealthyAnnotation),
-		upgrading:    desired != "" && desired != n.Annotations.Get(lean.CurrentConfigAnnotation),
-		machines:     n.Annotations.Get(lean.MachineAnnotation),
+		facts: core.NodeFacts{
+			ControlPlane: n.Labels.OfControlPlane(),
+			Excluded:     exclude == "true",
+			Upgrading:    desired != "" && desired != n.Annotations.Get(lean.CurrentConfigAnnotation),
+		},
+		mislabelled: labelled && exclude == "",
+		vouched:     n.Annotations.Has(lean.ConfirmedHealthyAnnotation),
+		machines:    n.Annotations.Get(lean.MachineAnnotation),
 
 		repairRequested: requested(n),
 	}}
@@ -84,14 +83,11 @@ func (s Sighting) Facts() Facts {
 	return Facts{
 		Node: core.Node{
 			State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: n.Conditions, Unread: n.Unread,
-			ControlPlane: s.marks.controlPlane, Excluded: s.marks.excluded, Upgrading: s.marks.upgrading,
+			NodeFacts: s.marks.facts,
 		},
-		ControlPlane: s.marks.controlPlane,
-		Excluded:     s.marks.excluded,
-		Mislabelled:  s.marks.mislabelled,
-		Vouched:      s.marks.vouched,
-		Upgrading:    s.marks.upgrading,
-		Deleting:     n.DeletionTimestamp != nil,
+		Mislabelled: s.marks.mislabelled,
+		Vouched:     s.marks.vouched,
+		Deleting:    n.DeletionTimestamp != nil,
 
 		MachineNamespace: s.marks.machines,
 		RepairRequest:    n.RepairRequest(),

@@ -96,14 +96,13 @@ func TestFacts(t *testing.T) {
 	facts := func(change func(*Facts)) Facts {
 		f := worker
 		change(&f)
-		f.Node.ControlPlane, f.Node.Excluded, f.Node.Upgrading = f.ControlPlane, f.Excluded, f.Upgrading
 		return f
 	}
 	with := func(c core.Condition) Facts {
 		return facts(func(f *Facts) { f.Node.Conditions = slices.Concat(conditions, []core.Condition{c}) })
 	}
-	controlPlane := facts(func(f *Facts) { f.ControlPlane = true })
-	upgrading := facts(func(f *Facts) { f.Upgrading = true })
+	controlPlane := facts(func(f *Facts) { f.Node.ControlPlane = true })
+	upgrading := facts(func(f *Facts) { f.Node.Upgrading = true })
 	cases := map[string]struct {
 		reason string
 		node   *corev1.Node
@@ -114,7 +113,7 @@ func TestFacts(t *testing.T) {
 		"a master":                                {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), controlPlane},
 		"a node of etcd":                          {"it has a vote", aNode("n", labelled("node-role.kubernetes.io/etcd")), controlPlane},
 		"a node with both labels":                 {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), controlPlane},
-		"an excluded node":                        {"", aNode("n", label(lean.ExcludeLabel, "true")), facts(func(f *Facts) { f.Excluded = true })},
+		"an excluded node":                        {"", aNode("n", label(lean.ExcludeLabel, "true")), facts(func(f *Facts) { f.Node.Excluded = true })},
 		"a label that excludes none":              {"only one value does", aNode("n", label(lean.ExcludeLabel, "false")), worker},
 		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(lean.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
 		"a node to be repaired":                   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
@@ -298,20 +297,19 @@ func readStock(n *corev1.Node) Facts {
 	_, vouched := n.Annotations["remediation.medik8s.io/manually-confirmed-healthy"]
 	desired := n.Annotations["machineconfiguration.openshift.io/desiredConfig"]
 	f := Facts{
-		Node:     core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)},
-		Excluded: exclude == "true", Mislabelled: labelled && exclude == "", Vouched: vouched,
-		Upgrading: desired != "" && desired != n.Annotations["machineconfiguration.openshift.io/currentConfig"],
-		Deleting:  n.DeletionTimestamp != nil,
-		Labels:    lean.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
+		Node:        core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)},
+		Mislabelled: labelled && exclude == "", Vouched: vouched, Deleting: n.DeletionTimestamp != nil,
+		Labels: lean.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
 	}
+	f.Node.Excluded = exclude == "true"
+	f.Node.Upgrading = desired != "" && desired != n.Annotations["machineconfiguration.openshift.io/currentConfig"]
 	for _, c := range n.Status.Conditions {
 		f.Node.Conditions = append(f.Node.Conditions, core.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time})
 	}
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"} {
 		_, has := n.Labels[label]
-		f.ControlPlane = f.ControlPlane || has
+		f.Node.ControlPlane = f.Node.ControlPlane || has
 	}
-	f.Node.ControlPlane, f.Node.Excluded, f.Node.Upgrading = f.ControlPlane, f.Excluded, f.Upgrading
 	return f
 }
 

@@ -135,7 +135,7 @@ func levelled(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 	starts := core.Decide(policies, f, now).Starts
 	f.Targets = slices.Clone(f.Targets)
 	for i, s := range starts {
-		f.Targets[s.Target].Excluded = i > 0 || len(f.Requests) > 0
+		f.Targets[s.Target].Node.Excluded = i > 0 || len(f.Requests) > 0
 	}
 	d := core.Decide(policies, f, now)
 	for i := range d.Refusals {

@@ -51,8 +51,8 @@ func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
 	}
 	t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	if facts, seen := s.find(m.Node); seen {
-		t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
-		t.ControlPlane = t.ControlPlane || facts.ControlPlane
+		t.Node = facts.Node
+		t.ControlPlane = t.ControlPlane || facts.Node.ControlPlane
 	}
 	return t
 }

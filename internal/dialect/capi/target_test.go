@@ -35,7 +35,9 @@ func TestMachineBecomesTarget(t *testing.T) {
 	at := func(text string) func(*core.Target) {
 		return func(target *core.Target) { target.StartupFrom = instant(t, text) }
 	}
-	seen := node.Facts{Node: core.Node{State: core.NodePresent, Name: "m-node", UID: "n-uid"}, Excluded: true, Upgrading: true}
+	seen := node.Facts{Node: core.Node{
+		State: core.NodePresent, Name: "m-node", UID: "n-uid", NodeFacts: core.NodeFacts{Excluded: true, Upgrading: true},
+	}}
 	of := func(changes ...string) []string { return changes }
 	cases := map[string]struct {
 		reason  string
@@ -45,7 +47,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 	}{
 		"a machine that runs": {
 			"its node is that of the workload cluster", "{}", of("{}"),
-			[]func(*core.Target){func(t *core.Target) { t.Node, t.Excluded, t.Upgrading = seen.Node, true, true }},
+			[]func(*core.Target){func(t *core.Target) { t.Node = seen.Node }},
 		},
 		"a node that the workload cluster lacks": {
 			"it is to be read live before anybody believes that", "{}", of("status: {nodeRef: {name: other}}"),

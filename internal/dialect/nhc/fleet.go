@@ -178,10 +178,9 @@ func fill(t *core.Target, n *node.Facts) {
 	*t = core.Target{}
 	t.ID.Kind, t.ID.Name, t.ID.UID = nodeKind, n.Node.Name, n.Node.UID
 	t.Created, t.Revision = n.Created, n.Revision
-	t.ControlPlane, t.Deleting = n.ControlPlane, n.Deleting
+	t.ControlPlane, t.Deleting = n.Node.ControlPlane, n.Deleting
 	t.Node, t.Parts = n.Node, core.Whole()
-	t.Excluded, t.Vouched, t.Upgrading = n.Excluded, n.Vouched, n.Upgrading
-	t.RepairRequest = n.RepairRequest
+	t.Vouched, t.RepairRequest = n.Vouched, n.RepairRequest
 }
 
 // record is the status of a health check as last seen or written, and the revision of that.

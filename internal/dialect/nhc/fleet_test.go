@@ -166,11 +166,11 @@ func TestTargetIsANodeAlone(t *testing.T) {
 		change func(*core.Target)
 	}{
 		"a worker":             {seen("a"), func(*core.Target) {}},
-		"a control-plane node": {seen("a", tagged("node-role.kubernetes.io/master", "")), func(t *core.Target) { t.ControlPlane = true }},
+		"a control-plane node": {seen("a", tagged("node-role.kubernetes.io/master", "")), func(t *core.Target) { t.ControlPlane, t.Node.ControlPlane = true, true }},
 		"one that is leaving":  {seen("a", departing), func(t *core.Target) { t.Deleting = true }},
-		"an excluded one":      {seen("a", tagged(v1alpha1.ExcludeLabel, "true")), func(t *core.Target) { t.Excluded = true }},
+		"an excluded one":      {seen("a", tagged(v1alpha1.ExcludeLabel, "true")), func(t *core.Target) { t.Node.Excluded = true }},
 		"one vouched for":      {seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "x")), func(t *core.Target) { t.Vouched = true }},
-		"one in an upgrade":    {seen("a", noted(lean.DesiredConfigAnnotation, "x")), func(t *core.Target) { t.Upgrading = true }},
+		"one in an upgrade":    {seen("a", noted(lean.DesiredConfigAnnotation, "x")), func(t *core.Target) { t.Node.Upgrading = true }},
 		"its newest revision":  {seen("a", beating), func(t *core.Target) { t.Revision = "8" }},
 	}
 	for sentence, tc := range cases {
@@ -181,7 +181,6 @@ func TestTargetIsANodeAlone(t *testing.T) {
 			f.putNode(tc.node)
 			want := plain
 			tc.change(&want)
-			want.Node.ControlPlane, want.Node.Excluded, want.Node.Upgrading = want.ControlPlane, want.Excluded, want.Upgrading
 			_, targets := f.snapshot()
 			if diff := cmp.Diff([]core.Target{want}, targets); diff != "" {
 				t.Errorf("targets (-want +got):\n%s", diff)
@@ -298,7 +297,7 @@ func TestLabelsHaveOneName(t *testing.T) {
 	if lean.ConfirmedHealthyAnnotation != v1alpha1.ConfirmedHealthyAnnotation {
 		t.Errorf("a person's word is read from %s", lean.ConfirmedHealthyAnnotation)
 	}
-	if !node.FactsOf(seen("a", tagged(v1alpha1.ExcludeLabel, "true"))).Excluded {
+	if !node.FactsOf(seen("a", tagged(v1alpha1.ExcludeLabel, "true"))).Node.Excluded {
 		t.Errorf("the label %s excludes nobody", v1alpha1.ExcludeLabel)
 	}
 }

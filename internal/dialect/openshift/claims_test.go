@@ -49,7 +49,8 @@ func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
 func TestI14NodeNamesTheNamespaceOfItsMachine(t *testing.T) {
 	says := func(namespace string) func(string) (node.Facts, bool) {
 		return these(map[string]node.Facts{"a-node": {
-			Node: core.Node{State: core.NodePresent, Name: "a-node"}, ControlPlane: true, Excluded: true, MachineNamespace: namespace,
+			Node:             core.Node{State: core.NodePresent, Name: "a-node", NodeFacts: core.NodeFacts{ControlPlane: true, Excluded: true}},
+			MachineNamespace: namespace,
 		}})
 	}
 	cases := map[string]struct {
@@ -72,7 +73,7 @@ func TestI14NodeNamesTheNamespaceOfItsMachine(t *testing.T) {
 					t.Errorf("%s says %q, want something: %t", got.ID, got.Problem, want)
 				}
 			}
-			if them := &targets[1]; sentence == "the node names the namespace" && (them.Node.Name != "" || them.ControlPlane || them.Excluded) {
+			if them := &targets[1]; sentence == "the node names the namespace" && (them.Node.Name != "" || them.ControlPlane || them.Node.Excluded) {
 				t.Errorf("the machine of the other namespace has the node: %+v", them)
 			}
 		})
@@ -83,7 +84,7 @@ func TestI14NodeNamesTheNamespaceOfItsMachine(t *testing.T) {
 // Where other namespaces are known to have its machines, that keeps none of these from being repaired.
 func TestI14LabelAloneMakesNoControlPlane(t *testing.T) {
 	master := labelled(roleLabel, masterRole)
-	find := these(map[string]node.Facts{"a-node": {Node: core.Node{State: core.NodePresent, Name: "a-node"}, ControlPlane: true}})
+	find := these(map[string]node.Facts{"a-node": {Node: core.Node{State: core.NodePresent, Name: "a-node", NodeFacts: leading}}})
 	f := newFleet()
 	f.putMachine(aMachine("a", master))
 	f.putMachine(aMachine("b", master, withoutNode))

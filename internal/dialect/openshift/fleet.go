@@ -200,8 +200,8 @@ func (f *fleet) see(t *core.Target, m *machine, facts *node.Facts) bool {
 		}
 		return false
 	}
-	t.Node, t.Excluded, t.Upgrading = facts.Node, facts.Excluded, facts.Upgrading
-	m.leads = m.leads || facts.ControlPlane
+	t.Node = facts.Node
+	m.leads = m.leads || facts.Node.ControlPlane
 	t.ControlPlane = t.ControlPlane || m.leads
 	return true
 }

@@ -219,9 +219,14 @@ func TestRevisionIsTheNewest(t *testing.T) {
 	}
 }
 
+// leading are the facts of a node of the control plane.
+var leading = core.NodeFacts{ControlPlane: true} //nolint:gochecknoglobals // a constant
+
 func TestNodesAreJoined(t *testing.T) {
 	present := core.Node{State: core.NodePresent, Name: "m-node", UID: "n", Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}}
-	nodes := map[string]node.Facts{"m-node": {Node: present}, "cp-node": {Node: present, ControlPlane: true}, "": {Node: present}}
+	ofControlPlane := present
+	ofControlPlane.NodeFacts = leading
+	nodes := map[string]node.Facts{"m-node": {Node: present}, "cp-node": {Node: ofControlPlane}, "": {Node: present}}
 	cases := map[string]struct {
 		reason       string
 		machine      *Machine
@@ -231,7 +236,7 @@ func TestNodesAreJoined(t *testing.T) {
 		"a node that was seen":    {"", aMachine("m"), present, false},
 		"a node that was not":     {"deleted, or not yet seen", aMachine("x"), core.Node{State: core.NodeUnseen, Name: "x-node"}, false},
 		"no node yet":             {"", aMachine("m", withoutNode), core.Node{State: core.NodeAwaited}, false},
-		"a control-plane node":    {"the node says so, whatever the machine says", aMachine("cp"), present, true},
+		"a control-plane node":    {"the node says so, whatever the machine says", aMachine("cp"), ofControlPlane, true},
 		"a master without a node": {"the machine says so", aMachine("m", withoutNode, labelled(roleLabel, masterRole)), core.Node{State: core.NodeAwaited}, true},
 		"a master with a node":    {"either of them suffices", aMachine("m", labelled(roleLabel, masterRole)), present, true},
 	}
@@ -254,13 +259,17 @@ func TestNodesAreJoined(t *testing.T) {
 func TestMarksOfANodeAreItsMachines(t *testing.T) {
 	f := newFleet()
 	f.putMachine(aMachine("m"))
-	for sentence, facts := range map[string]node.Facts{"excluded": {Excluded: true}, "upgrading": {Upgrading: true}, "neither": {Vouched: true}} {
+	for sentence, facts := range map[string]node.Facts{
+		"excluded":  {Node: core.Node{NodeFacts: core.NodeFacts{Excluded: true}}},
+		"upgrading": {Node: core.Node{NodeFacts: core.NodeFacts{Upgrading: true}}},
+		"neither":   {Vouched: true},
+	} {
 		_, targets := f.snapshot(these(map[string]node.Facts{"m-node": facts}))
-		if m := targets[0]; m.Excluded != facts.Excluded || m.Upgrading != facts.Upgrading || m.Vouched {
-			t.Errorf("its node is %s, and the machine is excluded: %t, upgrading: %t, vouched for: %t", sentence, m.Excluded, m.Upgrading, m.Vouched)
+		if m := targets[0]; m.Node.NodeFacts != facts.Node.NodeFacts || m.Vouched {
+			t.Errorf("its node is %s, and the machine has %+v, vouched for: %t", sentence, m.Node.NodeFacts, m.Vouched)
 		}
 	}
-	if _, targets := f.snapshot(none); targets[0].Excluded || targets[0].Upgrading {
+	if _, targets := f.snapshot(none); targets[0].Node.NodeFacts != (core.NodeFacts{}) {
 		t.Error("a node that is gone still marks its machine")
 	}
 }
@@ -414,7 +423,7 @@ func bigFleet(b *testing.B) (*fleet, map[string]node.Facts) {
 func TestControlPlaneOutlivesItsNode(t *testing.T) {
 	f := newFleet()
 	f.putMachine(aMachine("cp"))
-	f.snapshot(these(map[string]node.Facts{"cp-node": {Node: core.Node{State: core.NodePresent, Name: "cp-node"}, ControlPlane: true}}))
+	f.snapshot(these(map[string]node.Facts{"cp-node": {Node: core.Node{State: core.NodePresent, Name: "cp-node", NodeFacts: leading}}}))
 	updated := aMachine("cp")
 	updated.ResourceVersion = "9"
 	f.putMachine(updated)
