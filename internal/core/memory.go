@@ -35,6 +35,8 @@ type Memory struct {
 	instants instants
 	// repairs are the entries of the ledger as last written or seen.
 	repairs map[ledgerKey]*entry
+	// deleted are the finished repairs that Fettle has deleted and that the ledger's cache may still show.
+	deleted map[ledgerKey]deletion
 	// requested are the requests that were made and have not been seen.
 	requested map[petition]request
 	// withdrawn are the requests, by their UID, that were taken back and have not been seen to leave.
@@ -65,6 +67,14 @@ type sighting struct {
 }
 
 type ledgerKey struct{ namespace, name string }
+
+// deletion is a finished repair that Fettle has deleted, as it was then.
+type deletion struct {
+	uid      string
+	revision uint64
+	// stands is set once the cache has shown a later version: a finalizer keeps the repair.
+	stands bool
+}
 
 // Deleted remembers that the deletion of a target was accepted.
 func (m *Memory) Deleted(target ID) {
@@ -127,9 +137,17 @@ func (m *Memory) Recorded(r Repair, now time.Time) {
 	e.ours, e.step = true, len(r.Rungs)+1
 }
 
-// Dropped forgets a repair that was deleted from the ledger because its time was over.
+// Dropped forgets a finished repair that Fettle has deleted from the ledger, and hides it until the cache agrees.
 func (m *Memory) Dropped(r Repair) {
-	delete(m.repairs, ledgerKey{r.Namespace, r.Name})
+	key := ledgerKey{r.Namespace, r.Name}
+	delete(m.repairs, key)
+	if was, known := m.deleted[key]; known && was.uid == r.UID && was.stands {
+		return
+	}
+	if m.deleted == nil {
+		m.deleted = map[ledgerKey]deletion{}
+	}
+	m.deleted[key] = deletion{uid: r.UID, revision: r.Revision}
 }
 
 // Tallied remembers the short circuits whose cooldown is not over.
@@ -278,6 +296,7 @@ func (m *Memory) layReads(targets []Target, now time.Time) {
 // newer versions of those that it does, and those that somebody deleted before their time, whose
 // back-off still counts. One that was deleted while it ran has been withdrawn by whoever did that.
 func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
+	cached = m.hideDeleted(cached)
 	shown := make(map[ledgerKey]bool, len(cached))
 	for i := range cached {
 		key := ledgerKey{cached[i].Namespace, cached[i].Name}
@@ -307,5 +326,27 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 			cached = append(cached, e.repair)
 		}
 	}
+	return cached
+}
+
+// hideDeleted leaves out the repairs that Fettle has deleted, and forgets the deletions that the cache shows by now. A cache that
+// lags may show such a repair as running, and a step must not be taken without a record. A later version than the deleted one
+// still stands and holds its name.
+func (m *Memory) hideDeleted(cached []Repair) []Repair {
+	if len(m.deleted) == 0 {
+		return cached
+	}
+	shown := map[ledgerKey]deletion{}
+	cached = slices.DeleteFunc(cached, func(r Repair) bool {
+		key := ledgerKey{r.Namespace, r.Name}
+		d, known := m.deleted[key]
+		if !known || d.uid != r.UID {
+			return false
+		}
+		d.stands = d.stands || r.Revision > d.revision
+		shown[key] = d
+		return !d.stands
+	})
+	m.deleted = shown
 	return cached
 }

@@ -237,6 +237,85 @@ func TestDroppedRepairsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestDeletedRepairStaysHidden: Fettle has deleted a finished repair, and the cache lags. An old version that still runs would have
+// a step taken without a record.
+func TestDeletedRepairStaysHidden(t *testing.T) {
+	x, p := machine("x", dead), policy("p", []int{0})
+	of := func(uid string, revision uint64, changes ...func(*core.Repair)) core.Repair {
+		return repair(x, p, append(changes, func(r *core.Repair) { r.UID, r.Revision = uid, revision })...)
+	}
+	running, done := of("one", 5), of("one", 7, ended(ago(time.Second)))
+	labelled, kept := of("one", 6), of("one", 9, ended(ago(time.Second)))
+	again := of("two", 3) // revisions begin anew when a cluster is restored
+	for name, c := range map[string]struct {
+		shown []core.Repair
+		want  int
+	}{
+		"an old version, which runs":       {[]core.Repair{running}, 0},
+		"another old version":              {[]core.Repair{labelled}, 0},
+		"the version that was deleted":     {[]core.Repair{done}, 0},
+		"nothing":                          {nil, 0},
+		"a later one, which is being kept": {[]core.Repair{kept}, 1},
+		"another of its name":              {[]core.Repair{again}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m core.Memory
+			m.Recorded(running, ago(time.Minute))
+			m.Recorded(done, ago(time.Second))
+			m.Dropped(done)
+			for _, after := range []time.Duration{0, time.Second, time.Hour} {
+				f := laid(&m, noon.Add(after), []core.Target{x}, c.shown...)
+				if len(f.Repairs) != c.want {
+					t.Errorf("after %s there are %d repairs, want %d", after, len(f.Repairs), c.want)
+				}
+				if d := core.Decide([]core.Policy{p}, f, noon.Add(after)); c.want == 0 && len(d.Acts) > 0 {
+					t.Errorf("after %s a step is taken for a repair that has no record", after)
+				}
+			}
+		})
+	}
+}
+
+// TestHiddenUntilTheCacheAgrees: once the cache has shown that a repair is gone, or that a finalizer keeps it, it counts as shown.
+func TestHiddenUntilTheCacheAgrees(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	done := func(revision uint64) core.Repair {
+		return repair(x, p, ended(noon), func(r *core.Repair) { r.UID, r.Revision = "one", revision })
+	}
+	var gone, kept core.Memory
+	for _, m := range []*core.Memory{&gone, &kept} {
+		laid(m, noon, []core.Target{x}, done(7))
+		m.Dropped(done(7))
+	}
+	laid(&gone, noon, []core.Target{x})
+	if got := laid(&gone, noon, []core.Target{x}, done(7)).Repairs; len(got) != 1 {
+		t.Error("a restored repair is hidden though the cache has shown that the one before was gone")
+	}
+	laid(&kept, noon, []core.Target{x}, done(8))
+	kept.Dropped(done(8))
+	for range 2 {
+		if got := laid(&kept, noon, []core.Target{x}, done(8)).Repairs; len(got) != 1 {
+			t.Error("a repair that a finalizer keeps is hidden, and its name would be taken for free")
+		}
+	}
+}
+
+// TestNextRepairBesideADeletedOne: the next repair of a target may have the name of one that Fettle has deleted.
+func TestNextRepairBesideADeletedOne(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	old := repair(x, p, ended(noon), func(r *core.Repair) { r.UID, r.Revision = "one", 7 })
+	next := repair(x, p, func(r *core.Repair) { r.UID, r.Revision = "two", 9 })
+	var m core.Memory
+	laid(&m, noon, []core.Target{x}, old)
+	m.Dropped(old)
+	m.Recorded(next, noon)
+	for _, shown := range [][]core.Repair{{old}, nil, {next}} {
+		if diff := cmp.Diff([]core.Repair{next}, laid(&m, noon, []core.Target{x}, shown...).Repairs); diff != "" {
+			t.Errorf("repairs (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestNothingIsLaidOverAnUnobservedFleet(t *testing.T) {
 	var m core.Memory
 	x := machine("x")
