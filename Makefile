@@ -11,7 +11,7 @@ FUZZTIME ?= 60s
 
 # Modules of their own, so that what a tool or the sandbox needs does not bend what Fettle needs.
 MODULES := . sandbox sandbox/karpenter sandbox/kwok sandbox/npd sandbox/older hack/tools/gen hack/tools/helm \
-	hack/tools/lint hack/tools/prometheus hack/tools/release hack/tools/vuln
+	hack/tools/house hack/tools/lint hack/tools/prometheus hack/tools/release hack/tools/vuln
 
 # A tool is built once for each set of its sources and each Go version, since building one takes minutes.
 key = $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; go env GOVERSION; } | cksum | cut -d' ' -f1)
@@ -122,7 +122,7 @@ fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60
 ##@ Write and check
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deepcopy methods, CRDs, the RBAC role and the chart's copies
+generate: $(CONTROLLER_GEN) ## Generate deepcopy methods, CRDs, the RBAC role, the chart's copies and lower counts of prose
 	@hack/generate $(abspath $<)
 
 .PHONY: format

@@ -1,0 +1,3 @@
+module github.com/fettle-io/fettle/hack/tools/house
+
+go 1.26.0
