@@ -219,7 +219,7 @@ func petitioned(w world, d core.Decision) world {
 	}
 	for _, a := range d.Advances {
 		r := &f.Repairs[a.Repair]
-		r.Rungs = append(slices.Clone(r.Rungs), core.Rung{Ended: w.now, Outcome: a.Outcome})
+		r.GiveUpStep(core.Rung{Ended: w.now, Outcome: a.Outcome})
 	}
 	for _, n := range d.Notes {
 		f.Repairs[n.Repair].Recovered = n.Recovered

@@ -95,6 +95,13 @@ type Criteria struct {
 	Groups []ConditionGroup
 }
 
+// same reports whether two sets of criteria judge alike. TestCriteriaDifferByEachField sees to it that no field is forgotten.
+func (c *Criteria) same(other *Criteria) bool {
+	return c.NodeStartup == other.NodeStartup && c.NodeGoneDelay == other.NodeGoneDelay &&
+		slices.Equal(c.Conditions, other.Conditions) && slices.Equal(c.TargetConditions, other.TargetConditions) &&
+		slices.EqualFunc(c.Groups, other.Groups, func(g, h ConditionGroup) bool { return g.For == h.For && slices.Equal(g.Tests, h.Tests) })
+}
+
 // ConditionCriterion holds when a condition has had Status for the whole of For.
 type ConditionCriterion struct {
 	Type, Status string

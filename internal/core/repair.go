@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,14 +46,7 @@ type Repair struct {
 	Rungs []Rung
 	// Recovered is when the target was seen to be healthy again; zero while it isn't.
 	Recovered time.Time
-	// Begun is when the target was handed over, for a step of that nature.
-	Begun time.Time
-	// Answer is what whoever was asked in the step under way has said last, or for how long nothing, where that
-	// is noted.
-	Answer string
-	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
-	Attempts    int
-	LastAttempt time.Time
+	StepState
 	// Ended is zero while the repair runs.
 	Ended time.Time
 	// Misdated reports that the end lay over an hour in the future when it was first seen, so that back-off does not count it.
@@ -62,6 +56,23 @@ type Repair struct {
 	// started, but before it. Creation times are whole seconds and don't tell them from its
 	// replacement. Losing them may delay a repair, never hasten it.
 	Contemporaries []string
+}
+
+// StepState is what the ledger records of the step under way. A step that has just become due has the zero StepState.
+type StepState struct {
+	// Begun is when the target was handed over, for a step of that nature.
+	Begun time.Time
+	// Answer is the last answer to what the step has asked for, or for how long there was none, where that is noted.
+	Answer string
+	// Attempts counts the calls of the remedy that were refused, the last one at LastAttempt.
+	Attempts    int
+	LastAttempt time.Time
+}
+
+// GiveUpStep records that the step under way was given up, so that the next one is due.
+func (r *Repair) GiveUpStep(rung Rung) {
+	r.Rungs = append(slices.Clip(r.Rungs), rung)
+	r.StepState = StepState{}
 }
 
 // Rung is a step of a ladder that was taken to no avail.

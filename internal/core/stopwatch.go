@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 )
 
@@ -130,12 +129,6 @@ func (s *Stopwatch) freshPolicies(policies []Policy) []bool {
 		}
 	}
 	return fresh
-}
-
-func (c *Criteria) same(other *Criteria) bool {
-	return c.NodeStartup == other.NodeStartup && c.NodeGoneDelay == other.NodeGoneDelay &&
-		slices.Equal(c.Conditions, other.Conditions) && slices.Equal(c.TargetConditions, other.TargetConditions) &&
-		slices.EqualFunc(c.Groups, other.Groups, func(g, h ConditionGroup) bool { return g.For == h.For && slices.Equal(g.Tests, h.Tests) })
 }
 
 // judged takes in one verdict that is not healthy.

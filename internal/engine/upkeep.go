@@ -50,10 +50,7 @@ func changesOf(w *world, d core.Decision) []change {
 	for i := range d.Advances {
 		a := &d.Advances[i]
 		c := of(a.Repair)
-		rung := core.Rung{Ended: w.now, Outcome: a.Outcome, Text: a.Text}
-		c.amended.Rungs = append(slices.Clip(c.amended.Rungs), rung)
-		// These were about the step before.
-		c.amended.Begun, c.amended.Attempts, c.amended.LastAttempt, c.amended.Answer = time.Time{}, 0, time.Time{}, ""
+		c.amended.GiveUpStep(core.Rung{Ended: w.now, Outcome: a.Outcome, Text: a.Text})
 		c.advance, c.text = a, a.Text
 		if a.Request >= 0 && w.fleet.Requests[a.Request].Succeeded != core.Yes {
 			c.stop = &w.fleet.Requests[a.Request]

@@ -180,8 +180,6 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 		Holder:   holder(spec.Holder),
 		Retry:    int(spec.Retry),
 		Started:  spec.StartedAt.Time,
-		Answer:   shortened(status.Answer),
-		Attempts: int(status.Attempts),
 		Outcome:  outcomes[status.Phase],
 		Sequence: sequence(meta, status),
 		Revision: revision(meta.ResourceVersion),
@@ -198,6 +196,7 @@ func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair 
 	for _, s := range status.Steps {
 		out.Rungs = append(out.Rungs, core.Rung{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: shortened(s.Message)})
 	}
+	out.Answer, out.Attempts = shortened(status.Answer), int(status.Attempts)
 	if status.RecoveredAt != nil {
 		out.Recovered = sinceStart(&out, status.RecoveredAt)
 	}

@@ -120,7 +120,7 @@ func TestRepairIsWrittenWhateverTheNodeSays(t *testing.T) {
 	}
 	long := strings.Repeat("ü", 1<<20)
 	r := render(anEntry(func(e *core.Entry) { e.Verdict.Criterion.Type = long }), "")
-	tried := progress(core.Repair{Attempts: 1, Rungs: []core.Rung{{Ended: noon, Outcome: core.Failed, Text: long}}}, long, errors.New(long))
+	tried := progress(core.Repair{StepState: core.StepState{Attempts: 1}, Rungs: []core.Rung{{Ended: noon, Outcome: core.Failed, Text: long}}}, long, errors.New(long))
 	for _, text := range []string{r.Spec.Message, tried.Message, tried.LastError, tried.Steps[0].Message} {
 		if len(text) > 5000 || len(text) < 1000 || !utf8.ValidString(text) {
 			t.Errorf("a text has %d bytes", len(text))
@@ -226,7 +226,7 @@ func TestHugeCountsFit(t *testing.T) {
 	if got := render(anEntry(func(e *core.Entry) { e.Retry = 1 << 40 }), "").Spec.Retry; got != 1<<30 {
 		t.Errorf("retry is %d, want %d: the field has 32 bits and its sign must not turn", got, 1<<30)
 	}
-	if got := progress(core.Repair{Attempts: 1 << 40}, "", nil).Attempts; got != 1<<30 {
+	if got := progress(core.Repair{StepState: core.StepState{Attempts: 1 << 40}}, "", nil).Attempts; got != 1<<30 {
 		t.Errorf("attempts are %d, want %d", got, 1<<30)
 	}
 }
@@ -359,7 +359,7 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 		want   v1alpha1.RepairStatus
 	}{
 		"a refused attempt": {
-			"what it was refused with is kept apart from what people read", core.Repair{Attempts: 2, LastAttempt: noon}, "it is tried again", errors.New("forbidden"),
+			"what it was refused with is kept apart from what people read", core.Repair{StepState: core.StepState{Attempts: 2, LastAttempt: noon}}, "it is tried again", errors.New("forbidden"),
 			v1alpha1.RepairStatus{Phase: "Running", Attempts: 2, LastAttempt: &at, LastError: "forbidden", Message: "it is tried again"},
 		},
 		"a step that is given up": {
@@ -369,7 +369,7 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 			},
 		},
 		"a target that is well again": {
-			"", core.Repair{Recovered: noon, Begun: noon}, "it is well", nil,
+			"", core.Repair{Recovered: noon, StepState: core.StepState{Begun: noon}}, "it is well", nil,
 			v1alpha1.RepairStatus{Phase: "Running", RecoveredAt: &at, BegunAt: &at, Message: "it is well"},
 		},
 		"a success": {
@@ -377,7 +377,7 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 			v1alpha1.RepairStatus{Phase: "Succeeded", Message: "the target is gone", FinishedAt: &end},
 		},
 		"a recovery after an attempt": {
-			"what was refused stays known", core.Repair{Ended: noon, Outcome: core.Recovered, Attempts: 1, LastAttempt: noon}, "it is well", nil,
+			"what was refused stays known", core.Repair{Ended: noon, Outcome: core.Recovered, StepState: core.StepState{Attempts: 1, LastAttempt: noon}}, "it is well", nil,
 			v1alpha1.RepairStatus{Phase: "Recovered", Attempts: 1, LastAttempt: &at, Message: "it is well", FinishedAt: &end},
 		},
 		"a withdrawal": {

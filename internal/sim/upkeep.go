@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -33,11 +32,10 @@ func (p *plan) changes(u *Universe) []change {
 		a := &p.decision.Advances[i]
 		c := of(a.Repair)
 		rung := core.Rung{Ended: at(u.truth.now), Outcome: a.Outcome}
-		c.amended.Rungs = append(slices.Clip(c.amended.Rungs), rung)
+		c.amended.GiveUpStep(rung)
 		if u.setup.Faults.TwoRungs && len(c.amended.Rungs) < len(c.amended.Ladder) {
-			c.amended.Rungs = append(c.amended.Rungs, rung)
+			c.amended.GiveUpStep(rung)
 		}
-		c.amended.Begun, c.amended.Attempts, c.amended.LastAttempt = time.Time{}, 0, time.Time{}
 		c.advance = a
 		if a.Request >= 0 && p.fleet.Requests[a.Request].Succeeded != core.Yes && !u.setup.Faults.NoStop {
 			c.stop = &p.fleet.Requests[a.Request]

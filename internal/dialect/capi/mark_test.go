@@ -157,7 +157,7 @@ func TestOutsideRemediation(t *testing.T) {
 	request := core.Request{ID: core.ID{Kind: "X", UID: "x"}, Remedy: RequestMachineRemediation, Target: core.ID{Kind: "Machine", Namespace: "clusters", Name: "a", UID: "a-uid"}}
 	refused := core.Repair{
 		Namespace: "clusters", Name: "a-1", Target: request.Target, Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "clusters", Name: "check", UID: "check-uid"},
-		Ladder: []core.Step{{Remedy: RequestMachineRemediation, Nature: core.Requests}}, Attempts: 2, LastAttempt: noon, Started: noon,
+		Ladder: []core.Step{{Remedy: RequestMachineRemediation, Nature: core.Requests}}, StepState: core.StepState{Attempts: 2, LastAttempt: noon}, Started: noon,
 	}
 	cases := map[string]struct {
 		healthy bool

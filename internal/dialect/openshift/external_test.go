@@ -23,7 +23,7 @@ func handled(name string, attempts int, requests ...core.Request) core.Case {
 	p := plain(metal)
 	return core.Case{
 		Target:   core.ID{Kind: "Machine", Namespace: "machines", Name: name},
-		Repair:   &core.Repair{Namespace: "machines", Name: name + "-1", Ladder: p.Ladder, Attempts: attempts},
+		Repair:   &core.Repair{Namespace: "machines", Name: name + "-1", Ladder: p.Ladder, StepState: core.StepState{Attempts: attempts}},
 		Lead:     p.ID,
 		Requests: requests,
 	}

@@ -1,0 +1,115 @@
+package core
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// leaves returns the paths to all fields below v that hold no other fields. A slice is given one element, whose fields count.
+func leaves(v reflect.Value, path []int) [][]int {
+	switch v.Kind() { //nolint:exhaustive // the others are leaves
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return [][]int{path}
+		}
+		var all [][]int
+		for i := range v.NumField() {
+			all = append(all, leaves(v.Field(i), append(path[:len(path):len(path)], i))...)
+		}
+		return all
+	case reflect.Slice:
+		return leaves(reflect.New(v.Type().Elem()).Elem(), append(path[:len(path):len(path)], -1))
+	}
+	return [][]int{path}
+}
+
+// set makes the field at a path of v another than the zero one, and returns its name. Slices on the way have one element.
+func set(t *testing.T, v reflect.Value, path []int) string {
+	t.Helper()
+	if len(path) > 0 && path[0] < 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		return set(t, v.Index(0), path[1:])
+	}
+	if len(path) > 0 {
+		return v.Type().Field(path[0]).Name + "." + set(t, v.Field(path[0]), path[1:])
+	}
+	switch v.Kind() { //nolint:exhaustive // the others fail
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int, reflect.Int8, reflect.Int64:
+		v.SetInt(1)
+	default:
+		at, isTime := v.Addr().Interface().(*time.Time)
+		if !isTime {
+			t.Fatalf("no value is known for a field of type %s", v.Type())
+		}
+		*at = time.Unix(1, 0)
+	}
+	return ""
+}
+
+// blank gives slices on a path one zero element, so that two values differ by the field alone.
+func blank(v reflect.Value, path []int) {
+	switch {
+	case len(path) == 0:
+	case path[0] < 0:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		blank(v.Index(0), path[1:])
+	default:
+		blank(v.Field(path[0]), path[1:])
+	}
+}
+
+// eachField calls f with two values that differ in one field, once for each field of T.
+func eachField[T any](t *testing.T, f func(name string, a, b T)) {
+	t.Helper()
+	paths := leaves(reflect.ValueOf(new(T)).Elem(), nil)
+	if len(paths) == 0 {
+		t.Fatal("it has no fields")
+	}
+	for _, path := range paths {
+		var a, b T
+		blank(reflect.ValueOf(&a).Elem(), path)
+		name := set(t, reflect.ValueOf(&b).Elem(), path)
+		f(name, a, b)
+	}
+}
+
+// TestCriteriaDifferByEachField: criteria that differ in any field are not the same, and those that don't differ are.
+func TestCriteriaDifferByEachField(t *testing.T) {
+	eachField(t, func(field string, a, b Criteria) {
+		if a.same(&b) || b.same(&a) {
+			t.Errorf("criteria that differ in %s are said to be the same", field)
+		}
+		if !b.same(&b) {
+			t.Errorf("criteria with %s are said to differ from themselves", field)
+		}
+	})
+}
+
+// TestNodesDifferByEachField, so that a live read counts no longer than the cache says the same.
+func TestNodesDifferByEachField(t *testing.T) {
+	eachField(t, func(field string, a, b Node) {
+		if a.same(&b) || !b.same(&b) {
+			t.Errorf("nodes that differ in %s are said to be the same", field)
+		}
+	})
+}
+
+// TestGivenUpStepLeavesNoState: each field of the state belongs to the step that was given up, and the steps of a copy stay.
+func TestGivenUpStepLeavesNoState(t *testing.T) {
+	eachField(t, func(field string, _, state StepState) {
+		before := Repair{Name: "x", StepState: state, Rungs: make([]Rung, 1, 2)}
+		after := before
+		after.GiveUpStep(Rung{Outcome: Failed})
+		if after.StepState != (StepState{}) || len(after.Rungs) != 2 || after.Rungs[1].Outcome != Failed || after.Name != "x" {
+			t.Errorf("a step with %s is given up, and the repair is %+v", field, after)
+		}
+		if before.Rungs[:2][1] != (Rung{}) {
+			t.Errorf("giving up a step of one copy changes another")
+		}
+	})
+}
