@@ -16,9 +16,9 @@ type Backoff struct {
 	ResumedAt   time.Time
 }
 
-// DefaultBackoff applies where a policy sets none (docs/reference/proposals.md#autoscaler-scenarios). Its limit lies above the 15 minutes
-// within which the cluster autoscaler expects a machine to become a node: a pool whose machines are replaced sooner never looks
-// broken to it.
+// DefaultBackoff applies where a policy sets none (docs/reference/proposals.md#autoscaler-scenarios). Its limit lies
+// above the 15 minutes within which the cluster autoscaler expects a machine to become a node: a pool whose machines
+// are replaced sooner never looks broken to it.
 func DefaultBackoff() Backoff {
 	return Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: defaultGiveUpAfter}
 }

@@ -13,10 +13,10 @@ const idleFor = 10 * time.Second
 // holderPrefix begins the names of all holders that are Fettle's, and of no other.
 const holderPrefix = "fettle.io/"
 
-// HolderOf returns the name under which a policy that holds leases does so. It is no name that another controller has for the
-// same policy: medik8s' own operator holds leases as FormerHolderOf says
-// (docs/reference/medik8s.md#remediation-objects). It follows from the policy
-// alone, so that a lease says whose it was when the policy is gone.
+// HolderOf returns the name under which a policy that holds leases does so. It is no name that another controller has
+// for the same policy: medik8s' own operator holds leases as FormerHolderOf says
+// (docs/reference/medik8s.md#remediation-objects). It follows from the policy alone, so that a lease says whose it
+// was when the policy is gone.
 func HolderOf(policy ID) string { return HolderNow(FormerHolderOf(policy)) }
 
 // FormerHolderOf returns the name under which earlier versions of Fettle held the leases of a policy.

@@ -15,8 +15,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestAutoscalerOfMachineSets runs the scenarios of docs/reference/proposals.md#autoscaler-scenarios on the simulated Machine API, with a stand-in for the
-// cluster autoscaler. Each has a namespace and machine sets of its own.
+// TestAutoscalerOfMachineSets runs the scenarios of docs/reference/proposals.md#autoscaler-scenarios on the simulated
+// Machine API, with a stand-in for the cluster autoscaler. Each has a namespace and machine sets of its own.
 func TestAutoscalerOfMachineSets(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{

@@ -117,7 +117,8 @@ func (f *fleet) refusesRepairs() {
 }
 
 // TestSeedManifestsAreAccepted: the examples of the proposal and of the product guide apply as they are printed, with
-// names in place of their placeholders (docs/reference/proposals.md#machine-health-checks, docs/reference/proposals.md#openshift-guide).
+// names in place of their placeholders (docs/reference/proposals.md#machine-health-checks,
+// docs/reference/proposals.md#openshift-guide).
 func TestSeedManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})

@@ -89,8 +89,7 @@ func sameKindTwice(p *pool) {
 }
 
 // escalationOnTimeout: when its time is over, a remediator that works on is told so, and the next is asked
-// (docs/reference/medik8s.md#remediating-a-node). A minute is the
-// least that the API allows.
+// (docs/reference/medik8s.md#remediating-a-node). A minute is the least that the API allows.
 func escalationOnTimeout(p *pool) {
 	const timeout = time.Minute
 	p.nodes("a", "b", "c")

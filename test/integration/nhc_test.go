@@ -483,8 +483,7 @@ func objectThatSomebodyDeletes(p *pool) {
 }
 
 // backoffOfANode: the first remediation comes at once, and a node that fails again soon waits
-// (docs/reference/proposals.md#node-health-checks), also when it has
-// registered anew since.
+// (docs/reference/proposals.md#node-health-checks), also when it has registered anew since.
 func backoffOfANode(p *pool) {
 	const pause = 12 * time.Second
 	p.nodes("a", "b", "c")
@@ -536,8 +535,8 @@ func twoChecksOfOneNode(p *pool) {
 }
 
 // controlPlaneOneAtATime: over all health checks of the cluster, whatever their templates
-// (docs/reference/medik8s.md#control-plane, I4). Quorum survives with
-// three of five. No other case here has nodes of the control plane.
+// (docs/reference/medik8s.md#control-plane, I4). Quorum survives with three of five. No other case here has nodes of
+// the control plane.
 func controlPlaneOneAtATime(p *pool) {
 	for name, half := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": "two"} {
 		p.labelledNode(name, map[string]string{

@@ -24,8 +24,7 @@ const (
 )
 
 // TestHealthyMachinesSaySo: with a template too, whether or not there is a request
-// (docs/reference/cluster-api.md#open-gate has it
-// otherwise, which leaves a stale failure for ever).
+// (docs/reference/cluster-api.md#open-gate has it otherwise, which leaves a stale failure for ever).
 func TestHealthyMachinesSaySo(t *testing.T) {
 	for _, check := range []string{"{}", theTemplate} {
 		s := settle(t, check)

@@ -93,8 +93,7 @@ func checkTemplate(r *corev1.ObjectReference) error {
 }
 
 // readMaxInFlight: machines are deleted one at a time (docs/reference/proposals.md#openshift-guide). Remediators pace
-// themselves, and
-// the short circuit bounds how many they are asked for. The annotation changes either.
+// themselves, and the short circuit bounds how many they are asked for. The annotation changes either.
 func readMaxInFlight(annotations map[string]string, ladder []core.Step) (core.Amount, error) {
 	usual := core.Count(1)
 	if len(ladder) > 0 && ladder[0].Nature != core.Destroys {

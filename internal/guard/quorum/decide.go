@@ -106,9 +106,9 @@ type guardPod struct {
 	ready core.Tri
 }
 
-// byBudget decides as OpenShift's own health checks do (docs/reference/medik8s.md#control-plane). A budget that allows
-// a disruption
-// allows this one. One that allows none may be used up by the target itself: then its guard is not ready, or gone.
+// byBudget decides as OpenShift's own health checks do (docs/reference/medik8s.md#control-plane). A budget that
+// allows a disruption allows this one. One that allows none may be used up by the target itself: then its guard is
+// not ready, or gone.
 func byBudget(target string, b budget, guards []guardPod) core.Tri {
 	switch {
 	case !b.counted:

@@ -87,8 +87,7 @@ func claimedForMachine(u *unstructured.Unstructured, o core.Order, templateName 
 
 // plea is what an object asks for as today's operator finds it, whatever its name and namespace are
 // (docs/reference/medik8s.md#remediation-objects): to remediate a node, by a template. An object that does not name a
-// template may be by any, if it is called by
-// the node.
+// template may be by any, if it is called by the node.
 type plea struct {
 	node, template string
 	unnamed        bool
