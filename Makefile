@@ -115,6 +115,15 @@ TESTS ?=
 test-versions: build bin/karpenter bin/kube-apiserver-older $(HELM) ## Run tests on the oldest version of Kubernetes that is claimed (TESTS=regexp)
 	@hack/test-versions "$(TESTS)"
 
+# The packages, the part of their mutants and the time for them; hack/mutate/doc.go says more.
+PACKAGES ?=
+PART ?=
+BUDGET ?= 0s
+.PHONY: mutate
+mutate: ## Break the code in small ways and list what no test notices (PACKAGES=internal/core, PART=3/40, BUDGET=5m)
+	@mkdir -p bin && go build -o bin/mutate ./hack/mutate
+	@bin/mutate -package "$(PACKAGES)" -part "$(PART)" -budget "$(BUDGET)" -o bin/mutants.txt
+
 .PHONY: fuzz
 fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60s, or 1000x inputs)
 	@hack/fuzz $(FUZZTIME)
