@@ -146,8 +146,8 @@ func (r *room) yieldsNow() *obstacle {
 func (r *room) nodeNames() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	names := make([]string, 0, len(r.roster))
-	for _, m := range r.roster {
+	names := make([]string, 0, r.roster.Len())
+	for _, m := range r.roster.All() {
 		if m.Node != "" {
 			names = append(names, m.Node)
 		}

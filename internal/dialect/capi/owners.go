@@ -86,7 +86,7 @@ func ownersBy(owners []*unstructured.Unstructured) func(kind string) *unstructur
 // pool gives the machines that a machine's owner keeps, those too that are taken out of health checking.
 func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machine {
 	var pool []*clusterapi.Machine
-	for _, m := range r.client.roomOf(types.NamespacedName{Namespace: of.Namespace, Name: of.ClusterName()}).roster {
+	for _, m := range r.client.roomOf(types.NamespacedName{Namespace: of.Namespace, Name: of.ClusterName()}).roster.All() {
 		if m.Owner != nil && m.Owner.UID == owner {
 			pool = append(pool, m.Machine)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/selector"
 )
 
 // Reading is a management cluster as somebody has just read it from the API server, object by object, who means to ask
@@ -212,17 +213,7 @@ func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	if !isCheck || m == nil || string(m.UID) != machine.UID {
 		return nil, false
 	}
-	requirements, selectable := c.selector.Requirements()
-	if !selectable {
-		return nil, false
-	}
-	unmet := []string{}
-	for i := range requirements {
-		if !requirements[i].Matches(m.Labels) {
-			unmet = append(unmet, requirements[i].String())
-		}
-	}
-	return unmet, true
+	return selector.Unmet(c.selector, m.Labels)
 }
 
 // LeftOut says by what somebody has taken a machine out of all health checking, and is false for others.

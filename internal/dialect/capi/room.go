@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -26,17 +28,12 @@ type room struct {
 	cluster *clusterapi.Cluster
 	// checks are by name.
 	checks map[string]*healthCheck
-	// roster has all machines in the order of their names.
-	roster []*machine
+	// roster has all machines, and which health check selects which.
+	roster selector.Index[*machine]
 	// claims are the nodes that machines lay claim to, unless they are being deleted. All are of one namespace.
 	claims node.Claims
 	// asked are the types of conditions of machines that health checks ask for.
 	asked map[string]bool
-	// arranged is false when a machine has come or gone, or another health check selects it, and the
-	// members of the health checks are to be made anew.
-	arranged bool
-	// over is how many selections are over that machines may point to.
-	over int
 	// targets is the last snapshot's, to be filled again for the next.
 	targets []core.Target
 	parts   clusterapi.PartsOfMachines
@@ -50,11 +47,19 @@ type room struct {
 // machine is one of the roster.
 type machine struct {
 	*clusterapi.Machine
+	selector.Member
 
-	// selectedBy are the selections that it is in, and some that are over.
-	selectedBy []*selection
 	// leads is set once the machine or its node was seen to belong to the control plane.
 	leads bool
+}
+
+// Key implements selector.Object.
+func (m *machine) Key() string { return m.Name }
+
+// Matches implements selector.Object. Machines that a user has taken out of health checking are selected by nothing: they count
+// neither as healthy nor as unhealthy (docs/reference/cluster-api.md#targets).
+func (m *machine) Matches(_ string, s labels.Selector) bool {
+	return !m.Skipped() && s.Matches(m.Labels)
 }
 
 func newRoom() *room {
@@ -65,7 +70,7 @@ func newRoom() *room {
 func (r *room) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.cluster == nil && len(r.checks)+len(r.roster) == 0
+	return r.cluster == nil && len(r.checks)+r.roster.Len() == 0
 }
 
 // putCluster takes in the Cluster, nil when it is gone, and tells whether that can change a decision.
@@ -108,8 +113,10 @@ func (r *room) takeCheck(fresh *healthCheck) bool {
 	r.checks[name] = fresh
 	r.askAgain()
 	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
-		r.enrol(fresh)
-		r.dismiss(old)
+		fresh.selection = r.roster.Select("", fresh.selector)
+		if old != nil {
+			r.roster.End(old.selection)
+		}
 		return true
 	}
 	fresh.selection = old.selection
@@ -135,10 +142,11 @@ func olderRevision(a, b string) bool {
 func (r *room) dropCheck(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := r.checks[name]
+	if old := r.checks[name]; old != nil {
+		r.roster.End(old.selection)
+	}
 	delete(r.checks, name)
 	r.askAgain()
-	r.dismiss(old)
 }
 
 // askAgain notes which conditions of machines the health checks ask for.
@@ -162,30 +170,28 @@ func (r *room) putMachine(m *clusterapi.Machine) bool {
 func (r *room) wroteMachine(m *clusterapi.Machine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i, listed := r.place(m.Name); listed && r.roster[i].UID == m.UID {
+	if old, listed := r.roster.Get(m.Name); listed && old.UID == m.UID {
 		r.takeMachine(m)
 	}
 }
 
 func (r *room) takeMachine(m *clusterapi.Machine) bool {
-	i, listed := r.place(m.Name)
+	known, listed := r.roster.Get(m.Name)
 	if !listed {
 		fresh := &machine{Machine: m}
-		r.roster = slices.Insert(r.roster, i, fresh)
 		r.claims.Move("", "", fresh.claim())
-		r.assign(fresh)
+		r.roster.Put(fresh)
 		return true
 	}
-	old := r.roster[i].Machine
+	old := known.Machine
 	if old.UID == m.UID && olderRevision(m.ResourceVersion, old.ResourceVersion) {
 		return false
 	}
-	before := r.roster[i].claim()
-	r.roster[i].Machine = m
-	r.roster[i].leads = r.roster[i].leads && old.UID == m.UID
-	r.claims.Move("", before, r.roster[i].claim())
+	before := known.claim()
+	known.Machine, known.leads = m, known.leads && old.UID == m.UID
+	r.claims.Move("", before, known.claim())
 	if !old.Labels.Equal(m.Labels) || old.Skipped() != m.Skipped() {
-		r.assign(r.roster[i])
+		r.roster.Match(known)
 		return true
 	}
 	return !r.sameMachine(old, m)
@@ -228,10 +234,9 @@ func (r *room) sameConditions(a, b []clusterapi.Condition) bool {
 func (r *room) dropMachine(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i, listed := r.place(name); listed {
-		r.claims.Move("", r.roster[i].claim(), "")
-		r.roster = slices.Delete(r.roster, i, i+1)
-		r.arranged = false
+	if m, listed := r.roster.Get(name); listed {
+		r.claims.Move("", m.claim(), "")
+		r.roster.Remove(name)
 	}
 }
 
@@ -239,8 +244,8 @@ func (r *room) dropMachine(name string) {
 func (r *room) machineOf(name string) *clusterapi.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i, listed := r.place(name); listed {
-		return r.roster[i].Machine
+	if m, listed := r.roster.Get(name); listed {
+		return m.Machine
 	}
 	return nil
 }
@@ -251,8 +256,8 @@ func (r *room) machinesOf(targets []core.Target) []*clusterapi.Machine {
 	defer r.mu.Unlock()
 	machines := make([]*clusterapi.Machine, len(targets))
 	for t := range targets {
-		if i, listed := r.place(targets[t].ID.Name); listed && string(r.roster[i].UID) == targets[t].ID.UID {
-			machines[t] = r.roster[i].Machine
+		if m, listed := r.roster.Get(targets[t].ID.Name); listed && string(m.UID) == targets[t].ID.UID {
+			machines[t] = m.Machine
 		}
 	}
 	return machines
@@ -263,16 +268,14 @@ func (r *room) machinesOf(targets []core.Target) []*clusterapi.Machine {
 func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.arranged {
-		r.arrange()
-	}
-	r.targets = slices.Grow(r.targets[:0], len(r.roster))[:len(r.roster)]
+	machines := r.roster.Targets()
+	r.targets = slices.Grow(r.targets[:0], len(machines))[:len(machines)]
 	s := sight{cluster: r.cluster, find: find, asked: r.asked, parts: &r.parts}
 	if s.cluster == nil {
 		s.cluster = &clusterapi.Cluster{}
 	}
 	o.Upgrading, o.UpgradingWhy = s.cluster.Upgrade.Is, s.cluster.Upgrade.Why
-	for i, m := range r.roster {
+	for i, m := range machines {
 		t := &r.targets[i]
 		*t = s.targetOf(m.Machine)
 		m.leads = m.leads || t.ControlPlane
@@ -287,7 +290,7 @@ func (r *room) snapshot(o *core.Observation, find func(string) (node.Facts, bool
 	o.Targets = r.targets
 	for _, name := range slices.Sorted(maps.Keys(r.checks)) {
 		p := r.checks[name].policy
-		p.Members = r.checks[name].selection.members
+		p.Members = r.roster.Members(r.checks[name].selection)
 		o.Policies = append(o.Policies, p)
 	}
 }
@@ -329,12 +332,10 @@ func (r *room) namesOf(check core.ID) []string {
 	if c == nil {
 		return nil
 	}
-	if !r.arranged {
-		r.arrange()
-	}
 	var names []string
-	for _, at := range c.selection.members {
-		names = append(names, r.roster[at].Name)
+	machines := r.roster.Targets()
+	for _, at := range r.roster.Members(c.selection) {
+		names = append(names, machines[at].Name)
 	}
 	return names
 }

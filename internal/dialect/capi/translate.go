@@ -19,6 +19,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -47,7 +48,7 @@ type healthCheck struct {
 	labelled bool
 	owners   []metav1.OwnerReference
 	// selection is set while the room has the health check.
-	selection *selection
+	selection *selector.Selection
 }
 
 // readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it stays in the fleet,

@@ -8,12 +8,14 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -23,20 +25,32 @@ const nodeKind = "Node"
 // which. It is safe for concurrent use.
 type fleet struct {
 	mu *sync.Mutex
-	// checks and nodes are by name. roster has all nodes in the order of that.
+	// checks and nodes are by name. roster has all nodes, and which health check selects which.
 	checks map[string]*healthCheck
 	nodes  map[string]*seat
-	roster []*seat
-	// arranged is false when the members of the health checks are to be numbered anew.
-	arranged bool
-	// selected are the nodes that some health check selects, in the order of the roster. targets are the
-	// same as of the last snapshot, to be filled again for the next.
-	selected []*seat
-	targets  []core.Target
+	roster selector.Index[*seat]
+	// targets are those of the last snapshot, to be filled again for the next.
+	targets []core.Target
 }
 
+// seat is a node in the roster.
+type seat struct {
+	selector.Member
+
+	seen node.Sighting
+}
+
+// Key implements selector.Object.
+func (s *seat) Key() string { return s.seen.Name() }
+
+// Matches implements selector.Object.
+func (s *seat) Matches(_ string, of labels.Selector) bool { return of.Matches(s.seen.Labels()) }
+
 func newFleet() fleet {
-	return fleet{mu: &sync.Mutex{}, checks: map[string]*healthCheck{}, nodes: map[string]*seat{}}
+	return fleet{
+		mu: &sync.Mutex{}, checks: map[string]*healthCheck{}, nodes: map[string]*seat{},
+		roster: selector.Index[*seat]{SelectedOnly: true},
+	}
 }
 
 // putCheck takes in a health check and tells whether that can change a decision.
@@ -74,10 +88,13 @@ func (f *fleet) takeCheck(name string, fresh *healthCheck) bool {
 	}
 	f.checks[name] = fresh
 	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
-		f.enrol(name, fresh)
+		fresh.selection = f.roster.Select("", fresh.selector)
+		if old != nil {
+			f.roster.End(old.selection)
+		}
 		return true
 	}
-	fresh.members = old.members
+	fresh.selection = old.selection
 	return !reflect.DeepEqual(old.policy, fresh.policy)
 }
 
@@ -92,11 +109,12 @@ func olderRevision(a, b string) bool {
 func (f *fleet) dropCheck(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.checks[name] == nil {
+	old := f.checks[name]
+	if old == nil {
 		return false
 	}
 	delete(f.checks, name)
-	f.dismiss(name)
+	f.roster.End(old.selection)
 	return true
 }
 
@@ -114,16 +132,16 @@ func (f *fleet) putNode(obj any) bool {
 	if s == nil {
 		s = &seat{seen: fresh}
 		f.nodes[n.Name] = s
-		f.list(s)
-		return f.assign(s)
+		f.roster.Put(s)
+		return s.Selected()
 	}
 	// What was seen before is let go of, and the name with it: they hold on to the memory of a node that
 	// the cache has dropped.
 	f.nodes[n.Name] = s
 	old := s.seen
 	s.seen = fresh
-	moved := !old.Labels().Equal(fresh.Labels()) && f.assign(s)
-	return moved || (len(s.selectedBy) > 0 && !old.Same(fresh))
+	moved := !old.Labels().Equal(fresh.Labels()) && f.roster.Match(s)
+	return moved || (s.Selected() && !old.Same(fresh))
 }
 
 // dropNode forgets a node and tells whether a health check selected it.
@@ -135,12 +153,8 @@ func (f *fleet) dropNode(name string) bool {
 		return false
 	}
 	delete(f.nodes, name)
-	f.strike(name)
-	if len(s.selectedBy) == 0 {
-		return false
-	}
-	f.arranged = false
-	return true
+	f.roster.Remove(name)
+	return s.Selected()
 }
 
 // snapshot gives all health checks, and the nodes that any of them selects. The slice of targets is the
@@ -148,10 +162,9 @@ func (f *fleet) dropNode(name string) bool {
 func (f *fleet) snapshot() ([]core.Policy, []core.Target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.arranged {
-		f.arrange()
-	}
-	for i, s := range f.selected {
+	selected := f.roster.Targets()
+	f.targets = slices.Grow(f.targets[:0], len(selected))[:len(selected)]
+	for i, s := range selected {
 		facts := s.seen.Facts()
 		fill(&f.targets[i], &facts)
 	}
@@ -159,7 +172,7 @@ func (f *fleet) snapshot() ([]core.Policy, []core.Target) {
 	for _, name := range slices.Sorted(maps.Keys(f.checks)) {
 		c := f.checks[name]
 		p := c.policy
-		p.Members = c.members
+		p.Members = f.roster.Members(c.selection)
 		policies = append(policies, p)
 	}
 	return policies, f.targets

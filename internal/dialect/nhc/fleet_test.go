@@ -60,8 +60,8 @@ func TestMembershipFollowsWhatChanges(t *testing.T) {
 			t.Errorf("after this: %s, members are (-want +got):\n%s", s.sentence, diff)
 		}
 	}
-	if len(f.roster) != 3 || len(f.nodes) != 3 {
-		t.Errorf("%d places and %d nodes are kept of 3", len(f.roster), len(f.nodes))
+	if f.roster.Len() != 3 || len(f.nodes) != 3 {
+		t.Errorf("%d places and %d nodes are kept of 3", f.roster.Len(), len(f.nodes))
 	}
 }
 

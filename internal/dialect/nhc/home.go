@@ -50,11 +50,8 @@ func (c *Client) hasNode(name, uid string) bool {
 func (f *fleet) acts() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.arranged {
-		f.arrange()
-	}
 	for _, check := range f.checks {
-		if check.policy.Repairs() && len(check.members) > 0 {
+		if check.policy.Repairs() && len(f.roster.Members(check.selection)) > 0 {
 			return true
 		}
 	}
@@ -69,8 +66,8 @@ func (f *fleet) actsOn(nodes map[string]string) bool {
 		if s == nil || s.seen.Facts().Node.UID != uid {
 			continue
 		}
-		for _, check := range s.selectedBy {
-			if f.checks[check].policy.Repairs() {
+		for _, check := range f.checks {
+			if check.policy.Repairs() && s.In(check.selection) {
 				return true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/selector"
 )
 
 // Reading is a cluster as somebody has just read it from the API server, object by object, who means
@@ -66,17 +67,7 @@ func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
 	if check.Kind != healthCheckKind || of.Kind != nodeKind || c == nil || n == nil {
 		return nil, false
 	}
-	requirements, selectable := c.selector.Requirements()
-	if !selectable {
-		return nil, false
-	}
-	labels, unmet := n.seen.Labels(), []string{}
-	for i := range requirements {
-		if !requirements[i].Matches(labels) {
-			unmet = append(unmet, requirements[i].String())
-		}
-	}
-	return unmet, true
+	return selector.Unmet(c.selector, n.seen.Labels())
 }
 
 // TemplateProblem returns what the controller has written of a health check whose templates it can't use, and false when it can

@@ -16,6 +16,7 @@ import (
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -42,8 +43,8 @@ type healthCheck struct {
 	status   v1alpha1.NodeHealthCheckStatus
 	// bare is set when it names no remedy.
 	bare bool
-	// members are the places of the nodes that it selects, in the roster.
-	members []int
+	// selection is set while the fleet has the health check.
+	selection *selector.Selection
 }
 
 // readHealthCheck translates a health check. What is wrong with it becomes the policy's problem, or that of a

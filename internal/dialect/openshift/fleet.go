@@ -14,6 +14,7 @@ import (
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -21,19 +22,14 @@ import (
 // which. It is safe for concurrent use.
 type fleet struct {
 	mu *sync.Mutex
-	// checks and machines are by namespace/name. roster has the machines in the order of that.
+	// checks and machines are by namespace/name. roster has the same machines, and which health check selects which.
 	checks   map[string]*healthCheck
 	machines map[string]*machine
-	roster   []*machine
+	roster   selector.Index[*machine]
 	// sets are the machine sets by namespace/name.
 	sets map[string]machineSet
 	// claims are the nodes that machines lay claim to, unless they are being deleted.
 	claims node.Claims
-	// arranged is false when a machine has come or gone, or another health check selects it, and the
-	// members of the health checks are to be numbered anew.
-	arranged bool
-	// over is how many selections are over that machines may point to.
-	over int
 	// targets is the last snapshot's, to be filled again for the next.
 	targets []core.Target
 }
@@ -78,8 +74,10 @@ func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 	}
 	f.checks[key] = fresh
 	if old == nil || !setting.SameSelector(old.selector, fresh.selector) {
-		f.enrol(fresh)
-		f.dismiss(old)
+		fresh.selection = f.roster.Select(fresh.policy.ID.Namespace, fresh.selector)
+		if old != nil {
+			f.roster.End(old.selection)
+		}
 		return true
 	}
 	same := reflect.DeepEqual(old.policy, fresh.policy)
@@ -97,9 +95,10 @@ func olderRevision(a, b string) bool {
 func (f *fleet) dropCheck(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	old := f.checks[key]
+	if old := f.checks[key]; old != nil {
+		f.roster.End(old.selection)
+	}
 	delete(f.checks, key)
-	f.dismiss(old)
 }
 
 // putMachine takes in a machine and tells whether that can change a decision.
@@ -118,12 +117,11 @@ func (f *fleet) putMachine(obj any) bool {
 	if old != nil && old.target.ID == fresh.target.ID {
 		fresh.leads = old.leads
 	}
-	f.list(key, fresh)
 	if old == nil || !old.labels.Equal(fresh.labels) {
-		f.assign(fresh)
+		f.roster.Put(fresh)
 		return true
 	}
-	fresh.selectedBy = old.selectedBy
+	f.roster.Replace(fresh)
 	before, after := old.target, fresh.target
 	before.Revision, after.Revision = "", ""
 	return old.node != fresh.node || !reflect.DeepEqual(before, after)
@@ -136,10 +134,7 @@ func (f *fleet) dropMachine(key string) {
 		f.claims.Move(m.target.ID.Namespace, m.claim(), "")
 	}
 	delete(f.machines, key)
-	if i, listed := f.place(key); listed {
-		f.roster = slices.Delete(f.roster, i, i+1)
-		f.arranged = false
-	}
+	f.roster.Remove(key)
 }
 
 // snapshot gives all health checks and all machines with their nodes. The slice of targets is the
@@ -147,11 +142,9 @@ func (f *fleet) dropMachine(key string) {
 func (f *fleet) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, []core.Target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.arranged {
-		f.arrange()
-	}
-	f.targets = slices.Grow(f.targets[:0], len(f.roster))[:len(f.roster)]
-	for i, m := range f.roster {
+	machines := f.roster.Targets()
+	f.targets = slices.Grow(f.targets[:0], len(machines))[:len(machines)]
+	for i, m := range machines {
 		t := &f.targets[i]
 		f.fill(t, m, find)
 	}
@@ -159,7 +152,7 @@ func (f *fleet) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, [
 	policies := make([]core.Policy, 0, len(f.checks))
 	for _, key := range slices.Sorted(maps.Keys(f.checks)) {
 		p := f.checks[key].policy
-		p.Members = f.checks[key].selection.members
+		p.Members = f.roster.Members(f.checks[key].selection)
 		policies = append(policies, p)
 	}
 	return policies, f.targets
@@ -213,7 +206,7 @@ func (f *fleet) see(t *core.Target, m *machine, facts *node.Facts) bool {
 func (f *fleet) disbelieve() {
 	var leading map[string]bool
 	doubtful := false
-	for i, m := range f.roster {
+	for i, m := range f.roster.Targets() {
 		if m.leads {
 			if leading == nil {
 				leading = map[string]bool{}
@@ -225,7 +218,7 @@ func (f *fleet) disbelieve() {
 	if !doubtful || leading == nil {
 		return
 	}
-	for i, m := range f.roster {
+	for i, m := range f.roster.Targets() {
 		t := &f.targets[i]
 		if t.ControlPlane && !m.leads && !leading[t.ID.Namespace] {
 			t.ControlPlane, t.ControlPlaneByLabel = false, true

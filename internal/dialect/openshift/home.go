@@ -63,11 +63,8 @@ func (c *Client) actsOn(nodes map[string]string) bool {
 func (f *fleet) acts() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.arranged {
-		f.arrange()
-	}
 	for _, check := range f.checks {
-		if check.policy.Repairs() && len(check.selection.members) > 0 {
+		if check.policy.Repairs() && len(f.roster.Members(check.selection)) > 0 {
 			return true
 		}
 	}
@@ -78,15 +75,13 @@ func (f *fleet) acts() bool {
 func (f *fleet) actsOn(nodes map[string]string, find func(string) (node.Facts, bool)) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.arranged {
-		f.arrange()
-	}
+	machines := f.roster.Targets()
 	for _, check := range f.checks {
 		if !check.policy.Repairs() {
 			continue
 		}
-		for _, i := range check.selection.members {
-			if f.isOneOf(f.roster[i], nodes, find) {
+		for _, i := range f.roster.Members(check.selection) {
+			if f.isOneOf(machines[i], nodes, find) {
 				return true
 			}
 		}

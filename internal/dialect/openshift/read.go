@@ -8,6 +8,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/selector"
 )
 
 // Reading is a cluster as somebody has just read it from the API server, object by object, who means
@@ -93,15 +94,5 @@ func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	if c == nil || m == nil || check.Namespace != machine.Namespace {
 		return nil, false
 	}
-	requirements, selectable := c.selector.Requirements()
-	if !selectable {
-		return nil, false
-	}
-	unmet := []string{}
-	for i := range requirements {
-		if !requirements[i].Matches(m.labels) {
-			unmet = append(unmet, requirements[i].String())
-		}
-	}
-	return unmet, true
+	return selector.Unmet(c.selector, m.labels)
 }

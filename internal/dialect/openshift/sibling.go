@@ -43,7 +43,7 @@ func (c *Client) MachineOf(t core.Target) (core.ID, bool) {
 func (f *fleet) machineOf(of core.ID, find func(string) (node.Facts, bool)) core.ID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range f.roster {
+	for _, m := range f.roster.All() {
 		if m.node != of.Name {
 			continue
 		}

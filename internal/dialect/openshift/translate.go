@@ -17,6 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
 )
 
@@ -41,7 +42,7 @@ type healthCheck struct {
 	revision string
 	status   v1beta1.MachineHealthCheckStatus
 	// selection is set while the fleet has the health check.
-	selection *selection
+	selection *selector.Selection
 }
 
 // readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it
@@ -216,6 +217,10 @@ func wasHeld(conditions []v1beta1.Condition) bool {
 
 // machine is one Machine, translated: a target without its node, and what relates it to others.
 type machine struct {
+	selector.Member
+
+	// key is its namespace/name.
+	key    string
 	target core.Target
 	labels lean.Labels
 	// node is the name of the node that the machine refers to, if it does.
@@ -223,9 +228,14 @@ type machine struct {
 	// leads is set once the node was seen to be one of the control plane. The label of a machine may say that too, and
 	// anybody who may write machines may write that.
 	leads bool
-	// key is its namespace/name; selectedBy are the selections that it is in, and some that are over.
-	key        string
-	selectedBy []*selection
+}
+
+// Key implements selector.Object.
+func (m *machine) Key() string { return m.key }
+
+// Matches implements selector.Object. A health check selects machines of its own namespace (docs/reference/openshift.md#health-checks).
+func (m *machine) Matches(namespace string, s labels.Selector) bool {
+	return namespace == m.target.ID.Namespace && s.Matches(m.labels)
 }
 
 // claim is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
@@ -264,5 +274,5 @@ func readMachine(m *Machine) *machine {
 	if m.Node != "" {
 		t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	}
-	return &machine{target: t, labels: m.Labels, node: m.Node}
+	return &machine{key: m.Namespace + "/" + m.Name, target: t, labels: m.Labels, node: m.Node}
 }

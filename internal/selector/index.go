@@ -1,0 +1,205 @@
+package selector
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Object is what selectors select. A type implements it by its own Key and Matches, and by embedding Member.
+type Object interface {
+	// Key is unique in an index and orders the objects.
+	Key() string
+	// Matches reports whether a selector of a namespace selects the object.
+	Matches(namespace string, selector labels.Selector) bool
+	member() *Member
+}
+
+// Member records which selections an object is in.
+type Member struct {
+	// in may have selections that have ended: see End.
+	in []*Selection
+}
+
+func (m *Member) member() *Member { return m }
+
+// In reports whether an object is in a selection.
+func (m *Member) In(s *Selection) bool { return s != nil && !s.ended && slices.Contains(m.in, s) }
+
+// Selected reports whether an object is in any selection.
+func (m *Member) Selected() bool {
+	return slices.ContainsFunc(m.in, func(s *Selection) bool { return !s.ended })
+}
+
+// Selection is what one selector selects. Objects refer to it. So a selector that comes, goes or changes costs one look at each
+// object, however many others select it too. Otherwise a user who may write health checks could have that cost more than all
+// else.
+type Selection struct {
+	namespace string
+	selector  labels.Selector
+	// places are those of the members among the targets of the index.
+	places []int
+	// ended is set once nothing has the selection. Objects refer to it until they are swept.
+	ended bool
+}
+
+// Index has objects in the order of their keys, and the selections of them. The zero Index is empty. It is not safe for
+// concurrent use.
+type Index[T Object] struct {
+	// SelectedOnly leaves out of the targets what no selector selects. It is set before the first use.
+	SelectedOnly bool
+
+	objects    []T
+	selections []*Selection
+	// ended is the number of selections that objects may refer to and that have ended.
+	ended int
+	// numbered is false when places and targets are to be made anew.
+	numbered bool
+	targets  []T
+}
+
+// Len returns the number of objects.
+func (x *Index[T]) Len() int { return len(x.objects) }
+
+// All returns the objects in the order of their keys. The caller must not change the slice.
+func (x *Index[T]) All() []T { return x.objects }
+
+// Get returns the object of a key, and false when there is none.
+func (x *Index[T]) Get(key string) (T, bool) {
+	if i, found := x.place(key); found {
+		return x.objects[i], true
+	}
+	var none T
+	return none, false
+}
+
+func (x *Index[T]) place(key string) (int, bool) {
+	return slices.BinarySearchFunc(x.objects, key, func(o T, key string) int { return strings.Compare(o.Key(), key) })
+}
+
+// Put adds an object and finds the selectors that match it.
+func (x *Index[T]) Put(o T) {
+	x.store(o)
+	x.Match(o)
+}
+
+// Replace puts an object in the place of an older version of it that the same selectors match.
+func (x *Index[T]) Replace(o T) { x.store(o) }
+
+// store has an object take over the selections of the older version of it, which Match compares with.
+func (x *Index[T]) store(o T) {
+	i, found := x.place(o.Key())
+	switch {
+	case !found:
+		x.objects = slices.Insert(x.objects, i, o)
+		x.numbered = false
+	case x.objects[i].member() != o.member():
+		*o.member() = *x.objects[i].member()
+		x.objects[i] = o
+		x.numbered = x.numbered && !x.SelectedOnly // the targets have the older version
+	}
+}
+
+// Match finds the selectors that match an object of the index, and reports whether those are others than before.
+func (x *Index[T]) Match(o T) bool {
+	var in []*Selection
+	for _, s := range x.selections {
+		if o.Matches(s.namespace, s.selector) {
+			in = append(in, s)
+		}
+	}
+	m := o.member()
+	former := slices.DeleteFunc(slices.Clone(m.in), func(s *Selection) bool { return s.ended })
+	m.in = in
+	if slices.Equal(in, former) {
+		return false
+	}
+	x.numbered = false
+	return true
+}
+
+// Remove takes an object out of the index.
+func (x *Index[T]) Remove(key string) {
+	if i, found := x.place(key); found {
+		x.objects = slices.Delete(x.objects, i, i+1)
+		x.numbered = false
+	}
+}
+
+// Select returns what a selector of a namespace selects.
+func (x *Index[T]) Select(namespace string, selector labels.Selector) *Selection {
+	s := &Selection{namespace: namespace, selector: selector}
+	x.selections = append(x.selections, s)
+	for _, o := range x.objects {
+		if o.Matches(namespace, selector) {
+			m := o.member()
+			m.in = append(m.in, s)
+		}
+	}
+	x.numbered = false
+	return s
+}
+
+// End ends a selection, nil for none. Objects are swept once more selections have ended than are left.
+func (x *Index[T]) End(s *Selection) {
+	if s == nil || s.ended {
+		return
+	}
+	s.ended = true
+	x.numbered = false
+	x.selections = slices.DeleteFunc(x.selections, func(of *Selection) bool { return of == s })
+	x.ended++
+	if x.ended <= len(x.selections) {
+		return
+	}
+	x.ended = 0
+	for _, o := range x.objects {
+		m := o.member()
+		m.in = slices.DeleteFunc(m.in, func(s *Selection) bool { return s.ended })
+	}
+}
+
+// Targets returns the objects to which the places of Members refer. The caller must not change the slice.
+func (x *Index[T]) Targets() []T {
+	x.number()
+	if x.SelectedOnly {
+		return x.targets
+	}
+	return x.objects
+}
+
+// Members returns the places among the targets of what a selection selects. The slice is not changed any more.
+func (x *Index[T]) Members(s *Selection) []int {
+	x.number()
+	return s.places
+}
+
+func (x *Index[T]) number() {
+	if x.numbered {
+		return
+	}
+	for _, s := range x.selections {
+		s.places = make([]int, 0, len(s.places))
+	}
+	x.targets = nil
+	for i, o := range x.objects {
+		m := o.member()
+		if x.SelectedOnly {
+			if !m.Selected() {
+				continue
+			}
+			i = len(x.targets)
+			x.targets = append(x.targets, o)
+		}
+		for _, s := range m.in {
+			if !s.ended {
+				s.places = append(s.places, i)
+			}
+		}
+	}
+	x.numbered = true
+}
+
+// Selections returns the number of selections that have not ended.
+func (x *Index[T]) Selections() int { return len(x.selections) }
