@@ -51,7 +51,7 @@ func set(t *testing.T, v reflect.Value, path []int) string {
 	return ""
 }
 
-// blank gives slices on a path one zero element, so that two values differ by the field alone.
+// blank sets each slice on a path to one zero element, so that two values differ by the field alone.
 func blank(v reflect.Value, path []int) {
 	switch {
 	case len(path) == 0:
