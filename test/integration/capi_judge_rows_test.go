@@ -80,13 +80,13 @@ func explanationsOfRepair() []explanation {
 			},
 		},
 		{
-			"`OwnerRemediated` is taken away unless the owner has begun to replace the machine.",
+			"`OwnerRemediated` is removed unless the owner has begun to replace the machine.",
 			func(w *judgedWorld, d difference) bool {
 				return d.isMark() && d.fettle == "" && w.says(fettle, d.machine, succeeded, "True/")
 			},
 		},
 		{
-			"So is `ExternallyRemediated`, which stays today.",
+			"`ExternallyRemediated` is removed too, which stays today.",
 			func(w *judgedWorld, d difference) bool {
 				return d.isCondition(externally) && d.fettle == "" && d.judge == "False/WaitingForRemediation" && w.says(fettle, d.machine, succeeded, "True/")
 			},
@@ -115,7 +115,7 @@ func explanationsOfTemplates() []explanation {
 			},
 		},
 		{
-			"that the template is missing, or the object can't be created, is said by `ExternallyRemediated` on the machine.",
+			"`ExternallyRemediated` on the machine reports a template that is missing, or an object that can't be created.",
 			func(w *judgedWorld, d difference) bool {
 				if w.template != templateIsMissing {
 					return false
@@ -124,13 +124,13 @@ func explanationsOfTemplates() []explanation {
 			},
 		},
 		{
-			"Members of the control plane one at a time, and only while a majority of all members that vote works without the one in question",
+			"Members of the control plane go one at a time, and only while a majority of all voting members works without this one",
 			func(w *judgedWorld, d difference) bool {
 				return w.template == templateIsThere && w.is(d).member && d.begins() && d.fettle == ""
 			},
 		},
 		{
-			"Today they are missing until a repair fails, and stay `False` when that is mended.",
+			"Today they are missing until a repair fails, and stay `False` when that is corrected.",
 			func(w *judgedWorld, d difference) bool {
 				return d.machine == "" && strings.HasPrefix(d.what, older+"ExternalRemediation") && w.template != byTheOwner &&
 					(d.judge == "" || strings.HasPrefix(d.fettle, "True/"))
@@ -162,21 +162,21 @@ func explanationsOfSwitches() []explanation {
 			},
 		},
 		{
-			"What was marked is withdrawn when it recovers,",
+			"A mark is withdrawn when its machine recovers.",
 			func(w *judgedWorld, d difference) bool {
 				return w.now().checkPaused && (d.isVerdict() || d.begins()) && d.judge == w.earlier[judge][d.place] &&
 					!strings.HasPrefix(d.fettle, "False/") && w.earlier[fettle][d.place] != ""
 			},
 		},
 		{
-			"and the reason of a machine that is not healthy follows its state.",
+			"The reason of a machine that is not healthy follows its state.",
 			func(w *judgedWorld, d difference) bool {
 				return w.now().checkPaused && d.isVerdict() && d.judge == w.earlier[judge][d.place] &&
 					strings.HasPrefix(d.judge, "False/") && strings.HasPrefix(d.fettle, "False/")
 			},
 		},
 		{
-			"Nothing is touched but the condition `Paused` of its health checks.",
+			"Fettle changes nothing but the condition `Paused` of its health checks.",
 			func(w *judgedWorld, d difference) bool {
 				return w.now().clusterPaused && w.stage > 0 && d.judge == w.earlier[judge][d.place] && d.fettle == w.earlier[fettle][d.place]
 			},
