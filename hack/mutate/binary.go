@@ -131,8 +131,8 @@ func (b *binary) run(ctx context.Context, names []string, limit time.Duration, e
 	return result{passed: err == nil, test: <-failed, ended: ctx.Err() == nil}
 }
 
-// firstFailure reads the output of tests to its end, and returns the name of the first that failed or, after a panic, of the
-// one that ran.
+// firstFailure reads the output of tests to its end. It returns the name of the first test that failed or, after a panic, of the
+// test that ran.
 func firstFailure(r io.Reader) string {
 	var failed, running string
 	lines := bufio.NewReader(r)

@@ -233,7 +233,7 @@ type machine struct {
 // Key implements selector.Object.
 func (m *machine) Key() string { return m.key }
 
-// Matches implements selector.Object. A health check selects machines of its own namespace (docs/reference/openshift.md#health-checks).
+// Matches implements selector.Object. A health check selects machines of its own namespace (docs/reference/openshift.md#spec).
 func (m *machine) Matches(namespace string, s labels.Selector) bool {
 	return namespace == m.target.ID.Namespace && s.Matches(m.labels)
 }
