@@ -242,7 +242,7 @@ func (v *view) readQuorum(ctx context.Context, c client.Reader, w *world) bool {
 // leftToOwner tells whether all that would happen to a target is that its owner is asked to replace it, who minds quorum.
 func (w *world) leftToOwner(target int) bool {
 	return !slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
-		return slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool { return s.Nature != core.Delegates })
+		return slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides })
 	})
 }
 

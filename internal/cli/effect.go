@@ -111,7 +111,7 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 	default:
 		warn("it selects nothing in namespace %s as the cluster is now", h.Namespace)
 	}
-	asks := func(s core.Step) bool { return s.Nature != core.Delegates }
+	asks := func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides }
 	if e.ControlPlane > 0 && slices.ContainsFunc(w.policies[policy].Ladder, asks) {
 		warn("it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
 	}

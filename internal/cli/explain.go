@@ -148,7 +148,7 @@ func adviceOnKept(requests []Request) string {
 const keptAdvice = "See whether its remediator runs, and remove the finalizers by hand when nothing is left for it to undo."
 
 func adviceAfter(r *core.Repair, exists bool) string {
-	destroyed := len(r.Ladder) > 0 && r.Ladder[0].Nature == core.Destroys
+	destroyed := len(r.Ladder) > 0 && r.Ladder[0].Nature.Effect().Deletes
 	switch {
 	case r.Outcome == core.Succeeded && !destroyed && exists:
 		return "Nothing is to be done. If the " + kindWord(r.Target) + " fails again, explain that."

@@ -95,7 +95,7 @@ func (w *world) underWayOfGone(repair int, s *Step) {
 
 // hiddenStep returns why it is not known what was asked in the step under way of a repair, and false where it is known.
 func (w *world) hiddenStep(r *core.Repair) (string, bool) {
-	if len(r.Rungs) >= len(r.Ladder) || !r.Ladder[len(r.Rungs)].Nature.Stands() {
+	if len(r.Rungs) >= len(r.Ladder) || !r.Ladder[len(r.Rungs)].Nature.Effect().Stands {
 		return "", false
 	}
 	return w.unread.requests(r.Ladder[len(r.Rungs)])

@@ -19,7 +19,7 @@ func remedyWords(ladder []core.Step, kind string) string {
 		return "is deleted, and its owner makes a new " + kind
 	case core.Requests:
 		text := "is left to an outside remediator, which is asked by an object made from " + step.Template.String()
-		if len(ladder) > 1 && ladder[1].Nature == core.Delegates {
+		if len(ladder) > 1 && ladder[1].Nature.Effect().OwnerDecides {
 			text += ", and to its owner once that remediator has given it up"
 		}
 		return text
@@ -187,7 +187,7 @@ func (w *world) nextOfStep(target, repair int) Next {
 		return n
 	case foreign:
 		return Next{Text: nextOfForeign(q)}
-	case step.State == stepUnderWay && r.Ladder[len(r.Rungs)].Nature == core.Delegates:
+	case step.State == stepUnderWay && r.Ladder[len(r.Rungs)].Nature.Effect().OwnerDecides:
 		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, it is not asked any more."}
 	case step.State == stepUnderWay:
 		return nextOfRemediator(r, q)

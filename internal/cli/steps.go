@@ -63,16 +63,16 @@ func (w *world) underWay(repair int, s *Step) {
 		return
 	}
 	t := &w.fleet.Targets[target]
-	switch step.Nature {
-	case core.Destroys:
+	switch effect := step.Nature.Effect(); {
+	case effect.Deletes:
 		if t.Deleting {
 			s.State = stepUnderWay
 		}
-	case core.HandsOver:
+	case effect.Claims:
 		if t.Claimed && !r.Begun.IsZero() {
 			s.State = stepUnderWay
 		}
-	case core.Requests, core.Delegates:
+	case effect.Stands:
 		if why, hidden := w.unread.requests(*step); hidden {
 			s.State, s.Message = stepUnknown, why
 			return

@@ -230,7 +230,7 @@ func (d *deliberation) targetGone(repair int) {
 // the target.
 func (r *Repair) lastStepRequests() bool {
 	at := min(len(r.Rungs), len(r.Ladder)-1)
-	return at >= 0 && r.Ladder[at].Nature == Requests
+	return at >= 0 && r.Ladder[at].Nature.Effect().AsksRemediator
 }
 
 // replaced returns what a request has had for an effect on a target that is gone, and "" without any. Either its remediator

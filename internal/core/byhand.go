@@ -190,9 +190,9 @@ func (d *deliberation) serves(r *Repair, a *asked) bool {
 		return true
 	case a.of == none:
 		return false
-	case step.Nature == HandsOver:
+	case step.Nature.Effect().Claims:
 		return !r.Begun.IsZero() && !d.fleet.Targets[a.of].Claimed && !d.settling(r)
-	case step.Nature != Requests:
+	case !step.Nature.Effect().AsksRemediator:
 		return false
 	}
 	for _, i := range d.requestsOn[a.of] {
@@ -263,5 +263,5 @@ func (d *deliberation) servesRequest(repair int) bool {
 // handsOverNow reports whether a step has just marked its target for a person's request, and the mark may not show yet.
 func (d *deliberation) handsOverNow(p *proposal, step *Step) bool {
 	r := &d.fleet.Repairs[p.repair]
-	return step.Nature == HandsOver && p.verdict.Reason == PersonAsked && !r.Begun.IsZero() && d.settling(r)
+	return step.Nature.Effect().Claims && p.verdict.Reason == PersonAsked && !r.Begun.IsZero() && d.settling(r)
 }

@@ -17,13 +17,13 @@ func (d *deliberation) climb(p *proposal) {
 		d.giveUpRepair(p)
 	case d.outgrown(p, step):
 		d.finish(p.repair, Withdrawn, "the target says by now that it can't recover, and is repaired in another way")
-	case step.Nature == HandsOver && t.Claimed && !r.Begun.IsZero():
+	case step.Nature.Effect().Claims && t.Claimed && !r.Begun.IsZero():
 		// It is in the hands of somebody else.
 	case d.handsOverNow(p, step):
 		// It is about to be.
-	case step.Nature.Stands() && d.leaves(d.current(p.repair, step)):
+	case step.Nature.Effect().Stands && d.leaves(d.current(p.repair, step)):
 		// Somebody has taken it away. It is made again when its name is free.
-	case step.Nature.Stands() && d.current(p.repair, step) != none:
+	case step.Nature.Effect().Stands && d.current(p.repair, step) != none:
 		d.await(p, step, d.current(p.repair, step))
 	case d.unfounded(p, step) != "":
 		d.finish(p.repair, Withdrawn, d.unfounded(p, step))
@@ -93,7 +93,7 @@ func (d *deliberation) exhausted(p *proposal) bool {
 // Whoever has it in hand may never give it back.
 func (d *deliberation) outgrown(p *proposal, step *Step) bool {
 	failed := d.policies[p.leader].FailedLadder
-	return step.Nature == HandsOver && d.fleet.Targets[p.target].Failed && len(failed) > 0 && failed[0].Nature != HandsOver
+	return step.Nature.Effect().Claims && d.fleet.Targets[p.target].Failed && len(failed) > 0 && !failed[0].Nature.Effect().Claims
 }
 
 func (d *deliberation) leaves(request int) bool {
@@ -189,7 +189,7 @@ func (d *deliberation) silence(since time.Time) string {
 
 // awaitAnswer: that an owner is asked shows on the target, and whoever wrote it there is not woken by that.
 func (d *deliberation) awaitAnswer(step *Step) {
-	if step != nil && step.Nature == Delegates {
+	if step != nil && step.Nature.Effect().OwnerDecides {
 		d.wakeAt(d.now.Add(silences[len(silences)-1]))
 	}
 }
@@ -238,7 +238,7 @@ const othersTurn = 5 * time.Second
 // has asked and taken that back. No revision keeps a request from being made once more, unlike a deletion or a mark.
 func (d *deliberation) otherLeader(p *proposal) (time.Time, bool) {
 	r, step := &d.fleet.Repairs[p.repair], d.stepOf(p)
-	return r.StepBegan().Add(othersTurn), r.Foreign && step != nil && step.Nature == Requests
+	return r.StepBegan().Add(othersTurn), r.Foreign && step != nil && step.Nature.Effect().AsksRemediator
 }
 
 // What a lease is held for: the time of the step under way, or the usual time of one without a limit, and

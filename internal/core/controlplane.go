@@ -90,7 +90,7 @@ func controlPlaneGate(d *deliberation, p *proposal) (Refusal, bool) {
 
 // takesQuorum tells whether a step may cost the control plane its quorum.
 func (t *Target) takesQuorum(step *Step) bool {
-	return t.MaybeControlPlane() && (step == nil || step.Nature != Delegates)
+	return t.MaybeControlPlane() && (step == nil || !step.Nature.Effect().OwnerDecides)
 }
 
 // MaybeControlPlane reports whether the target may be of the control plane.

@@ -31,7 +31,7 @@ func (d *Decision) file(reports []PolicyReport, fleet *Fleet) {
 
 // petitions tells whether the policy asks remediators, or can't say what it asks.
 func (p *Policy) petitions() bool {
-	return len(p.Ladder) == 0 || slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Nature.Stands() })
+	return len(p.Ladder) == 0 || slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Nature.Effect().Stands })
 }
 
 // filing finds what belongs to a target.

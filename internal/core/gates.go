@@ -271,7 +271,7 @@ func (s *Step) problemFor(t *Target) string {
 
 func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
 	step := d.stepOf(p)
-	if step == nil || (step.Nature != Destroys && step.Nature != Delegates) || d.fleet.Targets[p.target].Owner.UID != "" {
+	if step == nil || !step.Nature.Effect().OwnerReplaces || d.fleet.Targets[p.target].Owner.UID != "" {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: NoOwner}, true

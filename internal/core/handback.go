@@ -13,7 +13,7 @@ import "time"
 // byHandBack reports whether the step at a place in a ladder is taken only after the remediator of the step before has given the
 // target up.
 func byHandBack(ladder []Step, place int) bool {
-	return place > 0 && place < len(ladder) && ladder[place].Nature == Delegates && ladder[place-1].Nature == Requests
+	return place > 0 && place < len(ladder) && ladder[place].Nature.Effect().OwnerDecides && ladder[place-1].Nature.Effect().AsksRemediator
 }
 
 // lastOfItself reports whether no step follows the one under way, unless its remediator gives the target up.
@@ -36,5 +36,6 @@ func (t *Target) handedBackSince(since time.Time) bool {
 
 // replaces reports whether a step of a repair has the target replaced, and is not the first by which it was to be.
 func (r *Repair) replaces(step *Step) bool {
-	return step.Nature == Destroys || (step.Nature == Delegates && len(r.Ladder) > 0 && r.Ladder[0].Nature == Requests)
+	effect := step.Nature.Effect()
+	return effect.Deletes || (effect.OwnerReplaces && len(r.Ladder) > 0 && r.Ladder[0].Nature.Effect().AsksRemediator)
 }

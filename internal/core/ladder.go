@@ -90,7 +90,7 @@ func (d *deliberation) unreadable(repair, target int, exists bool) bool {
 
 // asks tells whether any step of the repair is one whose requests stand until they are taken back.
 func (r *Repair) asks() bool {
-	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return s.Nature.Stands() })
+	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return s.Nature.Effect().Stands })
 }
 
 // mostUnled bounds the repairs without a target and without a health check that end in one pass. Nothing waits for them, and

@@ -43,7 +43,7 @@ func (r Reference) Makes() Kind {
 // Unfit says in a sentence why a step must not be taken for a target, whatever the template is. It is empty for steps
 // that make no requests, and for steps that may be taken.
 func (s *Step) Unfit(t *Target) string {
-	if s.Nature != Requests {
+	if !s.Nature.Effect().AsksRemediator {
 		return ""
 	}
 	made := s.Template.Makes()

@@ -73,7 +73,7 @@ func (d *deliberation) delegated(v *Verdict) bool {
 	return slices.ContainsFunc(d.requestsOn[v.Target], func(r int) bool {
 		q := &d.fleet.Requests[r]
 		return q.Policy == (ID{}) && slices.ContainsFunc(d.policies[v.Policy].Ladder, func(s Step) bool {
-			return s.Nature == Delegates && q.asks(&s)
+			return s.Nature.Effect().OwnerDecides && q.asks(&s)
 		})
 	})
 }
@@ -151,7 +151,7 @@ func (d *deliberation) blind(r *Repair) bool {
 
 // hidden reports whether the requests of a step can't be seen.
 func (d *deliberation) hidden(s *Step) bool {
-	return s.Nature == Requests && slices.ContainsFunc(d.fleet.Unseen, func(u Reference) bool {
+	return s.Nature.Effect().AsksRemediator && slices.ContainsFunc(d.fleet.Unseen, func(u Reference) bool {
 		return u.APIVersion == s.Template.APIVersion && u.Kind == s.Template.Kind
 	})
 }

@@ -114,7 +114,7 @@ type ConditionCriterion struct {
 type Step struct {
 	// Remedy names the remedy that takes this step.
 	Remedy string
-	// Nature tells what becomes of a target in the hands of the remedy.
+	// Nature is the kind of the remedy.
 	Nature Nature
 	// Template is what the remedy makes its request from, for remedies that need one.
 	Template Reference
@@ -136,25 +136,6 @@ func (p *Policy) Settled() bool {
 func (s *Step) same(other *Step) bool {
 	return s.Remedy == other.Remedy && s.Nature == other.Nature && s.Template == other.Template
 }
-
-// Nature tells the kinds of remedies apart.
-type Nature int8
-
-// The natures. The zero Nature asks for the most before it acts.
-const (
-	// Destroys: the target is deleted, and its owner is counted on to replace it.
-	Destroys Nature = iota
-	// Requests: a remediator is asked by a request that stands until it is withdrawn.
-	Requests
-	// HandsOver: the target is marked, and whoever repairs it takes the mark away (Target.Claimed).
-	HandsOver
-	// Delegates: the target's owner is asked to replace it, by a request that stands until it is withdrawn. The
-	// owner chooses when, one at a time where that matters, and with the quorum of a control plane in mind.
-	Delegates
-)
-
-// Stands tells whether what is asked of others in such a step stands until it is withdrawn.
-func (n Nature) Stands() bool { return n == Requests || n == Delegates }
 
 // Reference names an object by name alone, as people do.
 type Reference struct {

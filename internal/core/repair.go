@@ -140,7 +140,7 @@ func (r *Repair) GaveUp(q *Request) time.Time {
 
 // lasted reports whether the repair did something and left its target in place, to be judged again.
 func (r *Repair) lasted() bool {
-	return (r.Outcome == Succeeded || r.failed()) && !r.Running() && len(r.Ladder) > 0 && r.Ladder[0].Nature != Destroys
+	return (r.Outcome == Succeeded || r.failed()) && !r.Running() && len(r.Ladder) > 0 && !r.Ladder[0].Nature.Effect().Deletes
 }
 
 // failed reports whether all steps of the repair were tried to no avail.

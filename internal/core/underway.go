@@ -87,7 +87,7 @@ const recoversWithin = 10 * time.Minute
 
 // isOpenEnd reports whether a step asks a remediator without a limit, and no step follows.
 func (r *Repair) isOpenEnd(step *Step) bool {
-	return step.Nature == Requests && step.Limit == 0 && r.lastOfItself()
+	return step.Nature.Effect().AsksRemediator && step.Limit == 0 && r.lastOfItself()
 }
 
 // RecoversUntil returns until when the target has time to recover after the remediator of the last step, which has no limit, has

@@ -96,7 +96,7 @@ func checkTemplate(r *corev1.ObjectReference) error {
 // themselves, and the short circuit bounds how many they are asked for. The annotation changes either.
 func readMaxInFlight(annotations map[string]string, ladder []core.Step) (core.Amount, error) {
 	usual := core.Count(1)
-	if len(ladder) > 0 && ladder[0].Nature != core.Destroys {
+	if len(ladder) > 0 && !ladder[0].Nature.Effect().Deletes {
 		usual = core.Unlimited()
 	}
 	return setting.InFlight(annotations, annotation.MaxInFlight, usual)
