@@ -118,7 +118,7 @@ func (s *clusterScene) repair(cluster, machine string, status v1alpha1.RepairSta
 		Spec: v1alpha1.RepairSpec{
 			Cluster: cluster, Target: v1alpha1.RepairTarget{ObjectReference: v1alpha1.ObjectReference{Kind: "Machine", Namespace: "fleets", Name: machine, UID: machine}, Node: "node-a"},
 			Policy: v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: "fleets", Name: cluster, UID: "check-" + cluster}, Reason: "UnhealthyCondition", Message: "so",
-			Ladder: []v1alpha1.RepairStep{{Remedy: "MarkOwner", Nature: "Delegates"}}, StartedAt: metav1.MicroTime{Time: noon.Add(-10 * time.Minute)},
+			Ladder: []v1alpha1.RepairStep{{Remedy: "MarkOwner", Nature: "AskOwner"}}, StartedAt: metav1.MicroTime{Time: noon.Add(-10 * time.Minute)},
 		},
 		Status: status,
 	}

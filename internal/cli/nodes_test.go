@@ -96,7 +96,7 @@ func (s *nodeScene) repair(node int, ago time.Duration, change func(*v1alpha1.Re
 	delete(s.repairs, r.Namespace+"/"+r.Name)
 	r.Namespace, r.Spec.Owner, r.Spec.Ladder = "fettle-system", nil, nil
 	for _, step := range s.Policies[0].Ladder {
-		written := v1alpha1.RepairStep{Remedy: step.Remedy, Nature: v1alpha1.StepRequests, Template: (*v1alpha1.TemplateReference)(&step.Template)}
+		written := v1alpha1.RepairStep{Remedy: step.Remedy, Nature: v1alpha1.StepCreateRequest, Template: (*v1alpha1.TemplateReference)(&step.Template)}
 		if step.Limit > 0 {
 			written.Timeout = &metav1.Duration{Duration: step.Limit}
 		}

@@ -104,11 +104,21 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"an end without start":     {"the same", aSpec(`"startedAt": 5`), `{"phase": "Succeeded"}`, with(func(r *core.Repair) { r.Started, r.Outcome, r.Ended = created, core.Succeeded, created }), "spec.startedAt is 5 and can't be read"},
 		"an attempt in seconds":    {"", aSpec(), `{"attempts": 1, "lastAttempt": "2026-08-03T12:00:00Z"}`, with(func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, created }), ""},
 		"a step that asks": {
-			"", aSpec(`"ladder": [{"remedy": "Ask", "nature": "Requests", "timeout": "5m", "template": {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "quick"}}]`),
+			"", aSpec(`"ladder": [{"remedy": "Ask", "nature": "CreateRequest", "timeout": "5m", "template": {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "quick"}}]`),
 			`{}`, ladder(core.Step{Remedy: "Ask", Nature: core.Requests, Template: template, Limit: 5 * time.Minute}), "",
 		},
+		"steps of an earlier version": {
+			"", aSpec(`"ladder": [{"remedy": "A"}, {"remedy": "B", "nature": "Destroys"}, {"remedy": "C", "nature": "Requests"}, {"remedy": "D", "nature": "HandsOver"}, {"remedy": "E", "nature": "Delegates"}]`),
+			`{}`, ladder(core.Step{Remedy: "A"}, core.Step{Remedy: "B", Nature: core.Destroys}, core.Step{Remedy: "C", Nature: core.Requests},
+				core.Step{Remedy: "D", Nature: core.HandsOver}, core.Step{Remedy: "E", Nature: core.Delegates}), "",
+		},
+		"steps of today": {
+			"", aSpec(`"ladder": [{"remedy": "B", "nature": "Delete"}, {"remedy": "C", "nature": "CreateRequest"}, {"remedy": "D", "nature": "Annotate"}, {"remedy": "E", "nature": "AskOwner"}]`),
+			`{}`, ladder(core.Step{Remedy: "B", Nature: core.Destroys}, core.Step{Remedy: "C", Nature: core.Requests},
+				core.Step{Remedy: "D", Nature: core.HandsOver}, core.Step{Remedy: "E", Nature: core.Delegates}), "",
+		},
 		"a step of a nature nobody knows": {
-			"what it would do to the target is no matter for a guess", aSpec(`"ladder": [{"remedy": "A", "nature": "HandsOver"}, {"remedy": "B", "nature": "Blesses"}]`),
+			"what it would do to the target is no matter for a guess", aSpec(`"ladder": [{"remedy": "A", "nature": "Annotate"}, {"remedy": "B", "nature": "Blesses"}]`),
 			`{}`, ladder(), `spec.ladder[1].nature is "Blesses" and can't be read`,
 		},
 		"a time limit in words":     {"", aSpec(`"ladder": [{"remedy": "A", "timeout": "soon"}]`), `{}`, ladder(), `spec.ladder is [{"remedy":"A","timeout":"soon"}] and can't be read`},

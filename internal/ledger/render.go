@@ -62,19 +62,25 @@ func renderStep(step core.Step) v1alpha1.RepairStep {
 }
 
 var natureNames = map[core.Nature]v1alpha1.StepNature{ //nolint:gochecknoglobals // a constant table
-	core.Destroys:  v1alpha1.StepDestroys,
-	core.Requests:  v1alpha1.StepRequests,
-	core.HandsOver: v1alpha1.StepHandsOver,
-	core.Delegates: v1alpha1.StepDelegates,
+	core.Destroys:  v1alpha1.StepDelete,
+	core.Requests:  v1alpha1.StepCreateRequest,
+	core.HandsOver: v1alpha1.StepAnnotate,
+	core.Delegates: v1alpha1.StepAskOwner,
 }
 
-// natures are those that are read. Repairs of a Fettle that knew no other than to destroy have none.
+// natures are the natures that are read. Repairs of the first versions of Fettle have none, and those of later ones the names
+// below.
 var natures = map[v1alpha1.StepNature]core.Nature{ //nolint:gochecknoglobals // a constant table
-	"":                     core.Destroys,
-	v1alpha1.StepDestroys:  core.Destroys,
-	v1alpha1.StepRequests:  core.Requests,
-	v1alpha1.StepHandsOver: core.HandsOver,
-	v1alpha1.StepDelegates: core.Delegates,
+	"":                         core.Destroys,
+	v1alpha1.StepDelete:        core.Destroys,
+	v1alpha1.StepCreateRequest: core.Requests,
+	v1alpha1.StepAnnotate:      core.HandsOver,
+	v1alpha1.StepAskOwner:      core.Delegates,
+
+	"Destroys":  core.Destroys,
+	"Requests":  core.Requests,
+	"HandsOver": core.HandsOver,
+	"Delegates": core.Delegates,
 }
 
 var stepOutcomes = map[v1alpha1.StepOutcome]core.RungOutcome{ //nolint:gochecknoglobals // a constant table

@@ -81,7 +81,7 @@ func TestEntryBecomesRepair(t *testing.T) {
 			Reason:         "UnhealthyCondition",
 			Message:        anEntry().Verdict.Text(),
 			UnhealthySince: &since,
-			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Destroys"}},
+			Ladder:         []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: "Delete"}},
 			StartedAt:      metav1.NewMicroTime(noon),
 			Retry:          2,
 		},
@@ -157,7 +157,7 @@ func aStep() *rapid.Generator[core.Step] {
 	})
 }
 
-var natureList = []core.Nature{core.Destroys, core.Requests, core.HandsOver}
+var natureList = []core.Nature{core.Destroys, core.Requests, core.HandsOver, core.Delegates}
 
 func someEntry() *rapid.Generator[core.Entry] {
 	return rapid.Custom(func(t *rapid.T) core.Entry {

@@ -173,7 +173,7 @@ func (w *repairsWorld) forged(target, policy core.ID, number int, changes ...fun
 		Spec: v1alpha1.RepairSpec{
 			Target: v1alpha1.RepairTarget{ObjectReference: repairsReference(target), Node: target.Name},
 			Policy: repairsReference(policy), Reason: "UnhealthyCondition",
-			Ladder: []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: v1alpha1.StepDestroys}}, StartedAt: metav1.NowMicro(),
+			Ladder: []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: v1alpha1.StepDelete}}, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if owner, known := w.owners[policy.Name]; known {
@@ -195,7 +195,7 @@ func repairsIn(namespace string) func(*v1alpha1.Repair) {
 
 // repairsUnderWay has two steps, the first of which a status says to be given up.
 func repairsUnderWay(r *v1alpha1.Repair) {
-	r.Spec.Ladder = append([]v1alpha1.RepairStep{{Remedy: "AnnotateMachine", Nature: v1alpha1.StepHandsOver}}, r.Spec.Ladder...)
+	r.Spec.Ladder = append([]v1alpha1.RepairStep{{Remedy: "AnnotateMachine", Nature: v1alpha1.StepAnnotate}}, r.Spec.Ladder...)
 	repairsGivenUp(r)
 }
 

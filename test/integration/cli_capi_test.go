@@ -145,7 +145,7 @@ func (h *herd) recorded(machine string) string {
 		"cluster": herdCluster,
 		"policy":  map[string]any{"kind": "MachineHealthCheck", "namespace": h.namespace, "name": "check", "uid": string(check.UID)},
 		"reason":  "UnhealthyCondition", "message": "node condition Ready has been False for long", "startedAt": time.Now().UTC().Format(metav1.RFC3339Micro),
-		"ladder": []any{map[string]any{"remedy": "MarkOwner", "nature": "Delegates"}},
+		"ladder": []any{map[string]any{"remedy": "MarkOwner", "nature": "AskOwner"}},
 	}
 	h.create(r)
 	return r.GetName()

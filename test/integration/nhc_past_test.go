@@ -93,7 +93,7 @@ func (p *past) nodeID(name string) core.ID {
 
 // stepOf is a step without a limit.
 func (p *past) stepOf(kind, template string) fettlev1alpha1.RepairStep {
-	return fettlev1alpha1.RepairStep{Remedy: "RequestNodeRemediation", Nature: fettlev1alpha1.StepRequests, Template: &fettlev1alpha1.TemplateReference{
+	return fettlev1alpha1.RepairStep{Remedy: "RequestNodeRemediation", Nature: fettlev1alpha1.StepCreateRequest, Template: &fettlev1alpha1.TemplateReference{
 		APIVersion: remediators, Kind: kind + "Template", Namespace: p.namespaceOf(kind), Name: p.templateName(template),
 	}}
 }

@@ -150,7 +150,7 @@ func (f *fleet) endedLongAgo(machines ...string) {
 			Spec: v1alpha1.RepairSpec{
 				Target: v1alpha1.RepairTarget{ObjectReference: v1alpha1.ObjectReference{Kind: "Machine", Namespace: f.namespace, Name: name, UID: name}},
 				Policy: v1alpha1.ObjectReference{Kind: "MachineHealthCheck", Namespace: f.namespace, Name: "gone", UID: "gone"}, Reason: "PhaseFailed",
-				Ladder:    []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: v1alpha1.StepDestroys}},
+				Ladder:    []v1alpha1.RepairStep{{Remedy: "DeleteMachine", Nature: v1alpha1.StepDelete}},
 				StartedAt: metav1.NewMicroTime(ended.Add(-time.Minute)),
 			},
 		}

@@ -18,18 +18,19 @@ const (
 
 // Natures of a step.
 const (
-	// StepDestroys: the target is deleted, and its owner is counted on to replace it.
-	StepDestroys StepNature = "Destroys"
-	// StepRequests: a remediator is asked by an object that stands until it is withdrawn.
-	StepRequests StepNature = "Requests"
-	// StepHandsOver: the target is marked, and whoever repairs it takes the mark away.
-	StepHandsOver StepNature = "HandsOver"
-	// StepDelegates: the target's owner is asked to replace it, by a mark that stands until it is withdrawn.
-	StepDelegates StepNature = "Delegates"
+	// StepDelete deletes the target, and counts on its owner to replace it.
+	StepDelete StepNature = "Delete"
+	// StepCreateRequest creates an object that asks a remediator, and that stands until it is withdrawn.
+	StepCreateRequest StepNature = "CreateRequest"
+	// StepAnnotate annotates the target for an outside remediator, which removes the annotation.
+	StepAnnotate StepNature = "Annotate"
+	// StepAskOwner asks the target's owner to replace it, by a mark that stands until it is withdrawn.
+	StepAskOwner StepNature = "AskOwner"
 )
 
-// StepNature is what becomes of a target in a step.
-// +kubebuilder:validation:Enum=Destroys;Requests;HandsOver;Delegates
+// StepNature is what a step does with the target. Earlier versions of Fettle recorded Destroys, Requests, HandsOver and Delegates;
+// Repairs that they left behind are still valid, so that their status can be updated.
+// +kubebuilder:validation:Enum=Delete;CreateRequest;Annotate;AskOwner;Destroys;Requests;HandsOver;Delegates
 type StepNature string
 
 // Outcomes of a step that was given up.
@@ -172,10 +173,12 @@ type RepairStep struct {
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Remedy string `json:"remedy"`
-	// nature is what becomes of the target: Destroys (it is deleted, and its owner replaces it; also
-	// meant where there is no nature), Requests (a remediator is asked by an object that stands until it
-	// is withdrawn), HandsOver (the target is marked, and whoever repairs it takes the mark away) or
-	// Delegates (the target's owner is asked to replace it, by a mark that stands until it is withdrawn).
+	// nature is what the step does: Delete (it deletes the target, and the owner replaces that; a step
+	// without a nature does this), CreateRequest (it creates an object that asks a remediator, and that
+	// stands until it is withdrawn), Annotate (it annotates the target, and an outside remediator removes
+	// the annotation) or AskOwner (it asks the target's owner to replace it, by a mark that stands until
+	// it is withdrawn). Earlier versions of Fettle recorded these as Destroys, Requests, HandsOver and
+	// Delegates.
 	// +optional
 	Nature StepNature `json:"nature,omitempty"`
 	// template is what the remedy makes its request from, where it needs one.
