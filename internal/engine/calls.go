@@ -7,17 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/pass"
 )
 
 // The bounds on calls that one pass makes. All stages of a pass together end within six minutes,
 // even when the API server answers nothing at all; Watchdog counts on it.
 const (
-	// parallelCalls is how many calls are made at a time.
+	// parallelCalls is how many tasks of one stage go on at a time, and how many calls of one task.
 	parallelCalls = 32
-	// callTimeout is how long one read or write may take, and recordTimeout the statuses of one dialect:
+	// callTimeout is how long one read or write may take, and recordTimeout the statuses or marks of one dialect:
 	// one that hangs holds up the others.
 	callTimeout   = 10 * time.Second
 	recordTimeout = 5 * time.Second
@@ -42,51 +41,43 @@ const (
 // errLate is why a call was not begun.
 var errLate = errors.New("not begun, since other calls took too long; it is left to the next pass")
 
-// inParallel runs n calls, some at a time, each within its time limit, and gives their errors. Once the
-// context has ended no further call begins; those under way have a grace. A call that panics has failed.
-func inParallel(ctx context.Context, n int, limit time.Duration, call func(context.Context, int) error) []error {
-	errs := make([]error, n)
-	stage, end := context.WithTimeoutCause(ctx, stageTimeout, errLate)
-	defer end()
-	var group errgroup.Group
-	group.SetLimit(parallelCalls)
-	for i := range n {
-		group.Go(func() error {
-			if stage.Err() != nil {
-				errs[i] = context.Cause(stage)
-				return nil
-			}
-			limited, cancel := within(ctx, limit)
-			defer cancel()
-			errs[i] = contain.Run(func() error { return call(limited, i) })
-			return nil
-		})
+// taskTimeout returns how long the calls of one task of a stage may take together.
+func taskTimeout(s pass.Stage) time.Duration {
+	switch s {
+	case pass.StandingBy, pass.WritingStatuses, pass.Marking:
+		return recordTimeout
+	case pass.RenewingLeases, pass.ReleasingLeases:
+		return leaseTimeout
+	case pass.AmendingRepairs:
+		return changeTimeout
+	case pass.StartingRemedies:
+		return deedTimeout
+	case pass.EndingRepairs:
+		return finishTimeout
+	case pass.ReadingLive, pass.Withdrawing, pass.CheckingSteps, pass.ReadingAhead, pass.CheckingPolicies, pass.RecordingRepairs,
+		pass.Admitting, pass.DroppingRepairs:
 	}
-	_ = group.Wait()
-	return errs
+	return callTimeout
 }
 
-// within gives one call a context that ends with its time limit, or a grace after the pass is asked to
-// end.
-func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	stop := context.AfterFunc(ctx, func() {
-		mercy := time.NewTimer(grace)
-		defer mercy.Stop()
-		select {
-		case <-mercy.C:
-			cancel()
-		case <-limited.Done():
+// timeout returns how long one call may take, which is never longer than what is left of its task.
+func timeout(c *pass.Call) time.Duration {
+	switch c.Kind {
+	case pass.StandBy, pass.WriteStatuses, pass.WriteMarks:
+		return recordTimeout
+	case pass.HoldLease, pass.ReleaseLease, pass.TakeBackConfirmation:
+		return leaseTimeout
+	case pass.StartRemedy:
+		return remedyTimeout
+	case pass.CreateRepair, pass.AmendRepair:
+		if c.Stage != pass.EndingRepairs {
+			return deedTimeout
 		}
-	})
-	return limited, func() {
-		stop()
-		cancel()
+	case pass.ReadNode, pass.ReadQuorum, pass.ReadPolicy, pass.ListRunning, pass.FindSibling, pass.ReadClock, pass.StopRequest,
+		pass.WithdrawRequest, pass.DropRepair:
 	}
+	return callTimeout
 }
-
-// cutOff tells whether a call within this context failed because the pass was asked to end.
-func cutOff(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // mostErrors is how many errors of one stage are worth reading.
 const mostErrors = 5
@@ -105,4 +96,23 @@ func joined(errs []error) error {
 func panicked(err error) bool {
 	_, is := errors.AsType[*contain.PanicError](err)
 	return is
+}
+
+// within gives one task a context that ends with its time limit, or a grace after the pass is asked to
+// end.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	stop := context.AfterFunc(ctx, func() {
+		mercy := time.NewTimer(grace)
+		defer mercy.Stop()
+		select {
+		case <-mercy.C:
+			cancel()
+		case <-limited.Done():
+		}
+	})
+	return limited, func() {
+		stop()
+		cancel()
+	}
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 
-	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
 )
 
 // Config is what an engine needs. Every field is required but Fleet, Surveyors, Quorum, Lock, Siblings and Metrics.
@@ -47,18 +46,7 @@ type Config struct {
 type Engine struct {
 	Config
 
-	memory  core.Memory
-	journal core.Journal
-	digest  core.Digest
-
-	stopwatch core.Stopwatch
-
-	// lost are the leases that somebody else has taken from repairs under way, so that each is told once.
-	lost map[leaseKey]bool
-	// vouched are the targets of whom nothing is asked any more and whose confirmation is still to be taken back.
-	vouched []core.ID
-	// overlooked are the policies whose status says that they are not judged, with how many targets it says they select.
-	overlooked map[core.ID]int
+	state pass.State
 }
 
 // New makes an engine that remembers nothing yet.
@@ -66,124 +54,95 @@ func New(c Config) *Engine {
 	return &Engine{Config: c}
 }
 
-// again is how soon a pass is repeated after something it could not see through: a target that
-// changed under its hands, or an entry of the ledger that somebody else made.
-const again = time.Second
-
 // pass is Pass without its measures.
 func (e *Engine) pass(ctx context.Context) (time.Time, error) {
-	w, err := e.observe()
-	if err != nil || w.fleet.Observed != core.Yes {
+	snapshot, unobserved := e.observe()
+	if snapshot.Fleet.Observed != core.Yes {
 		e.Metrics.standsBy(e.Fleet)
-		return time.Time{}, errors.Join(err, e.standBy(ctx, w))
 	}
-	decision, unsure, unread := e.decide(ctx, w)
-	if err := ctx.Err(); err != nil {
+	p := pass.New(e.passConfig(e.decide), &e.state, snapshot)
+	if err := e.run(ctx, p); err != nil {
 		return time.Time{}, err
 	}
-	next, err := e.carryOut(ctx, w, decision)
-	if unsure {
-		next = earliest(next, w.now.Add(again))
-	}
-	return next, errors.Join(unread, err)
+	return p.Next(), errors.Join(unobserved, failures(p))
 }
 
-// carryOut does what was decided, and tells when to look again. Nothing begins before the statuses are
-// written. Beginning what is due, and the upkeep of what has begun, don't wait for each other: requests are
-// withdrawn while creations hang (I12). Ends are recorded last, since nobody waits for those.
-func (e *Engine) carryOut(ctx context.Context, w *world, d core.Decision) (time.Time, error) {
-	e.measure(w, d)
-	e.memory.Tallied(w.policies, d.Tallies)
-	e.memory.Proved(&w.fleet, &d)
-	recorded := e.record(ctx, w, d)
-	e.announce(w, e.journal.News(w.policies, &w.fleet, d))
-
-	changes := changesOf(w, d)
-	ahead := e.preview(w, d)
-	var kept *upkeep
-	var beside contain.Group
-	defer beside.Wait() // also when what follows panics
-	beside.Go(func() { kept = e.keepUp(ctx, w, d, changes) })
-	var marked marking
-	beside.Go(e.marker(ctx, w, d, &marked))
-	beside.Go(func() { ahead.read(ctx, e.Now) })
-	repeat, acted := e.act(ctx, w, d, deedsOf(w, d, recorded.blocked, changes))
-	beside.Wait()
-	ahead.remember(&e.memory)
-	repeat = repeat || recorded.more || marked.more || kept.overtaken()
-	changed, unkept := e.settle(w, d, kept)
-	finished := e.finish(ctx, w, d)
-	nextDrop, dropped := e.prune(ctx, w, d)
-
-	next := earliest(earliest(e.foresee(w, d, ahead), nextDrop), e.digest.NextAt())
-	if changed { // the next step is due
-		next = w.now
+// failures joins the errors of a pass.
+func failures(p *pass.Pass) error {
+	var errs []error
+	for _, stage := range p.Failures() {
+		errs = append(errs, joined(stage))
 	}
-	// What has ended made room that this decision could not count on.
-	if repeat || (len(d.Finishes) > 0 && finished == nil) {
-		next = earliest(next, w.now.Add(again))
-	}
-	return next, errors.Join(recorded.failed, acted, unkept, marked.failed, finished, dropped)
+	return errors.Join(errs...)
 }
 
-// world is what one pass sees.
-type world struct {
-	now      time.Time
-	policies []core.Policy
-	fleet    core.Fleet
-	// dialectOf gives the dialect of each policy, targetsFrom that of each target.
-	dialectOf   map[core.ID]Dialect
-	targetsFrom []Dialect
-	// unknown are the dialects that don't know what they would observe.
-	unknown []Dialect
-}
-
-// observe takes the snapshot that the pass decides on.
-func (e *Engine) observe() (*world, error) {
-	w := &world{now: e.Now(), dialectOf: map[core.ID]Dialect{}}
-	kinds, unknown := map[string]bool{}, false
+// passConfig says what a pass may count on.
+func (e *Engine) passConfig(decide func([]core.Policy, core.Fleet, time.Time) core.Decision) pass.Config {
+	c := pass.Config{
+		Remedies: make(map[string]bool, len(e.Remedies)), Leases: e.Lock != nil, Quorum: e.Quorum != nil, Siblings: e.Siblings != nil,
+		Samples: e.Metrics != nil, Retention: e.Retention, Decide: decide,
+	}
+	for name, remedy := range e.Remedies {
+		_, withdraws := remedy.(Petitioner)
+		if remedy != nil {
+			c.Remedies[name] = withdraws
+		}
+	}
 	for _, dialect := range e.Dialects {
+		_, standsBy := dialect.(Bystander)
+		_, marks := dialect.(Marker)
+		_, confirms := dialect.(Confirmer)
+		c.Sources = append(c.Sources, pass.Source{StandsBy: standsBy, Marks: marks, Confirms: confirms})
+	}
+	return c
+}
+
+// decide decides, and measures how long that takes.
+func (e *Engine) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
+	began := e.Now()
+	d := core.Decide(policies, fleet, now)
+	e.Metrics.hasDecided(e.Now().Sub(began))
+	return d
+}
+
+// readClock reads the clocks.
+func (e *Engine) readClock() pass.ClockReading {
+	now := e.Now()
+	return pass.ClockReading{Now: now, Agrees: e.Clock.Agrees(), Corrected: e.Clock.Corrected(now)}
+}
+
+// observe takes the snapshot that the pass decides on. When a dialect fails, nothing is observed.
+func (e *Engine) observe() (pass.Snapshot, error) {
+	s := pass.Snapshot{Clock: e.readClock(), PolicySource: map[core.ID]int{}, Kinds: map[string]bool{}}
+	for source, dialect := range e.Dialects {
 		o, err := dialect.Observe()
 		if err != nil {
-			e.memory.LayTests(nil, &w.fleet, w.now)
-			return nil, fmt.Errorf("observing the fleet: %w", err)
+			return pass.Snapshot{Clock: s.Clock}, fmt.Errorf("observing the fleet: %w", err)
 		}
 		switch o.Observed {
 		case core.Yes:
-			kinds[o.Kind] = true
-			w.add(dialect, o)
+			s.Kinds[o.Kind] = true
+			add(&s, source, o)
 		case core.Unknown: // it may have a policy that leads, or whose limits hold
-			unknown = true
-			w.unknown = append(w.unknown, dialect)
+			s.Unknown = append(s.Unknown, source)
 		case core.No:
 		}
 	}
 	entries, inStep := e.Ledger.Entries()
-	if unknown || len(kinds) == 0 || inStep != core.Yes {
-		e.memory.LayTests(nil, &w.fleet, w.now)
-		return w, nil
+	if len(s.Unknown) > 0 || len(s.Kinds) == 0 || inStep != core.Yes {
+		return s, nil
 	}
-	w.fleet.Observed, w.fleet.ClockAgrees, w.fleet.Repairs = core.Yes, e.Clock.Agrees(), entries
-	core.Ration(w.policies, w.fleet.Targets, core.MostJudgements(len(w.fleet.Targets)))
-	for _, s := range e.Surveyors {
-		s.Survey(w.policies, &w.fleet)
+	s.Fleet.Observed, s.Fleet.ClockAgrees, s.Fleet.Repairs = core.Yes, e.Clock.Agrees(), entries
+	core.Ration(s.Policies, s.Fleet.Targets, core.MostJudgements(len(s.Fleet.Targets)))
+	for _, surveyor := range e.Surveyors {
+		surveyor.Survey(s.Policies, &s.Fleet)
 	}
-	e.memory.Lay(&w.fleet, w.now)
-	w.leaveAlone(kinds)
-	e.memory.LayPolicies(w.policies)
-	e.memory.LayTests(w.policies, &w.fleet, w.now)
-	return w, nil
+	return s, nil
 }
 
-// leaveAlone takes out the repairs of targets of a kind that nobody observes, and the requests for them.
-// What is remembered may be of such a kind too, so this comes after it was laid over.
-func (w *world) leaveAlone(kinds map[string]bool) {
-	w.fleet.Repairs = slices.DeleteFunc(w.fleet.Repairs, func(r core.Repair) bool { return !kinds[r.Target.Kind] })
-	w.fleet.Requests = slices.DeleteFunc(w.fleet.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
-}
-
-func (w *world) add(dialect Dialect, o core.Observation) {
-	first := len(w.fleet.Targets)
+// add adds to a snapshot what one dialect observes.
+func add(s *pass.Snapshot, source int, o core.Observation) {
+	first := len(s.Fleet.Targets)
 	for i := range o.Policies {
 		p := o.Policies[i]
 		if first > 0 {
@@ -193,77 +152,15 @@ func (w *world) add(dialect Dialect, o core.Observation) {
 			}
 			p.Members = members
 		}
-		w.policies = append(w.policies, p)
-		w.dialectOf[p.ID] = dialect
+		s.Policies = append(s.Policies, p)
+		s.PolicySource[p.ID] = source
 	}
-	w.fleet.Targets = append(w.fleet.Targets, o.Targets...)
-	w.fleet.Requests = append(w.fleet.Requests, o.Requests...)
+	s.Fleet.Targets = append(s.Fleet.Targets, o.Targets...)
+	s.Fleet.Requests = append(s.Fleet.Requests, o.Requests...)
 	if o.Upgrading != core.Unknown || o.UpgradingWhy != "" {
-		w.fleet.Upgrading, w.fleet.UpgradingWhy = o.Upgrading, o.UpgradingWhy
+		s.Fleet.Upgrading, s.Fleet.UpgradingWhy = o.Upgrading, o.UpgradingWhy
 	}
 	for range o.Targets {
-		w.targetsFrom = append(w.targetsFrom, dialect)
+		s.TargetSource = append(s.TargetSource, source)
 	}
-}
-
-// later returns the instant of a pass at which the clock shows now. A clock that is set during the pass ends nothing early: what
-// has passed is known by the monotonic clock.
-func (w *world) later(now time.Time) time.Time { return w.now.Add(now.Sub(w.now)) }
-
-// readRounds bounds how often one pass reads live and decides anew.
-const readRounds = 3
-
-// decide decides, and decides anew when the decision hangs on facts that must be read live first. It
-// tells whether it still does after some rounds.
-func (e *Engine) decide(ctx context.Context, w *world) (core.Decision, bool, error) {
-	decision := e.deliberate(w)
-	read := map[int]bool{}
-	var failed error
-	for range readRounds {
-		unread := unreadOf(decision.Confirm, read)
-		if len(unread) == 0 {
-			return decision, false, failed
-		}
-		failed = errors.Join(failed, e.readLive(ctx, w, unread, decision.Polls))
-		w.now, w.fleet.ClockAgrees = w.later(e.Now()), e.Clock.Agrees()
-		for _, t := range unread {
-			e.memory.LayLive(&w.fleet.Targets[t], w.now)
-		}
-		decision = e.deliberate(w)
-	}
-	return decision, len(unreadOf(decision.Confirm, read)) > 0, failed
-}
-
-func unreadOf(targets []int, read map[int]bool) []int {
-	var unread []int
-	for _, t := range targets {
-		if !read[t] {
-			read[t] = true
-			unread = append(unread, t)
-		}
-	}
-	return unread
-}
-
-// announce tells people, by the dialect of each policy. What was gathered about one that is gone by
-// now is of no use to anybody.
-func (e *Engine) announce(w *world, happenings []core.Happening) {
-	e.tell(happenings)
-	core.Relate(happenings, w.fleet.Repairs)
-	told := map[Dialect][]core.Happening{}
-	for _, h := range e.digest.Take(happenings, w.now) {
-		if of := w.dialectOf[h.Policy]; of != nil {
-			told[of] = append(told[of], h)
-		}
-	}
-	for dialect, hs := range told {
-		dialect.Announce(hs)
-	}
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }

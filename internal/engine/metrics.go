@@ -275,16 +275,16 @@ func firstOf(ladder []core.Step) string {
 
 // nowStands takes in how things stand in a fleet. What does not stand so any more has no series, and neither
 // has a policy that is gone.
-func (m *Metrics) nowStands(fleet string, w *world, d core.Decision) {
+func (m *Metrics) nowStands(fleet string, policies []core.Policy, seen *core.Fleet, d *core.Decision) {
 	if m == nil {
 		return
 	}
-	fresh := standing{policies: map[account]bool{}, census: m.censusOf(w, d)}
+	fresh := standing{policies: map[account]bool{}, census: m.censusOf(policies, seen, d)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.standing[fleet].policies
-	for i := range w.policies {
-		p := &w.policies[i]
+	for i := range policies {
+		p := &policies[i]
 		of := accountOf(p.ID)
 		fresh.policies[of] = true
 		if !before[of] {

@@ -18,18 +18,18 @@ type count struct {
 type census map[count]float64
 
 // censusOf counts how things stand in one pass.
-func (m *Metrics) censusOf(w *world, d core.Decision) census {
+func (m *Metrics) censusOf(policies []core.Policy, fleet *core.Fleet, d *core.Decision) census {
 	c := census{}
-	m.countPolicies(c, w, d)
-	m.countVerdicts(c, w, d)
+	m.countPolicies(c, policies, fleet, d)
+	m.countVerdicts(c, policies, d)
 	for i := range d.Refusals {
 		if r := &d.Refusals[i]; !r.Rehearsed {
-			c[count{what: m.refusals, of: accountOf(w.policies[r.Policy].ID), labels: [3]string{r.Gate.String()}}]++
+			c[count{what: m.refusals, of: accountOf(policies[r.Policy].ID), labels: [3]string{r.Gate.String()}}]++
 		}
 	}
 	for _, s := range d.Stuck {
 		if s.Policy >= 0 {
-			c[count{what: m.stuck, of: accountOf(w.policies[s.Policy].ID)}]++
+			c[count{what: m.stuck, of: accountOf(policies[s.Policy].ID)}]++
 		}
 	}
 	return c
@@ -63,9 +63,9 @@ func (c *count) series(n float64) prometheus.Metric {
 	return prometheus.MustNewConstMetric(c.what, prometheus.GaugeValue, n, labels...)
 }
 
-func (m *Metrics) countPolicies(c census, w *world, d core.Decision) {
-	for i := range w.policies {
-		p := &w.policies[i]
+func (m *Metrics) countPolicies(c census, policies []core.Policy, fleet *core.Fleet, d *core.Decision) {
+	for i := range policies {
+		p := &policies[i]
 		of := accountOf(p.ID)
 		permitted := count{what: m.permitted, of: of}
 		if before, shared := c[permitted]; !shared || before == 1 {
@@ -76,8 +76,8 @@ func (m *Metrics) countPolicies(c census, w *world, d core.Decision) {
 		c[count{what: m.running, of: of}] += 0
 		c[count{what: m.stuck, of: of}] += 0
 	}
-	for i := range w.fleet.Repairs {
-		r := &w.fleet.Repairs[i]
+	for i := range fleet.Repairs {
+		r := &fleet.Repairs[i]
 		running := count{what: m.running, of: accountOf(r.Policy)}
 		if _, exists := c[running]; exists && r.Running() {
 			c[running]++
@@ -86,14 +86,14 @@ func (m *Metrics) countPolicies(c census, w *world, d core.Decision) {
 }
 
 // countVerdicts counts runs of verdicts that are alike, since nearly all are.
-func (m *Metrics) countVerdicts(c census, w *world, d core.Decision) {
+func (m *Metrics) countVerdicts(c census, policies []core.Policy, d *core.Decision) {
 	for i := 0; i < len(d.Verdicts); {
 		v := &d.Verdicts[i]
 		n := 1
 		for i+n < len(d.Verdicts) && alike(v, &d.Verdicts[i+n]) {
 			n++
 		}
-		id := w.policies[v.Policy].ID
+		id := policies[v.Policy].ID
 		c[count{what: m.verdicts, of: accountOf(id), labels: [3]string{id.Kind, v.Health.String(), v.Reason.String()}}] += float64(n)
 		i += n
 	}

@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/pass"
+)
+
+// runner makes the calls of one pass. One goroutine calls its methods, and each task has a goroutine of its own.
+type runner struct {
+	engine *Engine
+	pass   *pass.Pass
+	// stages are the open stages with tasks, in the order in which they have opened.
+	stages []*openStage
+	tasks  map[taskKey]*openTask
+	// answers come from the tasks. UnderWay counts those that are still to come.
+	answers  chan answer
+	underWay int
+}
+
+type taskKey struct {
+	stage pass.Stage
+	task  int
+}
+
+// openStage is a stage with tasks.
+type openStage struct {
+	stage pass.Stage
+	// running counts the tasks under way, and waiting has the others.
+	running int
+	waiting []*openTask
+	// late returns why no task begins any more, nil while they do.
+	late func() error
+	// limit returns the context of a task.
+	limit func() (context.Context, context.CancelFunc)
+	end   context.CancelFunc
+}
+
+// openTask is a task that is not over.
+type openTask struct {
+	key taskKey
+	// batches are its calls. Those of one batch are made beside each other.
+	batches chan []pass.Call
+	// first is its first batch.
+	first []pass.Call
+	// underWay counts the calls without an answer.
+	underWay int
+}
+
+type answer struct {
+	call   pass.Call
+	result pass.Result
+}
+
+// run makes the calls of a pass until it is over. The pass is given up when the context ends before anything was written, and when a
+// dialect panics as it writes statuses.
+func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
+	r := &runner{engine: e, pass: p, tasks: map[taskKey]*openTask{}, answers: make(chan answer)}
+	defer r.drain()
+	var last *openTask
+	for wrote := false; ; {
+		calls := p.Calls()
+		e.report(p)
+		if err := ctx.Err(); err != nil && !wrote && !p.Deciding() {
+			return err
+		}
+		wrote = !p.Deciding()
+		r.accept(ctx, calls)
+		r.endTask(last)
+		if last = nil; p.Over() {
+			return nil
+		}
+		if r.begin() { //nolint:contextcheck // each stage keeps what makes the contexts of its tasks
+			continue // calls that are not made have their results at once
+		}
+		if r.underWay == 0 {
+			return errors.New("a pass is not over, and no call is under way; this is a fault of Fettle, report it")
+		}
+		a := <-r.answers
+		r.underWay--
+		if a.call.Kind == pass.WriteStatuses && panicked(a.result.Err) {
+			return a.result.Err
+		}
+		last = r.tasks[taskKey{a.call.Stage, a.call.Task}]
+		last.underWay--
+		p.Done(a.call, a.result)
+	}
+}
+
+// accept takes in new calls, those of one step of a task together.
+func (r *runner) accept(ctx context.Context, calls []pass.Call) {
+	for len(calls) > 0 {
+		key, n := taskKey{calls[0].Stage, calls[0].Task}, 1
+		for n < len(calls) && calls[n].Stage == key.stage && calls[n].Task == key.task {
+			n++
+		}
+		batch := calls[:n]
+		calls = calls[n:]
+		if t := r.tasks[key]; t != nil {
+			r.send(t, batch)
+			continue
+		}
+		s := r.stageOf(ctx, &batch[0])
+		s.waiting = append(s.waiting, &openTask{key: key, first: batch, batches: make(chan []pass.Call, 1)})
+	}
+}
+
+// send hands calls to a task. The task has answered all those before, so it does not block.
+func (r *runner) send(t *openTask, batch []pass.Call) {
+	t.underWay += len(batch)
+	r.underWay += len(batch)
+	t.batches <- batch
+}
+
+// stageOf returns the open stage that a call belongs to.
+func (r *runner) stageOf(ctx context.Context, c *pass.Call) *openStage {
+	if i := slices.IndexFunc(r.stages, func(s *openStage) bool { return s.stage == c.Stage }); i >= 0 {
+		return r.stages[i]
+	}
+	s := &openStage{stage: c.Stage}
+	limit := taskTimeout(c.Stage)
+	if !c.Until.IsZero() {
+		limit = min(limit, max(0, c.Until.Sub(r.engine.Now())))
+	}
+	stage := ctx
+	if c.Stage == pass.ReadingAhead { // a read ahead that is cut off leaves nothing behind, and has no grace
+		stage, s.end = context.WithTimeout(ctx, limit)
+		s.limit = func() (context.Context, context.CancelFunc) { return context.WithTimeout(stage, limit) }
+	} else {
+		stage, s.end = context.WithTimeoutCause(ctx, stageTimeout, errLate)
+		s.limit = func() (context.Context, context.CancelFunc) { return within(ctx, limit) }
+	}
+	s.late = func() error { return context.Cause(stage) }
+	r.stages = append(r.stages, s)
+	return s
+}
+
+// begin begins tasks as long as there are places for them. Once a stage has taken too long, or the pass is asked to end, the calls of
+// tasks that have not begun are not made, and begin reports that.
+func (r *runner) begin() (skipped bool) {
+	for _, s := range r.stages {
+		for s.running < parallelCalls && len(s.waiting) > 0 {
+			t := s.waiting[0]
+			s.waiting = s.waiting[1:]
+			if err := s.late(); err != nil {
+				for _, c := range t.first {
+					r.pass.Done(c, pass.Result{Clock: r.engine.readClock(), Err: err, Skipped: true})
+				}
+				skipped = true
+				continue
+			}
+			s.running++
+			r.tasks[t.key] = t
+			go r.work(t, s.limit)
+			r.send(t, t.first)
+		}
+	}
+	r.endStages()
+	return skipped
+}
+
+// endTask ends a task that has no further calls.
+func (r *runner) endTask(t *openTask) {
+	if t == nil || t.underWay > 0 {
+		return
+	}
+	close(t.batches)
+	delete(r.tasks, t.key)
+	for _, s := range r.stages {
+		if s.stage == t.key.stage {
+			s.running--
+		}
+	}
+}
+
+func (r *runner) endStages() {
+	r.stages = slices.DeleteFunc(r.stages, func(s *openStage) bool {
+		over := s.running == 0 && len(s.waiting) == 0
+		if over {
+			s.end()
+		}
+		return over
+	})
+}
+
+// drain waits for the calls under way when a pass is given up, so that none goes on beside the next pass.
+func (r *runner) drain() {
+	for ; r.underWay > 0; r.underWay-- {
+		<-r.answers
+	}
+	for _, t := range r.tasks {
+		close(t.batches)
+	}
+	for _, s := range r.stages {
+		s.end()
+	}
+}
+
+// work makes the calls of one task.
+func (r *runner) work(t *openTask, limit func() (context.Context, context.CancelFunc)) {
+	ctx, cancel := limit()
+	defer cancel()
+	for batch := range t.batches {
+		var group errgroup.Group
+		group.SetLimit(parallelCalls)
+		for _, c := range batch {
+			group.Go(func() error {
+				r.answers <- answer{c, r.make(ctx, c)}
+				return nil
+			})
+		}
+		_ = group.Wait()
+	}
+}
+
+// make makes one call. A call that panics has failed.
+func (r *runner) make(ctx context.Context, c pass.Call) pass.Result {
+	ctx, cancel := context.WithTimeout(ctx, timeout(&c))
+	defer cancel()
+	result := pass.Result{Began: r.engine.Now()}
+	result.Err = contain.Run(func() error { return r.engine.answer(ctx, &c, &result) })
+	result.Panicked = panicked(result.Err)
+	result.CutOff = result.Err != nil && errors.Is(ctx.Err(), context.Canceled)
+	result.Clock = r.engine.readClock()
+	return result
+}
+
+// answer makes a call and takes in what it returns.
+func (e *Engine) answer(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
+	switch c.Kind {
+	case pass.StandBy, pass.ReadNode, pass.WriteStatuses, pass.ReadPolicy, pass.WriteMarks, pass.TakeBackConfirmation:
+		return e.askDialect(ctx, c, r)
+	case pass.CreateRepair:
+		r.Repair, r.OK, err = e.Ledger.Open(ctx, *c.Entry)
+	case pass.AmendRepair:
+		r.Repair, r.OK, err = e.Ledger.Amend(ctx, c.Repair, c.Text, c.Refused)
+	case pass.ListRunning:
+		r.Repairs, err = e.Witness.Running(ctx)
+	case pass.DropRepair:
+		r.OK, err = e.Pruner.Drop(ctx, c.Repair)
+	case pass.ReadQuorum:
+		r.Survives, err = e.Quorum.Survives(ctx, c.Target)
+	case pass.FindSibling:
+		r.ID, r.OK = e.Siblings(c.Target)
+	case pass.HoldLease:
+		r.OK, err = e.Lock.Hold(ctx, c.Target, c.Holder, c.For)
+	case pass.ReleaseLease:
+		err = e.Lock.Release(ctx, c.Node, c.Holder)
+	case pass.StartRemedy:
+		r.Beginning, err = e.Remedies[c.Order.Step.Remedy].Begin(ctx, *c.Order)
+	case pass.StopRequest, pass.WithdrawRequest:
+		return e.askRemediator(ctx, c)
+	case pass.ReadClock:
+	}
+	return err
+}
+
+// askDialect makes a call that a dialect answers.
+func (e *Engine) askDialect(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
+	dialect := e.Dialects[c.Source]
+	switch c.Kind { //nolint:exhaustive // dialects answer no others
+	case pass.ReadNode:
+		r.Node, err = dialect.ReadNode(ctx, c.Target)
+		return err
+	case pass.ReadPolicy:
+		r.Fingerprint, err = dialect.ReadPolicy(ctx, c.Policy)
+		return err
+	case pass.WriteStatuses:
+		r.Unwritten = dialect.Record(ctx, c.Reports)
+	case pass.StandBy:
+		if d, is := dialect.(Bystander); is {
+			return d.StandBy(ctx)
+		}
+	case pass.WriteMarks:
+		if d, is := dialect.(Marker); is {
+			r.OK, err = d.Mark(ctx, c.Policies, c.Fleet, c.Judged)
+			return err
+		}
+	case pass.TakeBackConfirmation:
+		if d, is := dialect.(Confirmer); is {
+			return d.Unvouch(ctx, c.Target)
+		}
+	}
+	return nil
+}
+
+// askRemediator makes a call about a request that stands.
+func (e *Engine) askRemediator(ctx context.Context, c *pass.Call) error {
+	p, withdraws := e.Remedies[c.Request.Remedy].(Petitioner)
+	switch {
+	case !withdraws: // the pass asks only remedies that withdraw
+		return fmt.Errorf("no remedy is called %q that could take it back", c.Request.Remedy)
+	case c.Kind == pass.StopRequest:
+		return p.Stop(ctx, c.Request, c.At)
+	}
+	return p.Withdraw(ctx, c.Request)
+}

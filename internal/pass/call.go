@@ -1,0 +1,133 @@
+package pass
+
+import (
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Kind is a kind of call.
+type Kind int
+
+// The kinds of calls. The comment of each names the fields of the Call that it reads, and those of the Result that answer it.
+const (
+	// StandBy has a source say why nothing is known: Source.
+	StandBy Kind = iota + 1
+	// ReadNode reads the node of a target from the API server: Source, Target. Answer: Node.
+	ReadNode
+	// ReadQuorum reads whether the control plane keeps its quorum without a target: Target. Answer: Survives.
+	ReadQuorum
+	// WriteStatuses writes the statuses of the policies of a source: Source, Reports. Answer: Unwritten.
+	WriteStatuses
+	// ReadPolicy reads the fingerprint of a policy from the API server: Source, Policy. Answer: Fingerprint.
+	ReadPolicy
+	// CreateRepair records a repair: Entry. Answer: OK and Repair; OK is false when another one has its name.
+	CreateRepair
+	// ListRunning lists the repairs that run, from the API server. Answer: Repairs.
+	ListRunning
+	// FindSibling looks up the machine of a node in a cache: Target. Answer: OK and ID; OK is false while that is not known.
+	FindSibling
+	// HoldLease takes or renews the lease of the node of a target: Target, Holder, For. Answer: OK.
+	HoldLease
+	// ReadClock reads the clock, and nothing else.
+	ReadClock
+	// StartRemedy calls a remedy: Order. Answer: Beginning. An error is a refusal, unless CutOff is set.
+	StartRemedy
+	// AmendRepair writes how far a repair has come: Repair, Text, Refused. Answer: OK and Repair; OK is false when another writer
+	// has changed it since it was read.
+	AmendRepair
+	// StopRequest tells a remediator that its time is over: Request, At.
+	StopRequest
+	// WithdrawRequest takes a request back: Request.
+	WithdrawRequest
+	// ReleaseLease gives the lease of a node back: Node, Holder.
+	ReleaseLease
+	// WriteMarks writes on targets how they were judged: Source, Policies, Fleet, Judged, Until. Answer: OK, when some are left.
+	WriteMarks
+	// TakeBackConfirmation takes back a person's word that a target is healthy: Source, Target.
+	TakeBackConfirmation
+	// DropRepair deletes a finished repair: Repair. Answer: OK; it is false when the repair has changed since it was read.
+	DropRepair
+
+	kinds
+)
+
+var kindNames = [...]string{
+	StandBy: "StandBy", ReadNode: "ReadNode", ReadQuorum: "ReadQuorum", WriteStatuses: "WriteStatuses", ReadPolicy: "ReadPolicy",
+	CreateRepair: "CreateRepair", ListRunning: "ListRunning", FindSibling: "FindSibling", HoldLease: "HoldLease", ReadClock: "ReadClock",
+	StartRemedy: "StartRemedy", AmendRepair: "AmendRepair", StopRequest: "StopRequest", WithdrawRequest: "WithdrawRequest",
+	ReleaseLease: "ReleaseLease", WriteMarks: "WriteMarks", TakeBackConfirmation: "TakeBackConfirmation", DropRepair: "DropRepair",
+}
+
+// String returns the name of the kind.
+func (k Kind) String() string {
+	if k > 0 && k < kinds {
+		return kindNames[k]
+	}
+	return "Unnamed"
+}
+
+// Call is one call to make. Its values are never changed after it was returned.
+type Call struct {
+	// ID is the number of the call in its pass.
+	ID   int
+	Kind Kind
+	// Stage and Task tell which calls belong together. The calls of one task follow each other and share a time limit.
+	Stage Stage
+	Task  int
+	// Until is when the call is of no use any more; zero for the usual limit of its kind.
+	Until time.Time
+
+	// Source is the place of a source in Config.Sources.
+	Source       int
+	Target       core.Target
+	Policy       core.ID
+	Entry        *core.Entry
+	Repair       core.Repair
+	Text         string
+	Refused      error
+	Order        *core.Order
+	Request      core.Request
+	At           time.Time
+	Node, Holder string
+	For          time.Duration
+	Reports      []core.PolicyReport
+	Policies     []core.Policy
+	Fleet        *core.Fleet
+	Judged       []core.Judgement
+
+	// place is the place of the call among those of its step.
+	place int
+}
+
+// ClockReading is what the clocks show at an instant.
+type ClockReading struct {
+	Now time.Time
+	// Agrees reports whether the clock agrees with that of the API server, and Corrected is what that one shows.
+	Agrees    core.Tri
+	Corrected time.Time
+}
+
+// Result is the answer to a call.
+type Result struct {
+	// Clock is read after the call, and Began is when the call began.
+	Clock ClockReading
+	Began time.Time
+	Err   error
+	// Skipped is set when the call was not made. Err says why.
+	Skipped bool
+	// CutOff is set when the call failed since the pass was asked to end, so that it may have been granted.
+	CutOff bool
+	// Panicked is set when the call panicked. It may have been granted too.
+	Panicked bool
+
+	OK          bool
+	Node        core.Node
+	Survives    core.Tri
+	Fingerprint string
+	Repair      core.Repair
+	Repairs     []core.Repair
+	ID          core.ID
+	Beginning   core.Beginning
+	Unwritten   map[core.ID]error
+}

@@ -1,0 +1,130 @@
+package pass
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// readRounds bounds how often one pass reads live and decides anew.
+const readRounds = 3
+
+// liveReading is what the API server itself says of the targets that the decision hangs on.
+type liveReading struct {
+	rounds int
+	// read are the targets that were read in this pass, each once.
+	read map[int]bool
+	// targets are those of this round, and polled those of them whose quorum is to be known.
+	targets []int
+	polled  map[int]bool
+	answers []liveAnswer
+	// at is when the round began.
+	at time.Time
+	// unsure is set when the decision still hangs on facts after the last round.
+	unsure bool
+}
+
+type liveAnswer struct {
+	node     core.Node
+	survives core.Tri
+	unread   bool
+}
+
+// unreadTargets begins a round of live reads.
+func (p *Pass) unreadTargets() int {
+	l := &p.reading
+	var unread []int
+	for _, t := range p.decision.Confirm {
+		if !l.read[t] {
+			unread = append(unread, t)
+		}
+	}
+	if l.rounds == readRounds {
+		l.unsure, unread = len(unread) > 0, nil
+	}
+	if l.targets = unread; len(unread) == 0 {
+		return 0
+	}
+	if l.read == nil {
+		l.read = map[int]bool{}
+	}
+	for _, t := range unread {
+		l.read[t] = true
+	}
+	l.polled = map[int]bool{}
+	for _, t := range p.decision.Polls {
+		l.polled[t] = true
+	}
+	l.rounds, l.at, l.answers = l.rounds+1, p.clock.Now, make([]liveAnswer, len(unread))
+	return len(unread)
+}
+
+// readTarget asks all that is to be known of a target at once.
+func (p *Pass) readTarget(_ *task, i int) []Call {
+	t := p.reading.targets[i]
+	target := p.fleet.Targets[t]
+	calls := []Call{{Kind: ReadNode, Source: p.targetSource[t], Target: target}}
+	if p.reading.polled[t] && p.config.Quorum {
+		calls = append(calls, Call{Kind: ReadQuorum, Target: target})
+	}
+	return calls
+}
+
+// targetRead takes in one answer. That the quorum is not known after all is an answer too: it holds back the target until it is asked
+// for again, and no pass fails of it.
+func (p *Pass) targetRead(t *task, c *Call, r *Result) {
+	a := &p.reading.answers[c.Task]
+	switch {
+	case c.Kind == ReadQuorum && r.Err != nil:
+		a.survives = core.Unknown
+		if !r.Skipped {
+			p.report(Event{Kind: QuorumNotKnown, Target: c.Target.ID, Err: fmt.Errorf("reading whether quorum survives the loss of %s: %w", c.Target.ID, r.Err)})
+		}
+	case c.Kind == ReadQuorum:
+		a.survives = r.Survives
+	case r.Skipped:
+		a.unread = true
+		t.errs = append(t.errs, r.Err)
+	case r.Err != nil:
+		a.unread = true
+		t.errs = append(t.errs, fmt.Errorf("reading the node of %s: %w", c.Target.ID, r.Err))
+	default:
+		a.node = r.Node
+	}
+}
+
+// seeLive decides anew with what was read.
+func (p *Pass) seeLive() bool {
+	l := &p.reading
+	if len(l.targets) == 0 {
+		return false
+	}
+	for i, t := range l.targets {
+		p.seeTarget(&p.fleet.Targets[t], &l.answers[i], l.polled[t])
+	}
+	p.now, p.fleet.ClockAgrees = p.later(p.clock.Now), p.clock.Agrees
+	for _, t := range l.targets {
+		p.state.Memory.LayLive(&p.fleet.Targets[t], p.now)
+	}
+	p.decision = p.config.Decide(p.policies, p.fleet, p.now)
+	return true
+}
+
+func (p *Pass) seeTarget(t *core.Target, a *liveAnswer, polled bool) {
+	at, memory := p.reading.at, &p.state.Memory
+	if polled {
+		t.QuorumSurvives, t.QuorumReadAt = a.survives, at
+	}
+	if a.unread {
+		t.NodeUnreadable = true
+		t.NodeReadAgain = memory.LookedUp(t.ID, core.Node{}, at)
+		return
+	}
+	t.SeeLive(a.node, at)
+	if a.node.State == core.NodeGone {
+		t.NodeGoneSince = memory.NodeGone(t.ID, a.node.Name, at)
+		return
+	}
+	t.NodeReadAgain = memory.LookedUp(t.ID, a.node, at)
+}

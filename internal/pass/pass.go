@@ -1,0 +1,215 @@
+package pass
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Config is what a pass needs to know of those who make its calls. It is the same for all passes over a cluster.
+type Config struct {
+	Sources []Source
+	// Remedies has the remedies that there are, by name, and whether their requests can be withdrawn.
+	Remedies map[string]bool
+	// Leases, Quorum and Siblings are set where there is somewhere to hold a lease, to read the quorum and to look up a sibling.
+	Leases, Quorum, Siblings bool
+	// Samples is set where durations are measured.
+	Samples bool
+	// Retention bounds how long finished repairs are kept.
+	Retention core.Retention
+	// Decide is core.Decide, or what stands in for it.
+	Decide func(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision
+}
+
+// Source is one API by which administrators write health checks.
+type Source struct {
+	// StandsBy is set where it can say why nothing is known, Marks where it writes judgements on targets, and Confirms where it
+	// takes back confirmations.
+	StandsBy, Marks, Confirms bool
+}
+
+// State is what one pass leaves to the next. Its zero value is that of a process that has just started. It must not be used by two
+// passes at a time.
+type State struct {
+	Memory core.Memory
+
+	journal   core.Journal
+	digest    core.Digest
+	stopwatch core.Stopwatch
+	// lost are the leases that others have taken from repairs under way, so that each is reported once.
+	lost map[leaseKey]bool
+	// vouched are the targets whose confirmation is not needed any more and still to be taken back.
+	vouched []core.ID
+	// overlooked are the policies whose status says that they are not judged, with how many targets it says they select.
+	overlooked map[core.ID]int
+}
+
+// Snapshot is what the caches show.
+type Snapshot struct {
+	// Clock is read before anything else.
+	Clock    ClockReading
+	Policies []core.Policy
+	// Fleet is as the sources and surveyors see it. Unless it is observed, the pass only stands by.
+	Fleet core.Fleet
+	// PolicySource is the place of the source of each policy in Config.Sources, and TargetSource that of each target.
+	PolicySource map[core.ID]int
+	TargetSource []int
+	// Kinds are the kinds of targets that are observed.
+	Kinds map[string]bool
+	// Unknown are the places of the sources that don't know what they would observe.
+	Unknown []int
+}
+
+// again is how soon a pass is repeated after something it could not see through: a target that changed, or a repair that another
+// writer has recorded.
+const again = time.Second
+
+// Pass is one pass. Its methods must not be called concurrently.
+type Pass struct {
+	config Config
+	state  *State
+	stages [lastStage + 1]stage
+
+	// now is the instant of the decision.
+	now      time.Time
+	policies []core.Policy
+	fleet    core.Fleet
+	decision core.Decision
+	// policySource, targetSource and unknown are those of the snapshot.
+	policySource map[core.ID]int
+	targetSource []int
+	unknown      []int
+
+	progress [lastStage + 1]progress
+	// clock is what the clocks have shown last.
+	clock   ClockReading
+	calls   []Call
+	pending map[int]Call
+	lastID  int
+	events  []Event
+	// failures are the errors of each stage that had some.
+	failures [][]error
+
+	reading  liveReading
+	status   statusWriting
+	starts   []pendingStart
+	starting starting
+	upkeep   upkeep
+	marking  marking
+	ahead    readAhead
+	ends     []ending
+	dropping dropping
+}
+
+// New begins a pass. It takes over the slices of the snapshot, and the state until the pass is over.
+func New(c Config, state *State, s Snapshot) *Pass {
+	p := &Pass{
+		config: c, state: state, stages: stages, now: s.Clock.Now, clock: s.Clock, policies: s.Policies, fleet: s.Fleet,
+		policySource: s.PolicySource, targetSource: s.TargetSource, unknown: s.Unknown, pending: map[int]Call{},
+	}
+	if p.fleet.Observed != core.Yes {
+		state.Memory.LayTests(nil, &p.fleet, p.now)
+		for s := StandingBy + 1; s <= lastStage; s++ {
+			p.progress[s].over = true
+		}
+		p.advance()
+		return p
+	}
+	state.Memory.Lay(&p.fleet, p.now)
+	// What is remembered may be of a kind that no source observes, so such repairs and requests are left out after it was laid.
+	p.fleet.Repairs = slices.DeleteFunc(p.fleet.Repairs, func(r core.Repair) bool { return !s.Kinds[r.Target.Kind] })
+	p.fleet.Requests = slices.DeleteFunc(p.fleet.Requests, func(r core.Request) bool { return !s.Kinds[r.Target.Kind] })
+	state.Memory.LayPolicies(p.policies)
+	state.Memory.LayTests(p.policies, &p.fleet, p.now)
+	p.decision = c.Decide(p.policies, p.fleet, p.now)
+	p.advance()
+	return p
+}
+
+// Calls returns the calls that may be made now and that it has not returned before.
+func (p *Pass) Calls() []Call {
+	calls := p.calls
+	p.calls = nil
+	return calls
+}
+
+// offer has calls of a task made.
+func (p *Pass) offer(s Stage, i int, calls []Call) {
+	for place := range calls {
+		c := &calls[place]
+		p.lastID++
+		c.ID, c.Stage, c.Task, c.place = p.lastID, s, i, place
+		p.pending[c.ID] = *c
+		p.calls = append(p.calls, *c)
+	}
+}
+
+// Done takes in the result of a call. A call that has its result already, or is not of this pass, is passed by.
+func (p *Pass) Done(c Call, r Result) {
+	call, waits := p.pending[c.ID]
+	if !waits {
+		return
+	}
+	delete(p.pending, c.ID)
+	p.clock = r.Clock
+	t := &p.progress[call.Stage].tasks[call.Task]
+	t.clock = r.Clock
+	t.waiting--
+	if take := p.stages[call.Stage].steps[t.step-1].take; take != nil {
+		take(p, t, &call, &r)
+	}
+	if t.waiting > 0 {
+		return
+	}
+	p.proceed(call.Stage, call.Task)
+	p.advance()
+}
+
+// Over reports whether the pass has come to its end.
+func (p *Pass) Over() bool { return p.progress[StandingBy].over && p.progress[lastStage].over }
+
+// Deciding reports whether nothing but reads has been asked for yet.
+func (p *Pass) Deciding() bool { return !p.progress[ReadingLive].over }
+
+// Policies returns the policies that the pass decides on, and Fleet what it knows of the cluster.
+func (p *Pass) Policies() []core.Policy { return p.policies }
+
+// Fleet returns the facts that the pass decides on.
+func (p *Pass) Fleet() *core.Fleet { return &p.fleet }
+
+// Decision returns what the pass has decided last.
+func (p *Pass) Decision() *core.Decision { return &p.decision }
+
+// Failures returns the errors so far, those of one stage together.
+func (p *Pass) Failures() [][]error { return p.failures }
+
+// Next returns when the next pass is due without any event, once this one is over; zero for never. After a failure the pass is to be
+// repeated in any case.
+func (p *Pass) Next() time.Time {
+	if p.fleet.Observed != core.Yes {
+		return time.Time{}
+	}
+	next := earliest(earliest(p.wakeUp(), p.dropping.next), p.state.digest.NextAt())
+	if p.upkeep.changed { // the next step is due
+		next = p.now
+	}
+	// What has ended made room that this decision could not count on.
+	madeRoom := len(p.decision.Finishes) > 0 && !p.failed(EndingRepairs)
+	repeat := p.starting.repeat || p.status.more || p.marking.more || p.upkeep.overtaken
+	if repeat || madeRoom || p.reading.unsure {
+		next = earliest(next, p.now.Add(again))
+	}
+	return next
+}
+
+// later returns the instant of the pass at which the clock shows now. A clock that is set during the pass ends nothing early: what
+// has passed is known by the monotonic clock.
+func (p *Pass) later(now time.Time) time.Time { return p.now.Add(now.Sub(p.now)) }
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,163 @@
+package pass
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// affirmedFor is how long a live read of the policies can justify a step.
+const affirmedFor = 10 * time.Second
+
+// policyCheck reads what policies say by the API server's word. A watch that lags shows a policy that is deleted, paused or changed
+// as it was, and a status that needs no write does not show it either.
+type policyCheck struct {
+	// asked are the policies that select one of the targets, or another target of its body.
+	asked []int
+	// stands reports of each whether it stands as decided.
+	stands []bool
+	// changed is set when one was deleted or changed, and failed when one could not be read.
+	changed, failed bool
+	// at is when the check began.
+	at time.Time
+}
+
+func (p *Pass) checkOf(targets []int, at time.Time) policyCheck {
+	asked := core.Selecting(p.policies, &p.fleet, targets)
+	return policyCheck{asked: asked, stands: make([]bool, len(asked)), at: at}
+}
+
+func (p *Pass) readPolicy(c *policyCheck, i int) Call {
+	id := p.policies[c.asked[i]].ID
+	return Call{Kind: ReadPolicy, Source: p.policySource[id], Policy: id}
+}
+
+func (p *Pass) policyRead(t *task, check *policyCheck, i int, r *Result) {
+	policy := &p.policies[check.asked[i]]
+	switch {
+	case r.Err != nil:
+		check.failed = true
+		err := r.Err
+		if !r.Skipped {
+			err = fmt.Errorf("reading whether %s still stands: %w", policy.ID, r.Err)
+		}
+		t.errs = append(t.errs, err)
+	case r.Fingerprint != "" && r.Fingerprint == policy.Fingerprint:
+		check.stands[i] = true
+	default:
+		check.changed = true
+		p.report(Event{Kind: PolicyChanged, Policy: policy})
+	}
+}
+
+// fallen returns which bodies a policy selects that does not stand as decided, and the bodies of all targets.
+func (p *Pass) fallen(c *policyCheck) (bodies []int, blocked map[int]bool) {
+	bodies, blocked = core.Bodies(p.fleet.Targets), map[int]bool{}
+	for i, policy := range c.asked {
+		if c.stands[i] {
+			continue
+		}
+		for _, m := range p.policies[policy].Members {
+			blocked[bodies[m]] = true
+		}
+	}
+	return bodies, blocked
+}
+
+// policiesOfStarts checks the policies of all repairs that are to begin.
+func (p *Pass) policiesOfStarts() int {
+	p.starting.check = p.checkOf(p.startTargets(), p.clock.Now)
+	return len(p.starting.check.asked)
+}
+
+func (p *Pass) readPolicyOfStart(_ *task, i int) []Call {
+	return []Call{p.readPolicy(&p.starting.check, i)}
+}
+
+func (p *Pass) policyOfStartRead(t *task, c *Call, r *Result) {
+	p.policyRead(t, &p.starting.check, c.Task, r)
+}
+
+// dropUnaffirmed leaves out the repairs for which a policy that selects the target, or another target of its body, does not stand as
+// decided.
+func (p *Pass) dropUnaffirmed() bool {
+	check := &p.starting.check
+	if len(check.asked) > 0 {
+		bodies, blocked := p.fallen(check)
+		p.starts = slices.DeleteFunc(p.starts, func(s pendingStart) bool { return blocked[bodies[s.target]] })
+	}
+	for i := range p.starts {
+		p.starts[i].affirmed = check.at
+	}
+	p.starting.repeat = check.changed
+	return false
+}
+
+// recheckPolicies reads the policies again when they were read too long ago for the step. Calls may have hung since, and the process
+// or its computer may have been stopped.
+func (p *Pass) recheckPolicies(t *task, i int) []Call {
+	s := &p.starts[i]
+	if t.clock.Agrees != core.Yes {
+		t.end(nil)
+		return nil
+	}
+	if core.Passed(s.affirmed, t.clock.Now) < affirmedFor {
+		return nil
+	}
+	s.check = p.checkOf([]int{s.target}, t.clock.Now)
+	calls := make([]Call, len(s.check.asked))
+	for i := range calls {
+		calls[i] = p.readPolicy(&s.check, i)
+	}
+	return calls
+}
+
+func (p *Pass) policyRechecked(t *task, c *Call, r *Result) {
+	s := &p.starts[c.Task]
+	p.policyRead(t, &s.check, c.place, r)
+	if t.waiting > 0 {
+		return
+	}
+	if bodies, blocked := p.fallen(&s.check); s.check.failed || blocked[bodies[s.target]] {
+		t.end(nil)
+		return
+	}
+	s.affirmed = s.check.at
+}
+
+// policiesOfSteps checks the policies of the repairs whose step is given up. The next step would be held back by one that does not
+// stand, and no remediator would be at work.
+func (p *Pass) policiesOfSteps() int {
+	var targets []int
+	for i := range p.upkeep.changes {
+		if a := p.upkeep.changes[i].advance; a != nil {
+			targets = append(targets, a.Target)
+		}
+	}
+	if p.upkeep.check = (policyCheck{}); len(targets) > 0 {
+		p.upkeep.check = p.checkOf(targets, p.clock.Now)
+	}
+	return len(p.upkeep.check.asked)
+}
+
+func (p *Pass) readPolicyOfStep(_ *task, i int) []Call {
+	return []Call{p.readPolicy(&p.upkeep.check, i)}
+}
+
+func (p *Pass) policyOfStepRead(t *task, c *Call, r *Result) {
+	p.policyRead(t, &p.upkeep.check, c.Task, r)
+}
+
+// holdSteps leaves out, for this pass, the changes that give up a step while a policy does not stand, or the clock is wrong.
+func (p *Pass) holdSteps() bool {
+	u := &p.upkeep
+	bodies, blocked := p.fallen(&u.check)
+	for i := range u.changes {
+		if a := u.changes[i].advance; a != nil && (p.clock.Agrees != core.Yes || blocked[bodies[a.Target]]) {
+			u.changes[i].held = true
+		}
+	}
+	return false
+}

@@ -1,0 +1,270 @@
+package pass
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// What a Repair says of itself after a remedy was called.
+const (
+	refusedText    = "the remedy was refused and is tried again after a pause"
+	handedOverText = "the target is handed over, and whoever repairs it takes the mark away"
+)
+
+// What people are told of a step that is not taken, since calls before it took too long.
+var (
+	errNodeStale = errors.New("the node or the quorum was read too long ago for this step, since calls to the API server took long, " +
+		"or this computer was suspended; it is tried again after a pause; check why the API server or its admission webhooks answer slowly")
+	errPolicyStale = errors.New("reading the health checks took too long for this step; " +
+		"it is tried again after a pause; check why the API server or its conversion webhooks answer slowly")
+)
+
+// findSibling prepares the order of the step, and has a cache asked for the sibling of the target where the order needs it.
+func (p *Pass) findSibling(t *task, i int) []Call {
+	s := &p.starts[i]
+	if !p.starting.contested {
+		s.admitted = s.recorded
+	}
+	target := &p.fleet.Targets[s.target]
+	switch {
+	case !s.admitted:
+		t.end(nil)
+		return nil
+	case s.step == nil:
+		t.end(fmt.Errorf("repairing %s: Repair %s has no step left that can be read; delete it to have the target repaired anew", target.ID, s.repair.Name))
+		return nil
+	}
+	if _, known := p.config.Remedies[s.step.Remedy]; !known {
+		t.end(fmt.Errorf("repairing %s: no remedy is called %q", target.ID, s.step.Remedy))
+		return nil
+	}
+	s.order = &core.Order{Target: *target, Policy: p.policies[s.policy].ID, Step: *s.step, Repair: s.repair.Name}
+	switch s.step.Nature {
+	case core.Requests: // a request may need the machine of the node, which no other kind of step does
+		s.order.Sibling = core.SiblingOf(&p.fleet, s.target)
+		if s.order.Sibling == (core.ID{}) && p.config.Siblings {
+			return []Call{{Kind: FindSibling, Target: *target}}
+		}
+	case core.Delegates: // an owner is told all that it is asked for
+		s.order.Findings = p.policies[s.policy].Criteria.FindingsBy(&s.verdict, target, p.now)
+	case core.Destroys, core.HandsOver:
+	}
+	return nil
+}
+
+func (p *Pass) siblingFound(t *task, c *Call, r *Result) {
+	switch {
+	case r.Skipped:
+		t.end(r.Err)
+	case r.Err != nil:
+		t.end(fmt.Errorf("repairing %s: looking for its machine: %w", c.Target.ID, r.Err))
+	case !r.OK:
+		t.end(fmt.Errorf("repairing %s: the machines of this cluster are being read, and one may be an owner of the request; it is tried again", c.Target.ID))
+	default:
+		p.starts[c.Task].order.Sibling = r.ID
+	}
+}
+
+// holdLease takes the right to take the node of the target out of service, where the policy holds leases. Without an order there is
+// nothing to hold it for, and other tools may need it.
+func (p *Pass) holdLease(_ *task, i int) []Call {
+	s := &p.starts[i]
+	holder := p.policies[s.policy].Holder
+	if !p.config.Leases || holder == "" {
+		return nil
+	}
+	return []Call{{Kind: HoldLease, Target: p.fleet.Targets[s.target], Holder: holder, For: s.step.HoldFor()}}
+}
+
+func (p *Pass) leaseHeld(t *task, c *Call, r *Result) {
+	switch {
+	case r.Skipped:
+		t.end(r.Err)
+	case r.Err != nil:
+		t.end(fmt.Errorf("taking the lease of the node of %s: %w", c.Target.ID, r.Err))
+	case !r.OK:
+		p.starts[c.Task].beginning = core.Busy
+		t.end(nil)
+	}
+}
+
+// readClock reads the clock right before the step. Each answer of the API server tells what its clock shows, and the last was that to
+// the record of this repair, or to its lease.
+func (*Pass) readClock(*task, int) []Call { return []Call{{Kind: ReadClock}} }
+
+// startRemedy calls the remedy, unless what was read of the node and of the policies is too old by now. That is told as a refusal.
+func (p *Pass) startRemedy(t *task, i int) []Call {
+	s := &p.starts[i]
+	target, now := &p.fleet.Targets[s.target], t.clock.Now
+	switch {
+	case s.needsFreshNode(target) && !target.Confirmed(s.step, now):
+		s.refused, s.answered = errNodeStale, now
+	case core.Passed(s.affirmed, now) >= affirmedFor:
+		s.refused, s.answered = errPolicyStale, now
+	default:
+		return []Call{{Kind: StartRemedy, Order: s.order}}
+	}
+	return nil
+}
+
+// needsFreshNode reports whether the step needs a live read of the node: nothing is destroyed on the word of a cache, no repair begins
+// on one, and no step is taken that may cost a control plane its quorum, or has the target replaced by its owner. Other further steps
+// find their targets in repair already.
+func (s *pendingStart) needsFreshNode(t *core.Target) bool {
+	return s.step.Nature == core.Destroys || s.step.Nature == core.Delegates || len(s.repair.Rungs) == 0 || t.MaybeControlPlane()
+}
+
+func (p *Pass) remedyAnswered(t *task, c *Call, r *Result) {
+	s := &p.starts[c.Task]
+	switch {
+	case r.Skipped, r.Panicked:
+		t.end(r.Err)
+	case r.CutOff:
+		t.end(fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", c.Order.Target.ID, r.Err))
+	default:
+		s.beginning, s.refused, s.answered = r.Beginning, r.Err, r.Clock.Now
+	}
+}
+
+// recordAnswer records that the call of a remedy was refused, or that the target was handed over. That it was destroyed or a request
+// made for it shows in the cluster itself.
+func (p *Pass) recordAnswer(_ *task, i int) []Call {
+	s := &p.starts[i]
+	switch {
+	case s.refused != nil:
+		s.repair.Attempts++
+		s.repair.LastAttempt, s.written = s.answered, true
+		return []Call{{Kind: AmendRepair, Repair: s.repair, Text: refusedText, Refused: s.refused}}
+	case s.beginning == core.Accepted && s.step.Nature == core.HandsOver:
+		s.repair.Begun, s.written = s.answered, true
+		return []Call{{Kind: AmendRepair, Repair: s.repair, Text: handedOverText}}
+	}
+	return nil
+}
+
+func (p *Pass) answerRecorded(t *task, c *Call, r *Result) {
+	s := &p.starts[c.Task]
+	written := p.amended(&s.repair, r)
+	switch {
+	case r.Err != nil && s.refused != nil:
+		t.end(fmt.Errorf("recording an attempt of repair %s: %w", s.repair.Name, r.Err))
+	case r.Err != nil:
+		t.end(fmt.Errorf("recording that the target of repair %s is handed over: %w", s.repair.Name, r.Err))
+	case s.refused == nil:
+		s.overtaken = !written
+	}
+}
+
+// amended takes in the record of a repair as it was written. It is false when the record was not written.
+func (p *Pass) amended(r *core.Repair, result *Result) bool {
+	switch {
+	case result.Err != nil:
+		return false
+	case !result.OK:
+		p.report(Event{Kind: Overtaken, Repair: *r})
+		return false
+	}
+	*r = result.Repair
+	return true
+}
+
+// rememberStarts remembers what was done until the caches show it, and reports what happened.
+func (p *Pass) rememberStarts() bool {
+	if len(p.starts) == 0 {
+		return false
+	}
+	var happenings []core.Happening
+	for i := range p.starts {
+		s := &p.starts[i]
+		failed := s.failed || (!p.starting.unread && len(p.progress[StartingRemedies].tasks[i].errs) > 0)
+		h, soon := p.rememberStart(s)
+		// A pass that fails is repeated after pauses that grow, which looking again would cut short.
+		p.starting.repeat = p.starting.repeat || (soon && !failed && !p.starting.unread)
+		happenings = append(happenings, h...)
+	}
+	p.announce(happenings)
+	return false
+}
+
+// rememberStart reports whether the target should be looked at again soon.
+func (p *Pass) rememberStart(s *pendingStart) ([]core.Happening, bool) {
+	if !s.recorded {
+		return nil, true
+	}
+	// A record that is only looked at once more may be gone, and must not be believed in anew each time.
+	if s.written {
+		p.state.Memory.Recorded(s.repair, p.now)
+	}
+	target, policy := &p.fleet.Targets[s.target], &p.policies[s.policy]
+	p.reportRecorded(s)
+	h := core.Happening{
+		Policy: policy.ID, Target: target.ID, Node: target.Node.Name, Text: s.verdict.Text(), Repair: keyOf(&s.repair), Step: len(s.repair.Rungs) + 1,
+	}
+	e := Event{Policy: policy, Target: target.ID, Repair: s.repair, Beginning: s.beginning}
+	if s.step != nil {
+		h.Remedy, e.Remedy, e.Nature = s.step.Remedy, s.step.Remedy, s.step.Nature
+	}
+	switch {
+	case s.beginning == 0 && s.refused == nil: // the call was cut off, or not made
+		return nil, true
+	case s.refused != nil:
+		h.Kind, h.Text = core.Refused, s.refused.Error()
+		e.Kind, e.Err = Refused, s.refused
+		p.report(e)
+		return []core.Happening{h}, true
+	case s.beginning == core.Accepted:
+		h.Kind, e.Kind = core.Begun, Begun
+		e.First, e.Took = len(s.repair.Rungs) == 0, s.answered.Sub(s.startedAt())
+		p.rememberBegun(s)
+		p.report(e)
+		if s.step.Nature == core.HandsOver && target.Claimed { // it was marked already, by another writer
+			return nil, s.overtaken
+		}
+		return []core.Happening{h}, s.overtaken
+	case s.beginning == core.Busy: // a watch tells when that changes
+		e.Kind = Busy
+		p.report(e)
+		return nil, false
+	}
+	e.Kind = Changed
+	p.report(e)
+	return nil, true
+}
+
+func (p *Pass) reportRecorded(s *pendingStart) {
+	if s.entry == nil {
+		return
+	}
+	e := Event{Kind: Recorded, Policy: &p.policies[s.policy], Repair: s.repair, Ladder: s.entry.Ladder}
+	if p.config.Samples {
+		if sample, measured := p.state.stopwatch.Started(e.Policy.ID, s.entry.Target.ID, s.entry.Started); measured {
+			e.Samples = []core.Sample{sample}
+		}
+	}
+	p.report(e)
+}
+
+// rememberBegun remembers what a remedy has done until it is seen.
+func (p *Pass) rememberBegun(s *pendingStart) {
+	target := p.fleet.Targets[s.target].ID
+	switch s.step.Nature {
+	case core.Destroys:
+		p.state.Memory.Deleted(target)
+	case core.Requests:
+		p.state.Memory.Requested(core.Request{
+			Remedy: s.step.Remedy, Template: s.step.Template, Target: target, Policy: p.policies[s.policy].ID, Created: s.answered, Own: true,
+		}, p.now)
+	case core.Delegates, core.HandsOver: // the target itself shows the one, and the repair the other
+	}
+}
+
+// startedAt returns when the repair started.
+func (s *pendingStart) startedAt() time.Time {
+	if s.entry != nil {
+		return s.entry.Started
+	}
+	return s.repair.Started
+}

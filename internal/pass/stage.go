@@ -1,0 +1,217 @@
+package pass
+
+import "slices"
+
+// Stage is a part of a pass.
+type Stage int
+
+// The stages, in the order in which they open where nothing else orders them.
+const (
+	StandingBy Stage = iota + 1
+	ReadingLive
+	WritingStatuses
+	Withdrawing
+	CheckingSteps
+	AmendingRepairs
+	RenewingLeases
+	ReleasingLeases
+	Marking
+	ReadingAhead
+	CheckingPolicies
+	RecordingRepairs
+	Admitting
+	StartingRemedies
+	EndingRepairs
+	DroppingRepairs
+
+	lastStage = DroppingRepairs
+)
+
+var stageNames = [...]string{
+	StandingBy: "stand by", ReadingLive: "read live", WritingStatuses: "write statuses", Withdrawing: "withdraw requests",
+	CheckingSteps: "check policies of steps", AmendingRepairs: "amend repairs", RenewingLeases: "renew leases",
+	ReleasingLeases: "release leases", Marking: "mark targets", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
+	RecordingRepairs: "record repairs", Admitting: "admit repairs", StartingRemedies: "start remedies",
+	EndingRepairs: "end repairs", DroppingRepairs: "drop repairs",
+}
+
+// String returns the name of the stage.
+func (s Stage) String() string {
+	if s > 0 && s <= lastStage {
+		return stageNames[s]
+	}
+	return "none"
+}
+
+// stage is what one stage does. The tasks of a stage run beside each other; the steps of a task follow each other.
+type stage struct {
+	// after are the stages that must be over before this one opens. They stand before it in the table.
+	after []Stage
+	// oneByOne is set when its tasks follow each other.
+	oneByOne bool
+	// enter prepares the stage and returns how many tasks it has.
+	enter func(*Pass) int
+	steps []step
+	// leave follows when all tasks are over; nil for nothing. It reports whether the stage opens again.
+	leave func(*Pass) (again bool)
+}
+
+// step is one step of a task.
+type step struct {
+	// calls returns the calls of the step. A step without calls is passed by.
+	calls func(p *Pass, t *task, i int) []Call
+	// take takes in the result of one of them; nil for nothing.
+	take func(p *Pass, t *task, c *Call, r *Result)
+}
+
+// stages say what must be over before what:
+//
+//   - Nothing is written before the live reads have ended, and nothing but statuses before these are written.
+//   - Requests are withdrawn beside everything else, so that they don't wait for repairs that hang (I12).
+//   - A step is given up, and a repair recorded, only after each policy was read that selects the target (I1).
+//   - All repairs are recorded before any remedy starts, where another leader may contest a limit (I3). A task of StartingRemedies
+//     without that records its own repair first. Its lease is taken next, then the clock is read.
+//   - Ends are recorded last, since nothing waits for them, and what they have held is released after that.
+var stages = [...]stage{
+	StandingBy:      {oneByOne: true, enter: (*Pass).unknownSources, steps: []step{{(*Pass).standBy, (*Pass).stoodBy}}},
+	ReadingLive:     {after: []Stage{StandingBy}, enter: (*Pass).unreadTargets, steps: []step{{(*Pass).readTarget, (*Pass).targetRead}}, leave: (*Pass).seeLive},
+	WritingStatuses: {after: []Stage{ReadingLive}, oneByOne: true, enter: (*Pass).statuses, steps: []step{{(*Pass).writeStatuses, (*Pass).statusesWritten}}, leave: (*Pass).planCalls},
+
+	Withdrawing:     {after: []Stage{WritingStatuses}, enter: (*Pass).withdrawals, steps: []step{{(*Pass).withdraw, (*Pass).withdrawn}}},
+	CheckingSteps:   {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfSteps, steps: []step{{(*Pass).readPolicyOfStep, (*Pass).policyOfStepRead}}, leave: (*Pass).holdSteps},
+	AmendingRepairs: {after: []Stage{CheckingSteps}, enter: (*Pass).repairChanges, steps: []step{{(*Pass).stopRequest, (*Pass).requestStopped}, {(*Pass).amendChange, (*Pass).changeAmended}}},
+	RenewingLeases:  {after: []Stage{WritingStatuses}, enter: (*Pass).holds, steps: []step{{(*Pass).renewLease, (*Pass).leaseRenewed}}},
+	ReleasingLeases: {after: []Stage{WritingStatuses}, enter: (*Pass).idleLeases, steps: []step{{(*Pass).releaseIdle, (*Pass).idleReleased}}},
+	Marking:         {after: []Stage{WritingStatuses}, oneByOne: true, enter: (*Pass).markers, steps: []step{{(*Pass).mark, (*Pass).marked}}},
+	ReadingAhead:    {after: []Stage{WritingStatuses}, enter: (*Pass).nextDeadline, steps: []step{{(*Pass).readAhead, (*Pass).readAheadDone}}},
+
+	CheckingPolicies: {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfStarts, steps: []step{{(*Pass).readPolicyOfStart, (*Pass).policyOfStartRead}}, leave: (*Pass).dropUnaffirmed},
+	RecordingRepairs: {after: []Stage{CheckingPolicies}, enter: (*Pass).contestedStarts, steps: []step{{(*Pass).createRepair, (*Pass).repairCreated}}},
+	Admitting:        {after: []Stage{RecordingRepairs}, enter: (*Pass).contest, steps: []step{{(*Pass).listRunning, (*Pass).runningListed}}},
+	StartingRemedies: {after: []Stage{Admitting}, enter: (*Pass).admittedStarts, steps: []step{
+		{(*Pass).createUncontested, (*Pass).repairCreated},
+		{(*Pass).findSibling, (*Pass).siblingFound},
+		{(*Pass).holdLease, (*Pass).leaseHeld},
+		{(*Pass).readClock, nil},
+		{(*Pass).recheckPolicies, (*Pass).policyRechecked},
+		{(*Pass).startRemedy, (*Pass).remedyAnswered},
+		{(*Pass).recordAnswer, (*Pass).answerRecorded},
+	}, leave: (*Pass).rememberStarts},
+
+	EndingRepairs: {after: []Stage{
+		Withdrawing, AmendingRepairs, RenewingLeases, ReleasingLeases, Marking, ReadingAhead, StartingRemedies,
+	}, enter: (*Pass).endings, steps: []step{
+		{(*Pass).recordEnd, (*Pass).endRecorded},
+		{(*Pass).releaseEnded, (*Pass).endedReleased},
+		{(*Pass).takeBackConfirmation, (*Pass).confirmationTakenBack},
+	}, leave: (*Pass).rememberEnds},
+	DroppingRepairs: {after: []Stage{EndingRepairs}, enter: (*Pass).expired, steps: []step{{(*Pass).dropRepair, (*Pass).repairDropped}}, leave: (*Pass).rememberDropped},
+}
+
+// progress is how far a stage has come.
+type progress struct {
+	open, over bool
+	tasks      []task
+	// left counts the tasks that are not over.
+	left int
+}
+
+// task is how far one task has come.
+type task struct {
+	// step is the next step, and waiting counts the calls of the one before it that have no answer.
+	step, waiting int
+	over          bool
+	errs          []error
+	// clock is what the clocks have shown after its last call.
+	clock ClockReading
+}
+
+// end ends a task, after an error or without one. None of its steps follows.
+func (t *task) end(err error) {
+	t.over = true
+	if err != nil {
+		t.errs = append(t.errs, err)
+	}
+}
+
+// advance opens each stage that may open, and closes each whose tasks are over. A stage waits for stages before it alone, so one look
+// at each is enough.
+func (p *Pass) advance() {
+	for s := StandingBy; s <= lastStage; s++ {
+		for at := &p.progress[s]; !at.over; {
+			if !at.open && !p.mayOpen(s) {
+				break
+			}
+			if !at.open {
+				p.open(s)
+			}
+			if at.left > 0 {
+				break
+			}
+			p.close(s)
+		}
+	}
+}
+
+func (p *Pass) mayOpen(s Stage) bool {
+	return !slices.ContainsFunc(p.stages[s].after, func(before Stage) bool { return !p.progress[before].over })
+}
+
+func (p *Pass) open(s Stage) {
+	n := p.stages[s].enter(p)
+	at := &p.progress[s]
+	at.open, at.tasks, at.left = true, make([]task, n), n
+	for i := range at.tasks {
+		at.tasks[i].clock = p.clock
+	}
+	for i := range n {
+		if i == 0 || !p.stages[s].oneByOne {
+			p.proceed(s, i)
+		}
+	}
+}
+
+func (p *Pass) close(s Stage) {
+	at := &p.progress[s]
+	var errs []error
+	for i := range at.tasks {
+		errs = append(errs, at.tasks[i].errs...)
+	}
+	if len(errs) > 0 {
+		p.failures = append(p.failures, errs)
+	}
+	again := p.stages[s].leave != nil && p.stages[s].leave(p)
+	at.open, at.over = false, !again
+}
+
+// proceed takes the steps of a task up to the next that has calls.
+func (p *Pass) proceed(s Stage, i int) {
+	at, steps := &p.progress[s], p.stages[s].steps
+	for ; i < len(at.tasks); i++ {
+		t := &at.tasks[i]
+		for !t.over && t.waiting == 0 {
+			if t.step == len(steps) {
+				t.over = true
+				break
+			}
+			calls := steps[t.step].calls(p, t, i)
+			t.step++
+			if !t.over {
+				t.waiting = len(calls)
+				p.offer(s, i, calls)
+			}
+		}
+		if t.waiting > 0 {
+			return
+		}
+		at.left--
+		if !p.stages[s].oneByOne {
+			return
+		}
+	}
+}
+
+// failed reports whether a task of a stage that is over has failed.
+func (p *Pass) failed(s Stage) bool {
+	return slices.ContainsFunc(p.progress[s].tasks, func(t task) bool { return len(t.errs) > 0 })
+}

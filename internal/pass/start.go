@@ -1,0 +1,204 @@
+package pass
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// pendingStart is one repair to record, unless it is recorded already, and to begin.
+type pendingStart struct {
+	target, policy int
+	verdict        core.Verdict
+	repair         core.Repair
+	// step is the one to take, nil when the repair has none.
+	step *core.Step
+	// entry is nil for a repair that is recorded already.
+	entry          *core.Entry
+	contemporaries []string
+
+	// affirmed is when the policies that select the target were last known to stand as decided.
+	affirmed time.Time
+	check    policyCheck
+
+	recorded bool
+	// written is set when something about the repair is to be remembered until a cache shows it.
+	written bool
+	// admitted is set when no limit stands against it, whatever others record meanwhile.
+	admitted bool
+	order    *core.Order
+	// beginning and refused are how the remedy answered, at answered.
+	beginning core.Beginning
+	refused   error
+	answered  time.Time
+	// overtaken is set when another writer has changed the record before it could say that the target is handed over. The step is
+	// taken again then, by what the record says by now.
+	overtaken bool
+	failed    bool
+}
+
+// starting is how the starts of repairs go.
+type starting struct {
+	check policyCheck
+	// contested is set when another leader might start repairs that leave no room for these.
+	contested bool
+	// unread is set when it is not known which repairs run.
+	unread bool
+	// repeat is set when the cluster is to be looked at again soon.
+	repeat bool
+}
+
+// gatherStarts gathers what is to be done for targets that are not blocked. A repair whose record changes in this pass has its turn
+// in the next.
+func (p *Pass) gatherStarts() {
+	changing := map[int]bool{}
+	for i := range p.upkeep.changes {
+		changing[p.upkeep.changes[i].index] = true
+	}
+	for _, a := range p.decision.Acts {
+		if !p.status.blocked[a.Target] && !changing[a.Repair] {
+			p.starts = append(p.starts, carryingOn(&p.fleet.Repairs[a.Repair], a))
+		}
+	}
+	for _, s := range p.decision.Starts {
+		if !p.status.blocked[s.Target] {
+			p.starts = append(p.starts, p.newStart(s))
+		}
+	}
+}
+
+// carryingOn returns the start of the next step of a repair, by the steps that it was recorded with.
+func carryingOn(r *core.Repair, a core.Act) pendingStart {
+	s := pendingStart{target: a.Target, policy: a.Policy, verdict: a.Verdict, repair: *r, recorded: true}
+	if at := len(r.Rungs); at < len(r.Ladder) {
+		s.step = &r.Ladder[at]
+	}
+	return s
+}
+
+func (p *Pass) newStart(d core.Start) pendingStart {
+	s := pendingStart{
+		target: d.Target, policy: d.Policy, verdict: d.Verdict, contemporaries: d.Contemporaries,
+		entry: &core.Entry{
+			Name: d.Name, Target: p.fleet.Targets[d.Target], Policy: p.policies[d.Policy],
+			Verdict: d.Verdict, Ladder: d.Ladder, Retry: d.Retry, Started: p.now, Requested: d.Requested,
+		},
+	}
+	if len(d.Ladder) > 0 {
+		s.step = &d.Ladder[0]
+	}
+	return s
+}
+
+func (p *Pass) startTargets() []int {
+	targets := make([]int, len(p.starts))
+	for i := range p.starts {
+		targets[i] = p.starts[i].target
+	}
+	return targets
+}
+
+// contestedStarts has all repairs recorded before any begins, where another leader may contest a limit.
+func (p *Pass) contestedStarts() int {
+	if len(p.starts) == 0 {
+		return 0
+	}
+	p.starting.contested = core.Contested(p.policies, &p.fleet, p.decision, p.startTargets())
+	if !p.starting.contested {
+		return 0
+	}
+	return len(p.starts)
+}
+
+func (p *Pass) createRepair(_ *task, i int) []Call {
+	s := &p.starts[i]
+	if s.entry == nil {
+		return nil
+	}
+	return []Call{{Kind: CreateRepair, Entry: s.entry}}
+}
+
+func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
+	s := &p.starts[c.Task]
+	switch {
+	case r.Skipped:
+		t.end(r.Err)
+	case r.Err != nil:
+		t.end(fmt.Errorf("recording the repair of %s: %w", p.fleet.Targets[s.target].ID, r.Err))
+	case r.OK:
+		s.repair, s.recorded, s.written = r.Repair, true, true
+		s.repair.Contemporaries = s.contemporaries
+	}
+	s.failed = s.failed || r.Err != nil
+}
+
+// contest has it read which repairs run, before it is decided which of the recorded ones may begin.
+func (p *Pass) contest() int {
+	if !p.starting.contested || !slices.ContainsFunc(p.starts, func(s pendingStart) bool { return s.recorded }) {
+		return 0
+	}
+	return 1
+}
+
+func (*Pass) listRunning(*task, int) []Call { return []Call{{Kind: ListRunning}} }
+
+// runningListed admits the repairs that the limits allow, with all that is recorded by now.
+func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
+	if r.Err != nil {
+		p.starting.unread = true
+		err := r.Err
+		if !r.Skipped {
+			err = fmt.Errorf("reading which repairs run: %w", r.Err)
+		}
+		t.end(err)
+		return
+	}
+	policies, fleet := core.Fenced(p.policies, p.fleet, p.withoutGone(r.Repairs))
+	fleet.ClockAgrees = r.Clock.Agrees
+	for _, a := range p.config.Decide(policies, fleet, p.later(r.Clock.Now)).Acts {
+		admitted := &fleet.Repairs[a.Repair]
+		for i := range p.starts {
+			// Another leader may have given up the step meanwhile.
+			if s := &p.starts[i]; keyOf(&s.repair) == keyOf(admitted) && len(s.repair.Rungs) == a.Step {
+				s.admitted = s.recorded
+			}
+		}
+	}
+	for i := range p.starts {
+		if s := &p.starts[i]; s.recorded && !s.admitted {
+			p.report(Event{Kind: NoRoom, Repair: s.repair, Target: p.fleet.Targets[s.target].ID})
+		}
+	}
+}
+
+func keyOf(r *core.Repair) core.RepairKey {
+	return core.RepairKey{Namespace: r.Namespace, Name: r.Name}
+}
+
+// withoutGone leaves out the repairs whose targets are gone, which is recorded later in this pass.
+func (p *Pass) withoutGone(running []core.Repair) []core.Repair {
+	over := map[core.RepairKey]bool{}
+	for _, f := range p.decision.Finishes {
+		if f.Outcome == core.Succeeded {
+			over[keyOf(&p.fleet.Repairs[f.Repair])] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(running), func(r core.Repair) bool { return over[keyOf(&r)] })
+}
+
+// admittedStarts begins what is admitted. Where no limit is contested, each repair is recorded first.
+func (p *Pass) admittedStarts() int {
+	if p.starting.unread {
+		return 0
+	}
+	return len(p.starts)
+}
+
+func (p *Pass) createUncontested(t *task, i int) []Call {
+	if p.starting.contested {
+		return nil
+	}
+	return p.createRepair(t, i)
+}
