@@ -96,8 +96,9 @@ func (p *pool) silences(name string) {
 	})
 }
 
-// TestHealthChecksOfTwoKinds: a machine and its node are one thing to repair. The older health check leads, and the other kind's does
-// nothing meanwhile (docs/reference/proposals.md#where-the-sources-disagree).
+// TestHealthChecksOfTwoKinds: a machine and its node are one thing to repair. The older health check leads, and the other
+// kind's does nothing meanwhile (docs/reference/proposals.md#where-the-sources-disagree). Today's operator switches
+// itself off instead (docs/reference/medik8s.md#machine-health-checks-beside-it).
 func TestHealthChecksOfTwoKinds(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
