@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -43,6 +44,14 @@ type State struct {
 	vouched []core.ID
 	// overlooked are the policies whose status says that they are not judged, with how many targets it says they select.
 	overlooked map[core.ID]int
+}
+
+// Clone returns a State that remembers the same and shares nothing that changes.
+func (s *State) Clone() *State {
+	return &State{
+		Memory: s.Memory.Clone(), journal: s.journal.Clone(), digest: s.digest.Clone(), stopwatch: s.stopwatch.Clone(),
+		lost: maps.Clone(s.lost), vouched: slices.Clone(s.vouched), overlooked: maps.Clone(s.overlooked),
+	}
 }
 
 // Snapshot is what the caches show.
