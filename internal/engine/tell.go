@@ -38,7 +38,7 @@ func (e *Engine) count(p *pass.Pass, event *pass.Event) {
 		if event.First {
 			e.Metrics.hasBegun(event.Took)
 		}
-		if event.Nature == core.Requests || event.Nature == core.Delegates {
+		if event.Asks {
 			e.Metrics.hasAsked(event.Policy, event.Remedy)
 		}
 	case pass.StepGivenUp:

@@ -29,8 +29,8 @@ const (
 	Recorded
 	// Refused: a remedy was refused: Policy, Target, Repair, Remedy, Err.
 	Refused
-	// Begun: a remedy was accepted: Policy, Target, Repair, Remedy, Nature, First, Took. First is set for the first step of a
-	// repair, and Took is how long ago the repair started.
+	// Begun: a remedy was accepted: Policy, Target, Repair, Remedy, First, Asks, Took. First is set for the first step of a
+	// repair, Asks where the remedy has made a request that stands, and Took is how long ago the repair started.
 	Begun
 	// Busy: another holder has what a repair needs: Target, Repair.
 	Busy
@@ -60,9 +60,9 @@ type Event struct {
 	Holder     string
 	Repair     core.Repair
 	Remedy     string
-	Nature     core.Nature
 	Beginning  core.Beginning
 	First      bool
+	Asks       bool
 	Took       time.Duration
 	Err        error
 	Happenings []core.Happening

@@ -42,15 +42,14 @@ func (p *Pass) findSibling(t *task, i int) []Call {
 		return nil
 	}
 	s.order = &core.Order{Target: *target, Policy: p.policies[s.policy].ID, Step: *s.step, Repair: s.repair.Name}
-	switch s.step.Nature {
-	case core.Requests: // a request may need the machine of the node, which no other kind of step does
+	switch effect := s.step.Nature.Effect(); {
+	case effect.AsksRemediator: // a request may need the machine of the node, which no other kind of step does
 		s.order.Sibling = core.SiblingOf(&p.fleet, s.target)
 		if s.order.Sibling == (core.ID{}) && p.config.Siblings {
 			return []Call{{Kind: FindSibling, Target: *target}}
 		}
-	case core.Delegates: // an owner is told all that it is asked for
+	case effect.OwnerDecides: // an owner is told all that it is asked for
 		s.order.Findings = p.policies[s.policy].Criteria.FindingsBy(&s.verdict, target, p.now)
-	case core.Destroys, core.HandsOver:
 	}
 	return nil
 }
@@ -114,7 +113,7 @@ func (p *Pass) startRemedy(t *task, i int) []Call {
 // on one, and no step is taken that may cost a control plane its quorum, or has the target replaced by its owner. Other further steps
 // find their targets in repair already.
 func (s *pendingStart) needsFreshNode(t *core.Target) bool {
-	return s.step.Nature == core.Destroys || s.step.Nature == core.Delegates || len(s.repair.Rungs) == 0 || t.MaybeControlPlane()
+	return s.step.Nature.Effect().OwnerReplaces || len(s.repair.Rungs) == 0 || t.MaybeControlPlane()
 }
 
 func (p *Pass) remedyAnswered(t *task, c *Call, r *Result) {
@@ -138,7 +137,7 @@ func (p *Pass) recordAnswer(_ *task, i int) []Call {
 		s.repair.Attempts++
 		s.repair.LastAttempt, s.written = s.answered, true
 		return []Call{{Kind: AmendRepair, Repair: s.repair, Text: refusedText, Refused: s.refused}}
-	case s.beginning == core.Accepted && s.step.Nature == core.HandsOver:
+	case s.beginning == core.Accepted && s.step.Nature.Effect().Claims:
 		s.repair.Begun, s.written = s.answered, true
 		return []Call{{Kind: AmendRepair, Repair: s.repair, Text: handedOverText}}
 	}
@@ -205,7 +204,7 @@ func (p *Pass) rememberStart(s *pendingStart) ([]core.Happening, bool) {
 	}
 	e := Event{Policy: policy, Target: target.ID, Repair: s.repair, Beginning: s.beginning}
 	if s.step != nil {
-		h.Remedy, e.Remedy, e.Nature = s.step.Remedy, s.step.Remedy, s.step.Nature
+		h.Remedy, e.Remedy, e.Asks = s.step.Remedy, s.step.Remedy, s.step.Nature.Stands()
 	}
 	switch {
 	case s.beginning == 0 && s.refused == nil: // the call was cut off, or not made
@@ -220,7 +219,7 @@ func (p *Pass) rememberStart(s *pendingStart) ([]core.Happening, bool) {
 		e.First, e.Took = len(s.repair.Rungs) == 0, s.answered.Sub(s.startedAt())
 		p.rememberBegun(s)
 		p.report(e)
-		if s.step.Nature == core.HandsOver && target.Claimed { // it was marked already, by another writer
+		if s.step.Nature.Effect().Claims && target.Claimed { // it was marked already, by another writer
 			return nil, s.overtaken
 		}
 		return []core.Happening{h}, s.overtaken
@@ -250,15 +249,15 @@ func (p *Pass) reportRecorded(s *pendingStart) {
 // rememberBegun remembers what a remedy has done until it is seen.
 func (p *Pass) rememberBegun(s *pendingStart) {
 	target := p.fleet.Targets[s.target].ID
-	switch s.step.Nature {
-	case core.Destroys:
+	switch effect := s.step.Nature.Effect(); {
+	case effect.Deletes:
 		p.state.Memory.Deleted(target)
-	case core.Requests:
+	case effect.AsksRemediator:
 		p.state.Memory.Requested(core.Request{
 			Remedy: s.step.Remedy, Template: s.step.Template, Target: target, Policy: p.policies[s.policy].ID, Created: s.answered, Own: true,
 		}, p.now)
-	case core.Delegates, core.HandsOver: // the target itself shows the one, and the repair the other
 	}
+	// What else a remedy does shows on the target, or the repair says so.
 }
 
 // startedAt returns when the repair started.
