@@ -21,6 +21,7 @@ const none = -1
 // order of its input changes nothing (I7, I8).
 func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
 	d := &deliberation{policies: policies, fleet: &fleet, now: now}
+	d.wakeAt(fleet.ExpectedUntil)
 	d.survey()
 	d.relateRequests()
 	d.readRepairRequests()

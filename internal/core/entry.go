@@ -67,22 +67,25 @@ func (e *entry) takeIn(cached Repair) {
 	}
 }
 
-// ahead tells whether the entry has gone further than the cache shows it: written later, or, where that is not known,
-// ended, more steps given up, more attempts, or remembered a moment ago.
-func (e *entry) ahead(cached *Repair, now time.Time) bool {
+// ahead reports whether the entry has gone further than the cache shows it: written later, or, where that is not known,
+// ended, more steps given up, more attempts, or remembered a moment ago. It returns until when the last of these counts.
+func (e *entry) ahead(cached *Repair, now time.Time) (ahead bool, until time.Time) {
 	r := &e.repair
 	if r.Revision > cached.Revision {
-		return true
+		return true, time.Time{}
 	}
 	if r.Running() != cached.Running() {
-		return !r.Running()
+		return !r.Running(), time.Time{}
 	}
 	if order := cmp.Or(cmp.Compare(len(r.Rungs), len(cached.Rungs)), cmp.Compare(r.Attempts, cached.Attempts)); order != 0 {
-		return order > 0
+		return order > 0, time.Time{}
 	}
 	if e.settled && cached.Recovered.IsZero() {
-		return true
+		return true, time.Time{}
 	}
 	differs := !r.Recovered.Equal(cached.Recovered) || !r.Begun.Equal(cached.Begun) || r.Answer != cached.Answer
-	return differs && e.ours && now.Sub(e.recorded) < laggingFor
+	if until = e.recorded.Add(laggingFor); !differs || !e.ours || !now.Before(until) {
+		return false, time.Time{}
+	}
+	return true, until
 }

@@ -99,6 +99,8 @@ type Fleet struct {
 	// Workers are the targets of running repairs that were seen and do not belong to the control plane. They may be out of
 	// view by now.
 	Workers map[ID]bool
+	// ExpectedUntil is when the first of the expectations that are laid over the snapshot ends by time alone; zero when none does.
+	ExpectedUntil time.Time
 }
 
 // nodeKind is the kind of the targets that are nodes themselves.

@@ -41,6 +41,8 @@ type Memory struct {
 	requested map[petition]request
 	// withdrawn are the requests, by their UID, that were taken back and have not been seen to leave.
 	withdrawn map[string]bool
+	// expectedUntil is when the first of these ends by time alone; zero when none does.
+	expectedUntil time.Time
 }
 
 // petition tells requests apart that have not been seen yet: what was asked of whom, for which target.
@@ -93,6 +95,7 @@ func (m *Memory) Requested(r Request, now time.Time) {
 		m.requested = map[petition]request{}
 	}
 	m.requested[petition{r.Target.UID, r.Remedy, r.Template}] = request{r, now}
+	m.expectUntil(now.Add(unseenFor))
 }
 
 // Withdrawn remembers that the withdrawal of a request was accepted, and of a repair whose target is healthy by then
@@ -135,6 +138,9 @@ func (m *Memory) Recorded(r Repair, now time.Time) {
 	m.keep(r, false, now)
 	e := m.repairs[ledgerKey{r.Namespace, r.Name}]
 	e.ours, e.step = true, len(r.Rungs)+1
+	if r.Running() && !e.seen {
+		m.expectUntil(now.Add(unseenFor))
+	}
 }
 
 // Dropped forgets a finished repair that Fettle has deleted from the ledger, and hides it until the cache agrees.
@@ -192,8 +198,10 @@ func (m *Memory) Lay(f *Fleet, now time.Time) {
 	m.layTargets(f.Targets, now)
 	m.layLookups(f.Targets, now)
 	m.layReads(f.Targets, now)
-	f.Repairs = m.layRepairs(f.Repairs, now)
-	f.Requests = m.layRequests(f.Requests, now)
+	m.expectedUntil = time.Time{}
+	m.layRepairs(f, now)
+	m.layRequests(f, now)
+	f.ExpectedUntil = m.expectedUntil
 	m.layProofs(f)
 	m.layPetitions(f)
 	m.layWorkers(f)
@@ -223,11 +231,11 @@ func (m *Memory) layPetitions(f *Fleet) {
 
 // layRequests adds the requests that were made and are not shown yet, and marks those that were taken back.
 // One that is never shown was made in vain, and may be made again: its name keeps that safe.
-func (m *Memory) layRequests(shown []Request, now time.Time) []Request {
+func (m *Memory) layRequests(f *Fleet, now time.Time) {
 	if len(m.requested) == 0 && len(m.withdrawn) == 0 {
-		return shown
+		return
 	}
-	leaving := map[string]bool{}
+	shown, leaving := f.Requests, map[string]bool{}
 	for i := range shown {
 		r := &shown[i]
 		if m.withdrawn[r.ID.UID] && !r.Leaving {
@@ -250,9 +258,9 @@ func (m *Memory) layRequests(shown []Request, now time.Time) []Request {
 			delete(m.requested, key)
 			continue
 		}
-		shown = append(shown, made.Request)
+		f.Requests = append(f.Requests, made.Request)
+		m.expectUntil(made.made.Add(unseenFor))
 	}
-	return shown
 }
 
 func (m *Memory) layTargets(targets []Target, now time.Time) {
@@ -292,18 +300,19 @@ func (m *Memory) layReads(targets []Target, now time.Time) {
 	m.read = fresh
 }
 
-// layRepairs returns the ledger with what is remembered: entries that the cache does not show yet,
+// layRepairs lays over the ledger what is remembered: entries that the cache does not show yet,
 // newer versions of those that it does, and those that somebody deleted before their time, whose
 // back-off still counts. One that was deleted while it ran has been withdrawn by whoever did that.
-func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
-	cached = m.hideDeleted(cached)
+func (m *Memory) layRepairs(f *Fleet, now time.Time) {
+	cached := m.hideDeleted(f.Repairs)
 	shown := make(map[ledgerKey]bool, len(cached))
 	for i := range cached {
 		key := ledgerKey{cached[i].Namespace, cached[i].Name}
 		shown[key] = true
 		if e := m.repairs[key]; e != nil && !e.lost && sameTarget(&e.repair, &cached[i]) {
 			e.takeIn(cached[i])
-			if e.ahead(&cached[i], now) {
+			if ahead, until := e.ahead(&cached[i], now); ahead {
+				m.expectUntil(until)
 				e.seen, cached[i] = true, e.repair
 				continue
 			}
@@ -314,20 +323,39 @@ func (m *Memory) layRepairs(cached []Repair, now time.Time) []Repair {
 	for i := range cached {
 		cached[i].Foreign = m.repairs[ledgerKey{cached[i].Namespace, cached[i].Name}].foreign(&cached[i])
 	}
+	f.Repairs = cached
+	m.layUnshown(f, shown, now)
+}
+
+// layUnshown adds the remembered entries that the cache does not show.
+func (m *Memory) layUnshown(f *Fleet, shown map[ledgerKey]bool, now time.Time) {
 	for key, e := range m.repairs {
 		switch {
 		case shown[key]:
-		case e.repair.Running() && e.begun:
-			cached = append(cached, e.repair) // it goes on to its end, whatever became of its entry
+			continue
+		case e.repair.Running() && e.begun: // it goes on to its end, whatever became of its entry
 		case e.repair.Running() && !e.seen && now.Sub(e.recorded) >= unseenFor:
 			delete(m.repairs, key)
+			continue
+		case e.repair.Running() && !e.seen:
+			m.expectUntil(e.recorded.Add(unseenFor))
 		default:
 			e.loseAt(now)
-			cached = append(cached, e.repair)
 		}
+		f.Repairs = append(f.Repairs, e.repair)
 	}
-	return cached
 }
+
+// expectUntil takes in when an expectation ends by time alone; zero when it does not.
+func (m *Memory) expectUntil(end time.Time) {
+	if sooner(end, m.expectedUntil) {
+		m.expectedUntil = end
+	}
+}
+
+// ExpectedUntil returns when the first of the expectations ends by time alone, those of the pass under way among them; zero when
+// none does. No event may tell of that.
+func (m *Memory) ExpectedUntil() time.Time { return m.expectedUntil }
 
 // hideDeleted leaves out the repairs that Fettle has deleted, and forgets the deletions that the cache shows by now. A cache that
 // lags may show such a repair as running, and a step must not be taken without a record. A later version than the deleted one

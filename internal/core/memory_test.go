@@ -331,6 +331,40 @@ func TestNothingIsLaidOverAnUnobservedFleet(t *testing.T) {
 	}
 }
 
+// TestExpectationsEndInTime: where time alone ends what is remembered, the fleet is looked at again then. No event may follow.
+func TestExpectationsEndInTime(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0}, needsNoOwner)
+	running, well := repair(x, p), repair(x, p, recovered(noon))
+	for name, c := range map[string]struct {
+		recorded core.Repair
+		shown    []core.Repair
+		until    time.Duration
+	}{
+		"a repair that is not shown yet":         {running, nil, time.Minute},
+		"a repair that is shown":                 {running, []core.Repair{running}, 0},
+		"a recovery that is not shown yet":       {well, []core.Repair{running}, 10 * time.Second},
+		"an end that is not shown yet":           {repair(x, p, ended(noon)), []core.Repair{running}, 0},
+		"a repair that ended and is not shown":   {repair(x, p, ended(noon)), nil, 0},
+		"a version that the cache does not show": {repair(x, p, recovered(noon), func(r *core.Repair) { r.Revision = 2 }), []core.Repair{running}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m core.Memory
+			m.Recorded(c.recorded, noon)
+			var want time.Time
+			if c.until > 0 {
+				want = noon.Add(c.until)
+			}
+			at := noon.Add(time.Second)
+			if got := laid(&m, at, []core.Target{x}, c.shown...).ExpectedUntil; !got.Equal(want) {
+				t.Errorf("what is remembered ends at %s, want %s", got, want)
+			}
+			if got := laid(&m, noon.Add(c.until+time.Second), []core.Target{x}, c.shown...).ExpectedUntil; c.until > 0 && !got.IsZero() {
+				t.Errorf("it ends again at %s", got)
+			}
+		})
+	}
+}
+
 // TestMemoryOfOpenings: the cooldown after a storm runs from when the short circuit opened, and a
 // new process, which does not remember that, begins it anew (I6).
 func TestMemoryOfOpenings(t *testing.T) {

@@ -92,8 +92,7 @@ func (d *deliberation) takes(v *Verdict) int {
 	return 1
 }
 
-// relatePetitions finds the requests of each running repair: those of its steps, by its policy. One that was made
-// and not seen is asked about again when it is not believed in any more.
+// relatePetitions finds the requests of each running repair: those of its steps, by its policy.
 func (d *deliberation) relatePetitions() {
 	if len(d.fleet.Requests) == 0 {
 		return
@@ -108,9 +107,6 @@ func (d *deliberation) relatePetitions() {
 		q := &d.fleet.Requests[i]
 		if of := d.petitioner(q, byName[q.Target.Name]); of != none {
 			d.petitions[of] = append(d.petitions[of], i)
-			if q.ID.UID == "" {
-				d.wakeAt(q.Created.Add(unseenFor))
-			}
 		}
 	}
 	for _, requests := range d.petitions {

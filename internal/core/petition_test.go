@@ -757,8 +757,16 @@ func TestRequestsNotSeenYet(t *testing.T) {
 		"waited for": {"it is not believed in for ever", with([]core.Target{sick}, r(), asked(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 		"given up":   {"nobody could be told to stop", with([]core.Target{sick}, r(), failed), nil, noon.Add(50 * time.Second)},
 		"taken back": {"it can't be named", with([]core.Target{well}, r(recovered(noon)), asked(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"no repair":  {"its repair was deleted", with([]core.Target{well}, nil, asked(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
+		"no target":  {"it is gone too", with(nil, nil, asked(p, sick, rebooting, unseen)), nil, noon.Add(50 * time.Second)},
 	} {
-		t.Run(name, func(t *testing.T) { c.run(t, p) })
+		t.Run(name, func(t *testing.T) {
+			var m core.Memory
+			m.Requested(c.world.Requests[0], ago(10*time.Second))
+			c.world.Requests, c.world.Observed = nil, core.Yes
+			m.Lay(&c.world, noon)
+			c.run(t, p)
+		})
 	}
 }
 

@@ -359,7 +359,7 @@ func TestLeaseOfSomebodyElse(t *testing.T) {
 	if slices.Contains(did, "begin a quick") || !slices.Contains(did, "open a") || !slices.Contains(did, "tell begun b") {
 		t.Errorf("a is to be recorded and to wait, and b to begin: %v", did)
 	}
-	c.wantNext(next, time.Time{}) // a watch tells when the lease is given back
+	c.wantNext(next, noon.Add(time.Minute)) // a watch tells when the lease is given back; the request for b is not shown yet
 	c.refuse["hold a-node for check 6m0s"] = errDown
 	if _, _, err := c.tries(); err == nil || !strings.Contains(err.Error(), "lease of the node of Node machines/a") {
 		t.Errorf("a lease that can't be taken gives %v", err)
@@ -373,7 +373,19 @@ func TestRemedyThatIsBusy(t *testing.T) {
 	c.answer["a"] = core.Busy
 	did, next := c.passes()
 	c.wantDid("nothing is told", did, "read a", "record workers", "open a", "hold a-node for check 6m0s", "begin a quick")
+	c.wantNext(next, noon.Add(time.Minute)) // unless the cache shows the repair by then
+	c.settle()
+	_, next = c.passes()
 	c.wantNext(next, time.Time{})
+}
+
+// TestRequestThatIsNeverShown: somebody deletes a request before any cache shows it, so that no event follows. The next pass is due
+// when it is not believed in any more.
+func TestRequestThatIsNeverShown(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	c.ledger.has(climbing(sick("a")))
+	_, next := c.passes()
+	c.wantNext(next, noon.Add(time.Minute))
 }
 
 // advances is the decision to give up the step of the first repairs. A request is that of the same place.

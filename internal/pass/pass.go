@@ -199,7 +199,7 @@ func (p *Pass) Next() time.Time {
 	if p.fleet.Observed != core.Yes {
 		return time.Time{}
 	}
-	next := earliest(earliest(p.wakeUp(), p.dropping.next), p.state.digest.NextAt())
+	next := earliest(earliest(p.wakeUp(), p.dropping.next), earliest(p.state.digest.NextAt(), p.state.Memory.ExpectedUntil()))
 	if p.upkeep.changed { // the next step is due
 		next = p.now
 	}
