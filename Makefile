@@ -107,8 +107,8 @@ test: build bin/karpenter bin/node-problem-detector $(HELM) $(PROMTOOL) $(GOVULN
 	@hack/test
 
 .PHONY: test-unit
-test-unit: ## Run only the fast tests
-	@go test ./api/... ./internal/... ./cmd/...
+test-unit: ## Run the unit tests without the race detector, and the simulation to lesser depths
+	@go test -short ./api/... ./internal/... ./cmd/...
 
 TESTS ?=
 .PHONY: test-versions

@@ -68,10 +68,7 @@ func build(ctx context.Context, folder, overlay string, p testPackage) (*binary,
 	if _, err := os.Stat(name); err != nil {
 		return nil, nil //nolint:nilerr // go test -c writes nothing where there is no test
 	}
-	b := &binary{file: name, dir: p.dir}
-	if p.short {
-		b.flags = append(b.flags, "-test.short")
-	}
+	b := &binary{file: name, dir: p.dir, flags: []string{"-test.short"}}
 	// The draws of rapid are the same for each mutant, and nothing is written to testdata.
 	help := exec.CommandContext(ctx, name, "-h") //nolint:gosec // it was just built
 	usage, _ := help.CombinedOutput()            // asking for help fails by design

@@ -15,16 +15,15 @@ type target struct {
 	unmeasured bool
 }
 
-// testPackage is a package of tests, or the part of it that suits many short runs.
+// testPackage is a package of tests, or the part of it that suits many short runs. All tests run with -short.
 type testPackage struct {
-	dir   string
-	skip  string // a regular expression of tests that are too slow to run for each mutant
-	short bool   // whether tests run with -short
+	dir  string
+	skip string // a regular expression of tests that are too slow to run for each mutant
 }
 
 // table returns the packages that are broken, and what must notice it.
 func table() []target {
-	worlds := testPackage{dir: "internal/sim", short: true}
+	worlds := testPackage{dir: "internal/sim"}
 	return []target{
 		{dir: "internal/core", tests: []testPackage{worlds}, unmeasured: true},
 		{dir: "internal/engine", unmeasured: true},

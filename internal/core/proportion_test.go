@@ -13,6 +13,9 @@ import (
 // statement of the core is executed much more than ten times as often. Times would say little on a busy machine.
 func TestOrphansTakeWorkInProportion(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles the core once more")
+	}
 	counting := filepath.Join(t.TempDir(), "counting.test")
 	build := exec.Command("go", "test", "-c", "-covermode=count", "-o", counting, ".")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -76,13 +76,13 @@ func TestSmallWorldsOfNodes(t *testing.T) {
 	for name, w := range nodeWorlds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := sim.Explore(sim.New(w.setup), sim.Bounds{Depth: w.depth, SettleEvery: 50})
+			result := sim.Explore(sim.New(w.setup), sim.Bounds{Depth: w.reach(), SettleEvery: 50})
 			if result.Complaint != "" {
 				t.Fatalf("after %d states:\n%s", result.States, result.Story())
 			}
 			t.Logf("%d states, %d steps, %d settled, up to %d requests and %d deletions, to a depth of %d",
-				result.States, result.Steps, result.Settled, result.Requests, result.Deletions, w.depth)
-			if result.Requests == 0 {
+				result.States, result.Steps, result.Settled, result.Requests, result.Deletions, w.reach())
+			if result.Requests == 0 && !testing.Short() {
 				t.Error("nothing was asked of a remediator: this world shows nothing")
 			}
 		})
