@@ -1,0 +1,136 @@
+// Testlog reads what go test -json prints and tells of it by package: how each ended, after how many seconds, and the
+// output of the tests that failed. Other lines pass through.
+//
+//	go test -json ./... | testlog FILE
+//
+// It adds a line for each package to the file: the seconds, the result and the package.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go test -json ... | testlog FILE")
+		os.Exit(2)
+	}
+	if err := run(os.Stdin, os.Stdout, os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	}
+}
+
+func run(in io.Reader, out io.Writer, name string) error {
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the list of results: %w", err)
+	}
+	l := &log{out: out, results: file, output: map[string]*strings.Builder{}}
+	if err := l.read(in); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("writing the list of results: %w", err)
+	}
+	return nil
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action     string  `json:"Action"`
+	Package    string  `json:"Package"`
+	ImportPath string  `json:"ImportPath"`
+	Test       string  `json:"Test"`
+	Elapsed    float64 `json:"Elapsed"`
+	Output     string  `json:"Output"`
+}
+
+// log holds the output of tests until it is known whether they pass.
+type log struct {
+	out     io.Writer
+	results io.Writer
+	output  map[string]*strings.Builder // by package, and by package and test
+}
+
+func (l *log) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			l.line(line)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the results of tests: %w", err)
+		}
+	}
+}
+
+func (l *log) line(line string) {
+	var e event
+	if err := json.Unmarshal([]byte(line), &e); err != nil || e.Action == "" {
+		fmt.Fprint(l.out, line)
+		return
+	}
+	switch e.Action {
+	case "output":
+		l.keep(&e)
+	case "build-output":
+		fmt.Fprint(l.out, e.Output)
+	case "fail":
+		l.show(&e)
+		l.ended(&e, "FAIL")
+	case "pass":
+		l.drop(&e)
+		l.ended(&e, "ok")
+	case "skip":
+		l.drop(&e)
+	}
+}
+
+func key(e *event) string { return e.Package + " " + e.Test }
+
+func (l *log) keep(e *event) {
+	if l.output[key(e)] == nil {
+		l.output[key(e)] = &strings.Builder{}
+	}
+	l.output[key(e)].WriteString(e.Output)
+}
+
+// show prints what a test or a package has printed.
+func (l *log) show(e *event) {
+	if kept := l.output[key(e)]; kept != nil {
+		fmt.Fprint(l.out, kept.String())
+	}
+	l.drop(e)
+}
+
+func (l *log) drop(e *event) { delete(l.output, key(e)) }
+
+// ended prints the result of a package.
+func (l *log) ended(e *event, result string) {
+	if e.Test != "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.output)) {
+		if !strings.HasPrefix(name, e.Package+" ") {
+			continue
+		}
+		if result != "ok" { // a test that never ended
+			fmt.Fprint(l.out, l.output[name].String())
+		}
+		delete(l.output, name)
+	}
+	fmt.Fprintf(l.out, "%-4s %6.0f s  %s\n", result, e.Elapsed, e.Package)
+	fmt.Fprintf(l.results, "%.0f %s %s\n", e.Elapsed, result, e.Package)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRun(t *testing.T) {
+	const events = `# a line of the compiler
+{"ImportPath":"m/broken","Action":"build-output","Output":"broken.go:3: undefined: x\n"}
+{"Action":"start","Package":"m/a"}
+{"Action":"output","Package":"m/a","Output":"-test.shuffle 17\n"}
+{"Action":"run","Package":"m/a","Test":"TestGood"}
+{"Action":"output","Package":"m/a","Test":"TestGood","Output":"    a_test.go:1: all is well\n"}
+{"Action":"output","Package":"m/b","Test":"TestOther","Output":"    b_test.go:1: of another package\n"}
+{"Action":"output","Package":"m/a","Test":"TestBad","Output":"    a_test.go:2: it is wrong\n"}
+{"Action":"pass","Package":"m/a","Test":"TestGood","Elapsed":1}
+{"Action":"fail","Package":"m/a","Test":"TestBad","Elapsed":1}
+{"Action":"output","Package":"m/a","Test":"TestEndless","Output":"    a_test.go:3: still waiting\n"}
+{"Action":"fail","Package":"m/a","Elapsed":2.6}
+{"Action":"pass","Package":"m/b","Elapsed":61.2}
+{"Action":"skip","Package":"m/none","Elapsed":0}
+`
+	name := filepath.Join(t.TempDir(), "results")
+	if err := os.WriteFile(name, []byte("5 ok m/before\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(strings.NewReader(events), &out, name); err != nil {
+		t.Fatal(err)
+	}
+	const want = `# a line of the compiler
+broken.go:3: undefined: x
+    a_test.go:2: it is wrong
+-test.shuffle 17
+    a_test.go:3: still waiting
+FAIL      3 s  m/a
+ok       61 s  m/b
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	results, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "5 ok m/before\n3 FAIL m/a\n61 ok m/b\n"; string(results) != want {
+		t.Errorf("got results %q, want %q", results, want)
+	}
+}
