@@ -153,7 +153,7 @@ func (w *world) surroundingGates(policy int) []GateState {
 
 // upgradeRefusal is what holds back policies that wait for upgrades, unless no upgrade is under way.
 func (w *world) upgradeRefusal() core.Refusal {
-	return core.Refusal{Gate: core.ClusterUpgrading, Detail: w.fleet.Upgrading.String(), Why: w.fleet.UpgradingWhy}
+	return core.Refusal{Gate: core.ClusterUpgrading, Fact: w.fleet.Upgrading, Why: w.fleet.UpgradingWhy}
 }
 
 // templateState says whether the steps of a policy can be taken.

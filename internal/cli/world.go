@@ -263,7 +263,7 @@ func (w *world) hidden(r core.Refusal) (why string, is bool) {
 	switch r.Gate { //nolint:exhaustive // the others go by what was read
 	case core.ClusterUpgrading:
 		why = w.unread.upgrade
-		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Detail == core.Unknown.String()
+		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Fact == core.Unknown
 	case core.LeaseHeld:
 		why = w.unread.leases
 		return "it is not known whether somebody else has the lease of its node: " + why, why != "" && r.Detail == hiddenHolder

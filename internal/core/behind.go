@@ -197,13 +197,13 @@ func (d *deliberation) waitsOn(repair int) string {
 func (d *deliberation) targetGone(repair int) {
 	r := &d.fleet.Repairs[repair]
 	lead := d.leaderAt(r)
-	ends := ""
+	var ends EndReason
 	if !d.rehearses(lead) {
 		for _, i := range d.petitions[repair] {
 			q := &d.fleet.Requests[i]
 			ends = cmp.Or(d.replaced(q, r), ends)
 			if !d.awaited(q, r) {
-				d.withdraw(i, none, lead, goneText)
+				d.withdraw(i, none, lead, TargetGone)
 			}
 		}
 	}
@@ -218,11 +218,11 @@ func (d *deliberation) targetGone(repair int) {
 	}
 	switch {
 	case ends != "":
-		d.finish(repair, Succeeded, ends)
+		d.finish(repair, Succeeded, because(ends))
 	case r.lastStepRequests():
-		d.finish(repair, Withdrawn, goneText)
+		d.finish(repair, Withdrawn, because(TargetGone))
 	default:
-		d.finish(repair, Succeeded, "the target is gone; its owner replaces it")
+		d.finish(repair, Succeeded, because(OwnerReplaces))
 	}
 }
 
@@ -236,20 +236,14 @@ func (r *Repair) lastStepRequests() bool {
 // replaced returns what a request has had for an effect on a target that is gone, and "" without any. Either its remediator
 // says that it succeeded, or a replacement that it was to bring about stands. A remediator that expects no replacement, such
 // as a fencing remediator, may have succeeded before a person removed the target.
-func (d *deliberation) replaced(q *Request, r *Repair) string {
+func (d *deliberation) replaced(q *Request, r *Repair) EndReason {
 	switch {
 	case !q.Own || q.rung(r.Ladder) < len(r.Rungs):
 		return ""
 	case q.Replaces && (q.Succeeded == Yes || d.returned(&q.Target)):
-		return replacedText
+		return TargetReplaced
 	case q.Succeeded == Yes:
-		return succeededText
+		return RemediatorSucceeded
 	}
 	return ""
 }
-
-const (
-	goneText      = "its target is gone, or no health check selects it any more"
-	replacedText  = "the target is gone, and its remediator has had it replaced"
-	succeededText = "the target is gone, and its remediator says that it succeeded"
-)

@@ -16,7 +16,7 @@ func (d *deliberation) climb(p *proposal) {
 	case !more:
 		d.giveUpRepair(p)
 	case d.outgrown(p, step):
-		d.finish(p.repair, Withdrawn, "the target says by now that it can't recover, and is repaired in another way")
+		d.finish(p.repair, Withdrawn, because(FailedForGood))
 	case step.Nature.Effect().Claims && t.Claimed && !r.Begun.IsZero():
 		// It is in the hands of somebody else.
 	case d.handsOverNow(p, step):
@@ -26,28 +26,26 @@ func (d *deliberation) climb(p *proposal) {
 	case step.Nature.Effect().Stands && d.current(p.repair, step) != none:
 		d.await(p, step, d.current(p.repair, step))
 	case d.unfounded(p, step) != "":
-		d.finish(p.repair, Withdrawn, d.unfounded(p, step))
+		d.finish(p.repair, Withdrawn, because(d.unfounded(p, step)))
 	case r.overdue(step, d.now) && len(d.heldBack(p)) == 0:
-		d.advance(p, none, TimedOut, fmt.Sprintf("the step could not begin within its time of %s", step.Limit))
+		d.advance(p, none, TimedOut, ending{reason: StepNotBegun, limit: step.Limit})
 	default:
 		d.answer(p.repair, "")
 		d.take(p)
 	}
 }
 
-// unfounded says in a sentence why the step under way is not to be taken at all, and is empty when it is.
-func (d *deliberation) unfounded(p *proposal, step *Step) string {
+// unfounded returns why the step under way is not to be taken at all, and is empty when it is.
+func (d *deliberation) unfounded(p *proposal, step *Step) EndReason {
 	t, r := &d.fleet.Targets[p.target], &d.fleet.Repairs[p.repair]
 	switch {
 	case byHandBack(r.Ladder, len(r.Rungs)) && !t.handedBackSince(r.Started):
-		return "no remediator has given the target up since the repair began; it is repaired anew"
+		return NotHandedBack
 	case !d.offers(p, step):
-		return otherStepsText
+		return StepsChanged
 	}
 	return ""
 }
-
-const otherStepsText = "its steps are not those of the health check; the target is repaired anew by the steps that the health check has now"
 
 // offers reports whether the policy that leads a repair has a step. What a Repair says of its steps is what it was recorded
 // with, or what other people have written, so the policy decides. A policy that can't be followed holds everything back anyway.
@@ -63,11 +61,11 @@ func (d *deliberation) giveUpRepair(p *proposal) {
 		d.refuse(d.leftToPeople(p))
 		return
 	}
-	text := otherStepsText
+	reason := StepsChanged
 	if d.failedAlone(p.repair) {
-		text = "the remediator of its last step failed, and what it was asked for is gone; the target is repaired anew"
+		reason = LastStepFailed
 	}
-	d.finish(p.repair, Withdrawn, text)
+	d.finish(p.repair, Withdrawn, because(reason))
 }
 
 // failedAlone reports whether the last step of a repair was given up since its remediator failed, and not for its time.
@@ -118,13 +116,13 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 		// Nobody can be told to stop before it has been seen.
 		d.hold(p.repair, p.target, p.leader)
 	case d.handedBack(p.repair, p.target, q):
-		d.giveUp(p, none, Failed, "the remediator has given the target up, and asks its owner to replace it")
+		d.giveUp(p, none, Failed, because(RemediatorGaveUp))
 	case q.Succeeded == No && (step.Limit > 0 || !last):
-		d.giveUp(p, request, Failed, "the remediator says that it failed")
+		d.giveUp(p, request, Failed, because(RemediatorFailed))
 	case q.Succeeded == No && next == len(r.Ladder) && q.Own && !q.Leaving:
-		d.giveUp(p, none, Failed, "the remediator says that it failed")
+		d.giveUp(p, none, Failed, because(RemediatorFailed))
 	case step.Limit > 0 && !d.now.Before(until):
-		d.giveUp(p, request, TimedOut, fmt.Sprintf("the target was not healthy within the step's time of %s", step.Limit))
+		d.giveUp(p, request, TimedOut, ending{reason: StepTimedOut, limit: step.Limit})
 	default:
 		if step.Limit > 0 {
 			d.wakeAt(until)
@@ -137,10 +135,10 @@ func (d *deliberation) await(p *proposal, step *Step, request int) {
 }
 
 // giveUp gives a step up for the next, unless that would be held back: then nobody would be at work.
-func (d *deliberation) giveUp(p *proposal, request int, outcome RungOutcome, text string) {
+func (d *deliberation) giveUp(p *proposal, request int, outcome RungOutcome, end ending) {
 	held := d.heldBack(p)
 	if len(held) == 0 {
-		d.advance(p, request, outcome, text)
+		d.advance(p, request, outcome, end)
 		return
 	}
 	for _, r := range held {
@@ -203,12 +201,12 @@ func duration(d time.Duration) string {
 }
 
 // advance ends a step that has not helped. Only a remediator that Fettle asked is told to stop (I10).
-func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, text string) {
+func (d *deliberation) advance(p *proposal, request int, outcome RungOutcome, end ending) {
 	if request != none && !d.fleet.Requests[request].Own {
 		request = none
 	}
 	d.decision.Advances = append(d.decision.Advances, Advance{
-		Repair: p.repair, Target: p.target, Policy: p.leader, Request: request, Outcome: outcome, Text: text,
+		Repair: p.repair, Target: p.target, Policy: p.leader, Request: request, Outcome: outcome, Reason: end.reason, Text: end.text(),
 	})
 }
 

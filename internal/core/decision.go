@@ -106,6 +106,7 @@ type Advance struct {
 	Repair, Target, Policy int
 	Request                int
 	Outcome                RungOutcome
+	Reason                 EndReason
 	Text                   string
 }
 
@@ -116,6 +117,7 @@ type Withdrawal struct {
 	Policy, Target int
 	// Settled is set when the target is healthy, and no policy that acts finds it unhealthy.
 	Settled bool
+	Reason  EndReason
 	Text    string
 }
 
@@ -143,6 +145,7 @@ type Hold struct {
 type Finish struct {
 	Repair  int
 	Outcome Outcome
+	Reason  EndReason
 	Text    string
 	// HandsOff is set when the repair's policy only rehearses: nothing but the record of the repair is touched.
 	HandsOff bool
@@ -226,6 +229,8 @@ type Refusal struct {
 	Have, Least, Most, Total int
 	// Detail names what the gate is about, for gates that have such a thing.
 	Detail string
+	// Fact is what is known of the fact that the gate asks for, for ClusterUpgrading.
+	Fact Tri
 	// Why is a clause on how the detail is known, for gates that have such a thing.
 	Why string
 	// Rehearsed is set when it holds back only what a dry run would do.
@@ -332,10 +337,10 @@ func (r Refusal) upgradeText() string {
 	switch {
 	case r.Gate == TargetUpgrading:
 		return "its node is being upgraded; repairs go on when that is done"
-	case r.Detail == Unknown.String() && r.Why != "":
+	case r.Fact == Unknown && r.Why != "":
 		return "it is not known whether the cluster is being upgraded: " + r.Why + "; repairs go on when it is known that it is not; " +
 			"without the annotation fettle.io/wait-for-upgrades the health check does not wait"
-	case r.Detail == Unknown.String():
+	case r.Fact == Unknown:
 		return "it is not known yet whether the cluster is being upgraded"
 	case r.Why != "":
 		return "the cluster is being upgraded: " + r.Why + "; repairs go on when that is done"

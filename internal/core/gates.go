@@ -231,7 +231,7 @@ func upgradeGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	case !d.policies[policy].WaitsForUpgrades:
 		return Refusal{}, false
 	case d.fleet.Upgrading != No:
-		return Refusal{Policy: policy, Gate: ClusterUpgrading, Detail: d.fleet.Upgrading.String(), Why: d.fleet.UpgradingWhy}, true
+		return Refusal{Policy: policy, Gate: ClusterUpgrading, Fact: d.fleet.Upgrading, Why: d.fleet.UpgradingWhy}, true
 	case d.fleet.Targets[p.target].Node.Upgrading:
 		return Refusal{Policy: policy, Gate: TargetUpgrading}, true
 	}

@@ -10,7 +10,8 @@ type line struct {
 	kind           HappeningKind
 	gate           Gate
 	policy, target string
-	text           string
+	// about is what else tells apart what is told: the problem of a policy, or the UID of a request.
+	about string
 }
 
 // News returns the states that have begun since the last pass. A target that boots is no news: a fleet that grows would have
@@ -87,7 +88,7 @@ func (p *page) policy(i int, t Tally) {
 	h := Happening{Policy: policy.ID}
 	if policy.Problem != "" {
 		h.Kind, h.Text = Misconfigured, policy.Problem
-		p.write(line{kind: h.Kind, policy: policy.ID.UID, text: h.Text}, h)
+		p.write(line{kind: h.Kind, policy: policy.ID.UID, about: h.Text}, h)
 		return
 	}
 	if !policy.Paused && holdsBack(policy, t) {
@@ -140,7 +141,7 @@ func (p *page) lingering(s *Stuck, fleet *Fleet) {
 	if q.Target.Kind == nodeKind {
 		h.Node = q.Target.Name
 	}
-	p.write(line{kind: h.Kind, policy: h.Policy.UID, target: q.Target.UID, text: q.ID.UID}, h)
+	p.write(line{kind: h.Kind, policy: h.Policy.UID, target: q.Target.UID, about: q.ID.UID}, h)
 }
 
 func (p *page) held(r *Refusal) {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -25,9 +24,9 @@ func (d *deliberation) carryOn() {
 		case exists && d.repairOf[d.body(t)] == r:
 			d.carryOnOne(r, t)
 		case exists:
-			d.close(r, t, Withdrawn, "an older repair of the same node is running")
+			d.close(r, t, Withdrawn, OlderRepairOfNode)
 		case d.running[d.fleet.Repairs[r].Target] != r:
-			d.finish(r, Withdrawn, "an older repair of the same target is running")
+			d.finish(r, Withdrawn, because(OlderRepairOfTarget))
 		default:
 			d.targetGone(r)
 		}
@@ -108,10 +107,10 @@ func (d *deliberation) leaderAt(r *Repair) int {
 }
 
 // close withdraws what a repair has asked for and ends it when none of that stands any more, or when nothing may be touched.
-func (d *deliberation) close(repair, target int, outcome Outcome, text string) {
+func (d *deliberation) close(repair, target int, outcome Outcome, reason EndReason) {
 	lead := d.leaderAt(&d.fleet.Repairs[repair])
-	if d.rehearses(lead) || d.takeBack(repair, target, lead, text) {
-		d.finish(repair, outcome, text)
+	if d.rehearses(lead) || d.takeBack(repair, target, lead, reason) {
+		d.finish(repair, outcome, because(reason))
 	}
 }
 
@@ -126,13 +125,11 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	lead, v := d.leaderOf(r, target)
 	switch {
 	case v == nil && d.handsOff(r, t):
-		d.finish(repair, Withdrawn, "the target was taken out of health checking, or its health check only rehearses; what was asked of others stays as it is")
+		d.finish(repair, Withdrawn, because(HandsOff))
+	case v == nil && d.begun(repair, target):
+		d.close(repair, target, Withdrawn, NotSelectedAnymore)
 	case v == nil:
-		text := "the health check that asked for the repair no longer selects the target, or no longer exists"
-		if d.begun(repair, target) {
-			text += "; what was asked of others is taken back where that is possible"
-		}
-		d.close(repair, target, Withdrawn, text)
+		d.close(repair, target, Withdrawn, NotSelected)
 	case v.Health == Undetermined, v.Health == Gone, v.Reason == Premature && d.begun(repair, target):
 	case v.Health != Healthy && v.Reason != Recovering && d.relieved(repair):
 		d.endRelieved(repair)
@@ -142,7 +139,7 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	case v.Health == Healthy, v.Reason == Recovering:
 		d.recover(repair, target, lead)
 	case !d.begun(repair, target):
-		d.finish(repair, d.recoveredAs(r), d.suspectedText(r))
+		d.finish(repair, d.recoveredAs(r), d.endOfSuspected(r))
 	default:
 		d.note(repair, time.Time{})
 		d.suspected(repair, target)
@@ -161,7 +158,7 @@ func (d *deliberation) relieved(repair int) bool {
 // endRelieved ends such a repair once nothing stands that it has asked for.
 func (d *deliberation) endRelieved(repair int) {
 	if r := &d.fleet.Repairs[repair]; !d.stands(repair) {
-		d.finish(repair, d.recoveredAs(r), d.suspectedText(r))
+		d.finish(repair, d.recoveredAs(r), d.endOfSuspected(r))
 	}
 }
 
@@ -180,7 +177,7 @@ func (d *deliberation) rehearses(policy int) bool {
 func (d *deliberation) suspected(repair, target int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
 	if !r.Begun.IsZero() && !t.Claimed && !d.stands(repair) {
-		d.finish(repair, Succeeded, "the remediator to whom the target was handed over has finished")
+		d.finish(repair, Succeeded, because(ClaimReleased))
 	}
 }
 
@@ -188,7 +185,7 @@ func (d *deliberation) suspected(repair, target int) {
 func (d *deliberation) recover(repair, target, lead int) {
 	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
 	if !d.stands(repair) {
-		d.finish(repair, d.recoveredAs(r), d.recoveredText(r))
+		d.finish(repair, d.recoveredAs(r), d.endOfRecovered(r))
 		return
 	}
 	recovered := r.Recovered
@@ -209,7 +206,7 @@ func (d *deliberation) recover(repair, target, lead int) {
 		d.hold(repair, target, lead)
 		return
 	}
-	d.takeBack(repair, target, lead, wellAgainText)
+	d.takeBack(repair, target, lead, TargetRecovered)
 }
 
 func (d *deliberation) recoveredAs(r *Repair) Outcome {
@@ -222,35 +219,33 @@ func (d *deliberation) recoveredAs(r *Repair) Outcome {
 	return Succeeded
 }
 
-func (d *deliberation) recoveredText(r *Repair) string {
-	switch d.recoveredAs(r) { //nolint:exhaustive // the other has one text
+// endOfRecovered returns why the repair of a target ends that is healthy again.
+func (d *deliberation) endOfRecovered(r *Repair) ending {
+	switch d.recoveredAs(r) { //nolint:exhaustive // the other has one reason
 	case Recovered:
-		return spared(r)
+		return because(spared(r))
 	case Withdrawn:
-		if len(r.Ladder) == 1 {
-			return "the only step was tried to no avail, and the target is healthy again by other means"
-		}
-		return fmt.Sprintf("all %d steps were tried to no avail, and the target is healthy again by other means", len(r.Ladder))
+		return ending{reason: RecoveredAfterFailure, steps: len(r.Ladder)}
 	}
-	return "the target is healthy again"
+	return because(TargetRecovered)
 }
 
-// suspectedText says how the repair of a target ends for which nothing stands. If something did, it was taken back since
-// the target was healthy, and then it is repaired again as one that did not last.
-func (d *deliberation) suspectedText(r *Repair) string {
+// endOfSuspected returns why the repair of a target ends for which no request exists. If one did, it was withdrawn since the target
+// was healthy, and then the target is repaired again as one whose repair did not last.
+func (d *deliberation) endOfSuspected(r *Repair) ending {
 	if d.recoveredAs(r) == Recovered {
-		return spared(r)
+		return because(spared(r))
 	}
-	return "the target was healthy again, and what was asked for it is taken back"
+	return because(RequestsWithdrawn)
 }
 
-// spared says how a repair ends that has done nothing, as far as this process knows. What was asked of a remediator
-// may have been taken back just before it started, by one that could not record it.
-func spared(r *Repair) string {
+// spared returns why a repair ends that has done nothing, as far as this process knows. A request may have been withdrawn just
+// before the process started, by a process that could not record that.
+func spared(r *Repair) EndReason {
 	if r.asks() {
-		return "the target is no longer unhealthy; nothing stands that was asked for it"
+		return NothingRequested
 	}
-	return "the target is no longer unhealthy; nothing was done to it"
+	return NothingDone
 }
 
 // note remembers since when the target of a repair is healthy again; zero for not.
@@ -293,8 +288,8 @@ func (d *deliberation) leaderOf(r *Repair, target int) (int, *Verdict) {
 	return none, nil
 }
 
-func (d *deliberation) finish(repair int, outcome Outcome, text string) {
+func (d *deliberation) finish(repair int, outcome Outcome, end ending) {
 	d.decision.Finishes = append(d.decision.Finishes, Finish{
-		Repair: repair, Outcome: outcome, Text: text, HandsOff: d.rehearses(d.leaderAt(&d.fleet.Repairs[repair])),
+		Repair: repair, Outcome: outcome, Reason: end.reason, Text: end.text(), HandsOff: d.rehearses(d.leaderAt(&d.fleet.Repairs[repair])),
 	})
 }

@@ -85,7 +85,7 @@ func TestDuplicateRepairs(t *testing.T) {
 	younger := repair(m, p, number(1), started(ago(time.Minute)))
 	for name, target := range map[string]core.Target{"not begun": m, "begun": machine("m", dead, deleting)} {
 		d := core.Decide([]core.Policy{p}, fleet([]core.Target{target}, younger, older), noon)
-		want := []core.Finish{{Repair: 0, Outcome: core.Withdrawn, Text: "an older repair of the same target is running"}}
+		want := []core.Finish{{Repair: 0, Outcome: core.Withdrawn, Reason: core.OlderRepairOfTarget, Text: "an older repair of the same target is running"}}
 		if diff := cmp.Diff(want, d.Finishes); diff != "" {
 			t.Errorf("%s: finishes (-want +got):\n%s", name, diff)
 		}

@@ -178,19 +178,19 @@ func (d *deliberation) current(repair int, step *Step) int {
 
 // takeBack withdraws the requests of a repair, and tells whether none stands any more. Requests that Fettle did not
 // make don't count: their makers withdraw them.
-func (d *deliberation) takeBack(repair, target, policy int, text string) bool {
+func (d *deliberation) takeBack(repair, target, policy int, reason EndReason) bool {
 	for _, i := range d.petitions[repair] {
-		d.withdraw(i, target, policy, text)
+		d.withdraw(i, target, policy, reason)
 	}
 	return !d.stands(repair)
 }
 
-func (d *deliberation) withdraw(request, target, policy int, text string) {
+func (d *deliberation) withdraw(request, target, policy int, reason EndReason) {
 	// One that was made and has not been seen yet can't be named.
 	if q := &d.fleet.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
-		well := text == wellText || text == wellAgainText
 		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
-			Request: request, Target: target, Policy: policy, Settled: well && !d.disputed(target), Text: text,
+			Request: request, Target: target, Policy: policy, Settled: reason.healthy() && !d.disputed(target),
+			Reason: reason, Text: because(reason).text(),
 		})
 	}
 }
@@ -202,12 +202,6 @@ func (d *deliberation) disputed(target int) bool {
 		return v.Target == target && v.Health == Unhealthy && !d.policies[v.Policy].DryRun
 	})
 }
-
-// Why the request of a target that is healthy is withdrawn.
-const (
-	wellText      = "the target is healthy"
-	wellAgainText = "the target is healthy again"
-)
 
 // lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay, or since a condition has
 // just turned, and until when, zero for until a person says otherwise.
@@ -273,7 +267,7 @@ func (d *deliberation) bereft(request int) {
 	if q.Policy == (ID{}) || d.awaited(q, nil) {
 		return
 	}
-	d.withdraw(request, none, d.asker(q), goneText)
+	d.withdraw(request, none, d.asker(q), TargetGone)
 }
 
 // asker is the policy that asked for a request, none when it is gone.
@@ -293,7 +287,7 @@ func (d *deliberation) orphan(request, target int) {
 	policy, v := d.verdictFor(q, target)
 	switch {
 	case v == nil && q.Policy != (ID{}):
-		d.withdraw(request, target, d.asker(q), "the health check that asked for it no longer selects the target, or no longer exists")
+		d.withdraw(request, target, d.asker(q), RequesterGone)
 	case v == nil:
 		return // it may be somebody else's
 	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
@@ -303,7 +297,7 @@ func (d *deliberation) orphan(request, target int) {
 			d.wakeAt(until)
 			return
 		}
-		d.withdraw(request, target, policy, wellText)
+		d.withdraw(request, target, policy, TargetHealthy)
 	}
 }
 

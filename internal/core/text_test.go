@@ -66,10 +66,10 @@ func TestEveryGateSpeaks(t *testing.T) {
 // TestWhyUpgradesAreWaitedFor: a refusal repeats by what an upgrade is known, or why it is not.
 func TestWhyUpgradesAreWaitedFor(t *testing.T) {
 	for want, r := range map[string]core.Refusal{
-		"the cluster is being upgraded; repairs go on when that is done":             {Detail: core.Yes.String()},
-		"the cluster is being upgraded: it says so; repairs go on when that is done": {Detail: core.Yes.String(), Why: "it says so"},
-		"it is not known yet whether the cluster is being upgraded":                  {Detail: core.Unknown.String()},
-		"it is not known whether the cluster is being upgraded: it says nothing; repairs go on when it is known that it is not; without the annotation fettle.io/wait-for-upgrades the health check does not wait": {Detail: core.Unknown.String(), Why: "it says nothing"},
+		"the cluster is being upgraded; repairs go on when that is done":             {Fact: core.Yes},
+		"the cluster is being upgraded: it says so; repairs go on when that is done": {Fact: core.Yes, Why: "it says so"},
+		"it is not known yet whether the cluster is being upgraded":                  {Fact: core.Unknown},
+		"it is not known whether the cluster is being upgraded: it says nothing; repairs go on when it is known that it is not; without the annotation fettle.io/wait-for-upgrades the health check does not wait": {Fact: core.Unknown, Why: "it says nothing"},
 	} {
 		r.Gate = core.ClusterUpgrading
 		if got := r.Text(); got != want {

@@ -72,29 +72,29 @@ func (c *ConditionTest) match(have []Condition) match {
 	return m
 }
 
-// matchesPattern reports whether all of the text matches the pattern. It takes at most as many steps as the product of their lengths.
-func matchesPattern(pattern, text string) bool {
+// matchesPattern reports whether all of a reason matches the pattern. It takes at most as many steps as the product of their lengths.
+func matchesPattern(pattern, reason string) bool {
 	if pattern == "" {
 		return true
 	}
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
-		return text == pattern
+		return reason == pattern
 	}
-	text, begins := strings.CutPrefix(text, first)
+	reason, begins := strings.CutPrefix(reason, first)
 	if !begins {
 		return false
 	}
 	for {
 		part, after, more := strings.Cut(rest, "*")
 		if !more {
-			return strings.HasSuffix(text, part)
+			return strings.HasSuffix(reason, part)
 		}
-		at := strings.Index(text, part)
+		at := strings.Index(reason, part)
 		if at < 0 {
 			return false
 		}
-		text, rest = text[at+len(part):], after
+		reason, rest = reason[at+len(part):], after
 	}
 }
 
