@@ -183,7 +183,7 @@ func (v *view) putVersion(u *unstructured.Unstructured) bool {
 func (v *view) dropVersion(name string) { delete(v.around.versions, name) }
 
 // hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
-const hiddenHolder = "somebody whom you may not see"
+const hiddenHolder = "a holder that you may not see"
 
 // lay adds the surroundings to what was observed of a cluster. Leases and ClusterVersions are those of the cluster that was read.
 func (s *surroundings) lay(policies []core.Policy, fleet *core.Fleet, of ledger.Fleet, at time.Time) {
@@ -272,16 +272,16 @@ func (v *view) allNotes() []string {
 		p := &policies[i]
 		for _, step := range p.Ladder {
 			if why, hidden := v.around.templates.Hidden(step); hidden {
-				note("Can't tell how it stands with what remediators are asked by: " + why + ".")
+				note("The state of remediation objects is not known: " + why + ".")
 			}
 		}
 		if why := v.around.unread.leases; p.Holder != "" && why != "" {
-			note("Can't tell who has the leases of nodes: " + why + ".")
+			note("The holders of the leases of nodes are not known: " + why + ".")
 		}
 	}
 	for _, f := range v.fleets() {
 		if why := v.around.unread.upgrade; why != "" && f.Cluster == (ledger.Fleet{}) && slices.ContainsFunc(f.Policies, waitsForUpgrades) {
-			note("Can't tell whether the cluster is being upgraded: " + why + ".")
+			note("It is not known whether the cluster is being upgraded: " + why + ".")
 		}
 		if f.Blind != nil && !f.Blind.Halted {
 			note(strings.ToUpper(f.Blind.Message[:1]) + f.Blind.Message[1:] + ". What is said of it is what a controller has written last.")

@@ -53,9 +53,9 @@ func controllerOf(lease *coordinationv1.Lease, unknown, namespace string, at tim
 	c.Renewed = instant(renewed)
 	switch {
 	case c.Holder == "":
-		c.Leads, c.Message = "no", "NOBODY LEADS: no Fettle controller holds the lease, so nothing will be repaired."
+		c.Leads, c.Message = "no", "NO LEADER: no Fettle controller holds the lease, so nothing will be repaired."
 	case renewed.Add(time.Duration(c.Duration) * time.Second).Before(at):
-		c.Leads, c.Message = "no", "NOBODY LEADS: the last Fettle controller has not renewed its lease, so nothing will be repaired."
+		c.Leads, c.Message = "no", "NO LEADER: the last Fettle controller has not renewed its lease, so nothing will be repaired."
 	default:
 		c.Leads = "yes"
 	}

@@ -51,7 +51,7 @@ func checkCommand(o Options) *cobra.Command {
 	var flags checkOptions
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Say before applying what is wrong with a health check, what it would select, and what it would do now",
+		Short: "Report the mistakes of a health check before you apply it, what it would select, and what it would do now",
 		Long: "Say what is wrong with the health checks in files (- is standard input), and what in them may not be meant; whether the API server\n" +
 			"would admit them (by a dry run, if you may); what they would select in the cluster, and what they would do now.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
@@ -273,9 +273,9 @@ func conclude(drafts []draft, unchecked error, strict bool) CheckResult {
 	case faults > 0:
 		r.Outcome, r.Message = problems, fmt.Sprintf("%s found in %s.", count(faults, "problem"), count(found, "health check"))
 	case unchecked != nil:
-		r.Outcome, r.Message = notChecked, "Not everything could be checked."
+		r.Outcome, r.Message = notChecked, "A part of the input could not be checked."
 	case found == 0:
-		r.Outcome, r.Message = problems, "There is no health check in what was given."
+		r.Outcome, r.Message = problems, "There is no health check in the input."
 	case strict && warned > 0:
 		r.Outcome, r.Message = problems, fmt.Sprintf("%s, and --strict lets them fail the check.", count(warned, "warning"))
 	case warned > 0:

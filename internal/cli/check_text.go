@@ -73,7 +73,7 @@ func (p *page) effect(e *Effect) {
 	}
 	p.item("Now: %s", p.now(e))
 	if len(e.Unknown) > 0 {
-		p.item("%s: %s.", p.in(yellow, "What is said here hangs on what is not known"), strings.Join(e.Unknown, "; "))
+		p.item("%s: %s.", p.in(yellow, "This answer depends on unknown facts"), strings.Join(e.Unknown, "; "))
 	}
 }
 
@@ -108,11 +108,11 @@ func (p *page) now(e *Effect) string {
 	h := &e.HealthCheck
 	would := "repairs "
 	if h.DryRun {
-		would = "as a dry run it says that it would repair "
+		would = "as a dry run it reports that it would repair "
 	}
 	switch {
 	case h.Repairs == repairsUnknown:
-		return "whether it repairs anything can't be told."
+		return "it is not known whether it repairs anything."
 	case h.Repairs == repairsStopped:
 		return fmt.Sprintf("it repairs nothing, since %s", h.Message)
 	case len(e.RepairsNow) > 0:
@@ -120,7 +120,7 @@ func (p *page) now(e *Effect) string {
 	case len(e.OthersRepair) > 0:
 		return fmt.Sprintf("it leads no repair; another health check has %s repaired at once.", firstOf(e.OthersRepair, len(e.OthersRepair)))
 	case cantTell(e):
-		return "whether it repairs anything can't be told."
+		return "it is not known whether it repairs anything."
 	case h.Next != nil:
 		return "it repairs nothing yet; " + p.next(h.Next) + "."
 	}

@@ -199,7 +199,7 @@ func (v *view) takeStock() error {
 		case failed(p.err), p.err != nil && !complete:
 			errs = append(errs, p.err)
 		case p.err != nil:
-			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so what is said here leaves them out: %s.", p.sources[0].Resource, failureText(p.err)))
+			v.notes = append(v.notes, fmt.Sprintf("Can't tell what %s do, so this answer leaves them out: %s.", p.sources[0].Resource, failureText(p.err)))
 		case len(p.unserved) > 0 && (!complete || len(p.policies(v.at)) > 0):
 			v.notes = append(v.notes, "This cluster does not serve "+p.unserved[0].String()+".")
 		}
@@ -233,7 +233,7 @@ func (v *view) readLedger(ctx context.Context, c client.Reader) error {
 		return err
 	}
 	if err := v.list(ctx, c, v.ledger(), v.home); err != nil {
-		v.notes = append(v.notes, fmt.Sprintf("Can't tell of repairs of nodes: %s.", failureText(err)))
+		v.notes = append(v.notes, fmt.Sprintf("The repairs of nodes are not known: %s.", failureText(err)))
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func explainFailure(verb string, s Source, namespace string, err error) error {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you lack the permission to %s %s%s; an administrator can give it with the ClusterRole %s (docs/cli.md): %w", verb, s.Resource, where, roleFor(s.Resource), err)
+		return fmt.Errorf("you lack the permission to %s %s%s; an administrator can grant it with the ClusterRole %s (docs/cli.md): %w", verb, s.Resource, where, roleFor(s.Resource), err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster does not accept your credentials; log in anew, or give another --context: %w", err)
 	}

@@ -270,7 +270,7 @@ func (s *clusterScene) explain(v *view, w *world, target int) ExplainedTarget {
 	s.t.Helper()
 	e := w.explainTarget(target, nil, v.unmet)
 	if by, out := w.leftOut(target); out {
-		e.Unselected = "Somebody has taken it out of all health checking, by " + by + " on it. It counts for no limit."
+		e.Unselected = "It is excluded from all health checking, by " + by + " on it. It counts for no limit."
 	}
 	var owners []*unstructured.Unstructured
 	for _, text := range s.owners {

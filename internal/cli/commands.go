@@ -30,7 +30,7 @@ func statusCommand(o Options) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how health checks stand, what is not healthy, and what happens next",
+		Short: "Show the state of health checks, what is not healthy, and what happens next",
 		Long: "Show for each health check how many of its machines or nodes are healthy and whether repairs are allowed, then what is not healthy\n" +
 			"and which gates hold it back, the repairs under way, and whether a Fettle controller leads.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
@@ -49,10 +49,10 @@ func statusCommand(o Options) *cobra.Command {
 		},
 	}
 	s.addFlags(cmd)
-	s.chosen.addFlag(cmd.Flags(), "show this workload cluster of Cluster API alone, by the name of its Cluster; empty for the cluster that is asked itself")
+	s.chosen.addFlag(cmd.Flags(), "show this workload cluster of Cluster API alone, by the name of its Cluster; empty for the cluster of the kubeconfig")
 	s.connection.addAllNamespaces(cmd.Flags())
 	s.addWatch(cmd, "")
-	cmd.Flags().IntVar(&limit, "limit", limit, "how many rows a table has at most, the gravest first; 0 for all. Programs are given all")
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many rows a table has at most, the most severe first; 0 for all. Programs get all")
 	return cmd
 }
 
@@ -94,10 +94,10 @@ func explainCommand(o Options) *cobra.Command {
 		Long: "Explain how each health check judges a machine or a node, since when, until when, and which gate holds its repair back and what would\n" +
 			"open it; the steps of its repair and when they time out, what remediators were asked for, and who has the lease of its node;\n" +
 			"how far a repair has come, what it waits for, and what a person can do;\n" +
-			"or what a health check selects, how its gates stand, what it repairs, and why nothing happens now.\n" +
+			"or what a health check selects, the state of its gates, what it repairs, and why nothing happens now.\n" +
 			"Where two APIs have a MachineHealthCheck, its group says which is meant: machinehealthcheck.machine.openshift.io/NAME.\n\n" +
 			"It reads with your own kubeconfig and permissions, decides by the same rules as the controller, and changes nothing.\n" +
-			"The exit status is 0, or 1 when there is no such thing or the cluster could not be read.",
+			"The exit status is 0, or 1 when the object does not exist or the cluster could not be read.",
 		Example: fmt.Sprintf("  %[1]s explain machine/worker-a -n openshift-machine-api\n  %[1]s explain node worker-a\n  %[1]s explain repair/worker-a-5b03cc19-1 --watch\n  %[1]s explain nodehealthcheck/workers", o.Name),
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +113,7 @@ func explainCommand(o Options) *cobra.Command {
 		ValidArgsFunction: s.completeSubjects,
 	}
 	s.addFlags(cmd)
-	s.chosen.addFlag(cmd.Flags(), "explain what is in this workload cluster of Cluster API, by the name of its Cluster; empty for the cluster that is asked itself")
+	s.chosen.addFlag(cmd.Flags(), "explain what is in this workload cluster of Cluster API, by the name of its Cluster; empty for the cluster of the kubeconfig")
 	s.connection.addAllNamespaces(cmd.Flags())
 	s.addWatch(cmd, ", or the explained thing is gone or has ended")
 	return cmd
@@ -166,7 +166,7 @@ func (s *session) explainedTarget(ctx context.Context, v *view, w *world, target
 	meta := s.metadata(ctx, v, reference(w.fleet.Targets[target].ID))
 	e := w.explainTarget(target, meta, v.unmet)
 	if by, out := w.leftOut(target); out && len(e.Verdicts) == 0 {
-		e.Unselected = "Somebody has taken it out of all health checking, by " + by + " on it. It counts for no limit."
+		e.Unselected = "It is excluded from all health checking, by " + by + " on it. It counts for no limit."
 	}
 	e.OwnerAnswer = s.ownerAnswer(ctx, v, w, target, meta)
 	e.Next = nextOfAsked(e.Next, e.OwnerAnswer)
@@ -199,7 +199,7 @@ func (s *session) explainedRepair(of subject) ask {
 			return at.answer(s.repairExplained(ctx, v, at), h, worlds), nil
 		}
 		if found {
-			e := Explanation{Header: h, Subject: Reference{Kind: repairSubject, Name: name}, Targets: []ExplainedTarget{}, Message: "Somebody has deleted repair " + name + "."}
+			e := Explanation{Header: h, Subject: Reference{Kind: repairSubject, Name: name}, Targets: []ExplainedTarget{}, Message: "Repair " + name + " was deleted."}
 			return answer{value: &e, header: &e.Header, ended: true, people: func(p *page) { p.explanation(&e) }}, nil
 		}
 		if why := v.ignored(s.namespace, name); why != "" {

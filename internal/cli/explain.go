@@ -131,7 +131,7 @@ func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairE
 		e.Next = e.Target.Next
 		e.WaitsFor, e.Advice = w.hindrances(target, e.Target)
 		if e.Repair.Attempts > 0 && e.Target.Deleting == nil {
-			e.Advice = "Whoever refused the call says why in the last error; once that is put right the next call succeeds. Waiting is safe."
+			e.Advice = "The last error says why the call was refused. Once the cause is corrected, the next call succeeds. Waiting is safe."
 		}
 	}
 	return e
@@ -157,11 +157,11 @@ func adviceAfter(r *core.Repair, exists bool) string {
 	case exists && r.Outcome == core.Recovered:
 		return "Nothing was done to the " + kindWord(r.Target) + "; " + judgedNow(r)
 	case exists && len(r.Rungs) > 0:
-		return "None of the steps that were taken has helped; " + judgedNow(r)
+		return "No step has helped; " + judgedNow(r)
 	case exists:
 		return "Its progress says why it ended; " + judgedNow(r)
 	case r.Outcome == core.Withdrawn:
-		return "Fettle knows of no replacement. See what its remediators say of it, and replace the " + kindWord(r.Target) + " by hand if nothing else does."
+		return "Fettle knows of no replacement. See what its remediators report, and replace the " + kindWord(r.Target) + " by hand if nothing else does."
 	}
 	return ""
 }
@@ -183,7 +183,7 @@ func (w *world) hindrances(target int, t *ExplainedTarget) (waits []string, advi
 		return waits, ""
 	}
 	for _, f := range t.Finalizers {
-		waits = append(waits, "whoever removes finalizer "+f)
+		waits = append(waits, "the removal of finalizer "+f)
 	}
 	kind := kindWord(w.fleet.Targets[target].ID)
 	return waits, "If it takes long, look at what the owner of the finalizer reports: kubectl describe " + kind + " " + t.Name +

@@ -207,11 +207,11 @@ func (w *world) idle(policy int, h *HealthCheck, c Counts) string {
 	case h.Total == 0:
 		return "It selects nothing."
 	case c.Unhealthy == 0 && c.Behind > 0:
-		return "None that it selects is unhealthy, and it waits: " + w.decision.Tallies[policy].Waits + "."
+		return "It selects nothing that is unhealthy, and it waits: " + w.decision.Tallies[policy].Waits + "."
 	case c.Unhealthy == 0 && c.Suspect+c.Unknown+c.Gone == 0:
-		return "All that it selects are healthy."
+		return "Everything that it selects is healthy."
 	case c.Unhealthy == 0:
-		return "None that it selects is unhealthy yet."
+		return "It selects nothing that is unhealthy yet."
 	}
 	parts := w.fates(policy)
 	if h.DryRun {

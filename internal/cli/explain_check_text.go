@@ -195,7 +195,7 @@ func (p *page) shared(shared []Sharing) {
 	if len(shared) == 0 {
 		return
 	}
-	p.head("Other health checks that select the same")
+	p.head("Other health checks that select the same targets")
 	for i := range shared {
 		s := &shared[i]
 		rule := "is younger, and leads only what this one does not find unhealthy"

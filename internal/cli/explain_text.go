@@ -121,17 +121,17 @@ func (p *page) marks(t *ExplainedTarget) {
 		p.field("Excluded", "from repairs, by a label on its node")
 	}
 	if t.Vouched {
-		p.field("Confirmed", "somebody has said that it is healthy, by an annotation on its node")
+		p.field("Confirmed", "a person has confirmed that it is healthy, by an annotation on its node")
 	}
 	p.askedRepair(t.RepairRequest)
 	if r := t.Recovery; r != nil {
-		until := "somebody confirms that it is healthy"
+		until := "a person confirms that it is healthy"
 		if r.Until != nil {
 			until = p.when(r.Until) + ", in case it fails again"
 		}
 		what := "its remediation objects stay until "
 		if r.Confirm == "" {
-			what = "what was asked for it stands until "
+			what = "its request stays until "
 		}
 		p.field("Healthy delay", what+until)
 	}
@@ -143,7 +143,7 @@ func (p *page) lease(l *NodeLease) {
 	case l.Unknown != "":
 		p.field("Lease", p.in(yellow, "can't tell: "+l.Unknown))
 	case l.Holder == "":
-		p.field("Lease", "nobody has it")
+		p.field("Lease", "free")
 	case l.Ours:
 		p.field("Lease", l.Holder+" has it until "+p.when(l.Until))
 	default:

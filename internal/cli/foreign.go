@@ -43,13 +43,13 @@ func deletion(q *core.Request) string {
 
 // nextOfForeign says what follows from a request that Fettle did not make, for a target that is not well.
 func nextOfForeign(q *core.Request) string {
-	return fmt.Sprintf("Fettle did not make %s, and asks for nothing else while it stands. If it is left over from an earlier fault: %s", q.ID, deletion(q))
+	return fmt.Sprintf("Fettle did not make %s, and makes no other request while it exists. If it is left over from an earlier fault: %s", q.ID, deletion(q))
 }
 
 // nextOfHealthy is for a target that is well.
 func (w *world) nextOfHealthy(target int) Next {
 	if q := w.foreignOn(target); q != nil {
-		return Next{Text: fmt.Sprintf("It is healthy. %s stands, which Fettle did not make and does not delete; while it stands, Fettle asks for nothing else. "+
+		return Next{Text: fmt.Sprintf("It is healthy. %s exists, which Fettle did not make and does not delete; while it exists, Fettle makes no other request. "+
 			"Once its remediator is done: %s", q.ID, deletion(q))}
 	}
 	return Next{Text: "Nothing: it is healthy."}

@@ -89,7 +89,7 @@ func (w *world) underWayOfGone(repair int, s *Step) {
 	case ends:
 		s.State, s.Message = stepEnded, "its target is gone"
 	default:
-		s.State, s.Message = stepUnknown, "its target is gone, and what was asked of its remediator can't be seen"
+		s.State, s.Message = stepUnknown, "its target is gone, and its remediation object can't be read"
 	}
 }
 
@@ -113,12 +113,12 @@ func (w *world) nextOfGone(repair int) Next {
 	}
 	q, stands := requestUnderWay(r, w.requestsAbout(r.Target))
 	if why, hidden := w.hiddenStep(r); hidden {
-		return Next{Text: "The " + kind + " is gone; it can't be told from here whether its repair goes on: " + why + "."}
+		return Next{Text: "The " + kind + " is gone; it is not known whether its repair goes on: " + why + "."}
 	}
 	if !stands {
 		return Next{Text: "The " + kind + " is gone; the repair ends once it is seen what became of what its remediator was asked."}
 	}
-	text := fmt.Sprintf("The %s is gone, and %s has not said yet that it is replaced; the repair ends when it does, or when a healthy %s of that name stands.", kind, q.ID, kind)
+	text := fmt.Sprintf("The %s is gone, and %s has not reported its replacement yet; the repair ends when it does, or when a healthy %s of that name exists.", kind, q.ID, kind)
 	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
 		return Next{At: step.Ends, Text: "The repair ends at the latest. " + text}
 	}

@@ -142,9 +142,9 @@ func TestAdviceAfter(t *testing.T) {
 		want    string
 	}{
 		"nothing was done":          {core.Recovered, nil, true, "Nothing was done to the node; explain node/n says how it is judged now."},
-		"no step has helped":        {core.Withdrawn, []core.Rung{rung, rung}, true, "None of the steps that were taken has helped; explain node/n says how it is judged now."},
+		"no step has helped":        {core.Withdrawn, []core.Rung{rung, rung}, true, "No step has helped; explain node/n says how it is judged now."},
 		"its health check was gone": {core.Withdrawn, nil, true, "Its progress says why it ended; explain node/n says how it is judged now."},
-		"it was not replaced":       {core.Withdrawn, nil, false, "Fettle knows of no replacement. See what its remediators say of it, and replace the node by hand if nothing else does."},
+		"it was not replaced":       {core.Withdrawn, nil, false, "Fettle knows of no replacement. See what its remediators report, and replace the node by hand if nothing else does."},
 		"it was replaced":           {core.Succeeded, nil, false, "Nothing is to be done. If its replacement fails too, explain that one."},
 		"it is well, and then gone": {core.Recovered, nil, false, ""},
 	} {
@@ -163,7 +163,7 @@ func TestHealthCheckWaitsForAReplacement(t *testing.T) {
 	goneScenes["replacing-without-limit"](s)
 	s.withoutFirst()
 	e := s.world().explainCheck(0)
-	if want := "None that it selects is unhealthy, and it waits: node node-a is gone, and its repair goes on: Reboot remediators/node-a has not said yet that it is replaced."; e.Idle != want {
+	if want := "It selects nothing that is unhealthy, and it waits: node node-a is gone, and its repair goes on: Reboot remediators/node-a has not said yet that it is replaced."; e.Idle != want {
 		t.Errorf("it says %q, want %q", e.Idle, want)
 	}
 }

@@ -162,7 +162,7 @@ func warnOfLack(worlds []*world, drafts []*draft, grants []Grant) {
 			}
 			field := d.fieldOf(fieldOfSteps(w.policies[i].Ladder))
 			d.Warnings = append(d.Warnings, Finding{Line: d.locate(field, ""), Field: field, Message: fmt.Sprintf(
-				"Fettle lacks the permission to %s, so it asks nothing of the remediator; apply the ClusterRole %s below, which needs an administrator",
+				"Fettle lacks the permission to %s, so it can't ask the remediator; an administrator can apply the ClusterRole %s below",
 				strings.Join(g.Lacks, ", "), g.ClusterRole.Metadata.Name)})
 		}
 	}

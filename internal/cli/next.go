@@ -97,7 +97,7 @@ func (w *world) nextOfRunning(target, repair int) Next {
 	}
 	for _, v := range w.verdictsOf[target] {
 		if v.Reason == core.Recovering && v.Detail != "" {
-			return Next{Text: "It is healthy again, and counts as not healthy for as long as this stands: " + v.Detail + "."}
+			return Next{Text: "It is healthy again, and counts as not healthy as long as this remains: " + v.Detail + "."}
 		}
 	}
 	if refusals := w.held(target); len(refusals) > 0 {
@@ -109,7 +109,7 @@ func (w *world) nextOfRunning(target, repair int) Next {
 func (w *world) nextOfWithdrawal(g core.Withdrawal) Next {
 	q := &w.fleet.Requests[g.Request]
 	if q.Answers {
-		return Next{At: instant(w.at), Text: fmt.Sprintf("Its owner is not asked to replace it any more, since %s.", g.Text)}
+		return Next{At: instant(w.at), Text: fmt.Sprintf("The request to its owner is withdrawn, since %s.", g.Text)}
 	}
 	return Next{At: instant(w.at), Text: fmt.Sprintf("Its remediation object %s is deleted, since %s.", q.ID, g.Text)}
 }
@@ -123,7 +123,7 @@ func (w *world) nextOfAdvance(repair int, a core.Advance) Next {
 func followingStep(r *core.Repair) string {
 	next := len(r.Rungs) + 1
 	if next >= len(r.Ladder) {
-		return "no step is left: its remediation objects stay until it is healthy, and somebody must repair it by hand"
+		return "no step is left: its remediation objects stay until it is healthy, and a person must repair it by hand"
 	}
 	step := &r.Ladder[next]
 	if step.Template == (core.Reference{}) {
@@ -135,11 +135,11 @@ func followingStep(r *core.Repair) string {
 func nextOfRecovery(r *Recovery) Next {
 	switch {
 	case r.Confirm == "":
-		return Next{At: r.Until, Text: "What was asked for it is taken back, if it is still healthy: a condition has just turned, and the agent that reports it may not have looked yet."}
+		return Next{At: r.Until, Text: "Its request is withdrawn, if it is still healthy: a condition has just changed, and the agent that reports it may not have checked yet."}
 	case r.Until == nil:
-		return Next{Text: "It is healthy again. Its remediation objects stay until somebody confirms that: " + r.Confirm}
+		return Next{Text: "It is healthy again. Its remediation objects stay until a person confirms that: " + r.Confirm}
 	}
-	return Next{At: r.Until, Text: "Its remediation objects are deleted, if it is still healthy; at once when somebody confirms that: " + r.Confirm}
+	return Next{At: r.Until, Text: "Its remediation objects are deleted, if it is still healthy; or at once when a person confirms that: " + r.Confirm}
 }
 
 // nextOfHeld is for a repair whose next step gates hold back.
@@ -152,7 +152,7 @@ func (w *world) nextOfHeld(repair int, refusals []core.Refusal) Next {
 	case w.allHidden(refusals):
 		return Next{Text: untold}
 	case refusals[0].Gate == core.LadderExhausted:
-		return Next{Text: "Nothing by time alone: every step was tried to no avail. Once it is healthy, the remediation objects that Fettle made are deleted."}
+		return Next{Text: "Nothing by time alone: every step was tried without success. Once it is healthy, the remediation objects that Fettle made are deleted."}
 	case len(w.fleet.Repairs[repair].Rungs) > 0:
 		return Next{Text: "Repair " + name + " takes its next step when the gates above open."}
 	}
@@ -188,7 +188,7 @@ func (w *world) nextOfStep(target, repair int) Next {
 	case foreign:
 		return Next{Text: nextOfForeign(q)}
 	case step.State == stepUnderWay && r.Ladder[len(r.Rungs)].Nature.Effect().OwnerDecides:
-		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, it is not asked any more."}
+		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, the request is withdrawn."}
 	case step.State == stepUnderWay:
 		return nextOfRemediator(r, q)
 	}
@@ -234,7 +234,7 @@ func (w *world) whys(refusals []core.Refusal) string {
 }
 
 // untold is said where what it hangs on is told elsewhere.
-const untold = "It can't be told from here whether it is repaired, for want of what is named above."
+const untold = "It is not known whether it is repaired, since the facts named above can't be read."
 
 // held gives the refusals that hold back a target in earnest.
 func (w *world) held(target int) []core.Refusal {
@@ -284,7 +284,7 @@ func (w *world) nextOfRecovering(target int) Next {
 	}
 	for _, v := range w.verdictsOf[target] {
 		if v.Reason == core.Recovering && v.Detail != "" {
-			return Next{Text: "It is healthy again, and counts as not healthy for as long as this stands: " + v.Detail + "."}
+			return Next{Text: "It is healthy again, and counts as not healthy as long as this remains: " + v.Detail + "."}
 		}
 	}
 	return Next{Text: "It is healthy again, and its remediation objects are being deleted; they go once their finalizers are removed."}
@@ -307,7 +307,7 @@ func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 		return n
 	}
 	if refusals := then.held(target); then.allHidden(refusals) {
-		n.Text = fmt.Sprintf("It is unhealthy %s. Whether it is repaired then can't be told: %s.", still, then.whys(refusals))
+		n.Text = fmt.Sprintf("It is unhealthy %s. It is not known whether it is repaired then: %s.", still, then.whys(refusals))
 		return n
 	}
 	gates := gateNames(then.held(target))

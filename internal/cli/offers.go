@@ -57,7 +57,7 @@ func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
 	}
 	for _, g := range w.decision.Withdrawals {
 		if q := &w.fleet.Requests[g.Request]; q.Answers {
-			offer(g.Policy, w.at, "the owner of "+q.Target.Name+" is not asked any more")
+			offer(g.Policy, w.at, "the owner of "+q.Target.Name+" is no longer asked")
 			continue
 		}
 		offer(g.Policy, w.at, w.fleet.Requests[g.Request].ID.String()+" is deleted")
@@ -72,7 +72,7 @@ func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
 				}
 				offer(i, until, "the remediation objects of "+c.Target.Name+" are deleted")
 			} else if w.policies[i].HealthyDelay == 0 && w.at.Before(c.SettlesAt) {
-				offer(i, c.SettlesAt, "what was asked for "+c.Target.Name+" is taken back")
+				offer(i, c.SettlesAt, "the request for "+c.Target.Name+" is withdrawn")
 			}
 		}
 	}

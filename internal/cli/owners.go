@@ -73,7 +73,7 @@ func (s *session) readOwner(ctx context.Context, owner metav1.OwnerReference, na
 func whyNoOwner(owner metav1.OwnerReference, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("you may not get %s %s; the ClusterRole fettle-view-cluster-api lets you (docs/cli.md)", owner.Kind, owner.Name)
+		return fmt.Sprintf("you may not get %s %s; the ClusterRole fettle-view-cluster-api grants it (docs/cli.md)", owner.Kind, owner.Name)
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s %s is gone", owner.Kind, owner.Name)
 	}

@@ -48,7 +48,7 @@ func repairCommand(o Options) *cobra.Command {
 		ValidArgsFunction: s.completeSubjects,
 	}
 	s.addFlags(cmd)
-	s.chosen.addFlag(cmd.Flags(), "repair what is in this workload cluster of Cluster API, by the name of its Cluster; empty for the cluster that is asked itself")
+	s.chosen.addFlag(cmd.Flags(), "repair what is in this workload cluster of Cluster API, by the name of its Cluster; empty for the cluster of the kubeconfig")
 	s.connection.addAllNamespaces(cmd.Flags())
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "have the API server check the request and write nothing")
 	return cmd
@@ -130,7 +130,7 @@ func (s *session) noTarget(ctx context.Context, v *view, worlds []*world, of sub
 		return err
 	}
 	if r, gone := a.value.(*RepairExplanation); gone {
-		return fmt.Errorf("there is no %s %s any more, so nothing was asked for; fettle explain repair/%s tells of its last repair", of.kind, of.name, r.Repair.Name) //nolint:err113 // told to a person
+		return fmt.Errorf("there is no %s %s any more, so no repair was requested; fettle explain repair/%s shows its last repair", of.kind, of.name, r.Repair.Name) //nolint:err113 // told to a person
 	}
 	return errors.New(e.Message + " So nothing was asked for; have a health check select it first.") //nolint:err113 // told to a person
 }
@@ -144,12 +144,12 @@ func (w *world) refuseRequest(target int, lacks unmet) error {
 	case w.fleet.Targets[target].Deleting:
 		why = "it is being deleted already; fettle explain says what that waits for"
 	case len(w.verdictsOf[target]) == 0 && out:
-		why = "it is taken out of all health checking, by " + by + " on it; remove that first"
+		why = "it is excluded from all health checking, by " + by + " on it; remove that first"
 	case len(w.verdictsOf[target]) == 0:
 		why = "no health check selects it, so none says how it is repaired. " + w.nearest(id, lacks) + " Have one select it first"
 	case repaired && w.exhausted(repair):
-		why = fmt.Sprintf("every step of repair %s was tried to no avail, and a request has none of them tried again; look after the %s without Fettle. "+
-			"Once it is healthy the repair ends, and another may be asked for", w.fleet.Repairs[repair].Name, kindWord(id))
+		why = fmt.Sprintf("every step of repair %s was tried without success, and a request repeats none of them; repair the %s by hand. "+
+			"Once it is healthy the repair ends, and you may request another", w.fleet.Repairs[repair].Name, kindWord(id))
 	case repaired:
 		why = fmt.Sprintf("repair %s is under way; fettle explain repair/%s says how far it has come", w.fleet.Repairs[repair].Name, w.fleet.Repairs[repair].Name)
 	default:
@@ -190,7 +190,7 @@ func (w *world) requestedText(target int, at time.Time, dry bool) string {
 	id := w.fleet.Targets[target].ID
 	what := fmt.Sprintf("a repair of %s %s, by annotation %s=%s", kindWord(id), qualified(reference(id)), annotation.RepairRequestedAt, at.Format(time.RFC3339))
 	if dry {
-		return "Nothing was written. The API server would take the request for " + what + ". It would stand as follows."
+		return "Nothing was written. The API server would accept the request for " + what + ". The result would be as follows."
 	}
 	return "Asked for " + what + "."
 }

@@ -23,7 +23,7 @@ func TestRepairIsRefused(t *testing.T) {
 			s.ready(0, "Unknown", time.Hour)
 			s.repair(0, time.Minute, v1alpha1.RepairStatus{})
 		},
-		"every step of repair " + core.RepairName(newScene().Targets[0].ID, 1) + " was tried to no avail": func(s *scene) {
+		"every step of repair " + core.RepairName(newScene().Targets[0].ID, 1) + " was tried without success": func(s *scene) {
 			s.ready(0, "Unknown", time.Hour)
 			s.repair(0, time.Minute, v1alpha1.RepairStatus{Steps: []v1alpha1.RepairAttempt{{Outcome: v1alpha1.StepFailed}}})
 		},

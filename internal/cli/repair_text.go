@@ -29,16 +29,16 @@ func requestWords(a *core.AskedRepair) (state, text string) {
 		}
 		return requestPending, "it counts until it lapses, or a repair begins"
 	case core.RequestServed:
-		return requestServed, "a repair has served it, so it counts for nothing; ask again for another repair"
+		return requestServed, "a repair has served it, so it does not count; ask again for another repair"
 	case core.RequestLapsed:
-		return requestLapsed, fmt.Sprintf("no repair began within %s, so it counts for nothing; ask again once the gates are open", core.RequestLasts)
+		return requestLapsed, fmt.Sprintf("no repair began within %s, so it does not count; ask again once the gates are open", core.RequestLasts)
 	case core.RequestAhead:
-		return requestAhead, "its time is in the future, so it counts for nothing; set your clock and ask again"
+		return requestAhead, "its time is in the future, so it does not count; set your clock and ask again"
 	case core.RequestInherited:
-		return requestInherited, "it was made before the object was, which has the annotation from a template or a backup, so it counts for nothing; remove it there"
+		return requestInherited, "it was made before the object was, which has the annotation from a template or a backup, so it does not count; remove it there"
 	case core.RequestUnreadable:
 	}
-	return requestUnreadable, "the annotation " + annotation.RepairRequestedAt + " holds no time such as 2026-11-23T09:12:59Z, so it counts for nothing; ask again"
+	return requestUnreadable, "the annotation " + annotation.RepairRequestedAt + " holds no time such as 2026-11-23T09:12:59Z, so it does not count; ask again"
 }
 
 // askedRepair prints how a person's request stands.
@@ -65,7 +65,7 @@ func (p *page) repairRequest(r *RepairRequest) {
 		p.gateStates("Gates of "+c.Kind+" "+qualified(c.Reference), c.Gates)
 	}
 	if r.Written {
-		p.head("To take the request back before a repair begins")
+		p.head("To withdraw the request before a repair begins")
 		p.item("%s", r.Undo)
 	}
 	p.leader(r.Controller)

@@ -204,9 +204,9 @@ func TestNobodyLeads(t *testing.T) {
 	if lapsed.Leads != "unknown" || !strings.Contains(lapsed.Message, "you may not get lease x") {
 		t.Errorf("a lease that can't be read gives %+v", lapsed)
 	}
-	*lease = Controller{Leads: "no", Holder: "fettle-0", Lease: lease.Lease, Renewed: instant(noon.Add(-time.Hour)), Message: "NOBODY LEADS: so."}
+	*lease = Controller{Leads: "no", Holder: "fettle-0", Lease: lease.Lease, Renewed: instant(noon.Add(-time.Hour)), Message: "NO LEADER: so."}
 	e := Explanation{Header: h, Targets: []ExplainedTarget{w.explainTarget(0, nil, lacksRole)}}
-	if text := printed(false, func(p *page) { p.explanation(&e) }); !strings.HasPrefix(text, "NOBODY LEADS") || !strings.Contains(text, "last renewed by fettle-0, 60m ago") {
+	if text := printed(false, func(p *page) { p.explanation(&e) }); !strings.HasPrefix(text, "NO LEADER") || !strings.Contains(text, "last renewed by fettle-0, 60m ago") {
 		t.Errorf("that nobody leads is not said first:\n%s", text)
 	}
 }

@@ -266,14 +266,14 @@ func (w *world) hidden(r core.Refusal) (why string, is bool) {
 		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Fact == core.Unknown
 	case core.LeaseHeld:
 		why = w.unread.leases
-		return "it is not known whether somebody else has the lease of its node: " + why, why != "" && r.Detail == hiddenHolder
+		return "it is not known whether another holder has the lease of its node: " + why, why != "" && r.Detail == hiddenHolder
 	case core.QuorumUnknown:
 		why, is = w.unread.quorum[w.fleet.Targets[r.Target].ID.UID]
 		return "it is not known whether the cluster's quorum survives while it is out: " + why, is
 	case core.TemplateUnusable, core.RequestsUnseen:
 		for _, step := range w.ladderOf(r.Policy, r.Target) {
 			if why, is := w.unread.requests(step); is && (r.Gate == core.RequestsUnseen || step.Problem == r.Detail) {
-				return "it is not known how it stands with what remediators are asked by: " + why, true
+				return "the state of its remediation objects is not known: " + why, true
 			}
 		}
 	}

@@ -140,7 +140,7 @@ func (w *world) nextUnjudged() Next {
 	if w.blind.Halted {
 		return Next{Text: sentence(w.blind.Message)}
 	}
-	return Next{Text: "It can't be told, since " + w.blind.Message + "."}
+	return Next{Text: "It is not known, since " + w.blind.Message + "."}
 }
 
 // leftOut says by what somebody has taken a target out of all health checking.

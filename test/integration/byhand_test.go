@@ -132,7 +132,7 @@ func repairNodeByHand(p *pool) {
 	p.template(rebooting, "reboot", false)
 	p.healthCheck(p.single(rebooting, "reboot"), "maxUnhealthy: 1")
 	p.wantNodeStatus("3/3 healthy, Enabled, unhealthy:")
-	p.wantNoRepair("repair node/"+p.nodeName("a")+" --as annotator", "you may not delete nodes", "ask one who has that")
+	p.wantNoRepair("repair node/"+p.nodeName("a")+" --as annotator", "you may not delete nodes", "ask a user who has it")
 	p.wantNoRepair("repair node/none", "there is no node none")
 	p.wantRequest("repair node/"+p.nodeName("a"), "Asked for a repair of node "+p.nodeName("a"), "Gates of NodeHealthCheck "+p.namespace, "left to an outside remediator")
 	p.wantObjects("a reboot")
@@ -161,7 +161,7 @@ func restartAfterARepairByHand(p *pool) {
 	p.wantObjects()
 	for _, nonsense := range []string{"now", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)} {
 		p.change(object("v1", "Node", "", p.nodeName("c")), `{"metadata":{"annotations":{"`+annotation.RepairRequestedAt+`":"`+nonsense+`"}}}`)
-		p.wantAnswer("explain node/"+p.nodeName("c"), "so it counts for nothing", "Nothing: it is healthy.")
+		p.wantAnswer("explain node/"+p.nodeName("c"), "so it does not count", "Nothing: it is healthy.")
 	}
 	p.wantNodeRepairs("a Succeeded", "b Succeeded")
 }

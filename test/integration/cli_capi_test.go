@@ -178,7 +178,7 @@ func askAboutNamesakes(h *herd) {
 	h.wantAnswer("status", "check                    0/1", "check          c         1/1")
 	h.wantRefused("explain machine/a", "there are several of the name machine a; choose one by --workload-cluster='' -n ask-namesakes, or --workload-cluster c -n ask-namesakes")
 	h.wantRefused("explain machinehealthcheck/check", "choose one by machinehealthcheck.machine.openshift.io/check -n ask-namesakes, or machinehealthcheck.cluster.x-k8s.io/check -n ask-namesakes")
-	h.wantAnswer("explain machinehealthcheck.cluster.x-k8s.io/check", "API            cluster.x-k8s.io", "Cluster        c", "All that it selects are healthy.")
+	h.wantAnswer("explain machinehealthcheck.cluster.x-k8s.io/check", "API            cluster.x-k8s.io", "Cluster        c", "Everything that it selects is healthy.")
 	h.wantAnswer("explain mhc.machine.openshift.io/check", "API            machine.openshift.io", "Selects        1 machine: 1 suspect")
 	answer := h.wantAnswer("explain machine/a --workload-cluster c", "Cluster        c", "healthy, no criterion is met")
 	if strings.Count(answer, "check") != 1 {
@@ -235,9 +235,9 @@ func askWithoutKubeconfigs(h *herd) {
 	if strings.Contains(answer, "\nb ") {
 		h.t.Errorf("a machine that says it is healthy is listed:\n%s", answer)
 	}
-	h.wantAnswer("explain mhc/check --as viewer", "Selects        2 machines: 1 healthy, 1 unknown (as its controller has written last)", "Too many are unhealthy", "It can't be told, since the nodes of cluster c can't be seen from here")
+	h.wantAnswer("explain mhc/check --as viewer", "Selects        2 machines: 1 healthy, 1 unknown (as its controller has written last)", "Too many are unhealthy", "It is not known, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain machine/a --as viewer", "unhealthy, as the machine itself says: UnhealthyNode (Health check failed: * Condition Ready on Node",
-		"MachineSet workers was asked to replace it", "has not answered", "It can't be told, since the nodes of cluster c can't be seen from here")
+		"MachineSet workers was asked to replace it", "has not answered", "It is not known, since the nodes of cluster c can't be seen from here")
 	h.wantAnswer("explain node/"+h.node("b")+" --as viewer", "healthy, as the machine itself says: HealthCheckSucceeded")
 	h.wantAnswer("status --as half", "Can't tell what machinehealthchecks.cluster.x-k8s.io do", "ClusterRole fettle-view-cluster-api")
 }
@@ -519,7 +519,7 @@ func checkFilesOfClusterAPI(h *herd) {
 	}
 	h.kubeconfigIs(kubeconfigWith("https://127.0.0.1:1", "{token: x}"))
 	answer, _ := h.asked().ask("check", h.asked().file(current("new", selects+checks)))
-	if !strings.Contains(answer, "It selects 3 machines") || !strings.Contains(answer, "whether it repairs anything can't be told") {
+	if !strings.Contains(answer, "It selects 3 machines") || !strings.Contains(answer, "it is not known whether it repairs anything") {
 		h.t.Errorf("without its nodes:\n%s", answer)
 	}
 }

@@ -209,7 +209,7 @@ func (f *fleet) askThroughALadder() {
 	f.poolNode("ladder", "ladder-a", "Unknown", nil)
 	f.poolNode("ladder", "ladder-b", "True", nil)
 	f.Apply(f.t, poolCheck("ladder", "ladder", twoSteps, "healthyDelay: -1s"))
-	f.wantAnswer("explain node/ladder-a", "Lease          nobody has it", "1. RebootTemplate remediators/usual, for 5m0s: planned",
+	f.wantAnswer("explain node/ladder-a", "Lease          free", "1. RebootTemplate remediators/usual, for 5m0s: planned",
 		"Now it is left to an outside remediator, which is asked by an object made from RebootTemplate remediators/usual.")
 
 	name := f.recorded("ladder", "ladder-a", time.Now())
@@ -361,17 +361,17 @@ func (f *fleet) askAboutTheControlPlane() {
 func (f *fleet) askAboutNodesWithFewPermissions() {
 	f.poolNode("seen", "seen-a", "Unknown", nil)
 	f.Apply(f.t, poolCheck("seen", "seen", oneStep("usual")))
-	f.wantAnswer("explain node/seen-a --as viewer", "Lease          nobody has it", "Now it is left to an outside remediator")
+	f.wantAnswer("explain node/seen-a --as viewer", "Lease          free", "Now it is left to an outside remediator")
 	f.wantAnswer("explain node/seen-a --as half-viewer", "Lease          can't tell: you may not list leases in namespace medik8s-leases",
-		"Can't tell whether held back by", "you may not list reboots.fix.example", "It can't be told from here whether it is repaired", "unhealthy, node condition Ready has been Unknown")
-	f.wantAnswer("status --as half-viewer", "Can't tell who has the leases of nodes: you may not list leases", "LeaseHeld?")
+		"Can't tell whether held back by", "you may not list reboots.fix.example", "It is not known whether it is repaired", "unhealthy, node condition Ready has been Unknown")
+	f.wantAnswer("status --as half-viewer", "The holders of the leases of nodes are not known: you may not list leases", "LeaseHeld?")
 	f.poolReady("seen-a", "True")
 	f.poolReady("master-a", "Unknown")
 	f.wantAnswer("explain node/master-a --as half-viewer", "QuorumUnknown (masters): it is not known whether the cluster's quorum survives while it is out: you may not list resource \"pods\"")
 	f.wantAnswer("explain node/master-a --as viewer", "Now it is left to an outside remediator")
 	f.poolReady("master-a", "True")
 	answer, status := f.ask("status", "--as", "stranger")
-	if status != 1 || !strings.Contains(answer, "you lack the permission to list nodehealthchecks.remediation.medik8s.io; an administrator can give it with the ClusterRole fettle-view") {
+	if status != 1 || !strings.Contains(answer, "you lack the permission to list nodehealthchecks.remediation.medik8s.io; an administrator can grant it with the ClusterRole fettle-view") {
 		f.t.Errorf("exit status %d:\n%s", status, answer)
 	}
 }
@@ -389,7 +389,7 @@ func (f *fleet) checkFilesOfNodes() {
 		"its template is missing":   {poolCheck("new", "files", oneStep("rare")), nil, 0, []string{"warning, line 7: template RebootTemplate remediators/rare does not exist", "it repairs nothing"}},
 		"strictly":                  {poolCheck("new", "files", oneStep("rare")), []string{"--strict"}, 1, []string{"--strict"}},
 		"its kind is not served":    {strings.ReplaceAll(poolCheck("new", "files", oneStep("usual")), "RebootTemplate", "PrayTemplate"), nil, 0, []string{"the cluster does not serve PrayTemplate (fix.example/v1)"}},
-		"templates may not be read": {poolCheck("new", "files", oneStep("usual")), []string{"--as", "half-viewer"}, 0, []string{"whether it repairs anything can't be told", "you may not list reboots.fix.example", "you may not patch it"}},
+		"templates may not be read": {poolCheck("new", "files", oneStep("usual")), []string{"--as", "half-viewer"}, 0, []string{"it is not known whether it repairs anything", "you may not list reboots.fix.example", "you may not patch it"}},
 		"it selects nothing":        {poolCheck("new", "nowhere", oneStep("usual")), nil, 0, []string{"it selects nothing in the cluster"}},
 		"it replaces another":       {poolCheck("first", "files", oneStep("usual")), nil, 0, []string{"It replaces the health check of that name."}},
 		"it overlaps with another":  {poolCheck("new", "seen", oneStep("usual")), nil, 0, []string{"1 node is selected by health check seen too", "seen, the older, leads it"}},

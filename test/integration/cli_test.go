@@ -130,7 +130,7 @@ func askAboutAHealthyFleet(f *fleet) {
 	f.wantAnswer("status", "leads (lease fettle-system/fettle", "example        2/2       allowed   0/1", "All machines are healthy, and nothing is under repair.")
 	f.wantAnswer("explain machine/a", "Node           "+f.nodeName("a"), "Owner          MachineSet workers", "healthy, no criterion is met", "Nothing: it is healthy.")
 	f.wantAnswer("explain node "+f.nodeName("a"), "Machine        healthy/a")
-	f.wantAnswer("explain machinehealthcheck/example", "API            machine.openshift.io", "Selects        2 machines: 2 healthy", "TooManyUnhealthy is open: 0 of 2", "All that it selects are healthy.")
+	f.wantAnswer("explain machinehealthcheck/example", "API            machine.openshift.io", "Selects        2 machines: 2 healthy", "TooManyUnhealthy is open: 0 of 2", "Everything that it selects is healthy.")
 	f.wantAnswer("explain machines other", "No health check selects it", "example, whose selector also asks for role=worker")
 	f.wantAnswer("explain node/"+f.nodeName("alone"), "No machine in namespace healthy refers to node "+f.nodeName("alone"))
 	if answer, status := f.ask("status", "-A"); status != 0 || !strings.Contains(answer, "NAMESPACE") {
@@ -213,7 +213,7 @@ func askAboutARepair(f *fleet) {
 	f.wantRepairs("a Running")
 	name := f.repairName()
 	f.wantAnswer("explain machine/a", "Repair         "+name, "waiting for finalizers machine.machine.openshift.io", "Its deletion was requested by repair "+name)
-	f.wantAnswer("explain repair/"+name, "Phase          Running", "whoever removes finalizer machine.machine.openshift.io", "kubectl describe machine a")
+	f.wantAnswer("explain repair/"+name, "Phase          Running", "the removal of finalizer machine.machine.openshift.io", "kubectl describe machine a")
 	f.wantAnswer("status", "REPAIR UNDER WAY", name)
 	f.release("a")
 	f.wantRepairs("a Succeeded")
@@ -236,7 +236,7 @@ func askWithFewPermissions(f *fleet) {
 	f.healthCheck("example", nil, readyCheck())
 	f.wantAnswer("status --as viewer", "leads", "1/1")
 	f.wantAnswer("explain machine/a --as viewer", "Nothing: it is healthy.")
-	f.wantAnswer("explain mhc/example --as viewer", "All that it selects are healthy.")
+	f.wantAnswer("explain mhc/example --as viewer", "Everything that it selects is healthy.")
 	for _, question := range []string{"status --as stranger", "explain machine/a --as stranger", "explain node/x --as stranger"} {
 		answer, status := f.ask(strings.Fields(question)...)
 		for _, words := range []string{"you lack the permission to list machinehealthchecks.machine.openshift.io", "you lack the permission to list machines.machine.openshift.io", "list repairs.fettle.io", "ClusterRole fettle-view"} {
