@@ -70,6 +70,48 @@ const (
 	RemediatorGaveUp EndReason = "RemediatorGaveUp"
 )
 
+// NoteReason is what a [Note] is about.
+type NoteReason string
+
+// The reasons for notes.
+const (
+	// NotedRecovery: the target is healthy again.
+	NotedRecovery NoteReason = "NotedRecovery"
+	// NotedRelapse: the target, which was healthy again, is not.
+	NotedRelapse NoteReason = "NotedRelapse"
+	// NotedAnswer: there is an answer to the request of the step under way, or there is none for long.
+	NotedAnswer NoteReason = "NotedAnswer"
+	// NotedNoAnswer: there is no answer any more.
+	NotedNoAnswer NoteReason = "NotedNoAnswer"
+)
+
+// Reason returns what the note is about, by what the repair has recorded before.
+func (n *Note) Reason(before *Repair) NoteReason {
+	switch {
+	case !n.Recovered.IsZero() && before.Recovered.IsZero():
+		return NotedRecovery
+	case n.Recovered.IsZero() && !before.Recovered.IsZero():
+		return NotedRelapse
+	case n.Answer != "":
+		return NotedAnswer
+	}
+	return NotedNoAnswer
+}
+
+// Text returns the note as a clause.
+func (n *Note) Text(before *Repair) string {
+	switch n.Reason(before) {
+	case NotedRecovery:
+		return "the target is healthy again; its requests are withdrawn when that has lasted, or when a user confirms it"
+	case NotedRelapse:
+		return "the target is not healthy after all; its repair goes on"
+	case NotedAnswer:
+		return n.Answer
+	case NotedNoAnswer:
+	}
+	return "the request has no answer yet"
+}
+
 // ending is a reason with what its text names.
 type ending struct {
 	reason EndReason

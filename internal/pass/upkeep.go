@@ -7,12 +7,6 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// What a Repair says of itself when its target has recovered, and when it has not after all.
-const (
-	recoveredText = "the target is healthy again; its requests are withdrawn when that has lasted, or when somebody confirms it"
-	relapsedText  = "the target is not healthy after all; its repair goes on"
-)
-
 // change is what changes in the record of one repair. A record is written in full, so one write has it all.
 type change struct {
 	index   int
@@ -51,7 +45,7 @@ func (p *Pass) gatherChanges() {
 	}
 	for _, n := range p.decision.Notes {
 		c := of(n.Repair)
-		c.text = textOf(n, &c.amended)
+		c.text = n.Text(&c.amended)
 		c.amended.Recovered, c.amended.Answer = n.Recovered, n.Answer
 	}
 	for i := range p.decision.Advances {
@@ -63,19 +57,6 @@ func (p *Pass) gatherChanges() {
 			c.stop = &p.fleet.Requests[a.Request]
 		}
 	}
-}
-
-// textOf says what is noted of a repair.
-func textOf(n core.Note, before *core.Repair) string {
-	switch {
-	case !n.Recovered.IsZero() && before.Recovered.IsZero():
-		return recoveredText
-	case n.Recovered.IsZero() && !before.Recovered.IsZero():
-		return relapsedText
-	case n.Answer == "":
-		return "whoever was asked has not said yet how it stands"
-	}
-	return n.Answer
 }
 
 // withdrawable returns an error unless there is a remedy that takes the request back.
@@ -191,7 +172,7 @@ func (p *Pass) settleWithdrawals() []core.Happening {
 	// relief is what people are told once, however many steps of a repair had asked for a target at that time.
 	type relief struct {
 		policy, target core.ID
-		text           string
+		reason         core.EndReason
 	}
 	var happenings []core.Happening
 	told := map[relief]bool{}
@@ -206,7 +187,7 @@ func (p *Pass) settleWithdrawals() []core.Happening {
 			p.report(Event{Kind: RequestWithdrawn, Policy: &p.policies[withdrawal.Policy], Remedy: r.Remedy})
 		}
 		h := p.relieved(withdrawal)
-		if key := (relief{h.Policy, h.Target, h.Text}); !told[key] {
+		if key := (relief{h.Policy, h.Target, withdrawal.Reason}); !told[key] {
 			told[key] = true
 			happenings = append(happenings, h)
 		}
