@@ -14,18 +14,18 @@ func remedyWords(ladder []core.Step, kind string) string {
 	if len(ladder) == 0 {
 		return "is not repaired, since its health check names no remedy that Fettle knows"
 	}
-	switch step := &ladder[0]; step.Nature {
-	case core.Destroys:
+	switch effect := ladder[0].Nature.Effect(); {
+	case effect.Deletes:
 		return "is deleted, and its owner makes a new " + kind
-	case core.Requests:
-		text := "is left to an outside remediator, which is asked by an object made from " + step.Template.String()
+	case effect.AsksRemediator:
+		text := "is left to an outside remediator, which is asked by an object made from " + ladder[0].Template.String()
 		if len(ladder) > 1 && ladder[1].Nature.Effect().OwnerDecides {
 			text += ", and to its owner once that remediator has given it up"
 		}
 		return text
-	case core.Delegates:
+	case effect.OwnerDecides:
 		return "is marked for its owner, which replaces it in its own time"
-	case core.HandsOver:
+	case effect.Claims:
 		return "is marked for an outside remediator and left to it"
 	}
 	return "is repaired (" + ladder[0].Remedy + ")"

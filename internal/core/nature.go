@@ -49,6 +49,3 @@ func (n Nature) Effect() Effect {
 	}
 	return effects[n]
 }
-
-// Stands reports whether what such a step asks for stands until it is withdrawn.
-func (n Nature) Stands() bool { return n.Effect().Stands }

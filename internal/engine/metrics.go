@@ -360,7 +360,7 @@ func (m *Metrics) zero(p *core.Policy, ladder []core.Step) {
 func (m *Metrics) zeroStep(p *core.Policy, s *core.Step, oneOfSeveral bool) {
 	namespace, name := p.ID.Namespace, p.ID.Name
 	m.notGranted.WithLabelValues(namespace, name, s.Remedy)
-	if s.Nature.Stands() {
+	if s.Nature.Effect().Stands {
 		m.requests.WithLabelValues(namespace, name, s.Remedy, asked)
 		m.requests.WithLabelValues(namespace, name, s.Remedy, withdrawn)
 	}

@@ -204,7 +204,7 @@ func (p *Pass) rememberStart(s *pendingStart) ([]core.Happening, bool) {
 	}
 	e := Event{Policy: policy, Target: target.ID, Repair: s.repair, Beginning: s.beginning}
 	if s.step != nil {
-		h.Remedy, e.Remedy, e.Asks = s.step.Remedy, s.step.Remedy, s.step.Nature.Stands()
+		h.Remedy, e.Remedy, e.Asks = s.step.Remedy, s.step.Remedy, s.step.Nature.Effect().Stands
 	}
 	switch {
 	case s.beginning == 0 && s.refused == nil: // the call was cut off, or not made

@@ -200,12 +200,12 @@ func (w *writer) begin(b beginning) {
 		return
 	}
 	step := b.repair.Ladder[len(b.repair.Rungs)]
-	switch {
+	switch effect := step.Nature.Effect(); {
 	case w.refused:
 		w.refusedOnce(b.repair)
-	case step.Nature == core.Delegates:
+	case effect.OwnerDecides:
 		w.mark(b)
-	case step.Nature.Stands():
+	case effect.Stands:
 		w.ask(b, step)
 	default:
 		w.remove(b.target)

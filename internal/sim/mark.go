@@ -31,7 +31,7 @@ type sparing struct {
 // delegates tells whether any policy leaves machines to their owners.
 func (s *Setup) delegates() bool {
 	return slices.ContainsFunc(s.Policies, func(p core.Policy) bool {
-		return slices.ContainsFunc(p.Ladder, func(step core.Step) bool { return step.Nature == core.Delegates })
+		return slices.ContainsFunc(p.Ladder, func(step core.Step) bool { return step.Nature.Effect().OwnerDecides })
 	})
 }
 
