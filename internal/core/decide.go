@@ -94,6 +94,8 @@ type deliberation struct {
 	confirming map[int]bool
 	// reserved counts, for each policy, the targets whose nodes are read so that they may be repaired.
 	reserved []int
+	// readOf are those of them that share a place, by circle.
+	readOf map[circle]reads
 }
 
 // judgeMembers asks the policies in the order of their age, so that refusals come in that order.

@@ -335,26 +335,65 @@ func confirmationGate(d *deliberation, p *proposal) (Refusal, bool) {
 }
 
 // reserve keeps the reads to as many as may be repaired: it takes room for one among the targets
-// whose nodes are to be read. A repair in the ledger has its place already.
+// whose nodes are to be read. A repair in the ledger has its place already. Of a circle at most one target is repaired, so its
+// targets share one place: else members of a control plane that its quorum holds back would be read one after the other, and
+// every other target would wait for them.
 func (d *deliberation) reserve(p *proposal) bool {
 	if p.repair != none {
 		return true
 	}
 	if d.reserved == nil {
-		d.reserved = make([]int, len(d.policies))
+		d.reserved, d.readOf = make([]int, len(d.policies)), map[circle]reads{}
+	}
+	t := &d.fleet.Targets[p.target]
+	shares, of := t.takesQuorum(d.stepOf(p)), t.circle()
+	if shares && d.readOf[of].targets == mostReadOf {
+		return false
+	}
+	takes := func(v *Verdict) int {
+		if shares && d.readOf[of].reserved[v.Policy] {
+			return 0
+		}
+		return d.takes(v)
 	}
 	for _, i := range d.judgementsOf(p.target) {
 		v := &d.decision.Verdicts[i]
 		t := &d.decision.Tallies[v.Policy]
-		if !d.policies[v.Policy].DryRun && !d.passesInFlight(v.Policy, p) && d.takes(v) > 0 && t.MostInFlight-t.InFlight <= d.reserved[v.Policy] {
+		if !d.policies[v.Policy].DryRun && !d.passesInFlight(v.Policy, p) && takes(v) > 0 && t.MostInFlight-t.InFlight <= d.reserved[v.Policy] {
 			return false
 		}
 	}
 	for _, i := range d.judgementsOf(p.target) {
 		v := &d.decision.Verdicts[i]
-		d.reserved[v.Policy] += d.takes(v)
+		d.reserved[v.Policy] += takes(v)
+	}
+	if shares {
+		d.shareReads(of, p.target)
 	}
 	return true
+}
+
+// mostReadOf bounds the targets of one circle that are read at once. A control plane has fewer members, but anyone who may label
+// targets can have more taken for some.
+const mostReadOf = 9
+
+// reads are the targets of a circle that are to be read.
+type reads struct {
+	targets int
+	// reserved are the policies in which they have their place.
+	reserved map[int]bool
+}
+
+// shareReads counts a target that is to be read, whose policies have a place for its circle from now on.
+func (d *deliberation) shareReads(of circle, target int) {
+	r := d.readOf[of]
+	if r.targets++; r.reserved == nil {
+		r.reserved = map[int]bool{}
+	}
+	for _, i := range d.judgementsOf(target) {
+		r.reserved[d.decision.Verdicts[i].Policy] = true
+	}
+	d.readOf[of] = r
 }
 
 // Confirmed tells whether what is known of the target's node justifies a step at an instant: it was read
