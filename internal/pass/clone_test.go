@@ -15,8 +15,8 @@ func fill(v reflect.Value, depth int) {
 	v = writable(v)
 	switch v.Kind() { //nolint:exhaustive // the others are shared or copied as they are
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); f.Kind() != reflect.Pointer || strings.HasPrefix(v.Type().PkgPath(), "github.com/fettle-io") {
+		for _, f := range v.Fields() {
+			if f.Kind() != reflect.Pointer || strings.HasPrefix(v.Type().PkgPath(), "github.com/fettle-io") {
 				fill(f, depth+1)
 			}
 		}

@@ -81,7 +81,7 @@ func policy(name, remedy string) core.Policy {
 	}
 }
 
-// begins begins a pass on what the caches show.
+// begins returns a pass on what the caches show.
 func (w *world) begins() *pass.Pass {
 	s := pass.Snapshot{
 		Clock: w.clock(), Policies: slices.Clone(w.policies), PolicySource: map[core.ID]int{}, TargetSource: make([]int, len(w.targets)),
@@ -117,7 +117,7 @@ func (w *world) catchUp() {
 	}
 }
 
-// answers answers a call.
+// answers returns the result of a call.
 func (w *world) answers(c pass.Call) pass.Result {
 	if w.fail[told(c)] {
 		return pass.Result{Clock: w.clock(), Began: w.now, Err: errDown}
