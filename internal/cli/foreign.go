@@ -75,7 +75,7 @@ func (w *world) notesOnLeftOver(namespace string) []string {
 		}
 	}
 	if left > mostLeftOver {
-		notes = append(notes, fmt.Sprintf("%d more such objects stand that Fettle did not make.", left-mostLeftOver))
+		notes = append(notes, fmt.Sprintf("There are %d more such objects that Fettle did not make.", left-mostLeftOver))
 	}
 	return notes
 }

@@ -315,7 +315,7 @@ func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
 		n.Text = "It is unhealthy " + still + "."
 		return n
 	}
-	n.Text = fmt.Sprintf("It is unhealthy %s. As things stand it is not repaired then, since %s would hold it back: %s.", still, strings.Join(gates, ", "), then.held(target)[0].Text())
+	n.Text = fmt.Sprintf("It is unhealthy %s. By the present state it is not repaired then, since %s would hold it back: %s.", still, strings.Join(gates, ", "), then.held(target)[0].Text())
 	return n
 }
 
