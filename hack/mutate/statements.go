@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"strings"
 )
 
 // statements drops each statement of a list that can be dropped, and swaps neighbours whose order may matter. A
@@ -70,7 +71,8 @@ func (m *mutator) keeps(s *ast.ExprStmt) bool {
 	return ok && (m.logs(call) || isPanic(call))
 }
 
-// swappable reports whether a statement makes a call, stands on one line and declares nothing.
+// swappable reports whether a statement makes a call, stands on one line and declares nothing. Setters of objects and writes
+// of fields are left out, since their order says nothing.
 func (m *mutator) swappable(s ast.Stmt) bool {
 	if m.pkg.fset.Position(s.Pos()).Line != m.pkg.fset.Position(s.End()).Line {
 		return false
@@ -80,12 +82,17 @@ func (m *mutator) swappable(s ast.Stmt) bool {
 	case *ast.ExprStmt:
 		from = s.X
 	case *ast.AssignStmt:
-		if s.Tok != token.DEFINE && len(s.Rhs) == 1 {
+		if _, variable := s.Lhs[0].(*ast.Ident); variable && s.Tok != token.DEFINE && len(s.Rhs) == 1 {
 			from = s.Rhs[0]
 		}
 	}
 	call, ok := from.(*ast.CallExpr)
-	return ok && !m.logs(call) && !isPanic(call)
+	return ok && !m.logs(call) && !isPanic(call) && !isSetter(call)
+}
+
+func isSetter(c *ast.CallExpr) bool {
+	method, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && strings.HasPrefix(method.Sel.Name, "Set")
 }
 
 func isPanic(c *ast.CallExpr) bool {

@@ -53,6 +53,16 @@ func TestPanicIsBounded(t *testing.T) {
 	}
 }
 
+// A panic near the start of its goroutine names the calls that there are, and no more.
+func TestPanicOfAFewCalls(t *testing.T) {
+	said := make(chan string)
+	go func() { said <- contain.Run(func() error { panic("at once") }).Error() }()
+	text := <-said
+	if !strings.Contains(text, "contain_test.TestPanicOfAFewCalls") || strings.Contains(text, "(.:0)") {
+		t.Errorf("it names other calls: %s", text)
+	}
+}
+
 // TestGroup: Wait waits for all, and raises the first panic with the place where it happened.
 func TestGroup(t *testing.T) {
 	var quiet contain.Group

@@ -80,6 +80,10 @@ func TestWhatIsQuotedIsShort(t *testing.T) {
 		"a word":               {Quote("a b"), `"a b"`},
 		"a word of lines":      {Quote("a\nb\x00"), `"a\nb\x00"`},
 		"a long word":          {Quote(long), `"` + strings.Repeat("ü", 32) + `"… (1048576 bytes)`},
+		"the longest word":     {Quote(strings.Repeat("a", 64)), `"` + strings.Repeat("a", 64) + `"`},
+		"a word that is cut":   {Quote(strings.Repeat("a", 65)), `"` + strings.Repeat("a", 64) + `"… (65 bytes)`},
+		"the longest JSON":     {Excerpt(strings.Repeat("1", 64)), strings.Repeat("1", 64)},
+		"JSON that is cut":     {Excerpt(strings.Repeat("1", 65)), strings.Repeat("1", 65) + "… (65 bytes)"},
 		"JSON":                 {Excerpt(`{"a": 1}`), `{"a": 1}`},
 		"JSON of lines":        {Excerpt("[1,\n2]"), "[1, 2]"},
 		"JSON that is no text": {Excerpt("\"\xff\""), `"\xff"`},
@@ -93,6 +97,38 @@ func TestWhatIsQuotedIsShort(t *testing.T) {
 				t.Errorf("got %q, want %q", tc.got, tc.want)
 			}
 		})
+	}
+}
+
+// The object that is read stays as it was, since caches share it.
+func TestPartChangesNothing(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{"name": int64(5), "number": int64(7)}}
+	if _, problems := Part[part](object, "spec"); len(problems) != 1 {
+		t.Errorf("got problems %v, want one", problems)
+	}
+	want := map[string]any{"spec": map[string]any{"name": int64(5), "number": int64(7)}}
+	if diff := cmp.Diff(want, object); diff != "" {
+		t.Errorf("the object (-want +got):\n%s", diff)
+	}
+}
+
+// A type that reads itself reports its own fields, or none. The problem names the field that has it.
+func TestPartOfATypeThatReadsItself(t *testing.T) {
+	type timed struct {
+		Timeout metav1.Duration `json:"timeout"`
+	}
+	object := map[string]any{"spec": map[string]any{"timeout": []any{int64(1)}}}
+	_, problems := Part[timed](object, "spec")
+	if diff := cmp.Diff([]Problem{{"spec.timeout", "[1]"}}, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// A value that JSON can't hold is named by its type.
+func TestPartThatIsNoJSON(t *testing.T) {
+	_, problems := Part[part](map[string]any{"spec": make(chan int)}, "spec")
+	if diff := cmp.Diff([]Problem{{"spec", "a chan int"}}, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
 

@@ -76,6 +76,23 @@ func TestFailureQuotesStatus(t *testing.T) {
 	if got, want := Failure(MostMessage, err), `listing nodes: the quota \x1b[2J is used up`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "w") // it has details
+	if got, want := Failure(MostMessage, missing), `nodes "w" not found`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A report keeps its lines, up to the limit of a message.
+func TestReport(t *testing.T) {
+	if got, want := Report(errors.New("one\n\ttwo\x1b")), "one\n\ttwo\\x1b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Report(errors.New(strings.Repeat("a", MostMessage))); len(got) != MostMessage || strings.HasSuffix(got, ellipsis) {
+		t.Errorf("a report of %d bytes becomes one of %d", MostMessage, len(got))
+	}
+	if got := Report(errors.New(strings.Repeat("a", MostMessage+1))); len(got) != MostMessage || !strings.HasSuffix(got, ellipsis) {
+		t.Errorf("a report of %d bytes becomes one of %d", MostMessage+1, len(got))
+	}
 }
 
 func TestTooLarge(t *testing.T) {
@@ -87,6 +104,7 @@ func TestTooLarge(t *testing.T) {
 		answer(422, metav1.StatusReasonInvalid):               true,
 		answer(500, ""):                                       true, // as of etcd
 		answer(500, metav1.StatusReasonInternalError):         false,
+		answer(503, ""):                                       false,
 		answer(409, metav1.StatusReasonConflict):              false,
 		errors.New("no route to host"):                        false,
 	} {

@@ -68,6 +68,8 @@ func TestLineIsCut(t *testing.T) {
 		"an endless user":                {MostMessage, "a://" + strings.Repeat("u", longestAuthority) + "@" + strings.Repeat("b", 9), "a://***…"},
 		"an endless password with an @":  {MostMessage, "a://me:p@" + strings.Repeat("b", longestAuthority) + "@h", "a://***…"},
 		"a long host grows no further":   {MostMessage, "a://u@" + strings.Repeat("b", longestAuthority-3) + "/c", "a://***/c"},
+		"an empty user of a long host":   {MostMessage, "a://@" + strings.Repeat("b", longestAuthority-4) + "/c", "a://***/c"},
+		"the longest host of no user":    {MostMessage, "a://@" + strings.Repeat("b", longestAuthority-5) + "/c", "a://***@" + strings.Repeat("b", 2043) + "/c"},
 		"the longest host of a user":     {MostMessage, "a://u@" + strings.Repeat("b", longestAuthority-5) + "/c", "a://***@" + strings.Repeat("b", 2043) + "/c"},
 		"a host that is not printable":   {MostMessage, "a://me:p@\x1b/c", "a://***/c"},
 		"a user that is not printable":   {MostMessage, "a://me:\x1b@h/c", "a://***@h/c"},
