@@ -112,18 +112,6 @@ func TestPartChangesNothing(t *testing.T) {
 	}
 }
 
-// A type that reads itself reports its own fields, or none. The problem names the field that has it.
-func TestPartOfATypeThatReadsItself(t *testing.T) {
-	type timed struct {
-		Timeout metav1.Duration `json:"timeout"`
-	}
-	object := map[string]any{"spec": map[string]any{"timeout": []any{int64(1)}}}
-	_, problems := Part[timed](object, "spec")
-	if diff := cmp.Diff([]Problem{{"spec.timeout", "[1]"}}, problems); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
-}
-
 // A value that JSON can't hold is named by its type.
 func TestPartThatIsNoJSON(t *testing.T) {
 	_, problems := Part[part](map[string]any{"spec": make(chan int)}, "spec")

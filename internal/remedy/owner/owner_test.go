@@ -89,7 +89,10 @@ func TestMarks(t *testing.T) {
 		"a machine that somebody has taken out": {
 			"its conditions stay as they are", with("", "", "  annotations: {cluster.x-k8s.io/skip-remediation: \"\"}\n"), nil, core.Stale, []string{ready},
 		},
-		"a machine that leaves":          {"it is being replaced", with("", "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), nil, core.Stale, []string{ready}},
+		"a machine that leaves": {"it is being replaced", with("", "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), nil, core.Stale, []string{ready}},
+		"a machine with a part that can't be read": {
+			"what its conditions say is not known", with("  - {type: Bad, status: [1]}\n", ""), nil, core.Stale, []string{"Bad", ready},
+		},
 		"a machine of no known weakness": {"an owner heeds no call without", plain, func(o *core.Order) { o.Findings = nil }, core.Stale, []string{ready}},
 	}
 	for sentence, tc := range cases {
@@ -126,6 +129,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 		"the owner has begun":         {"it can't be spared any more", with(askedNow, ""), with(deletingNow, ""), []string{"OwnerRemediated False MachineDeleting", ready}},
 		"a later call":                {"it is somebody's who means it", with(askedNow, ""), with(later, ""), []string{"OwnerRemediated False WaitingForRemediation", ready}},
 		"somebody has taken it out":   {"its conditions stay as they are", with(askedNow, ""), with(askedNow, "", "  annotations: {cluster.x-k8s.io/paused: \"\"}\n"), []string{"OwnerRemediated False WaitingForRemediation", ready}},
+		"the machine leaves":          {"it is being replaced", with(askedNow, "", "  deletionTimestamp: \"2026-08-03T11:00:00Z\"\n"), "", []string{"OwnerRemediated False WaitingForRemediation", ready}},
 		"it is a remnant of one list": {"the other list says something else", with(askedNow, remediatedOld), "", []string{ready, "old OwnerRemediated True"}},
 	}
 	for sentence, tc := range cases {
