@@ -164,25 +164,29 @@ func (s *settler) conditions(whose string, conditions []Condition) []Condition {
 func (s *settler) repair(r *Repair) {
 	s.turnTo(r.Namespace + "/" + r.Name)
 	r.Started = s.settle("start", r.Started)
+	r.Misdated = s.aheadOf(clocksDiffer, "end", r.Ended)
+	r.Ended = s.settle("end", r.Ended)
+	s.progress(r)
+}
+
+// progress replaces the instants that are recorded in the course of a repair, and keeps in Written what they were.
+func (s *settler) progress(r *Repair) {
+	if r.Written = (WrittenTimes{}); s.told(r) {
+		return
+	}
+	r.Written, r.Rungs = writtenTimes(r), slices.Clone(r.Rungs)
 	r.Recovered = s.settle("recovery", r.Recovered)
 	r.Begun = s.settle("handover", r.Begun)
 	r.LastAttempt = s.settle("attempt", r.LastAttempt)
-	r.Misdated = s.aheadOf(clocksDiffer, "end", r.Ended)
-	r.Ended = s.settle("end", r.Ended)
-	copied := false
 	for i := range r.Rungs {
-		if s.settled(r.Rungs[i].Ended) {
-			continue
-		}
-		ended := s.settle("step", r.Rungs[i].Ended)
-		if ended.Equal(r.Rungs[i].Ended) {
-			continue
-		}
-		if !copied {
-			r.Rungs, copied = slices.Clone(r.Rungs), true
-		}
-		r.Rungs[i].Ended = ended
+		r.Rungs[i].Ended = s.settle("step", r.Rungs[i].Ended)
 	}
+}
+
+// told reports whether the instants in the course of a repair are what they say.
+func (s *settler) told(r *Repair) bool {
+	return s.settled(r.Recovered) && s.settled(r.Begun) && s.settled(r.LastAttempt) &&
+		!slices.ContainsFunc(r.Rungs, func(rung Rung) bool { return !s.settled(rung.Ended) })
 }
 
 func (s *settler) request(q *Request) {

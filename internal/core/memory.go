@@ -135,6 +135,7 @@ func (m *Memory) Read(target ID, n Node, at time.Time) {
 
 // Recorded remembers a repair as it was written to the ledger.
 func (m *Memory) Recorded(r Repair, now time.Time) {
+	r = r.ToWrite()
 	m.keep(r, false, now)
 	e := m.repairs[ledgerKey{r.Namespace, r.Name}]
 	e.ours, e.step = true, len(r.Rungs)+1

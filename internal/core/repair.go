@@ -56,6 +56,8 @@ type Repair struct {
 	// started, but before it. Creation times are whole seconds and don't tell them from its
 	// replacement. Losing them may delay a repair, never hasten it.
 	Contemporaries []string
+	// Written are the instants as the record has them, where any lies in the future and counts from when it was first seen.
+	Written WrittenTimes
 }
 
 // StepState is what the ledger records of the step under way. A step that has just become due has the zero StepState.

@@ -175,3 +175,20 @@ func TestI06EndByAWrongClock(t *testing.T) {
 		}
 	}
 }
+
+// TestI05ClockBehindRewritesNoStep: while Fettle's clock is two hours behind, a call is refused and recorded. The step before ended
+// when the record says.
+func TestI05ClockBehindRewritesNoStep(t *testing.T) {
+	c := newClimb(t, sick("a"))
+	told := noon.Add(2 * time.Hour)
+	c.ledger.has(climbing(sick("a"), func(r *core.Repair) { r.Rungs = []core.Rung{{Ended: told, Outcome: core.Failed}} }))
+	c.refuse["begin a slow"] = errDown
+	did, _, _ := c.carries(acts(1))
+	r := c.ledger.of("a")[0]
+	if r.Attempts != 1 {
+		t.Fatalf("it did %v, and the repair says %+v", did, r)
+	}
+	if !r.Rungs[0].Ended.Equal(told) {
+		t.Errorf("the step is recorded to have ended at %s, want %s", r.Rungs[0].Ended, told)
+	}
+}

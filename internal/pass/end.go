@@ -93,7 +93,7 @@ func (p *Pass) recordEnd(_ *task, i int) []Call {
 	if end.finish == nil {
 		return nil
 	}
-	return []Call{{Kind: AmendRepair, Repair: end.repair, Text: end.finish.Text}}
+	return []Call{{Kind: AmendRepair, Repair: end.repair.ToWrite(), Text: end.finish.Text}}
 }
 
 // endRecorded has nothing given back where another writer has changed the record meanwhile.

@@ -136,10 +136,10 @@ func (p *Pass) recordAnswer(_ *task, i int) []Call {
 	case s.refused != nil:
 		s.repair.Attempts++
 		s.repair.LastAttempt, s.written = s.answered, true
-		return []Call{{Kind: AmendRepair, Repair: s.repair, Text: refusedText, Refused: s.refused}}
+		return []Call{{Kind: AmendRepair, Repair: s.repair.ToWrite(), Text: refusedText, Refused: s.refused}}
 	case s.beginning == core.Accepted && s.step.Nature.Effect().Claims:
 		s.repair.Begun, s.written = s.answered, true
-		return []Call{{Kind: AmendRepair, Repair: s.repair, Text: handedOverText}}
+		return []Call{{Kind: AmendRepair, Repair: s.repair.ToWrite(), Text: handedOverText}}
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func (p *Pass) requestStopped(t *task, c *Call, r *Result) {
 
 func (p *Pass) amendChange(_ *task, i int) []Call {
 	c := &p.upkeep.changes[i]
-	return []Call{{Kind: AmendRepair, Repair: c.amended, Text: c.text}}
+	return []Call{{Kind: AmendRepair, Repair: c.amended.ToWrite(), Text: c.text}}
 }
 
 func (p *Pass) changeAmended(t *task, c *Call, r *Result) {

@@ -1,0 +1,101 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestI05ClockBehindRewritesNothing: Fettle's clock was set two hours back while a repair runs. What it makes of the recorded instants
+// is not written, or a step would have begun two hours ago once the clock is right again.
+func TestI05ClockBehindRewritesNothing(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	n, told := aNode("n", dead), noon.Add(2*time.Hour)
+	recorded := repair(n, p, recovered(told), attempts(1, told), func(r *core.Repair) {
+		r.Begun, r.Rungs = told, []core.Rung{{Ended: told.Add(-time.Hour), Outcome: core.Failed}}
+	})
+	var m core.Memory
+	read := laid(&m, noon, []core.Target{n}, recorded).Repairs[0]
+	if !read.StepBegan().Equal(noon) || !read.Recovered.Equal(noon) {
+		t.Fatalf("its step began at %s and it recovered at %s, want when they were first seen", read.StepBegan(), read.Recovered)
+	}
+	read.Answer, recorded.Answer, recorded.Foreign = "wait", "wait", true
+	if diff := cmp.Diff(recorded, read.ToWrite()); diff != "" {
+		t.Errorf("an answer is noted (-want +got):\n%s", diff)
+	}
+	m.Recorded(read, noon)
+	if again := laid(&m, noon.Add(time.Minute), []core.Target{n}, recorded).Repairs[0]; !again.StepBegan().Equal(noon) {
+		t.Errorf("a minute after it was recorded its step began at %s, want %s", again.StepBegan(), noon)
+	}
+	tried := read
+	tried.LastAttempt = noon.Add(time.Minute)
+	if got := tried.ToWrite().LastAttempt; !got.Equal(told) {
+		t.Errorf("another attempt is recorded for %s, before the last one", got)
+	}
+	gaveUp := read
+	gaveUp.GiveUpStep(core.Rung{Ended: noon.Add(time.Minute), Outcome: core.TimedOut})
+	if got := gaveUp.ToWrite(); !got.StepBegan().Equal(told.Add(-time.Hour)) || !got.LastAttempt.IsZero() || !got.Begun.IsZero() {
+		t.Errorf("the next step begins at %s, before the one before it, or has attempts: %+v", got.StepBegan(), got)
+	}
+	if !read.Rungs[0].Ended.Equal(noon) {
+		t.Error("what the pass decides on has changed")
+	}
+}
+
+// TestRecordedInstantsNeverMoveBack, whatever the clock shows and however often the record is written.
+func TestRecordedInstantsNeverMoveBack(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	n := aNode("n", dead)
+	rapid.Check(t, func(t *rapid.T) {
+		var m core.Memory
+		record := repair(n, p)
+		for range rapid.IntRange(2, 12).Draw(t, "writes") {
+			now := noon.Add(time.Duration(rapid.IntRange(-180, 180).Draw(t, "minutes")) * time.Minute)
+			if rapid.Bool().Draw(t, "restart") {
+				m = core.Memory{}
+			}
+			f := fleet([]core.Target{n}, record)
+			m.Lay(&f, now)
+			r := f.Repairs[0]
+			switch rapid.IntRange(0, 2).Draw(t, "change") {
+			case 0:
+				r.GiveUpStep(core.Rung{Ended: now, Outcome: core.Failed})
+			case 1:
+				r.Attempts, r.LastAttempt = r.Attempts+1, now
+			case 2:
+				r.Recovered = latestOf(r.Recovered, now)
+			}
+			written := r.ToWrite()
+			for i := range record.Rungs {
+				if written.Rungs[i].Ended.Before(record.Rungs[i].Ended) {
+					t.Fatalf("step %d ended at %s, and is recorded to have ended at %s", i, record.Rungs[i].Ended, written.Rungs[i].Ended)
+				}
+			}
+			for i := 1; i < len(written.Rungs); i++ {
+				if written.Rungs[i].Ended.Before(written.Rungs[i-1].Ended) {
+					t.Fatalf("step %d is recorded to have ended at %s, before the one before it", i, written.Rungs[i].Ended)
+				}
+			}
+			if !written.LastAttempt.IsZero() && written.LastAttempt.Before(record.LastAttempt) {
+				t.Fatalf("the attempt of %s is recorded for %s", record.LastAttempt, written.LastAttempt)
+			}
+			if written.Recovered.Before(record.Recovered) {
+				t.Fatalf("the recovery of %s is recorded for %s", record.Recovered, written.Recovered)
+			}
+			m.Recorded(r, now)
+			record = written
+			record.Foreign = false
+		}
+	})
+}
+
+func latestOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
