@@ -94,7 +94,7 @@ const identityTenantRights = `
 // identityOfCreators: every right in a namespace is not enough, neither to create nor to change.
 func identityOfCreators(w *identityWorld) {
 	mallory, ctx := w.as("mallory"), cluster.Context(w.t)
-	const needs = "the right to do so in all namespaces is needed"
+	const needs = "this requires the right in all namespaces"
 	w.Eventually(w.t, "the API server follows the policy", func(ctx context.Context) error {
 		if err := mallory.Create(ctx, w.remediation("probe", "worker-a"), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("the answer is %w", err)

@@ -160,7 +160,7 @@ func askAboutWorkers(h *herd) {
 	h.wantAnswer("status", "CLUSTER", "check          c         2/3       allowed", "young", "NodeStartupTimeout", "young becomes unhealthy at")
 	h.wantAnswer("explain machine/a", "Cluster        c", "Node           ask-workers-a", "Owner          MachineSet workers", "healthy, no criterion is met")
 	h.wantAnswer("explain node/"+h.node("b"), "Machine        ask-workers/b", "Cluster        c")
-	h.wantAnswer("explain machine/out", "taken it out of all health checking, by annotation "+skipAnnotation)
+	h.wantAnswer("explain machine/out", "excluded from all health checking, by annotation "+skipAnnotation)
 	h.wantRefused("explain machine/yung", "did you mean young?")
 	h.fail("a")
 	h.wantAnswer("explain machine/a", "unhealthy, node condition Ready has been False since", "Now it is marked for its owner, which replaces it in its own time.")

@@ -140,7 +140,7 @@ func detectedAndRequested(p *pool) {
 	p.wantMachineRequest("a", true)
 
 	detector.RestartHeld(p.t)
-	p.wantAnswer("explain machine/a", "what was asked for it stands until", "the agent that reports it may not have looked yet")
+	p.wantAnswer("explain machine/a", "its request stays until", "the agent that reports it may not have checked yet")
 	p.setReady("b", corev1.ConditionFalse)
 	p.wantMachineRequest("b", true) // the pass that asks has seen the restart
 	p.setReady("b", corev1.ConditionTrue)
@@ -193,7 +193,7 @@ func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 	h.wantMarked("a", "UnhealthyNode")
 
 	detector.RestartHeld(t)
-	h.wantAnswer("explain machine/a", "what was asked for it stands until", "the agent that reports it may not have looked yet")
+	h.wantAnswer("explain machine/a", "its request stays until", "the agent that reports it may not have checked yet")
 	h.fail("b")
 	h.wantMarked("b", "UnhealthyNode") // the pass that marks it has seen the restart
 	h.recover("b")
