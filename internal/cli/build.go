@@ -117,7 +117,7 @@ func (w *world) stopped(policy int) (core.Refusal, bool) {
 		return core.Refusal{Gate: p.ClockHeld}, true
 	}
 	if p.WaitsForUpgrades && w.fleet.Upgrading != core.No {
-		if upgrade := w.upgradeRefusal(); !w.isHidden(upgrade) {
+		if upgrade := w.upgradeRefusal(p); !w.isHidden(upgrade) {
 			return upgrade, true
 		}
 	}

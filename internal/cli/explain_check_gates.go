@@ -70,7 +70,7 @@ func (w *world) standingGates(policy int) []GateState {
 	p := &w.policies[policy]
 	gates := []GateState{
 		closedIf(p.Problem != "", core.Refusal{Gate: core.PolicyInvalid, Detail: p.Problem}, ""),
-		closedIf(p.Paused, core.Refusal{Gate: core.PolicyPaused, Detail: p.PauseReason}, ""),
+		closedIf(p.Paused, core.Refusal{Gate: core.PolicyPaused, Detail: p.PauseReason, Advice: p.Advice[core.PolicyPaused]}, ""),
 		closedIf(p.ClockHeld != 0, core.Refusal{Gate: cmp.Or(p.ClockHeld, core.ClockSkewed)}, ""),
 	}
 	if p.DryRun {
@@ -91,7 +91,7 @@ func (w *world) limitGates(policy int) []GateState {
 	}
 	if t.MostInFlight != math.MaxInt {
 		n := w.inFlight(policy)
-		gates = append(gates, closedIf(n >= t.MostInFlight, core.Refusal{Gate: core.InFlightLimit, Have: n, Most: t.MostInFlight, Detail: t.Waits},
+		gates = append(gates, closedIf(n >= t.MostInFlight, core.Refusal{Gate: core.InFlightLimit, Have: n, Most: t.MostInFlight, Detail: t.Waits, Advice: p.Advice[core.InFlightLimit]},
 			fmt.Sprintf("%d under repair, and at most %d may be at a time", n, t.MostInFlight)))
 	}
 	if n := p.Backoff.GiveUpAfter; n > 0 {
@@ -129,9 +129,9 @@ func (w *world) surroundingGates(policy int) []GateState {
 	p := &w.policies[policy]
 	var gates []GateState
 	if p.WaitsForUpgrades {
-		g := closedIf(false, w.upgradeRefusal(), "")
+		g := closedIf(false, w.upgradeRefusal(p), "")
 		if w.fleet.Upgrading != core.No {
-			w.shut(&g, w.upgradeRefusal())
+			w.shut(&g, w.upgradeRefusal(p))
 		}
 		gates = append(gates, g)
 	}
@@ -152,8 +152,10 @@ func (w *world) surroundingGates(policy int) []GateState {
 }
 
 // upgradeRefusal is what holds back policies that wait for upgrades, unless no upgrade is under way.
-func (w *world) upgradeRefusal() core.Refusal {
-	return core.Refusal{Gate: core.ClusterUpgrading, Fact: w.fleet.Upgrading, Why: w.fleet.UpgradingWhy}
+func (w *world) upgradeRefusal(p *core.Policy) core.Refusal {
+	return core.Refusal{
+		Gate: core.ClusterUpgrading, Fact: w.fleet.Upgrading, Why: w.fleet.UpgradingWhy, Advice: p.Advice[core.ClusterUpgrading],
+	}
 }
 
 // templateState says whether the steps of a policy can be taken.

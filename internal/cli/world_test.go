@@ -19,6 +19,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -72,7 +73,8 @@ func newScene() *scene {
 // check adds a health check of an age, which selects all machines.
 func (s *scene) check(name string, age time.Duration) *core.Policy {
 	p := core.Policy{
-		ID: core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: name, UID: "uid-" + name}, Created: noon.Add(-age),
+		Advice: telling.Advice(),
+		ID:     core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: name, UID: "uid-" + name}, Created: noon.Add(-age),
 		Criteria: core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{
 			{Type: "Ready", Status: "False", For: 5 * time.Minute}, {Type: "Ready", Status: "Unknown", For: 5 * time.Minute},
 		}},

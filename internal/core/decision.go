@@ -233,6 +233,8 @@ type Refusal struct {
 	Fact Tri
 	// Why is a clause on how the detail is known, for gates that have such a thing.
 	Why string
+	// Advice is that of the policy about the gate; it may be empty.
+	Advice string
 	// Rehearsed is set when it holds back only what a dry run would do.
 	Rehearsed bool
 	// Relapsed is set when a back-off is due to earlier repairs of the target itself.
@@ -248,7 +250,7 @@ func (r Refusal) Text() string {
 		if r.Detail != "" {
 			return "the health check begins nothing new, since " + r.Detail
 		}
-		return "the health check is paused; remove its pause annotation, or its pause requests, to go on"
+		return "the health check is paused" + r.advice("; ", "")
 	case TooManyUnhealthy:
 		return r.restrictionText() + r.among()
 	case StormCooldown:
@@ -259,12 +261,11 @@ func (r Refusal) Text() string {
 		return "no controller owns it, so nothing would replace it after a deletion; repair it by hand, or let a machine set own it"
 	case QuorumUnknown:
 		return "it belongs to the control plane, and it is not known whether the cluster's quorum survives while it is out; " +
-			"repair it by hand, let Fettle read what it needs, or, where no node has a vote, say so with the annotation " +
-			"fettle.io/control-plane-quorum: external on the namespace kube-system (docs/guards.md)"
+			"repair it by hand, or let Fettle read what it needs" + r.advice("; ", "")
 	case ControlPlaneBusy:
 		return "another member of the control plane is out; one at a time is repaired"
 	case InFlightLimit:
-		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended (annotation fettle.io/max-in-flight changes the limit)", r.Have, r.Most) + r.among()
+		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended", r.Have, r.Most) + r.advice(" (", ")") + r.among()
 	case BackingOff:
 		return r.backoffText()
 	case AttemptPause:
@@ -285,6 +286,14 @@ func (r Refusal) restrictionText() string {
 	return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
 }
 
+// advice returns the advice of the policy between what comes before and after it, and "" without any.
+func (r Refusal) advice(before, after string) string {
+	if r.Advice == "" {
+		return ""
+	}
+	return before + r.Advice + after
+}
+
 // among names what is counted that is no member any more.
 func (r Refusal) among() string {
 	if r.Detail == "" {
@@ -301,7 +310,7 @@ func (r Refusal) circumstance() string {
 	case QuorumLost:
 		return "it belongs to the control plane, whose quorum would not survive while it is out; repair another member first, by hand"
 	case Excluded:
-		return "its node is excluded from repairs by the label remediation.medik8s.io/exclude-from-remediation; remove the label to go on"
+		return "its node is excluded from repairs" + r.advice("; ", "")
 	case ClusterUpgrading, TargetUpgrading:
 		return r.upgradeText()
 	case LeaseHeld:
@@ -338,8 +347,7 @@ func (r Refusal) upgradeText() string {
 	case r.Gate == TargetUpgrading:
 		return "its node is being upgraded; repairs go on when that is done"
 	case r.Fact == Unknown && r.Why != "":
-		return "it is not known whether the cluster is being upgraded: " + r.Why + "; repairs go on when it is known that it is not; " +
-			"without the annotation fettle.io/wait-for-upgrades the health check does not wait"
+		return "it is not known whether the cluster is being upgraded: " + r.Why + "; repairs go on when it is known that it is not" + r.advice("; ", "")
 	case r.Fact == Unknown:
 		return "it is not known yet whether the cluster is being upgraded"
 	case r.Why != "":
@@ -361,7 +369,7 @@ func (r Refusal) backoffText() string {
 	return fmt.Sprintf("%d replacements in a row have failed, so the next repair in this pool waits; look at why they fail", r.Have)
 }
 
-// givenUpText says what a person does. The annotation is the same for the health checks of all APIs.
+// givenUpText says what failed, and what a user does about that.
 func (r Refusal) givenUpText() string {
 	failed := fmt.Sprintf("%d replacements in a row have failed, so this pool is given up", r.Have)
 	switch {
@@ -372,7 +380,7 @@ func (r Refusal) givenUpText() string {
 	case r.Have == 1:
 		failed = "the replacement of a repaired one has failed too, so this pool is given up"
 	}
-	return failed + "; find out why and mend that, then set the annotation fettle.io/resumed-at of the health check to the present time"
+	return failed + "; find out why and mend that" + r.advice(", then ", "")
 }
 
 func (r Refusal) attemptText() string {

@@ -105,6 +105,7 @@ func (d *deliberation) stepOf(p *proposal) *Step {
 }
 
 func (d *deliberation) refuse(r Refusal) {
+	r.Advice = d.policies[r.Policy].Advice[r.Gate]
 	d.decision.Refusals = append(d.decision.Refusals, r)
 	d.wakeAt(r.Until)
 }

@@ -57,8 +57,8 @@ func gateCases() map[string]gateCase {
 		says:     []string{"can't be followed", "spec.selector is wrong"},
 	})
 	add("a paused policy", gateCase{
-		reason: "paused", policies: []core.Policy{policy("p", one, paused)},
-		want: core.Refusal{Gate: core.PolicyPaused}, says: []string{"is paused", "remove its pause annotation"},
+		reason: "paused", policies: []core.Policy{policy("p", one, paused, advice(core.PolicyPaused, "remove its pause annotation"))},
+		want: core.Refusal{Gate: core.PolicyPaused, Advice: "remove its pause annotation"}, says: []string{"is paused", "remove its pause annotation"},
 	})
 	add("too many unhealthy", gateCase{
 		reason: "3 of 4 are more than 2", policies: []core.Policy{policy("p", all(4), maxUnhealthy(core.Percent(50)))},
@@ -82,9 +82,9 @@ func gateCases() map[string]gateCase {
 		says: []string{"repairs were stopped until just now", "given time"},
 	})
 	add("another one in flight", gateCase{
-		reason: "one at a time", policies: []core.Policy{policy("p", all(2))},
+		reason: "one at a time", policies: []core.Policy{policy("p", all(2), advice(core.InFlightLimit, "annotation fettle.io/max-in-flight changes the limit"))},
 		fleet: fleet([]core.Target{sick, machine("b", dead, deleting)}),
-		want:  core.Refusal{Gate: core.InFlightLimit, Have: 1, Most: 1, Total: 2},
+		want:  core.Refusal{Gate: core.InFlightLimit, Have: 1, Most: 1, Total: 2, Advice: "annotation fettle.io/max-in-flight changes the limit"},
 		says:  []string{"1 under repair already", "at most 1", "follows when one of them has ended", "fettle.io/max-in-flight"},
 	})
 	return cases

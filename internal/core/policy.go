@@ -70,10 +70,16 @@ type Policy struct {
 	TellsUnhealthy bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
+	// Advice says what a user does about the gates of the policy.
+	Advice Advice
 	// Holder is the name under which the policy holds the lease of a node that it has repaired. A policy
 	// without one neither holds leases nor heeds them.
 	Holder string
 }
+
+// Advice says what a user does about a gate, as a clause in the words of the API that a policy is written in. It names the
+// annotations and labels that the core doesn't know. Gates without advice are absent.
+type Advice map[Gate]string
 
 // LadderFor gives the steps of a repair of one of the policy's members.
 func (p *Policy) LadderFor(t *Target) []Step {

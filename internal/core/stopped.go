@@ -7,7 +7,7 @@ func Stopped(p *Policy, t Tally) (Refusal, bool) {
 	case p.Problem != "":
 		return Refusal{Gate: PolicyInvalid, Detail: p.Problem}, true
 	case p.Paused:
-		return Refusal{Gate: PolicyPaused, Detail: p.PauseReason}, true
+		return Refusal{Gate: PolicyPaused, Detail: p.PauseReason, Advice: p.Advice[PolicyPaused]}, true
 	case !t.Permitted:
 		return restriction(p, t), true
 	case t.CoolingDown:

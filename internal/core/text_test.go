@@ -66,10 +66,10 @@ func TestEveryGateSpeaks(t *testing.T) {
 // TestWhyUpgradesAreWaitedFor: a refusal repeats by what an upgrade is known, or why it is not.
 func TestWhyUpgradesAreWaitedFor(t *testing.T) {
 	for want, r := range map[string]core.Refusal{
-		"the cluster is being upgraded; repairs go on when that is done":             {Fact: core.Yes},
-		"the cluster is being upgraded: it says so; repairs go on when that is done": {Fact: core.Yes, Why: "it says so"},
-		"it is not known yet whether the cluster is being upgraded":                  {Fact: core.Unknown},
-		"it is not known whether the cluster is being upgraded: it says nothing; repairs go on when it is known that it is not; without the annotation fettle.io/wait-for-upgrades the health check does not wait": {Fact: core.Unknown, Why: "it says nothing"},
+		"the cluster is being upgraded; repairs go on when that is done":                                                                     {Fact: core.Yes},
+		"the cluster is being upgraded: it says so; repairs go on when that is done":                                                         {Fact: core.Yes, Why: "it says so"},
+		"it is not known yet whether the cluster is being upgraded":                                                                          {Fact: core.Unknown},
+		"it is not known whether the cluster is being upgraded: it says nothing; repairs go on when it is known that it is not; do not wait": {Advice: "do not wait", Fact: core.Unknown, Why: "it says nothing"},
 	} {
 		r.Gate = core.ClusterUpgrading
 		if got := r.Text(); got != want {
@@ -107,5 +107,24 @@ func TestNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// TestAdvice: a refusal says what a user does about it in the words of the policy, and nothing where the policy has none.
+func TestAdvice(t *testing.T) {
+	for want, r := range map[string]core.Refusal{
+		"the health check is paused; do this": {Gate: core.PolicyPaused},
+		"under repair already and at most 0 may be at a time; it follows when one of them has ended (do this)": {Gate: core.InFlightLimit},
+		"its node is excluded from repairs; do this":                                                           {Gate: core.Excluded},
+		"or let Fettle read what it needs; do this":                                                            {Gate: core.QuorumUnknown},
+		"repairs go on when it is known that it is not; do this":                                               {Gate: core.ClusterUpgrading, Why: "it says nothing"},
+		"find out why and mend that, then do this":                                                             {Gate: core.PoolGivenUp},
+	} {
+		without := r.Text()
+		r.Advice = "do this"
+		with := r.Text()
+		if !strings.HasSuffix(with, want) || len(without) >= len(with) || !strings.HasPrefix(with, without) {
+			t.Errorf("%s says %q, and %q without advice", r.Gate, with, without)
+		}
 	}
 }

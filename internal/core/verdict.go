@@ -152,7 +152,7 @@ func (v Verdict) Text() string {
 
 func (v Verdict) askedText() string {
 	if v.Since.IsZero() {
-		return "a person has asked for its repair by an annotation"
+		return "a user has requested its repair"
 	}
 	return "a person has asked for its repair at " + stamp(v.Since)
 }

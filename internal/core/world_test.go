@@ -123,6 +123,11 @@ func noLadder(p *core.Policy) { p.Ladder = nil }
 func needsNoOwner(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}} }
 
 func problem(text string) func(*core.Policy) { return func(p *core.Policy) { p.Problem = text } }
+
+// advice is what a user does about a gate.
+func advice(g core.Gate, text string) func(*core.Policy) {
+	return func(p *core.Policy) { p.Advice = core.Advice{g: text} }
+}
 func maxUnhealthy(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{MaxUnhealthy: a} }
 }

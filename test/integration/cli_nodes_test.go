@@ -326,7 +326,7 @@ func (f *fleet) askWhatHoldsNodesBack() {
 	f.poolNode("held", "held-b", "Unknown", nil)
 	f.holds("node-maintenance", "held-b")
 	f.Apply(f.t, poolCheck("held", "held", oneStep("usual")))
-	f.wantAnswer("explain node/held-a", "Excluded       from repairs", "Excluded (held): its node is excluded from repairs by the label")
+	f.wantAnswer("explain node/held-a", "Excluded       from repairs", "Excluded (held): its node is excluded from repairs; remove the label")
 	f.wantAnswer("explain node/held-b", "Lease          node-maintenance has it until", "LeaseHeld (held): the lease of its node is held by node-maintenance", "opens at", "if it is still unhealthy and no other gate closes")
 	f.wantAnswer("explain nhc/held", "Excluded is closed, for 1 (held-a)", "LeaseHeld is closed, for 1 (held-b)", "opens at", "held-b is tried again.")
 	f.wantAnswer("status", "Excluded", "LeaseHeld", "held-b is tried again at")

@@ -21,6 +21,7 @@ import (
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 const (
@@ -65,6 +66,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			IgnoresRequests: true,
 			// As today: machines that are being made are no reason for an event (docs/reference/cluster-api.md#events).
 			QuietWhileNoneFails: true,
+			Advice:              telling.Advice(),
 		},
 	}
 	h.labelled = u.GetLabels()[clusterv1.ClusterNameLabel] == h.cluster

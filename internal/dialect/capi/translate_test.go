@@ -10,11 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // policy is what becomes of aCheck("check"), with changes.
 func policy(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
+		Advice:  telling.Advice(),
 		ID:      core.ID{Kind: "MachineHealthCheck", Namespace: "clusters", Name: "check", UID: "check-uid"},
 		Created: time.Date(2026, time.August, 1, 0, 0, 0, 0, time.UTC).Local(),
 		Criteria: core.Criteria{

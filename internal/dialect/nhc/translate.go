@@ -18,6 +18,7 @@ import (
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 const (
@@ -58,6 +59,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			Created:          u.GetCreationTimestamp().Time,
 			TellsUnhealthy:   true,
 			WaitsForUpgrades: true,
+			Advice:           telling.Advice(),
 			Holder:           core.HolderOf(core.ID{Kind: healthCheckKind, Name: u.GetName()}),
 		},
 	}

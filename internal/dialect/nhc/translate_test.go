@@ -14,6 +14,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // objectOf reads an object as a watch delivers it.
@@ -74,6 +75,7 @@ func readiness(duration time.Duration) []core.ConditionCriterion {
 // plainPolicy is the policy of a health check that names a template and says nothing else.
 func plainPolicy(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
+		Advice:           telling.Advice(),
 		ID:               core.ID{Kind: "NodeHealthCheck", Name: "check", UID: "check-uid"},
 		Created:          time.Date(2026, time.August, 2, 12, 0, 0, 0, time.UTC).Local(),
 		Criteria:         core.Criteria{Conditions: readiness(5 * time.Minute)},

@@ -19,6 +19,7 @@ import (
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 const (
@@ -57,6 +58,7 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			// As today: a machine whose remediator is still at work and which looks healthy is
 			// (docs/reference/openshift.md#counting).
 			IgnoresRequests: true,
+			Advice:          telling.Advice(),
 		},
 	}
 	spec, wrong := legible.Part[v1beta1.MachineHealthCheckSpec](u.Object, "spec")

@@ -12,6 +12,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // deletion is the ladder of every health check that asks for no other way to repair.
@@ -20,6 +21,7 @@ func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", Natur
 // plain is the policy of a health check that says nothing.
 func plain(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
+		Advice:         telling.Advice(),
 		ID:             core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check", UID: "check-uid"},
 		Created:        ago(24 * time.Hour),
 		Criteria:       core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{}},
