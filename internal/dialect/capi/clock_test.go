@@ -15,7 +15,7 @@ func TestI09ClockThatHoldsRepairs(t *testing.T) {
 	tally := core.Tally{Total: 3, Healthy: 2, Permitted: true}
 	for gate, reason := range map[core.Gate]string{core.ClockSkewed: "ClockSkewed", core.ClockUnknown: "ClockUnknown"} {
 		got := remediationAllowed(&core.PolicyReport{Policy: core.Policy{Ladder: []core.Step{{}}}, Tally: tally, Clock: gate})
-		if got.status != metav1.ConditionFalse || got.reason != reason || !strings.Contains(got.message, "clocks of Fettle") {
+		if got.Status != metav1.ConditionFalse || got.Reason != reason || !strings.Contains(got.Message, "clocks of Fettle") {
 			t.Errorf("the condition is %+v", got)
 		}
 		for status, want := range map[string]core.Gate{"False": gate, "True": 0, "Unknown": 0} {

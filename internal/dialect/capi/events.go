@@ -1,13 +1,10 @@
 package capi
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
 // noun is what one target is called.
@@ -16,95 +13,26 @@ const noun = "machine"
 // resource is what a health check is called by kubectl.
 const resource = "machinehealthchecks.cluster.x-k8s.io"
 
-// event is one event to emit, with the reasons of today's controller where it has one (docs/reference/cluster-api.md#events).
-type event struct {
-	regarding core.ID
-	// related is the repair that it is about, nil for none.
-	related runtime.Object
-	warning bool
-	reason  string
-	action  string
-	note    string
-}
+const markedReason = "MachineMarkedUnhealthy"
 
-const (
-	remediateAction   = "Remediate"
-	healthCheckAction = "HealthCheck"
-)
+// event is one event to emit, with the reasons of today's controller where it has one (docs/reference/cluster-api.md#events).
+type event = healthcheck.Event
 
 // eventFor renders a happening.
 func eventFor(h core.Happening) event {
-	of := "MachineHealthCheck " + h.Policy.Namespace + "/" + h.Policy.Name
-	e := event{regarding: h.Target, related: telling.Related(h), action: remediateAction}
-	if len(h.Targets) > 0 {
-		e.regarding = h.Policy
-	}
-	switch h.Kind {
-	case core.Suspected:
-		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
-		e.note = of + ": " + telling.Subject(h, noun) + " not healthy" + telling.Because(h)
-	case core.Unreadable:
-		e.warning, e.reason, e.action = true, "MachineUnreadable", healthCheckAction
-		e.note = of + ": " + telling.Subject(h, noun) + " left alone" + telling.Because(h)
-	case core.Restricted:
-		e.regarding, e.warning, e.reason = h.Policy, true, "RemediationRestricted"
-		e.note = "Repairs are stopped: " + h.Text
-	case core.Misconfigured:
-		e.regarding, e.warning, e.reason = h.Policy, true, invalidSpecReason
-		e.note = "Nothing is repaired, since this health check can't be followed: " + h.Text
-	case core.Held:
-		e.warning, e.reason = h.Gate == core.PoolGivenUp, "RemediationHeld"+h.Gate.String()
-		e.note = of + ": " + telling.Subject(h, noun) + " unhealthy and not repaired" + telling.Because(h)
-	case core.Begun:
-		e.reason = "MachineMarkedUnhealthy"
-		e.note = of + ": " + telling.Subject(h, noun) + " " + wordsOf(h.Remedy).does + telling.Because(h)
-	case core.Refused:
-		w := wordsOf(h.Remedy)
-		e.warning, e.reason = true, w.refused
-		e.note = of + ": " + telling.Subject(h, noun) + " not " + w.done + " yet, since that was refused; it is tried again after a pause" + telling.Because(h)
-	case core.Rehearsed:
-		e.reason = "DryRun"
-		e.note = of + ": were it not for the annotation " + annotation.DryRun + ", a " + wordsOf(h.Remedy).noun + " would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
-	case core.Escalated:
-		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = of + ": " + telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)
-	case core.Relieved:
-		e.reason = "RemediationRemoved"
-		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
-	case core.Lingering:
-		e.warning, e.reason = true, "RemediationStuck"
-		e.note = of + ": " + telling.Subject(h, noun) + " not to be remediated any more, and the object for that does not go away" + telling.Because(h)
-	}
-	return e
+	return healthcheck.Words{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Remedy: wordsOf}.Event(h)
 }
 
-// remedyWords are how events tell of a remedy.
-type remedyWords struct {
-	// refused is the reason of its event.
-	refused string
-	// does and done follow "machine m is" and "machine m is not".
-	does, done, noun string
-}
-
-func wordsOf(remedy string) remedyWords {
+// wordsOf returns the words for a remedy. Today's controller has one reason for all that begins.
+func wordsOf(remedy string) healthcheck.RemedyWords {
 	if remedy == RequestMachineRemediation {
-		return remedyWords{
-			refused: clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason, noun: "repair by an outside remediator",
-			does: "left to an outside remediator, for whom a remediation object was created", done: "handed to an outside remediator",
+		return healthcheck.RemedyWords{
+			Begun: markedReason, Refused: clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason, Noun: "repair by an outside remediator",
+			Does: "left to an outside remediator, for whom a remediation object was created", Done: "handed to an outside remediator",
 		}
 	}
-	return remedyWords{
-		refused: "MachineMarkFailed", noun: "replacement by the machine's owner",
-		does: "marked for its owner to replace it (condition " + clusterv1.MachineOwnerRemediatedCondition + ")", done: "marked for its owner",
+	return healthcheck.RemedyWords{
+		Begun: markedReason, Refused: "MachineMarkFailed", Noun: "replacement by the machine's owner",
+		Does: "marked for its owner to replace it (condition " + clusterv1.MachineOwnerRemediatedCondition + ")", Done: "marked for its owner",
 	}
-}
-
-// noteWithin cuts the note to what the API server takes.
-func (e event) noteWithin() string { return telling.Note(e.note) }
-
-func (e event) kind() string {
-	if e.warning {
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
 }

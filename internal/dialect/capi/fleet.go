@@ -12,7 +12,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/node"
 )
 
@@ -79,17 +79,10 @@ func (f *Fleet) ReadNode(ctx context.Context, t core.Target) (core.Node, error) 
 
 // ReadPolicy reads the fingerprint of a health check from the API server itself.
 func (f *Fleet) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
-	u := objectOf(id)
-	err := f.client.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("getting the health check: %w", err)
-	case u.GetDeletionTimestamp() != nil:
-		return "", nil
+	u, err := healthcheck.ReadLive(ctx, f.client.Live, checkKind, id)
+	if u == nil || err != nil {
+		return "", err
 	}
-	legible.Bound(u) // as in the cache
 	if stopped, err := f.stopped(ctx); stopped || err != nil {
 		return "", err
 	}

@@ -74,18 +74,8 @@ func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) 
 
 // asksOutside tells whether a policy has its machines repaired by an outside remediator.
 func asksOutside(p *core.Policy) bool {
-	_, asks := requestStep(p)
+	_, asks := conditionWords().RequestStep(p)
 	return asks
-}
-
-// requestStep is the step of a policy that makes remediation objects.
-func requestStep(p *core.Policy) (core.Step, bool) {
-	for _, s := range p.Ladder {
-		if s.Remedy == RequestMachineRemediation {
-			return s, true
-		}
-	}
-	return core.Step{}, false
 }
 
 // readMaxInFlight: as today, all are asked for at once, since owners and remediators pace themselves. The annotation

@@ -105,7 +105,7 @@ var oursOutside = [...]string{
 func (j *judged) outside() []clusterapi.Change {
 	mark := j.machine.Mark(clusterapi.Current, externalType)
 	ours := mark != nil && mark.Status == string(metav1.ConditionFalse) && slices.Contains(oursOutside[:], mark.Reason)
-	asks := asksOutside(j.policy) || (j.Repair != nil && repairsOutside(j.Repair))
+	asks := asksOutside(j.policy) || (j.Repair != nil && conditionWords().Requests(j.Repair))
 	settled := j.Verdict.Health == core.Healthy && j.Verdict.Reason != core.Premature
 	if mark != nil && !ours {
 		return nil
@@ -122,12 +122,12 @@ func (j *judged) outside() []clusterapi.Change {
 // asked says how it stands with asking an outside remediator, without a reason when there is nothing to say.
 func (j *judged) asked() clusterapi.Words {
 	w := clusterapi.Words{Status: string(metav1.ConditionFalse)}
-	step, _ := requestStep(j.policy)
+	step, _ := conditionWords().RequestStep(j.policy)
 	switch {
 	case j.Verdict.Health != core.Unhealthy:
 	case j.Asked:
 		w.Reason = clusterv1.MachineExternallyRemediatedWaitingForRemediationReason
-	case j.Repair != nil && refusedOutside(j.Repair):
+	case j.Repair != nil && conditionWords().Refused(j.Repair):
 		w.Reason = clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason
 		w.Message = fmt.Sprintf("No remediation object could be created; it is tried again after a pause; kubectl -n %s describe repair %s says why", j.Repair.Namespace, j.Repair.Name)
 	case step.Problem != "" && !step.Pending && !j.policy.Paused:
@@ -155,6 +155,9 @@ func urgencyOf(m *clusterapi.Machine, changes []clusterapi.Change) urgency {
 	}
 	return rewording
 }
+
+// parallelWrites bounds how many machines are written on at a time.
+const parallelWrites = 8
 
 // mostMarks bounds how many machines are written on in one pass. The others have their turn in the next.
 const mostMarks = 100

@@ -11,7 +11,7 @@ import (
 // TestOverlookedIsTold: a health check that is not judged says why, and not that its spec is wrong.
 func TestOverlookedIsTold(t *testing.T) {
 	r := core.PolicyReport{Policy: core.Policy{Problem: "it is not judged", Overlooked: true, Illegible: true}}
-	if got := remediationAllowed(&r); got.status != metav1.ConditionFalse || got.reason != "TooManyHealthChecks" {
-		t.Errorf("it is %s, %s: %s", got.status, got.reason, got.message)
+	if got := remediationAllowed(&r); got.Status != metav1.ConditionFalse || got.Reason != "TooManyHealthChecks" {
+		t.Errorf("it is %s, %s: %s", got.Status, got.Reason, got.Message)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/selector"
 )
@@ -192,7 +193,7 @@ func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Obser
 func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Time) core.Opening {
 	for i := range conditions {
 		c := &conditions[i]
-		if c.Type != clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Status != metav1.ConditionFalse || c.Reason != stormCooldownReason {
+		if c.Type != clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Status != metav1.ConditionFalse || c.Reason != healthcheck.StormCooldownReason {
 			continue
 		}
 		return core.OpeningTold(c.LastTransitionTime.Time, cooldown, at)

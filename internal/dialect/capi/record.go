@@ -6,50 +6,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
-	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/sanitize"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 )
-
-// parallelWrites bounds how many objects of a fleet are written at a time.
-const parallelWrites = 8
 
 // Record writes the statuses that have changed.
 func (f *Fleet) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
-	var (
-		mu     sync.Mutex
-		failed = map[core.ID]error{}
-		group  errgroup.Group
-		r      = f.client.roomOf(f.cluster)
-	)
-	group.SetLimit(parallelWrites)
-	for _, report := range reports {
+	r := f.client.roomOf(f.cluster)
+	return healthcheck.Record(reports, func(report *core.PolicyReport) func() error {
 		if report.Deferred {
-			continue
-		}
-		group.Go(func() error {
-			if err := contain.Run(func() error { return f.recordOne(ctx, r, report) }); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed[report.Policy.ID] = err
-			}
 			return nil
-		})
-	}
-	_ = group.Wait()
-	return failed
+		}
+		return func() error { return f.recordOne(ctx, r, *report) }
+	})
 }
 
 // recordOne has a health check belong to its cluster, and then writes its status.
@@ -67,7 +44,8 @@ func (f *Fleet) recordOne(ctx context.Context, r *room, report core.PolicyReport
 	now := f.client.Now()
 	other := f.client.Writers.Look(&report.Policy, func() { f.client.Wake(f.cluster) })
 	if other.News {
-		f.client.tell(anotherController(other.Manager).event(id))
+		rival := anotherController(other.Manager)
+		f.client.tell(warning(&rival, id))
 	}
 	yields := r.yieldsNow()
 	fresh, changed := statusOf(&check, findings{report: report, targets: r.namesOf(id), manager: other.Manager, yields: yields, now: now})
@@ -101,7 +79,7 @@ func (f *Fleet) adopt(ctx context.Context, r *room, check *healthCheck) error {
 	if err != nil {
 		return fmt.Errorf("encoding the owner: %w", err)
 	}
-	u := objectOf(check.policy.ID)
+	u := healthcheck.Object(checkKind, check.policy.ID)
 	err = f.client.Writer.Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(clusterapi.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -132,11 +110,8 @@ func withOwner(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) []me
 // writeStatus writes a status, and a brief one where that is refused as too large, since nothing is repaired that is not
 // recorded.
 func (f *Fleet) writeStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
-	err := f.patchStatus(ctx, check, status)
-	if sanitize.TooLarge(err) {
-		return f.patchStatus(ctx, check, brief(status))
-	}
-	return err
+	write := func(s clusterv1.MachineHealthCheckStatus) error { return f.patchStatus(ctx, check, s) }
+	return healthcheck.Write(status, write, brief)
 }
 
 // patchStatus insists on the revision that the status was made from, since lists of conditions are replaced as a whole
@@ -159,30 +134,18 @@ func (f *Fleet) patchStatus(ctx context.Context, check *healthCheck, status clus
 	if err != nil {
 		return fmt.Errorf("encoding the status: %w", err)
 	}
-	u := objectOf(check.policy.ID)
-	err = f.client.Writer.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(clusterapi.FieldOwner))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("patching the status: %w", err)
+	u := healthcheck.Object(checkKind, check.policy.ID)
+	there, err := healthcheck.PatchStatus(ctx, f.client.Writer, u, types.MergePatchType, body)
+	if there {
+		f.client.roomOf(f.cluster).wroteCheck(u)
 	}
-	f.client.roomOf(f.cluster).wroteCheck(u)
-	return nil
+	return err
 }
 
 func set(fields map[string]any, name string, n *int32) {
 	if n != nil {
 		fields[name] = *n
 	}
-}
-
-func objectOf(id core.ID) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(checkKind)
-	u.SetNamespace(id.Namespace)
-	u.SetName(id.Name)
-	return u
 }
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -194,9 +157,4 @@ func (f *Fleet) Announce(happenings []core.Happening) {
 	}
 }
 
-func (c *Client) tell(e event) {
-	c.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: e.regarding.Kind,
-		Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
-	}, e.related, e.kind(), e.reason, e.action, "%s", e.noteWithin())
-}
+func (c *Client) tell(e event) { e.Emit(c.Events, clusterv1.GroupVersion.String()) }

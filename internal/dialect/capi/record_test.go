@@ -171,7 +171,7 @@ func TestWhatStatusesSay(t *testing.T) {
 func TestGoneMachinesAreNamed(t *testing.T) {
 	for _, limit := range []core.ShortCircuit{{MaxUnhealthy: core.Count(1)}, {Range: &core.Range{From: 3, To: 5}}} {
 		r := &core.PolicyReport{Policy: core.Policy{ShortCircuit: limit}, Tally: core.Tally{Total: 3, Healthy: 2, Behind: 1, Waits: "machine m is gone"}}
-		if got := remediationAllowed(r).message; !strings.HasSuffix(got, "); machine m is gone") || !strings.Contains(got, "unhealthy: 2,") {
+		if got := remediationAllowed(r).Message; !strings.HasSuffix(got, "); machine m is gone") || !strings.Contains(got, "unhealthy: 2,") {
 			t.Errorf("it says %q", got)
 		}
 	}

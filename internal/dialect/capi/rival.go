@@ -6,6 +6,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -21,12 +22,12 @@ func ownFields() writers.Fields {
 // anotherController is the condition while another controller writes the status.
 func anotherController(manager string) told {
 	return told{
-		kind: writers.Condition, status: metav1.ConditionFalse, reason: writers.Reason,
-		message: writers.Message(manager, "machines", "annotation "+clusterv1.PausedAnnotation+" stops Cluster API's own, and with "+annotation.TakesOver+": \"true\" Fettle goes on"),
+		Type: writers.Condition, Status: metav1.ConditionFalse, Reason: writers.Reason,
+		Message: writers.Message(manager, "machines", "annotation "+clusterv1.PausedAnnotation+" stops Cluster API's own, and with "+annotation.TakesOver+": \"true\" Fettle goes on"),
 	}
 }
 
-// event is the event of a condition.
-func (t told) event(check core.ID) event {
-	return event{regarding: check, warning: true, reason: t.reason, action: healthCheckAction, note: t.message}
+// warning is the event of a condition.
+func warning(c *told, check core.ID) event {
+	return event{Regarding: check, Warning: true, Reason: c.Reason, Action: healthcheck.CheckAction, Note: c.Message}
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/selector"
@@ -107,7 +107,7 @@ func (r *room) wroteCheck(u *unstructured.Unstructured) {
 func (r *room) takeCheck(fresh *healthCheck) bool {
 	name := fresh.policy.ID.Name
 	old := r.checks[name]
-	if old != nil && old.policy.ID == fresh.policy.ID && olderRevision(fresh.revision, old.revision) {
+	if old != nil && old.policy.ID == fresh.policy.ID && healthcheck.IsOlder(fresh.revision, old.revision) {
 		return false
 	}
 	r.checks[name] = fresh
@@ -130,13 +130,6 @@ func samePolicy(a, b *core.Policy) bool {
 	p.Held, q.Held, p.ClockHeld, q.ClockHeld = false, false, 0, 0
 	p.Members, q.Members = nil, nil
 	return reflect.DeepEqual(p, q)
-}
-
-// olderRevision compares resource versions, which are numbers that grow; others are never older.
-func olderRevision(a, b string) bool {
-	m, err1 := strconv.ParseUint(a, 10, 64)
-	n, err2 := strconv.ParseUint(b, 10, 64)
-	return err1 == nil && err2 == nil && m < n
 }
 
 func (r *room) dropCheck(name string) {
@@ -184,7 +177,7 @@ func (r *room) takeMachine(m *clusterapi.Machine) bool {
 		return true
 	}
 	old := known.Machine
-	if old.UID == m.UID && olderRevision(m.ResourceVersion, old.ResourceVersion) {
+	if old.UID == m.UID && healthcheck.IsOlder(m.ResourceVersion, old.ResourceVersion) {
 		return false
 	}
 	before := known.claim()

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
 // Why nothing is known of a fleet.
@@ -119,7 +120,7 @@ func (o *obstacle) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.
 
 func (o *obstacle) told() told {
 	return told{
-		kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionUnknown, reason: o.reason, message: o.message,
+		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionUnknown, Reason: o.reason, Message: o.message,
 	}
 }
 
@@ -131,5 +132,5 @@ func (o *obstacle) isNews(check *healthCheck) bool {
 }
 
 func (o *obstacle) event(check core.ID) event {
-	return event{regarding: check, warning: true, reason: o.reason, action: healthCheckAction, note: o.message}
+	return event{Regarding: check, Warning: true, Reason: o.reason, Action: healthcheck.CheckAction, Note: o.message}
 }

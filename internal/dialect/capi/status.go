@@ -12,21 +12,10 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/telling"
 	"github.com/fettle-io/fettle/internal/writers"
-)
-
-// Reasons and conditions that Cluster API does not have.
-const (
-	// invalidSpecReason: the health check can't be followed as it is written.
-	invalidSpecReason = "InvalidSpec"
-	// stormCooldownReason: repairs were stopped until just now.
-	stormCooldownReason = "StormCooldown"
-	// templateUnusableReason: no remediation object can be made from the template.
-	templateUnusableReason = "TemplateUnusable"
-	// externalTemplateUnusableReason: the same, where it is told of the template alone.
-	externalTemplateUnusableReason = "ExternalRemediationTemplateUnusable"
 )
 
 // mostTargets is as many as a status may name.
@@ -90,7 +79,7 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 	fresh.ExpectedMachines = number(r.Tally.Total)
 	fresh.CurrentHealthy = number(r.Tally.Healthy)
 	fresh.RemediationsAllowed = number(0)
-	if allowed.status == metav1.ConditionTrue {
+	if allowed.Status == metav1.ConditionTrue {
 		fresh.RemediationsAllowed = number(r.Tally.RepairsAllowed())
 	}
 	fresh.ObservedGeneration = check.generation
@@ -105,7 +94,7 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 	}
 	s := statement{check: check, now: f.now}
 	fresh.Conditions = s.conditions(own, types...)
-	fresh.Deprecated = s.deprecated(append(external(r), allowed),
+	fresh.Deprecated = s.deprecated(append(conditionWords().External(r), allowed),
 		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
 	return fresh, !equality.Semantic.DeepEqual(check.status, fresh)
 }
@@ -116,50 +105,18 @@ func number(n int) *int32 {
 }
 
 // told is what a condition says, in either list. Severity is for the deprecated one, where it is False.
-type told struct {
-	kind     string
-	status   metav1.ConditionStatus
-	reason   string
-	severity clusterv1.ConditionSeverity
-	message  string
+type told = healthcheck.Condition
+
+// conditionWords are what Cluster API's health checks say of whether repairs are allowed. Today's controller never takes the conditions
+// of templates back (docs/reference/cluster-api.md#conditions).
+func conditionWords() healthcheck.MachineWords {
+	return healthcheck.MachineWords{
+		Resource: resource, Noun: noun, Paused: clusterv1.PausedAnnotation + " or " + annotation.Paused, Restriction: restriction,
+		Reason: clusterv1.MachineHealthCheckRemediationAllowedReason, Remedy: RequestMachineRemediation,
+	}
 }
 
-// remediationAllowed is the condition as docs/reference/cluster-api.md#conditions has it, and False too while the health check is
-// paused or can't be followed, or its template can't be used, so that nobody waits for a repair in vain.
-func remediationAllowed(r *core.PolicyReport) told {
-	t := told{kind: clusterv1.MachineHealthCheckRemediationAllowedCondition, status: metav1.ConditionFalse}
-	switch {
-	case r.Policy.Problem != "":
-		t.reason, t.severity = invalidSpecReason, clusterv1.ConditionSeverityError
-		if r.Policy.Overlooked {
-			t.reason = core.OverlookedReason
-		}
-		t.message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
-	case r.Policy.Paused:
-		t.reason, t.severity = clusterv1.PausedReason, clusterv1.ConditionSeverityInfo
-		t.message = "Nothing is repaired while the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set; remove it to go on"
-	case !r.Tally.Permitted:
-		t.reason, t.severity = clusterv1.MachineHealthCheckTooManyUnhealthyReason, clusterv1.ConditionSeverityWarning
-		t.message = restriction(r) + telling.Behind(r)
-	case r.Tally.CoolingDown:
-		t.reason, t.severity = stormCooldownReason, clusterv1.ConditionSeverityInfo
-		t.message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " + annotation.StormCooldown + ")"
-	case r.Clock != 0:
-		t.reason, t.severity = r.Clock.String(), clusterv1.ConditionSeverityWarning
-		t.message = telling.Clock(r)
-	case templateProblem(&r.Policy) != "":
-		t.reason, t.severity = templateUnusableReason, clusterv1.ConditionSeverityError
-		t.message = "No remediator can be asked for a repair: " + templateProblem(&r.Policy)
-	default:
-		t.status, t.reason = metav1.ConditionTrue, clusterv1.MachineHealthCheckRemediationAllowedReason
-		given := telling.GivenUp(r, resource, annotation.ResumedAt)
-		t.message = given + telling.Concerns(r, noun)
-		if given != "" {
-			t.reason = telling.GivenUpReason
-		}
-	}
-	return t
-}
+func remediationAllowed(r *core.PolicyReport) told { return conditionWords().Allowed(r) }
 
 // restriction says which limit holds repairs back.
 func restriction(r *core.PolicyReport) string {
@@ -172,77 +129,17 @@ func restriction(r *core.PolicyReport) string {
 		r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
 }
 
-func templateProblem(p *core.Policy) string {
-	step, _ := requestStep(p)
-	return step.Problem
-}
-
 // annotated is why a health check is paused when its Cluster is not.
 const annotated = "the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set on it"
 
 func paused(is bool, why string) told {
 	if !is {
-		return told{kind: clusterv1.PausedCondition, status: metav1.ConditionFalse, reason: clusterv1.NotPausedReason}
+		return told{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason}
 	}
 	return told{
-		kind: clusterv1.PausedCondition, status: metav1.ConditionTrue, reason: clusterv1.PausedReason,
-		message: "This health check is paused, since " + why + "; remove that to go on",
+		Type: clusterv1.PausedCondition, Status: metav1.ConditionTrue, Reason: clusterv1.PausedReason,
+		Message: "This health check is paused, since " + why + "; remove that to go on",
 	}
-}
-
-// external gives the two conditions of a health check that has a template, and none for others. Today's controller
-// never takes them back (docs/reference/cluster-api.md#conditions).
-func external(r *core.PolicyReport) []told {
-	step, has := requestStep(&r.Policy)
-	if !has {
-		return nil
-	}
-	template := told{kind: string(clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition), status: metav1.ConditionTrue}
-	if step.Problem != "" {
-		template.status, template.severity, template.message = metav1.ConditionFalse, clusterv1.ConditionSeverityError, step.Problem
-		template.reason = externalTemplateUnusableReason
-		if step.Missing {
-			template.reason = clusterv1.ExternalRemediationTemplateNotFoundV1Beta1Reason
-		}
-	}
-	request := told{kind: string(clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition), status: metav1.ConditionTrue}
-	if refused := refusedRequests(r); len(refused) > 0 {
-		first := refused[0]
-		request.status, request.severity = metav1.ConditionFalse, clusterv1.ConditionSeverityError
-		request.reason = clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason
-		request.message = fmt.Sprintf("No remediation object could be created for %s; it is tried again after a pause; kubectl -n %s describe repair %s says why",
-			telling.Names(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
-	}
-	return []told{template, request}
-}
-
-// refusedRequests are the cases under repair, led by the policy itself, for which an object was to be created and none
-// is there.
-func refusedRequests(r *core.PolicyReport) []core.Case {
-	var refused []core.Case
-	for _, c := range r.Cases {
-		if c.Repair != nil && c.Lead == r.Policy.ID && len(c.Requests) == 0 && refusedOutside(c.Repair) {
-			refused = append(refused, c)
-		}
-	}
-	return refused
-}
-
-// refusedOutside tells whether a repair runs in which the creation of a remediation object has been refused.
-func refusedOutside(r *core.Repair) bool {
-	return r.Running() && r.Attempts > 0 && repairsOutside(r)
-}
-
-func repairsOutside(r *core.Repair) bool {
-	return slices.ContainsFunc(r.Ladder, func(s core.Step) bool { return s.Remedy == RequestMachineRemediation })
-}
-
-func targetsOf(cases []core.Case) []core.ID {
-	ids := make([]core.ID, len(cases))
-	for i := range cases {
-		ids[i] = cases[i].Target
-	}
-	return ids
 }
 
 // statement makes lists of conditions from those that a health check has.
@@ -259,7 +156,7 @@ func (s *statement) conditions(own []told, types ...string) []metav1.Condition {
 	var fresh []metav1.Condition
 	placed := make([]bool, len(own))
 	for _, c := range s.check.status.Conditions {
-		i := slices.IndexFunc(own, func(t told) bool { return t.kind == c.Type })
+		i := slices.IndexFunc(own, func(t told) bool { return t.Type == c.Type })
 		switch {
 		case i < 0 && slices.Contains(types, c.Type):
 			continue
@@ -279,9 +176,9 @@ func (s *statement) conditions(own []told, types ...string) []metav1.Condition {
 
 func (s *statement) condition(t *told, was *metav1.Condition) metav1.Condition {
 	c := metav1.Condition{
-		Type: t.kind, Status: t.status, Reason: t.reason, Message: telling.Message(t.message), LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
+		Type: t.Type, Status: t.Status, Reason: t.Reason, Message: telling.Message(t.Message), LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
 	}
-	if was != nil && was.Status == t.status && !was.LastTransitionTime.IsZero() {
+	if was != nil && was.Status == t.Status && !was.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = was.LastTransitionTime
 	}
 	return c
@@ -292,7 +189,7 @@ func (s *statement) deprecated(own []told, types ...clusterv1.ConditionType) *cl
 	var fresh clusterv1.Conditions
 	placed := make([]bool, len(own))
 	for _, c := range deprecatedOf(&s.check.status) {
-		i := slices.IndexFunc(own, func(t told) bool { return t.kind == string(c.Type) })
+		i := slices.IndexFunc(own, func(t told) bool { return t.Type == string(c.Type) })
 		switch {
 		case i < 0 && slices.Contains(types, c.Type):
 			continue
@@ -318,9 +215,9 @@ func deprecatedOf(s *clusterv1.MachineHealthCheckStatus) clusterv1.Conditions {
 }
 
 func (s *statement) deprecatedCondition(t *told, was *clusterv1.Condition) clusterv1.Condition {
-	c := clusterv1.Condition{Type: clusterv1.ConditionType(t.kind), Status: corev1.ConditionStatus(t.status), LastTransitionTime: s.at()}
-	if t.status != metav1.ConditionTrue {
-		c.Reason, c.Severity, c.Message = t.reason, t.severity, telling.Message(t.message)
+	c := clusterv1.Condition{Type: clusterv1.ConditionType(t.Type), Status: corev1.ConditionStatus(t.Status), LastTransitionTime: s.at()}
+	if t.Status != metav1.ConditionTrue {
+		c.Reason, c.Severity, c.Message = t.Reason, clusterv1.ConditionSeverity(t.Severity), telling.Message(t.Message)
 	}
 	if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Severity == c.Severity && was.Message == c.Message {
 		c.LastTransitionTime = was.LastTransitionTime

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/selector"
 	"github.com/fettle-io/fettle/internal/setting"
@@ -292,7 +293,7 @@ func (h *healthCheck) wasHeld() bool {
 	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
 		case clusterv1.MachineHealthCheckRemediationAllowedCondition:
-			return c.Status != metav1.ConditionTrue && c.Reason != templateUnusableReason && !core.IsOfClock(c.Reason)
+			return c.Status != metav1.ConditionTrue && c.Reason != healthcheck.TemplateUnusableReason && !core.IsOfClock(c.Reason)
 		case clusterv1.PausedCondition:
 			return c.Status == metav1.ConditionTrue && !h.takesOver
 		}

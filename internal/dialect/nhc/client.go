@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -20,12 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
-	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
-	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/watching"
 	"github.com/fettle-io/fettle/internal/writers"
 )
@@ -83,20 +78,14 @@ func NewClient(c Config) *Client {
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	return c.watched.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "health checks", Object: healthCheckObject(), Handler: c.handler(c.putCheck, c.dropCheck)},
+		watching.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
 		watching.Kind{Plural: "nodes", Object: &lean.Node{}, Handler: c.handler(c.fleet.putNode, c.fleet.dropNode)},
 	)
 }
 
 // IsHealthCheck reports whether an object is a health check of this dialect.
 func IsHealthCheck(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(healthCheckKind)
-}
-
-func healthCheckObject() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(healthCheckKind))
-	return u
+	return u.GroupVersionKind() == checkKind
 }
 
 // handler takes in what comes and goes, and wakes the engine only for what can change a decision.
@@ -169,62 +158,34 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 
 // ReadPolicy reads the fingerprint of a health check from the API server itself.
 func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
-	u := healthCheckObject()
-	err := c.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("getting the health check: %w", err)
-	case u.GetDeletionTimestamp() != nil:
-		return "", nil
+	u, err := healthcheck.ReadLive(ctx, c.Live, checkKind, id)
+	if u == nil || err != nil {
+		return "", err
 	}
-	legible.Bound(u) // as in the cache
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// parallelStatuses bounds how many statuses are written at a time.
-const parallelStatuses = 8
-
 // Record writes the statuses that have changed, and tells of what begins or ends with that.
 func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
-	var (
-		mu     sync.Mutex
-		failed = map[core.ID]error{}
-		group  errgroup.Group
-		now    = c.Now()
-	)
+	now := c.Now()
 	c.Metrics.found(reports, c.fleet.factsOf, now)
 	c.emit(c.doubts.news(reports, c.fleet.factsOf))
-	group.SetLimit(parallelStatuses)
-	for _, r := range reports {
+	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
 		last, known := c.fleet.recordOf(r.Policy.ID)
 		other := c.Writers.Look(&r.Policy, c.Wake)
 		if other.News {
 			c.emit([]event{anotherControllerEvent(r.Policy.ID, other.Manager)})
 		}
-		fresh, changed := statusOf(last.status, r, now, anotherController(other.Manager)...)
+		fresh, changed := statusOf(last.status, *r, now, anotherController(other.Manager)...)
 		if !known || !changed || r.Deferred {
-			continue
-		}
-		group.Go(func() error {
-			err := contain.Run(func() error {
-				err := c.writeStatus(ctx, r.Policy.ID, last, fresh)
-				if sanitize.TooLarge(err) {
-					err = c.writeStatus(ctx, r.Policy.ID, last, brief(fresh))
-				}
-				return err
-			})
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed[r.Policy.ID] = err
-			}
 			return nil
-		})
-	}
-	_ = group.Wait()
-	return failed
+		}
+		id := r.Policy.ID
+		return func() error {
+			write := func(s v1alpha1.NodeHealthCheckStatus) error { return c.writeStatus(ctx, id, last, s) }
+			return healthcheck.Write(fresh, write, brief)
+		}
+	})
 }
 
 // +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks/status,verbs=patch
@@ -240,18 +201,13 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, last record, fresh
 	if err != nil {
 		return fmt.Errorf("encoding the status: %w", err)
 	}
-	u := healthCheckObject()
-	u.SetName(id.Name)
-	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(writers.FieldOwner))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("patching the status: %w", err)
+	u := healthcheck.Object(checkKind, core.ID{Name: id.Name})
+	there, err := healthcheck.PatchStatus(ctx, c.Writer, u, types.JSONPatchType, body)
+	if there {
+		c.fleet.wroteCheck(u)
+		c.emit(transitions(id, last.status, fresh))
 	}
-	c.fleet.wroteCheck(u)
-	c.emit(transitions(id, last.status, fresh))
-	return nil
+	return err
 }
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -265,20 +221,9 @@ func (c *Client) Announce(happenings []core.Happening) {
 	}
 }
 
-// emit names the repair, or else the node, as what an event relates to: of events that differ in nothing else the recorder
-// would write the first one alone.
 func (c *Client) emit(events []event) {
 	for _, e := range events {
-		var related runtime.Object
-		switch {
-		case e.repair != nil:
-			related = e.repair
-		case e.node.Name != "":
-			related = &corev1.ObjectReference{APIVersion: "v1", Kind: nodeKind, Name: e.node.Name, UID: types.UID(e.node.UID)}
-		}
-		c.Events.Eventf(&corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: healthCheckKind, Name: e.about.Name, UID: types.UID(e.about.UID),
-		}, related, e.kind(), e.reason, e.action, "%s", e.noteWithin())
+		e.Emit(c.Events, v1alpha1.GroupVersion.String())
 	}
 }
 

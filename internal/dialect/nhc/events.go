@@ -5,11 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/telling"
 )
@@ -22,70 +23,65 @@ const resource = "nodehealthchecks.remediation.medik8s.io"
 
 // event is one event to emit about a health check, with the reasons of today's operator where it has one
 // (docs/reference/medik8s.md#events).
-type event struct {
-	about core.ID
-	// node is the one that it is about too, or the first of several; the zero ID when it is about none.
-	node core.ID
-	// repair is the repair that it is about, nil for none.
-	repair  runtime.Object
-	warning bool
-	reason  string
-	action  string
-	note    string
-}
+type event = healthcheck.Event
 
 const (
-	remediateAction   = "Remediate"
-	healthCheckAction = "HealthCheck"
-	skippedReason     = "RemediationSkipped"
+	skippedReason = "RemediationSkipped"
 	// notePrefix begins every note, as those of today's operator.
 	notePrefix = "[remediation] "
 )
 
 // eventFor renders a happening. It is false for what the status tells: its transitions have events.
 func eventFor(h core.Happening) (event, bool) {
-	e := event{about: h.Policy, node: h.Target, repair: telling.Related(h), action: remediateAction, reason: skippedReason}
-	if len(h.Targets) > 0 {
-		e.node = h.Targets[0]
-	}
-	switch h.Kind {
-	case core.Misconfigured:
+	if h.Kind == core.Misconfigured {
 		return event{}, false
-	case core.Suspected:
-		e.reason, e.action = "DetectedUnhealthy", healthCheckAction
-		e.note = telling.Subject(h, noun) + " not healthy" + telling.Because(h)
-	case core.Unreadable:
-		e.warning, e.reason, e.action = true, "NodeUnreadable", healthCheckAction
-		e.note = telling.Subject(h, noun) + " left alone" + telling.Because(h)
-	case core.Restricted:
-		e.warning = true
-		e.note = "no remediation begins: " + h.Text
-	case core.Held:
-		e.warning = isWarning(h.Gate)
-		if h.Gate == core.LadderExhausted {
-			e.reason = "NoTemplateLeft"
-		}
-		e.note = telling.Subject(h, noun) + " unhealthy and not remediated" + telling.Because(h)
-	case core.Begun:
-		e.reason = "RemediationCreated"
-		e.note = telling.Subject(h, noun) + " to be remediated" + stepText(h) + telling.Because(h)
-	case core.Refused:
-		e.warning, e.reason = true, "RemediationFailed"
-		e.note = telling.Subject(h, noun) + " not remediated yet, since that was refused; it is tried again after a pause" + telling.Because(h)
-	case core.Rehearsed:
-		e.reason = "DryRun"
-		e.note = "were it not for the annotation " + annotation.DryRun + ", remediation would begin now: " + telling.Subject(h, noun) + " unhealthy" + telling.Because(h)
-	case core.Escalated:
-		e.warning, e.reason = true, "RemediationGivenUp"
-		e.note = telling.Subject(h, noun) + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + telling.Because(h)
-	case core.Relieved:
-		e.reason = "RemediationRemoved"
-		e.note = telling.Subject(h, noun) + " not to be remediated any more, and the request for that is withdrawn" + telling.Because(h)
-	case core.Lingering:
-		e.warning, e.reason = true, "RemediationStuck"
-		e.note = telling.Subject(h, noun) + " not to be remediated any more, and the object for that does not go away" + telling.Because(h)
 	}
-	return e, true
+	e := healthcheck.Words{Noun: noun, Unreadable: "NodeUnreadable", Held: heldReason, Remedy: wordsOf}.Event(h)
+	subject, because := telling.Subject(h, noun), telling.Because(h)
+	switch h.Kind {
+	case core.Restricted:
+		e.Reason, e.Note = skippedReason, "no remediation begins: "+h.Text
+	case core.Held:
+		e.Warning = isWarning(h.Gate)
+		e.Note = subject + " unhealthy and not remediated" + because
+	case core.Begun:
+		e.Note = subject + " to be remediated" + stepText(h) + because
+	case core.Rehearsed:
+		e.Note = "were it not for the annotation " + annotation.DryRun + ", remediation would begin now: " + subject + " unhealthy" + because
+	case core.Suspected, core.Unreadable, core.Misconfigured, core.Refused, core.Escalated, core.Relieved, core.Lingering:
+	}
+	on := h.Target
+	if len(h.Targets) > 0 {
+		on = h.Targets[0]
+	}
+	return eventOn(on, e), true
+}
+
+// eventAbout returns an event about a health check.
+func eventAbout(check core.ID, e event) event {
+	e.Regarding, e.Note = check, notePrefix+e.Note
+	return e
+}
+
+// eventOn returns an event on a node, or the first of several, the zero ID for none. It relates to its repair, or else to the node:
+// of events that differ in nothing else the recorder would write the first one alone.
+func eventOn(on core.ID, e event) event {
+	if e.Related == nil && on.Name != "" {
+		e.Related = &corev1.ObjectReference{APIVersion: "v1", Kind: nodeKind, Name: on.Name, UID: types.UID(on.UID)}
+	}
+	return eventAbout(e.Regarding, e)
+}
+
+func heldReason(g core.Gate) string {
+	if g == core.LadderExhausted {
+		return "NoTemplateLeft"
+	}
+	return skippedReason
+}
+
+// wordsOf returns the same words for all remedies, since each is asked of a remediator.
+func wordsOf(string) healthcheck.RemedyWords {
+	return healthcheck.RemedyWords{Begun: "RemediationCreated", Refused: "RemediationFailed", Done: "remediated"}
 }
 
 // stepText says which step of a repair begins, for all but the first.
@@ -114,7 +110,8 @@ func isWarning(g core.Gate) bool {
 func transitions(id core.ID, old, fresh v1alpha1.NodeHealthCheckStatus) []event {
 	told := append(enabling(&old, &fresh), storming(&old, &fresh)...)
 	for i := range told {
-		told[i].about, told[i].action = id, healthCheckAction
+		told[i].Action = healthcheck.CheckAction
+		told[i] = eventAbout(id, told[i])
 	}
 	return told
 }
@@ -126,12 +123,12 @@ func enabling(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
 	enabled := !holds(fresh, v1alpha1.DisabledCondition)
 	switch {
 	case enabled && (was == nil || holds(old, v1alpha1.DisabledCondition)):
-		told = append(told, event{reason: "Enabled", note: "nodes are checked, and remediated when they are unhealthy"})
+		told = append(told, event{Reason: "Enabled", Note: "nodes are checked, and remediated when they are unhealthy"})
 	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message):
-		told = append(told, event{warning: true, reason: "Disabled", note: now.Reason + ": " + now.Message})
+		told = append(told, event{Warning: true, Reason: "Disabled", Note: now.Reason + ": " + now.Message})
 	}
 	if fresh.Phase == v1alpha1.PhasePaused && old.Phase != v1alpha1.PhasePaused {
-		told = append(told, event{reason: skippedReason, note: "no remediation begins while spec.pauseRequests has entries; remove them to go on"})
+		told = append(told, event{Reason: skippedReason, Note: "no remediation begins while spec.pauseRequests has entries; remove them to go on"})
 	}
 	return told
 }
@@ -143,16 +140,16 @@ func storming(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
 	switch {
 	case storm && !before:
 		told = append(told, event{
-			warning: true, reason: "StormRecoveryStarted",
-			note: "too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over",
+			Warning: true, Reason: "StormRecoveryStarted",
+			Note: "too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over",
 		})
 	case !storm && before:
-		told = append(told, event{reason: "StormRecoveryEnded", note: "the storm is over, and remediation resumes"})
+		told = append(told, event{Reason: "StormRecoveryEnded", Note: "the storm is over, and remediation resumes"})
 	}
 	if holds(fresh, v1alpha1.StormCooldownCondition) && !holds(old, v1alpha1.StormCooldownCondition) {
 		told = append(told, event{
-			warning: true, reason: "StormRecoveryCooldownStarted",
-			note: "enough nodes are healthy again; remediation resumes when the cooldown is over",
+			Warning: true, Reason: "StormRecoveryCooldownStarted",
+			Note: "enough nodes are healthy again; remediation resumes when the cooldown is over",
 		})
 	}
 	return told
@@ -182,23 +179,13 @@ func (d *doubts) news(reports []core.PolicyReport, find func(name string) (node.
 			at := doubt{check: r.Policy.ID.UID, node: t.UID}
 			now[at] = true
 			if !(*d)[at] {
-				told = append(told, event{
-					about: r.Policy.ID, node: t, warning: true, reason: "InvalidNodeLabel", action: healthCheckAction,
-					note: "node " + t.Name + " has the label " + v1alpha1.ExcludeLabel + " without a value, which does not exclude it; give the value \"true\", or remove the label",
-				})
+				told = append(told, eventOn(t, event{
+					Regarding: r.Policy.ID, Warning: true, Reason: "InvalidNodeLabel", Action: healthcheck.CheckAction,
+					Note: "node " + t.Name + " has the label " + v1alpha1.ExcludeLabel + " without a value, which does not exclude it; give the value \"true\", or remove the label",
+				}))
 			}
 		}
 	}
 	*d = now
 	return told
-}
-
-// noteWithin gives the note with its prefix, cut to what the API server takes.
-func (e event) noteWithin() string { return telling.Note(notePrefix + e.note) }
-
-func (e event) kind() string {
-	if e.warning {
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
 }

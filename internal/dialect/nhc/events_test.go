@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -42,7 +43,11 @@ func several(kind core.HappeningKind, names ...string) core.Happening {
 
 // line gives an event as a person sees it.
 func line(e event) string {
-	return strings.Join([]string{e.kind(), e.reason, e.action, e.about.Name, e.node.Name, e.noteWithin()}, "|")
+	related, _ := e.Related.(*corev1.ObjectReference)
+	if related == nil {
+		related = &corev1.ObjectReference{}
+	}
+	return strings.Join([]string{e.Type(), e.Reason, e.Action, e.Regarding.Name, related.Name, e.BoundedNote()}, "|")
 }
 
 func TestHappeningBecomesEvent(t *testing.T) {
@@ -100,7 +105,7 @@ func TestEveryHappeningHasAnEvent(t *testing.T) {
 		if told != (kind != core.Misconfigured) {
 			t.Errorf("%s is told by an event: %t", kind, told)
 		}
-		if told && (e.reason == "" || e.action == "" || e.about != checkID("w") || !strings.HasSuffix(e.note, "why")) {
+		if told && (e.Reason == "" || e.Action == "" || e.Regarding != checkID("w") || !strings.HasSuffix(e.Note, "why")) {
 			t.Errorf("%s has the event %+v", kind, e)
 		}
 	}
@@ -166,7 +171,7 @@ func TestTransitionsAreTold(t *testing.T) {
 		s = fresh
 	}
 	broken := v1alpha1.NodeHealthCheckStatus{Conditions: []metav1.Condition{{Type: "Disabled", Status: "True", Reason: "R", Message: "m"}}}
-	if got := transitions(checkID("w"), v1alpha1.NodeHealthCheckStatus{}, broken); len(got) != 1 || got[0].reason != "Disabled" {
+	if got := transitions(checkID("w"), v1alpha1.NodeHealthCheckStatus{}, broken); len(got) != 1 || got[0].Reason != "Disabled" {
 		t.Errorf("one that is disabled from the beginning has the events %+v", got)
 	}
 }
@@ -174,7 +179,7 @@ func TestTransitionsAreTold(t *testing.T) {
 func TestAnyNoteFitsTheAPI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		note := strings.Repeat("é", rapid.IntRange(480, 515).Draw(t, "filler")) + rapid.StringOfN(rapid.RuneFrom(nil, unicode.L, unicode.P), 0, 60, -1).Draw(t, "text")
-		got := event{note: note}.noteWithin()
+		got := eventAbout(core.ID{}, event{Note: note}).BoundedNote()
 		if len(got) > 1024 || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
 		}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
@@ -83,7 +83,7 @@ func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
 func (f *fleet) takeCheck(name string, fresh *healthCheck) bool {
 	old := f.checks[name]
 	known := old != nil && old.policy.ID == fresh.policy.ID
-	if known && olderRevision(fresh.revision, old.revision) {
+	if known && healthcheck.IsOlder(fresh.revision, old.revision) {
 		return false
 	}
 	f.checks[name] = fresh
@@ -96,13 +96,6 @@ func (f *fleet) takeCheck(name string, fresh *healthCheck) bool {
 	}
 	fresh.selection = old.selection
 	return !reflect.DeepEqual(old.policy, fresh.policy)
-}
-
-// olderRevision compares resource versions, which are numbers that grow; others are never older.
-func olderRevision(a, b string) bool {
-	m, err1 := strconv.ParseUint(a, 10, 64)
-	n, err2 := strconv.ParseUint(b, 10, 64)
-	return err1 == nil && err2 == nil && m < n
 }
 
 // dropCheck forgets a health check and tells whether there was one.

@@ -1,32 +1,19 @@
 package nhc
 
-import "github.com/fettle-io/fettle/internal/core"
+import (
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
+)
 
 // Acts reports whether there is a health check that may have anything repaired: it can be followed, is not paused, is no dry
 // run, and selects a node.
 func (c *Client) Acts() core.Tri {
-	switch {
-	case c.Served != nil && c.Served() == core.No:
-		return core.No
-	case !c.InStep():
-		return core.Unknown
-	case c.fleet.acts():
-		return core.Yes
-	}
-	return core.No
+	return healthcheck.Know(c.Served, c.InStep, c.fleet.acts)
 }
 
 // ActsOn reports whether such a health check selects any of these nodes, which are UIDs by name.
 func (c *Client) ActsOn(nodes map[string]string) core.Tri {
-	switch {
-	case c.Served != nil && c.Served() == core.No:
-		return core.No
-	case !c.InStep():
-		return core.Unknown
-	case c.fleet.actsOn(nodes):
-		return core.Yes
-	}
-	return core.No
+	return healthcheck.Know(c.Served, c.InStep, func() bool { return c.fleet.actsOn(nodes) })
 }
 
 // HasAny reports whether the cluster has any of these nodes. The caller asks no other dialect once it knows.

@@ -29,6 +29,9 @@ const (
 	workerLabel = "node-role.kubernetes.io/worker"
 )
 
+// checkKind is the kind of health checks.
+var checkKind = v1alpha1.GroupVersion.WithKind(healthCheckKind) //nolint:gochecknoglobals // a constant
+
 // defaultFor is for how long a node is unready, or unheard of, before a health check without conditions finds it
 // unhealthy (docs/reference/proposals.md#node-health-checks).
 const defaultFor = 300 * time.Second

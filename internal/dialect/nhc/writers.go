@@ -6,6 +6,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -31,5 +32,5 @@ func anotherController(manager string) []metav1.Condition {
 }
 
 func anotherControllerEvent(check core.ID, manager string) event {
-	return event{about: check, warning: true, reason: writers.Reason, action: healthCheckAction, note: anotherController(manager)[0].Message}
+	return eventAbout(check, healthcheck.Event{Warning: true, Reason: writers.Reason, Action: healthcheck.CheckAction, Note: anotherController(manager)[0].Message})
 }

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,12 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
-	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
-	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/watching"
 	"github.com/fettle-io/fettle/internal/writers"
 )
@@ -78,7 +73,7 @@ func NewClient(c Config) *Client {
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	err := c.checks.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "health checks", Object: healthCheckObject(), Handler: c.handler(c.putCheck, c.dropCheck)},
+		watching.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
 	)
 	if err != nil {
 		return err
@@ -88,13 +83,7 @@ func (c *Client) Watch(ctx context.Context) error {
 
 // IsHealthCheck reports whether an object is a health check of this dialect.
 func IsHealthCheck(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind() == v1beta1.GroupVersion.WithKind(healthCheckKind)
-}
-
-func healthCheckObject() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(healthCheckKind))
-	return u
+	return u.GroupVersionKind() == checkKind
 }
 
 // handler takes in what comes, and wakes the engine only for what can change a decision.
@@ -173,60 +162,32 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 
 // ReadPolicy reads the fingerprint of a health check from the API server itself.
 func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
-	u := healthCheckObject()
-	err := c.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("getting the health check: %w", err)
-	case u.GetDeletionTimestamp() != nil:
-		return "", nil
+	u, err := healthcheck.ReadLive(ctx, c.Live, checkKind, id)
+	if u == nil || err != nil {
+		return "", err
 	}
-	legible.Bound(u) // as in the cache
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// parallelStatuses bounds how many statuses are written at a time.
-const parallelStatuses = 8
-
 // Record writes the statuses that have changed.
 func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
-	var (
-		mu     sync.Mutex
-		failed = map[core.ID]error{}
-		group  errgroup.Group
-	)
 	c.Metrics.found(reports)
-	group.SetLimit(parallelStatuses)
-	for _, r := range reports {
+	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
 		old, revision, known := c.fleet.statusOf(r.Policy.ID)
 		other := c.Writers.Look(&r.Policy, c.Wake)
 		if other.News {
 			c.emit(anotherControllerEvent(r.Policy.ID, other.Manager))
 		}
-		fresh, changed := statusOf(old, r, c.Now(), anotherController(other.Manager)...)
+		fresh, changed := statusOf(old, *r, c.Now(), anotherController(other.Manager)...)
 		if !known || !changed || r.Deferred {
-			continue
-		}
-		group.Go(func() error {
-			err := contain.Run(func() error {
-				err := c.writeStatus(ctx, r.Policy.ID, revision, fresh)
-				if sanitize.TooLarge(err) {
-					err = c.writeStatus(ctx, r.Policy.ID, revision, brief(fresh))
-				}
-				return err
-			})
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed[r.Policy.ID] = err
-			}
 			return nil
-		})
-	}
-	_ = group.Wait()
-	return failed
+		}
+		id := r.Policy.ID
+		return func() error {
+			write := func(s v1beta1.MachineHealthCheckStatus) error { return c.writeStatus(ctx, id, revision, s) }
+			return healthcheck.Write(fresh, write, brief)
+		}
+	})
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks/status,verbs=patch
@@ -241,18 +202,12 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 	if err != nil {
 		return fmt.Errorf("encoding the status: %w", err)
 	}
-	u := healthCheckObject()
-	u.SetNamespace(id.Namespace)
-	u.SetName(id.Name)
-	err = c.Writer.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(writers.FieldOwner))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("patching the status: %w", err)
+	u := healthcheck.Object(checkKind, id)
+	there, err := healthcheck.PatchStatus(ctx, c.Writer, u, types.MergePatchType, body)
+	if there {
+		c.fleet.wroteCheck(u)
 	}
-	c.fleet.wroteCheck(u)
-	return nil
+	return err
 }
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -265,9 +220,4 @@ func (c *Client) Announce(happenings []core.Happening) {
 	}
 }
 
-func (c *Client) emit(e event) {
-	c.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: e.regarding.Kind,
-		Namespace: e.regarding.Namespace, Name: e.regarding.Name, UID: types.UID(e.regarding.UID),
-	}, e.related, e.kind(), e.reason, e.action, "%s", e.noteWithin())
-}
+func (c *Client) emit(e event) { e.Emit(c.Events, v1beta1.GroupVersion.String()) }

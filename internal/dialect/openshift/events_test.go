@@ -44,71 +44,71 @@ func TestHappeningBecomesEvent(t *testing.T) {
 	}{
 		"a suspicion": {
 			happening(core.Suspected, "why"), "Normal",
-			event{regarding: aTarget, reason: "DetectedUnhealthy", action: "HealthCheck", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not healthy: why"},
+			event{Regarding: aTarget, Reason: "DetectedUnhealthy", Action: "HealthCheck", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not healthy: why"},
 		},
 		"a machine that can't be read": {
 			happening(core.Unreadable, "why"), "Warning",
-			event{regarding: aTarget, warning: true, reason: "MachineUnreadable", action: "HealthCheck", note: "MachineHealthCheck machines/workers: machine m (node m-node) is left alone: why"},
+			event{Regarding: aTarget, Warning: true, Reason: "MachineUnreadable", Action: "HealthCheck", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left alone: why"},
 		},
 		"a short circuit": {
 			of(core.Restricted), "Warning",
-			event{regarding: aCheck, warning: true, reason: "RemediationRestricted", action: "Remediate", note: "Repairs are stopped: why"},
+			event{Regarding: aCheck, Warning: true, Reason: "RemediationRestricted", Action: "Remediate", Note: "Repairs are stopped: why"},
 		},
 		"a health check that can't be followed": {
 			of(core.Misconfigured), "Warning",
-			event{regarding: aCheck, warning: true, reason: "InvalidSpec", action: "Remediate", note: "Nothing is repaired, since this health check can't be followed: why"},
+			event{Regarding: aCheck, Warning: true, Reason: "InvalidSpec", Action: "Remediate", Note: "Nothing is repaired, since this health check can't be followed: why"},
 		},
 		"an object that does not go away": {
 			happening(core.Lingering, "why"), "Warning",
-			event{regarding: aTarget, warning: true, reason: "RemediationStuck", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not to be remediated any more, and the object for that does not go away: why"},
+			event{Regarding: aTarget, Warning: true, Reason: "RemediationStuck", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not to be remediated any more, and the object for that does not go away: why"},
 		},
 		"a machine that nobody owns": {
 			held(core.NoOwner), "Normal",
-			event{regarding: aTarget, reason: "SkippedNoController", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
+			event{Regarding: aTarget, Reason: "SkippedNoController", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a machine that a gate holds": {
 			held(core.QuorumUnknown), "Normal",
-			event{regarding: aTarget, reason: "RemediationHeldQuorumUnknown", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
+			event{Regarding: aTarget, Reason: "RemediationHeldQuorumUnknown", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a machine for which there is no remedy": {
 			held(core.NoRemedy), "Normal",
-			event{regarding: aTarget, reason: "RemediationHeldNoRemedy", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
+			event{Regarding: aTarget, Reason: "RemediationHeldNoRemedy", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a repair that begins": {
 			happening(core.Begun, "why"), "Normal",
-			event{regarding: aTarget, reason: "MachineDeleted", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
+			event{Regarding: aTarget, Reason: "MachineDeleted", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
 		},
 		"a deletion that is refused": {
 			happening(core.Refused, "why"), "Warning",
-			event{regarding: aTarget, warning: true, reason: "MachineDeletionFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not deleted yet, since that was refused; it is tried again after a pause: why"},
+			event{Regarding: aTarget, Warning: true, Reason: "MachineDeletionFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not deleted yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a deletion that begins": {
 			by(DeleteMachine, happening(core.Begun, "why")), "Normal",
-			event{regarding: aTarget, reason: "MachineDeleted", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
+			event{Regarding: aTarget, Reason: "MachineDeleted", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
 		},
 		"a machine that is marked": {
 			by(AnnotateMachine, happening(core.Begun, "why")), "Normal",
-			event{regarding: aTarget, reason: "ExternalAnnotationAdded", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom it is marked by the annotation host.metal3.io/external-remediation: why"},
+			event{Regarding: aTarget, Reason: "ExternalAnnotationAdded", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom it is marked by the annotation host.metal3.io/external-remediation: why"},
 		},
 		"a mark that is refused": {
 			by(AnnotateMachine, happening(core.Refused, "why")), "Warning",
-			event{regarding: aTarget, warning: true, reason: "ExternalAnnotationFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not marked for an outside remediator yet, since that was refused; it is tried again after a pause: why"},
+			event{Regarding: aTarget, Warning: true, Reason: "ExternalAnnotationFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not marked for an outside remediator yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a machine for which a remediator is asked": {
 			by(RequestMachineRemediation, happening(core.Begun, "why")), "Normal",
-			event{regarding: aTarget, reason: "ExternalRemediationRequested", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom a remediation object was created: why"},
+			event{Regarding: aTarget, Reason: "ExternalRemediationRequested", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom a remediation object was created: why"},
 		},
 		"a remediation object that is refused": {
 			by(RequestMachineRemediation, happening(core.Refused, "why")), "Warning",
-			event{regarding: aTarget, warning: true, reason: "ExternalRemediationRequestCreationFailed", action: "Remediate", note: "MachineHealthCheck machines/workers: machine m (node m-node) is not handed to an outside remediator yet, since that was refused; it is tried again after a pause: why"},
+			event{Regarding: aTarget, Warning: true, Reason: "ExternalRemediationRequestCreationFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not handed to an outside remediator yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a rehearsal with a remediator": {
 			by(AnnotateMachine, happening(core.Rehearsed, "why")), "Normal",
-			event{regarding: aTarget, reason: "DryRun", action: "Remediate", note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a repair by an outside remediator would begin now: machine m (node m-node) is unhealthy: why"},
+			event{Regarding: aTarget, Reason: "DryRun", Action: "Remediate", Note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a repair by an outside remediator would begin now: machine m (node m-node) is unhealthy: why"},
 		},
 		"a rehearsal": {
 			happening(core.Rehearsed, "why"), "Normal",
-			event{regarding: aTarget, reason: "DryRun", action: "Remediate", note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a deletion would begin now: machine m (node m-node) is unhealthy: why"},
+			event{Regarding: aTarget, Reason: "DryRun", Action: "Remediate", Note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a deletion would begin now: machine m (node m-node) is unhealthy: why"},
 		},
 	}
 	several := core.Happening{Kind: core.Begun, Policy: aCheck, Text: "why"}
@@ -120,17 +120,17 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		kind      string
 		want      event
 	}{several, "Normal", event{
-		regarding: aCheck, reason: "MachineDeleted", action: "Remediate",
-		note: "MachineHealthCheck machines/workers: 12 machines (m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more) are being deleted, for the owner to replace; of the first, why",
+		Regarding: aCheck, Reason: "MachineDeleted", Action: "Remediate",
+		Note: "MachineHealthCheck machines/workers: 12 machines (m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more) are being deleted, for the owner to replace; of the first, why",
 	}}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			got := eventFor(tc.happening)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(event{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
-			if got.kind() != tc.kind {
-				t.Errorf("its type is %s, want %s", got.kind(), tc.kind)
+			if got.Type() != tc.kind {
+				t.Errorf("its type is %s, want %s", got.Type(), tc.kind)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestEveryHappeningHasAnEvent(t *testing.T) {
 	known := 0
 	for kind := core.HappeningKind(1); kind.String() != "unnamed"; kind++ {
 		known++
-		if e := eventFor(happening(kind, "why")); e.reason == "" || e.action == "" || e.regarding == (core.ID{}) || !strings.HasSuffix(e.note, "why") {
+		if e := eventFor(happening(kind, "why")); e.Reason == "" || e.Action == "" || e.Regarding == (core.ID{}) || !strings.HasSuffix(e.Note, "why") {
 			t.Errorf("%s has the event %+v", kind, e)
 		}
 	}
@@ -154,7 +154,7 @@ func TestMachineWithoutNodeIsToldWithoutNode(t *testing.T) {
 	h := happening(core.Suspected, "why")
 	h.Node = ""
 	want := "MachineHealthCheck machines/workers: machine m is not healthy: why"
-	if got := eventFor(h).note; got != want {
+	if got := eventFor(h).Note; got != want {
 		t.Errorf("the note is %q, want %q", got, want)
 	}
 }
@@ -171,7 +171,7 @@ func TestNoteFitsTheAPI(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if got := (event{note: tc.note}).noteWithin(); got != tc.want {
+			if got := (event{Note: tc.note}).BoundedNote(); got != tc.want {
 				t.Errorf("got %d bytes ending in %q, want %d ending in %q", len(got), ending(got), len(tc.want), ending(tc.want))
 			}
 		})
@@ -183,7 +183,7 @@ func ending(s string) string { return s[max(0, len(s)-8):] }
 func TestAnyNoteFitsTheAPI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		note := strings.Repeat("é", rapid.IntRange(490, 515).Draw(t, "filler")) + rapid.StringOfN(rapid.RuneFrom(nil, unicode.L, unicode.P), 0, 60, -1).Draw(t, "text")
-		got := event{note: note}.noteWithin()
+		got := event{Note: note}.BoundedNote()
 		if len(got) > 1024 || !utf8.ValidString(got) {
 			t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
 		}

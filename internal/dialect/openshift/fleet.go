@@ -4,13 +4,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/legible"
 	"github.com/fettle-io/fettle/internal/node"
@@ -69,7 +69,7 @@ func (f *fleet) wroteCheck(u *unstructured.Unstructured) {
 
 func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 	old := f.checks[key]
-	if old != nil && old.policy.ID == fresh.policy.ID && olderRevision(fresh.revision, old.revision) {
+	if old != nil && old.policy.ID == fresh.policy.ID && healthcheck.IsOlder(fresh.revision, old.revision) {
 		return false
 	}
 	f.checks[key] = fresh
@@ -83,13 +83,6 @@ func (f *fleet) takeCheck(key string, fresh *healthCheck) bool {
 	same := reflect.DeepEqual(old.policy, fresh.policy)
 	fresh.selection = old.selection
 	return !same
-}
-
-// olderRevision compares resource versions, which are numbers that grow; others are never older.
-func olderRevision(a, b string) bool {
-	m, err1 := strconv.ParseUint(a, 10, 64)
-	n, err2 := strconv.ParseUint(b, 10, 64)
-	return err1 == nil && err2 == nil && m < n
 }
 
 func (f *fleet) dropCheck(key string) {

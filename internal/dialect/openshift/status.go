@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/telling"
 	"github.com/fettle-io/fettle/internal/writers"
 )
@@ -21,60 +20,43 @@ import (
 // that it has. More are conditions that do not follow from the report.
 func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now time.Time, more ...v1beta1.Condition) (v1beta1.MachineHealthCheckStatus, bool) {
 	allowed := remediationAllowed(r)
-	own := append(append(externalConditions(r), allowed), more...)
+	own := append([]v1beta1.Condition{allowed}, more...)
+	for _, c := range conditionWords().External(&r) {
+		own = append(own, conditionOf(c))
+	}
 	fresh := v1beta1.MachineHealthCheckStatus{
 		ExpectedMachines: &r.Tally.Total,
 		CurrentHealthy:   &r.Tally.Healthy,
 		Conditions:       withConditions(old.Conditions, own, now),
 	}
-	if allowed.Status == string(corev1.ConditionTrue) {
+	if allowed.Status == string(metav1.ConditionTrue) {
 		fresh.RemediationsAllowed = int32(min(r.Tally.RepairsAllowed(), 1<<30)) //nolint:gosec // bounded on the same line
 	}
 	return fresh, !reflect.DeepEqual(old, fresh)
 }
 
-// remediationAllowed is the condition as docs/reference/openshift.md#conditions has it, and False too while the
-// health check is paused or can't be followed, or its template can't be used, so that nobody waits for a repair in vain.
-func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
-	c := v1beta1.Condition{Type: v1beta1.RemediationAllowedCondition, Status: string(corev1.ConditionFalse)}
-	switch {
-	case r.Policy.Problem != "":
-		c.Reason, c.Severity = v1beta1.InvalidSpecReason, v1beta1.SeverityError
-		if r.Policy.Overlooked {
-			c.Reason = core.OverlookedReason
-		}
-		c.Message = "Nothing is repaired, since this health check can't be followed: " + r.Policy.Problem
-	case r.Policy.Paused:
-		c.Reason, c.Severity = v1beta1.PausedReason, v1beta1.SeverityInfo
-		c.Message = "Nothing is repaired while the annotation " + v1beta1.PausedAnnotation + " is set; remove it to go on"
-	case !r.Tally.Permitted:
-		c.Reason, c.Severity = v1beta1.TooManyUnhealthyReason, v1beta1.SeverityWarning
-		c.Message = fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
-			"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
-			r.Tally.Total, r.Tally.Unhealthy(), limitText(r.Policy.ShortCircuit.MaxUnhealthy)) + telling.Behind(&r)
-	case r.Tally.CoolingDown:
-		c.Reason, c.Severity = v1beta1.StormCooldownReason, v1beta1.SeverityInfo
-		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " +
-			annotation.StormCooldown + ")"
-	case r.Clock != 0:
-		c.Reason, c.Severity = r.Clock.String(), v1beta1.SeverityWarning
-		c.Message = telling.Clock(&r)
-	case templateProblem(r.Policy) != "":
-		c.Reason, c.Severity = v1beta1.TemplateUnusableReason, v1beta1.SeverityError
-		c.Message = "No remediator can be asked for a repair: " + templateProblem(r.Policy)
-	default:
-		c.Status = string(corev1.ConditionTrue)
-		if c.Message = telling.GivenUp(&r, resource, annotation.ResumedAt); c.Message != "" {
-			c.Reason = telling.GivenUpReason
-		}
-		c.Message += telling.Concerns(&r, noun)
+// conditionWords are what OpenShift's health checks say of whether repairs are allowed. Today's controller sets the conditions of templates
+// after it has written its status, so no user ever sees them (docs/reference/openshift.md#conditions).
+func conditionWords() healthcheck.MachineWords {
+	return healthcheck.MachineWords{
+		Resource: resource, Noun: noun, Paused: v1beta1.PausedAnnotation, Restriction: restriction, Remedy: RequestMachineRemediation,
 	}
-	return c
 }
 
-func templateProblem(p core.Policy) string {
-	step, _ := requestStep(p)
-	return step.Problem
+func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
+	return conditionOf(conditionWords().Allowed(&r))
+}
+
+// restriction says which limit holds repairs back.
+func restriction(r *core.PolicyReport) string {
+	return fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
+		"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
+		r.Tally.Total, r.Tally.Unhealthy(), limitText(r.Policy.ShortCircuit.MaxUnhealthy))
+}
+
+// conditionOf returns a condition in the form of OpenShift.
+func conditionOf(c healthcheck.Condition) v1beta1.Condition {
+	return v1beta1.Condition{Type: c.Type, Status: string(c.Status), Severity: c.Severity, Reason: c.Reason, Message: c.Message}
 }
 
 // limitText gives a limit as it is written, and what it counts as where that differs.

@@ -33,6 +33,9 @@ const (
 	failedPhase     = "Failed"
 )
 
+// checkKind is the kind of health checks.
+var checkKind = v1beta1.GroupVersion.WithKind(healthCheckKind) //nolint:gochecknoglobals // a constant
+
 // defaultNodeStartup applies where a health check sets none (docs/reference/openshift.md#spec).
 const defaultNodeStartup = 10 * time.Minute
 

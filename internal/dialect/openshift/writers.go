@@ -6,6 +6,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/healthcheck"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -31,5 +32,5 @@ func anotherController(manager string) []v1beta1.Condition {
 }
 
 func anotherControllerEvent(check core.ID, manager string) event {
-	return event{regarding: check, warning: true, reason: writers.Reason, action: healthCheckAction, note: anotherController(manager)[0].Message}
+	return event{Regarding: check, Warning: true, Reason: writers.Reason, Action: healthcheck.CheckAction, Note: anotherController(manager)[0].Message}
 }

@@ -1,0 +1,124 @@
+package healthcheck
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/telling"
+)
+
+// The actions of events.
+const (
+	RemediateAction = "Remediate"
+	CheckAction     = "HealthCheck"
+)
+
+// Event is one event to emit.
+type Event struct {
+	// Regarding is the health check or its target.
+	Regarding core.ID
+	// Related is the repair that the event is about, nil for none.
+	Related              runtime.Object
+	Warning              bool
+	Reason, Action, Note string
+}
+
+// Type returns the type of the event.
+func (e Event) Type() string {
+	if e.Warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+// BoundedNote returns the note, cut to what the API server takes.
+func (e Event) BoundedNote() string { return telling.Note(e.Note) }
+
+// Emit emits the event, with a note that the API server takes. The version is that of the object that the event regards.
+func (e Event) Emit(to events.EventRecorder, apiVersion string) {
+	to.Eventf(&corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: e.Regarding.Kind, Namespace: e.Regarding.Namespace, Name: e.Regarding.Name, UID: types.UID(e.Regarding.UID),
+	}, e.Related, e.Type(), e.Reason, e.Action, "%s", e.BoundedNote())
+}
+
+// Words are those in which an API tells of its targets.
+type Words struct {
+	// Kind is that of the health check where events regard the target, empty where they regard the health check.
+	Kind string
+	// Noun is what one target is called.
+	Noun string
+	// Unreadable is the reason of an event about a target that can't be read.
+	Unreadable string
+	// Held returns the reason of an event about a target that a gate holds, RemediationHeld and the gate where Held is nil.
+	Held func(core.Gate) string
+	// Remedy returns the words for a remedy.
+	Remedy func(name string) RemedyWords
+}
+
+// RemedyWords are how events tell of a remedy.
+type RemedyWords struct {
+	// Begun and Refused are the reasons of its events.
+	Begun, Refused string
+	// Does and Done follow "machine m is" and "machine m is not".
+	Does, Done, Noun string
+}
+
+// Event renders a happening.
+func (w Words) Event(h core.Happening) Event {
+	e := Event{Regarding: h.Target, Related: telling.Related(h), Action: RemediateAction}
+	if len(h.Targets) > 0 || w.Kind == "" {
+		e.Regarding = h.Policy
+	}
+	of, subject, because := "", telling.Subject(h, w.Noun), telling.Because(h)
+	if w.Kind != "" {
+		of = w.Kind + " " + h.Policy.Namespace + "/" + h.Policy.Name + ": "
+	}
+	switch h.Kind {
+	case core.Suspected:
+		e.Reason, e.Action = "DetectedUnhealthy", CheckAction
+		e.Note = of + subject + " not healthy" + because
+	case core.Unreadable:
+		e.Warning, e.Reason, e.Action = true, w.Unreadable, CheckAction
+		e.Note = of + subject + " left alone" + because
+	case core.Restricted:
+		e.Regarding, e.Warning, e.Reason = h.Policy, true, "RemediationRestricted"
+		e.Note = "Repairs are stopped: " + h.Text
+	case core.Misconfigured:
+		e.Regarding, e.Warning, e.Reason = h.Policy, true, InvalidSpecReason
+		e.Note = cannotBeFollowed + h.Text
+	case core.Held:
+		e.Warning, e.Reason = h.Gate == core.PoolGivenUp, w.held(h.Gate)
+		e.Note = of + subject + " unhealthy and not repaired" + because
+	case core.Begun:
+		words := w.Remedy(h.Remedy)
+		e.Reason, e.Note = words.Begun, of+subject+" "+words.Does+because
+	case core.Refused:
+		words := w.Remedy(h.Remedy)
+		e.Warning, e.Reason = true, words.Refused
+		e.Note = of + subject + " not " + words.Done + " yet, since that was refused; it is tried again after a pause" + because
+	case core.Rehearsed:
+		e.Reason = "DryRun"
+		e.Note = of + "were it not for the annotation " + annotation.DryRun + ", a " + w.Remedy(h.Remedy).Noun + " would begin now: " + subject + " unhealthy" + because
+	case core.Escalated:
+		e.Warning, e.Reason = true, "RemediationGivenUp"
+		e.Note = of + subject + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + because
+	case core.Relieved:
+		e.Reason = "RemediationRemoved"
+		e.Note = of + subject + " not to be remediated any more, and the request for that is withdrawn" + because
+	case core.Lingering:
+		e.Warning, e.Reason = true, "RemediationStuck"
+		e.Note = of + subject + " not to be remediated any more, and the object for that does not go away" + because
+	}
+	return e
+}
+
+func (w Words) held(g core.Gate) string {
+	if w.Held == nil {
+		return "RemediationHeld" + g.String()
+	}
+	return w.Held(g)
+}
