@@ -166,7 +166,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// Every mutant is told from the code by the tests above, but for those that the test names.
+// The tests above tell every mutant from the code, except the mutants that the test names.
 func TestMutantsAreCaught(t *testing.T) {
 	module(t, limits, limitsTest)
 	_, m := loaded(t)
