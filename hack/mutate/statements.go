@@ -71,8 +71,8 @@ func (m *mutator) keeps(s *ast.ExprStmt) bool {
 	return ok && (m.logs(call) || isPanic(call))
 }
 
-// swappable reports whether a statement makes a call, stands on one line and declares nothing. Setters of objects and writes
-// of fields are left out, since their order says nothing.
+// swappable reports whether a statement makes a call, stands on one line and declares nothing. Setters of objects, writes
+// of fields and locks are left out.
 func (m *mutator) swappable(s ast.Stmt) bool {
 	if m.pkg.fset.Position(s.Pos()).Line != m.pkg.fset.Position(s.End()).Line {
 		return false
@@ -90,9 +90,17 @@ func (m *mutator) swappable(s ast.Stmt) bool {
 	return ok && !m.logs(call) && !isPanic(call) && !isSetter(call)
 }
 
+// isSetter reports whether a call sets a field of an object, or locks: only the race detector notices a lock out of place.
 func isSetter(c *ast.CallExpr) bool {
 	method, ok := c.Fun.(*ast.SelectorExpr)
-	return ok && strings.HasPrefix(method.Sel.Name, "Set")
+	if !ok {
+		return false
+	}
+	switch method.Sel.Name {
+	case "Lock", "Unlock", "RLock", "RUnlock":
+		return true
+	}
+	return strings.HasPrefix(method.Sel.Name, "Set")
 }
 
 func isPanic(c *ast.CallExpr) bool {

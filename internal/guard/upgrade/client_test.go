@@ -1,0 +1,137 @@
+package upgrade
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// informers serve ClusterVersions to one handler.
+type informers struct {
+	cache.Informers
+
+	kind    string
+	handler toolscache.ResourceEventHandler
+	synced  bool
+}
+
+func (i *informers) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	i.kind = o.GetObjectKind().GroupVersionKind().String()
+	return informer{of: i}, nil
+}
+
+type informer struct {
+	cache.Informer
+
+	of *informers
+}
+
+func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.of.handler = h
+	return registration{of: i.of}, nil
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+
+	of *informers
+}
+
+func (r registration) HasSynced() bool { return r.of.synced }
+
+// version returns a ClusterVersion that progresses or doesn't.
+func version(name, progressing string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"conditions": []any{map[string]any{"type": "Progressing", "status": progressing}},
+	}}}
+	u.SetGroupVersionKind(VersionKind)
+	u.SetName(name)
+	return u
+}
+
+// watched returns a client that watches, with its informers and the number of times that it woke.
+func watched(t *testing.T) (*Client, *informers, *int) {
+	t.Helper()
+	in, woken := &informers{}, 0
+	c := NewClient(Config{Informers: in, Served: func() core.Tri { return core.Yes }, Wake: func() { woken++ }})
+	if err := c.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c, in, &woken
+}
+
+// surveyed returns what a fleet has of upgrades.
+func surveyed(c *Client) core.Tri {
+	var fleet core.Fleet
+	c.Survey(nil, &fleet)
+	return fleet.Upgrading
+}
+
+// TestUpgradesAreSeen from their beginning to their end, and each change wakes once.
+func TestUpgradesAreSeen(t *testing.T) {
+	c, in, woken := watched(t)
+	if want := VersionKind.String(); in.kind != want {
+		t.Errorf("it watches %s, want %s", in.kind, want)
+	}
+	in.synced = true
+	steps := []struct {
+		sentence string
+		do       func()
+		want     core.Tri
+		wakes    int
+	}{
+		{"nothing is there", func() {}, core.No, 0},
+		{"a version that doesn't progress", func() { in.handler.OnAdd(version("version", "False"), true) }, core.No, 0},
+		{"an upgrade begins", func() { in.handler.OnUpdate(version("version", "False"), version("version", "True")) }, core.Yes, 1},
+		{"it goes on", func() { in.handler.OnUpdate(version("version", "True"), version("version", "True")) }, core.Yes, 0},
+		{"another version doesn't progress", func() { in.handler.OnAdd(version("other", "False"), false) }, core.Yes, 0},
+		{"it ends", func() { in.handler.OnUpdate(version("version", "True"), version("version", "False")) }, core.No, 1},
+		{"one that progresses is added", func() { in.handler.OnAdd(version("third", "True"), false) }, core.Yes, 1},
+		{"an object of another type", func() { in.handler.OnAdd("an object", false) }, core.Yes, 0},
+		{"the deletion of what has no name", func() { in.handler.OnDelete(7) }, core.Yes, 0},
+		{"it is deleted", func() { in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "third"}) }, core.No, 1},
+	}
+	for _, step := range steps {
+		before := *woken
+		step.do()
+		if got := surveyed(c); got != step.want || *woken-before != step.wakes {
+			t.Errorf("%s: upgrading %s after %d wakes, want %s after %d", step.sentence, got, *woken-before, step.want, step.wakes)
+		}
+	}
+}
+
+// TestI01UpgradesThatAreNotKnown: before all versions have been taken in, and while it isn't known whether the cluster has any.
+func TestI01UpgradesThatAreNotKnown(t *testing.T) {
+	c, in, _ := watched(t)
+	if c.InStep() || surveyed(c) != core.Unknown {
+		t.Errorf("before its versions have been taken in: upgrading %s", surveyed(c))
+	}
+	in.synced = true
+	if !c.InStep() || surveyed(c) != core.No {
+		t.Errorf("once they have been taken in: upgrading %s", surveyed(c))
+	}
+	in.handler.OnAdd(version("version", "True"), false)
+	for _, served := range []core.Tri{core.Unknown, core.No} {
+		c.Served = func() core.Tri { return served }
+		if got := surveyed(c); got != served {
+			t.Errorf("where the API is served: %s, upgrading %s", served, got)
+		}
+	}
+}
+
+// TestTrimLeavesOtherKinds as they are.
+func TestTrimLeavesOtherKinds(t *testing.T) {
+	u := version("version", "True")
+	u.SetKind("ClusterOperator")
+	u.Object["spec"] = map[string]any{}
+	Trim(u)
+	if _, has := u.Object["spec"]; !has {
+		t.Error("the spec of another kind is dropped")
+	}
+}
