@@ -94,6 +94,12 @@ func (p *Pass) leaseHeld(t *task, c *Call, r *Result) {
 // the record of this repair, or to its lease.
 func (*Pass) readClock(*task, int) []Call { return []Call{{Kind: ReadClock}} }
 
+func (*Pass) clockRead(t *task, _ *Call, r *Result) {
+	if r.Err != nil {
+		t.end(r.Err)
+	}
+}
+
 // startRemedy calls the remedy, unless what was read of the node and of the policies is too old by now. That is told as a refusal.
 func (p *Pass) startRemedy(t *task, i int) []Call {
 	s := &p.starts[i]

@@ -92,7 +92,7 @@ var stages = [...]stage{
 		{(*Pass).createUncontested, (*Pass).repairCreated},
 		{(*Pass).findSibling, (*Pass).siblingFound},
 		{(*Pass).holdLease, (*Pass).leaseHeld},
-		{(*Pass).readClock, nil},
+		{(*Pass).readClock, (*Pass).clockRead},
 		{(*Pass).recheckPolicies, (*Pass).policyRechecked},
 		{(*Pass).startRemedy, (*Pass).remedyAnswered},
 		{(*Pass).recordAnswer, (*Pass).answerRecorded},
