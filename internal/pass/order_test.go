@@ -22,19 +22,24 @@ type watcher struct {
 	read, polled, stands map[string]time.Time
 	// written are the policies whose status was written in this pass.
 	written map[string]bool
+	// answered is set once the write of statuses was answered in this pass, in whatever way.
+	answered bool
 	// created counts the repairs that were recorded in this pass, and listed those that had been when the running ones were listed.
 	created, listed int
 	// clocks are what the clock has shown last before each remedy, by its task.
 	clocks map[int]pass.ClockReading
 	// called are the targets whose remedy was called in this pass. Started are those for which it was accepted since the process began.
 	called, started map[string]bool
-	// ever are the targets whose remedy was ever granted.
-	ever map[string]bool
+	// tried are the targets whose nodes were read in this pass.
+	tried map[string]bool
+	// ever are the targets whose remedy was ever granted, and theirs the repairs that another leader has recorded.
+	ever, theirs map[string]bool
 }
 
 func (w *watcher) begins() *pass.Pass {
 	w.read, w.polled, w.stands = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	w.written, w.created, w.listed, w.called, w.clocks = map[string]bool{}, 0, -1, map[string]bool{}, map[int]pass.ClockReading{}
+	w.tried, w.answered = map[string]bool{}, false
 	return w.world.begins()
 }
 
@@ -46,6 +51,7 @@ func (w *watcher) restarts() {
 
 // heard takes in an answer that has reached the pass.
 func (w *watcher) heard(c pass.Call, r *pass.Result) {
+	w.answered = w.answered || c.Kind == pass.WriteStatuses
 	if r.Err != nil {
 		return
 	}
@@ -93,8 +99,18 @@ func (w *watcher) granted(c pass.Call) {
 				w.t.Fatalf("the lease of %s is released, and its repair runs", c.Node)
 			}
 		}
+	case pass.ReadNode:
+		if name := c.Target.ID.Name; c.Stage == pass.ReadingLive {
+			if w.tried[name] {
+				w.t.Fatalf("the node of %s is read twice in one pass", name)
+			}
+			w.tried[name] = true
+		}
 	case pass.AmendRepair, pass.WithdrawRequest:
-		if len(w.written) == 0 {
+		if c.Kind == pass.AmendRepair && !c.Repair.Running() { // it leaves its place to another
+			delete(w.ever, c.Repair.Target.Name)
+		}
+		if !w.answered {
 			w.t.Fatalf("%s before any status was written", told(c))
 		}
 	}
@@ -150,7 +166,7 @@ func (w *watcher) wantStart(o *core.Order, clock pass.ClockReading) {
 }
 
 func drawWorld(t *rapid.T) *watcher {
-	w := &watcher{world: newWorld(), t: t, started: map[string]bool{}, ever: map[string]bool{}}
+	w := &watcher{world: newWorld(), t: t, started: map[string]bool{}, ever: map[string]bool{}, theirs: map[string]bool{}}
 	limit := rapid.IntRange(0, 2).Draw(t, "in flight, 0 for unlimited")
 	holder := rapid.SampledFrom([]string{"", "fettle"}).Draw(t, "holder")
 	remedy := rapid.SampledFrom([]string{"delete", "ask", "hand-over"}).Draw(t, "remedy")
@@ -164,10 +180,10 @@ func drawWorld(t *rapid.T) *watcher {
 	for i := range rapid.IntRange(1, 4).Draw(t, "machines") {
 		m := machine(fmt.Sprintf("m-%d", i))
 		m.ControlPlane = rapid.Bool().Draw(t, "control plane")
-		if rapid.IntRange(0, 3).Draw(t, "sick unless 0") > 0 {
+		if rapid.IntRange(0, 3).Draw(t, "well if 3") < 3 {
 			m.Node = node(m.ID.Name, "False", noon.Add(-time.Hour))
 		}
-		if rapid.IntRange(0, 3).Draw(t, "recovered if 0") == 0 {
+		if rapid.IntRange(0, 5).Draw(t, "recovered if 5") == 5 {
 			w.live[m.ID.Name] = node(m.ID.Name, "True", noon)
 		}
 		w.quorum[m.ID.Name] = rapid.SampledFrom([]core.Tri{core.Yes, core.No, core.Unknown}).Draw(t, "quorum survives")
@@ -180,6 +196,42 @@ func drawWorld(t *rapid.T) *watcher {
 	}
 	w.grant = w.granted
 	return w
+}
+
+// befalls lets time pass, and others act, while a call is under way.
+func (w *watcher) befalls(c pass.Call) {
+	w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, 0, time.Second, 6 * time.Second}).Draw(w.t, "time passes"))
+	target := w.targets[rapid.IntRange(0, len(w.targets)-1).Draw(w.t, "target")]
+	switch rapid.IntRange(0, 60).Draw(w.t, "what happens") {
+	case 56:
+		if c.Kind != pass.ReadClock {
+			w.agrees = rapid.SampledFrom([]core.Tri{core.Yes, core.No, core.Unknown}).Draw(w.t, "clocks agree")
+		}
+	case 57:
+		if w.leases[target.Node.Name] == "" {
+			w.leases[target.Node.Name] = "another"
+		}
+	case 58:
+		w.changed[w.policies[len(w.policies)-1].ID.Name] = true
+	case 59: // another leader records a repair
+		e := core.Entry{Name: core.RepairName(target.ID, 1), Target: target, Policy: w.policies[0], Ladder: w.policies[0].Ladder, Started: w.now}
+		if r, created := w.create(&e); created {
+			w.theirs[r.Name] = true
+		}
+	case 60: // another writer changes a repair
+		for i := range w.stored {
+			w.stored[i].Revision++
+		}
+	}
+}
+
+// recover has some nodes become well between passes.
+func (w *watcher) recover() {
+	for _, t := range w.targets {
+		if name := t.ID.Name; rapid.IntRange(0, 2).Draw(w.t, "it recovers if 2") == 2 {
+			w.live[name] = node(name, "True", w.now)
+		}
+	}
 }
 
 // plays makes one pass with results in any order. It reports whether the pass came to its end.
@@ -197,15 +249,18 @@ func (w *watcher) plays() bool {
 		at := rapid.IntRange(0, len(calls)-1).Draw(w.t, "which call")
 		c := calls[at]
 		calls = slices.Delete(calls, at, at+1)
+		if c.Stage == pass.EndingRepairs && slices.ContainsFunc(calls, func(c pass.Call) bool { return c.Stage != pass.EndingRepairs }) {
+			w.t.Fatalf("%s while other calls are under way: %s", told(c), told(calls[0]))
+		}
 		r := pass.Result{Err: errDown}
 		switch fate := rapid.IntRange(0, 19).Draw(w.t, "fate"); fate {
-		case 0: // it fails
-		case 1:
+		case 16: // it fails
+		case 17:
 			r.Skipped = true
-		case 2: // it is granted, and its answer is lost
+		case 18: // it is granted, and its answer is lost
 			w.does(c)
 			r.CutOff = rapid.Bool().Draw(w.t, "cut off")
-		case 3:
+		case 19:
 			if c.Kind != pass.WriteStatuses {
 				return false
 			}
@@ -214,20 +269,11 @@ func (w *watcher) plays() bool {
 		default:
 			r = w.does(c)
 		}
-		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, 0, time.Second, 6 * time.Second}).Draw(w.t, "time passes"))
-		if c.Kind != pass.ReadClock && rapid.IntRange(0, 30).Draw(w.t, "the clock turns if 0") == 0 {
-			w.agrees = rapid.SampledFrom([]core.Tri{core.Yes, core.No, core.Unknown}).Draw(w.t, "clocks agree")
-		}
-		if target := w.targets[rapid.IntRange(0, len(w.targets)-1).Draw(w.t, "node")]; rapid.IntRange(0, 30).Draw(w.t, "its lease is taken if 0") == 0 {
-			w.leases[target.Node.Name] = "another"
-		}
-		if rapid.IntRange(0, 30).Draw(w.t, "a policy changes if 0") == 0 {
-			w.changed[w.policies[len(w.policies)-1].ID.Name] = true
-		}
+		w.befalls(c)
 		r.Clock, r.Began = w.clock(), w.now
 		w.heard(c, &r)
 		p.Done(c, r)
-		if earlier = append(earlier, c); rapid.IntRange(0, 9).Draw(w.t, "a result comes twice if 0") == 0 {
+		if earlier = append(earlier, c); rapid.IntRange(0, 9).Draw(w.t, "a result comes twice if 9") == 9 {
 			p.Done(earlier[rapid.IntRange(0, len(earlier)-1).Draw(w.t, "which")], r)
 		}
 	}
@@ -243,10 +289,16 @@ func (w *watcher) plays() bool {
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		for range rapid.IntRange(1, 4).Draw(t, "passes") {
-			if seen := w.now; !w.plays() {
+		for range rapid.IntRange(2, 6).Draw(t, "passes") {
+			seen := w.now
+			whole := w.plays()
+			if rapid.Bool().Draw(t, "some recover") {
+				w.recover()
+			}
+			switch {
+			case !whole:
 				w.restarts()
-			} else if w.now.Sub(seen) > 20*time.Second || rapid.Bool().Draw(t, "caches catch up") {
+			case w.now.Sub(seen) > 20*time.Second, rapid.IntRange(0, 2).Draw(t, "caches lag if 2") < 2:
 				w.catchUp()
 			}
 		}
