@@ -67,7 +67,7 @@ func play(t *testing.T, file string) {
 // do obeys one command.
 func (w *world) do(out *strings.Builder, words []string) error {
 	switch rest := words[1:]; words[0] {
-	case "policy": // policy NAME delete|ask|hand-over [in-flight=N] [holder=NAME]
+	case "policy": // policy NAME delete|ask|hand-over [in-flight=N] [holder=NAME] [limit=DURATION] [then=REMEDY]
 		return w.addPolicy(rest[0], rest[1], rest[2:])
 	case "machine": // machine NAME [control-plane] [sick[=DURATION]]: a member of all policies so far
 		return w.addMachine(rest[0], rest[1:])
@@ -84,6 +84,16 @@ func (w *world) do(out *strings.Builder, words []string) error {
 	case "fail", "lose", "mend": // fail CALL: from now on it fails; lose CALL: it is granted and fails; mend CALL
 		line := strings.Join(rest, " ")
 		w.fail[line], w.lose[line] = words[0] == "fail", words[0] == "lose"
+	case "slow": // slow DURATION CALL: it takes so long
+		d, err := time.ParseDuration(rest[0])
+		w.slow[strings.Join(rest[1:], " ")] = d
+		return err
+	case "touch": // touch NAME: another writer changes its repair
+		for i := range w.stored {
+			if w.stored[i].Target.Name == rest[0] {
+				w.stored[i].Revision++
+			}
+		}
 	case "record": // record NAME: another leader records a repair of it, which no cache shows
 		w.create(&core.Entry{Name: core.RepairName(id("Machine", rest[0]), 1), Target: machine(rest[0]), Policy: w.policies[0], Ladder: w.policies[0].Ladder, Started: w.now})
 	case "wait": // wait DURATION
@@ -115,6 +125,14 @@ func (w *world) addPolicy(name, remedy string, settings []string) error {
 			p.MaxInFlight = core.Count(n)
 		case "holder":
 			p.Holder = value
+		case "limit":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			p.Ladder[0].Limit = d
+		case "then":
+			p.Ladder = append(p.Ladder, policy(name, value).Ladder...)
 		default:
 			return fmt.Errorf("no such setting: %s", key)
 		}

@@ -38,6 +38,8 @@ type world struct {
 	deleted        map[string]bool
 	// fail and lose name the calls that fail, and those that are granted and fail all the same, as in told.
 	fail, lose map[string]bool
+	// slow has how long calls take.
+	slow map[string]time.Duration
 	// grant is called with each call that is granted.
 	grant func(c pass.Call)
 }
@@ -45,7 +47,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		now: noon, agrees: core.Yes, state: &pass.State{}, live: map[string]core.Node{}, quorum: map[string]core.Tri{}, changed: map[string]bool{},
-		leases: map[string]string{}, deleted: map[string]bool{}, fail: map[string]bool{}, lose: map[string]bool{},
+		leases: map[string]string{}, deleted: map[string]bool{}, fail: map[string]bool{}, lose: map[string]bool{}, slow: map[string]time.Duration{},
 		config: pass.Config{
 			Sources: []pass.Source{{Marks: true, Confirms: true, StandsBy: true}}, Leases: true, Quorum: true,
 			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false}, Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Decide: core.Decide,
@@ -119,6 +121,7 @@ func (w *world) catchUp() {
 
 // answers returns the result of a call.
 func (w *world) answers(c pass.Call) pass.Result {
+	w.now = w.now.Add(w.slow[told(c)])
 	if w.fail[told(c)] {
 		return pass.Result{Clock: w.clock(), Began: w.now, Err: errDown}
 	}
