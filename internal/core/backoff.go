@@ -5,32 +5,6 @@ import (
 	"time"
 )
 
-// Backoff paces the repairs of targets whose replacements fail too. The first repair of a pool is
-// never delayed; the n-th replacement in a row that fails waits Base × 2^(n-1), at most Limit.
-//
-// After GiveUpAfter replacements in a row that fail the pool is given up; 0 is never. Repairs that started until ResumedAt don't count
-// then.
-type Backoff struct {
-	Base, Limit time.Duration
-	GiveUpAfter int
-	ResumedAt   time.Time
-}
-
-// DefaultBackoff applies where a policy sets none (docs/reference/proposals.md#autoscaler-scenarios). Its limit lies
-// above the 15 minutes within which the cluster autoscaler expects a machine to become a node: a pool whose machines
-// are replaced sooner never looks broken to it.
-func DefaultBackoff() Backoff {
-	return Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: defaultGiveUpAfter}
-}
-
-// Delay is the pause before the retry-th repair in a row; none before the first, retry 0.
-func (b Backoff) Delay(retry int) time.Duration {
-	if retry <= 0 {
-		return 0
-	}
-	return doubled(b.Base, retry-1, b.Limit)
-}
-
 // unrelatedAfter is how long after the last repair of its pool a failure is taken for a new one
 // rather than for a failed replacement (as minHealthyPeriod in docs/reference/proposals.md#cluster-api-guide).
 const unrelatedAfter = time.Hour
@@ -47,21 +21,6 @@ func (r *Repair) nextAttempt() time.Time {
 		return time.Time{}
 	}
 	return r.LastAttempt.Add(doubled(firstAttemptPause, r.Attempts-1, longestAttemptPause))
-}
-
-// doubled is base × 2^times, at most limit, without overflow.
-func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
-	d := base
-	for range times {
-		if d > limit/2 {
-			return limit
-		}
-		if d <= 0 {
-			break
-		}
-		d *= 2
-	}
-	return min(d, limit)
 }
 
 // pool is what the ledger and the fleet tell of the targets of one owner.

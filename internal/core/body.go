@@ -6,28 +6,6 @@ import "slices"
 // of all policies that select any of them one leads and all are asked, and one repair at a time is under
 // way.
 
-// survey looks once at all targets, of which there may be very many: for those of the control plane, and
-// for bodies.
-func (d *deliberation) survey() {
-	mixed := false
-	for i := range d.fleet.Targets {
-		t := &d.fleet.Targets[i]
-		if t.RepairRequest != (RepairRequest{}) {
-			d.requested = append(d.requested, i)
-		}
-		mixed = mixed || t.ID.Kind != d.fleet.Targets[0].ID.Kind
-		switch {
-		case t.ControlPlane:
-			d.controlPlane = append(d.controlPlane, i)
-		case t.ControlPlaneByLabel:
-			d.byLabel = append(d.byLabel, i)
-		}
-	}
-	if mixed {
-		d.bodies = bodies(d.fleet.Targets)
-	}
-}
-
 // embody gives each target the index of its body, which is that of one of its targets. It is nil when
 // each target is a body of its own, as where all are of one kind.
 func embody(targets []Target) []int {
@@ -90,14 +68,6 @@ func mixed(targets []Target) bool {
 		}
 	}
 	return false
-}
-
-// body is the index of a target's body.
-func (d *deliberation) body(target int) int {
-	if d.bodies == nil {
-		return target
-	}
-	return d.bodies[target]
 }
 
 // sharesBody tells whether any of those asked about has its body in common with another target.

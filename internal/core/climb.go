@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -190,14 +189,6 @@ func (d *deliberation) awaitAnswer(step *Step) {
 	if step != nil && step.Nature.Effect().OwnerDecides {
 		d.wakeAt(d.now.Add(silences[len(silences)-1]))
 	}
-}
-
-// duration writes whole minutes and hours as people do.
-func duration(d time.Duration) string {
-	if d >= time.Hour {
-		return strconv.Itoa(int(d/time.Hour)) + "h"
-	}
-	return strconv.Itoa(int(d/time.Minute)) + "m"
 }
 
 // advance ends a step that has not helped. Only a remediator that Fettle asked is told to stop (I10).

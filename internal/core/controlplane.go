@@ -100,29 +100,3 @@ func (t *Target) MaybeControlPlane() bool { return t.ControlPlane || t.ControlPl
 func (t *Target) quorumKnown(now time.Time) bool {
 	return !t.QuorumReadAt.IsZero() && Passed(t.QuorumReadAt, now) < confirmedFor
 }
-
-// layWorkers tells which targets of running repairs were seen outside of the control plane.
-func (m *Memory) layWorkers(f *Fleet) {
-	workers := map[ID]bool{}
-	repaired := map[ID]bool{}
-	for i := range f.Repairs {
-		if r := &f.Repairs[i]; r.Running() {
-			repaired[r.Target] = true
-			if m.workers[r.Target] {
-				workers[r.Target] = true
-			}
-		}
-	}
-	for i := range f.Targets {
-		if len(repaired) == 0 {
-			break
-		}
-		switch t := &f.Targets[i]; {
-		case t.ControlPlane:
-			delete(workers, t.ID)
-		case repaired[t.ID]:
-			workers[t.ID] = true
-		}
-	}
-	m.workers, f.Workers = workers, workers
-}

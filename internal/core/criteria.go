@@ -225,14 +225,6 @@ func worse(a, b finding) bool {
 	return sooner(a.until, b.until)
 }
 
-// sooner orders instants, with the zero instant meaning never.
-func sooner(a, b time.Time) bool {
-	if a.IsZero() || b.IsZero() {
-		return !a.IsZero()
-	}
-	return a.Before(b)
-}
-
 // FindingsBy returns all that makes a target unhealthy, and first the request of a person that the verdict on the target names.
 func (c *Criteria) FindingsBy(v *Verdict, t *Target, now time.Time) []Verdict {
 	found := c.Findings(t, now)

@@ -98,6 +98,28 @@ type deliberation struct {
 	readOf map[circle]reads
 }
 
+// survey looks once at all targets, of which there may be very many: for those of the control plane, and
+// for bodies.
+func (d *deliberation) survey() {
+	mixed := false
+	for i := range d.fleet.Targets {
+		t := &d.fleet.Targets[i]
+		if t.RepairRequest != (RepairRequest{}) {
+			d.requested = append(d.requested, i)
+		}
+		mixed = mixed || t.ID.Kind != d.fleet.Targets[0].ID.Kind
+		switch {
+		case t.ControlPlane:
+			d.controlPlane = append(d.controlPlane, i)
+		case t.ControlPlaneByLabel:
+			d.byLabel = append(d.byLabel, i)
+		}
+	}
+	if mixed {
+		d.bodies = bodies(d.fleet.Targets)
+	}
+}
+
 // judgeMembers asks the policies in the order of their age, so that refusals come in that order.
 func (d *deliberation) judgeMembers() {
 	members := 0
@@ -233,44 +255,6 @@ func (d *deliberation) collectJudgements() {
 	if len(d.pools) > 0 {
 		d.findProof()
 	}
-}
-
-// judgements are the verdicts on some bodies, by body: the indices of those on body b are
-// all[from[b]:from[b+1]]. It is two slices, since a storm has a great many of them.
-type judgements struct{ from, all []int32 }
-
-func (d *deliberation) judgementsOn(troubled []bool) judgements {
-	verdicts := d.decision.Verdicts
-	from := make([]int32, len(troubled)+2)
-	for i := range verdicts {
-		if b := d.body(verdicts[i].Target); troubled[b] {
-			from[b+2]++
-		}
-	}
-	for t := range len(troubled) + 1 {
-		from[t+1] += from[t]
-	}
-	all := make([]int32, from[len(troubled)+1])
-	for i := range verdicts {
-		if b := d.body(verdicts[i].Target); troubled[b] {
-			all[from[b+1]] = int32(i)
-			from[b+1]++
-		}
-	}
-	return judgements{from, all}
-}
-
-// judgementsOf are the verdicts on the body of a target.
-func (d *deliberation) judgementsOf(target int) []int32 {
-	return d.judgements.on(d.body(target))
-}
-
-// on are the verdicts on a body.
-func (j *judgements) on(body int) []int32 {
-	if j.from == nil {
-		return nil
-	}
-	return j.all[j.from[body]:j.from[body+1]]
 }
 
 // tally counts each policy's members. Whatever is not known to be healthy counts against the

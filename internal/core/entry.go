@@ -43,10 +43,6 @@ func (e *entry) foreign(r *Repair) bool { return e.step != len(r.Rungs)+1 }
 
 func sameTarget(a, b *Repair) bool { return a.Target == b.Target }
 
-// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
-// told.
-const laggingFor = 10 * time.Second
-
 // takeIn goes by what somebody has written since. What the ledger does not tell of the step under way is remembered all
 // the same: calls that were refused, and that the target was well.
 func (e *entry) takeIn(cached Repair) {

@@ -283,3 +283,18 @@ type Condition struct {
 func (c *Condition) Same(other *Condition) bool {
 	return c.Type == other.Type && c.Status == other.Status && c.Reason == other.Reason && c.Since.Equal(other.Since)
 }
+
+// mostTestsSeen bounds what is remembered of each target, since anyone who may write policies adds to it. A policy asks for at most
+// eight such tests.
+const mostTestsSeen = 64
+
+// SeenTest is a test that holds for the conditions of a node, and since when it has been seen to.
+type SeenTest struct {
+	Test ConditionTest
+	// Node is the UID of the node. A node that registers anew is another.
+	Node  string
+	Since time.Time
+	// Turned is set when the test was seen not to hold for this node just before. Otherwise it may have begun to hold long before
+	// Since: a process that has just started has not seen that.
+	Turned bool
+}

@@ -5,10 +5,6 @@ import "time"
 // A pool is given up when its replacements have failed too often in a row. Nothing in it is repaired then, until a person has it
 // resumed, its owner has another template, or one of its younger targets is healthy. The repairs tell, so a restart forgets nothing.
 
-// defaultGiveUpAfter leaves time for an outage to pass: with the default pauses, targets that fail at once are given up after some
-// 40 minutes, and targets that never join within 10 minutes after some two and a half hours.
-const defaultGiveUpAfter = 10
-
 // givesUp reports whether a repair is the last of as many in a row as are allowed, when it does not help.
 func (b Backoff) givesUp(r *Repair) bool { return b.GiveUpAfter > 0 && r.Retry+1 >= b.GiveUpAfter }
 

@@ -132,14 +132,6 @@ func (d *deliberation) petitioner(q *Request, repairs []int) int {
 	return best
 }
 
-// asked tells whether the repair asked for a request about its target.
-func (r *Repair) asked(q *Request) bool {
-	if q.Policy != (ID{}) && !q.AskedBy(&r.Policy) {
-		return false
-	}
-	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return q.asks(&s) })
-}
-
 // blind tells whether requests of the repair may stand that can't be seen.
 func (d *deliberation) blind(r *Repair) bool {
 	return len(d.fleet.Unseen) > 0 && slices.ContainsFunc(r.Ladder, func(s Step) bool { return d.hidden(&s) })
@@ -318,4 +310,25 @@ func (d *deliberation) verdictFor(q *Request, target int) (int, *Verdict) {
 		}
 	}
 	return none, nil
+}
+
+// settles reports whether a target that meets no criterion is not healthy yet, since something stands that the policy has asked for,
+// and a condition has just turned.
+func (d *deliberation) settles(policy, target int) bool {
+	if len(d.requestsOn[target]) == 0 {
+		return false
+	}
+	p := &d.policies[policy]
+	at := settlesAt(&p.Criteria, &d.fleet.Targets[target])
+	if !d.now.Before(at) {
+		return false
+	}
+	stands := slices.ContainsFunc(d.requestsOn[target], func(i int) bool {
+		q := &d.fleet.Requests[i]
+		return q.Own && !q.Leaving && q.mayBeOf(p)
+	})
+	if stands {
+		d.wakeAt(at)
+	}
+	return stands
 }

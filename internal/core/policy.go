@@ -1,8 +1,10 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -241,3 +243,75 @@ func (s ShortCircuit) Permits(unhealthy, total int) bool {
 
 // Repairs reports whether the policy may have anything repaired: it can be followed, is not paused, and is no dry run.
 func (p *Policy) Repairs() bool { return p.Problem == "" && !p.Paused && !p.DryRun }
+
+// ConditionGroup holds when all its tests have held together for the whole of For. A group without tests never holds.
+type ConditionGroup struct {
+	Tests []ConditionTest
+	For   time.Duration
+}
+
+// ConditionTest is a test of one condition of a node.
+type ConditionTest struct {
+	// Type is the type of the condition, and Status the status that it must have.
+	Type, Status string
+	// Reason is a pattern that the condition's reason must match. Each * in it stands for any text; an empty pattern matches every
+	// reason.
+	Reason string
+	// Missing is set for a test that holds while the node has no condition of the type. Such a test has no Status and no Reason.
+	Missing bool
+}
+
+// String returns the test as a clause.
+func (c *ConditionTest) String() string {
+	switch {
+	case c.Missing:
+		return "node condition " + c.Type + " has been missing"
+	case c.Reason != "":
+		return fmt.Sprintf("node condition %s has been %s with a reason like %s", c.Type, c.Status, c.Reason)
+	}
+	return fmt.Sprintf("node condition %s has been %s", c.Type, c.Status)
+}
+
+// String returns the tests of the group as clauses.
+func (g *ConditionGroup) String() string {
+	clauses := make([]string, len(g.Tests))
+	for i := range g.Tests {
+		clauses[i] = g.Tests[i].String()
+	}
+	return strings.Join(clauses, " and ")
+}
+
+// Remembered reports whether no time of a node tells since when the test holds. A condition that is missing has no time, and the
+// transition time of a condition moves with its status alone, not with its reason. Such a test holds since it was first seen to
+// hold, which is never too early. The creation of the node would be: the condition may have left a moment ago.
+func (c *ConditionTest) Remembered() bool { return c.Missing || c.Reason != "" }
+
+// Backoff paces the repairs of targets whose replacements fail too. The first repair of a pool is
+// never delayed; the n-th replacement in a row that fails waits Base × 2^(n-1), at most Limit.
+//
+// After GiveUpAfter replacements in a row that fail the pool is given up; 0 is never. Repairs that started until ResumedAt don't count
+// then.
+type Backoff struct {
+	Base, Limit time.Duration
+	GiveUpAfter int
+	ResumedAt   time.Time
+}
+
+// DefaultBackoff applies where a policy sets none (docs/reference/proposals.md#autoscaler-scenarios). Its limit lies
+// above the 15 minutes within which the cluster autoscaler expects a machine to become a node: a pool whose machines
+// are replaced sooner never looks broken to it.
+func DefaultBackoff() Backoff {
+	return Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: defaultGiveUpAfter}
+}
+
+// Delay is the pause before the retry-th repair in a row; none before the first, retry 0.
+func (b Backoff) Delay(retry int) time.Duration {
+	if retry <= 0 {
+		return 0
+	}
+	return doubled(b.Base, retry-1, b.Limit)
+}
+
+// defaultGiveUpAfter leaves time for an outage to pass: with the default pauses, targets that fail at once are given up after some
+// 40 minutes, and targets that never join within 10 minutes after some two and a half hours.
+const defaultGiveUpAfter = 10

@@ -231,3 +231,11 @@ func numberIn(name string) int {
 	}
 	return max(0, n)
 }
+
+// asked tells whether the repair asked for a request about its target.
+func (r *Repair) asked(q *Request) bool {
+	if q.Policy != (ID{}) && !q.AskedBy(&r.Policy) {
+		return false
+	}
+	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return q.asks(&s) })
+}

@@ -246,13 +246,6 @@ func (n *needs) until(repair int) time.Time {
 	return until
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // counts reports whether a finished repair counts for the back-off of a target of its pool that is not known to be healthy.
 func (n *needs) counts(repair int) bool {
 	r := &n.fleet.Repairs[repair]

@@ -5,39 +5,11 @@ import (
 	"time"
 )
 
-// mostTestsSeen bounds what is remembered of each target, since anyone who may write policies adds to it. A policy asks for at most
-// eight such tests.
-const mostTestsSeen = 64
-
-// SeenTest is a test that holds for the conditions of a node, and since when it has been seen to.
-type SeenTest struct {
-	Test ConditionTest
-	// Node is the UID of the node. A node that registers anew is another.
-	Node  string
-	Since time.Time
-	// Turned is set when the test was seen not to hold for this node just before. Otherwise it may have begun to hold long before
-	// Since: a process that has just started has not seen that.
-	Turned bool
-}
-
 // looks are the tests that a pass has asked for, and the nodes that it has asked, by the UID of their target.
 type looks struct {
 	tests map[ConditionTest]bool
 	nodes map[string]string
 }
-
-// seenTest returns what has been seen of a test for the target's node; the zero SeenTest when it was not seen to hold.
-func (t *Target) seenTest(test *ConditionTest) SeenTest {
-	for i := range t.TestsSeen {
-		if s := &t.TestsSeen[i]; s.Test == *test && s.Node == t.Node.UID {
-			return *s
-		}
-	}
-	return SeenTest{}
-}
-
-// forgotten reports whether no more tests are remembered of the target, so that it will not be known since when another holds.
-func (t *Target) forgotten() bool { return len(t.TestsSeen) >= mostTestsSeen }
 
 // LayTests tells each target since when the tests of its policies have been seen to hold, and forgets the tests that hold no more.
 // Neither tests nor absent nodes are remembered across a fleet that was not observed, for a condition or node may have come and

@@ -49,27 +49,6 @@ func (t *Target) lastTurned(matters func(kind string) bool) time.Time {
 // healthySince is the last time at which a condition that matters turned; zero when none says.
 func healthySince(c *Criteria, t *Target) time.Time { return t.lastTurned(c.names) }
 
-// settles reports whether a target that meets no criterion is not healthy yet, since something stands that the policy has asked for,
-// and a condition has just turned.
-func (d *deliberation) settles(policy, target int) bool {
-	if len(d.requestsOn[target]) == 0 {
-		return false
-	}
-	p := &d.policies[policy]
-	at := settlesAt(&p.Criteria, &d.fleet.Targets[target])
-	if !d.now.Before(at) {
-		return false
-	}
-	stands := slices.ContainsFunc(d.requestsOn[target], func(i int) bool {
-		q := &d.fleet.Requests[i]
-		return q.Own && !q.Leaving && q.mayBeOf(p)
-	})
-	if stands {
-		d.wakeAt(at)
-	}
-	return stands
-}
-
 // mayBeOf reports whether a policy asked for the request, or would ask for the same where the request does not tell who did.
 func (r *Request) mayBeOf(p *Policy) bool {
 	return r.AskedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Ladder, func(s Step) bool { return r.asks(&s) }))

@@ -1,53 +1,10 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
-
-// ConditionGroup holds when all its tests have held together for the whole of For. A group without tests never holds.
-type ConditionGroup struct {
-	Tests []ConditionTest
-	For   time.Duration
-}
-
-// ConditionTest is a test of one condition of a node.
-type ConditionTest struct {
-	// Type is the type of the condition, and Status the status that it must have.
-	Type, Status string
-	// Reason is a pattern that the condition's reason must match. Each * in it stands for any text; an empty pattern matches every
-	// reason.
-	Reason string
-	// Missing is set for a test that holds while the node has no condition of the type. Such a test has no Status and no Reason.
-	Missing bool
-}
-
-// String returns the test as a clause.
-func (c *ConditionTest) String() string {
-	switch {
-	case c.Missing:
-		return "node condition " + c.Type + " has been missing"
-	case c.Reason != "":
-		return fmt.Sprintf("node condition %s has been %s with a reason like %s", c.Type, c.Status, c.Reason)
-	}
-	return fmt.Sprintf("node condition %s has been %s", c.Type, c.Status)
-}
-
-// String returns the tests of the group as clauses.
-func (g *ConditionGroup) String() string {
-	clauses := make([]string, len(g.Tests))
-	for i := range g.Tests {
-		clauses[i] = g.Tests[i].String()
-	}
-	return strings.Join(clauses, " and ")
-}
-
-// Remembered reports whether no time of a node tells since when the test holds. A condition that is missing has no time, and the
-// transition time of a condition moves with its status alone, not with its reason. Such a test holds since it was first seen to
-// hold, which is never too early. The creation of the node would be: the condition may have left a moment ago.
-func (c *ConditionTest) Remembered() bool { return c.Missing || c.Reason != "" }
 
 // match is how a test compares with the conditions of a node. Since is the last of the times of the conditions that it is about.
 type match struct {
@@ -198,3 +155,16 @@ func (g *ConditionGroup) datedSince(t *Target) (since time.Time, holds bool) {
 	}
 	return since, len(g.Tests) > 0
 }
+
+// seenTest returns what has been seen of a test for the target's node; the zero SeenTest when it was not seen to hold.
+func (t *Target) seenTest(test *ConditionTest) SeenTest {
+	for i := range t.TestsSeen {
+		if s := &t.TestsSeen[i]; s.Test == *test && s.Node == t.Node.UID {
+			return *s
+		}
+	}
+	return SeenTest{}
+}
+
+// forgotten reports whether no more tests are remembered of the target, so that it will not be known since when another holds.
+func (t *Target) forgotten() bool { return len(t.TestsSeen) >= mostTestsSeen }

@@ -214,10 +214,3 @@ func (v Verdict) whose() string {
 	}
 	return "node condition"
 }
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return t.UTC().Format(time.RFC3339)
-}

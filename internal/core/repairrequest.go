@@ -1,0 +1,60 @@
+package core
+
+import "time"
+
+// RepairRequest is a person's request for the repair of a target. The zero RepairRequest is none.
+type RepairRequest struct {
+	// At is when the person made it, in whole seconds; zero where that can't be read.
+	At time.Time
+	// Unreadable is set where what the person wrote is no time.
+	Unreadable bool
+	// Ahead is set when At lay further in the future than clocks differ when the request was first seen.
+	Ahead bool
+}
+
+// ReadRepairRequest reads what a person wrote: a time such as 2026-11-23T09:12:59Z.
+func ReadRepairRequest(text string) RepairRequest {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Unix() <= 0 {
+		return RepairRequest{Unreadable: true}
+	}
+	return RepairRequest{At: at.UTC().Truncate(time.Second)}
+}
+
+const (
+	// RequestLasts is how long a request counts that no repair has served. Gates may hold it back for days, and what a person wanted
+	// then need not be wanted any more.
+	RequestLasts = time.Hour
+	// requestAhead is how far the clock of a person may be ahead, or behind.
+	requestAhead = time.Minute
+)
+
+// RequestState is how a person's request stands.
+type RequestState int8
+
+// The states of a request. Only a pending one makes its target unhealthy.
+const (
+	// RequestPending: the target is to be repaired, or its repair is under way.
+	RequestPending RequestState = iota + 1
+	// RequestServed: a repair of the target has done its work or has ended since.
+	RequestServed
+	// RequestLapsed: no repair has begun in time.
+	RequestLapsed
+	// RequestAhead: it was made in the future.
+	RequestAhead
+	// RequestInherited: it is older than the target, which has it from a template or a backup. A target that replaces another would
+	// be repaired for it once more.
+	RequestInherited
+	// RequestUnreadable: it has no time that can be read.
+	RequestUnreadable
+)
+
+// AskedRepair is a person's request about a target, and how it stands.
+type AskedRepair struct {
+	Target int
+	RepairRequest
+
+	State RequestState
+	// Lapses is when a pending request lapses; zero when a repair is under way for it.
+	Lapses time.Time
+}

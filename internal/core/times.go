@@ -1,0 +1,55 @@
+package core
+
+import (
+	"strconv"
+	"time"
+)
+
+// sooner orders instants, with the zero instant meaning never.
+func sooner(a, b time.Time) bool {
+	if a.IsZero() || b.IsZero() {
+		return !a.IsZero()
+	}
+	return a.Before(b)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// duration writes whole minutes and hours as people do.
+func duration(d time.Duration) string {
+	if d >= time.Hour {
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	}
+	return strconv.Itoa(int(d/time.Minute)) + "m"
+}
+
+// doubled is base × 2^times, at most limit, without overflow.
+func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
+	d := base
+	for range times {
+		if d > limit/2 {
+			return limit
+		}
+		if d <= 0 {
+			break
+		}
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
+// told.
+const laggingFor = 10 * time.Second
