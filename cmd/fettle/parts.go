@@ -83,17 +83,8 @@ func (r *rooms) parts(o controllerOptions) []served.Part {
 	if o.serves(clusterAPIDialect) {
 		parts = append(parts, r.clusters.part())
 	}
-	if o.serves(openshiftDialect) {
-		parts = append(parts, served.Part{
-			Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep,
-			Reads: append(served.ReadsOf(v1beta1.GroupVersion, "MachineHealthCheck", "Machine"), readsNodes), Grants: ownRights,
-		}, served.Part{
-			Name: "templates of machine sets", Kinds: openshift.MachineSetKinds, Watch: r.machines.WatchMachineSets, InStep: r.machines.MachineSetsInStep, Optional: true,
-			Reads: served.ReadsOf(v1beta1.GroupVersion, "MachineSet"), Grants: ownRights, Without: withoutMachineSets,
-		})
-	}
-	if o.serves(nhcDialect) {
-		parts = append(parts, r.nodeParts()...)
+	for _, d := range r.homeDialects(o) {
+		parts = append(parts, d.parts()...)
 	}
 	return parts
 }
@@ -103,6 +94,20 @@ var (
 	readsNodes  = served.Read{Kind: corev1.SchemeGroupVersion.WithKind("Node")}
 	readsLeases = served.Read{Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespace: nodelease.Namespace}
 )
+
+// machineParts are what OpenShift's health checks need.
+func (r *rooms) machineParts() []served.Part {
+	return []served.Part{
+		{
+			Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep,
+			Reads: append(served.ReadsOf(v1beta1.GroupVersion, "MachineHealthCheck", "Machine"), readsNodes), Grants: ownRights,
+		},
+		{
+			Name: "templates of machine sets", Kinds: openshift.MachineSetKinds, Watch: r.machines.WatchMachineSets, InStep: r.machines.MachineSetsInStep, Optional: true,
+			Reads: served.ReadsOf(v1beta1.GroupVersion, "MachineSet"), Grants: ownRights, Without: withoutMachineSets,
+		},
+	}
+}
 
 // nodeParts are what health checks of nodes need.
 func (r *rooms) nodeParts() []served.Part {
@@ -122,28 +127,41 @@ func (r *rooms) nodeParts() []served.Part {
 	}
 }
 
-// neighbors are the dialects whose health checks may judge the nodes of a workload cluster too.
-func (r *rooms) neighbors(o controllerOptions) []neighbor {
-	var neighbors []neighbor
-	if o.serves(openshiftDialect) {
-		neighbors = append(neighbors, r.machines)
+// homeDialect is an API of health checks of the cluster that Fettle itself is in.
+type homeDialect struct {
+	name   string
+	client interface {
+		engine.Dialect
+		neighbor
 	}
-	if o.serves(nhcDialect) {
-		neighbors = append(neighbors, r.nodes)
-	}
-	return neighbors
+	parts func() []served.Part
 }
 
-// homeDialects are those of the cluster that Fettle itself is in.
-func (r *rooms) homeDialects(o controllerOptions) []engine.Dialect {
-	var dialects []engine.Dialect
-	if o.serves(openshiftDialect) {
-		dialects = append(dialects, r.machines)
+// homeDialects returns the dialects of that cluster whose health checks are followed. A new dialect has its entry here.
+func (r *rooms) homeDialects(o controllerOptions) []homeDialect {
+	all := []homeDialect{
+		{openshiftDialect, r.machines, r.machineParts},
+		{nhcDialect, r.nodes, r.nodeParts},
 	}
-	if o.serves(nhcDialect) {
-		dialects = append(dialects, r.nodes)
+	return slices.DeleteFunc(all, func(d homeDialect) bool { return !o.serves(d.name) })
+}
+
+// engineDialects are the same for the engine.
+func (r *rooms) engineDialects(o controllerOptions) []engine.Dialect {
+	var dialects []engine.Dialect
+	for _, d := range r.homeDialects(o) {
+		dialects = append(dialects, d.client)
 	}
 	return dialects
+}
+
+// neighbors are the same for workload clusters, whose nodes their health checks may judge too.
+func (r *rooms) neighbors(o controllerOptions) []neighbor {
+	var neighbors []neighbor
+	for _, d := range r.homeDialects(o) {
+		neighbors = append(neighbors, d.client)
+	}
+	return neighbors
 }
 
 // machinesPart is the part that knows the machines of nodes, beside health checks of machines or without them.

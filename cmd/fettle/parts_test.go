@@ -59,7 +59,7 @@ func TestPartsOfDialects(t *testing.T) {
 				home++
 			}
 		}
-		if dialects, neighbors := len(r.homeDialects(o)), len(r.neighbors(o)); dialects != home || neighbors != home {
+		if dialects, neighbors := len(r.engineDialects(o)), len(r.neighbors(o)); dialects != home || neighbors != home {
 			t.Errorf("%v has %d dialects and %d neighbors, want %d", runs, dialects, neighbors, home)
 		}
 	}

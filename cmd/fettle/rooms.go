@@ -89,7 +89,7 @@ func (r *rooms) keepHome(m measures, o controllerOptions) {
 	repairs, asked, writer := r.repairs.Of(ledger.Fleet{}), r.asked.Of(template.Fleet{}, r.wake), r.manager.GetClient()
 	fleet := engine.New(engine.Config{
 		Fleet:     cluster,
-		Dialects:  r.homeDialects(o),
+		Dialects:  r.engineDialects(o),
 		Ledger:    repairs,
 		Witness:   repairs,
 		Pruner:    repairs,

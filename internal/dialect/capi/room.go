@@ -243,7 +243,7 @@ func (r *room) machineOf(name string) *clusterapi.Machine {
 	return nil
 }
 
-// machinesOf gives the machines of targets, nil for those that are not there any more.
+// machinesOf gives the machines of targets, nil for machines that are gone.
 func (r *room) machinesOf(targets []core.Target) []*clusterapi.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -142,7 +142,7 @@ func paused(is bool, why string) told {
 	}
 }
 
-// statement makes lists of conditions from those that a health check has.
+// statement makes lists of conditions from the conditions of a health check.
 type statement struct {
 	check *healthCheck
 	now   time.Time

@@ -46,7 +46,7 @@ type healthCheck struct {
 	// takesOver is set when the built-in health check is paused so that Fettle follows this one. Whether it is paused is
 	// then the other's to say.
 	takesOver bool
-	// labelled is set when it has the label of its cluster; owners are those that it has.
+	// labelled is set when it has the label of its cluster; owners are its owner references.
 	labelled bool
 	owners   []metav1.OwnerReference
 	// selection is set while the room has the health check.
