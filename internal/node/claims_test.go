@@ -37,6 +37,10 @@ func TestClaims(t *testing.T) {
 	c.Move("x", "d", "")
 	c.Move("x", "d", "")
 	c.Move("x", "a", "")
+	c.Move("x", "e", "e") // it refers to e as before
+	c.Move("x", "", "e")
+	disputed("e", false)
+	c.Move("x", "e", "")
 	if len(c.nodes) != 0 {
 		t.Errorf("of nodes that no machine refers to is kept: %v", c.nodes)
 	}

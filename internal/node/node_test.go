@@ -234,12 +234,38 @@ func swapConditions(n *corev1.Node) {
 // wantFacts checks what a store has of a node. An instant may be in whichever zone it came first.
 func wantFacts(t *testing.T, s *Store, name string, want Facts) {
 	t.Helper()
+	called := false
 	s.Lookup(func(find func(string) (Facts, bool)) {
+		called = true
 		got, found := find(name)
 		if diff := cmp.Diff(want, got, labelsByValue); !found || diff != "" {
 			t.Errorf("found %t; facts (-want +got):\n%s", found, diff)
 		}
 	})
+	if !called {
+		t.Error("the store shows no facts")
+	}
+}
+
+// A request of another time is another request.
+func TestRequestsOfAnotherTimeDiffer(t *testing.T) {
+	at := func(text string) Sighting {
+		return See(decoded(aNode("n", annotated(annotation.RepairRequestedAt, text))))
+	}
+	if at("2026-08-03T11:00:00Z").Same(at("2026-08-03T11:00:01Z")) {
+		t.Error("a request of a second later is taken for the same")
+	}
+	if !at("2026-08-03T11:00:00Z").Same(at("2026-08-03T11:00:00Z")) {
+		t.Error("the same request is taken for another")
+	}
+}
+
+// A node differs from none, from either side.
+func TestANodeDiffersFromNone(t *testing.T) {
+	some, none := See(&lean.Node{}), Sighting{} // a node without any mark, as none has
+	if some.Same(none) || none.Same(some) || !none.Same(none) {
+		t.Errorf("a node and none: %t, none and a node: %t, none twice: %t", some.Same(none), none.Same(some), none.Same(none))
+	}
 }
 
 func TestStoreRefusesWhatIsNoNode(t *testing.T) {

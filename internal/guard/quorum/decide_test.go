@@ -69,6 +69,7 @@ func TestByMembers(t *testing.T) {
 		"labels: two of three work":                     {"", "a", "a:label b:ready,label c:ready,label", core.Yes},
 		"labels: one of three works":                    {"", "a", "a:label b:label c:ready,label", core.No},
 		"labels: healthy nodes without a member":        {"they have no vote", "a", "a:label b:label c:ready,label d:ready e:ready f:ready,serves", core.No},
+		"labels: nodes without a member that are out":   {"they make no majority larger", "a", "a:label b:ready,label c:ready,label d e f", core.Yes},
 		"labels: the target is no member":               {"the quorum is not on it", "d", "a:label b:label c:ready,label d:ready", core.Yes},
 		"labels: a member without one, which has a pod": {"", "a", "a:label b:ready,label c:ready,pod", core.Yes},
 		"labels: a pod that is not ready":               {"", "a", "a:label b:ready,label c:ready,label,badpod", core.No},
@@ -85,6 +86,17 @@ func TestByMembers(t *testing.T) {
 				t.Errorf("survives: %s, want %s. %s", got, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// TestEvident: any evidence on any node is evidence.
+func TestEvident(t *testing.T) {
+	for members, want := range map[string]bool{
+		"": false, "a b:ready": false, "a b:label": true, "a b:pod": true, "a b:badpod": true, "a:serves b": true,
+	} {
+		if got := evident(parse(t, members)); got != want {
+			t.Errorf("evidence in %q: %t, want %t", members, got, want)
+		}
 	}
 }
 
