@@ -36,7 +36,7 @@ type world struct {
 	requests       []core.Request
 	leases         map[string]string
 	deleted        map[string]bool
-	// fail and lose name the calls that fail, and those that are granted and fail all the same, as in told.
+	// fail names the calls that fail, and lose the calls that are granted and fail all the same, as in told.
 	fail, lose map[string]bool
 	// slow has how long calls take.
 	slow map[string]time.Duration
