@@ -26,7 +26,7 @@ func endReasons(t *testing.T) map[string]EndReason {
 		if kind, named := spec.Type.(*ast.Ident); !named || kind.Name != "EndReason" {
 			return true
 		}
-		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value) //nolint:forcetypeassert // a constant
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,11 +16,11 @@ func leaves(v reflect.Value, path []int) [][]int {
 		}
 		var all [][]int
 		for i := range v.NumField() {
-			all = append(all, leaves(v.Field(i), append(path[:len(path):len(path)], i))...)
+			all = append(all, leaves(v.Field(i), append(slices.Clip(path), i))...)
 		}
 		return all
 	case reflect.Slice:
-		return leaves(reflect.New(v.Type().Elem()).Elem(), append(path[:len(path):len(path)], -1))
+		return leaves(reflect.New(v.Type().Elem()).Elem(), append(slices.Clip(path), -1))
 	}
 	return [][]int{path}
 }
@@ -42,7 +43,7 @@ func set(t *testing.T, v reflect.Value, path []int) string {
 	case reflect.Int, reflect.Int8, reflect.Int64:
 		v.SetInt(1)
 	default:
-		at, isTime := v.Addr().Interface().(*time.Time)
+		at, isTime := reflect.TypeAssert[*time.Time](v.Addr())
 		if !isTime {
 			t.Fatalf("no value is known for a field of type %s", v.Type())
 		}

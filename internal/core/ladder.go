@@ -126,10 +126,8 @@ func (d *deliberation) carryOnOne(repair, target int) {
 	switch {
 	case v == nil && d.handsOff(r, t):
 		d.finish(repair, Withdrawn, because(HandsOff))
-	case v == nil && d.begun(repair, target):
-		d.close(repair, target, Withdrawn, NotSelectedAnymore)
 	case v == nil:
-		d.close(repair, target, Withdrawn, NotSelected)
+		d.close(repair, target, Withdrawn, d.notSelected(repair, target))
 	case v.Health == Undetermined, v.Health == Gone, v.Reason == Premature && d.begun(repair, target):
 	case v.Health != Healthy && v.Reason != Recovering && d.relieved(repair):
 		d.endRelieved(repair)
@@ -144,6 +142,14 @@ func (d *deliberation) carryOnOne(repair, target int) {
 		d.note(repair, time.Time{})
 		d.suspected(repair, target)
 	}
+}
+
+// notSelected returns why the repair of a target ends that the health check which leads it does not select.
+func (d *deliberation) notSelected(repair, target int) EndReason {
+	if d.begun(repair, target) {
+		return NotSelectedAnymore
+	}
+	return NotSelected
 }
 
 // relieved reports whether all that a repair had asked for was taken back since its target was healthy. The target has

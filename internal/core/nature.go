@@ -45,7 +45,7 @@ var effects = [...]Effect{
 // Effect returns what remedies of the nature do. An unknown nature has the effect of the zero one.
 func (n Nature) Effect() Effect {
 	if n < 0 || int(n) >= len(effects) {
-		n = 0
+		return effects[0]
 	}
 	return effects[n]
 }

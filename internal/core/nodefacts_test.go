@@ -30,7 +30,8 @@ func TestI1NodeFactsOfTheCacheHoldOn(t *testing.T) {
 			} else {
 				live.NodeFacts = told
 			}
-			if x.SeeLive(live, noon); x.Node.NodeFacts != told {
+			x.SeeLive(live, noon)
+			if x.Node.NodeFacts != told {
 				t.Errorf("%s is told by the %s alone, and the target has %+v", name, in, x.Node.NodeFacts)
 			}
 		}
