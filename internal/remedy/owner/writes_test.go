@@ -36,7 +36,7 @@ func (w countedStatus) Patch(ctx context.Context, o client.Object, p client.Patc
 	if w.s.refuse != nil {
 		return w.s.refuse
 	}
-	return w.SubResourceWriter.Patch(ctx, o, p, opts...) //nolint:wrapcheck // it stands for that
+	return w.SubResourceWriter.Patch(ctx, o, p, opts...)
 }
 
 // countedClient returns a client whose cache has the machine, with its server.
