@@ -32,8 +32,8 @@ func Decide(policies []Policy, fleet Fleet, now time.Time) Decision {
 	d.carryOn()
 	d.withdrawOrphans()
 	d.findStuck()
-	d.releaseIdle()
 	d.startRepairs()
+	d.releaseIdle()
 	d.rehearse()
 	return d.decision
 }

@@ -72,7 +72,8 @@ func (d *deliberation) holders() map[string]bool {
 	return holders
 }
 
-// busyNodes are those of running repairs and of requests that stand.
+// busyNodes are the nodes of running repairs, of requests that stand, and of repairs that start. A repair that starts takes the lease
+// over in the same pass that gives others back, under the same name.
 func (d *deliberation) busyNodes() map[string]bool {
 	busy := map[string]bool{}
 	for i := range d.fleet.Repairs {
@@ -83,8 +84,14 @@ func (d *deliberation) busyNodes() map[string]bool {
 	for _, target := range d.targetOf {
 		busy[d.fleet.Targets[target].Node.Name] = true
 	}
+	for i := range d.decision.Starts {
+		busy[d.fleet.Targets[d.decision.Starts[i].Target].Node.Name] = true
+	}
 	for i := range d.fleet.Requests {
 		busy[d.fleet.Requests[i].Target.Name] = true
+	}
+	for target := range d.requestsOn { // a machine and its node may have names of their own
+		busy[d.fleet.Targets[target].Node.Name] = true
 	}
 	return busy
 }
