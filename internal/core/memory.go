@@ -36,7 +36,7 @@ type Memory struct {
 	// repairs are the entries of the ledger as last written or seen.
 	repairs map[ledgerKey]*entry
 	// deleted are the finished repairs that Fettle has deleted and that the ledger's cache may still show.
-	deleted map[ledgerKey]deletion
+	deleted map[deletedKey]deletion
 	// requested are the requests that were made and have not been seen.
 	requested map[petition]request
 	// withdrawn are the requests, by their UID, that were taken back and have not been seen to leave.
@@ -70,14 +70,6 @@ type sighting struct {
 
 type ledgerKey struct{ namespace, name string }
 
-// deletion is a finished repair that Fettle has deleted, as it was then.
-type deletion struct {
-	uid      string
-	revision uint64
-	// stands is set once the cache has shown a later version: a finalizer keeps the repair.
-	stands bool
-}
-
 // Deleted remembers that the deletion of a target was accepted.
 func (m *Memory) Deleted(target ID) {
 	if m.deleting == nil {
@@ -105,7 +97,6 @@ func (m *Memory) Withdrawn(r Request, now time.Time) {
 		m.withdrawn = map[string]bool{}
 	}
 	m.withdrawn[r.ID.UID] = true
-	delete(m.requested, petition{r.Target.UID, r.Remedy, r.Template})
 	for _, e := range m.repairs {
 		if r.Settled && e.repair.Running() && e.repair.Recovered.IsZero() && r.about(&e.repair.Target) {
 			e.repair.Recovered, e.settled = now, true
@@ -145,16 +136,17 @@ func (m *Memory) Recorded(r Repair, now time.Time) {
 }
 
 // Dropped forgets a finished repair that Fettle has deleted from the ledger, and hides it until the cache agrees.
-func (m *Memory) Dropped(r Repair) {
-	key := ledgerKey{r.Namespace, r.Name}
-	delete(m.repairs, key)
-	if was, known := m.deleted[key]; known && was.uid == r.UID && was.stands {
+func (m *Memory) Dropped(r Repair, now time.Time) {
+	key := deletedKeyOf(&r)
+	e := m.repairs[key.ledgerKey]
+	delete(m.repairs, key.ledgerKey)
+	if m.deleted[key].stands {
 		return
 	}
 	if m.deleted == nil {
-		m.deleted = map[ledgerKey]deletion{}
+		m.deleted = map[deletedKey]deletion{}
 	}
-	m.deleted[key] = deletion{uid: r.UID, revision: r.Revision}
+	m.deleted[key] = deletion{revision: r.Revision, seen: e != nil && e.seen, at: now}
 }
 
 // Tallied remembers the short circuits whose cooldown is not over.
@@ -253,7 +245,7 @@ func (m *Memory) layRequests(f *Fleet, now time.Time) {
 	for key, made := range m.requested {
 		seen := slices.ContainsFunc(own[made.Target.qualified()], func(i int) bool {
 			r := &shown[i]
-			return r.Remedy == key.remedy && r.Template == key.template && r.about(&made.Target)
+			return !r.Leaving && r.Remedy == key.remedy && r.Template == key.template && r.about(&made.Target)
 		})
 		if seen || now.Sub(made.made) >= unseenFor {
 			delete(m.requested, key)
@@ -305,7 +297,7 @@ func (m *Memory) layReads(targets []Target, now time.Time) {
 // newer versions of those that it does, and those that somebody deleted before their time, whose
 // back-off still counts. One that was deleted while it ran has been withdrawn by whoever did that.
 func (m *Memory) layRepairs(f *Fleet, now time.Time) {
-	cached := m.hideDeleted(f.Repairs)
+	cached := m.hideDeleted(f.Repairs, now)
 	shown := make(map[ledgerKey]bool, len(cached))
 	for i := range cached {
 		key := ledgerKey{cached[i].Namespace, cached[i].Name}
@@ -357,25 +349,3 @@ func (m *Memory) expectUntil(end time.Time) {
 // ExpectedUntil returns when the first of the expectations ends by time alone, those of the pass under way among them; zero when
 // none does. No event may tell of that.
 func (m *Memory) ExpectedUntil() time.Time { return m.expectedUntil }
-
-// hideDeleted leaves out the repairs that Fettle has deleted, and forgets the deletions that the cache shows by now. A cache that
-// lags may show such a repair as running, and a step must not be taken without a record. A later version than the deleted one
-// still stands and holds its name.
-func (m *Memory) hideDeleted(cached []Repair) []Repair {
-	if len(m.deleted) == 0 {
-		return cached
-	}
-	shown := map[ledgerKey]deletion{}
-	cached = slices.DeleteFunc(cached, func(r Repair) bool {
-		key := ledgerKey{r.Namespace, r.Name}
-		d, known := m.deleted[key]
-		if !known || d.uid != r.UID {
-			return false
-		}
-		d.stands = d.stands || r.Revision > d.revision
-		shown[key] = d
-		return !d.stands
-	})
-	m.deleted = shown
-	return cached
-}

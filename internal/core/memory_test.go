@@ -231,7 +231,7 @@ func TestDroppedRepairsAreForgotten(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	var m core.Memory
 	m.Recorded(repair(x, p, ended(noon)), noon)
-	m.Dropped(repair(x, p, ended(noon)))
+	m.Dropped(repair(x, p, ended(noon)), noon)
 	if got := laid(&m, noon, []core.Target{x}).Repairs; len(got) > 0 {
 		t.Errorf("repairs %v, want none", got)
 	}
@@ -262,7 +262,7 @@ func TestDeletedRepairStaysHidden(t *testing.T) {
 			var m core.Memory
 			m.Recorded(running, ago(time.Minute))
 			m.Recorded(done, ago(time.Second))
-			m.Dropped(done)
+			m.Dropped(done, noon)
 			for _, after := range []time.Duration{0, time.Second, time.Hour} {
 				f := laid(&m, noon.Add(after), []core.Target{x}, c.shown...)
 				if len(f.Repairs) != c.want {
@@ -285,14 +285,14 @@ func TestHiddenUntilTheCacheAgrees(t *testing.T) {
 	var gone, kept core.Memory
 	for _, m := range []*core.Memory{&gone, &kept} {
 		laid(m, noon, []core.Target{x}, done(7))
-		m.Dropped(done(7))
+		m.Dropped(done(7), noon)
 	}
 	laid(&gone, noon, []core.Target{x})
 	if got := laid(&gone, noon, []core.Target{x}, done(7)).Repairs; len(got) != 1 {
 		t.Error("a restored repair is hidden though the cache has shown that the one before was gone")
 	}
 	laid(&kept, noon, []core.Target{x}, done(8))
-	kept.Dropped(done(8))
+	kept.Dropped(done(8), noon)
 	for range 2 {
 		if got := laid(&kept, noon, []core.Target{x}, done(8)).Repairs; len(got) != 1 {
 			t.Error("a repair that a finalizer keeps is hidden, and its name would be taken for free")
@@ -307,7 +307,7 @@ func TestNextRepairBesideADeletedOne(t *testing.T) {
 	next := repair(x, p, func(r *core.Repair) { r.UID, r.Revision = "two", 9 })
 	var m core.Memory
 	laid(&m, noon, []core.Target{x}, old)
-	m.Dropped(old)
+	m.Dropped(old, noon)
 	m.Recorded(next, noon)
 	for _, shown := range [][]core.Repair{{old}, nil, {next}} {
 		if diff := cmp.Diff([]core.Repair{next}, laid(&m, noon, []core.Target{x}, shown...).Repairs); diff != "" {

@@ -88,7 +88,7 @@ func TestProofIsForgotten(t *testing.T) {
 	before := []core.Repair{past("a", ago(2*time.Minute), retry(7))}
 	pass(before, young, works)
 	pass(before, young)
-	m.Dropped(before[0])
+	m.Dropped(before[0], noon)
 	pass(nil)
 	if got := retryOf(pass(before, young), 0); got != 8 {
 		t.Errorf("retry %d, want 8: all repairs of the owner were gone meanwhile", got)

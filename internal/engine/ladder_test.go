@@ -379,7 +379,7 @@ func TestRemedyThatIsBusy(t *testing.T) {
 	c.wantNext(next, time.Time{})
 }
 
-// TestRequestThatIsNeverShown: somebody deletes a request before any cache shows it, so that no event follows. The next pass is due
+// TestRequestThatIsNeverShown: a user deletes a request before any cache shows it, so that no event follows. The next pass is due
 // when it is not believed in any more.
 func TestRequestThatIsNeverShown(t *testing.T) {
 	c := newClimb(t, sick("a"))

@@ -206,7 +206,7 @@ func (p *Pass) rememberDropped() bool {
 	for i, r := range d.expired {
 		switch {
 		case d.dropped[i]:
-			p.state.Memory.Dropped(p.fleet.Repairs[r])
+			p.state.Memory.Dropped(p.fleet.Repairs[r], p.now)
 		case len(p.progress[DroppingRepairs].tasks[i].errs) == 0:
 			d.next = earliest(d.next, p.now.Add(again))
 		}
