@@ -1,8 +1,9 @@
-// Package engine turns decisions into deeds, one pass at a time for each fleet: observe, decide,
-// record, act, and sleep until the decision says that time will change it.
+// Package engine runs passes over each fleet: it takes a snapshot, makes the calls that the pass asks
+// for, and sleeps until the pass says that time will change something.
 //
 // It knows its neighbours only as ports. It must not know which dialects, remedies or guards there
-// are, and it takes no decision of its own: what may happen is decided in package core.
+// are, and it takes no decision of its own: package core decides what may happen, and package pass
+// which call follows which.
 //
 //	e := engine.New(engine.Config{…})
 //	next, err := e.Pass(ctx)   // one pass; next is when the following one is due

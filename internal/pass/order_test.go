@@ -24,7 +24,8 @@ type watcher struct {
 	written map[string]bool
 	// answered is set once the write of statuses was answered in this pass, in whatever way.
 	answered bool
-	// created counts the repairs that were recorded in this pass, and listed those that had been when the running ones were listed.
+	// created counts the repairs that were recorded in this pass, and listed how many there were when the running ones were
+	// listed.
 	created, listed int
 	// clocks are what the clock has shown last before each remedy, by its task.
 	clocks map[int]pass.ClockReading
@@ -65,7 +66,8 @@ func (w *watcher) heard(c pass.Call, r *pass.Result) {
 			w.polled[c.Target.ID.Name] = w.now
 		}
 	case pass.ReadPolicy:
-		if delete(w.stands, c.Policy.Name); r.Fingerprint == "as it was" {
+		delete(w.stands, c.Policy.Name)
+		if r.Fingerprint == "as it was" {
 			w.stands[c.Policy.Name] = w.now
 		}
 		if c.Stage == pass.StartingRemedies {
