@@ -56,6 +56,8 @@ type cluster struct {
 	requests []request
 	// made counts the requests that there ever were.
 	made int
+	// edited counts the edits of policies.
+	edited int
 	// paused is set while somebody has paused every policy, which engines see at once.
 	paused bool
 	// taken counts the entries that the ledger ever had.
@@ -68,6 +70,9 @@ func (c *cluster) clone() *cluster {
 	return &twin
 }
 
+// fingerprint tells policies apart that were edited since.
+func (c *cluster) fingerprint() string { return fmt.Sprint("edit ", c.edited) }
+
 // at is the instant of a tick.
 func at(t int) time.Time {
 	return time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC).Add(time.Duration(t) * tick)
@@ -77,16 +82,15 @@ func at(t int) time.Time {
 // were amended in another order.
 const mostAmended = 1 << 20
 
-// create makes an entry of the ledger unless there is one of that name, and gives its revision.
-func (c *cluster) create(r core.Repair) (uint64, bool) {
+// create makes an entry of the ledger unless there is one of that name.
+func (c *cluster) create(r core.Repair) (core.Repair, bool) {
 	if c.entry(r.Name) >= 0 {
-		return 0, false
+		return core.Repair{}, false
 	}
 	c.taken++
-	r.Contemporaries, r.Sequence = nil, c.taken
-	r.Revision = c.taken * mostAmended
+	r.Contemporaries, r.Sequence, r.Revision = nil, c.taken, c.taken*mostAmended
 	c.ledger = append(c.ledger, r)
-	return r.Revision, true
+	return r, true
 }
 
 // overtaken tells whether an entry has been written since a repair was read from it.

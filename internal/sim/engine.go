@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
 )
 
 // Faults are planted in the engine by tests, to show that they are found. The zero value has none.
@@ -29,7 +30,9 @@ type Faults struct {
 	Hasty bool
 	// NoSecondLook doesn't pass again after it has ended a repair.
 	NoSecondLook bool
-	// NoRequestMemory doesn't remember what it has asked for and taken back.
+	// NoAlarm doesn't pass again by time alone.
+	NoAlarm bool
+	// NoRequestMemory decides without what it has asked for and not seen.
 	NoRequestMemory bool
 	// BlindWithdrawal takes requests back by name, without UID.
 	BlindWithdrawal bool
@@ -46,6 +49,9 @@ type Faults struct {
 }
 
 func (f *Faults) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
+	if f.NoRequestMemory { // what no cache shows comes last
+		fleet.Requests = slices.DeleteFunc(slices.Clone(fleet.Requests), func(r core.Request) bool { return r.ID.UID == "" })
+	}
 	if f.Decide != nil {
 		return f.Decide(policies, fleet, now)
 	}
@@ -61,34 +67,31 @@ type engine struct {
 	ledger   []core.Repair
 	// requests are those of each template, since their kinds are watched one by one.
 	requests [templates][]request
-	// history is what its memory is made of: recalling it in order gives the core.Memory. It is never
-	// changed in place, so that copies of an engine may share it.
-	history []func(*core.Memory)
-	// memory is what the first so many of history make, nil while nobody has asked. A copy has none of it.
-	memory   *core.Memory
-	recalled int
-	// imprint tells memories apart; it is that of the first so many of history.
-	imprint   []byte
-	imprinted int
+	// state is what it remembers. It is never changed once a pass is over, so that copies of an engine may share it.
+	state *pass.State
+	// imprint tells states apart; nil while that was not needed.
+	imprint []byte
+	// flight is the pass under way, nil when there is none.
+	flight *flight
+	// passed is set once it has passed since it began.
+	passed bool
 	// repeat and nextAt are why it would pass again without any event.
 	repeat bool
 	nextAt time.Time
 }
 
 func newEngine(name string, c *cluster) *engine {
-	e := &engine{name: name}
+	e := &engine{name: name, state: &pass.State{}}
 	e.resync(c)
 	return e
 }
 
 func (e *engine) clone() *engine {
 	twin := *e
-	twin.memory, twin.recalled = nil, 0
 	twin.machines, twin.nodes, twin.ledger = slices.Clone(e.machines), slices.Clone(e.nodes), slices.Clone(e.ledger)
 	for i := range e.requests {
 		twin.requests[i] = slices.Clone(e.requests[i])
 	}
-	twin.history = slices.Clip(e.history)
 	return &twin
 }
 
@@ -108,29 +111,17 @@ func (e *engine) resync(c *cluster) {
 
 // forget is a crash: another process begins, whose caches are not in step yet.
 func (e *engine) forget() {
-	e.history, e.inStep, e.repeat, e.nextAt = nil, false, false, time.Time{}
-	e.memory, e.recalled, e.imprint = nil, 0, nil
+	e.inStep, e.repeat, e.nextAt, e.passed = false, false, time.Time{}, false
+	e.state, e.imprint, e.flight = &pass.State{}, nil, nil
 }
 
-func (e *engine) remember(what func(*core.Memory)) {
-	e.history = append(slices.Clip(e.history), what)
-}
-
-func (e *engine) recall() *core.Memory {
-	if e.memory == nil {
-		e.memory, e.recalled = &core.Memory{}, 0
-	}
-	for _, what := range e.history[e.recalled:] {
-		what(e.memory)
-	}
-	e.recalled = len(e.history)
-	return e.memory
-}
-
-// digest is the same for engines that remember the same.
+// digest is the same for engines that remember the same. What is only told of does not count.
 func (e *engine) digest() []byte {
-	if e.imprint == nil || e.imprinted != len(e.history) {
-		e.imprint, e.imprinted = dump(nil, reflect.ValueOf(*e.recall())), len(e.history)
+	if e.imprint == nil {
+		v := reflect.ValueOf(e.state).Elem()
+		for _, name := range []string{"Memory", "lost", "vouched"} {
+			e.imprint = dump(e.imprint, v.FieldByName(name))
+		}
 	}
 	return e.imprint
 }
@@ -182,7 +173,7 @@ func (e *engine) policies(u *Universe, f *core.Fleet) []core.Policy {
 	policies := slices.Clone(u.setup.Policies)
 	for i := range policies {
 		p := &policies[i]
-		p.Paused = p.Paused || u.truth.paused
+		p.Paused, p.Fingerprint = p.Paused || u.truth.paused, u.truth.fingerprint()
 		if p.ID.Kind != nodeCheck {
 			p.Members = e.selected(p.Members)
 			continue
@@ -209,20 +200,6 @@ func (e *engine) selected(machines []int) []int {
 
 func owner() core.ID { return core.ID{Kind: "MachineSet", Namespace: "sim", Name: "set", UID: "set"} }
 
-// plan is what a pass has decided and on what, before any write.
-type plan struct {
-	engine   *engine
-	policies []core.Policy
-	fleet    core.Fleet
-	decision core.Decision
-	// sick tells for each machine whether the truth justified its repair when it was read live.
-	sick []bool
-	// found is set when something that was asked for had been asked for already, which the caches did not show.
-	found bool
-	// overtaken is set when somebody else had written what was to be written of a repair, which is looked at again.
-	overtaken bool
-}
-
 // target is the place of a target in the fleet, -1 when it is not there.
 func (p *plan) target(id core.ID) int {
 	return slices.IndexFunc(p.fleet.Targets, func(t core.Target) bool { return t.ID == id })
@@ -238,74 +215,8 @@ func (p *plan) selects(policy *core.Policy, slot int) bool {
 	return slices.ContainsFunc(policy.Members, func(t int) bool { return slotOf(&p.fleet.Targets[t]) == slot })
 }
 
-// look is the first half of a pass: observe, lay, decide, read live, decide.
-func (e *engine) look(u *Universe) *plan {
-	p := &plan{engine: e, fleet: e.snapshot(u)}
-	p.policies = e.policies(u, &p.fleet)
-	faults := &u.setup.Faults
-	if !e.inStep && !faults.Hasty {
-		p.fleet.Observed = core.Unknown
-		return p
-	}
-	now := at(u.truth.now)
-	if !faults.NoMemory {
-		laid, m := p.fleet, e.recall()
-		e.remember(func(m *core.Memory) {
-			f := copied(laid)
-			m.Lay(&f, now)
-		})
-		p.fleet = copied(laid)
-		m.Lay(&p.fleet, now)
-		e.recalled++ // the same has just been done
-	}
-	p.decide(u, now)
-	return p
-}
-
 // copied is a fleet with slices of its own.
 func copied(f core.Fleet) core.Fleet {
 	f.Targets, f.Repairs, f.Requests = slices.Clone(f.Targets), slices.Clone(f.Repairs), slices.Clone(f.Requests)
 	return f
-}
-
-func (p *plan) decide(u *Universe, now time.Time) {
-	decide := u.setup.Faults.decide
-	for _, m := range u.truth.machines {
-		p.sick = append(p.sick, m.sick(u.truth.now))
-	}
-	p.decision = decide(p.policies, p.fleet, now)
-	read := map[int]bool{}
-	for range 3 {
-		again := false
-		for _, t := range p.decision.Confirm {
-			if !read[t] {
-				read[t], again = true, true
-				p.readLive(u, t, now)
-			}
-		}
-		if !again {
-			return
-		}
-		p.decision = decide(p.policies, p.fleet, now)
-	}
-}
-
-func (p *plan) readLive(u *Universe, t int, now time.Time) {
-	target := &p.fleet.Targets[t]
-	target.NodeReadAt = now
-	target.QuorumSurvives, target.QuorumReadAt = u.setup.QuorumSurvives, now
-	if u.setup.Faults.NoLiveRead {
-		if target.Node.State == core.NodeUnseen {
-			target.Node.State = core.NodeGone
-		}
-		return
-	}
-	target.Node = u.truth.readNode(slotOf(target))
-	if target.ID.Kind == "Node" && target.Node.UID != target.ID.UID {
-		target.Node = core.Node{State: core.NodeGone, Name: target.ID.Name}
-	}
-	if target.Node.State == core.NodeGone {
-		id, name := target.ID, target.Node.Name
-		p.engine.remember(func(m *core.Memory) { m.NodeGone(id, name, now) })
-	}
 }

@@ -136,6 +136,7 @@ func (u *Universe) fingerprint() fingerprint {
 	b = dump(b, reflect.ValueOf(u.truth.ledger))
 	b = dump(b, reflect.ValueOf(u.truth.requests))
 	b = dump(b, reflect.ValueOf(u.truth.paused))
+	b = binary.AppendVarint(b, int64(u.truth.edited))
 	b = dump(b, reflect.ValueOf(u.left))
 	b = binary.AppendVarint(b, int64(u.truth.now))
 	for _, e := range u.engines {
@@ -144,7 +145,9 @@ func (u *Universe) fingerprint() fingerprint {
 		b = dump(b, reflect.ValueOf(e.ledger))
 		b = dump(b, reflect.ValueOf(e.requests))
 		b = dump(b, reflect.ValueOf(e.inStep))
+		b = dump(b, reflect.ValueOf(e.passed))
 		b = append(b, e.digest()...)
+		b = append(b, e.flight.digest()...)
 	}
 	sum := sha256.Sum256(b)
 	return fingerprint(sum[:16])

@@ -83,51 +83,6 @@ func (c *cluster) spare(slot int, uid string, blind bool) string {
 	return hit
 }
 
-// mark asks the owner of a machine. The machine is seen as it was written, before any watch shows it.
-func (w *writer) mark(b beginning) {
-	u, e, t := w.universe, w.plan.engine, &w.plan.fleet.Targets[b.target]
-	slot, uid, revision := slotOf(t), t.ID.UID, t.Revision
-	if u.setup.Faults.BlindMark {
-		uid, revision = "", ""
-	}
-	before := u.truth.clone()
-	answer, made := u.truth.ask(slot, uid, revision)
-	if answer != core.Accepted {
-		e.repeat = true
-		return
-	}
-	w.wrote(slot)
-	w.plan.found = w.plan.found || !made
-	if made {
-		u.watchMark(w.plan, before, b)
-	}
-}
-
-// unmark takes a mark back. The repair ends as soon as that shows.
-func (w *writer) unmark(r core.Request) {
-	u, now := w.universe, at(w.universe.truth.now)
-	slot := w.plan.slotOf(r.Target)
-	before := u.truth.machines[slot]
-	hit := u.truth.spare(slot, r.ID.UID, u.setup.Faults.BlindWithdrawal)
-	u.watchSparing(w.plan, r, before, hit)
-	if hit != "" {
-		if m := &u.truth.machines[slot]; r.Settled && before.mark.ours {
-			m.spared = sparing{u.truth.now, u.truth.repairOf(r.Target.UID)}
-		}
-		w.wrote(slot)
-	}
-	w.plan.engine.repeat = true
-	if !u.setup.Faults.NoRequestMemory {
-		w.plan.engine.remember(func(m *core.Memory) { m.Withdrawn(r, now) })
-	}
-}
-
-func (w *writer) wrote(slot int) {
-	if !w.universe.setup.Faults.NoWriteThrough {
-		w.plan.engine.see(w.universe.truth, Step{Kind: SeeMachine, Which: slot})
-	}
-}
-
 // forgive: only who took a mark back knows that it stood, until the end of the repair is recorded. A restart before that
 // forgets it.
 func (u *Universe) forgive() {

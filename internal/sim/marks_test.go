@@ -102,7 +102,7 @@ func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
 			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Failures: 1, Strays: 1, Replacements: 1}, sim.Faults{BlindMark: true}, "I11", nil,
 		},
 		"marks taken back by name":   {with(one, func(s *sim.Setup) { s.Unmarks, s.Strays = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
-		"nobody looks for an answer": {one, sim.Faults{Decide: dozing}, "convergence", nil},
+		"nobody looks for an answer": {one, sim.Faults{NoAlarm: true}, "convergence", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, c.isFound)
@@ -160,15 +160,6 @@ func meddling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 		if t >= 0 && len(f.Targets[t].Node.Conditions) > 0 && f.Targets[t].Node.Conditions[0].Status == "True" && !q.Leaving {
 			d.Withdrawals = append(d.Withdrawals, core.Withdrawal{Request: i, Target: t, Policy: -1})
 		}
-	}
-	return d
-}
-
-// dozing is a Decide that asks owners and doesn't look whether they answer.
-func dozing(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
-	d := core.Decide(policies, f, now)
-	if len(d.Starts)+len(d.Acts) > 0 {
-		d.NextAt = time.Time{}
 	}
 	return d
 }

@@ -47,27 +47,27 @@ func nodeWorlds() map[string]world {
 	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
 	bodies := []core.Policy{nodePolicy(2, inFlight(core.Unlimited())), onePolicy(2, inFlight(core.Unlimited()), younger)}
 	return map[string]world{
-		"nodes that flap, and remediators":         {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 3, Flaps: 2, Mends: 1}, 9},
-		"a ladder of two steps":                    {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
-		"ladders of two nodes":                     {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Defeats: 1, Mends: 1}, 10},
-		"ladders and crashes":                      {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
-		"ladders, crashes, and upkeep comes last":  {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Crashes: 1, UpkeepLast: true}, 9},
-		"requests that somebody deletes":           {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
-		"requests that somebody makes anew":        {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
-		"nodes that register anew":                 {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1}, 9},
-		"requests that keep their finalizers":      {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1, Clinging: true}, 9},
-		"remediators that replace nodes":           {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 3, Vanishings: 2, Mends: 1, Defeats: 1, Replacing: true}, 9},
-		"a replaced node, and a step never let go": {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Vanishings: 2, Defeats: 2, Replacing: true, Clinging: true}, 10},
-		"a ledger that loses repairs of nodes":     {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
-		"policies that are paused":                 {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
-		"nodes that nobody selects any more":       {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
-		"recoveries that must last":                {sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps, healthyDelay(sim.Ticks(1)))}, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 3, Crashes: 1}, 11},
-		"refused requests":                         {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
-		"a control plane of nodes":                 {sim.Setup{Policies: []core.Policy{nodePolicy(3, inFlight(core.Unlimited()))}, Nodes: 3, NotReady: 2, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1, Flaps: 1}, 10},
-		"two leaders of nodes":                     {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
-		"two leaders and a ladder":                 {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Defeats: 1, Leaders: 2}, 9},
-		"machines and their nodes":                 {sim.Setup{Policies: bodies, Machines: 2, Nodes: 2, NotReady: 1, Ticks: 2, Failures: 1, Flaps: 1, Vanishings: 1}, 9},
-		"machines and their nodes, of two leaders": {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2, Failures: 1, Leaders: 2}, 10},
+		"nodes that flap, and remediators":          {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 3, Flaps: 2, Mends: 1}, 9},
+		"a ladder of two steps":                     {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
+		"ladders of two nodes":                      {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Defeats: 1, Mends: 1}, 10},
+		"ladders and crashes":                       {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
+		"ladders, crashes, and the last call first": {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Crashes: 1, LastFirst: true}, 9},
+		"requests that somebody deletes":            {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Cancellations: 2}, 12},
+		"requests that somebody makes anew":         {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Remakes: 1, Cancellations: 1}, 11},
+		"nodes that register anew":                  {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1}, 9},
+		"requests that keep their finalizers":       {sim.Setup{Policies: classic, Nodes: 2, NotReady: 1, Ticks: 4, Vanishings: 2, Flaps: 1, Clinging: true}, 9},
+		"remediators that replace nodes":            {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 3, Vanishings: 2, Mends: 1, Defeats: 1, Replacing: true}, 9},
+		"a replaced node, and a step never let go":  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Vanishings: 2, Defeats: 2, Replacing: true, Clinging: true}, 10},
+		"a ledger that loses repairs of nodes":      {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Erasures: 1, Crashes: 1, Flaps: 1}, 11},
+		"policies that are paused":                  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Pauses: 2, Flaps: 2}, 11},
+		"nodes that nobody selects any more":        {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Deselections: 2, Flaps: 1}, 10},
+		"recoveries that must last":                 {sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps, healthyDelay(sim.Ticks(1)))}, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 3, Crashes: 1}, 11},
+		"refused requests":                          {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Refusals: 2, Flaps: 1}, 12},
+		"a control plane of nodes":                  {sim.Setup{Policies: []core.Policy{nodePolicy(3, inFlight(core.Unlimited()))}, Nodes: 3, NotReady: 2, Ticks: 3, ControlPlane: 3, QuorumSurvives: core.Yes, Crashes: 1, Flaps: 1}, 10},
+		"two leaders of nodes":                      {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 2, Flaps: 1, Leaders: 2}, 9},
+		"two leaders and a ladder":                  {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Defeats: 1, Leaders: 2}, 9},
+		"machines and their nodes":                  {sim.Setup{Policies: bodies, Machines: 2, Nodes: 2, NotReady: 1, Ticks: 2, Failures: 1, Flaps: 1, Vanishings: 1}, 9},
+		"machines and their nodes, of two leaders":  {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2, Failures: 1, Leaders: 2}, 10},
 	}
 }
 
@@ -193,7 +193,9 @@ func levelling(policies []core.Policy, f core.Fleet, now time.Time) core.Decisio
 	for i := range f.Targets {
 		f.Targets[i].ControlPlane = false
 	}
-	return core.Decide(policies, f, now)
+	d := core.Decide(policies, f, now)
+	d.Polls = d.Confirm // a step needs a reading of the quorum
+	return d
 }
 
 // TestWalksOfNodes goes on where the small worlds of nodes end.
@@ -208,7 +210,7 @@ func TestWalksOfNodes(t *testing.T) {
 	}
 	lasting := everything
 	lasting.Policies = []core.Policy{nodePolicy(4, twoSteps, inFlight(core.Count(2)), healthyDelay(sim.Ticks(2)))}
-	lasting.Machines, lasting.Failures, lasting.UpkeepLast = 0, 0, true
+	lasting.Machines, lasting.Failures, lasting.LastFirst = 0, 0, true
 	erasing := everything
 	erasing.Erasures = 3
 	leaders := everything

@@ -134,10 +134,9 @@ func (u *Universe) watchSteps(before *cluster, b beginning, slot int) {
 }
 
 // watchAdvance is called when a step is given up, before that is recorded.
-func (u *Universe) watchAdvance(p *plan, c *change) {
-	was := &p.fleet.Repairs[c.index]
+func (u *Universe) watchAdvance(p *plan, was, amended *core.Repair) {
 	at, now := len(was.Rungs), at(u.truth.now)
-	if len(c.amended.Rungs) != at+1 {
+	if len(amended.Rungs) != at+1 {
 		u.complain("ladder: step %d of %s is given up, and step %d too, which was not taken", at, was.Name, at+1)
 		return
 	}
@@ -145,12 +144,13 @@ func (u *Universe) watchAdvance(p *plan, c *change) {
 	if at > 0 {
 		began = was.Rungs[at-1].Ended
 	}
-	if asked := c.advance.Request; asked >= 0 && p.fleet.Requests[asked].Created.After(began) {
+	asked := p.advanced(was.Name)
+	if asked >= 0 && p.fleet.Requests[asked].Created.After(began) {
 		began = p.fleet.Requests[asked].Created
 	}
 	step := &was.Ladder[at]
 	over := step.Limit > 0 && !now.Before(began.Add(step.Limit))
-	failed := c.advance.Request >= 0 && p.fleet.Requests[c.advance.Request].Succeeded == core.No
+	failed := asked >= 0 && p.fleet.Requests[asked].Succeeded == core.No
 	if !over && !failed {
 		u.complain("ladder: step %d of %s is given up before its time", at, was.Name)
 	}

@@ -134,7 +134,7 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 	if u.left[RefusedPass] > 0 {
 		steps = append(steps, Step{Kind: RefusedPass, Engine: i})
 	}
-	if u.left[Restart] > 0 && len(e.history) > 0 {
+	if u.left[Restart] > 0 && e.passed {
 		steps = append(steps, Step{Kind: Restart, Engine: i})
 	}
 	for m := range u.truth.machines {
@@ -209,12 +209,12 @@ func (u *Universe) After(s Step) *Universe {
 	e := next.engines[s.Engine]
 	switch s.Kind {
 	case Pass:
-		next.pass(e, -1, false)
+		next.pass(e, smooth)
 	case CrashingPass:
 		next.left[Restart]--
-		next.pass(e, s.Which, false)
+		next.pass(e, mishap{crashAfter: s.Which, loses: never})
 	case RefusedPass:
-		next.pass(e, -1, true)
+		next.pass(e, mishap{crashAfter: never, loses: never, refused: true})
 	case Tick:
 		next.truth.now++
 	case Restart:
@@ -255,7 +255,7 @@ func (u *Universe) happen(s Step) {
 	c := u.truth
 	switch s.Kind { //nolint:exhaustive // the others are about something else
 	case Pause:
-		c.paused = !c.paused
+		c.paused, c.edited = !c.paused, c.edited+1
 	case Erase:
 		c.erase(c.ledger[s.Which].Name)
 	case Deleted:
@@ -295,10 +295,4 @@ func (n *node) happen(k Kind, now int) {
 		}
 	}
 	n.since = now
-}
-
-func (u *Universe) pass(e *engine, crashAfter int, refused bool) {
-	p := e.look(u)
-	writes := p.do(u, crashAfter, refused)
-	u.watchPass(p, writes, crashAfter >= 0 && !e.inStep, refused)
 }

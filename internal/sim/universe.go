@@ -33,8 +33,8 @@ type Setup struct {
 	OneByOne                                 bool
 	// Pauses and Deselections are how often somebody changes their mind about policies, or nodes.
 	Pauses, Deselections int
-	// UpkeepLast has a pass keep up what is under way after it has begun what is due. Neither waits for the other.
-	UpkeepLast bool
+	// LastFirst has passes make the call first that was offered last.
+	LastFirst bool
 	// Replacing remediators have nodes replaced, and say when that is done. Clinging ones never let go of a request by
 	// themselves; an earlier node's is not in the way of a later one's.
 	Replacing, Clinging bool

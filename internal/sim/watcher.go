@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -37,6 +36,16 @@ func (u *Universe) watchDeletion(p *plan, before *cluster, slot int) {
 		if policy := &p.policies[i]; p.selects(policy, slot) {
 			u.watchLimits(p, before, policy, slot)
 		}
+	}
+}
+
+// watchStart is called before a remedy begins. A pause is an emergency stop, also for who does not see it.
+func (u *Universe) watchStart(p *plan, b beginning) {
+	if u.truth.paused && u.truth.edited == p.began {
+		u.complain("I1: a step of %s is taken, and the policies were paused before the pass began", b.repair.Name)
+	}
+	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.Erasures == 0 {
+		u.complain("I2: a remedy begins, and %q is not recorded", b.repair.Name)
 	}
 }
 
@@ -101,12 +110,12 @@ func (u *Universe) countsAsOut(e *engine, c *cluster, slot int) bool {
 	return seen && (m.failed || !m.node.exists || !m.node.ready)
 }
 
-// watchPass is called after each pass.
-func (u *Universe) watchPass(p *plan, writes int, crashed, refused bool) {
-	if !p.engine.inStep && !crashed && writes > 0 {
+// watchPass is called after each pass that did not crash.
+func (u *Universe) watchPass(p *plan) {
+	if !p.engine.inStep && p.writes > 0 {
 		u.complain("I1: an engine whose caches are not in step wrote something")
 	}
-	if crashed || p.fleet.Observed != core.Yes {
+	if p.fleet.Observed != core.Yes {
 		return
 	}
 	u.watchReasons(p)
@@ -114,10 +123,10 @@ func (u *Universe) watchPass(p *plan, writes int, crashed, refused bool) {
 		return
 	}
 	u.watchRecovery(p)
-	if refused || p.found || p.engine.repeat {
+	if p.found || p.engine.repeat {
 		return
 	}
-	again := p.engine.clone().look(u)
+	again := u.look(p.engine)
 	if deeds := deedsOf(&again.decision); deeds != "" {
 		u.complain("I8: nothing has changed since the pass, and another would do something: %s", deeds)
 	}
@@ -187,152 +196,4 @@ func (u *Universe) watch() {
 		}
 		running[r.Target.UID] = r.Name
 	}
-}
-
-// Settle lets everything come to rest: caches catch up, deletions end, and engines pass when
-// something wakes them. It complains if they don't come to rest, or rest with work undone.
-func (u *Universe) Settle() string {
-	s := u.clone()
-	woken := true
-	for looks := range 90 {
-		if s.complaint != "" {
-			return s.complaint
-		}
-		if woken || s.wakeByTime() {
-			for _, e := range s.engines {
-				s.pass(e, -1, false)
-			}
-		}
-		deletions := s.ownersEnd()
-		deletions = s.endDeletions() || deletions
-		if woken = s.catchUp(); looks%5 == 4 && !woken && !deletions {
-			s.truth.now++ // whoever looks again and again does so once in a while
-		}
-		if !woken && !deletions && !s.anyDue() {
-			s.atRest()
-			return s.complaint
-		}
-	}
-	s.complain("convergence: it does not come to rest")
-	return s.complaint
-}
-
-func (u *Universe) endDeletions() bool {
-	ended := false
-	for i := range u.truth.machines {
-		if i < u.setup.Machines && u.truth.machines[i].deleting {
-			u.truth.machines[i] = u.truth.machines[i].replaced(u.truth.now)
-			ended = true
-		}
-	}
-	standing := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.Clinging })
-	ended = ended || len(standing) < len(u.truth.requests)
-	u.truth.requests = standing
-	return ended
-}
-
-// catchUp brings every cache in step, and tells whether that wakes an engine: what becomes of a
-// repair does so only if somebody deleted it or it was refused.
-func (u *Universe) catchUp() bool {
-	woken := false
-	for _, e := range u.engines {
-		woken = woken || !e.inStep
-		for i := range u.truth.machines {
-			woken = woken || e.staleMachine(u.truth, i) || e.nodes[i] != u.truth.machines[i].node
-		}
-		for template := range e.requests {
-			woken = woken || e.staleRequests(u.truth, template)
-		}
-		for _, r := range e.ledger {
-			woken = woken || u.truth.entry(r.Name) < 0
-		}
-		for _, r := range u.truth.ledger {
-			woken = woken || r.Attempts > e.attempts(r.Name)
-		}
-		e.resync(u.truth)
-	}
-	return woken
-}
-
-// attempts of an entry, as far as the cache shows.
-func (e *engine) attempts(name string) int {
-	for _, r := range e.ledger {
-		if r.Name == name {
-			return r.Attempts
-		}
-	}
-	return 0
-}
-
-func (u *Universe) anyDue() bool {
-	for _, e := range u.engines {
-		if _, due := e.due(u.truth.now); due {
-			return true
-		}
-	}
-	return false
-}
-
-// wakeByTime moves time on to when an engine would pass by itself.
-func (u *Universe) wakeByTime() bool {
-	soonest, found := 0, false
-	for _, e := range u.engines {
-		if when, due := e.due(u.truth.now); due && (!found || when < soonest) {
-			soonest, found = when, true
-		}
-	}
-	if found {
-		u.truth.now = soonest
-	}
-	return found
-}
-
-// atRest: a pass would do nothing, whoever is sick is held back for a reason, and no repair runs.
-func (u *Universe) atRest() {
-	for _, e := range u.engines {
-		p := e.look(u)
-		if deeds := deedsOf(&p.decision); deeds != "" {
-			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", deeds)
-		}
-		if next := p.nextAt(u); !next.IsZero() {
-			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
-		}
-		u.nodesAtRest(p)
-		if u.delegates {
-			u.marksAtRest(p)
-		}
-	}
-	if u.setup.Nodes > 0 || u.delegates {
-		return
-	}
-	for i, m := range u.truth.machines {
-		if m.sick(u.truth.now) && !u.mayStaySick(i) {
-			u.complain("convergence: %s is at rest and not repaired", m.id().UID)
-		}
-	}
-	for _, r := range u.truth.ledger {
-		if r.Running() && !u.mayStaySick(0) {
-			u.complain("convergence: repair %s runs for ever", r.Name)
-		}
-	}
-}
-
-// mayStaySick: a short circuit holds, a policy is paused, or the control plane is not to be touched.
-func (u *Universe) mayStaySick(slot int) bool {
-	if slot < u.setup.ControlPlane && u.setup.QuorumSurvives != core.Yes {
-		return true
-	}
-	for i := range u.setup.Policies {
-		p := &u.setup.Policies[i]
-		unhealthy := 0
-		for _, m := range p.Members {
-			if m := u.truth.machines[m]; m.sick(u.truth.now) || !m.node.ready {
-				unhealthy++
-			}
-		}
-		if p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(len(p.Members)) {
-			return true
-		}
-	}
-	return false
 }

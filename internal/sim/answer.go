@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
+)
+
+var (
+	errLost    = errors.New("the connection was lost")
+	errRefused = errors.New("refused")
+	errUnseen  = errors.New("what has not been seen can't be told")
+)
+
+// writes reports whether a call changes something that a promise is about.
+func writes(c *pass.Call) bool {
+	switch c.Kind { //nolint:exhaustive // the others change nothing
+	case pass.CreateRepair, pass.AmendRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DropRepair:
+		return true
+	}
+	return false
+}
+
+// answer makes a call against the cluster.
+func (u *Universe) answer(p *plan, c *pass.Call, refused bool) (r pass.Result) {
+	if writes(c) {
+		p.writes++
+	}
+	switch c.Kind { //nolint:exhaustive // the others are granted, and change nothing
+	case pass.ReadNode:
+		r.Node = u.readNode(p, &c.Target)
+	case pass.ReadQuorum:
+		r.Survives = u.setup.QuorumSurvives
+	case pass.ReadPolicy:
+		r.Fingerprint = u.truth.fingerprint()
+	case pass.CreateRepair:
+		r.Repair, r.OK = u.create(p, c.Entry)
+	case pass.ListRunning:
+		r.Repairs = u.running(p)
+	case pass.AmendRepair:
+		r.Repair, r.OK = u.amend(p, c.Repair)
+	case pass.StartRemedy:
+		if refused {
+			return pass.Result{Err: errRefused}
+		}
+		r.Beginning, r.Err = u.start(p, c.Order)
+	case pass.StopRequest:
+		r.Err = u.stop(c.Request)
+	case pass.WithdrawRequest:
+		u.withdraw(p, c.Request)
+	}
+	return r
+}
+
+// readNode is a live read of the node of a target.
+func (u *Universe) readNode(p *plan, t *core.Target) core.Node {
+	if u.setup.Faults.NoLiveRead {
+		n := t.Node
+		if n.State == core.NodeUnseen {
+			n.State = core.NodeGone
+		}
+		return n
+	}
+	slot := slotOf(t)
+	p.sick[slot] = u.truth.machines[slot].sick(u.truth.now)
+	n := u.truth.readNode(slot)
+	if t.ID.Kind == "Node" && n.UID != t.ID.UID {
+		n = core.Node{State: core.NodeGone, Name: t.ID.Name}
+	}
+	return n
+}
+
+func (u *Universe) create(p *plan, e *core.Entry) (core.Repair, bool) {
+	t := &e.Target
+	r := core.Repair{
+		Namespace: t.ID.Namespace, Name: e.Name, Target: t.ID, Node: t.Node.Name, Policy: e.Policy.ID, Owner: t.Owner, Holder: e.Policy.Holder,
+		Retry: e.Retry, Requested: e.Requested, Started: e.Started, Ladder: e.Ladder,
+	}
+	if u.setup.Faults.OwnNames {
+		r.Name = p.engine.name + "-" + r.Name
+	}
+	r, created := u.truth.create(r)
+	if created {
+		p.created = append(p.created, r)
+	}
+	return r, created
+}
+
+// running are the repairs that run. Without a fence, they are those that the engine knows.
+func (u *Universe) running(p *plan) []core.Repair {
+	all := u.truth.ledger
+	if u.setup.Faults.NoFence {
+		all = slices.Concat(p.created, p.engine.ledger)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r core.Repair) bool { return !r.Running() })
+}
+
+// amend writes how far a repair has come, unless another writer has changed it since.
+func (u *Universe) amend(p *plan, r core.Repair) (core.Repair, bool) {
+	faults := &u.setup.Faults
+	was := p.repair(r.Name)
+	if gone := len(r.Rungs) - len(was.Rungs); faults.TwoRungs && gone == 1 && len(r.Rungs) < len(r.Ladder) {
+		r.GiveUpStep(r.Rungs[len(r.Rungs)-1])
+	}
+	if u.truth.overtaken(&r) && !faults.BlindAmend {
+		p.overtaken = true
+		return core.Repair{}, false
+	}
+	if len(r.Rungs) > len(was.Rungs) {
+		u.watchAdvance(p, &was, &r)
+	}
+	r.Revision = u.truth.amend(r)
+	return r, true
+}
+
+// start takes a step.
+func (u *Universe) start(p *plan, o *core.Order) (core.Beginning, error) {
+	b := beginning{target: p.target(o.Target.ID), policy: slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == o.Policy }), repair: p.repair(o.Repair)}
+	u.watchStart(p, b)
+	switch effect := o.Step.Nature.Effect(); {
+	case effect.OwnerDecides:
+		return u.mark(p, b), nil
+	case effect.Stands:
+		return u.ask(p, b, &o.Step)
+	default:
+		return u.remove(p, &o.Target), nil
+	}
+}
+
+// beginning is a remedy that begins.
+type beginning struct {
+	target, policy int
+	repair         core.Repair
+}
+
+// remove asks for the deletion of a machine.
+func (u *Universe) remove(p *plan, t *core.Target) core.Beginning {
+	uid, revision, slot := t.ID.UID, t.Revision, slotOf(t)
+	if u.setup.Faults.BlindDelete {
+		uid, revision = "", ""
+	}
+	before := u.truth.clone()
+	answer := u.truth.remove(slot, uid, revision)
+	if answer == core.Accepted {
+		u.watchDeletion(p, before, slot)
+	}
+	return answer
+}
+
+// ask asks the remediator of a step.
+func (u *Universe) ask(p *plan, b beginning, step *core.Step) (core.Beginning, error) {
+	t := &p.fleet.Targets[b.target]
+	r := core.Request{
+		Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: p.policies[b.policy].ID, Created: at(u.truth.now), Own: true,
+		Replaces: u.setup.Replacing,
+	}
+	before := u.truth.clone()
+	answer, made := u.truth.petition(request{r, templateOf(step.Template), slotOf(t), u.setup.Clinging})
+	switch {
+	case answer == 0:
+		return 0, errRefused
+	case answer == core.Accepted && made:
+		u.watchRequest(p, before, b)
+	case answer == core.Accepted:
+		p.found = true
+	}
+	return answer, nil
+}
+
+// mark asks the owner of a machine. The machine is seen as it was written, before any watch shows it.
+func (u *Universe) mark(p *plan, b beginning) core.Beginning {
+	t := &p.fleet.Targets[b.target]
+	slot, uid, revision := slotOf(t), t.ID.UID, t.Revision
+	if u.setup.Faults.BlindMark {
+		uid, revision = "", ""
+	}
+	before := u.truth.clone()
+	answer, made := u.truth.ask(slot, uid, revision)
+	if answer != core.Accepted {
+		return answer
+	}
+	u.wrote(p, slot)
+	if p.found = p.found || !made; made {
+		u.watchMark(p, before, b)
+	}
+	return answer
+}
+
+// stop tells a remediator that its time is over.
+func (u *Universe) stop(r core.Request) error {
+	if r.ID.UID == "" {
+		return errUnseen
+	}
+	if !u.setup.Faults.NoStop {
+		u.truth.stop(r)
+	}
+	return nil
+}
+
+func (u *Universe) withdraw(p *plan, r core.Request) {
+	if r.Remedy == Mark().Remedy {
+		u.unmark(p, r)
+		return
+	}
+	hit := u.truth.withdraw(r, u.setup.Faults.BlindWithdrawal)
+	u.watchWithdrawal(p, r, hit)
+}
+
+// unmark takes a mark back.
+func (u *Universe) unmark(p *plan, r core.Request) {
+	slot := p.slotOf(r.Target)
+	before := u.truth.machines[slot]
+	hit := u.truth.spare(slot, r.ID.UID, u.setup.Faults.BlindWithdrawal)
+	u.watchSparing(p, r, before, hit)
+	if hit == "" {
+		return
+	}
+	if m := &u.truth.machines[slot]; r.Settled && before.mark.ours {
+		m.spared = sparing{u.truth.now, u.truth.repairOf(r.Target.UID)}
+	}
+	u.wrote(p, slot)
+}
+
+func (u *Universe) wrote(p *plan, slot int) {
+	if !u.setup.Faults.NoWriteThrough {
+		p.engine.see(u.truth, Step{Kind: SeeMachine, Which: slot})
+	}
+}

@@ -1,0 +1,6 @@
+package sim
+
+// flight is a pass under way.
+type flight struct{}
+
+func (f *flight) digest() []byte { return nil }

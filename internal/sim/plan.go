@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
+)
+
+// plan is one pass of an engine: the machine itself, the calls that it waits for, and what the watcher has to know of it.
+type plan struct {
+	engine *engine
+	pass   *pass.Pass
+	// calls are those that the machine has offered and that were not made yet.
+	calls []pass.Call
+	course
+	// policies, fleet and decision are those of the machine by now.
+	policies []core.Policy
+	fleet    core.Fleet
+	decision core.Decision
+}
+
+// course is what has become of a pass so far, apart from the machine.
+type course struct {
+	// sick says of each machine whether the truth justified its repair when it was read live.
+	sick []bool
+	// created are the repairs that it has recorded.
+	created []core.Repair
+	// began is the edit of the policies at which it began.
+	began int
+	// writes counts the calls that change something.
+	writes int
+	// found is set when something that was asked for had been asked for already, which the caches did not show.
+	found bool
+	// overtaken is set when another writer had changed a repair, or an answer was lost, so that the pass is repeated.
+	overtaken bool
+}
+
+// never is the number of a call that is not made.
+const never = -1
+
+// mishap is what befalls one pass.
+type mishap struct {
+	// crashAfter so many writes the process crashes, and the answer to write loses is lost; never for neither.
+	crashAfter, loses int
+	// refused is set when remedies refuse.
+	refused bool
+}
+
+// smooth is a pass that nothing befalls.
+var smooth = mishap{crashAfter: never, loses: never} //nolint:gochecknoglobals // a constant
+
+// begin begins a pass of an engine.
+func (u *Universe) begin(e *engine) *plan {
+	if u.setup.Faults.NoMemory {
+		e.state = &pass.State{}
+	}
+	p := &plan{engine: e, course: course{began: u.truth.edited}}
+	for _, m := range u.truth.machines {
+		p.sick = append(p.sick, m.sick(u.truth.now))
+	}
+	state := e.state.Clone()
+	p.pass = pass.New(u.config(), state, e.shows(u))
+	e.state, e.imprint = state, nil
+	p.look()
+	return p
+}
+
+// config is that of the passes of a universe.
+func (u *Universe) config() pass.Config {
+	return pass.Config{
+		Sources:  []pass.Source{{}, {}},
+		Remedies: map[string]bool{"Delete": false, "Ask": true, Mark().Remedy: true},
+		Quorum:   true, Retention: u.retention(), Decide: u.setup.Faults.decide,
+	}
+}
+
+// aeons is longer than any story.
+const aeons = 100 * 365 * 24 * time.Hour
+
+func (u *Universe) retention() core.Retention {
+	return core.Retention{For: 2 * aeons, Most: 1 << 30}
+}
+
+// shows is what the caches of an engine show.
+func (e *engine) shows(u *Universe) pass.Snapshot {
+	s := pass.Snapshot{
+		Clock: u.clock(), Fleet: e.snapshot(u), PolicySource: map[core.ID]int{}, Kinds: map[string]bool{"Machine": true, "Node": true},
+	}
+	s.Policies = e.policies(u, &s.Fleet)
+	if !e.inStep && !u.setup.Faults.Hasty {
+		s.Fleet.Observed = core.Unknown
+	}
+	for i := range s.Policies {
+		if id := s.Policies[i].ID; id.Kind == nodeCheck {
+			s.PolicySource[id] = 1
+		}
+	}
+	s.TargetSource = make([]int, len(s.Fleet.Targets))
+	for i := range s.Fleet.Targets {
+		if s.Fleet.Targets[i].ID.Kind == "Node" {
+			s.TargetSource[i] = 1
+		}
+	}
+	for i := range s.Policies {
+		s.PolicySource[s.Policies[i].ID] += 0
+	}
+	return s
+}
+
+func (u *Universe) clock() pass.ClockReading {
+	now := at(u.truth.now)
+	return pass.ClockReading{Now: now, Agrees: core.Yes, Corrected: now}
+}
+
+// look takes in what the machine offers and decides.
+func (p *plan) look() {
+	p.calls = append(p.calls, p.pass.Calls()...)
+	p.policies, p.fleet, p.decision = p.pass.Policies(), *p.pass.Fleet(), *p.pass.Decision()
+}
+
+// done hands the machine the result of a call that it has offered.
+func (p *plan) done(u *Universe, c pass.Call, r pass.Result) {
+	r.Clock, r.Began = u.clock(), at(u.truth.now)
+	p.pass.Done(c, r)
+	p.look()
+}
+
+// take takes the call out of those that are offered.
+func (p *plan) take(i int) pass.Call {
+	c := p.calls[i]
+	p.calls = slices.Delete(p.calls, i, i+1)
+	return c
+}
+
+// pass has an engine pass over the cluster at once, call by call.
+func (u *Universe) pass(e *engine, m mishap) {
+	p := u.begin(e)
+	for len(p.calls) > 0 {
+		i := 0
+		if u.setup.LastFirst {
+			i = len(p.calls) - 1
+		}
+		c := p.take(i)
+		if writes(&c) {
+			if p.writes == m.crashAfter {
+				u.crash(e)
+				return
+			}
+			u.interpose()
+		}
+		loses := p.writes == m.loses
+		r := u.answer(p, &c, m.refused)
+		if writes(&c) && loses && r.Err == nil {
+			r, p.overtaken = pass.Result{Err: errLost}, true
+		}
+		p.done(u, c, r)
+	}
+	u.end(p)
+	if p.writes <= m.crashAfter {
+		u.crash(e)
+	}
+}
+
+func (u *Universe) crash(e *engine) {
+	e.forget()
+	u.forgive()
+}
+
+// end ends a pass that has made all its calls.
+func (u *Universe) end(p *plan) {
+	e := p.engine
+	if !p.pass.Over() {
+		u.complain("a pass is not over, and offers no call")
+	}
+	next, now := u.next(p), at(u.truth.now)
+	e.repeat = len(p.pass.Failures()) > 0 || (!next.IsZero() && !next.After(now.Add(time.Second)))
+	e.nextAt, e.passed = next, true
+	if u.setup.Faults.NoSecondLook && len(p.decision.Finishes) > 0 {
+		e.repeat, e.nextAt = false, p.decision.NextAt
+	}
+	if u.setup.Faults.NoAlarm {
+		e.nextAt = time.Time{}
+	}
+	u.watchPass(p)
+}
+
+// next is when the engine is to look again. It is let off asking for the quorum once more, which is what it is in a universe for
+// ever, and off deleting what is kept for longer than any story.
+func (u *Universe) next(p *plan) time.Time {
+	next, now := p.pass.Next(), at(u.truth.now)
+	asksAgain := slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
+		return r.Gate == core.QuorumLost || r.Gate == core.QuorumUnknown
+	})
+	if asksAgain && next.Add(time.Second).Before(p.decision.NextAt) {
+		asksAgain = false // there is another reason
+	}
+	if asksAgain {
+		settled := copied(p.fleet)
+		for i := range settled.Targets {
+			settled.Targets[i].QuorumReadAt = now.Add(aeons)
+		}
+		next = u.setup.Faults.decide(p.policies, settled, now).NextAt
+	}
+	if next.Sub(now) >= aeons {
+		return time.Time{}
+	}
+	return next
+}
+
+// look has a copy of an engine decide, and returns what it would do.
+func (u *Universe) look(e *engine) *plan {
+	p := u.begin(e.clone())
+	for p.pass.Deciding() && len(p.calls) > 0 {
+		c := p.take(0)
+		p.done(u, c, u.answer(p, &c, false))
+	}
+	return p
+}
+
+// advanced is the request of the step of a repair that is given up, -1 when there is none.
+func (p *plan) advanced(repair string) int {
+	for i := range p.decision.Advances {
+		if a := &p.decision.Advances[i]; p.fleet.Repairs[a.Repair].Name == repair {
+			return a.Request
+		}
+	}
+	return -1
+}
+
+// repair is a repair as the pass knows it.
+func (p *plan) repair(name string) core.Repair {
+	for _, r := range slices.Concat(p.created, p.fleet.Repairs) {
+		if r.Name == name {
+			return r
+		}
+	}
+	return core.Repair{}
+}
+
+// due tells whether the engine passes by itself, and at which tick.
+func (e *engine) due(now int) (int, bool) {
+	if e.repeat {
+		return now, true
+	}
+	if e.nextAt.IsZero() {
+		return 0, false
+	}
+	ticks := int((e.nextAt.Sub(at(0)) + tick - time.Nanosecond) / tick)
+	return max(ticks, now), true
+}

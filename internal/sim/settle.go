@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Settle lets everything come to rest: caches catch up, deletions end, and engines pass when
+// something wakes them. It complains if they don't come to rest, or rest with work undone.
+func (u *Universe) Settle() string {
+	s := u.clone()
+	woken := true
+	for looks := range 90 {
+		if s.complaint != "" {
+			return s.complaint
+		}
+		if woken || s.wakeByTime() {
+			for _, e := range s.engines {
+				s.pass(e, smooth)
+			}
+		}
+		deletions := s.ownersEnd()
+		deletions = s.endDeletions() || deletions
+		if woken = s.catchUp(); looks%5 == 4 && !woken && !deletions {
+			s.truth.now++ // whoever looks again and again does so once in a while
+		}
+		if !woken && !deletions && !s.anyDue() {
+			s.atRest()
+			return s.complaint
+		}
+	}
+	s.complain("convergence: it does not come to rest")
+	return s.complaint
+}
+
+func (u *Universe) endDeletions() bool {
+	ended := false
+	for i := range u.truth.machines {
+		if i < u.setup.Machines && u.truth.machines[i].deleting {
+			u.truth.machines[i] = u.truth.machines[i].replaced(u.truth.now)
+			ended = true
+		}
+	}
+	standing := slices.DeleteFunc(slices.Clone(u.truth.requests), func(r request) bool { return r.Leaving && !u.setup.Clinging })
+	ended = ended || len(standing) < len(u.truth.requests)
+	u.truth.requests = standing
+	return ended
+}
+
+// catchUp brings every cache in step, and tells whether that wakes an engine: what becomes of a
+// repair does so only if somebody deleted it or it was refused.
+func (u *Universe) catchUp() bool {
+	woken := false
+	for _, e := range u.engines {
+		woken = woken || !e.inStep
+		for i := range u.truth.machines {
+			woken = woken || e.staleMachine(u.truth, i) || e.nodes[i] != u.truth.machines[i].node
+		}
+		for template := range e.requests {
+			woken = woken || e.staleRequests(u.truth, template)
+		}
+		for _, r := range e.ledger {
+			woken = woken || u.truth.entry(r.Name) < 0
+		}
+		for _, r := range u.truth.ledger {
+			woken = woken || r.Attempts > e.attempts(r.Name)
+		}
+		e.resync(u.truth)
+	}
+	return woken
+}
+
+// attempts of an entry, as far as the cache shows.
+func (e *engine) attempts(name string) int {
+	for _, r := range e.ledger {
+		if r.Name == name {
+			return r.Attempts
+		}
+	}
+	return 0
+}
+
+func (u *Universe) anyDue() bool {
+	for _, e := range u.engines {
+		if _, due := e.due(u.truth.now); due {
+			return true
+		}
+	}
+	return false
+}
+
+// wakeByTime moves time on to when an engine would pass by itself.
+func (u *Universe) wakeByTime() bool {
+	soonest, found := 0, false
+	for _, e := range u.engines {
+		if when, due := e.due(u.truth.now); due && (!found || when < soonest) {
+			soonest, found = when, true
+		}
+	}
+	if found {
+		u.truth.now = soonest
+	}
+	return found
+}
+
+// atRest: a pass would do nothing, whoever is sick is held back for a reason, and no repair runs.
+func (u *Universe) atRest() {
+	for _, e := range u.engines {
+		p := u.look(e)
+		if deeds := deedsOf(&p.decision); deeds != "" {
+			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", deeds)
+		}
+		if next := u.next(p); !next.IsZero() {
+			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
+		}
+		u.nodesAtRest(p)
+		if u.delegates {
+			u.marksAtRest(p)
+		}
+	}
+	if u.setup.Nodes > 0 || u.delegates {
+		return
+	}
+	for i, m := range u.truth.machines {
+		if m.sick(u.truth.now) && !u.mayStaySick(i) {
+			u.complain("convergence: %s is at rest and not repaired", m.id().UID)
+		}
+	}
+	for _, r := range u.truth.ledger {
+		if r.Running() && !u.mayStaySick(0) {
+			u.complain("convergence: repair %s runs for ever", r.Name)
+		}
+	}
+}
+
+// mayStaySick: a short circuit holds, a policy is paused, or the control plane is not to be touched.
+func (u *Universe) mayStaySick(slot int) bool {
+	if slot < u.setup.ControlPlane && u.setup.QuorumSurvives != core.Yes {
+		return true
+	}
+	for i := range u.setup.Policies {
+		p := &u.setup.Policies[i]
+		unhealthy := 0
+		for _, m := range p.Members {
+			if m := u.truth.machines[m]; m.sick(u.truth.now) || !m.node.ready {
+				unhealthy++
+			}
+		}
+		if p.Paused || p.Problem != "" || unhealthy > p.ShortCircuit.MaxUnhealthy.FloorOf(len(p.Members)) {
+			return true
+		}
+	}
+	return false
+}
