@@ -246,7 +246,7 @@ func (s *Step) HoldFor() time.Duration {
 }
 
 // hold renews the lease of a node under repair when half of it is over, and takes it when it was lost to
-// nobody. One that somebody else has is left to them.
+// nobody. A lease of another holder is left to that holder.
 func (d *deliberation) hold(repair, target, policy int) {
 	holder := d.policies[policy].Holder
 	step, more := d.fleet.Repairs[repair].step()

@@ -139,7 +139,7 @@ func (d *deliberation) judgeMembers() {
 	}
 }
 
-// judgeMember gives the verdict on one member. One that is not in the fleet gets none.
+// judgeMember returns the verdict on one member. A member outside of the fleet gets none.
 func (d *deliberation) judgeMember(policy, target int) {
 	if target < 0 || target >= len(d.fleet.Targets) {
 		return

@@ -110,7 +110,7 @@ type Advance struct {
 // Withdrawal is a request to take back, an index in Fleet.Requests.
 type Withdrawal struct {
 	Request int
-	// Policy is the index of the one that asked, -1 when that is gone. Target likewise.
+	// Policy is the index of the policy that asked, -1 when that is gone. Target likewise.
 	Policy, Target int
 	// Settled is set when the target is healthy, and no policy that acts finds it unhealthy.
 	Settled bool
