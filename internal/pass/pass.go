@@ -42,6 +42,8 @@ type State struct {
 	lost map[leaseKey]bool
 	// vouched are the targets whose confirmation is not needed any more and still to be taken back.
 	vouched []core.ID
+	// doubted is until when a repair may turn up to whose record there was no answer.
+	doubted time.Time
 	// overlooked are the policies whose status says that they are not judged, with how many targets it says they select.
 	overlooked map[core.ID]int
 }
@@ -50,7 +52,7 @@ type State struct {
 func (s *State) Clone() *State {
 	return &State{
 		Memory: s.Memory.Clone(), journal: s.journal.Clone(), digest: s.digest.Clone(), stopwatch: s.stopwatch.Clone(),
-		lost: maps.Clone(s.lost), vouched: slices.Clone(s.vouched), overlooked: maps.Clone(s.overlooked),
+		doubted: s.doubted, lost: maps.Clone(s.lost), vouched: slices.Clone(s.vouched), overlooked: maps.Clone(s.overlooked),
 	}
 }
 
@@ -69,6 +71,9 @@ type Snapshot struct {
 	// Unknown are the places of the sources that don't know what they would observe.
 	Unknown []int
 }
+
+// doubtFor is how long a repair may take to turn up in the cache to whose record there was no answer.
+const doubtFor = time.Minute
 
 // again is how soon a pass is repeated after something it could not see through: a target that changed, or a repair that another
 // writer has recorded.
@@ -200,6 +205,9 @@ func (p *Pass) Next() time.Time {
 		return time.Time{}
 	}
 	next := earliest(earliest(p.wakeUp(), p.dropping.next), earliest(p.state.digest.NextAt(), p.state.Memory.ExpectedUntil()))
+	if p.state.doubted.After(p.now) { // no event tells of a repair that turns up
+		next = earliest(next, p.state.doubted)
+	}
 	if p.upkeep.changed { // the next step is due
 		next = p.now
 	}

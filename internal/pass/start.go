@@ -126,6 +126,7 @@ func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
+		p.state.doubted = p.later(r.Clock.Now).Add(doubtFor)
 		t.end(fmt.Errorf("recording the repair of %s: %w", p.fleet.Targets[s.target].ID, r.Err))
 	case r.OK:
 		s.repair, s.recorded, s.written = r.Repair, true, true

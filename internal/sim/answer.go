@@ -10,6 +10,7 @@ import (
 
 var (
 	errLost    = errors.New("the connection was lost")
+	errFailed  = errors.New("the call has failed")
 	errRefused = errors.New("refused")
 	errUnseen  = errors.New("what has not been seen can't be told")
 )

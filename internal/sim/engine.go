@@ -119,7 +119,7 @@ func (e *engine) forget() {
 func (e *engine) digest() []byte {
 	if e.imprint == nil {
 		v := reflect.ValueOf(e.state).Elem()
-		for _, name := range []string{"Memory", "lost", "vouched"} {
+		for _, name := range []string{"Memory", "doubted", "lost", "vouched"} {
 			e.imprint = dump(e.imprint, v.FieldByName(name))
 		}
 	}

@@ -17,7 +17,7 @@ func (u *Universe) watchMark(p *plan, before *cluster, b beginning) {
 		u.complain("I11: %s was judged, and %s was marked", t.ID.UID, m.id().UID)
 	case m.deleting:
 		u.complain("I11: %s was judged, and was marked when it was about to leave", t.ID.UID)
-	case u.setup.Interpose == nil && !m.sick(before.now), !p.sick[slot]:
+	case u.atOnce(p) && !m.sick(before.now), !p.sick[slot]:
 		u.complain("I5: %s was marked, and in truth no criterion had held for its time when its node was read live", t.ID.UID)
 	case m.deselected:
 		u.complain("I10: %s was marked, and nobody selects it", t.ID.UID)

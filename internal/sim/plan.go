@@ -12,6 +12,11 @@ import (
 type plan struct {
 	engine *engine
 	pass   *pass.Pass
+	config pass.Config
+	// state is what the pass leaves to the next.
+	state *pass.State
+	// flight is set for a pass that is made call by call, each of them a step.
+	flight *flight
 	// calls are those that the machine has offered and that were not made yet.
 	calls []pass.Call
 	course
@@ -29,12 +34,20 @@ type course struct {
 	created []core.Repair
 	// began is the edit of the policies at which it began.
 	began int
-	// writes counts the calls that change something.
-	writes int
+	// made counts the calls, and writes those that change something.
+	made, writes int
 	// found is set when something that was asked for had been asked for already, which the caches did not show.
 	found bool
 	// overtaken is set when another writer had changed a repair, or an answer was lost, so that the pass is repeated.
 	overtaken bool
+	// failed is set when a call has failed, or its answer was lost.
+	failed bool
+}
+
+func (f *course) clone() course {
+	twin := *f
+	twin.sick, twin.created = slices.Clone(f.sick), slices.Clone(f.created)
+	return twin
 }
 
 // never is the number of a call that is not made.
@@ -42,27 +55,31 @@ const never = -1
 
 // mishap is what befalls one pass.
 type mishap struct {
-	// crashAfter so many writes the process crashes, and the answer to write loses is lost; never for neither.
-	crashAfter, loses int
+	// crashAfter is the number of writes after which the process crashes, loses the write whose answer is lost, and fails the call that
+	// fails; never for none.
+	crashAfter, loses, fails int
 	// refused is set when remedies refuse.
 	refused bool
 }
 
 // smooth is a pass that nothing befalls.
-var smooth = mishap{crashAfter: never, loses: never} //nolint:gochecknoglobals // a constant
+var smooth = mishap{crashAfter: never, loses: never, fails: never} //nolint:gochecknoglobals // a constant
 
-// begin begins a pass of an engine.
-func (u *Universe) begin(e *engine) *plan {
+// begin begins a pass of an engine, which is made call by call or at once.
+func (u *Universe) begin(e *engine, flies bool) *plan {
 	if u.setup.Faults.NoMemory {
-		e.state = &pass.State{}
+		e.state, e.imprint = &pass.State{}, nil
 	}
-	p := &plan{engine: e, course: course{began: u.truth.edited}}
+	p := &plan{engine: e, course: course{began: u.truth.edited}, config: u.config(), state: e.state.Clone()}
 	for _, m := range u.truth.machines {
 		p.sick = append(p.sick, m.sick(u.truth.now))
 	}
-	state := e.state.Clone()
-	p.pass = pass.New(u.config(), state, e.shows(u))
-	e.state, e.imprint = state, nil
+	s := e.shows(u)
+	if flies {
+		p.flight = &flight{state: e.state, snapshot: s}
+		s = own(s)
+	}
+	p.pass = pass.New(p.config, p.state, s)
 	p.look()
 	return p
 }
@@ -120,13 +137,6 @@ func (p *plan) look() {
 	p.policies, p.fleet, p.decision = p.pass.Policies(), *p.pass.Fleet(), *p.pass.Decision()
 }
 
-// done hands the machine the result of a call that it has offered.
-func (p *plan) done(u *Universe, c pass.Call, r pass.Result) {
-	r.Clock, r.Began = u.clock(), at(u.truth.now)
-	p.pass.Done(c, r)
-	p.look()
-}
-
 // take takes the call out of those that are offered.
 func (p *plan) take(i int) pass.Call {
 	c := p.calls[i]
@@ -136,7 +146,7 @@ func (p *plan) take(i int) pass.Call {
 
 // pass has an engine pass over the cluster at once, call by call.
 func (u *Universe) pass(e *engine, m mishap) {
-	p := u.begin(e)
+	p := u.begin(e, false)
 	for len(p.calls) > 0 {
 		i := 0
 		if u.setup.LastFirst {
@@ -150,17 +160,36 @@ func (u *Universe) pass(e *engine, m mishap) {
 			}
 			u.interpose()
 		}
-		loses := p.writes == m.loses
-		r := u.answer(p, &c, m.refused)
-		if writes(&c) && loses && r.Err == nil {
-			r, p.overtaken = pass.Result{Err: errLost}, true
-		}
-		p.done(u, c, r)
+		u.make(p, &c, m)
 	}
+	e.state, e.imprint = p.state, nil
 	u.end(p)
 	if p.writes <= m.crashAfter {
 		u.crash(e)
 	}
+}
+
+// make makes one call, and hands the machine its result.
+func (u *Universe) make(p *plan, c *pass.Call, m mishap) {
+	var r pass.Result
+	loses := writes(c) && p.writes == m.loses
+	if p.made == m.fails {
+		r.Err = errFailed
+	} else {
+		r = u.answer(p, c, m.refused)
+	}
+	if loses && r.Err == nil {
+		r = pass.Result{Err: errLost}
+		u.forgive()
+	}
+	p.failed = p.failed || p.made == m.fails || loses
+	p.made++
+	r.Clock, r.Began = u.clock(), at(u.truth.now)
+	p.pass.Done(*c, r)
+	if p.flight != nil {
+		p.flight.note(c.ID, r)
+	}
+	p.look()
 }
 
 func (u *Universe) crash(e *engine) {
@@ -211,10 +240,10 @@ func (u *Universe) next(p *plan) time.Time {
 
 // look has a copy of an engine decide, and returns what it would do.
 func (u *Universe) look(e *engine) *plan {
-	p := u.begin(e.clone())
+	p := u.begin(e.clone(), false)
 	for p.pass.Deciding() && len(p.calls) > 0 {
 		c := p.take(0)
-		p.done(u, c, u.answer(p, &c, false))
+		u.make(p, &c, smooth)
 	}
 	return p
 }

@@ -81,7 +81,7 @@ func (u *Universe) watchRequest(p *plan, before *cluster, b beginning) {
 	switch {
 	case !p.engine.inStep:
 		u.complain("I1: a remediator of %s was asked by an engine whose caches are not in step", t.ID.UID)
-	case u.setup.Interpose != nil:
+	case !u.atOnce(p):
 	case !m.node.exists, m.nodeID().UID != t.ID.UID:
 		u.complain("I11: %s was judged, and a remediator was asked about whoever has its name", t.ID.UID)
 	case !m.nodeSick(before.now):
@@ -90,7 +90,7 @@ func (u *Universe) watchRequest(p *plan, before *cluster, b beginning) {
 	if m.deleting && m.byFettle && before.under(m.id().UID) {
 		u.complain("I2: a remediator of %s was asked while its machine is being deleted", t.ID.UID)
 	}
-	u.watchSteps(before, b, slot)
+	u.watchSteps(p, before, b, slot)
 	for i := range p.policies {
 		policy := &p.policies[i]
 		if !p.selects(policy, slot) {
@@ -114,9 +114,9 @@ func (m machine) nodeSick(now int) bool {
 
 // watchSteps: the step that was begun is the one under way, and the remediators of those before have been
 // told to stop.
-func (u *Universe) watchSteps(before *cluster, b beginning, slot int) {
+func (u *Universe) watchSteps(p *plan, before *cluster, b beginning, slot int) {
 	step := len(b.repair.Rungs)
-	if i := before.entry(b.repair.Name); i >= 0 && u.setup.Interpose == nil {
+	if i := before.entry(b.repair.Name); i >= 0 && u.atOnce(p) {
 		if under := len(before.ledger[i].Rungs); under != step {
 			u.complain("ladder: step %d of %s was taken while step %d is under way", step, b.repair.Name, under)
 		}
@@ -154,7 +154,7 @@ func (u *Universe) watchAdvance(p *plan, was, amended *core.Repair) {
 	if !over && !failed {
 		u.complain("ladder: step %d of %s is given up before its time", at, was.Name)
 	}
-	if i := u.truth.entry(was.Name); i >= 0 && u.setup.Interpose == nil && len(u.truth.ledger[i].Rungs) > at+1 {
+	if i := u.truth.entry(was.Name); i >= 0 && u.atOnce(p) && len(u.truth.ledger[i].Rungs) > at+1 {
 		u.complain("ladder: step %d of %s is given up once more, so that later ones are taken again", at, was.Name)
 	}
 }

@@ -10,6 +10,9 @@ import (
 // something wakes them. It complains if they don't come to rest, or rest with work undone.
 func (u *Universe) Settle() string {
 	s := u.clone()
+	for _, e := range s.engines {
+		s.endFlight(e)
+	}
 	woken := true
 	for looks := range 90 {
 		if s.complaint != "" {
@@ -137,6 +140,9 @@ func (u *Universe) atRest() {
 // mayStaySick: a short circuit holds, a policy is paused, or the control plane is not to be touched.
 func (u *Universe) mayStaySick(slot int) bool {
 	if slot < u.setup.ControlPlane && u.setup.QuorumSurvives != core.Yes {
+		return true
+	}
+	if u.truth.paused {
 		return true
 	}
 	for i := range u.setup.Policies {

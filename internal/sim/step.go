@@ -13,6 +13,15 @@ const (
 	Pass Kind = iota + 1
 	CrashingPass
 	RefusedPass
+	// LosingPass is a pass that loses the answer to a write, FailingPass one of which a call fails.
+	LosingPass
+	FailingPass
+	// Begin is the beginning of a pass that is made call by call, and Make one call of it. FailMake is a call that fails, and LoseMake
+	// one whose answer is lost.
+	Begin
+	Make
+	FailMake
+	LoseMake
 	Tick
 	Flap
 	Vanish
@@ -57,6 +66,12 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	Pass:         "engine %[1]s passes",
 	CrashingPass: "engine %[1]s passes and crashes after %[2]d writes",
 	RefusedPass:  "engine %[1]s passes, and deletions are refused",
+	LosingPass:   "engine %[1]s passes, and the answer to write %[2]d is lost",
+	FailingPass:  "engine %[1]s passes, and call %[2]d fails",
+	Begin:        "engine %[1]s begins a pass",
+	Make:         "engine %[1]s makes call %[2]d of those that it may make",
+	FailMake:     "call %[2]d of those that engine %[1]s may make fails",
+	LoseMake:     "engine %[1]s makes call %[2]d of those that it may make, and its answer is lost",
 	Tick:         "a tick of time",
 	Flap:         "node of m%[2]d turns from Ready to not, or back",
 	Vanish:       "node of m%[2]d is deleted, or registers again",
@@ -125,16 +140,8 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 			return steps
 		}
 	}
-	steps = append(steps, Step{Kind: Pass, Engine: i})
-	if u.left[CrashingPass] > 0 {
-		for writes := range 4 {
-			steps = append(steps, Step{Kind: CrashingPass, Engine: i, Which: writes})
-		}
-	}
-	if u.left[RefusedPass] > 0 {
-		steps = append(steps, Step{Kind: RefusedPass, Engine: i})
-	}
-	if u.left[Restart] > 0 && e.passed {
+	steps = u.passSteps(steps, i)
+	if u.left[Restart] > 0 && (e.passed || e.flight != nil) {
 		steps = append(steps, Step{Kind: Restart, Engine: i})
 	}
 	for m := range u.truth.machines {
@@ -154,6 +161,32 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 		}
 	}
 	return steps
+}
+
+// passSteps are the passes that an engine may make, or the calls of the one under way.
+func (u *Universe) passSteps(steps []Step, i int) []Step {
+	if e := u.engines[i]; e.flight != nil {
+		for which, c := range u.resume(e).calls {
+			steps = append(steps, Step{Kind: Make, Engine: i, Which: which})
+			steps = u.maybe(steps, Step{Kind: FailMake, Engine: i, Which: which})
+			if writes(&c) {
+				steps = u.maybe(steps, Step{Kind: LoseMake, Engine: i, Which: which})
+			}
+		}
+		return steps
+	}
+	if !u.setup.OnlyFlights {
+		steps = append(steps, Step{Kind: Pass, Engine: i})
+	}
+	for writes := range 4 {
+		steps = u.maybe(steps, Step{Kind: CrashingPass, Engine: i, Which: writes})
+		steps = u.maybe(steps, Step{Kind: LosingPass, Engine: i, Which: writes})
+	}
+	for call := range 8 {
+		steps = u.maybe(steps, Step{Kind: FailingPass, Engine: i, Which: call})
+	}
+	steps = u.maybe(steps, Step{Kind: RefusedPass, Engine: i})
+	return u.maybe(steps, Step{Kind: Begin, Engine: i})
 }
 
 func (u *Universe) machineSteps(steps []Step, m int) []Step {
@@ -212,9 +245,17 @@ func (u *Universe) After(s Step) *Universe {
 		next.pass(e, smooth)
 	case CrashingPass:
 		next.left[Restart]--
-		next.pass(e, mishap{crashAfter: s.Which, loses: never})
+		next.pass(e, mishap{crashAfter: s.Which, loses: never, fails: never})
 	case RefusedPass:
-		next.pass(e, mishap{crashAfter: never, loses: never, refused: true})
+		next.pass(e, mishap{crashAfter: never, loses: never, fails: never, refused: true})
+	case LosingPass:
+		next.pass(e, mishap{crashAfter: never, loses: s.Which, fails: never})
+	case FailingPass:
+		next.pass(e, mishap{crashAfter: never, loses: never, fails: s.Which})
+	case Begin:
+		next.takeOff(e)
+	case Make, FailMake, LoseMake:
+		next.fly(e, s.Which, s.Kind == FailMake, s.Kind == LoseMake)
 	case Tick:
 		next.truth.now++
 	case Restart:

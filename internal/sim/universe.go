@@ -16,6 +16,8 @@ type Setup struct {
 	Machines, Nodes int
 	// NotReady nodes are so from the beginning, at tick 0; the first of them.
 	NotReady int
+	// Now is the tick at which it begins.
+	Now int
 	// Leaders is how many engines act at once; 0 means one.
 	Leaders int
 	// ControlPlane is how many of the first machines belong to it.
@@ -24,6 +26,11 @@ type Setup struct {
 
 	// How often each of these may happen.
 	Ticks, Flaps, Vanishings, Failures, Crashes, Erasures, Refusals int
+	// Losses are how often the answer to a write is lost, and Misses how often a call fails.
+	Losses, Misses int
+	// Flights are how many passes are made call by call, each call a step among others. OnlyFlights has no other passes.
+	Flights     int
+	OnlyFlights bool
 	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often
 	// somebody deletes a request, or replaces it by a namesake.
 	Mends, Defeats, Cancellations, Remakes int
@@ -63,7 +70,7 @@ type Universe struct {
 
 // New makes a universe in which every cache is in step.
 func New(s Setup) *Universe {
-	c := &cluster{}
+	c := &cluster{now: s.Now}
 	for i := range max(s.Machines, s.Nodes) {
 		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
 		if i >= s.NotReady {
@@ -78,6 +85,7 @@ func New(s Setup) *Universe {
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
 		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
 		Pause: s.Pauses, Deselect: s.Deselections,
+		LosingPass: s.Losses, LoseMake: s.Losses, FailingPass: s.Misses, FailMake: s.Misses, Begin: s.Flights,
 		Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
 	}
 	return u

@@ -19,7 +19,7 @@ func (u *Universe) watchDeletion(p *plan, before *cluster, slot int) {
 		u.complain("I1: %s was deleted by an engine whose caches are not in step", meant.UID)
 	case m.id().UID != meant.UID:
 		u.complain("I11: %s was judged, and %s was deleted", meant.UID, m.id().UID)
-	case u.setup.Interpose == nil && !m.sick(before.now), !p.sick[slot]:
+	case u.atOnce(p) && !m.sick(before.now), !p.sick[slot]:
 		u.complain("I5: %s was deleted, and in truth no criterion had held for its time when its node was read live", meant.UID)
 	case m.deleting:
 		return
@@ -110,6 +110,9 @@ func (u *Universe) countsAsOut(e *engine, c *cluster, slot int) bool {
 	return seen && (m.failed || !m.node.exists || !m.node.ready)
 }
 
+// atOnce reports whether nothing happens between two calls of a pass.
+func (u *Universe) atOnce(p *plan) bool { return u.setup.Interpose == nil && p.flight == nil }
+
 // watchPass is called after each pass that did not crash.
 func (u *Universe) watchPass(p *plan) {
 	if !p.engine.inStep && p.writes > 0 {
@@ -119,7 +122,7 @@ func (u *Universe) watchPass(p *plan) {
 		return
 	}
 	u.watchReasons(p)
-	if u.setup.Interpose != nil || p.overtaken {
+	if !u.atOnce(p) || p.overtaken || p.failed {
 		return
 	}
 	u.watchRecovery(p)
