@@ -116,7 +116,7 @@ func (d *deliberation) failedAt(v *Verdict) time.Time {
 	return at
 }
 
-// precedes tells whether t may be a replacement that the repair brought about. Creation times are
+// precedes reports whether t may be a replacement that the repair brought about. Creation times are
 // whole seconds, so one in the same second counts unless the target is known to be older.
 func (r *Repair) precedes(t *Target) bool {
 	if r.Target == t.ID || t.Created.Before(r.Started.Truncate(time.Second)) {

@@ -220,7 +220,7 @@ func TestRevisionIsTheNewest(t *testing.T) {
 }
 
 // leading are the facts of a node of the control plane.
-var leading = core.NodeFacts{ControlPlane: true} //nolint:gochecknoglobals // a constant
+var leading = core.NodeFacts{ControlPlane: true}
 
 func TestNodesAreJoined(t *testing.T) {
 	present := core.Node{State: core.NodePresent, Name: "m-node", UID: "n", Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: noon}}}
