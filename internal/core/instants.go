@@ -174,13 +174,21 @@ func (s *settler) progress(r *Repair) {
 	if r.Written = (WrittenTimes{}); s.told(r) {
 		return
 	}
-	r.Written, r.Rungs = writtenTimes(r), slices.Clone(r.Rungs)
-	r.Recovered = s.settle("recovery", r.Recovered)
-	r.Begun = s.settle("handover", r.Begun)
-	r.LastAttempt = s.settle("attempt", r.LastAttempt)
+	w := &r.Written
+	w.Recovered, r.Recovered = s.written("recovery", r.Recovered)
+	w.Begun, r.Begun = s.written("handover", r.Begun)
+	w.LastAttempt, r.LastAttempt = s.written("attempt", r.LastAttempt)
+	r.Rungs = slices.Clone(r.Rungs)
 	for i := range r.Rungs {
+		w.Steps = append(w.Steps, r.Rungs[i].Ended)
 		r.Rungs[i].Ended = s.settle("step", r.Rungs[i].Ended)
 	}
+}
+
+// written settles an instant, and returns it as the record has it too.
+func (s *settler) written(what string, told time.Time) (w WrittenTime, counts time.Time) {
+	counts = s.settle(what, told)
+	return WrittenTime{told, counts}, counts
 }
 
 // told reports whether the instants in the course of a repair are what they say.

@@ -7,21 +7,20 @@ import (
 
 // WrittenTimes are the instants of a repair as its record has them.
 type WrittenTimes struct {
-	Recovered, Begun, LastAttempt time.Time
+	Recovered, Begun, LastAttempt WrittenTime
 	// Steps are the ends of the steps that were given up.
 	Steps []time.Time
 }
 
-func writtenTimes(r *Repair) WrittenTimes {
-	w := WrittenTimes{Recovered: r.Recovered, Begun: r.Begun, LastAttempt: r.LastAttempt}
-	for i := range r.Rungs {
-		w.Steps = append(w.Steps, r.Rungs[i].Ended)
-	}
-	return w
-}
+// WrittenTime is an instant as the record has it, and the instant from which the pass counts it.
+type WrittenTime struct{ Told, Counts time.Time }
+
+// leastApart is the least by which instants differ in a record.
+const leastApart = time.Microsecond
 
 // ToWrite returns the repair as it is to be recorded: no instant is earlier than the record has it, and no step ends before the one
-// before it. The clock that the repair is read by may be behind, and what it makes of an instant must not outlast that (I5).
+// before it. The clock that the repair is read by may be behind, and what it makes of an instant must not outlast that (I5). What has
+// happened since has a later instant than the record has, or it would count from when that one was first seen.
 func (r *Repair) ToWrite() Repair {
 	out, w := *r, &r.Written
 	out.Written, out.Rungs = WrittenTimes{}, slices.Clone(r.Rungs)
@@ -29,18 +28,23 @@ func (r *Repair) ToWrite() Repair {
 		out.Rungs[i].Ended = latest(out.Rungs[i].Ended, w.Steps[i])
 	}
 	for i := 1; i < len(out.Rungs); i++ {
-		out.Rungs[i].Ended = latest(out.Rungs[i].Ended, out.Rungs[i-1].Ended)
+		if before := out.Rungs[i-1].Ended; out.Rungs[i].Ended.Before(before) {
+			out.Rungs[i].Ended = before.Add(leastApart)
+		}
 	}
-	out.Recovered = notBefore(out.Recovered, w.Recovered)
-	out.Begun = notBefore(out.Begun, w.Begun)
-	out.LastAttempt = notBefore(out.LastAttempt, w.LastAttempt)
+	out.Recovered = w.Recovered.toWrite(out.Recovered)
+	out.Begun = w.Begun.toWrite(out.Begun)
+	out.LastAttempt = w.LastAttempt.toWrite(out.LastAttempt)
 	return out
 }
 
-// notBefore returns the later of two instants, and zero for what has not happened.
-func notBefore(at, least time.Time) time.Time {
-	if at.IsZero() {
+// toWrite returns an instant as it is to be recorded, and zero for what has not happened.
+func (w *WrittenTime) toWrite(at time.Time) time.Time {
+	switch {
+	case at.IsZero(), w.Told.IsZero():
 		return at
+	case at.Equal(w.Counts):
+		return w.Told
 	}
-	return latest(at, least)
+	return latest(at, w.Told.Add(leastApart))
 }

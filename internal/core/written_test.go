@@ -33,16 +33,45 @@ func TestI05ClockBehindRewritesNothing(t *testing.T) {
 	}
 	tried := read
 	tried.LastAttempt = noon.Add(time.Minute)
-	if got := tried.ToWrite().LastAttempt; !got.Equal(told) {
-		t.Errorf("another attempt is recorded for %s, before the last one", got)
+	if got := tried.ToWrite().LastAttempt; !got.After(told) {
+		t.Errorf("another attempt is recorded for %s, and not after the last one", got)
 	}
 	gaveUp := read
 	gaveUp.GiveUpStep(core.Rung{Ended: noon.Add(time.Minute), Outcome: core.TimedOut})
-	if got := gaveUp.ToWrite(); !got.StepBegan().Equal(told.Add(-time.Hour)) || !got.LastAttempt.IsZero() || !got.Begun.IsZero() {
-		t.Errorf("the next step begins at %s, before the one before it, or has attempts: %+v", got.StepBegan(), got)
+	if got := gaveUp.ToWrite(); !got.StepBegan().After(told.Add(-time.Hour)) || !got.LastAttempt.IsZero() || !got.Begun.IsZero() {
+		t.Errorf("the next step begins at %s, and not after the one before it, or has attempts: %+v", got.StepBegan(), got)
 	}
 	if !read.Rungs[0].Ended.Equal(noon) {
 		t.Error("what the pass decides on has changed")
+	}
+}
+
+// TestI05ClockBackKeepsPace: Fettle's clock and the API server's were two hours ahead while a repair was recorded, and are right again.
+// What happens now is recorded for a later instant than what has happened before, so that it counts from now.
+func TestI05ClockBackKeepsPace(t *testing.T) {
+	p := check("p", []int{0}, escalating)
+	n, told, later := aNode("n", dead), noon.Add(2*time.Hour), noon.Add(30*time.Minute)
+	recorded := repair(n, p, attempts(9, told), func(r *core.Repair) {
+		r.Begun, r.Rungs = told, []core.Rung{{Ended: told.Add(-time.Hour), Outcome: core.Failed}}
+	})
+	for name, change := range map[string]func(*core.Repair){
+		"attempt":  func(r *core.Repair) { r.Attempts, r.LastAttempt = r.Attempts+1, later },
+		"handover": func(r *core.Repair) { r.Begun = later },
+		"step":     func(r *core.Repair) { r.GiveUpStep(core.Rung{Ended: later, Outcome: core.TimedOut}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m core.Memory
+			laid(&m, noon, []core.Target{n}, recorded)
+			r := laid(&m, later, []core.Target{n}, recorded).Repairs[0]
+			change(&r)
+			m.Recorded(r, later)
+			again := laid(&m, later.Add(time.Second), []core.Target{n}, recorded).Repairs[0]
+			for what, at := range map[string]time.Time{"attempt": again.LastAttempt, "handover": again.Begun, "step": again.StepBegan()} {
+				if what == name && at.Before(later) {
+					t.Errorf("it counts from %s, before it happened", at)
+				}
+			}
+		})
 	}
 }
 
