@@ -2,7 +2,9 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/pass"
@@ -18,7 +20,7 @@ var (
 // writes reports whether a call changes something that a promise is about.
 func writes(c *pass.Call) bool {
 	switch c.Kind { //nolint:exhaustive // the others change nothing
-	case pass.CreateRepair, pass.AmendRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DropRepair:
+	case pass.CreateRepair, pass.AmendRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DropRepair, pass.HoldLease, pass.ReleaseLease:
 		return true
 	}
 	return false
@@ -26,14 +28,13 @@ func writes(c *pass.Call) bool {
 
 // answer makes a call against the cluster.
 func (u *Universe) answer(p *plan, c *pass.Call, refused bool) (r pass.Result) {
-	if writes(c) {
-		p.writes++
-	}
 	switch c.Kind { //nolint:exhaustive // the others are granted, and change nothing
 	case pass.ReadNode:
 		r.Node = u.readNode(p, &c.Target)
+	case pass.ReadClock:
+		p.skew = p.engine.skew
 	case pass.ReadQuorum:
-		r.Survives = u.setup.QuorumSurvives
+		r.Survives = u.truth.quorum
 	case pass.ReadPolicy:
 		r.Fingerprint = u.truth.fingerprint()
 	case pass.CreateRepair:
@@ -47,6 +48,12 @@ func (u *Universe) answer(p *plan, c *pass.Call, refused bool) (r pass.Result) {
 			return pass.Result{Err: errRefused}
 		}
 		r.Beginning, r.Err = u.start(p, c.Order)
+	case pass.DropRepair:
+		r.OK = u.drop(c.Repair)
+	case pass.HoldLease:
+		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
+	case pass.ReleaseLease:
+		u.truth.release(c.Node, c.Holder)
 	case pass.StopRequest:
 		r.Err = u.stop(c.Request)
 	case pass.WithdrawRequest:
@@ -123,6 +130,8 @@ func (u *Universe) start(p *plan, o *core.Order) (core.Beginning, error) {
 	switch effect := o.Step.Nature.Effect(); {
 	case effect.OwnerDecides:
 		return u.mark(p, b), nil
+	case effect.Claims:
+		return u.handOver(p, b), nil
 	case effect.Stands:
 		return u.ask(p, b, &o.Step)
 	default:
@@ -134,6 +143,62 @@ func (u *Universe) start(p *plan, o *core.Order) (core.Beginning, error) {
 type beginning struct {
 	target, policy int
 	repair         core.Repair
+}
+
+// HandOver is the step that hands a machine over to an outside remediator.
+func HandOver() core.Step { return core.Step{Remedy: "HandOver", Nature: core.HandsOver} }
+
+// handOver marks a machine for an outside remediator.
+func (u *Universe) handOver(p *plan, b beginning) core.Beginning {
+	t := &p.fleet.Targets[b.target]
+	slot := slotOf(t)
+	m := &u.truth.machines[slot]
+	if m.id().UID != t.ID.UID || fmt.Sprint(m.revision) != t.Revision {
+		return core.Stale
+	}
+	before := u.truth.clone()
+	m.claimed, m.revision = true, m.revision+1
+	u.asked++
+	u.watchLimitsOf(p, before, slot)
+	u.wrote(p, slot)
+	return core.Accepted
+}
+
+func (u *Universe) watchLimitsOf(p *plan, before *cluster, slot int) {
+	for i := range p.policies {
+		if policy := &p.policies[i]; p.selects(policy, slot) {
+			u.watchLimits(p, before, policy, slot)
+		}
+	}
+}
+
+// drop deletes a finished repair as it was read.
+func (u *Universe) drop(r core.Repair) bool {
+	i := u.truth.entry(r.Name)
+	switch {
+	case i >= 0 && u.truth.ledger[i].Running():
+		u.complain("I6: %s runs, and was dropped", r.Name)
+	case i >= 0 && u.truth.ledger[i].Revision != r.Revision:
+		return false
+	}
+	u.truth.erase(r.Name)
+	return true
+}
+
+// hold takes a lease that is free, over or the holder's own.
+func (c *cluster) hold(node, holder string, d time.Duration) bool {
+	now := at(c.now)
+	if held := c.leases[node]; held.holder != "" && held.holder != holder && now.Before(held.until) {
+		return false
+	}
+	c.leases[node] = lease{holder, now, now.Add(d)}
+	return true
+}
+
+func (c *cluster) release(node, holder string) {
+	if c.leases[node].holder == holder {
+		delete(c.leases, node)
+	}
 }
 
 // remove asks for the deletion of a machine.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,6 +29,10 @@ type machine struct {
 	// byFettle is set when the deletion was asked for by an engine.
 	byFettle bool
 	mark     mark
+	// awaited is set while it names no node.
+	awaited bool
+	// claimed is set while an outside remediator is at work on it.
+	claimed bool
 	// spared is how an engine has taken back its own mark last, the machine being well.
 	spared sparing
 	// deselected is set while nobody selects it.
@@ -42,6 +47,8 @@ type node struct {
 	since         int
 	generation    int
 	deselected    bool
+	// ahead is by how many ticks the clock is fast that dates its condition.
+	ahead int
 }
 
 func (m machine) id() core.ID {
@@ -56,22 +63,57 @@ type cluster struct {
 	requests []request
 	// made counts the requests that there ever were.
 	made int
-	// edited counts the edits of policies.
-	edited int
-	// paused is set while somebody has paused every policy, which engines see at once.
-	paused bool
+	edition
+	// quorum says whether the control plane survives the loss of a member.
+	quorum core.Tri
+	// leases are the holders of the leases of nodes.
+	leases map[string]lease
 	// taken counts the entries that the ledger ever had.
 	taken uint64
 }
 
 func (c *cluster) clone() *cluster {
 	twin := *c
+	twin.leases = maps.Clone(c.leases)
 	twin.machines, twin.ledger, twin.requests = slices.Clone(c.machines), slices.Clone(c.ledger), slices.Clone(c.requests)
 	return &twin
 }
 
+// edition is one version of all policies.
+type edition struct {
+	// edited counts the edits.
+	edited int
+	// paused is set while somebody has paused every policy, and removed while they are deleted.
+	paused, removed bool
+}
+
 // fingerprint tells policies apart that were edited since.
-func (c *cluster) fingerprint() string { return fmt.Sprint("edit ", c.edited) }
+func (v edition) fingerprint() string {
+	if v.removed {
+		return ""
+	}
+	return fmt.Sprint("edit ", v.edited)
+}
+
+// lease is the lease of a node.
+type lease struct {
+	holder         string
+	renewed, until time.Time
+}
+
+// stranger holds leases that no engine has taken.
+const stranger = "stranger"
+
+// takeLease has somebody else take a lease that is free, or give back its own.
+func (c *cluster) takeLease(slot int) {
+	node := fmt.Sprintf("node-%d", slot)
+	switch c.leases[node].holder {
+	case "":
+		c.leases[node] = lease{stranger, at(c.now), at(c.now).Add(aeons)}
+	case stranger:
+		delete(c.leases, node)
+	}
+}
 
 // at is the instant of a tick.
 func at(t int) time.Time {
@@ -143,6 +185,9 @@ func (c *cluster) readNode(slot int) core.Node { return facts(c.machines[slot]) 
 // facts are what decisions read of a machine's node.
 func facts(m machine) core.Node {
 	id := m.nodeID()
+	if m.awaited {
+		return core.Node{State: core.NodeAwaited}
+	}
 	if !m.node.exists {
 		return core.Node{State: core.NodeGone, Name: id.Name}
 	}
@@ -152,12 +197,15 @@ func facts(m machine) core.Node {
 	}
 	return core.Node{
 		State: core.NodePresent, Name: id.Name, UID: id.UID,
-		Conditions: []core.Condition{{Type: "Ready", Status: status, Since: at(m.node.since)}},
+		Conditions: []core.Condition{{Type: "Ready", Status: status, Since: at(m.node.since + m.node.ahead)}},
 	}
 }
 
 // sick tells whether the truth justifies a repair now.
 func (m machine) sick(now int) bool {
+	if m.awaited {
+		return m.failed || time.Duration(now-m.created)*tick >= patience
+	}
 	return m.failed || !m.node.exists || (!m.node.ready && time.Duration(now-m.node.since)*tick >= patience)
 }
 

@@ -67,6 +67,11 @@ type engine struct {
 	ledger   []core.Repair
 	// requests are those of each template, since their kinds are watched one by one.
 	requests [templates][]request
+	// edition is how the policies are, as far as it sees, and skew by how much its clock is fast.
+	edition edition
+	skew    time.Duration
+	// leases are those that its last pass has seen.
+	leases map[string]lease
 	// state is what it remembers. It is never changed once a pass is over, so that copies of an engine may share it.
 	state *pass.State
 	// imprint tells states apart; nil while that was not needed.
@@ -103,7 +108,7 @@ func (e *engine) resync(c *cluster) {
 		e.nodes[i] = c.machines[i].node
 		e.machines[i].node = node{}
 	}
-	e.ledger = slices.Clone(c.ledger)
+	e.ledger, e.edition = slices.Clone(c.ledger), c.edition
 	for i := range e.requests {
 		e.requests[i] = c.requestsFrom(i)
 	}
@@ -135,9 +140,10 @@ func (e *engine) snapshot(u *Universe) core.Fleet {
 			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
 			StartupFrom: at(m.created), Node: facts(m), Revision: fmt.Sprint(m.revision), Parts: core.Whole(),
 		}
-		if !m.node.exists {
+		if !m.node.exists && !m.awaited {
 			t.Node.State = core.NodeUnseen
 		}
+		t.Claimed = m.claimed
 		f.Targets = append(f.Targets, t)
 		if r, asks := m.request(); asks {
 			f.Requests = append(f.Requests, r)
@@ -149,8 +155,15 @@ func (e *engine) snapshot(u *Universe) core.Fleet {
 		}
 	}
 	for i := range f.Targets {
-		f.Targets[i].ControlPlane = slotOf(&f.Targets[i]) < u.setup.ControlPlane
+		t := &f.Targets[i]
+		t.ControlPlane = slotOf(t) < u.setup.ControlPlane
+		held := u.truth.leases[t.Node.Name]
+		t.Lease = core.Lease{Holder: held.holder, Until: held.until}
 	}
+	for node, held := range u.truth.leases {
+		f.Leases = append(f.Leases, core.NodeLease{Node: node, Holder: held.holder, Renewed: held.renewed})
+	}
+	slices.SortFunc(f.Leases, func(a, b core.NodeLease) int { return strings.Compare(a.Node, b.Node) })
 	for _, requests := range e.requests {
 		for _, r := range requests {
 			f.Requests = append(f.Requests, r.Request)
@@ -161,7 +174,11 @@ func (e *engine) snapshot(u *Universe) core.Fleet {
 
 // slotOf is the number of a target's machine or node.
 func slotOf(t *core.Target) int {
-	slot, err := strconv.Atoi(strings.TrimPrefix(t.Node.Name, "node-"))
+	name := strings.TrimPrefix(t.Node.Name, "node-")
+	if name == "" { // a machine whose node has not registered
+		name = strings.TrimPrefix(t.ID.Name, "m")
+	}
+	slot, err := strconv.Atoi(name)
 	if err != nil {
 		panic(err)
 	}
@@ -170,10 +187,13 @@ func slotOf(t *core.Target) int {
 
 // policies are those of the setup, with members among the targets of a snapshot.
 func (e *engine) policies(u *Universe, f *core.Fleet) []core.Policy {
+	if e.edition.removed {
+		return nil
+	}
 	policies := slices.Clone(u.setup.Policies)
 	for i := range policies {
 		p := &policies[i]
-		p.Paused, p.Fingerprint = p.Paused || u.truth.paused, u.truth.fingerprint()
+		p.Paused, p.Fingerprint = p.Paused || e.edition.paused, e.edition.fingerprint()
 		if p.ID.Kind != nodeCheck {
 			p.Members = e.selected(p.Members)
 			continue

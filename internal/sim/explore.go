@@ -25,6 +25,8 @@ type Result struct {
 	States, Steps, Settled int
 	// Deletions is the most that were accepted in one story, Requests the most that were made.
 	Deletions, Requests int
+	// Ticks is how much time has passed in a walk.
+	Ticks int
 	// Complaint is the first broken promise, and Trace the shortest story that leads to it.
 	Complaint string
 	Trace     []Step
@@ -118,6 +120,7 @@ func Walk(start *Universe, dice *rand.Rand, length int) Result {
 		u = u.After(s)
 		result.Steps++
 		result.Trace = append(result.Trace, s)
+		result.Ticks = u.truth.now
 		if u.complaint != "" {
 			result.Complaint = u.complaint
 			return result
@@ -135,8 +138,9 @@ func (u *Universe) fingerprint() fingerprint {
 	b := dump(make([]byte, 0, 4096), reflect.ValueOf(u.truth.machines))
 	b = dump(b, reflect.ValueOf(u.truth.ledger))
 	b = dump(b, reflect.ValueOf(u.truth.requests))
-	b = dump(b, reflect.ValueOf(u.truth.paused))
-	b = binary.AppendVarint(b, int64(u.truth.edited))
+	b = dump(b, reflect.ValueOf(u.truth.edition))
+	b = dump(b, reflect.ValueOf(u.truth.quorum))
+	b = dump(b, reflect.ValueOf(u.truth.leases))
 	b = dump(b, reflect.ValueOf(u.left))
 	b = binary.AppendVarint(b, int64(u.truth.now))
 	for _, e := range u.engines {
@@ -146,6 +150,8 @@ func (u *Universe) fingerprint() fingerprint {
 		b = dump(b, reflect.ValueOf(e.requests))
 		b = dump(b, reflect.ValueOf(e.inStep))
 		b = dump(b, reflect.ValueOf(e.passed))
+		b = dump(b, reflect.ValueOf(e.edition))
+		b = dump(b, reflect.ValueOf(e.skew))
 		b = append(b, e.digest()...)
 		b = append(b, e.flight.digest()...)
 	}

@@ -9,7 +9,7 @@ import (
 
 // untold is the promise that breaks where a step ends before a cache shows its request, which another leader has made or the answer to
 // which was lost: the remediator can't be told that its time is over.
-var untold = []string{"ladder: nobody has told"} //nolint:gochecknoglobals // a constant
+var untold = []string{"ladder: nobody has told"}
 
 // flightWorlds are small worlds in which each call of a pass is a step among others, in any order that the pass offers.
 func flightWorlds() map[string]world {
@@ -55,3 +55,49 @@ func explore(t *testing.T, worlds map[string]world) {
 		})
 	}
 }
+
+func dryRun(p *core.Policy) { p.DryRun = true }
+
+func holder(p *core.Policy) { p.Holder = "fettle" }
+
+func startup(p *core.Policy) { p.Criteria.NodeStartup = sim.Ticks(2) }
+
+// faultWorlds are small worlds with one kind of misfortune each.
+func faultWorlds() map[string]world {
+	two := []core.Policy{onePolicy(2)}
+	ladders := []core.Policy{nodePolicy(1, twoSteps)}
+	marks := []core.Policy{markPolicy(2)}
+	leases := []core.Policy{onePolicy(2, holder)}
+	nodeLeases := []core.Policy{nodePolicy(2, holder)}
+	rehearsals := []core.Policy{onePolicy(2, dryRun, holder), nodePolicy(2, holder)}
+	handedOver := []core.Policy{onePolicy(2, ladder(sim.HandOver()))}
+	return map[string]world{
+		"lost answers to deletions":      {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Losses: 2, Flaps: 1, Ticks: 1}, 6},
+		"lost answers to requests":       {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Losses: 2, Flaps: 1, Defeats: 1, Unwatched: untold}, 7},
+		"lost answers to marks":          {sim.Setup{Policies: marks, Machines: 2, NotReady: 2, Now: 2, Losses: 2, Flaps: 1, Replacements: 1}, 6},
+		"failed calls":                   {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Misses: 2, Flaps: 1}, 6},
+		"failed calls about nodes":       {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Misses: 2, Flaps: 1}, 7},
+		"pauses that are not seen":       {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Pauses: 2, Ticks: 1, LaggingPolicies: true, Crashes: 1}, 8},
+		"health checks deleted":          {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Removals: 2, Flaps: 1, LaggingPolicies: true, Flights: 3}, 7},
+		"health checks of nodes deleted": {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Removals: 2, LaggingPolicies: true, Flights: 2}, 8},
+		"health checks of marks deleted": {sim.Setup{Policies: marks, Machines: 2, NotReady: 2, Now: 2, Removals: 2, LaggingPolicies: true, Flaps: 1}, 6},
+		"a quorum that changes":          {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, ControlPlane: 2, QuorumSurvives: core.Yes, Turns: 3, Misses: 1}, 8},
+		"pruning":                        {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 5, Flaps: 1, Prunes: true, Crashes: 1}, 6},
+		"pruning by two leaders":         {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 4, Prunes: true, Leaders: 2}, 5},
+		"stale lists":                    {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Flaps: 1, Crashes: 2, StaleLists: 2}, 7},
+		"stale lists of requests":        {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Now: 2, Ticks: 2, Crashes: 2, StaleLists: 2, Unwatched: untold}, 7},
+		"deletions that never end":       {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Flaps: 1, NeverGone: true, Crashes: 1}, 9},
+		"machines that start":            {sim.Setup{Policies: []core.Policy{onePolicy(2, startup)}, Machines: 2, Starting: 2, Ticks: 3, Vanishings: 2, Crashes: 1}, 8},
+		"handed over":                    {sim.Setup{Policies: handedOver, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Heals: 2, Flaps: 1, Crashes: 1}, 7},
+		"leases of machines":             {sim.Setup{Policies: leases, Machines: 2, NotReady: 2, Now: 2, Leases: true, Thefts: 2, Crashes: 1}, 8},
+		"leases of nodes":                {sim.Setup{Policies: nodeLeases, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Thefts: 2, Flaps: 1, Crashes: 1}, 7},
+		"a dry run beside":               {sim.Setup{Policies: rehearsals, Machines: 2, Nodes: 2, NotReady: 2, Now: 2, Leases: true, Flaps: 1, Crashes: 1}, 7},
+		"clocks that jump":               {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Flaps: 1, Jumps: 3, Skew: sim.Ticks(60)}, 8},
+		"clocks that jump back":          {sim.Setup{Policies: two, Machines: 2, NotReady: 2, Now: 2, Ticks: 2, Flaps: 1, Jumps: 3, Skew: -sim.Ticks(60), Flights: 2}, 7},
+		"clocks that differ a little":    {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Flaps: 1, Jumps: 2, Skew: 4 * sim.Ticks(1) / 10, Leaders: 2, Unwatched: untold}, 6},
+		"clocks of nodes that are fast":  {sim.Setup{Policies: two, Machines: 2, NotReady: 2, AheadNodes: 3, Ticks: 5, Flaps: 1}, 8},
+	}
+}
+
+// TestSmallWorldsOfFaults explores every interleaving in each of these worlds too.
+func TestSmallWorldsOfFaults(t *testing.T) { explore(t, faultWorlds()) }

@@ -16,8 +16,8 @@ type flight struct {
 	snapshot pass.Snapshot
 	results  []flown
 	course
-	// print tells flights apart.
-	print [sha256.Size]byte
+	// sum tells flights apart.
+	sum [sha256.Size]byte
 }
 
 // flown is the result of one call.
@@ -31,7 +31,7 @@ func (f *flight) digest() []byte {
 	if f == nil {
 		return nil
 	}
-	return f.print[:]
+	return f.sum[:]
 }
 
 // takeOff has an engine begin a pass that is made call by call, each of them a step.
@@ -40,7 +40,7 @@ func (u *Universe) takeOff(e *engine) {
 	b := append(slices.Clone(e.digest()), dump(nil, reflect.ValueOf(p.flight.snapshot.Fleet))...)
 	b = dump(b, reflect.ValueOf(p.flight.snapshot.Policies))
 	b = binary.AppendVarint(b, int64(u.truth.now))
-	p.flight.print = sha256.Sum256(b)
+	p.flight.sum = sha256.Sum256(b)
 	u.land(p)
 }
 
@@ -62,7 +62,7 @@ func (u *Universe) fly(e *engine, which int, fails, loses bool) {
 func (u *Universe) resume(e *engine) *plan {
 	f := e.flight
 	p := &plan{engine: e, state: f.state.Clone(), course: f.course.clone(), config: u.config()}
-	p.flight = &flight{state: f.state, snapshot: f.snapshot, results: slices.Clip(f.results), print: f.print}
+	p.flight = &flight{state: f.state, snapshot: f.snapshot, results: slices.Clip(f.results), sum: f.sum}
 	p.pass = pass.New(p.config, p.state, own(f.snapshot))
 	p.look()
 	for _, r := range f.results {
@@ -108,8 +108,8 @@ func (u *Universe) endFlight(e *engine) {
 // note notes the result of a call of a pass that is made call by call.
 func (f *flight) note(call int, r pass.Result) {
 	f.results = append(f.results, flown{call, r})
-	b := binary.AppendVarint(slices.Clone(f.print[:]), int64(call))
+	b := binary.AppendVarint(slices.Clone(f.sum[:]), int64(call))
 	r.Err = nil // an error shows in what is lacking
 	b = dump(b, reflect.ValueOf(r))
-	f.print = sha256.Sum256(b)
+	f.sum = sha256.Sum256(b)
 }

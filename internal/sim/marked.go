@@ -98,6 +98,9 @@ func repairs(p *plan, target core.ID) bool {
 // marksAtRest: marks stand, and repairs run, only for machines that are not well; whoever is sick is marked, or there is
 // a reason why not, which is never that another of the control plane is: their owner minds that.
 func (u *Universe) marksAtRest(p *plan) {
+	if u.truth.removed {
+		return
+	}
 	for _, m := range u.truth.machines {
 		if i := p.target(m.id()); i >= 0 {
 			u.markAtRest(p, m, i)

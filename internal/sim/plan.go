@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,8 @@ type course struct {
 	began int
 	// made counts the calls, and writes those that change something.
 	made, writes int
+	// skew is by how much the clock was fast when it was read last.
+	skew time.Duration
 	// found is set when something that was asked for had been asked for already, which the caches did not show.
 	found bool
 	// overtaken is set when another writer had changed a repair, or an answer was lost, so that the pass is repeated.
@@ -75,6 +78,7 @@ func (u *Universe) begin(e *engine, flies bool) *plan {
 		p.sick = append(p.sick, m.sick(u.truth.now))
 	}
 	s := e.shows(u)
+	e.leases = maps.Clone(u.truth.leases)
 	if flies {
 		p.flight = &flight{state: e.state, snapshot: s}
 		s = own(s)
@@ -88,8 +92,8 @@ func (u *Universe) begin(e *engine, flies bool) *plan {
 func (u *Universe) config() pass.Config {
 	return pass.Config{
 		Sources:  []pass.Source{{}, {}},
-		Remedies: map[string]bool{"Delete": false, "Ask": true, Mark().Remedy: true},
-		Quorum:   true, Retention: u.retention(), Decide: u.setup.Faults.decide,
+		Remedies: map[string]bool{"Delete": false, "Ask": true, Mark().Remedy: true, HandOver().Remedy: false},
+		Leases:   u.setup.Leases, Quorum: true, Retention: u.retention(), Decide: u.setup.Faults.decide,
 	}
 }
 
@@ -97,15 +101,19 @@ func (u *Universe) config() pass.Config {
 const aeons = 100 * 365 * 24 * time.Hour
 
 func (u *Universe) retention() core.Retention {
+	if u.setup.Prunes {
+		return core.Retention{For: Ticks(2), Most: 1}
+	}
 	return core.Retention{For: 2 * aeons, Most: 1 << 30}
 }
 
 // shows is what the caches of an engine show.
 func (e *engine) shows(u *Universe) pass.Snapshot {
 	s := pass.Snapshot{
-		Clock: u.clock(), Fleet: e.snapshot(u), PolicySource: map[core.ID]int{}, Kinds: map[string]bool{"Machine": true, "Node": true},
+		Clock: u.clock(e), Fleet: e.snapshot(u), PolicySource: map[core.ID]int{}, Kinds: map[string]bool{"Machine": true, "Node": true},
 	}
 	s.Policies = e.policies(u, &s.Fleet)
+	s.Fleet.ClockAgrees = s.Clock.Agrees
 	if !e.inStep && !u.setup.Faults.Hasty {
 		s.Fleet.Observed = core.Unknown
 	}
@@ -126,9 +134,13 @@ func (e *engine) shows(u *Universe) pass.Snapshot {
 	return s
 }
 
-func (u *Universe) clock() pass.ClockReading {
-	now := at(u.truth.now)
-	return pass.ClockReading{Now: now, Agrees: core.Yes, Corrected: now}
+// clock is what the clock of an engine shows, which knows how far it is from that of the API server.
+func (u *Universe) clock(e *engine) pass.ClockReading {
+	r := pass.ClockReading{Now: at(u.truth.now).Add(e.skew), Agrees: core.Yes, Corrected: at(u.truth.now)}
+	if e.skew.Abs() > core.MostSkew {
+		r.Agrees = core.No
+	}
+	return r
 }
 
 // look takes in what the machine offers and decides.
@@ -173,6 +185,9 @@ func (u *Universe) pass(e *engine, m mishap) {
 func (u *Universe) make(p *plan, c *pass.Call, m mishap) {
 	var r pass.Result
 	loses := writes(c) && p.writes == m.loses
+	if writes(c) && p.made != m.fails {
+		p.writes++
+	}
 	if p.made == m.fails {
 		r.Err = errFailed
 	} else {
@@ -184,7 +199,7 @@ func (u *Universe) make(p *plan, c *pass.Call, m mishap) {
 	}
 	p.failed = p.failed || p.made == m.fails || loses
 	p.made++
-	r.Clock, r.Began = u.clock(), at(u.truth.now)
+	r.Clock, r.Began = u.clock(p.engine), at(u.truth.now).Add(p.engine.skew)
 	p.pass.Done(*c, r)
 	if p.flight != nil {
 		p.flight.note(c.ID, r)
@@ -203,7 +218,7 @@ func (u *Universe) end(p *plan) {
 	if !p.pass.Over() {
 		u.complain("a pass is not over, and offers no call")
 	}
-	next, now := u.next(p), at(u.truth.now)
+	next, now := u.next(p), at(u.truth.now).Add(e.skew)
 	e.repeat = len(p.pass.Failures()) > 0 || (!next.IsZero() && !next.After(now.Add(time.Second)))
 	e.nextAt, e.passed = next, true
 	if u.setup.Faults.NoSecondLook && len(p.decision.Finishes) > 0 {
@@ -218,7 +233,7 @@ func (u *Universe) end(p *plan) {
 // next is when the engine is to look again. It is let off asking for the quorum once more, which is what it is in a universe for
 // ever, and off deleting what is kept for longer than any story.
 func (u *Universe) next(p *plan) time.Time {
-	next, now := p.pass.Next(), at(u.truth.now)
+	next, now := p.pass.Next(), at(u.truth.now).Add(p.engine.skew)
 	asksAgain := slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
 		return r.Gate == core.QuorumLost || r.Gate == core.QuorumUnknown
 	})
@@ -276,6 +291,6 @@ func (e *engine) due(now int) (int, bool) {
 	if e.nextAt.IsZero() {
 		return 0, false
 	}
-	ticks := int((e.nextAt.Sub(at(0)) + tick - time.Nanosecond) / tick)
+	ticks := int((e.nextAt.Add(-e.skew).Sub(at(0)) + tick - time.Nanosecond) / tick)
 	return max(ticks, now), true
 }

@@ -104,7 +104,7 @@ func (u *Universe) watchRequest(p *plan, before *cluster, b beginning) {
 		}
 	}
 	if step == 0 {
-		u.watchControlPlane(before, slot)
+		u.watchControlPlane(p, before, slot)
 	}
 }
 
@@ -149,7 +149,7 @@ func (u *Universe) watchAdvance(p *plan, was, amended *core.Repair) {
 		began = p.fleet.Requests[asked].Created
 	}
 	step := &was.Ladder[at]
-	over := step.Limit > 0 && !now.Before(began.Add(step.Limit))
+	over := step.Limit > 0 && !now.Add(2*u.setup.Skew.Abs()).Before(began.Add(step.Limit))
 	failed := asked >= 0 && p.fleet.Requests[asked].Succeeded == core.No
 	if !over && !failed {
 		u.complain("ladder: step %d of %s is given up before its time", at, was.Name)
@@ -169,7 +169,7 @@ func (u *Universe) watchWithdrawal(p *plan, r core.Request, hit string) {
 		u.complain("I11: %s was meant to be taken back, and %s was", r.ID.UID, hit)
 	}
 	i := p.target(r.Target)
-	if i < 0 || u.looksWell(&p.fleet.Targets[i]) {
+	if i < 0 || len(p.policies) == 0 || u.looksWell(&p.fleet.Targets[i]) {
 		return
 	}
 	for _, other := range p.fleet.Repairs {
@@ -230,7 +230,7 @@ func (u *Universe) nodesAtRest(p *plan) {
 			u.complain("I12: at rest %s stands, and its node is well, gone or not selected", r.ID.UID)
 		}
 	}
-	if u.setup.Nodes == 0 {
+	if u.setup.Nodes == 0 || u.truth.removed {
 		return
 	}
 	for _, r := range u.truth.ledger {

@@ -1,18 +1,28 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Settle lets everything come to rest: caches catch up, deletions end, and engines pass when
-// something wakes them. It complains if they don't come to rest, or rest with work undone.
-func (u *Universe) Settle() string {
+// calm is the universe in which no pass is under way and no clock is wrong any more.
+func (u *Universe) calm() *Universe {
 	s := u.clone()
 	for _, e := range s.engines {
 		s.endFlight(e)
+		if e.skew.Abs() > core.MostSkew {
+			e.skew = 0
+		}
 	}
+	return s
+}
+
+// Settle lets everything come to rest: caches catch up, deletions end, and engines pass when
+// something wakes them. It complains if they don't come to rest, or rest with work undone.
+func (u *Universe) Settle() string {
+	s := u.calm()
 	woken := true
 	for looks := range 90 {
 		if s.complaint != "" {
@@ -33,14 +43,21 @@ func (u *Universe) Settle() string {
 			return s.complaint
 		}
 	}
-	s.complain("convergence: it does not come to rest")
+	if !s.setup.Leases || len(s.truth.requests) == 0 { // a lease is renewed as long as its request stands
+		s.complain("convergence: it does not come to rest")
+	}
 	return s.complaint
+}
+
+// anyClaimed reports whether an outside remediator is at work.
+func (u *Universe) anyClaimed() bool {
+	return slices.ContainsFunc(u.truth.machines, func(m machine) bool { return m.claimed })
 }
 
 func (u *Universe) endDeletions() bool {
 	ended := false
 	for i := range u.truth.machines {
-		if i < u.setup.Machines && u.truth.machines[i].deleting {
+		if i < u.setup.Machines && !u.setup.NeverGone && u.truth.machines[i].deleting {
 			u.truth.machines[i] = u.truth.machines[i].replaced(u.truth.now)
 			ended = true
 		}
@@ -61,7 +78,7 @@ func (u *Universe) catchUp() bool {
 			woken = woken || e.staleMachine(u.truth, i) || e.nodes[i] != u.truth.machines[i].node
 		}
 		for template := range e.requests {
-			woken = woken || e.staleRequests(u.truth, template)
+			woken = woken || !maps.Equal(e.leases, u.truth.leases) || e.edition != u.truth.edition || e.staleRequests(u.truth, template)
 		}
 		for _, r := range e.ledger {
 			woken = woken || u.truth.entry(r.Name) < 0
@@ -139,10 +156,10 @@ func (u *Universe) atRest() {
 
 // mayStaySick: a short circuit holds, a policy is paused, or the control plane is not to be touched.
 func (u *Universe) mayStaySick(slot int) bool {
-	if slot < u.setup.ControlPlane && u.setup.QuorumSurvives != core.Yes {
+	if slot < u.setup.ControlPlane && u.truth.quorum != core.Yes {
 		return true
 	}
-	if u.truth.paused {
+	if u.truth.paused || u.truth.removed || u.setup.NeverGone || len(u.truth.leases) > 0 || u.anyClaimed() {
 		return true
 	}
 	for i := range u.setup.Policies {

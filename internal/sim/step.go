@@ -1,114 +1,10 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/fettle-io/fettle/internal/core"
 )
-
-// Kind is one kind of thing that can happen.
-type Kind int
-
-// What can happen. Passes are atomic here but for crashes; Interpose breaks them up.
-const (
-	Pass Kind = iota + 1
-	CrashingPass
-	RefusedPass
-	// LosingPass is a pass that loses the answer to a write, FailingPass one of which a call fails.
-	LosingPass
-	FailingPass
-	// Begin is the beginning of a pass that is made call by call, and Make one call of it. FailMake is a call that fails, and LoseMake
-	// one whose answer is lost.
-	Begin
-	Make
-	FailMake
-	LoseMake
-	Tick
-	Flap
-	Vanish
-	Fail
-	Deleted
-	SeeMachine
-	SeeNode
-	SeeLedger
-	SeeRequests
-	// Mend and Defeat are how remediators end, if they do; LetGo is when one has undone what it did.
-	Mend
-	Defeat
-	LetGo
-	// Cancel is somebody's deletion of a request, Remake its replacement by a namesake.
-	Cancel
-	Remake
-	// Follow is an owner's beginning to do what a mark asks, Discard its deletion of the machine, and Defer its saying
-	// that it won't yet. Unmark and Stray are marks that somebody else takes away, or makes.
-	Follow
-	Discard
-	Defer
-	Unmark
-	Stray
-	Pause
-	Deselect
-	Restart
-	Resync
-	Erase
-	// Rest is the end of a story: what has been begun ends, and nothing more befalls anybody.
-	Rest
-	kinds
-)
-
-// Step is one thing that happens. Which is a machine, a place in the ledger, or a number of writes.
-type Step struct {
-	Kind          Kind
-	Engine, Which int
-}
-
-// sentences say what happens, with the engine and the number, which some leave out.
-var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
-	Pass:         "engine %[1]s passes",
-	CrashingPass: "engine %[1]s passes and crashes after %[2]d writes",
-	RefusedPass:  "engine %[1]s passes, and deletions are refused",
-	LosingPass:   "engine %[1]s passes, and the answer to write %[2]d is lost",
-	FailingPass:  "engine %[1]s passes, and call %[2]d fails",
-	Begin:        "engine %[1]s begins a pass",
-	Make:         "engine %[1]s makes call %[2]d of those that it may make",
-	FailMake:     "call %[2]d of those that engine %[1]s may make fails",
-	LoseMake:     "engine %[1]s makes call %[2]d of those that it may make, and its answer is lost",
-	Tick:         "a tick of time",
-	Flap:         "node of m%[2]d turns from Ready to not, or back",
-	Vanish:       "node of m%[2]d is deleted, or registers again",
-	Fail:         "machine m%[2]d fails",
-	Deleted:      "deletion of m%[2]d is over; a new machine has its name",
-	SeeMachine:   "engine %[1]s sees machine m%[2]d as it is",
-	SeeNode:      "engine %[1]s sees node of m%[2]d as it is",
-	SeeLedger:    "engine %[1]s sees the ledger as it is",
-	SeeRequests:  "engine %[1]s sees requests of template %[2]d as they are",
-	Mend:         "remediator of request %[2]d succeeds",
-	Defeat:       "remediator of request %[2]d gives up",
-	LetGo:        "remediator of request %[2]d lets go of it",
-	Cancel:       "somebody deletes request %[2]d",
-	Remake:       "somebody replaces request %[2]d by a namesake",
-	Follow:       "owner of m%[2]d says that it replaces it",
-	Discard:      "owner of m%[2]d deletes it",
-	Defer:        "owner of m%[2]d says that it won't yet",
-	Unmark:       "somebody takes the mark of m%[2]d away",
-	Stray:        "somebody else marks m%[2]d",
-	Pause:        "somebody pauses all policies, or lets them go on",
-	Deselect:     "machine or node %[2]d is selected no more, or again",
-	Restart:      "engine %[1]s restarts",
-	Resync:       "engine %[1]s has its caches in step",
-	Erase:        "somebody deletes entry %[2]d of the ledger",
-	Rest:         "everything comes to rest",
-}
-
-// String says what happens, for a trace.
-func (s Step) String() string {
-	if s.Kind <= 0 || int(s.Kind) >= len(sentences) {
-		return "nothing"
-	}
-	return fmt.Sprintf(sentences[s.Kind]+"%.0[3]s", leaderName(s.Engine), s.Which, "")
-}
-
-// leaderName is A for the first engine.
-func leaderName(i int) string { return "ABCDEFGH"[i%8 : i%8+1] }
 
 // Steps are what can happen now, in a fixed order.
 func (u *Universe) Steps() []Step {
@@ -124,6 +20,8 @@ func (u *Universe) Steps() []Step {
 	}
 	steps = u.maybe(steps, Step{Kind: Tick})
 	steps = u.maybe(steps, Step{Kind: Pause})
+	steps = u.maybe(steps, Step{Kind: Remove})
+	steps = u.maybe(steps, Step{Kind: Turn})
 	for i := range u.truth.ledger {
 		if u.left[Erase] > 0 {
 			steps = append(steps, Step{Kind: Erase, Which: i})
@@ -136,6 +34,7 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 	e := u.engines[i]
 	if !e.inStep {
 		steps = append(steps, Step{Kind: Resync, Engine: i})
+		steps = u.maybe(steps, Step{Kind: StaleList, Engine: i})
 		if !u.setup.Faults.Hasty {
 			return steps
 		}
@@ -152,6 +51,10 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 			steps = append(steps, Step{Kind: SeeNode, Engine: i, Which: m})
 		}
 	}
+	if e.edition != u.truth.edition {
+		steps = append(steps, Step{Kind: SeePolicies, Engine: i})
+	}
+	steps = u.maybe(steps, Step{Kind: Jump, Engine: i})
 	if e.staleLedger(u.truth) {
 		steps = append(steps, Step{Kind: SeeLedger, Engine: i})
 	}
@@ -203,9 +106,13 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	if u.left[Fail] > 0 && !now.failed && !now.deleting && m < u.setup.Machines {
 		steps = append(steps, Step{Kind: Fail, Which: m})
 	}
-	if now.deleting {
+	if now.deleting && !u.setup.NeverGone {
 		steps = append(steps, Step{Kind: Deleted, Which: m})
 	}
+	if now.claimed {
+		steps = u.maybe(steps, Step{Kind: Heal, Which: m})
+	}
+	steps = u.maybe(steps, Step{Kind: Lease, Which: m})
 	if u.delegates {
 		steps = u.markSteps(steps, m)
 	}
@@ -241,39 +148,53 @@ func (u *Universe) After(s Step) *Universe {
 	}
 	e := next.engines[s.Engine]
 	switch s.Kind {
-	case Pass:
-		next.pass(e, smooth)
-	case CrashingPass:
-		next.left[Restart]--
-		next.pass(e, mishap{crashAfter: s.Which, loses: never, fails: never})
-	case RefusedPass:
-		next.pass(e, mishap{crashAfter: never, loses: never, fails: never, refused: true})
-	case LosingPass:
-		next.pass(e, mishap{crashAfter: never, loses: s.Which, fails: never})
-	case FailingPass:
-		next.pass(e, mishap{crashAfter: never, loses: never, fails: s.Which})
-	case Begin:
-		next.takeOff(e)
-	case Make, FailMake, LoseMake:
-		next.fly(e, s.Which, s.Kind == FailMake, s.Kind == LoseMake)
+	case Pass, CrashingPass, RefusedPass, LosingPass, FailingPass, Begin, Make, FailMake, LoseMake:
+		next.passes(e, s)
 	case Tick:
 		next.truth.now++
+	case Turn:
+		next.truth.quorum = (next.truth.quorum + 1) % (core.Yes + 1)
+	case Jump:
+		e.skew = next.setup.Skew - e.skew
+	case StaleList:
+		e.inStep = true
 	case Restart:
 		next.left[CrashingPass]--
 		e.forget()
 		next.forgive()
 	case Resync:
 		e.resync(next.truth)
-	case SeeMachine, SeeNode, SeeLedger, SeeRequests:
+	case SeeMachine, SeeNode, SeeLedger, SeeRequests, SeePolicies:
 		e.see(next.truth, s)
 	case Mend, Defeat, LetGo, Cancel, Remake:
 		next.befall(s)
-	case Pause, Erase, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
+	case Pause, Remove, Lease, Heal, Erase, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
 		next.happen(s)
 	case Rest, kinds:
 	}
 	next.watch()
 	return next
+}
+
+// passes has an engine pass, or make a call of its pass.
+func (u *Universe) passes(e *engine, s Step) {
+	switch s.Kind { //nolint:exhaustive // the others are no passes
+	case Pass:
+		u.pass(e, smooth)
+	case CrashingPass:
+		u.left[Restart]--
+		u.pass(e, mishap{crashAfter: s.Which, loses: never, fails: never})
+	case RefusedPass:
+		u.pass(e, mishap{crashAfter: never, loses: never, fails: never, refused: true})
+	case LosingPass:
+		u.pass(e, mishap{crashAfter: never, loses: s.Which, fails: never})
+	case FailingPass:
+		u.pass(e, mishap{crashAfter: never, loses: never, fails: s.Which})
+	case Begin:
+		u.takeOff(e)
+	case Make, FailMake, LoseMake:
+		u.fly(e, s.Which, s.Kind == FailMake, s.Kind == LoseMake)
+	}
 }
 
 // see is one cache catching up.
@@ -286,6 +207,8 @@ func (e *engine) see(c *cluster, s Step) {
 		e.nodes[s.Which] = c.machines[s.Which].node
 	case SeeLedger:
 		e.ledger = slices.Clone(c.ledger)
+	case SeePolicies:
+		e.edition = c.edition
 	case SeeRequests:
 		e.requests[s.Which] = c.requestsFrom(s.Which)
 	}
@@ -297,6 +220,15 @@ func (u *Universe) happen(s Step) {
 	switch s.Kind { //nolint:exhaustive // the others are about something else
 	case Pause:
 		c.paused, c.edited = !c.paused, c.edited+1
+		u.publish()
+	case Remove:
+		c.removed, c.edited = !c.removed, c.edited+1
+		u.publish()
+	case Lease:
+		c.takeLease(s.Which)
+	case Heal:
+		m := &c.machines[s.Which]
+		m.claimed, m.node.ready, m.node.since, m.revision = false, true, c.now, m.revision+1
 	case Erase:
 		c.erase(c.ledger[s.Which].Name)
 	case Deleted:
@@ -309,7 +241,20 @@ func (u *Universe) happen(s Step) {
 	case Deselect:
 		u.deselect(s.Which)
 	default:
-		c.machines[s.Which].node.happen(s.Kind, c.now)
+		m := &c.machines[s.Which]
+		m.node.happen(s.Kind, c.now)
+		if m.awaited && m.node.exists {
+			m.awaited, m.revision = false, m.revision+1
+		}
+	}
+}
+
+// publish shows an edit to all engines, unless their watches of policies lag.
+func (u *Universe) publish() {
+	for _, e := range u.engines {
+		if !u.setup.LaggingPolicies {
+			e.edition = u.truth.edition
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
@@ -42,6 +43,21 @@ type Setup struct {
 	Pauses, Deselections int
 	// LastFirst has passes make the call first that was offered last.
 	LastFirst bool
+	// Removals are how often policies are deleted, or made again. LaggingPolicies are those of which a watch tells later.
+	Removals        int
+	LaggingPolicies bool
+	// Turns are how often the quorum changes, Thefts how often somebody takes a lease, or gives it back, and Jumps how often the clock of
+	// an engine jumps by Skew, and back.
+	Turns, Thefts, Jumps int
+	Skew                 time.Duration
+	// StaleLists are how often a restarted engine lists what was so before.
+	StaleLists int
+	// Heals are how often outside remediators repair what was handed over.
+	Heals int
+	// NeverGone machines are deleted and stay. Prunes has finished repairs deleted after two ticks. Starting machines, the first of them,
+	// have no node yet. AheadNodes are those whose conditions are dated so many ticks ahead.
+	NeverGone, Prunes, Leases bool
+	Starting, AheadNodes      int
 	// Replacing remediators have nodes replaced, and say when that is done. Clinging ones never let go of a request by
 	// themselves; an earlier node's is not in the way of a later one's.
 	Replacing, Clinging bool
@@ -70,11 +86,17 @@ type Universe struct {
 
 // New makes a universe in which every cache is in step.
 func New(s Setup) *Universe {
-	c := &cluster{now: s.Now}
+	c := &cluster{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}}
 	for i := range max(s.Machines, s.Nodes) {
 		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
 		if i >= s.NotReady {
 			c.machines[i].node.since = -1000
+		}
+	}
+	for i := range c.machines {
+		m := &c.machines[i]
+		if m.node.ahead = s.AheadNodes; i < s.Starting {
+			m.created, m.awaited, m.node = 0, true, node{}
 		}
 	}
 	u := &Universe{setup: &s, delegates: s.delegates(), truth: c}
@@ -86,6 +108,7 @@ func New(s Setup) *Universe {
 		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
 		Pause: s.Pauses, Deselect: s.Deselections,
 		LosingPass: s.Losses, LoseMake: s.Losses, FailingPass: s.Misses, FailMake: s.Misses, Begin: s.Flights,
+		Remove: s.Removals, Turn: s.Turns, Lease: s.Thefts, Jump: s.Jumps, StaleList: s.StaleLists, Heal: s.Heals,
 		Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
 	}
 	return u

@@ -31,12 +31,8 @@ func (u *Universe) watchDeletion(p *plan, before *cluster, slot int) {
 			u.complain("I2: %s was deleted while a remediator is at work on its node", meant.UID)
 		}
 	}
-	u.watchControlPlane(before, slot)
-	for i := range p.policies {
-		if policy := &p.policies[i]; p.selects(policy, slot) {
-			u.watchLimits(p, before, policy, slot)
-		}
-	}
+	u.watchControlPlane(p, before, slot)
+	u.watchLimitsOf(p, before, slot)
 }
 
 // watchStart is called before a remedy begins. A pause is an emergency stop, also for who does not see it.
@@ -44,16 +40,26 @@ func (u *Universe) watchStart(p *plan, b beginning) {
 	if u.truth.paused && u.truth.edited == p.began {
 		u.complain("I1: a step of %s is taken, and the policies were paused before the pass began", b.repair.Name)
 	}
+	if (u.truth.removed || p.policies[b.policy].DryRun) && u.truth.edited == p.began {
+		u.complain("I1: a step of %s is taken for a policy that is deleted, or only rehearses", b.repair.Name)
+	}
+	t := &p.fleet.Targets[b.target]
+	if holder := u.truth.leases[t.Node.Name].holder; u.setup.Leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
+		u.complain("I3: a step of %s is taken, and %q holds the lease of its node", b.repair.Name, holder)
+	}
+	if p.skew.Abs() > core.MostSkew {
+		u.complain("I5: a step of %s is taken by a clock that is wrong", b.repair.Name)
+	}
 	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.Erasures == 0 {
 		u.complain("I2: a remedy begins, and %q is not recorded", b.repair.Name)
 	}
 }
 
-func (u *Universe) watchControlPlane(before *cluster, slot int) {
+func (u *Universe) watchControlPlane(p *plan, before *cluster, slot int) {
 	if slot >= u.setup.ControlPlane {
 		return
 	}
-	if u.setup.QuorumSurvives != core.Yes {
+	if u.atOnce(p) && before.quorum != core.Yes {
 		u.complain("I4: m%d of the control plane is repaired though nobody knows whether quorum survives", slot)
 	}
 	for other := range u.setup.ControlPlane {
@@ -153,7 +159,7 @@ func (u *Universe) watchRecovery(p *plan) {
 		}
 		u.watchRelief(p, i)
 		for _, r := range p.fleet.Repairs {
-			if r.Running() && r.Target.UID == t.ID.UID && u.runs(r.Name) && !begun(p, &r) {
+			if r.Running() && !t.Claimed && r.Target.UID == t.ID.UID && u.runs(r.Name) && !begun(p, &r) {
 				u.complain("I12: %s looks well and nothing was done to it, yet its repair %s does not end", t.ID.UID, r.Name)
 			}
 		}

@@ -1,0 +1,126 @@
+package sim
+
+import "fmt"
+
+// Kind is one kind of thing that can happen.
+type Kind int
+
+// What can happen. Passes are atomic here but for crashes; Interpose breaks them up.
+const (
+	Pass Kind = iota + 1
+	CrashingPass
+	RefusedPass
+	// LosingPass is a pass that loses the answer to a write, FailingPass one of which a call fails.
+	LosingPass
+	FailingPass
+	// Begin is the beginning of a pass that is made call by call, and Make one call of it. FailMake is a call that fails, and LoseMake
+	// one whose answer is lost.
+	Begin
+	Make
+	FailMake
+	LoseMake
+	Tick
+	Flap
+	Vanish
+	Fail
+	Deleted
+	SeeMachine
+	SeeNode
+	SeeLedger
+	SeeRequests
+	// Mend and Defeat are how remediators end, if they do; LetGo is when one has undone what it did.
+	Mend
+	Defeat
+	LetGo
+	// Cancel is somebody's deletion of a request, Remake its replacement by a namesake.
+	Cancel
+	Remake
+	// Follow is an owner's beginning to do what a mark asks, Discard its deletion of the machine, and Defer its saying
+	// that it won't yet. Unmark and Stray are marks that somebody else takes away, or makes.
+	Follow
+	Discard
+	Defer
+	Unmark
+	Stray
+	Pause
+	// Remove is the deletion of all policies, or their creation, and SeePolicies a cache of policies catching up.
+	Remove
+	SeePolicies
+	// Turn has the quorum survive, not survive, or not be known. Lease is the lease of a node that somebody else takes, or gives back.
+	Turn
+	Lease
+	// Jump is a step of an engine's clock. StaleList is a restart whose caches are in step with an earlier moment.
+	Jump
+	StaleList
+	// Heal is an outside remediator that has repaired a machine which was handed over.
+	Heal
+	Deselect
+	Restart
+	Resync
+	Erase
+	// Rest is the end of a story: what has been begun ends, and nothing more befalls anybody.
+	Rest
+	kinds
+)
+
+// Step is one thing that happens. Which is a machine, a place in the ledger, or a number of writes.
+type Step struct {
+	Kind          Kind
+	Engine, Which int
+}
+
+// sentences say what happens, with the engine and the number, which some leave out.
+var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
+	Pass:         "engine %[1]s passes",
+	CrashingPass: "engine %[1]s passes and crashes after %[2]d writes",
+	RefusedPass:  "engine %[1]s passes, and deletions are refused",
+	LosingPass:   "engine %[1]s passes, and the answer to write %[2]d is lost",
+	FailingPass:  "engine %[1]s passes, and call %[2]d fails",
+	Begin:        "engine %[1]s begins a pass",
+	Make:         "engine %[1]s makes call %[2]d of those that it may make",
+	FailMake:     "call %[2]d of those that engine %[1]s may make fails",
+	LoseMake:     "engine %[1]s makes call %[2]d of those that it may make, and its answer is lost",
+	Tick:         "a tick of time",
+	Flap:         "node of m%[2]d turns from Ready to not, or back",
+	Vanish:       "node of m%[2]d is deleted, or registers again",
+	Fail:         "machine m%[2]d fails",
+	Deleted:      "deletion of m%[2]d is over; a new machine has its name",
+	SeeMachine:   "engine %[1]s sees machine m%[2]d as it is",
+	SeeNode:      "engine %[1]s sees node of m%[2]d as it is",
+	SeeLedger:    "engine %[1]s sees the ledger as it is",
+	SeeRequests:  "engine %[1]s sees requests of template %[2]d as they are",
+	Mend:         "remediator of request %[2]d succeeds",
+	Defeat:       "remediator of request %[2]d gives up",
+	LetGo:        "remediator of request %[2]d lets go of it",
+	Cancel:       "somebody deletes request %[2]d",
+	Remake:       "somebody replaces request %[2]d by a namesake",
+	Follow:       "owner of m%[2]d says that it replaces it",
+	Discard:      "owner of m%[2]d deletes it",
+	Defer:        "owner of m%[2]d says that it won't yet",
+	Unmark:       "somebody takes the mark of m%[2]d away",
+	Stray:        "somebody else marks m%[2]d",
+	Pause:        "somebody pauses all policies, or lets them go on",
+	Remove:       "somebody deletes all policies, or makes them again",
+	SeePolicies:  "engine %[1]s sees policies as they are",
+	Turn:         "the quorum survives a loss no more, is not known, or does again",
+	Lease:        "somebody else takes the lease of node %[2]d, or gives it back",
+	Jump:         "clock of engine %[1]s jumps",
+	StaleList:    "engine %[1]s lists what was so a while ago",
+	Heal:         "outside remediator of m%[2]d has repaired it",
+	Deselect:     "machine or node %[2]d is selected no more, or again",
+	Restart:      "engine %[1]s restarts",
+	Resync:       "engine %[1]s has its caches in step",
+	Erase:        "somebody deletes entry %[2]d of the ledger",
+	Rest:         "everything comes to rest",
+}
+
+// String says what happens, for a trace.
+func (s Step) String() string {
+	if s.Kind <= 0 || int(s.Kind) >= len(sentences) {
+		return "nothing"
+	}
+	return fmt.Sprintf(sentences[s.Kind]+"%.0[3]s", leaderName(s.Engine), s.Which, "")
+}
+
+// leaderName is A for the first engine.
+func leaderName(i int) string { return "ABCDEFGH"[i%8 : i%8+1] }
