@@ -134,3 +134,20 @@ func TestStageThatHangsEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestEachRoundOfReadsHasItsOwnTime: the reads of a second round don't pay for how long those of the first took.
+func TestEachRoundOfReadsHasItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.machines.observes(machine("a", dead), machine("b", dead), machine("c", dead))
+		s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
+		for _, name := range []string{"a", "b", "c"} {
+			s.wait["read "+name] = hangs(8 * time.Second)
+		}
+		for _, name := range []string{"a", "b"} { // each makes room for the next
+			s.machines.live[name+"-node"] = node(name, "True", time.Second)
+		}
+		did, _ := s.passes()
+		s.wantDid("c is read in time", did, "read a", "read b", "read c", "record workers", "open c", "read running", "begin c", "tell begun c")
+	})
+}

@@ -71,8 +71,8 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 			return err
 		}
 		wrote = !p.Deciding()
+		r.endTask(last, calls)
 		r.accept(ctx, calls)
-		r.endTask(last)
 		if last = nil; p.Over() {
 			return nil
 		}
@@ -165,9 +165,13 @@ func (r *runner) begin() (skipped bool) {
 	return skipped
 }
 
-// endTask ends a task that has no further calls.
-func (r *runner) endTask(t *openTask) {
+// endTask ends a task that has none of the new calls, and its stage with the last. So a stage that opens again, and the next task
+// of one whose tasks follow each other, have the whole time.
+func (r *runner) endTask(t *openTask, calls []pass.Call) {
 	if t == nil || t.underWay > 0 {
+		return
+	}
+	if slices.ContainsFunc(calls, func(c pass.Call) bool { return !c.First && c.Stage == t.key.stage && c.Task == t.key.task }) {
 		return
 	}
 	close(t.batches)
@@ -177,6 +181,7 @@ func (r *runner) endTask(t *openTask) {
 			s.running--
 		}
 	}
+	r.endStages()
 }
 
 func (r *runner) endStages() {

@@ -75,6 +75,8 @@ type Call struct {
 	// Stage and Task tell which calls belong together. The calls of one task follow each other and share a time limit.
 	Stage Stage
 	Task  int
+	// First is set for the calls with which a task begins. A stage that opens again has new tasks by the numbers of those before.
+	First bool
 	// Until is when the call is of no use any more; zero for the usual limit of its kind.
 	Until time.Time
 

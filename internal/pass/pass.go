@@ -150,13 +150,15 @@ func (p *Pass) Calls() []Call {
 
 // offer has calls of a task made.
 func (p *Pass) offer(s Stage, i int, calls []Call) {
+	t := &p.progress[s].tasks[i]
 	for place := range calls {
 		c := &calls[place]
 		p.lastID++
-		c.ID, c.Stage, c.Task, c.place = p.lastID, s, i, place
+		c.ID, c.Stage, c.Task, c.First, c.place = p.lastID, s, i, !t.begun, place
 		p.pending[c.ID] = *c
 		p.calls = append(p.calls, *c)
 	}
+	t.begun = t.begun || len(calls) > 0
 }
 
 // Done takes in the result of a call. A call that has its result already, or is not of this pass, is passed by.

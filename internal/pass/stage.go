@@ -120,8 +120,9 @@ type progress struct {
 type task struct {
 	// step is the next step, and waiting counts the calls of the one before it that have no answer.
 	step, waiting int
-	over          bool
-	errs          []error
+	// begun is set once it has had calls.
+	begun, over bool
+	errs        []error
 	// clock is what the clocks have shown after its last call.
 	clock ClockReading
 }
