@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -315,4 +317,21 @@ func TestFleetsShareSeries(t *testing.T) {
 	home.metrics.Drop("home")
 	home.wants("both are gone", standing)
 	home.metrics.Drop("never-kept")
+}
+
+// TestDroppedFleetHasNoSeries, also when its pass ends after that.
+func TestDroppedFleetHasNoSeries(t *testing.T) {
+	c := newCounted(t)
+	c.Engine.Fleet = "away"
+	c.machines.observes(machine("a", dead))
+	ctx, end := context.WithCancel(t.Context())
+	c.wait["read a"] = func(context.Context) error {
+		end()
+		c.metrics.Drop("away")
+		return nil
+	}
+	if _, err := c.Pass(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	c.wants("it was dropped while it read", []string{"verdicts", "policy", "repairs", "detection"})
 }

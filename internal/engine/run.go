@@ -66,10 +66,10 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 	var last *openTask
 	for wrote := false; ; {
 		calls := p.Calls()
-		e.report(p)
 		if err := ctx.Err(); err != nil && !wrote && !p.Deciding() {
-			return err
+			return err // and reports no decision: a fleet that was dropped has no series any more
 		}
+		e.report(p)
 		wrote = !p.Deciding()
 		r.endTask(last, calls)
 		r.accept(ctx, calls)
