@@ -53,6 +53,34 @@ func TestPanicOfOneCallEndsThatCallAlone(t *testing.T) {
 	}
 }
 
+// panickyQuorum panics when it is asked.
+type panickyQuorum struct{}
+
+func (panickyQuorum) Survives(context.Context, core.Target) (core.Tri, error) { panic("no votes") }
+
+// TestPanicWhileTheQuorumIsReadFailsThePass, unlike an error, which only holds the target back.
+func TestPanicWhileTheQuorumIsReadFailsThePass(t *testing.T) {
+	s := newStage(t)
+	s.machines.observes(machine("a", dead, func(t *core.Target) { t.ControlPlane = true }))
+	s.Engine.Quorum = panickyQuorum{}
+	did, _, err := s.tries()
+	s.wantPanic(err, "no votes")
+	if slices.Contains(did, "begin a") {
+		t.Errorf("it did %v", did)
+	}
+}
+
+// TestPanicWhileALeaseIsGivenBackFailsThePass, unlike an error, after which the lease is given back later.
+func TestPanicWhileALeaseIsGivenBackFailsThePass(t *testing.T) {
+	c := newClimb(t, target("Node", "a"))
+	c.ledger.has(climbing(target("Node", "a")))
+	c.panics("release a-node of check")
+	_, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) {
+		d.Finishes = []core.Finish{{Outcome: core.Succeeded}}
+	})
+	c.wantPanic(err, "the sky falls")
+}
+
 // TestNothingBeginsInAPassThatPanics before it acts.
 func TestNothingBeginsInAPassThatPanics(t *testing.T) {
 	falls := func() { panic("the sky falls") }

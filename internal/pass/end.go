@@ -120,9 +120,12 @@ func (p *Pass) releaseEnded(_ *task, i int) []Call {
 	return []Call{{Kind: ReleaseLease, Node: end.node, Holder: end.holder}}
 }
 
-func (p *Pass) endedReleased(_ *task, c *Call, r *Result) {
+func (p *Pass) endedReleased(t *task, c *Call, r *Result) {
 	if r.Err != nil {
 		p.report(Event{Kind: LeaseKept, Node: c.Node, Holder: c.Holder, Err: r.Err})
+	}
+	if r.Panicked {
+		t.end(fmt.Errorf("giving back the lease of node %s: %w", c.Node, r.Err))
 	}
 }
 

@@ -72,14 +72,18 @@ func (p *Pass) readTarget(_ *task, i int) []Call {
 }
 
 // targetRead takes in one answer. That the quorum is not known after all is an answer too: it holds back the target until it is asked
-// for again, and no pass fails of it.
+// for again, and no pass fails of it, unless it is a panic.
 func (p *Pass) targetRead(t *task, c *Call, r *Result) {
 	a := &p.reading.answers[c.Task]
 	switch {
 	case c.Kind == ReadQuorum && r.Err != nil:
 		a.survives = core.Unknown
+		err := fmt.Errorf("reading whether quorum survives the loss of %s: %w", c.Target.ID, r.Err)
 		if !r.Skipped {
-			p.report(Event{Kind: QuorumNotKnown, Target: c.Target.ID, Err: fmt.Errorf("reading whether quorum survives the loss of %s: %w", c.Target.ID, r.Err)})
+			p.report(Event{Kind: QuorumNotKnown, Target: c.Target.ID, Err: err})
+		}
+		if r.Panicked {
+			t.errs = append(t.errs, err)
 		}
 	case c.Kind == ReadQuorum:
 		a.survives = r.Survives
