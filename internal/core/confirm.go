@@ -28,10 +28,8 @@ func (d *deliberation) reserve(p *proposal) bool {
 		d.reserved, d.readOf = make([]int, len(d.policies)), map[circle]reads{}
 	}
 	t := &d.fleet.Targets[p.target]
-	shares, of := t.takesQuorum(d.stepOf(p)), t.circle()
-	if shares && d.readOf[of].targets == mostReadOf {
-		return false
-	}
+	of := t.circle()
+	shares := t.takesQuorum(d.stepOf(p)) && d.readOf[of].targets < mostReadOf
 	takes := func(v *Verdict) int {
 		if shares && d.readOf[of].reserved[v.Policy] {
 			return 0
@@ -55,8 +53,8 @@ func (d *deliberation) reserve(p *proposal) bool {
 	return true
 }
 
-// mostReadOf bounds the targets of one circle that are read at once. A control plane has fewer members, but anyone who may label
-// targets can have more taken for some.
+// mostReadOf bounds the targets of one circle that share a place. A control plane has fewer members, but anyone who may label targets
+// can have more taken for some. Each further one takes a place of its own, as other targets do.
 const mostReadOf = 9
 
 // reads are the targets of a circle that are to be read.
