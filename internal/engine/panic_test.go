@@ -53,7 +53,7 @@ func TestPanicOfOneCallEndsThatCallAlone(t *testing.T) {
 	}
 }
 
-// panickyQuorum panics when it is asked.
+// panickyQuorum panics at each read.
 type panickyQuorum struct{}
 
 func (panickyQuorum) Survives(context.Context, core.Target) (core.Tri, error) { panic("no votes") }
