@@ -71,7 +71,7 @@ func (p *Pass) readTarget(_ *task, i int) []Call {
 	return calls
 }
 
-// targetRead takes in one answer. That the quorum is not known after all is an answer too: it holds back the target until it is asked
+// targetRead takes in one answer. That the quorum is not known after all is an answer too: it holds back the target until it is read
 // for again, and no pass fails of it, unless it is a panic.
 func (p *Pass) targetRead(t *task, c *Call, r *Result) {
 	a := &p.reading.answers[c.Task]

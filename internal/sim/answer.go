@@ -96,7 +96,7 @@ func (u *Universe) create(p *plan, e *core.Entry) (core.Repair, bool) {
 	return r, created
 }
 
-// running are the repairs that run. Without a fence, they are those that the engine knows.
+// running are the repairs that run. Without a fence, they are the ones of the engine.
 func (u *Universe) running(p *plan) []core.Repair {
 	all := u.truth.ledger
 	if u.setup.Faults.NoFence {

@@ -35,7 +35,7 @@ type machine struct {
 	claimed bool
 	// spared is how an engine has taken back its own mark last, the machine being well.
 	spared sparing
-	// deselected is set while nobody selects it.
+	// deselected is set while no policy selects it.
 	deselected bool
 	node       node
 }
@@ -83,7 +83,7 @@ func (c *cluster) clone() *cluster {
 type edition struct {
 	// edited counts the edits.
 	edited int
-	// paused is set while somebody has paused every policy, and removed while they are deleted.
+	// paused is set while a user has paused every policy, and removed while they are deleted.
 	paused, removed bool
 }
 
@@ -104,7 +104,7 @@ type lease struct {
 // stranger holds leases that no engine has taken.
 const stranger = "stranger"
 
-// takeLease has somebody else take a lease that is free, or give back its own.
+// takeLease has another tool take a lease that is free, or release its own.
 func (c *cluster) takeLease(slot int) {
 	node := fmt.Sprintf("node-%d", slot)
 	switch c.leases[node].holder {

@@ -70,7 +70,7 @@ type engine struct {
 	// edition is how the policies are, as far as it sees, and skew by how much its clock is fast.
 	edition edition
 	skew    time.Duration
-	// leases are those that its last pass has seen.
+	// leases are the leases that its last pass has seen.
 	leases map[string]lease
 	// state is what it remembers. It is never changed once a pass is over, so that copies of an engine may share it.
 	state *pass.State
@@ -209,7 +209,7 @@ func (e *engine) policies(u *Universe, f *core.Fleet) []core.Policy {
 	return policies
 }
 
-// selected leaves out the machines that nobody selects.
+// selected leaves out the machines that no policy selects.
 func (e *engine) selected(machines []int) []int {
 	deselected := func(i int) bool { return e.machines[i].deselected }
 	if !slices.ContainsFunc(machines, deselected) {

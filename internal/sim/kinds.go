@@ -32,11 +32,11 @@ const (
 	Mend
 	Defeat
 	LetGo
-	// Cancel is somebody's deletion of a request, Remake its replacement by a namesake.
+	// Cancel is the deletion of a request by a user, Remake its replacement by a namesake.
 	Cancel
 	Remake
 	// Follow is an owner's beginning to do what a mark asks, Discard its deletion of the machine, and Defer its saying
-	// that it won't yet. Unmark and Stray are marks that somebody else takes away, or makes.
+	// that it won't yet. Unmark and Stray are marks that a user removes, or makes.
 	Follow
 	Discard
 	Defer
@@ -46,7 +46,7 @@ const (
 	// Remove is the deletion of all policies, or their creation, and SeePolicies a cache of policies catching up.
 	Remove
 	SeePolicies
-	// Turn has the quorum survive, not survive, or not be known. Lease is the lease of a node that somebody else takes, or gives back.
+	// Turn has the quorum survive, not survive, or not be known. Lease is the lease of a node that another tool takes, or releases.
 	Turn
 	Lease
 	// Jump is a step of an engine's clock. StaleList is a restart whose caches are in step with an earlier moment.
@@ -77,9 +77,9 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	LosingPass:   "engine %[1]s passes, and the answer to write %[2]d is lost",
 	FailingPass:  "engine %[1]s passes, and call %[2]d fails",
 	Begin:        "engine %[1]s begins a pass",
-	Make:         "engine %[1]s makes call %[2]d of those that it may make",
-	FailMake:     "call %[2]d of those that engine %[1]s may make fails",
-	LoseMake:     "engine %[1]s makes call %[2]d of those that it may make, and its answer is lost",
+	Make:         "engine %[1]s makes call %[2]d of its calls",
+	FailMake:     "call %[2]d of the calls of engine %[1]s fails",
+	LoseMake:     "engine %[1]s makes call %[2]d of its calls, and its answer is lost",
 	Tick:         "a tick of time",
 	Flap:         "node of m%[2]d turns from Ready to not, or back",
 	Vanish:       "node of m%[2]d is deleted, or registers again",
@@ -92,25 +92,25 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	Mend:         "remediator of request %[2]d succeeds",
 	Defeat:       "remediator of request %[2]d gives up",
 	LetGo:        "remediator of request %[2]d lets go of it",
-	Cancel:       "somebody deletes request %[2]d",
-	Remake:       "somebody replaces request %[2]d by a namesake",
+	Cancel:       "a user deletes request %[2]d",
+	Remake:       "a user replaces request %[2]d by a namesake",
 	Follow:       "owner of m%[2]d says that it replaces it",
 	Discard:      "owner of m%[2]d deletes it",
 	Defer:        "owner of m%[2]d says that it won't yet",
-	Unmark:       "somebody takes the mark of m%[2]d away",
-	Stray:        "somebody else marks m%[2]d",
-	Pause:        "somebody pauses all policies, or lets them go on",
-	Remove:       "somebody deletes all policies, or makes them again",
+	Unmark:       "a user removes the mark of m%[2]d",
+	Stray:        "a user marks m%[2]d",
+	Pause:        "a user pauses all policies, or resumes them",
+	Remove:       "a user deletes all policies, or creates them again",
 	SeePolicies:  "engine %[1]s sees policies as they are",
 	Turn:         "the quorum survives a loss no more, is not known, or does again",
-	Lease:        "somebody else takes the lease of node %[2]d, or gives it back",
+	Lease:        "another tool takes the lease of node %[2]d, or releases it",
 	Jump:         "clock of engine %[1]s jumps",
 	StaleList:    "engine %[1]s lists what was so a while ago",
 	Heal:         "outside remediator of m%[2]d has repaired it",
 	Deselect:     "machine or node %[2]d is selected no more, or again",
 	Restart:      "engine %[1]s restarts",
 	Resync:       "engine %[1]s has its caches in step",
-	Erase:        "somebody deletes entry %[2]d of the ledger",
+	Erase:        "a user deletes entry %[2]d of the ledger",
 	Rest:         "everything comes to rest",
 }
 

@@ -18,7 +18,7 @@ type plan struct {
 	state *pass.State
 	// flight is set for a pass that is made call by call, each of them a step.
 	flight *flight
-	// calls are those that the machine has offered and that were not made yet.
+	// calls are the offered calls that were not made yet.
 	calls []pass.Call
 	course
 	// policies, fleet and decision are those of the machine by now.
@@ -149,7 +149,7 @@ func (p *plan) look() {
 	p.policies, p.fleet, p.decision = p.pass.Policies(), *p.pass.Fleet(), *p.pass.Decision()
 }
 
-// take takes the call out of those that are offered.
+// take removes the call from the offered ones.
 func (p *plan) take(i int) pass.Call {
 	c := p.calls[i]
 	p.calls = slices.Delete(p.calls, i, i+1)

@@ -46,7 +46,7 @@ type Setup struct {
 	// Removals are how often policies are deleted, or made again. LaggingPolicies are those of which a watch tells later.
 	Removals        int
 	LaggingPolicies bool
-	// Turns are how often the quorum changes, Thefts how often somebody takes a lease, or gives it back, and Jumps how often the clock of
+	// Turns are how often the quorum changes, Thefts how often another tool takes a lease, or releases it, and Jumps how often the clock of
 	// an engine jumps by Skew, and back.
 	Turns, Thefts, Jumps int
 	Skew                 time.Duration
