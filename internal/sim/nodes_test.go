@@ -49,6 +49,7 @@ func nodeWorlds() map[string]world {
 	return map[string]world{
 		"nodes that flap, and remediators":          {sim.Setup{Policies: classic, Nodes: 2, NotReady: 2, Ticks: 3, Flaps: 2, Mends: 1}, 9},
 		"a ladder of two steps":                     {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 5, Flaps: 1, Mends: 1, Defeats: 2}, 12},
+		"a step without a limit that fails":         {sim.Setup{Policies: []core.Policy{nodePolicy(1)}, Nodes: 1, NotReady: 1, Ticks: 3, Flaps: 1, Defeats: 2, Cancellations: 1}, 12},
 		"ladders of two nodes":                      {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Defeats: 1, Mends: 1}, 10},
 		"ladders and crashes":                       {sim.Setup{Policies: ladders, Nodes: 1, NotReady: 1, Ticks: 4, Crashes: 1, Defeats: 1, Flaps: 1}, 11},
 		"ladders, crashes, and the last call first": {sim.Setup{Policies: two, Nodes: 2, NotReady: 2, Ticks: 4, Crashes: 1, LastFirst: true}, 9},

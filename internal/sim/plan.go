@@ -273,6 +273,11 @@ func (p *plan) advanced(repair string) int {
 	return -1
 }
 
+// requestOf returns the place of the request of a step for a target, and -1 when the pass knows of none.
+func (p *plan) requestOf(target core.ID, step *core.Step) int {
+	return slices.IndexFunc(p.fleet.Requests, func(r core.Request) bool { return r.Target == target && r.Template == step.Template })
+}
+
 // repair is a repair as the pass knows it.
 func (p *plan) repair(name string) core.Repair {
 	for _, r := range slices.Concat(p.created, p.fleet.Repairs) {

@@ -144,11 +144,14 @@ func (u *Universe) watchAdvance(p *plan, was, amended *core.Repair) {
 	if at > 0 {
 		began = was.Rungs[at-1].Ended
 	}
+	step := &was.Ladder[at]
 	asked := p.advanced(was.Name)
+	if asked < 0 && step.Limit == 0 && at == len(was.Ladder)-1 {
+		asked = p.requestOf(was.Target, step) // it stays, so the decision does not name it
+	}
 	if asked >= 0 && p.fleet.Requests[asked].Created.After(began) {
 		began = p.fleet.Requests[asked].Created
 	}
-	step := &was.Ladder[at]
 	over := step.Limit > 0 && !now.Add(2*u.setup.Skew.Abs()).Before(began.Add(step.Limit))
 	failed := asked >= 0 && p.fleet.Requests[asked].Succeeded == core.No
 	if !over && !failed {
