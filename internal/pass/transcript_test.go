@@ -88,6 +88,13 @@ func (w *world) do(out *strings.Builder, words []string) error {
 		d, err := time.ParseDuration(rest[0])
 		w.slow[strings.Join(rest[1:], " ")] = d
 		return err
+	case "clock": // clock right|wrong [CALL]: whether it agrees, from now on or from the answer to a call on
+		agrees := map[string]core.Tri{"right": core.Yes, "wrong": core.No}[rest[0]]
+		if len(rest) == 1 {
+			w.agrees = agrees
+			return nil
+		}
+		w.turns[strings.Join(rest[1:], " ")] = agrees
 	case "touch": // touch NAME: another writer changes its repair
 		for i := range w.stored {
 			if w.stored[i].Target.Name == rest[0] {

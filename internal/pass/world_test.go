@@ -40,6 +40,8 @@ type world struct {
 	fail, lose map[string]bool
 	// slow has how long calls take.
 	slow map[string]time.Duration
+	// turns has whether the clock agrees once a call is answered.
+	turns map[string]core.Tri
 	// grant is called with each call that is granted.
 	grant func(c pass.Call)
 }
@@ -48,6 +50,7 @@ func newWorld() *world {
 	return &world{
 		now: noon, agrees: core.Yes, state: &pass.State{}, live: map[string]core.Node{}, quorum: map[string]core.Tri{}, changed: map[string]bool{},
 		leases: map[string]string{}, deleted: map[string]bool{}, fail: map[string]bool{}, lose: map[string]bool{}, slow: map[string]time.Duration{},
+		turns: map[string]core.Tri{},
 		config: pass.Config{
 			Sources: []pass.Source{{Marks: true, Confirms: true, StandsBy: true}}, Leases: true, Quorum: true,
 			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false}, Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Decide: core.Decide,
@@ -122,6 +125,9 @@ func (w *world) catchUp() {
 // answers returns the result of a call.
 func (w *world) answers(c pass.Call) pass.Result {
 	w.now = w.now.Add(w.slow[told(c)])
+	if agrees, turns := w.turns[told(c)]; turns {
+		w.agrees = agrees
+	}
 	if w.fail[told(c)] {
 		return pass.Result{Clock: w.clock(), Began: w.now, Err: errDown}
 	}
