@@ -128,6 +128,13 @@ mutate: ## Break the code in small ways and list what no test notices (PACKAGES=
 fuzz: ## Look for input that breaks a promise or a reader, for FUZZTIME each (60s, or 1000x inputs)
 	@hack/fuzz $(FUZZTIME)
 
+# A seed of SOAK's own each time, unless it is given. A failure prints the command that replays its world.
+SOAK ?= 1m
+SEED ?= $(shell date +%s)000
+.PHONY: soak
+soak: ## Play random stories in random worlds of the simulator for a time (SOAK=1m, SEED=1)
+	@go test ./internal/sim -count=1 -timeout=0 -run '^TestSoak$$' -v -soak="$(SOAK)" -seed="$(SEED)"
+
 ##@ Write and check
 
 .PHONY: generate
