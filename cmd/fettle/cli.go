@@ -22,8 +22,8 @@ func calledAs(path string) string {
 	return "fettle"
 }
 
-// addPeopleCommands adds what people ask Fettle with.
-func addPeopleCommands(root *cobra.Command, path string, args []string) {
+// addUserCommands adds what people ask Fettle with.
+func addUserCommands(root *cobra.Command, path string, args []string) {
 	name := calledAs(path)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	root.AddCommand(cli.Commands(cli.Options{

@@ -132,7 +132,7 @@ func file(t *testing.T, content string) string {
 }
 
 func TestOptionsThatMakeSense(t *testing.T) {
-	for _, retention := range []core.Retention{{For: 24 * time.Hour, Most: 1000}, {For: 1, Most: 1}} {
+	for _, retention := range []core.Retention{{For: 24 * time.Hour, Max: 1000}, {For: 1, Max: 1}} {
 		if err := (&controllerOptions{remediators: allRemediators(), repairNamespace: "fettle-system", retention: retention, workloadBounds: workload.Bounds{Nodes: 1, Memory: 1 << 20}, healthAddress: off, metricsAddress: off}).validate(); err != nil {
 			t.Errorf("%+v is refused: %v", retention, err)
 		}

@@ -14,7 +14,7 @@ var dialer = net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 
 // dial returns a connection by which nothing is sent once the lease is lost. A context that ends comes too late for a process that
 // was stopped in the midst of a call: it goes on where it was, before any timer fires, while another replica leads.
-func (l *lease) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *leaderLease) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
@@ -26,7 +26,7 @@ func (l *lease) dial(ctx context.Context, network, address string) (net.Conn, er
 type leasedConn struct {
 	net.Conn
 
-	lease *lease
+	lease *leaderLease
 }
 
 // Write sends data, and errLeaseLost is its error when the lease is lost. The clock is read last, so that as little as possible comes

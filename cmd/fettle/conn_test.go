@@ -66,7 +66,7 @@ func apiServer(t *testing.T) (*rest.Config, *atomic.Int32) {
 }
 
 // electedBy prepares the config of a manager as Fettle does, and returns its lease, with the time that it goes by.
-func electedBy(t *testing.T, config *rest.Config) (*lease, *atomic.Int64) {
+func electedBy(t *testing.T, config *rest.Config) (*leaderLease, *atomic.Int64) {
 	t.Helper()
 	o := controllerOptions{
 		leaderElect: true, leaderElectionNamespace: "fettle-system", metricsAddress: off, healthAddress: off,

@@ -78,7 +78,7 @@ func controllerCommand() *cobra.Command {
 	f.IntVar(&o.workloadBounds.Memory, "workload-clusters-max-memory", workload.DefaultMemory, "how many bytes the nodes of all workload clusters of Cluster API may take; beyond that each namespace has an equal share")
 	f.IntVar(&o.workloadBounds.Nodes, "workload-cluster-max-nodes", workload.DefaultNodes, "how many nodes one workload cluster of Cluster API may have; a cluster with more is not judged")
 	f.DurationVar(&o.retention.For, "repair-retention", 24*time.Hour, "how long a finished Repair is kept, once back-off no longer reads it")
-	f.IntVar(&o.retention.Most, "repair-retention-count", 1000, "how many finished Repairs are kept in one namespace, besides the Repairs that back-off still reads; the oldest go first")
+	f.IntVar(&o.retention.Max, "repair-retention-count", 1000, "how many finished Repairs are kept in one namespace, besides the Repairs that back-off still reads; the oldest go first")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "json", "json, or text for people")
 	return cmd
@@ -89,8 +89,8 @@ func (o *controllerOptions) validate() error {
 	if o.retention.For <= 0 {
 		problems = append(problems, fmt.Errorf("--repair-retention is %s; it must be above zero, such as 24h", o.retention.For))
 	}
-	if o.retention.Most < 1 {
-		problems = append(problems, fmt.Errorf("--repair-retention-count is %d; it must be at least 1", o.retention.Most))
+	if o.retention.Max < 1 {
+		problems = append(problems, fmt.Errorf("--repair-retention-count is %d; it must be at least 1", o.retention.Max))
 	}
 	if o.workloadBounds.Memory < 1<<20 {
 		problems = append(problems, fmt.Errorf("--workload-clusters-max-memory is %d; it must be at least 1048576 bytes (1 MiB), or no nodes are kept", o.workloadBounds.Memory))
@@ -119,15 +119,15 @@ func runController(ctx context.Context, o controllerOptions) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	config.Wrap(newHistory(log.WithName("history"), end).wrap)
+	config.Wrap(newRollbackDetector(log.WithName("history"), end).wrap)
 	manager, err := newManager(config, o, log)
 	if err != nil {
 		return err
 	}
 	log.Info("starting", "version", version, "server", sanitize.URL(config.Host), "leaderElection", o.leaderElect)
 	err = manager.Start(ctx)
-	if why := context.Cause(ctx); errors.Is(why, errSetBack) {
-		return beginAnew(why)
+	if why := context.Cause(ctx); errors.Is(why, errRolledBack) {
+		return reexec(why)
 	}
 	if err != nil {
 		return fmt.Errorf("running the controller: %w", err)
@@ -141,13 +141,13 @@ func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level is %q; it must be debug, info, warn or error", level)
 	}
-	options := &slog.HandlerOptions{Level: l, ReplaceAttr: fitToShow}
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: sanitizeAttr}
 	handlers := map[string]slog.Handler{"json": slog.NewJSONHandler(os.Stderr, options), "text": slog.NewTextHandler(os.Stderr, options)}
 	handler := handlers[format]
 	if handler == nil {
 		return logr.Logger{}, fmt.Errorf("--log-format is %q; it must be json or text", format)
 	}
-	log := logr.FromSlogHandler(ending{handler, ctx.Done()})
+	log := logr.FromSlogHandler(shutdownHandler{handler, ctx.Done()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	return log, nil

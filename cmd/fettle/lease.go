@@ -24,10 +24,10 @@ const leaseName = "fettle"
 // errLeaseLost ends a process that may no longer be the only one to act.
 var errLeaseLost = errors.New("the lease was not renewed in time, so another replica may lead by now; this one ends")
 
-// lease notes when it was last renewed. The elector stops a leader only after it has tried to release
+// leaderLease notes when it was last renewed. The elector stops a leader only after it has tried to release
 // the lease that it could not renew, which with an API server that does not answer takes until others
 // may have it.
-type lease struct {
+type leaderLease struct {
 	resourcelock.Interface
 
 	now      func() time.Time
@@ -37,7 +37,7 @@ type lease struct {
 	renewed time.Time
 }
 
-func newLease(config *rest.Config, o controllerOptions) (*lease, error) {
+func newLease(config *rest.Config, o controllerOptions) (*leaderLease, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("finding a name for this replica: %w", err)
@@ -47,21 +47,21 @@ func newLease(config *rest.Config, o controllerOptions) (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the lease: %w", err)
 	}
-	return &lease{Interface: lock, now: time.Now, deadline: o.renewDeadline}, nil
+	return &leaderLease{Interface: lock, now: time.Now, deadline: o.renewDeadline}, nil
 }
 
 // Create makes the lease.
-func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.note(r, func() error { return l.Interface.Create(ctx, r) })
+func (l *leaderLease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.recordRenewal(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
 // Update takes, renews or releases the lease.
-func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.note(r, func() error { return l.Interface.Update(ctx, r) })
+func (l *leaderLease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.recordRenewal(r, func() error { return l.Interface.Update(ctx, r) })
 }
 
-// note takes the time before the write, since others count from when they see it.
-func (l *lease) note(r resourcelock.LeaderElectionRecord, write func() error) error {
+// recordRenewal takes the time before the write, since others count from when they see it.
+func (l *leaderLease) recordRenewal(r resourcelock.LeaderElectionRecord, write func() error) error {
 	at := l.now()
 	err := write()
 	if err == nil && r.HolderIdentity == l.Identity() {
@@ -72,30 +72,30 @@ func (l *lease) note(r resourcelock.LeaderElectionRecord, write func() error) er
 	return err
 }
 
-// left is how long the lease may be counted on. The wall clock counts too: while the computer is suspended other clocks stand still,
+// remaining is how long the lease may be counted on. The wall clock counts too: while the computer is suspended other clocks stand still,
 // and another replica leads.
-func (l *lease) left() time.Duration {
+func (l *leaderLease) remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deadline - core.Passed(l.renewed, l.now())
+	return l.deadline - core.Elapsed(l.renewed, l.now())
 }
 
 // lost reports whether this replica has led and the lease can't be counted on any more. A replica that never led has lost nothing.
-func (l *lease) lost() bool {
+func (l *leaderLease) lost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.renewed.IsZero() && core.Passed(l.renewed, l.now()) >= l.deadline
+	return !l.renewed.IsZero() && core.Elapsed(l.renewed, l.now()) >= l.deadline
 }
 
-// whileHeld gives a context that ends, with errLeaseLost for its cause, when the lease can't be counted on
+// leaderOnly gives a context that ends, with errLeaseLost for its cause, when the lease can't be counted on
 // any more. The lease is nil when there is no election.
-func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *leaderLease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l == nil {
 		return context.WithCancel(ctx)
 	}
 	held, lose := context.WithCancelCause(ctx)
 	go func() {
-		for left := l.left(); left > 0; left = l.left() {
+		for left := l.remaining(); left > 0; left = l.remaining() {
 			timer := time.NewTimer(left)
 			select {
 			case <-held.Done():
@@ -115,7 +115,7 @@ type leader struct {
 	metrics *engine.Metrics
 	log     logr.Logger
 	// lease is nil when there is no election.
-	lease *lease
+	lease *leaderLease
 }
 
 // Start runs the loop until the context ends or the lease is lost, which is an error.
@@ -123,9 +123,9 @@ func (l *leader) Start(ctx context.Context) error {
 	ctx, end := l.lease.whileHeld(ctx)
 	defer end()
 	l.log.Info("this replica leads; it acts from now on")
-	l.metrics.Leads(true)
+	l.metrics.SetLeader(true)
 	err := l.loop.Start(ctx)
-	l.metrics.Leads(false)
+	l.metrics.SetLeader(false)
 	l.log.Info("this replica acts no more")
 	if errors.Is(context.Cause(ctx), errLeaseLost) {
 		return errLeaseLost
@@ -136,23 +136,23 @@ func (l *leader) Start(ctx context.Context) error {
 // NeedLeaderElection keeps replicas that don't lead from acting.
 func (*leader) NeedLeaderElection() bool { return true }
 
-// whileHeld runs another part that acts, for no longer than the lease can be counted on. That it is lost is the leader's to
+// leaderOnly runs another part that acts, for no longer than the lease can be counted on. That it is lost is the leader's to
 // tell.
-type whileHeld struct {
+type leaderOnly struct {
 	part interface{ Start(context.Context) error }
 	// lease is nil when there is no election.
-	lease *lease
+	lease *leaderLease
 }
 
 // Start runs it.
-func (h whileHeld) Start(ctx context.Context) error {
+func (h leaderOnly) Start(ctx context.Context) error {
 	ctx, end := h.lease.whileHeld(ctx)
 	defer end()
 	return h.part.Start(ctx)
 }
 
 // NeedLeaderElection keeps replicas that don't lead from acting.
-func (whileHeld) NeedLeaderElection() bool { return true }
+func (leaderOnly) NeedLeaderElection() bool { return true }
 
 func (o *controllerOptions) checkElection() error {
 	if !o.leaderElect {

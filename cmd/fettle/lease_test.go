@@ -54,7 +54,7 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				l := &lease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}
+				l := &leaderLease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}
 				if err := l.Create(t.Context(), mine); err != nil {
 					t.Fatalf("creating: %v", err)
 				}
@@ -77,14 +77,14 @@ func TestLeaderActsWhileItsLeaseIsRenewed(t *testing.T) {
 // TestI2SuspendedLeaderHasLostItsLease: no clock but the wall clock shows that its computer stood still while another took the lease.
 func TestI2SuspendedLeaderHasLostItsLease(t *testing.T) {
 	now := time.Now()
-	l := &lease{Interface: &lock{}, now: func() time.Time { return now }, deadline: 10 * time.Second}
+	l := &leaderLease{Interface: &lock{}, now: func() time.Time { return now }, deadline: 10 * time.Second}
 	if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
 		t.Fatal(err)
 	}
 	for seconds, lost := range map[int]bool{9: false, 10: true, 3600: true, -3600: false} {
 		now = set(t, l.renewed, seconds)
-		if l.lost() != lost || (l.left() <= 0) != lost {
-			t.Errorf("%d seconds later by the wall clock the lease is lost: %t, with %s left; want %t", seconds, l.lost(), l.left(), lost)
+		if l.lost() != lost || (l.remaining() <= 0) != lost {
+			t.Errorf("%d seconds later by the wall clock the lease is lost: %t, with %s left; want %t", seconds, l.lost(), l.remaining(), lost)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (f startFunc) Start(ctx context.Context) error { return f(ctx) }
 
 // TestOtherPartsActNoLongerThanTheLease, and without an election until they are asked to end.
 func TestOtherPartsActNoLongerThanTheLease(t *testing.T) {
-	for _, held := range []*lease{nil, {Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}} {
+	for _, held := range []*leaderLease{nil, {Interface: &lock{}, now: time.Now, deadline: 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			want := time.Minute
@@ -120,7 +120,7 @@ func TestOtherPartsActNoLongerThanTheLease(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			err := whileHeld{startFunc(func(ctx context.Context) error {
+			err := leaderOnly{startFunc(func(ctx context.Context) error {
 				<-ctx.Done()
 				return nil
 			}), held}.Start(ctx)
@@ -134,12 +134,12 @@ func TestOtherPartsActNoLongerThanTheLease(t *testing.T) {
 // TestLeaderThatLosesItsLeaseEnds with an error, so that the process does. A signal is none.
 func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leads := func(ctx context.Context, held *lease) error {
+		leads := func(ctx context.Context, held *leaderLease) error {
 			loop := engine.NewLoop(logr.Discard(), time.Now)
-			loop.Keep("fleet", func(context.Context) (time.Time, error) { return time.Time{}, nil })
+			loop.Add("fleet", func(context.Context) (time.Time, error) { return time.Time{}, nil })
 			return (&leader{loop: loop, log: logr.Discard(), lease: held}).Start(ctx)
 		}
-		held := &lease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second, renewed: time.Now()}
+		held := &leaderLease{Interface: &lock{}, now: time.Now, deadline: 10 * time.Second, renewed: time.Now()}
 		if err := leads(t.Context(), held); !errors.Is(err, errLeaseLost) {
 			t.Errorf("the lease is lost: %v", err)
 		}

@@ -18,7 +18,7 @@ import (
 func TestI15LogIsFitToShow(t *testing.T) {
 	poison := "\x1b[2J\r\u009b\u202e\u2028https://me:SECRET@h/" + strings.Repeat("x", 1<<20)
 	foreign := apierrors.NewGenericServerResponse(502, "get", schema.GroupResource{Resource: "nodes"}, "", "SECRET", 0, true)
-	options := &slog.HandlerOptions{ReplaceAttr: fitToShow}
+	options := &slog.HandlerOptions{ReplaceAttr: sanitizeAttr}
 	var out bytes.Buffer
 	for name, handler := range map[string]slog.Handler{"json": slog.NewJSONHandler(&out, options), "text": slog.NewTextHandler(&out, options)} {
 		out.Reset()
@@ -44,7 +44,7 @@ func TestI15LogIsFitToShow(t *testing.T) {
 // TestLogKeepsValues: what is fit to be shown is logged as it was.
 func TestLogKeepsValues(t *testing.T) {
 	var out bytes.Buffer
-	log := logr.FromSlogHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: fitToShow}))
+	log := logr.FromSlogHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: sanitizeAttr}))
 	log.Info("größer", "list", []string{"a", "b"}, "number", 7, "yes", true)
 	if want := `"msg":"größer","list":["a","b"],"number":7,"yes":true}`; !strings.Contains(out.String(), want) {
 		t.Errorf("it is %s, want %s", out.String(), want)

@@ -23,7 +23,7 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(controllerCommand(), versionCommand())
-	addPeopleCommands(root, os.Args[0], os.Args[1:])
+	addUserCommands(root, os.Args[0], os.Args[1:])
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		if text := sanitize.Report(err); text != "" {
 			fmt.Fprintf(os.Stderr, "%s: %s\n", root.DisplayName(), text)

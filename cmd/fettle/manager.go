@@ -27,15 +27,15 @@ import (
 	"github.com/fettle-io/fettle/internal/guard/clock"
 	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
-	"github.com/fettle-io/fettle/internal/legible"
-	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/servedapi"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// cluster is the name of the fleet of the cluster that this process is in.
-const cluster = "cluster"
+// homeKey is the name of the fleet of the cluster that this process is in.
+const homeKey = "cluster"
 
 // endsWithin is how long parts may take to end: calls under way have a few seconds, and the kubelet has
 // half a minute.
@@ -48,28 +48,28 @@ func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(start) }, Log: log.WithName("clock"),
 	})
 	config.Wrap(compared.Wrap)
-	watched := newWatches(log.WithName("watch"))
-	config.Wrap(endSilentWatches(longestSilence))
+	watched := newWatchLogger(log.WithName("watch"))
+	config.Wrap(endIdleWatches(watchIdleTimeout))
 	config.Wrap(watched.wrap)
 	options, held, err := managerOptions(config, o, log)
 	if err != nil {
 		return nil, err
 	}
-	options.Cache.DefaultWatchErrorHandler = watched.failed
+	options.Cache.DefaultWatchErrorHandler = watched.handleError
 	manager, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
 	}
-	measures, err := newMeasures(o)
+	m, err := newControllerMetrics(o)
 	if err != nil {
 		return nil, err
 	}
-	rooms, err := furnish(manager, wire{watched, compared}, measures, o, log)
+	parts, err := wireComponents(manager, transports{watched, compared}, m, o, log)
 	if err != nil {
 		return nil, err
 	}
-	acting := &leader{loop: rooms.loop, metrics: measures.engine, log: log.WithName("leader"), lease: held}
-	return manager, errors.Join(add(manager, acting), add(manager, whileHeld{rooms.deletion, held}), rooms.addTo(manager))
+	acting := &leader{loop: parts.loop, metrics: m.engine, log: log.WithName("leader"), lease: held}
+	return manager, errors.Join(add(manager, acting), add(manager, leaderOnly{parts.deletion, held}), parts.addTo(manager))
 }
 
 func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) error {
@@ -81,7 +81,7 @@ func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) e
 
 // addChecks has Fettle say that it is alive unless a pass hangs, and that it is ready when what it
 // watches has been taken in, whether it leads or not.
-func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *served.Waker) error {
+func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *servedapi.Starter) error {
 	if err := manager.AddHealthzCheck("passes", watchdog.Alive); err != nil {
 		return fmt.Errorf("preparing the health endpoint: %w", err)
 	}
@@ -93,8 +93,8 @@ func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *served.Wa
 	return nil
 }
 
-// measures are what is counted; nothing is where nothing is served.
-type measures struct {
+// controllerMetrics are what is counted; nothing is where nothing is served.
+type controllerMetrics struct {
 	engine    *engine.Metrics
 	openshift *openshift.Metrics
 	nhc       *nhc.Metrics
@@ -102,21 +102,21 @@ type measures struct {
 }
 
 // writersOf returns a registry of the health checks of a dialect, whose first kind they are.
-func (m measures) writersOf(kinds []string) *writers.Registry {
-	return writers.NewRegistry(kinds[0], m.writers, time.Now, after)
+func (m controllerMetrics) writersOf(kinds []string) *writers.Registry {
+	return writers.NewRegistry(kinds[0], m.writers, time.Now, afterFunc)
 }
 
-// after calls a function once a time is over.
-func after(d time.Duration, do func()) { time.AfterFunc(d, do) }
+// afterFunc calls a function once a time is over.
+func afterFunc(d time.Duration, do func()) { time.AfterFunc(d, do) }
 
-func newMeasures(o controllerOptions) (measures, error) {
+func newControllerMetrics(o controllerOptions) (controllerMetrics, error) {
 	if o.metricsAddress == off {
-		return measures{}, nil
+		return controllerMetrics{}, nil
 	}
-	m := measures{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics(), writers: writers.NewMetrics()}
+	m := controllerMetrics{engine: engine.NewMetrics(), openshift: openshift.NewMetrics(), nhc: nhc.NewMetrics(), writers: writers.NewMetrics()}
 	for _, c := range []prometheus.Collector{m.engine, m.openshift, m.nhc, m.writers} {
 		if err := metrics.Registry.Register(c); err != nil {
-			return measures{}, fmt.Errorf("preparing metrics: %w", err)
+			return controllerMetrics{}, fmt.Errorf("preparing metrics: %w", err)
 		}
 	}
 	return m, nil
@@ -127,7 +127,7 @@ func newMeasures(o controllerOptions) (measures, error) {
 
 // managerOptions also give the lease, which is nil when there is no election. Clients that are made of the config from then on send
 // nothing once the lease is lost.
-func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Options, *lease, error) {
+func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Options, *leaderLease, error) {
 	ending := endsWithin
 	serving, err := metricsOptions(o)
 	if err != nil {
@@ -173,17 +173,17 @@ func trimmer(repairNamespace string) toolscache.TransformFunc {
 // trim does so for all but Repairs.
 func trim(obj any) (any, error) {
 	switch o := obj.(type) {
-	case *lean.Node, *openshift.Machine, *clusterapi.Machine, *clusterapi.Cluster:
+	case *slim.Node, *openshift.Machine, *clusterapi.Machine, *clusterapi.Cluster:
 		return obj, nil
 	case *metav1.PartialObjectMetadata: // a definition, of which the name is read
 		return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 		}}, nil
 	case *v1alpha1.MachineDeletionRemediation:
-		legible.BoundAnnotations(o.Annotations)
+		lenient.BoundAnnotations(o.Annotations)
 	case *unstructured.Unstructured:
 		upgrade.Trim(o)
-		legible.Bound(o)
+		lenient.Bound(o)
 	}
 	if u, is := obj.(*unstructured.Unstructured); is {
 		if capi.IsHealthCheck(u) || nhc.IsHealthCheck(u) || openshift.IsHealthCheck(u) {
@@ -201,7 +201,7 @@ func trim(obj any) (any, error) {
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(s))
-	utilruntime.Must(lean.AddToScheme(s))
+	utilruntime.Must(slim.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
 	utilruntime.Must(openshift.AddToScheme(s))
 	utilruntime.Must(clusterapi.AddToScheme(s))

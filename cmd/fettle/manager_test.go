@@ -19,7 +19,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 var managed = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
@@ -35,10 +35,10 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 	repair.SetManagedFields(managed)
 	repair.SetAnnotations(map[string]string{"a": "b"})
 	for sentence, obj := range map[string]client.Object{
-		"a node":         &lean.Node{Meta: lean.Meta{Name: "n"}},
-		"a machine":      &openshift.Machine{Meta: lean.Meta{Name: "m"}},
+		"a node":         &slim.Node{Meta: slim.Meta{Name: "n"}},
+		"a machine":      &openshift.Machine{Meta: slim.Meta{Name: "m"}},
 		"a repair":       repair,
-		"a cluster":      &clusterapi.Cluster{Meta: lean.Meta{Name: "c"}},
+		"a cluster":      &clusterapi.Cluster{Meta: slim.Meta{Name: "c"}},
 		"a health check": check,
 		"a definition":   &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "d", ManagedFields: managed}},
 	} {
@@ -61,7 +61,7 @@ func TestEverythingWatchedIsTrimmed(t *testing.T) {
 func TestSchemeDecodesLean(t *testing.T) {
 	s := newScheme()
 	for want, gvk := range map[client.Object]schema.GroupVersionKind{
-		&lean.Node{}:         corev1.SchemeGroupVersion.WithKind("Node"),
+		&slim.Node{}:         corev1.SchemeGroupVersion.WithKind("Node"),
 		&openshift.Machine{}: v1beta1.GroupVersion.WithKind("Machine"),
 		&v1alpha1.Repair{}:   v1alpha1.GroupVersion.WithKind("Repair"),
 

@@ -19,7 +19,7 @@ import (
 	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
 	"github.com/fettle-io/fettle/internal/guard/upgrade"
 	"github.com/fettle-io/fettle/internal/ledger"
-	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
 // The names by which flags call dialects and remediators.
@@ -66,15 +66,15 @@ func checkNames(flag string, given, known []string) error {
 const ownRights = "config, or the chart, of this version"
 
 // parts are what wakes when its kinds are served.
-func (r *rooms) parts(o controllerOptions) []served.Part {
-	parts := []served.Part{
+func (r *components) parts(o controllerOptions) []servedapi.Part {
+	parts := []servedapi.Part{
 		{
-			Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, InStep: r.repairs.InStep,
-			Reads: served.ReadsOf(v1alpha1.GroupVersion, "Repair"), Grants: ownRights,
+			Name: "the ledger of repairs", Kinds: []string{ledger.Kind}, Watch: r.repairs.Watch, HasSynced: r.repairs.HasSynced,
+			Reads: servedapi.ReadsOf(v1alpha1.GroupVersion, "Repair"), Grants: ownRights,
 		},
 		{
-			Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.versions.Watch, InStep: r.versions.InStep,
-			Reads: []served.Read{{Kind: upgrade.VersionKind}}, Grants: ownRights,
+			Name: "upgrades of the cluster", Kinds: upgrade.Kinds, Watch: r.upgrades.Watch, HasSynced: r.upgrades.HasSynced,
+			Reads: []servedapi.Read{{Kind: upgrade.VersionKind}}, Grants: ownRights,
 		},
 	}
 	if o.remediates(machineDeletionRemediator) {
@@ -91,63 +91,63 @@ func (r *rooms) parts(o controllerOptions) []served.Part {
 
 //nolint:gochecknoglobals // constants
 var (
-	readsNodes  = served.Read{Kind: corev1.SchemeGroupVersion.WithKind("Node")}
-	readsLeases = served.Read{Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespace: nodelease.Namespace}
+	readsNodes  = servedapi.Read{Kind: corev1.SchemeGroupVersion.WithKind("Node")}
+	readsLeases = servedapi.Read{Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespace: nodelease.Namespace}
 )
 
 // machineParts are what OpenShift's health checks need.
-func (r *rooms) machineParts() []served.Part {
-	return []served.Part{
+func (r *components) machineParts() []servedapi.Part {
+	return []servedapi.Part{
 		{
-			Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, InStep: r.machines.InStep,
-			Reads: append(served.ReadsOf(v1beta1.GroupVersion, "MachineHealthCheck", "Machine"), readsNodes), Grants: ownRights,
+			Name: "OpenShift MachineHealthCheck", Kinds: openshift.Kinds, Watch: r.machines.Watch, HasSynced: r.machines.HasSynced,
+			Reads: append(servedapi.ReadsOf(v1beta1.GroupVersion, "MachineHealthCheck", "Machine"), readsNodes), Grants: ownRights,
 		},
 		{
-			Name: "templates of machine sets", Kinds: openshift.MachineSetKinds, Watch: r.machines.WatchMachineSets, InStep: r.machines.MachineSetsInStep, Optional: true,
-			Reads: served.ReadsOf(v1beta1.GroupVersion, "MachineSet"), Grants: ownRights, Without: withoutMachineSets,
+			Name: "templates of machine sets", Kinds: openshift.MachineSetKinds, Watch: r.machines.WatchMachineSets, HasSynced: r.machines.MachineSetsSynced, Optional: true,
+			Reads: servedapi.ReadsOf(v1beta1.GroupVersion, "MachineSet"), Grants: ownRights, Without: withoutMachineSets,
 		},
 	}
 }
 
 // nodeParts are what health checks of nodes need.
-func (r *rooms) nodeParts() []served.Part {
-	return []served.Part{
+func (r *components) nodeParts() []servedapi.Part {
+	return []servedapi.Part{
 		{
-			Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, InStep: r.nodes.InStep,
-			Reads: append(served.ReadsOf(medik8s.GroupVersion, "NodeHealthCheck"), readsNodes), Grants: ownRights,
+			Name: "medik8s NodeHealthCheck", Kinds: nhc.Kinds, Watch: r.nodes.Watch, HasSynced: r.nodes.HasSynced,
+			Reads: append(servedapi.ReadsOf(medik8s.GroupVersion, "NodeHealthCheck"), readsNodes), Grants: ownRights,
 		},
 		{
-			Name: machinesPart, Kinds: openshift.MachineKinds, Watch: r.machines.WatchMachines, InStep: r.machines.MachinesInStep, Optional: true,
-			Reads: append(served.ReadsOf(v1beta1.GroupVersion, "Machine"), readsNodes), Grants: ownRights, Without: withoutMachines,
+			Name: machinesPart, Kinds: openshift.MachineKinds, Watch: r.machines.WatchMachines, HasSynced: r.machines.MachinesSynced, Optional: true,
+			Reads: append(servedapi.ReadsOf(v1beta1.GroupVersion, "Machine"), readsNodes), Grants: ownRights, Without: withoutMachines,
 		},
 		{
-			Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, InStep: r.leases.InStep,
-			Reads: []served.Read{readsLeases}, Grants: ownRights,
+			Name: "leases of nodes", Kinds: nhc.Kinds, Watch: r.leases.Watch, HasSynced: r.leases.HasSynced,
+			Reads: []servedapi.Read{readsLeases}, Grants: ownRights,
 		},
 	}
 }
 
-// homeDialect is an API of health checks of the cluster that Fettle itself is in.
-type homeDialect struct {
+// dialectParts is an API of health checks of the cluster that Fettle itself is in.
+type dialectParts struct {
 	name   string
 	client interface {
 		engine.Dialect
-		neighbor
+		homeDialect
 	}
-	parts func() []served.Part
+	parts func() []servedapi.Part
 }
 
 // homeDialects returns the dialects of that cluster whose health checks are followed. A new dialect has its entry here.
-func (r *rooms) homeDialects(o controllerOptions) []homeDialect {
-	all := []homeDialect{
+func (r *components) homeDialects(o controllerOptions) []dialectParts {
+	all := []dialectParts{
 		{openshiftDialect, r.machines, r.machineParts},
 		{nhcDialect, r.nodes, r.nodeParts},
 	}
-	return slices.DeleteFunc(all, func(d homeDialect) bool { return !o.serves(d.name) })
+	return slices.DeleteFunc(all, func(d dialectParts) bool { return !o.serves(d.name) })
 }
 
 // engineDialects are the same for the engine.
-func (r *rooms) engineDialects(o controllerOptions) []engine.Dialect {
+func (r *components) engineDialects(o controllerOptions) []engine.Dialect {
 	var dialects []engine.Dialect
 	for _, d := range r.homeDialects(o) {
 		dialects = append(dialects, d.client)
@@ -155,9 +155,9 @@ func (r *rooms) engineDialects(o controllerOptions) []engine.Dialect {
 	return dialects
 }
 
-// neighbors are the same for workload clusters, whose nodes their health checks may judge too.
-func (r *rooms) neighbors(o controllerOptions) []neighbor {
-	var neighbors []neighbor
+// homeClients are the same for workload clusters, whose nodes their health checks may judge too.
+func (r *components) homeClients(o controllerOptions) []homeDialect {
+	var neighbors []homeDialect
 	for _, d := range r.homeDialects(o) {
 		neighbors = append(neighbors, d.client)
 	}
@@ -172,8 +172,8 @@ const withoutMachineSets = "a machine set that is given up is not resumed when i
 const withoutMachines = "requests for the remediation of a node have no Machine as their owner"
 
 // machinesServed tells whether there are machines that can be read.
-func (r *rooms) machinesServed() core.Tri {
-	if r.waker.Unread(machinesPart) {
+func (r *components) machinesServed() core.Tri {
+	if r.waker.Unreadable(machinesPart) {
 		return core.No
 	}
 	return r.waker.Served(openshift.MachineKinds)

@@ -7,16 +7,16 @@ import (
 
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
 // TestPartsAskForWhatTheyWatch: each part asks whether it may list the kinds that it needs, and names what grants the rights.
 func TestPartsAskForWhatTheyWatch(t *testing.T) {
-	r := &rooms{clusters: &fleets{}}
+	r := &components{clusters: &workloadClusters{}}
 	parts := r.parts(controllerOptions{dialects: allDialects(), remediators: allRemediators()})
 	for _, p := range parts {
 		for _, kind := range p.Kinds {
-			reads := slices.ContainsFunc(p.Reads, func(r served.Read) bool {
+			reads := slices.ContainsFunc(p.Reads, func(r servedapi.Read) bool {
 				return strings.ToLower(r.Kind.Kind)+"s."+r.Kind.Group == kind
 			})
 			if !reads && p.Name != "leases of nodes" {
@@ -35,7 +35,7 @@ func TestPartsAskForWhatTheyWatch(t *testing.T) {
 // TestPartsOfDialects: no part of a dialect or remediator is there that a flag leaves out. NodeHealthChecks read machines, which
 // own what is asked for their nodes, and wait neither for MachineHealthChecks nor for machines.
 func TestPartsOfDialects(t *testing.T) {
-	r := &rooms{clusters: &fleets{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
+	r := &components{clusters: &workloadClusters{}, machines: &openshift.Client{}, nodes: &nhc.Client{}}
 	of := map[string]string{
 		"MachineDeletionRemediation": machineDeletionRemediator, "Cluster API MachineHealthCheck": clusterAPIDialect,
 		"OpenShift MachineHealthCheck": openshiftDialect, "medik8s NodeHealthCheck": nhcDialect, machinesPart: nhcDialect, "leases of nodes": nhcDialect,
@@ -59,7 +59,7 @@ func TestPartsOfDialects(t *testing.T) {
 				home++
 			}
 		}
-		if dialects, neighbors := len(r.engineDialects(o)), len(r.neighbors(o)); dialects != home || neighbors != home {
+		if dialects, neighbors := len(r.engineDialects(o)), len(r.homeClients(o)); dialects != home || neighbors != home {
 			t.Errorf("%v has %d dialects and %d neighbors, want %d", runs, dialects, neighbors, home)
 		}
 	}

@@ -12,23 +12,23 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
-	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
 // deletionRemediator deletes machines for any health checker, in the replica that leads.
 func deletionRemediator(manager ctrl.Manager, log logr.Logger) *machinedeletion.Client {
 	return machinedeletion.NewClient(machinedeletion.Config{
-		Informers: manager.GetCache(), Cached: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
+		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
 		Events: manager.GetEventRecorder("fettle"), Log: log.WithName("machine-deletion-remediation"), Now: time.Now,
 		Machine: &openshift.Machine{}, Machines: &openshift.MachineList{}, Read: readMachine,
 	})
 }
 
 // deletionPart wakes it when its kinds are served.
-func deletionPart(c *machinedeletion.Client) served.Part {
-	return served.Part{
-		Name: "MachineDeletionRemediation", Kinds: machinedeletion.Kinds, Watch: c.Watch, InStep: c.InStep, Grants: ownRights,
-		Reads: append(served.ReadsOf(v1beta1.GroupVersion, "Machine"), served.ReadsOf(v1alpha1.GroupVersion, "MachineDeletionRemediation")...),
+func deletionPart(c *machinedeletion.Client) servedapi.Part {
+	return servedapi.Part{
+		Name: "MachineDeletionRemediation", Kinds: machinedeletion.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights,
+		Reads: append(servedapi.ReadsOf(v1beta1.GroupVersion, "Machine"), servedapi.ReadsOf(v1alpha1.GroupVersion, "MachineDeletionRemediation")...),
 	}
 }
 

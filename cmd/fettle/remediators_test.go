@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // TestReadMachine: without any of these fields the remediator could not tell the machine of a node from others.
 func TestReadMachine(t *testing.T) {
-	m := &openshift.Machine{Meta: lean.Meta{Name: "a", UID: "a-uid"}, Node: "a-node"}
+	m := &openshift.Machine{Meta: slim.Meta{Name: "a", UID: "a-uid"}, Node: "a-node"}
 	owned := *m
-	owned.Owner = &lean.Owner{Kind: "MachineSet", Name: "workers", UID: "set-uid"}
+	owned.Owner = &slim.Owner{Kind: "MachineSet", Name: "workers", UID: "set-uid"}
 	leaving := *m
 	leaving.DeletionTimestamp = &metav1.Time{}
 	for sentence, tc := range map[string]struct {
@@ -25,7 +25,7 @@ func TestReadMachine(t *testing.T) {
 		"no owner's":     {m, machinedeletion.Machine{UID: "a-uid", Name: "a", Node: "a-node"}},
 		"owned":          {&owned, machinedeletion.Machine{UID: "a-uid", Name: "a", Node: "a-node", Owner: "set-uid"}},
 		"on its way out": {&leaving, machinedeletion.Machine{UID: "a-uid", Name: "a", Node: "a-node", Deleting: true}},
-		"not a machine":  {&lean.Node{}, machinedeletion.Machine{}},
+		"not a machine":  {&slim.Node{}, machinedeletion.Machine{}},
 	} {
 		if got := readMachine(tc.object); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", sentence, got, tc.want)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fettle-io/fettle/internal/access"
+	"github.com/fettle-io/fettle/internal/metricsauth"
 )
 
 // off is the address at which nothing is served.
@@ -26,7 +26,7 @@ func metricsOptions(o controllerOptions) (metricsserver.Options, error) {
 	options := metricsserver.Options{
 		BindAddress:    o.metricsAddress,
 		SecureServing:  true,
-		FilterProvider: allowed,
+		FilterProvider: newMetricsFilter,
 		// HTTP/2 gives a scraper nothing, and strangers ways to keep the server busy.
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 	}
@@ -47,15 +47,15 @@ func metricsOptions(o controllerOptions) (metricsserver.Options, error) {
 	return options, nil
 }
 
-// allowed makes the filter before the metrics.
-func allowed(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
-	c, err := access.NewConfig(config, client, time.Now)
+// newMetricsFilter makes the filter before the metrics.
+func newMetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+	c, err := metricsauth.NewConfig(config, client, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	filter := access.NewFilter(c)
+	filter := metricsauth.NewFilter(c)
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		return filter.Before(log, handler), nil
+		return filter.Wrap(log, handler), nil
 	}, nil
 }
 

@@ -60,8 +60,8 @@ func (s *session) application(ctx context.Context, d *draft) (*unstructured.Unst
 func replacement(old, written *unstructured.Unstructured) *unstructured.Unstructured {
 	u, kept := written.DeepCopy(), old.DeepCopy()
 	u.Object["metadata"] = kept.Object["metadata"]
-	u.SetLabels(joined(old.GetLabels(), written.GetLabels()))
-	u.SetAnnotations(joined(old.GetAnnotations(), written.GetAnnotations()))
+	u.SetLabels(merged(old.GetLabels(), written.GetLabels()))
+	u.SetAnnotations(merged(old.GetAnnotations(), written.GetAnnotations()))
 	delete(u.Object, "status")
 	if status, has := kept.Object["status"]; has {
 		u.Object["status"] = status
@@ -69,8 +69,8 @@ func replacement(old, written *unstructured.Unstructured) *unstructured.Unstruct
 	return u
 }
 
-// joined has the entries of both, and those of the second where they differ.
-func joined(a, b map[string]string) map[string]string {
+// merged has the entries of both, and those of the second where they differ.
+func merged(a, b map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, a)
 	maps.Copy(all, b)
@@ -90,7 +90,7 @@ func admission(err error, namespace string) (verdict, message string) {
 	case apierrors.IsNotFound(err):
 		return notAsked, fmt.Sprintf("namespace %s does not exist yet, or the cluster does not serve this kind (%s)", namespace, failureText(err))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
-		return refused, sanitize.Failure(sanitize.MostMessage, err)
+		return refused, sanitize.Failure(sanitize.MaxMessage, err)
 	}
 	return notAsked, failureText(err)
 }

@@ -62,19 +62,19 @@ func controllerOf(lease *coordinationv1.Lease, unknown, namespace string, at tim
 	return c
 }
 
-func (w *world) healthCheck(i int) HealthCheck {
+func (w *assessment) healthCheck(i int) HealthCheck {
 	p, t := &w.policies[i], w.decision.Tallies[i]
 	h := HealthCheck{
-		Reference: reference(p.ID), Cluster: w.cluster.Cluster, TargetKind: w.kindOf[i],
-		Total: t.Total, Healthy: t.Healthy, MostUnhealthy: t.MostUnhealthy,
+		Reference: reference(p.ID), Cluster: w.key.Name, TargetKind: w.kindOf[i],
+		Total: t.Total, Healthy: t.Healthy, MostUnhealthy: t.MaxUnhealthy,
 		Repairs: repairsAllowed, DryRun: p.DryRun, InFlight: w.inFlight(i), Next: w.nextOfPolicy(i),
 		Phase: w.phase(i),
 	}
-	if t.MostInFlight != math.MaxInt {
-		h.MostInFlight = &t.MostInFlight
+	if t.MaxInFlight != math.MaxInt {
+		h.MostInFlight = &t.MaxInFlight
 	}
-	if w.blind != nil {
-		w.asWritten(i, &h)
+	if w.blocked != nil {
+		w.useWrittenStatus(i, &h)
 		return h
 	}
 	if r, stopped := w.stopped(i); stopped {
@@ -87,9 +87,9 @@ func (w *world) healthCheck(i int) HealthCheck {
 }
 
 // hiddenSteps returns why it is not known whether the steps of a policy can be taken, and false where it is known.
-func (w *world) hiddenSteps(policy int) (string, bool) {
+func (w *assessment) hiddenSteps(policy int) (string, bool) {
 	p := &w.policies[policy]
-	for _, step := range slices.Concat(p.Ladder, p.FailedLadder) {
+	for _, step := range slices.Concat(p.Steps, p.FailedSteps) {
 		if why, hidden := w.unread.requests(step); hidden {
 			return why, true
 		}
@@ -98,30 +98,30 @@ func (w *world) hiddenSteps(policy int) (string, bool) {
 }
 
 // phase says in a word how a policy stands, and nothing when that hangs on what may not be seen.
-func (w *world) phase(policy int) string {
+func (w *assessment) phase(policy int) string {
 	p := &w.policies[policy]
-	if p.Problem == "" && slices.ContainsFunc(p.Ladder, func(s core.Step) bool { _, hidden := w.unread.requests(s); return hidden }) {
+	if p.Problem == "" && slices.ContainsFunc(p.Steps, func(s core.Step) bool { _, hidden := w.unread.requests(s); return hidden }) {
 		return ""
 	}
 	return w.dialectOf[policy].Phase(w.reports[policy])
 }
 
 // stopped gives the gate that holds back every repair that a policy would lead.
-func (w *world) stopped(policy int) (core.Refusal, bool) {
+func (w *assessment) stopped(policy int) (core.Refusal, bool) {
 	p := &w.policies[policy]
-	r, stopped := core.Stopped(p, w.decision.Tallies[policy])
+	r, stopped := core.PolicyRefusal(p, w.decision.Tallies[policy])
 	if stopped && r.Gate != core.StormCooldown {
 		return r, true
 	}
-	if p.ClockHeld != 0 {
-		return core.Refusal{Gate: p.ClockHeld}, true
+	if p.ClockGate != 0 {
+		return core.Refusal{Gate: p.ClockGate}, true
 	}
-	if p.WaitsForUpgrades && w.fleet.Upgrading != core.No {
+	if p.WaitsForUpgrades && w.cluster.Upgrading != core.No {
 		if upgrade := w.upgradeRefusal(p); !w.isHidden(upgrade) {
 			return upgrade, true
 		}
 	}
-	for _, step := range p.Ladder {
+	for _, step := range p.Steps {
 		if _, hidden := w.unread.requests(step); step.Problem != "" && !hidden {
 			return core.Refusal{Gate: core.TemplateUnusable, Detail: step.Problem}, true
 		}
@@ -131,14 +131,14 @@ func (w *world) stopped(policy int) (core.Refusal, bool) {
 
 // inFlight counts the members of a policy that are under repair already: the tally also counts those
 // whose repair is to start.
-func (w *world) inFlight(policy int) int {
+func (w *assessment) inFlight(policy int) int {
 	n := w.decision.Tallies[policy].InFlight
 	for _, s := range w.decision.Starts {
 		if w.judges(policy, s.Target) {
 			n--
 		}
 	}
-	for _, s := range w.decision.Rehearsals {
+	for _, s := range w.decision.DryRunStarts {
 		if s.Policy == policy {
 			n--
 		}
@@ -147,11 +147,11 @@ func (w *world) inFlight(policy int) int {
 }
 
 // judges tells whether a policy selects anything of a target's body.
-func (w *world) judges(policy, target int) bool {
-	return slices.ContainsFunc(w.bodyVerdicts[w.bodies[target]], func(v core.Verdict) bool { return v.Policy == policy })
+func (w *assessment) judges(policy, target int) bool {
+	return slices.ContainsFunc(w.groupVerdicts[w.groups[target]], func(v core.Verdict) bool { return v.Policy == policy })
 }
 
-func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
+func (w *assessment) verdictOf(policy, target int) (core.Verdict, bool) {
 	for _, v := range w.verdictsOf[target] {
 		if v.Policy == policy {
 			return v, true
@@ -160,17 +160,17 @@ func (w *world) verdictOf(policy, target int) (core.Verdict, bool) {
 	return core.Verdict{}, false
 }
 
-func (w *world) target(i int) Target {
-	t := &w.fleet.Targets[i]
+func (w *assessment) target(i int) Target {
+	t := &w.cluster.Targets[i]
 	out := Target{
-		Reference: reference(t.ID), Cluster: w.cluster.Cluster, Node: t.Node.Name, Owner: ownerOf(t.Owner),
+		Reference: reference(t.ID), Cluster: w.key.Name, Node: t.Node.Name, Owner: ownerOf(t.Owner),
 		Health: "unjudged", Verdicts: []Verdict{},
 	}
 	if v, judged := w.worst(i); judged {
 		out.Health, out.Reason, out.Since, out.Until = v.Health.String(), v.Reason.String(), instant(v.Since), instant(v.Until)
 	}
 	if r, runs := w.repairOf(i); runs {
-		out.Repair = w.fleet.Repairs[r].Name
+		out.Repair = w.cluster.Repairs[r].Name
 	}
 	lead, leads := w.lead(i)
 	out.Lead = w.leadOf(i)
@@ -185,31 +185,31 @@ func (w *world) target(i int) Target {
 	for _, r := range w.refusalsOf[i] {
 		held := Refusal{
 			Gate: r.Gate.String(), HealthCheck: nameOf(w.policies[r.Policy].ID), HealthCheckKind: w.policies[r.Policy].ID.Kind,
-			Message: w.textOf(r), Until: instant(r.Until), DryRun: r.Rehearsed,
+			Message: w.textOf(r), Until: instant(r.Until), DryRun: r.DryRun,
 		}
-		if repair, runs := w.repairOf(i); r.Gate == core.AttemptPause && runs && w.accounts[repair].LastError != "" {
-			held.Message += "; the last error is: " + w.accounts[repair].LastError
+		if repair, runs := w.repairOf(i); r.Gate == core.AttemptPause && runs && w.repairDetails[repair].LastError != "" {
+			held.Message += "; the last error is: " + w.repairDetails[repair].LastError
 		}
 		if why, hidden := w.hidden(r); hidden {
 			held.Message, held.Unknown = why, true
 		}
 		out.HeldBy = append(out.HeldBy, held)
 	}
-	if w.blind != nil {
-		w.written(i, &out)
+	if w.blocked != nil {
+		w.useWrittenHealth(i, &out)
 	}
 	return out
 }
 
 // leadOf says who leads what happens to a target's body, nil for nobody.
-func (w *world) leadOf(target int) *Lead {
+func (w *assessment) leadOf(target int) *Lead {
 	v, leads := w.lead(target)
 	if !leads {
 		return nil
 	}
 	l := &Lead{HealthCheck: reference(w.policies[v.Policy].ID)}
 	if v.Target != target {
-		of := reference(w.fleet.Targets[v.Target].ID)
+		of := reference(w.cluster.Targets[v.Target].ID)
 		l.Of = &of
 	}
 	return l
@@ -217,7 +217,7 @@ func (w *world) leadOf(target int) *Lead {
 
 // verdictText says of a target that is leaving whether it was well.
 func verdictText(v core.Verdict) string {
-	if v.Health == core.Gone && !v.Unsound {
+	if v.Health == core.Gone && !v.WasUnhealthy {
 		return "it is being deleted, and was healthy"
 	}
 	if v.Health == core.Gone {
@@ -227,34 +227,34 @@ func verdictText(v core.Verdict) string {
 }
 
 // repair tells of a repair, by its index in the fleet.
-func (w *world) repair(i int) Repair {
-	r := &w.accounts[i]
+func (w *assessment) repair(i int) Repair {
+	r := &w.repairDetails[i]
 	out := Repair{
-		Namespace: r.Namespace, Name: r.Name, Cluster: r.Fleet.Cluster, Node: r.Node, HealthCheck: r.Policy.Name, HealthCheckKind: r.Policy.Kind,
+		Namespace: r.Namespace, Name: r.Name, Cluster: r.Cluster.Name, Node: r.Node, HealthCheck: r.Policy.Name, HealthCheckKind: r.Policy.Kind,
 		Target: reference(r.Target), Owner: ownerOf(r.Owner), Remedies: []string{}, Steps: w.stepsOf(i),
 		Reason: r.Reason, Message: r.Message, Progress: r.Progress, Answer: r.Answer, Phase: cmp.Or(r.Phase, string(v1alpha1.RepairRunning)),
 		UnhealthySince: instant(r.UnhealthySince), Started: instant(r.Started), Finished: instant(r.Ended), Retry: r.Retry,
 		Attempts: r.Attempts, LastAttempt: instant(r.LastAttempt), LastError: r.LastError, Problem: r.Problem,
 	}
-	for _, step := range r.Ladder {
+	for _, step := range r.Steps {
 		out.Remedies = append(out.Remedies, step.Remedy)
 	}
 	return out
 }
 
 // buildStatus answers fettle status of a namespace, "" for all. What has no namespace is part of it.
-func buildStatus(worlds []*world, namespace string, h Header) Status {
+func buildStatus(assessments []*assessment, namespace string, h Header) Status {
 	h.Kind = kindStatus
 	within := func(id core.ID) bool { return isIn(id, namespace) }
 	s := Status{Header: h, HealthChecks: []HealthCheck{}, NotHealthy: []Target{}, Repairs: []Repair{}}
-	for _, w := range worlds {
+	for _, w := range assessments {
 		for i := range w.policies {
 			if within(w.policies[i].ID) {
 				s.HealthChecks = append(s.HealthChecks, w.healthCheck(i))
 			}
 		}
-		for i := range w.fleet.Repairs {
-			if r := &w.fleet.Repairs[i]; r.Running() && within(r.Target) {
+		for i := range w.cluster.Repairs {
+			if r := &w.cluster.Repairs[i]; r.Running() && within(r.Target) {
 				s.Repairs = append(s.Repairs, w.repair(i))
 			}
 		}
@@ -262,8 +262,8 @@ func buildStatus(worlds []*world, namespace string, h Header) Status {
 	slices.SortStableFunc(s.HealthChecks, func(a, b HealthCheck) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
-	for _, n := range notHealthy(worlds) {
-		if within(n.in.fleet.Targets[n.target].ID) {
+	for _, n := range notHealthy(assessments) {
+		if within(n.in.cluster.Targets[n.target].ID) {
 			s.NotHealthy = append(s.NotHealthy, n.in.target(n.target))
 		}
 	}
@@ -276,53 +276,53 @@ func buildStatus(worlds []*world, namespace string, h Header) Status {
 	return s
 }
 
-// ailing is a target that is not known to be healthy, with the verdict that matters most.
-type ailing struct {
-	in     *world
+// notHealthyTarget is a target that is not known to be healthy, with the verdict that matters most.
+type notHealthyTarget struct {
+	in     *assessment
 	target int
 	worst  core.Verdict
 }
 
 // notHealthy gives the targets that some policy does not find healthy, or that are under repair.
-func notHealthy(worlds []*world) []ailing {
-	var found []ailing
-	for _, w := range worlds {
-		for i := range w.fleet.Targets {
-			if v, ails := w.ails(i); ails {
-				found = append(found, ailing{w, i, v})
+func notHealthy(assessments []*assessment) []notHealthyTarget {
+	var found []notHealthyTarget
+	for _, w := range assessments {
+		for i := range w.cluster.Targets {
+			if v, ails := w.isNotHealthy(i); ails {
+				found = append(found, notHealthyTarget{w, i, v})
 			}
 		}
 	}
-	sortAiling(found)
+	sortNotHealthy(found)
 	return found
 }
 
-// sortAiling puts the gravest first, then what ends soonest, then the longest so.
-func sortAiling(found []ailing) {
-	slices.SortFunc(found, func(a, b ailing) int {
+// sortNotHealthy puts the gravest first, then what ends soonest, then the longest so.
+func sortNotHealthy(found []notHealthyTarget) {
+	slices.SortFunc(found, func(a, b notHealthyTarget) int {
 		return cmp.Or(
 			cmp.Compare(gravity(a.worst.Health), gravity(b.worst.Health)),
 			compareInstants(a.worst.Until, b.worst.Until),
 			compareInstants(a.worst.Since, b.worst.Since),
-			a.in.fleet.Targets[a.target].ID.Compare(b.in.fleet.Targets[b.target].ID),
+			a.in.cluster.Targets[a.target].ID.Compare(b.in.cluster.Targets[b.target].ID),
 		)
 	})
 }
 
-// ails tells whether a target is not known to be healthy. Of one that can't be judged from here its own word counts.
-func (w *world) ails(target int) (core.Verdict, bool) {
+// isNotHealthy tells whether a target is not known to be healthy. Of one that can't be judged from here its own word counts.
+func (w *assessment) isNotHealthy(target int) (core.Verdict, bool) {
 	v, judged := w.worst(target)
 	_, repaired := w.repairOf(target)
 	if !judged {
 		return v, false
 	}
-	if word, says := w.word(target); w.blind != nil && !w.blind.Halted && says {
-		v.Health, v.Since = core.Unhealthy, word.Since
-		return v, !word.Healthy || repaired
+	if health, says := w.writtenHealth(target); w.blocked != nil && !w.blocked.Halted && says {
+		v.Health, v.Since = core.Unhealthy, health.Since
+		return v, !health.Healthy || repaired
 	}
-	return v, v.Health != core.Healthy || repaired || w.doubted(target)
+	return v, v.Health != core.Healthy || repaired || w.isDoubted(target)
 }
 
-func (w *world) doubted(target int) bool {
+func (w *assessment) isDoubted(target int) bool {
 	return slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool { return v.Health != core.Healthy })
 }

@@ -88,7 +88,7 @@ func (s *session) check(cmd *cobra.Command, files []string, flags checkOptions) 
 		s.review(&drafts[i])
 	}
 	var grants []Grant
-	if !flags.offline && slices.ContainsFunc(drafts, func(d draft) bool { return d.sound() }) {
+	if !flags.offline && slices.ContainsFunc(drafts, func(d draft) bool { return d.isValid() }) {
 		var failed error
 		grants, failed = s.judge(cmd, drafts)
 		unchecked = errors.Join(unchecked, failed)
@@ -164,8 +164,8 @@ func (d *draft) note(r Remark) {
 	d.Warnings = append(d.Warnings, f)
 }
 
-// sound tells whether a document is a health check that the cluster can be asked about.
-func (d *draft) sound() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
+// isValid tells whether a document is a health check that the cluster can be asked about.
+func (d *draft) isValid() bool { return d.object != nil && d.Skipped == "" && len(d.Problems) == 0 }
 
 // judge asks the cluster about all sound health checks together, as if all were applied. It returns what is to be granted
 // to the controller for them.
@@ -174,7 +174,7 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 		return nil, offlineHint(err)
 	}
 	ctx := cmd.Context()
-	where := scope{s.settle(drafts), s.connection.controller}
+	where := scope{s.setNamespaces(drafts), s.connection.controller}
 	v, err := read(ctx, s.cluster, s.Dialects, where)
 	if err != nil {
 		return nil, offlineHint(err)
@@ -182,19 +182,19 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	v.at = s.Now()
 	var judged []*draft
 	for i := range drafts {
-		if d := &drafts[i]; d.sound() {
+		if d := &drafts[i]; d.isValid() {
 			s.admit(ctx, d)
 			v.put(d, s.existing(ctx, d))
 			judged = append(judged, d)
 		}
 	}
-	v.readAround(ctx, s.cluster)
-	v.about = aboutDrafts(drafts)
+	v.readExternal(ctx, s.cluster)
+	v.concerns = aboutDrafts(drafts)
 	v.readWorkloads(ctx, s.cluster, s.UserAgent)
-	worlds := s.worlds(ctx, v)
-	effects(worlds, judged)
-	grants, unknown := s.lackedBy(ctx, worlds, judged)
-	warnOfLack(worlds, judged, grants)
+	assessments := s.assess(ctx, v)
+	effects(assessments, judged)
+	grants, unknown := s.missingGrants(ctx, assessments, judged)
+	warnOfMissingGrants(assessments, judged, grants)
 	for _, d := range judged {
 		if d.Effect != nil {
 			d.Effect.Unknown = append(d.Effect.Unknown, unknown...)
@@ -203,13 +203,13 @@ func (s *session) judge(cmd *cobra.Command, drafts []draft) ([]Grant, error) {
 	return grants, nil
 }
 
-// settle gives drafts the namespace that they would be applied to, if their kind has one, and gives the one that all
+// setNamespaces gives drafts the namespace that they would be applied to, if their kind has one, and gives the one that all
 // are in.
-func (s *session) settle(drafts []draft) string {
+func (s *session) setNamespaces(drafts []draft) string {
 	namespaces := map[string]bool{}
 	for i := range drafts {
 		d := &drafts[i]
-		if !d.sound() {
+		if !d.isValid() {
 			continue
 		}
 		switch {
@@ -234,16 +234,16 @@ func offlineHint(err error) error {
 }
 
 // effects says what each draft does in the world that it is part of, with all others.
-func effects(worlds []*world, drafts []*draft) {
+func effects(assessments []*assessment, drafts []*draft) {
 	for _, d := range drafts {
-		w, i, found := placeOf(worlds, d)
+		w, i, found := policyOf(assessments, d)
 		if !found {
 			d.Warnings = append(d.Warnings, Finding{Line: d.Line, Message: "what it would do is not known, since this cluster does not serve " + d.Kind})
 			continue
 		}
 		e := w.effect(i)
 		e.Exists = w.policies[i].ID.UID != ""
-		for _, f := range w.doubts(i, e) {
+		for _, f := range w.clusterWarnings(i, e) {
 			f.Field = d.fieldOf(f.Field)
 			f.Line = d.locate(f.Field, "")
 			d.Warnings = append(d.Warnings, f)

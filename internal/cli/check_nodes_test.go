@@ -146,16 +146,16 @@ func TestEffectsOnNodes(t *testing.T) {
 		s := newNodeScene(t)
 		s.ready(0, "Unknown", time.Hour)
 		change(s)
-		w := s.world()
+		w := s.assessment()
 		i := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID.Kind == "NodeHealthCheck" && p.ID.Name == "workers" })
 		e := w.effect(i)
 		d := newDocument("file.yaml", 1)
 		d.Kind, d.Name, d.Effect = "NodeHealthCheck", "workers", &e
-		d.Warnings = w.doubts(i, e)
+		d.Warnings = w.clusterWarnings(i, e)
 		return printed(false, func(p *page) { p.document(&d) })
 	}
 	text := "At once:\n" + effects(func(*nodeScene) {})
-	text += "A template is missing:\n" + effects(func(s *nodeScene) { s.Policies[0].Ladder[0].Template.Name = "rare" })
+	text += "A template is missing:\n" + effects(func(s *nodeScene) { s.Policies[0].Steps[0].Template.Name = "rare" })
 	text += "Templates may not be read:\n" + effects(func(s *nodeScene) {
 		s.around.templates.Hide(templateKind("Fence"), "you may not list fencetemplates.fix.example")
 	})

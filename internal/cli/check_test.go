@@ -207,21 +207,21 @@ func TestEffects(t *testing.T) {
 	young := s.check("young", time.Hour)
 	young.ShortCircuit.MaxUnhealthy = core.Percent(10)
 	young.Members = young.Members[:3]
-	w := s.world()
+	w := s.assessment()
 	text := ""
 	for i := range w.policies {
 		e := w.effect(i)
 		d := newDocument("file.yaml", 1)
 		d.Kind, d.Namespace, d.Name, d.Effect, d.Admission = "MachineHealthCheck", "machines", w.policies[i].ID.Name, &e, accepted
-		d.Warnings = w.doubts(i, e)
+		d.Warnings = w.clusterWarnings(i, e)
 		text += printed(false, func(p *page) { p.document(&d) })
 	}
 	s.Policies = s.Policies[:1]
 	s.Policies[0].ID.UID = ""
-	w = s.world()
+	w = s.assessment()
 	e := w.effect(0)
 	s.check("young", time.Hour)
-	both := s.world()
+	both := s.assessment()
 	other := both.effect(1)
 	text += "One that another leads:\n" + printed(false, func(p *page) { p.effect(&other) })
 	text += "The first alone:\n" + printed(false, func(p *page) { p.effect(&e) })

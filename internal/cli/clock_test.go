@@ -16,8 +16,8 @@ func TestClockOfTheController(t *testing.T) {
 		s := newScene()
 		s.check("another", 0)
 		s.ready(0, "False", time.Hour)
-		s.Policies[0].ClockHeld = gate
-		w := s.world()
+		s.Policies[0].ClockGate = gate
+		w := s.assessment()
 		if starts := len(w.decision.Starts) > 0; starts != (gate == 0) {
 			t.Errorf("the gate of the clock is %v, and a repair is about to start: %t", gate, starts)
 		}
@@ -36,8 +36,8 @@ func TestI14ClockOfOneStatus(t *testing.T) {
 	s := newScene()
 	s.check("another", 0)
 	s.ready(0, "False", time.Hour)
-	s.Policies[1].ClockHeld = core.ClockSkewed
-	w := s.world()
+	s.Policies[1].ClockGate = core.ClockSkewed
+	w := s.assessment()
 	if len(w.decision.Starts) != 1 {
 		t.Errorf("%d repairs are about to start, want 1; held back by %+v", len(w.decision.Starts), w.decision.Refusals)
 	}

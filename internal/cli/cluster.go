@@ -34,8 +34,8 @@ const leaseName = "fettle"
 type scope struct {
 	// namespace is the one that the person asks about, "" for all.
 	namespace string
-	// home is the namespace of the controllers, and of the repairs of what has none itself.
-	home string
+	// controllerNamespace is the namespace of the controllers, and of the repairs of what has none itself.
+	controllerNamespace string
 }
 
 // view is what was read of a cluster for one question.
@@ -43,24 +43,24 @@ type view struct {
 	scope
 
 	parts []*part
-	// accounts of repairs, by namespace/name.
-	accounts map[string]ledger.Account
-	around   surroundings
+	// repairDetails of repairs, by namespace/name.
+	repairDetails map[string]ledger.Details
+	external      externalFacts
 	// at is the instant that it is taken to show.
 	at    time.Time
 	lease *coordinationv1.Lease
 	// leaseUnknown says why the lease is not known.
 	leaseUnknown string
 	notes        []string
-	// about says which workload clusters the question is about.
-	about concerns
+	// concerns says which workload clusters the question is about.
+	concerns clusterFilter
 	// followed are all lists that were read.
 	followed []followed
-	// looked are the workload clusters that were asked for their nodes, and reached those of them that have told; unseen is
+	// nodesRead are the workload clusters that were asked for their nodes, and reached those of them that have told; unseen is
 	// set when one has not.
-	looked  map[ledger.Fleet]bool
-	reached map[ledger.Fleet]client.WithWatch
-	unseen  bool
+	nodesRead   map[ledger.ClusterKey]bool
+	reached     map[ledger.ClusterKey]client.WithWatch
+	nodesUnread bool
 }
 
 // followed is a list that was read, in a namespace or all, and at which revision.
@@ -77,8 +77,8 @@ type part struct {
 	Dialect
 	Reading
 
-	sources []Source
-	rivals  rivals
+	sources        []Source
+	foreignWriters foreignWriters
 	// unserved are lists that the cluster does not serve, and err is why another could not be read. With either,
 	// nothing is known through this dialect.
 	unserved []schema.GroupResource
@@ -100,49 +100,49 @@ func (p *part) policies(at time.Time) []core.Policy {
 // Whatever the person may not read is told at once.
 func read(ctx context.Context, c client.Client, dialects []Dialect, where scope) (*view, error) {
 	v := &view{
-		scope: where, accounts: map[string]ledger.Account{}, around: newSurroundings(),
-		looked: map[ledger.Fleet]bool{}, reached: map[ledger.Fleet]client.WithWatch{},
+		scope: where, repairDetails: map[string]ledger.Details{}, external: newExternalFacts(),
+		nodesRead: map[ledger.ClusterKey]bool{}, reached: map[ledger.ClusterKey]client.WithWatch{},
 	}
 	for _, d := range dialects {
-		reading, found := d.Read(), rivals{}
-		v.parts = append(v.parts, &part{Dialect: d, Reading: reading, sources: found.watch(reading.Sources()), rivals: found})
+		reading, found := d.Read(), foreignWriters{}
+		v.parts = append(v.parts, &part{Dialect: d, Reading: reading, sources: found.watch(reading.Sources()), foreignWriters: found})
 	}
-	for _, l := range lotsOf(v.parts) {
-		v.readLot(ctx, c, l)
+	for _, l := range sharedLists(v.parts) {
+		v.readShared(ctx, c, l)
 	}
-	if err := errors.Join(v.takeStock(), v.readLedger(ctx, c)); err != nil {
+	if err := errors.Join(v.dropIncomplete(), v.readLedger(ctx, c)); err != nil {
 		return nil, err
 	}
-	v.readAround(ctx, c)
+	v.readExternal(ctx, c)
 	return v, nil
 }
 
-// lot is one list, and the dialects that need it.
-type lot struct {
+// sharedList is one list, and the dialects that need it.
+type sharedList struct {
 	Source
 
 	of []*part
 }
 
-// lotsOf gives each list once, in an order that suits all dialects: where a list comes last for one of them.
-func lotsOf(parts []*part) []*lot {
-	var lots []*lot
+// sharedLists gives each list once, in an order that suits all dialects: where a list comes last for one of them.
+func sharedLists(parts []*part) []*sharedList {
+	var lots []*sharedList
 	for _, p := range slices.Backward(parts) {
 		for _, source := range slices.Backward(p.sources) {
-			at := slices.IndexFunc(lots, func(l *lot) bool { return l.Resource == source.Resource })
+			at := slices.IndexFunc(lots, func(l *sharedList) bool { return l.Resource == source.Resource })
 			if at < 0 {
-				lots = append(lots, &lot{Source: source, of: []*part{p}})
+				lots = append(lots, &sharedList{Source: source, of: []*part{p}})
 				continue
 			}
-			lots[at].share(p, source)
+			lots[at].addReader(p, source)
 		}
 	}
 	slices.Reverse(lots)
 	return lots
 }
 
-// share lets another dialect take in the same list.
-func (l *lot) share(with *part, source Source) {
+// addReader lets another dialect take in the same list.
+func (l *sharedList) addReader(with *part, source Source) {
 	put, drop := l.Put, l.Drop
 	l.of = append(l.of, with)
 	l.Put = func(o client.Object) bool {
@@ -155,9 +155,9 @@ func (l *lot) share(with *part, source Source) {
 	}
 }
 
-// readLot reads one list. A dialect of which the cluster doesn't serve all has no fleet. What is forbidden does not
+// readShared reads one list. A dialect of which the cluster doesn't serve all has no fleet. What is forbidden does not
 // end the reading, so that all of it is told.
-func (v *view) readLot(ctx context.Context, c client.Reader, l *lot) {
+func (v *view) readShared(ctx context.Context, c client.Reader, l *sharedList) {
 	if !slices.ContainsFunc(l.of, func(p *part) bool { return len(p.unserved) == 0 && !failed(p.err) }) {
 		return
 	}
@@ -189,9 +189,9 @@ func isForbidden(err error) bool {
 	return apierrors.IsForbidden(err)
 }
 
-// takeStock drops the dialects that were not read, and says what is not known for that. When none is left, that is an
+// dropIncomplete drops the dialects that were not read, and says what is not known for that. When none is left, that is an
 // error, unless the cluster just doesn't serve them.
-func (v *view) takeStock() error {
+func (v *view) dropIncomplete() error {
 	var errs []error
 	complete := slices.ContainsFunc(v.parts, (*part).complete)
 	for _, p := range v.parts {
@@ -229,10 +229,10 @@ func (v *view) readLedger(ctx context.Context, c client.Reader) error {
 		return nil
 	}
 	narrow := slices.ContainsFunc(v.followed, func(f followed) bool { return f.Resource == ledgerResource() && f.namespace != "" })
-	if err != nil || !narrow || v.namespace == v.home {
+	if err != nil || !narrow || v.namespace == v.controllerNamespace {
 		return err
 	}
-	if err := v.list(ctx, c, v.ledger(), v.home); err != nil {
+	if err := v.list(ctx, c, v.ledger(), v.controllerNamespace); err != nil {
 		v.notes = append(v.notes, fmt.Sprintf("The repairs of nodes are not known: %s.", failureText(err)))
 	}
 	return nil
@@ -247,11 +247,11 @@ func (v *view) ledger() Source {
 		Put: func(o client.Object) bool {
 			u, ok := o.(*unstructured.Unstructured)
 			if ok {
-				v.accounts[key(u)] = ledger.Look(u, v.home)
+				v.repairDetails[key(u)] = ledger.ReadDetails(u, v.controllerNamespace)
 			}
 			return ok
 		},
-		Drop: func(key string) { delete(v.accounts, key) },
+		Drop: func(key string) { delete(v.repairDetails, key) },
 	}
 }
 
@@ -297,7 +297,7 @@ func (v *view) sources() []Source {
 // reads tells whether targets of a kind were looked for.
 func (v *view) reads(kind string) bool {
 	return slices.ContainsFunc(v.parts, func(p *part) bool {
-		return slices.ContainsFunc(p.Observe(v.at), func(f Fleet) bool { return f.Kind == kind })
+		return slices.ContainsFunc(p.Observe(v.at), func(f ClusterObservation) bool { return f.Kind == kind })
 	})
 }
 

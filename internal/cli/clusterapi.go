@@ -13,16 +13,16 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/capi"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// ClusterAPI is the dialect of Cluster API's MachineHealthCheck.
+// ClusterAPI is the dialect of Name API's MachineHealthCheck.
 type ClusterAPI struct{}
 
 // Read begins a reading.
 func (ClusterAPI) Read() Reading {
-	return &clusterAPIReading{reading: capi.NewReading(), unseen: map[ledger.Fleet]string{}}
+	return &clusterAPIReading{reading: capi.NewReading(), unseen: map[ledger.ClusterKey]string{}}
 }
 
 // Review reviews a MachineHealthCheck of either version.
@@ -44,7 +44,7 @@ func (ClusterAPI) FieldOf(u *unstructured.Unstructured, field string) string {
 type clusterAPIReading struct {
 	reading *capi.Reading
 	// unseen says why the nodes of clusters can't be read.
-	unseen map[ledger.Fleet]string
+	unseen map[ledger.ClusterKey]string
 }
 
 // Sources are health checks, clusters and machines. This is the one place that knows as which types they are decoded.
@@ -71,19 +71,19 @@ func clusterGroup(resource string) schema.GroupResource {
 	return schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: resource}
 }
 
-func clusterName(f ledger.Fleet) types.NamespacedName {
-	return types.NamespacedName{Namespace: f.Namespace, Name: f.Cluster}
+func clusterName(f ledger.ClusterKey) types.NamespacedName {
+	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
 }
 
 // Observe gives the fleet of each workload cluster.
-func (r *clusterAPIReading) Observe(at time.Time) []Fleet {
-	var fleets []Fleet
+func (r *clusterAPIReading) Observe(at time.Time) []ClusterObservation {
+	var fleets []ClusterObservation
 	for _, cluster := range r.reading.Clusters() {
-		f := Fleet{Observation: r.reading.Observe(cluster, at), Cluster: ledger.Fleet{Namespace: cluster.Namespace, Cluster: cluster.Name}}
-		if halted, is := r.reading.Halt(cluster); is {
-			f.Blind = &Blindness{Halted: true, Reason: halted.Reason, Message: halted.Message}
+		f := ClusterObservation{Observation: r.reading.Observe(cluster, at), Cluster: ledger.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}}
+		if halted, is := r.reading.Blocked(cluster); is {
+			f.Blocked = &Blocked{Halted: true, Reason: halted.Reason, Message: halted.Message}
 		} else if f.Observed != core.Yes {
-			f.Blind = &Blindness{Reason: "NodesUnseen", Message: "the nodes of cluster " + cluster.Name + " can't be seen from here: " + r.unseen[f.Cluster]}
+			f.Blocked = &Blocked{Reason: "NodesUnseen", Message: "the nodes of cluster " + cluster.Name + " can't be seen from here: " + r.unseen[f.Cluster]}
 		}
 		fleets = append(fleets, f)
 	}
@@ -91,15 +91,15 @@ func (r *clusterAPIReading) Observe(at time.Time) []Fleet {
 }
 
 // HasNodes tells whether what is said of a cluster hangs on its nodes.
-func (r *clusterAPIReading) HasNodes(cluster ledger.Fleet) bool {
+func (r *clusterAPIReading) HasNodes(cluster ledger.ClusterKey) bool {
 	return r.reading.HasNodes(clusterName(cluster))
 }
 
 // Nodes gives the source of a cluster's nodes.
-func (r *clusterAPIReading) Nodes(cluster ledger.Fleet) Source {
+func (r *clusterAPIReading) Nodes(cluster ledger.ClusterKey) Source {
 	store := r.reading.Nodes(clusterName(cluster))
 	return Source{
-		Resource: schema.GroupResource{Resource: "nodes"}, List: &lean.NodeList{}, Drop: store.Remove,
+		Resource: schema.GroupResource{Resource: "nodes"}, List: &slim.NodeList{}, Drop: store.Remove,
 		Put: func(o client.Object) bool {
 			changed, err := store.Put(o)
 			return changed && err == nil
@@ -108,29 +108,31 @@ func (r *clusterAPIReading) Nodes(cluster ledger.Fleet) Source {
 }
 
 // Unseen notes why the nodes of a cluster can't be read.
-func (r *clusterAPIReading) Unseen(cluster ledger.Fleet, why string) { r.unseen[cluster] = why }
+func (r *clusterAPIReading) Unseen(cluster ledger.ClusterKey, why string) { r.unseen[cluster] = why }
 
 // Unmet gives what a health check's selector asks for and a machine lacks.
 func (r *clusterAPIReading) Unmet(policy, target core.ID) ([]string, bool) {
 	return r.reading.Unmet(policy, target)
 }
 
-// WrittenOf gives how a health check stood when its status was last written.
-func (r *clusterAPIReading) WrittenOf(check core.ID) Written {
-	return Written(r.reading.Written(check))
+// StatusOf gives how a health check stood when its status was last written.
+func (r *clusterAPIReading) StatusOf(check core.ID) WrittenStatus {
+	return WrittenStatus(r.reading.Written(check))
 }
 
-// Says gives what a machine says of its health.
-func (r *clusterAPIReading) Says(target core.ID) (Word, bool) {
+// HealthOf gives what a machine says of its health.
+func (r *clusterAPIReading) HealthOf(target core.ID) (WrittenHealth, bool) {
 	mark := r.reading.Says(target)
 	if mark == nil {
-		return Word{}, false
+		return WrittenHealth{}, false
 	}
-	return Word{Healthy: mark.Status == string(metav1.ConditionTrue), Reason: mark.Reason, Message: mark.Message, Since: mark.Since}, true
+	return WrittenHealth{Healthy: mark.Status == string(metav1.ConditionTrue), Reason: mark.Reason, Message: mark.Message, Since: mark.Since}, true
 }
 
-// LeftOut says by what somebody has taken a machine out of health checking.
-func (r *clusterAPIReading) LeftOut(target core.ID) (string, bool) { return r.reading.LeftOut(target) }
+// SkippedBy says by what somebody has taken a machine out of health checking.
+func (r *clusterAPIReading) SkippedBy(target core.ID) (string, bool) {
+	return r.reading.Skipped(target)
+}
 
 // OwnerOf gives the machine set, machine deployment or control plane that owns an object.
 func (r *clusterAPIReading) OwnerOf(o metav1.Object) (metav1.OwnerReference, bool) {
@@ -148,7 +150,7 @@ func (r *clusterAPIReading) Answer(target core.ID, annotations map[string]string
 		Reason: a.Reason, Message: a.Message, Rules: a.Rules,
 	}
 	for _, w := range a.Waits {
-		out.Waits = append(out.Waits, OwnerWait{Message: w.Text, Until: instant(w.Until), Advice: w.Mend})
+		out.Waits = append(out.Waits, OwnerWait{Message: w.Text, Until: instant(w.Until), Advice: w.Hint})
 	}
 	return out, true
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // clusterScene is a management cluster that tests make by hand: the workload clusters east and west in one namespace, with
@@ -146,17 +146,17 @@ func (s *clusterScene) view() *view {
 			s.t.Fatalf("%s changes nothing", key)
 		}
 	}
-	v := &view{parts: []*part{{Dialect: ClusterAPI{}, Reading: s.reading}}, accounts: accountsOf(s.repairs), around: newSurroundings(), at: noon}
-	v.about = func(*view, *Fleet) bool { return true }
+	v := &view{parts: []*part{{Dialect: ClusterAPI{}, Reading: s.reading}}, repairDetails: detailsOf(s.repairs), external: newExternalFacts(), at: noon}
+	v.concerns = func(*view, *ClusterObservation) bool { return true }
 	for _, cluster := range []string{"east", "west"} {
-		f := ledger.Fleet{Namespace: "fleets", Cluster: cluster}
+		f := ledger.ClusterKey{Namespace: "fleets", Name: cluster}
 		if why, is := s.unseen[cluster]; is {
 			s.reading.Unseen(f, why)
 			continue
 		}
 		source := s.reading.Nodes(f)
 		for _, text := range s.nodes[cluster] {
-			n := &lean.Node{}
+			n := &slim.Node{}
 			if err := yaml.Unmarshal([]byte(text), n); err != nil {
 				s.t.Fatalf("reading a node: %v", err)
 			}
@@ -242,7 +242,7 @@ var clusterScenes = map[string]func(*clusterScene){
 	},
 }
 
-// waits has the health check of a cluster wait for upgrades, of which a condition of the Cluster tells, and machine a fail.
+// waits has the health check of a cluster wait for upgrades, of which a condition of the Name tells, and machine a fail.
 func (s *clusterScene) waits(cluster, condition string) {
 	s.node(cluster, "a", "Unknown", time.Hour)
 	s.edit("MachineHealthCheck/"+cluster, "metadata: {", `metadata: {annotations: {fettle.io/wait-for-upgrades: "true"}, `)
@@ -266,10 +266,10 @@ status: {initialization: {controlPlaneInitialized: true}, lastRemediation: {mach
 }
 
 // explain answers for machine east-a as the session does, apart from what it reads.
-func (s *clusterScene) explain(v *view, w *world, target int) ExplainedTarget {
+func (s *clusterScene) explain(v *view, w *assessment, target int) ExplainedTarget {
 	s.t.Helper()
 	e := w.explainTarget(target, nil, v.unmet)
-	if by, out := w.leftOut(target); out {
+	if by, out := w.skippedBy(target); out {
 		e.Unselected = "It is excluded from all health checking, by " + by + " on it. It counts for no limit."
 	}
 	var owners []*unstructured.Unstructured
@@ -280,7 +280,7 @@ func (s *clusterScene) explain(v *view, w *world, target int) ExplainedTarget {
 		}
 		owners = append(owners, u)
 	}
-	if a, replaced := s.reading.Answer(w.fleet.Targets[target].ID, s.annotations, owners, noon); replaced {
+	if a, replaced := s.reading.Answer(w.cluster.Targets[target].ID, s.annotations, owners, noon); replaced {
 		if len(owners) == 0 {
 			a.Unknown = whyNoOwner(metav1.OwnerReference{Kind: a.Owner.Kind, Name: a.Owner.Name}, apierrors.NewForbidden(schema.GroupResource{}, "", nil))
 		}
@@ -296,22 +296,22 @@ func TestClusterScenes(t *testing.T) {
 			s := newClusterScene(t)
 			clusterScenes[name](s)
 			v := s.view()
-			worlds := v.decided()
+			assessments := v.decided()
 			h := header()
 			h.Notes = v.allNotes()
-			status := buildStatus(worlds, "", h)
+			status := buildStatus(assessments, "", h)
 			text := "$ fettle status\n" + statusText(&status, 20)
-			in, err := (&session{}).findIn(worlds, machineSubject, "east-a", "fleets")
+			in, err := (&session{}).findIn(assessments, machineSubject, "east-a", "fleets")
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := Explanation{Header: h}
 			for _, target := range in.targets {
-				e.Targets = append(e.Targets, s.explain(v, in.world, target))
+				e.Targets = append(e.Targets, s.explain(v, in.assessment, target))
 			}
 			text += "\n$ fettle explain machine/east-a\n" + printed(false, func(p *page) { p.explanation(&e) })
 			for _, key := range slices.Sorted(maps.Keys(s.repairs)) {
-				w, i, found := (&session{}).findRepair(worlds, s.repairs[key].Name)
+				w, i, found := (&session{}).findRepair(assessments, s.repairs[key].Name)
 				if !found {
 					t.Fatalf("repair %s is in no cluster", key)
 				}
@@ -327,19 +327,19 @@ func TestClusterScenes(t *testing.T) {
 // TestUpgradesOfTheManagementCluster are no matter of a workload cluster: neither one that is under way, nor one that the person
 // may not see.
 func TestUpgradesOfTheManagementCluster(t *testing.T) {
-	for sentence, change := range map[string]func(*surroundings){
-		"under way": func(s *surroundings) { s.versions["version"] = true },
-		"unseen":    func(s *surroundings) { s.unread.upgrade = "you may not list clusterversions.config.openshift.io" },
+	for sentence, change := range map[string]func(*externalFacts){
+		"under way": func(s *externalFacts) { s.versions["version"] = true },
+		"unseen":    func(s *externalFacts) { s.unread.upgrade = "you may not list clusterversions.config.openshift.io" },
 	} {
 		s := newClusterScene(t)
 		s.waits("west", `{type: RollingOut, status: "False", reason: NotRollingOut}`)
 		s.waits("east", `{type: RollingOut, status: Unknown, reason: RollingOutUnknown}`)
 		v := s.view()
-		change(&v.around)
+		change(&v.external)
 		for _, w := range v.decided() {
 			for _, r := range w.decision.Refusals {
-				if w.cluster.Cluster != "east" || w.isHidden(r) {
-					t.Errorf("%s: %q is held back by %s: %s", sentence, w.cluster.Cluster, r.Gate, r.Text())
+				if w.key.Name != "east" || w.isHidden(r) {
+					t.Errorf("%s: %q is held back by %s: %s", sentence, w.key.Name, r.Gate, r.Text())
 				}
 			}
 		}
@@ -350,16 +350,16 @@ func TestUpgradesOfTheManagementCluster(t *testing.T) {
 }
 
 // decided decides on each cluster by itself, without asking for quorum.
-func (v *view) decided() []*world {
-	by := map[ledger.Fleet][]observed{{}: nil}
-	for _, f := range v.fleets() {
+func (v *view) decided() []*assessment {
+	by := map[ledger.ClusterKey][]observed{{}: nil}
+	for _, f := range v.observations() {
 		by[f.Cluster] = append(by[f.Cluster], f)
 	}
-	var worlds []*world
+	var assessments []*assessment
 	for _, cluster := range inOrder(by) {
-		worlds = append(worlds, newWorld(cluster, by[cluster], v.accounts, &v.around, v.at))
+		assessments = append(assessments, newAssessment(cluster, by[cluster], v.repairDetails, &v.external, v.at))
 	}
-	return worlds
+	return assessments
 }
 
 // TestFleetsApart: a repair, and the limits of a cluster, are of that cluster alone, whatever has the same name elsewhere.
@@ -376,9 +376,9 @@ func TestFleetsApart(t *testing.T) {
 				refused++
 			}
 		}
-		got := [3]int{len(w.decision.Verdicts), len(w.fleet.Repairs), refused}
-		if want := map[string][3]int{"": {}, "east": {3, 0, 0}, "west": {3, 1, 3}}[w.cluster.Cluster]; got != want {
-			t.Errorf("in %q there are %v verdicts, repairs and refusals, want %v", w.cluster.Cluster, got, want)
+		got := [3]int{len(w.decision.Verdicts), len(w.cluster.Repairs), refused}
+		if want := map[string][3]int{"": {}, "east": {3, 0, 0}, "west": {3, 1, 3}}[w.key.Name]; got != want {
+			t.Errorf("in %q there are %v verdicts, repairs and refusals, want %v", w.key.Name, got, want)
 		}
 	}
 }

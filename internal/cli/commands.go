@@ -18,7 +18,7 @@ import (
 
 // Commands are what a person asks Fettle with.
 func Commands(o Options) []*cobra.Command {
-	return fitErrors(statusCommand(o), explainCommand(o), repairCommand(o), checkCommand(o))
+	return sanitizeErrors(statusCommand(o), explainCommand(o), repairCommand(o), checkCommand(o))
 }
 
 func newSession(o Options) *session {
@@ -44,7 +44,7 @@ func statusCommand(o Options) *cobra.Command {
 			if err := s.open(cmd); err != nil {
 				return err
 			}
-			s.about = s.aboutHealthChecks
+			s.concerns = s.aboutHealthChecks
 			return s.run(cmd.Context(), s.status(limit))
 		},
 	}
@@ -56,15 +56,15 @@ func statusCommand(o Options) *cobra.Command {
 	return cmd
 }
 
-func (s *session) status(limit int) ask {
+func (s *session) status(limit int) answerFunc {
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		worlds := s.worlds(ctx, v)
-		shown := slices.DeleteFunc(slices.Clone(worlds), func(w *world) bool { return !s.chosen.allows(w.cluster) })
+		assessments := s.assess(ctx, v)
+		shown := slices.DeleteFunc(slices.Clone(assessments), func(w *assessment) bool { return !s.chosen.allows(w.key) })
 		for _, w := range shown {
 			h.Notes = append(append(h.Notes, w.notesOnLeftOver(s.namespace)...), w.notesAtOdds(s.namespace)...)
 		}
 		status := buildStatus(shown, s.namespace, h)
-		return answer{value: &status, header: &status.Header, nextAt: nextOf(worlds), people: func(p *page) {
+		return answer{value: &status, header: &status.Header, nextAt: nextOf(assessments), people: func(p *page) {
 			where := "in namespace " + s.namespace
 			if s.namespace == "" {
 				where = "in any namespace"
@@ -76,9 +76,9 @@ func (s *session) status(limit int) ask {
 }
 
 // nextOf is when time alone changes something, zero for never.
-func nextOf(worlds []*world) time.Time {
+func nextOf(assessments []*assessment) time.Time {
 	var next time.Time
-	for _, w := range worlds {
+	for _, w := range assessments {
 		if compareInstants(w.decision.NextAt, next) < 0 {
 			next = w.decision.NextAt
 		}
@@ -123,49 +123,49 @@ func explainCommand(o Options) *cobra.Command {
 // named one.
 func (s *session) explain(cmd *cobra.Command, of subject) error {
 	if of.kind == repairSubject {
-		s.about = s.aboutRepair(of.name)
+		s.concerns = s.aboutRepair(of.name)
 		return s.run(cmd.Context(), s.explainedRepair(of))
 	}
 	if of.isCheck() {
-		s.about = s.aboutCheck(of)
+		s.concerns = s.aboutCheck(of)
 		return s.run(cmd.Context(), s.explainedCheck(of))
 	}
 	within := s.namespace
 	if of.kind == nodeSubject && !s.connection.named(cmd) {
 		within = ""
 	}
-	s.about = s.aboutTarget(of.kind, of.name, within)
+	s.concerns = s.aboutTarget(of.kind, of.name, within)
 	return s.run(cmd.Context(), s.explained(of.kind, of.name, within))
 }
 
 // explained explains a machine or a node. Once found it may go, and that is the last answer.
-func (s *session) explained(kind, name, within string) ask {
+func (s *session) explained(kind, name, within string) answerFunc {
 	found := false
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		worlds := s.worlds(ctx, v)
+		assessments := s.assess(ctx, v)
 		h.Kind = kindExplanation
 		e := Explanation{Header: h, Subject: Reference{Kind: kind, Namespace: within, Name: name}, Targets: []ExplainedTarget{}}
-		in, err := s.findIn(worlds, kind, name, within)
+		in, err := s.findIn(assessments, kind, name, within)
 		switch {
 		case err != nil:
 			return answer{}, err
 		case len(in.targets) == 0:
-			return s.explainedGone(ctx, v, worlds, &e, found)
+			return s.explainedGone(ctx, v, assessments, &e, found)
 		}
 		found = true
 		for _, i := range in.targets {
-			e.Targets = append(e.Targets, s.explainedTarget(ctx, v, in.world, i))
+			e.Targets = append(e.Targets, s.explainedTarget(ctx, v, in.assessment, i))
 		}
 		e.Notes = append(e.Notes, in.notesAtOddsOn(in.targets)...)
-		return answer{value: &e, header: &e.Header, nextAt: earliest(nextOf(worlds), e.Targets), people: func(p *page) { p.explanation(&e) }}, nil
+		return answer{value: &e, header: &e.Header, nextAt: earliest(nextOf(assessments), e.Targets), people: func(p *page) { p.explanation(&e) }}, nil
 	}
 }
 
 // explainedTarget reads what else there is to know of a target.
-func (s *session) explainedTarget(ctx context.Context, v *view, w *world, target int) ExplainedTarget {
-	meta := s.metadata(ctx, v, reference(w.fleet.Targets[target].ID))
+func (s *session) explainedTarget(ctx context.Context, v *view, w *assessment, target int) ExplainedTarget {
+	meta := s.metadata(ctx, v, reference(w.cluster.Targets[target].ID))
 	e := w.explainTarget(target, meta, v.unmet)
-	if by, out := w.leftOut(target); out && len(e.Verdicts) == 0 {
+	if by, out := w.skippedBy(target); out && len(e.Verdicts) == 0 {
 		e.Unselected = "It is excluded from all health checking, by " + by + " on it. It counts for no limit."
 	}
 	e.OwnerAnswer = s.ownerAnswer(ctx, v, w, target, meta)
@@ -188,15 +188,15 @@ func earliest(next time.Time, targets []ExplainedTarget) time.Time {
 	return next
 }
 
-func (s *session) explainedRepair(of subject) ask {
+func (s *session) explainedRepair(of subject) answerFunc {
 	found, name := false, of.name
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		worlds := s.worlds(ctx, v)
+		assessments := s.assess(ctx, v)
 		h.Kind = kindRepairExplanation
-		if w, i, is := s.findRepair(worlds, name); is {
+		if w, i, is := s.findRepair(assessments, name); is {
 			found = true
-			at := inRepair{w, i}
-			return at.answer(s.repairExplained(ctx, v, at), h, worlds), nil
+			at := foundRepair{w, i}
+			return at.answer(s.repairExplained(ctx, v, at), h, assessments), nil
 		}
 		if found {
 			e := Explanation{Header: h, Subject: Reference{Kind: repairSubject, Name: name}, Targets: []ExplainedTarget{}, Message: "Repair " + name + " was deleted."}
@@ -209,12 +209,12 @@ func (s *session) explainedRepair(of subject) ask {
 	}
 }
 
-func (s *session) findRepair(worlds []*world, name string) (in *world, repair int, found bool) {
-	for _, w := range worlds {
-		for i := range w.fleet.Repairs {
-			r := &w.fleet.Repairs[i]
+func (s *session) findRepair(assessments []*assessment, name string) (in *assessment, repair int, found bool) {
+	for _, w := range assessments {
+		for i := range w.cluster.Repairs {
+			r := &w.cluster.Repairs[i]
 			here := s.namespace == "" || r.Namespace == s.namespace || r.Target.Namespace == ""
-			if r.Name == name && here && s.chosen.allows(w.cluster) {
+			if r.Name == name && here && s.chosen.allows(w.key) {
 				return w, i, true
 			}
 		}

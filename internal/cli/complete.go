@@ -51,7 +51,7 @@ func (s *session) completeNames(cmd *cobra.Command, word, part string) []string 
 
 // withPrefix keeps the names with a prefix. A name that is not fit to be shown would reach the terminal as it is.
 func withPrefix(names []string, prefix string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !isFit(name) })
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !isShowable(name) })
 }
 
 // complete completes the flags that name things.

@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // connection holds the flags by which a person says which cluster, as whom, and where in it. They
@@ -99,7 +99,7 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(coordinationv1.AddToScheme(s))
 	utilruntime.Must(metav1.AddMetaToScheme(s))
-	utilruntime.Must(lean.AddToScheme(s))
+	utilruntime.Must(slim.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
 	utilruntime.Must(openshift.AddToScheme(s))
 	utilruntime.Must(clusterapi.AddToScheme(s))
@@ -116,7 +116,7 @@ func newMapper(config *rest.Config, transport *http.Client) (meta.RESTMapper, er
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{knownKinds(), asked}}, nil
 }
 
-// knownKinds are without Cluster API's: the cluster is asked for those, since whoever may not list what it does not serve
+// knownKinds are without Name API's: the cluster is asked for those, since whoever may not list what it does not serve
 // is told only that.
 func knownKinds() meta.RESTMapper {
 	core, coordination := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/ledger"
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // Dialect is one API of health checks, as a person's questions need it.
@@ -30,24 +30,24 @@ type Reading interface {
 	// that of the health checks.
 	Sources() []Source
 	// Observe gives what is seen of each cluster as of an instant at which all sources had been read.
-	Observe(at time.Time) []Fleet
+	Observe(at time.Time) []ClusterObservation
 	// Unmet gives what a policy's selector asks for and a target lacks. It is false when the policy
 	// could not select the target whatever its labels.
 	Unmet(policy, target core.ID) ([]string, bool)
 }
 
-// Fleet is what a dialect sees of one cluster.
-type Fleet struct {
+// ClusterObservation is what a dialect sees of one cluster.
+type ClusterObservation struct {
 	core.Observation
 
 	// Cluster is a workload cluster, and the zero one is the cluster that was read itself.
-	Cluster ledger.Fleet
-	// Blind says why nothing of it can be judged, nil when it can.
-	Blind *Blindness
+	Cluster ledger.ClusterKey
+	// Blocked says why nothing of it can be judged, nil when it can.
+	Blocked *Blocked
 }
 
-// Blindness is why nothing of a fleet can be judged.
-type Blindness struct {
+// Blocked is why nothing of a fleet can be judged.
+type Blocked struct {
 	// Halted is set when the controller does not judge it either. Otherwise it may, and what it has written last is told.
 	Halted bool
 	// Reason says it in a word, and Message in a sentence without its full stop.
@@ -57,25 +57,25 @@ type Blindness struct {
 // Workloads is a Reading of clusters that have nodes of their own.
 type Workloads interface {
 	// HasNodes tells whether what is said of a cluster hangs on its nodes.
-	HasNodes(cluster ledger.Fleet) bool
+	HasNodes(cluster ledger.ClusterKey) bool
 	// Nodes gives the source of a cluster's nodes. From then on those that are not put into it are gone.
-	Nodes(cluster ledger.Fleet) Source
+	Nodes(cluster ledger.ClusterKey) Source
 	// Unseen notes why the nodes of a cluster can't be read.
-	Unseen(cluster ledger.Fleet, why string)
+	Unseen(cluster ledger.ClusterKey, why string)
 }
 
-// Witness tells what a controller has written last, for fleets that can't be judged from here.
-type Witness interface {
-	// WrittenOf gives how a health check stood.
-	WrittenOf(check core.ID) Written
-	// Says gives what a target says of its health, false when it says nothing.
-	Says(target core.ID) (Word, bool)
-	// LeftOut says by what somebody has taken a target out of all health checking.
-	LeftOut(target core.ID) (string, bool)
+// StatusReader tells what a controller has written last, for fleets that can't be judged from here.
+type StatusReader interface {
+	// StatusOf gives how a health check stood.
+	StatusOf(check core.ID) WrittenStatus
+	// HealthOf gives what a target says of its health, false when it says nothing.
+	HealthOf(target core.ID) (WrittenHealth, bool)
+	// SkippedBy says by what somebody has taken a target out of all health checking.
+	SkippedBy(target core.ID) (string, bool)
 }
 
-// Written is how a health check stood when its status was last written.
-type Written struct {
+// WrittenStatus is how a health check stood when its status was last written.
+type WrittenStatus struct {
 	// Total and Healthy are missing when they were never written.
 	Total, Healthy *int32
 	// Allowed is whether repairs were, with why.
@@ -83,8 +83,8 @@ type Written struct {
 	Reason, Message string
 }
 
-// Word is what a target says of its health.
-type Word struct {
+// WrittenHealth is what a target says of its health.
+type WrittenHealth struct {
 	Healthy         bool
 	Reason, Message string
 	Since           time.Time
@@ -113,4 +113,4 @@ type Source struct {
 }
 
 // Remark is something to say about a health check in a file.
-type Remark = setting.Remark
+type Remark = specparse.Remark

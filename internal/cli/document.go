@@ -52,7 +52,7 @@ func readDrafts(file string, text []byte) []draft {
 	begins := 0
 	lines := strings.Split(string(text), "\n")
 	for i, line := range append(lines, "---") {
-		if !separates(line) {
+		if !isSeparator(line) {
 			part = append(part, line)
 			continue
 		}
@@ -62,7 +62,7 @@ func readDrafts(file string, text []byte) []draft {
 	return drafts
 }
 
-func separates(line string) bool {
+func isSeparator(line string) bool {
 	rest, dashed := strings.CutPrefix(strings.TrimRight(line, " \t\r"), "---")
 	return dashed && (rest == "" || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "#"))
 }
@@ -94,7 +94,7 @@ func readDocument(file, text string, offset int) []draft {
 	if isList {
 		return items
 	}
-	d.take(u)
+	d.setObject(u)
 	return []draft{d}
 }
 
@@ -109,7 +109,7 @@ func normalise(u *unstructured.Unstructured) {
 	}
 }
 
-func (d *draft) take(u *unstructured.Unstructured) {
+func (d *draft) setObject(u *unstructured.Unstructured) {
 	d.object = u
 	d.Kind, d.Namespace, d.Name = u.GetKind(), u.GetNamespace(), u.GetName()
 }
@@ -132,7 +132,7 @@ func (d *draft) items(u *unstructured.Unstructured) ([]draft, bool) {
 		if !isObject {
 			item.Problems = append(item.Problems, Finding{Line: item.Line, Message: "it is not an object with apiVersion, kind and metadata"})
 		} else {
-			item.take(&unstructured.Unstructured{Object: object})
+			item.setObject(&unstructured.Unstructured{Object: object})
 		}
 		drafts = append(drafts, item)
 	}

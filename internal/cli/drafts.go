@@ -10,9 +10,9 @@ import (
 
 // What differs among dialects about a health check that is yet to be applied.
 
-// placeOf finds the policy that a draft would be.
-func placeOf(worlds []*world, d *draft) (in *world, policy int, found bool) {
-	for _, w := range worlds {
+// policyOf finds the policy that a draft would be.
+func policyOf(assessments []*assessment, d *draft) (in *assessment, policy int, found bool) {
+	for _, w := range assessments {
 		i := slices.IndexFunc(w.policies, func(p core.Policy) bool {
 			return p.ID.Kind == d.Kind && p.ID.Namespace == d.Namespace && p.ID.Name == d.Name
 		})

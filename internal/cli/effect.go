@@ -12,11 +12,11 @@ import (
 const mostNames = 10
 
 // effect says what a policy does in a world that it is part of.
-func (w *world) effect(policy int) Effect {
+func (w *assessment) effect(policy int) Effect {
 	p := &w.policies[policy]
 	e := Effect{HealthCheck: w.healthCheck(policy), Selected: []string{}, NotHealthy: []Target{}, RepairsNow: []string{}}
 	for _, m := range p.Members {
-		t := &w.fleet.Targets[m]
+		t := &w.cluster.Targets[m]
 		if len(e.Selected) < mostNames {
 			e.Selected = append(e.Selected, t.ID.Name)
 		}
@@ -24,18 +24,18 @@ func (w *world) effect(policy int) Effect {
 			e.ControlPlane++
 		}
 	}
-	for _, n := range notHealthy([]*world{w}) {
+	for _, n := range notHealthy([]*assessment{w}) {
 		v, selected := w.verdictOf(policy, n.target)
 		if selected && v.Health != core.Healthy && len(e.NotHealthy) < mostNames {
 			e.NotHealthy = append(e.NotHealthy, w.target(n.target))
 		}
 	}
-	if w.blind != nil {
+	if w.blocked != nil {
 		w.effectUnjudged(policy, &e)
 	}
 	starts := w.decision.Starts
 	if p.DryRun {
-		starts = w.decision.Rehearsals
+		starts = w.decision.DryRunStarts
 	}
 	for _, s := range starts {
 		if s.Policy == policy {
@@ -50,26 +50,26 @@ func (w *world) effect(policy int) Effect {
 
 // effectUnjudged tells of what a policy would select and can't be judged from here, whatever was written of one that it
 // would replace.
-func (w *world) effectUnjudged(policy int, e *Effect) {
+func (w *assessment) effectUnjudged(policy int, e *Effect) {
 	h := &e.HealthCheck
 	h.Total, h.Healthy = len(w.policies[policy].Members), 0
 	for _, m := range w.policies[policy].Members {
-		if word, says := w.word(m); says && word.Healthy {
+		if health, says := w.writtenHealth(m); says && health.Healthy {
 			h.Healthy++
 		}
 	}
-	if !w.blind.Halted {
-		h.Repairs, h.Reason, h.Message = repairsUnknown, w.blind.Reason, w.blind.Message
+	if !w.blocked.Halted {
+		h.Repairs, h.Reason, h.Message = repairsUnknown, w.blocked.Reason, w.blocked.Message
 	}
 }
 
 // overlaps finds the other policies that select some of the same targets. Verdicts come in the order
 // of age, so the first of two is the one that leads.
-func (w *world) overlaps(policy int) []Overlap {
+func (w *assessment) overlaps(policy int) []Overlap {
 	shared, older := map[int]int{}, map[int]bool{}
 	for _, m := range w.policies[policy].Members {
 		before := true
-		for _, v := range w.bodyVerdicts[w.bodies[m]] {
+		for _, v := range w.groupVerdicts[w.groups[m]] {
 			if v.Policy == policy {
 				before = false
 				continue
@@ -95,8 +95,8 @@ func (w *world) overlaps(policy int) []Overlap {
 	return found
 }
 
-// doubts are warnings that only the cluster can give.
-func (w *world) doubts(policy int, e Effect) []Finding {
+// clusterWarnings are warnings that only the cluster can give.
+func (w *assessment) clusterWarnings(policy int, e Effect) []Finding {
 	var doubts []Finding
 	warn := func(format string, args ...any) {
 		doubts = append(doubts, Finding{Field: "spec.selector", Message: fmt.Sprintf(format, args...)})
@@ -105,17 +105,17 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 	kind := strings.ToLower(h.TargetKind)
 	switch {
 	case h.Total > 0:
-		doubts = append(doubts, doubtedLimit(&w.policies[policy].ShortCircuit, h)...)
+		doubts = append(doubts, limitWarnings(&w.policies[policy].ShortCircuit, h)...)
 	case h.Namespace == "":
 		warn("it selects nothing in the cluster as that is now")
 	default:
 		warn("it selects nothing in namespace %s as the cluster is now", h.Namespace)
 	}
 	asks := func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides }
-	if e.ControlPlane > 0 && slices.ContainsFunc(w.policies[policy].Ladder, asks) {
+	if e.ControlPlane > 0 && slices.ContainsFunc(w.policies[policy].Steps, asks) {
 		warn("it selects %s of the control plane, of which one at a time is repaired in the whole cluster, and only while quorum is known to survive", count(e.ControlPlane, kind))
 	}
-	doubts = append(doubts, w.doubtedTemplates(policy)...)
+	doubts = append(doubts, w.templateWarnings(policy)...)
 	for _, o := range e.Overlaps {
 		other, leads := "health check "+o.HealthCheck, o.Leads
 		if o.HealthCheckKind != h.Kind {
@@ -126,8 +126,8 @@ func (w *world) doubts(policy int, e Effect) []Finding {
 	return doubts
 }
 
-// doubtedLimit says that a share of what is selected is so small, or so large, that nothing is ever repaired.
-func doubtedLimit(s *core.ShortCircuit, h *HealthCheck) []Finding {
+// limitWarnings says that a share of what is selected is so small, or so large, that nothing is ever repaired.
+func limitWarnings(s *core.ShortCircuit, h *HealthCheck) []Finding {
 	kind := strings.ToLower(h.TargetKind)
 	most, least := s.MaxUnhealthy, s.MinHealthy
 	switch {
@@ -146,13 +146,13 @@ func doubtedLimit(s *core.ShortCircuit, h *HealthCheck) []Finding {
 	return nil
 }
 
-// doubtedTemplates are the steps that can't be taken as the cluster is. What may not be read is no doubt: the check says
+// templateWarnings are the steps that can't be taken as the cluster is. What may not be read is no doubt: the check says
 // elsewhere that it is not known.
-func (w *world) doubtedTemplates(policy int) []Finding {
+func (w *assessment) templateWarnings(policy int) []Finding {
 	var doubts []Finding
-	ladder := w.policies[policy].Ladder
-	field := fieldOfSteps(ladder)
-	for _, step := range ladder {
+	steps := w.policies[policy].Steps
+	field := fieldOfSteps(steps)
+	for _, step := range steps {
 		if _, hidden := w.unread.requests(step); step.Problem != "" && !hidden {
 			doubts = append(doubts, Finding{Field: field, Message: step.Problem})
 		}
@@ -161,13 +161,13 @@ func (w *world) doubtedTemplates(policy int) []Finding {
 }
 
 // unknowns are what it hangs on that the person may not see.
-func (w *world) unknowns(policy int) []string {
+func (w *assessment) unknowns(policy int) []string {
 	p := &w.policies[policy]
 	var whys []string
-	if w.blind != nil && !w.blind.Halted {
-		whys = append(whys, w.blind.Message)
+	if w.blocked != nil && !w.blocked.Halted {
+		whys = append(whys, w.blocked.Message)
 	}
-	for _, step := range p.Ladder {
+	for _, step := range p.Steps {
 		if why, hidden := w.unread.requests(step); hidden && !slices.Contains(whys, why) {
 			whys = append(whys, why)
 		}

@@ -16,10 +16,10 @@ const mostEarlier = 5
 
 // find gives the targets that a person means by a machine's or node's name, in a namespace or in all. Of a node and its
 // machine both are meant, unless only one of them is selected by a health check.
-func (w *world) find(kind, name, namespace string) []int {
+func (w *assessment) find(kind, name, namespace string) []int {
 	var found []int
-	for i := range w.fleet.Targets {
-		if means(&w.fleet.Targets[i], kind, name, namespace) {
+	for i := range w.cluster.Targets {
+		if matchesTarget(&w.cluster.Targets[i], kind, name, namespace) {
 			found = append(found, i)
 		}
 	}
@@ -31,7 +31,7 @@ func (w *world) find(kind, name, namespace string) []int {
 }
 
 // unknownNode says why nothing is known of a node that exists.
-func (w *world) unknownNode(name, within string, v *view) string {
+func (w *assessment) unknownNode(name, within string, v *view) string {
 	where := ""
 	if within != "" {
 		where = " in namespace " + within
@@ -51,8 +51,8 @@ func (w *world) unknownNode(name, within string, v *view) string {
 type unmet func(policy, target core.ID) ([]string, bool)
 
 // explainTarget answers for one target. The metadata is that of its own object, nil when it is not known.
-func (w *world) explainTarget(i int, meta *metav1.PartialObjectMetadata, lacks unmet) ExplainedTarget {
-	t := &w.fleet.Targets[i]
+func (w *assessment) explainTarget(i int, meta *metav1.PartialObjectMetadata, lacks unmet) ExplainedTarget {
+	t := &w.cluster.Targets[i]
 	e := ExplainedTarget{Target: w.target(i), Next: w.nextOf(i)}
 	if meta != nil {
 		e.Finalizers = meta.Finalizers
@@ -63,23 +63,23 @@ func (w *world) explainTarget(i int, meta *metav1.PartialObjectMetadata, lacks u
 	if len(e.Verdicts) == 0 {
 		e.Unselected = w.nearest(t.ID, lacks)
 	}
-	w.circumstances(i, &e)
+	w.fillDetails(i, &e)
 	e.Earlier = w.earlier(t)
 	return e
 }
 
 // earlier gives the finished repairs of a target, and of others that its owner has made.
-func (w *world) earlier(t *core.Target) []Repair {
+func (w *assessment) earlier(t *core.Target) []Repair {
 	var found []int
-	for i := range w.fleet.Repairs {
-		r := &w.fleet.Repairs[i]
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
 		pool := t.Owner.UID != "" && r.Owner == t.Owner
 		if !r.Running() && (pool || r.Target == t.ID) {
 			found = append(found, i)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b int) int {
-		return w.fleet.Repairs[b].Started.Compare(w.fleet.Repairs[a].Started)
+		return w.cluster.Repairs[b].Started.Compare(w.cluster.Repairs[a].Started)
 	})
 	var repairs []Repair
 	for _, i := range found[:min(len(found), mostEarlier)] {
@@ -89,14 +89,14 @@ func (w *world) earlier(t *core.Target) []Repair {
 }
 
 // nearest names the health check whose selector a target misses by least.
-func (w *world) nearest(target core.ID, lacks unmet) string {
+func (w *assessment) nearest(target core.ID, lacks unmet) string {
 	if text := w.nearestOf(target, lacks); text != "" {
 		return text
 	}
 	return "There is no health check that could select it."
 }
 
-func (w *world) nearestOf(target core.ID, lacks unmet) string {
+func (w *assessment) nearestOf(target core.ID, lacks unmet) string {
 	best, name := []string(nil), ""
 	for i := range w.policies {
 		missing, possible := lacks(w.policies[i].ID, target)
@@ -111,8 +111,8 @@ func (w *world) nearestOf(target core.ID, lacks unmet) string {
 }
 
 // explainRepair answers for one repair, by its index in the fleet.
-func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairExplanation {
-	r := &w.fleet.Repairs[i]
+func (w *assessment) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairExplanation {
+	r := &w.cluster.Repairs[i]
 	e := RepairExplanation{Repair: w.repair(i)}
 	target := w.targetOf(i)
 	if target >= 0 {
@@ -129,7 +129,7 @@ func (w *world) explainRepair(i int, meta *metav1.PartialObjectMetadata) RepairE
 		e.Next = w.nextOfGone(i)
 	default:
 		e.Next = e.Target.Next
-		e.WaitsFor, e.Advice = w.hindrances(target, e.Target)
+		e.WaitsFor, e.Advice = w.waitsFor(target, e.Target)
 		if e.Repair.Attempts > 0 && e.Target.Deleting == nil {
 			e.Advice = "The last error says why the call was refused. Once the cause is corrected, the next call succeeds. Waiting is safe."
 		}
@@ -148,7 +148,7 @@ func adviceOnKept(requests []Request) string {
 const keptAdvice = "See whether its remediator runs, and remove the finalizers by hand when nothing is left for it to undo."
 
 func adviceAfter(r *core.Repair, exists bool) string {
-	destroyed := len(r.Ladder) > 0 && r.Ladder[0].Nature.Effect().Deletes
+	destroyed := len(r.Steps) > 0 && r.Steps[0].Nature.Effect().Deletes
 	switch {
 	case r.Outcome == core.Succeeded && !destroyed && exists:
 		return "Nothing is to be done. If the " + kindWord(r.Target) + " fails again, explain that."
@@ -156,7 +156,7 @@ func adviceAfter(r *core.Repair, exists bool) string {
 		return "Nothing is to be done. If its replacement fails too, explain that one."
 	case exists && r.Outcome == core.Recovered:
 		return "Nothing was done to the " + kindWord(r.Target) + "; " + judgedNow(r)
-	case exists && len(r.Rungs) > 0:
+	case exists && len(r.Tried) > 0:
 		return "No step has helped; " + judgedNow(r)
 	case exists:
 		return "Its progress says why it ended; " + judgedNow(r)
@@ -170,8 +170,8 @@ func judgedNow(r *core.Repair) string {
 	return "explain " + kindWord(r.Target) + "/" + r.Target.Name + " says how it is judged now."
 }
 
-// hindrances say what a running repair waits for, and what a person can do about that.
-func (w *world) hindrances(target int, t *ExplainedTarget) (waits []string, advice string) {
+// waitsFor say what a running repair waits for, and what a person can do about that.
+func (w *assessment) waitsFor(target int, t *ExplainedTarget) (waits []string, advice string) {
 	for _, r := range w.held(target) {
 		text := r.Text()
 		if why, hidden := w.hidden(r); hidden {
@@ -179,13 +179,13 @@ func (w *world) hindrances(target int, t *ExplainedTarget) (waits []string, advi
 		}
 		waits = append(waits, r.Gate.String()+": "+text)
 	}
-	if !w.fleet.Targets[target].Deleting {
+	if !w.cluster.Targets[target].Deleting {
 		return waits, ""
 	}
 	for _, f := range t.Finalizers {
 		waits = append(waits, "the removal of finalizer "+f)
 	}
-	kind := kindWord(w.fleet.Targets[target].ID)
+	kind := kindWord(w.cluster.Targets[target].ID)
 	return waits, "If it takes long, look at what the owner of the finalizer reports: kubectl describe " + kind + " " + t.Name +
 		". A drain that a PodDisruptionBudget blocks is the usual cause."
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // explainCheck answers for a health check, by its index.
-func (w *world) explainCheck(policy int) HealthCheckExplanation {
+func (w *assessment) explainCheck(policy int) HealthCheckExplanation {
 	h := w.healthCheck(policy)
 	e := HealthCheckExplanation{
 		HealthCheck: h, Group: groupOf(w.dialectOf[policy]), Counts: w.counts(policy, &h),
@@ -25,7 +25,7 @@ func (w *world) explainCheck(policy int) HealthCheckExplanation {
 	w.listMembers(policy, &e)
 	w.listRepairs(policy, &e)
 	w.listKept(policy, &e)
-	if w.blind == nil {
+	if w.blocked == nil {
 		e.Gates, e.Shared = w.gatesOf(policy), w.sharedWith(policy)
 	}
 	e.Next = w.nextOfCheck(policy, &h)
@@ -39,12 +39,12 @@ func (w *world) explainCheck(policy int) HealthCheckExplanation {
 func groupOf(d Dialect) string { return d.Read().Sources()[0].Resource.Group }
 
 // counts returns how many verdicts of a policy there are of each kind. Where nothing can be judged from here, what was written last is told.
-func (w *world) counts(policy int, h *HealthCheck) Counts {
-	c := Counts{Healthy: h.Healthy, Behind: w.decision.Tallies[policy].Behind}
-	if w.blind != nil {
+func (w *assessment) counts(policy int, h *HealthCheck) Counts {
+	c := Counts{Healthy: h.Healthy, Behind: w.decision.Tallies[policy].AwaitingReplacement}
+	if w.blocked != nil {
 		return Counts{Healthy: h.Healthy, Unknown: max(0, h.Total-h.Healthy)}
 	}
-	if w.policies[policy].Overlooked {
+	if w.policies[policy].Unjudged {
 		c.Unknown = h.Total
 	}
 	for _, v := range w.decision.Verdicts {
@@ -67,13 +67,13 @@ func (w *world) counts(policy int, h *HealthCheck) Counts {
 }
 
 // listMembers lists the gravest of what a health check does not find healthy, as this health check finds them.
-func (w *world) listMembers(policy int, e *HealthCheckExplanation) {
-	found := slices.DeleteFunc(w.judgedBy(policy), func(a ailing) bool { _, ails := w.ails(a.target); return !ails })
-	sortAiling(found)
+func (w *assessment) listMembers(policy int, e *HealthCheckExplanation) {
+	found := slices.DeleteFunc(w.judgedBy(policy), func(a notHealthyTarget) bool { _, ails := w.isNotHealthy(a.target); return !ails })
+	sortNotHealthy(found)
 	e.Omitted = max(0, len(found)-mostMembers)
 	for _, a := range found[:len(found)-e.Omitted] {
 		t := w.target(a.target)
-		if w.blind == nil {
+		if w.blocked == nil {
 			t.Health, t.Reason, t.Since, t.Until = a.worst.Health.String(), a.worst.Reason.String(), instant(a.worst.Since), instant(a.worst.Until)
 		}
 		e.NotHealthy = append(e.NotHealthy, t)
@@ -82,22 +82,22 @@ func (w *world) listMembers(policy int, e *HealthCheckExplanation) {
 
 // judgedBy returns the targets of a policy, each with its verdict, that it finds unhealthy, may find so, or that are under
 // repair.
-func (w *world) judgedBy(policy int) []ailing {
-	var found []ailing
+func (w *assessment) judgedBy(policy int) []notHealthyTarget {
+	var found []notHealthyTarget
 	for _, v := range w.decision.Verdicts {
 		_, repaired := w.repairOf(v.Target)
-		if v.Policy == policy && (v.Health != core.Healthy || repaired || w.blind != nil) {
-			found = append(found, ailing{w, v.Target, v})
+		if v.Policy == policy && (v.Health != core.Healthy || repaired || w.blocked != nil) {
+			found = append(found, notHealthyTarget{w, v.Target, v})
 		}
 	}
 	return found
 }
 
 // listRepairs lists the running repairs that a policy leads, and the ended ones that it led.
-func (w *world) listRepairs(policy int, e *HealthCheckExplanation) {
+func (w *assessment) listRepairs(policy int, e *HealthCheckExplanation) {
 	var running, ended []int
-	for i := range w.fleet.Repairs {
-		switch r := &w.fleet.Repairs[i]; {
+	for i := range w.cluster.Repairs {
+		switch r := &w.cluster.Repairs[i]; {
 		case r.Policy != w.policies[policy].ID:
 		case r.Running():
 			running = append(running, i)
@@ -105,8 +105,8 @@ func (w *world) listRepairs(policy int, e *HealthCheckExplanation) {
 			ended = append(ended, i)
 		}
 	}
-	slices.SortStableFunc(running, func(a, b int) int { return w.fleet.Repairs[a].Started.Compare(w.fleet.Repairs[b].Started) })
-	slices.SortStableFunc(ended, func(a, b int) int { return w.fleet.Repairs[b].Ended.Compare(w.fleet.Repairs[a].Ended) })
+	slices.SortStableFunc(running, func(a, b int) int { return w.cluster.Repairs[a].Started.Compare(w.cluster.Repairs[b].Started) })
+	slices.SortStableFunc(ended, func(a, b int) int { return w.cluster.Repairs[b].Ended.Compare(w.cluster.Repairs[a].Ended) })
 	e.RunningOmitted, e.Retained = max(0, len(running)-mostRunning), len(ended)
 	for _, i := range running[:len(running)-e.RunningOmitted] {
 		e.Running = append(e.Running, w.repair(i))
@@ -117,12 +117,12 @@ func (w *world) listRepairs(policy int, e *HealthCheckExplanation) {
 }
 
 // listKept lists the oldest of the objects that a policy asked by, that finalizers keep, and that are about nothing that exists.
-func (w *world) listKept(policy int, e *HealthCheckExplanation) {
+func (w *assessment) listKept(policy int, e *HealthCheckExplanation) {
 	var kept []*core.Request
-	for i := range w.fleet.Requests {
-		q := &w.fleet.Requests[i]
+	for i := range w.cluster.Requests {
+		q := &w.cluster.Requests[i]
 		_, exists := w.byID[q.Target]
-		if q.Own && q.KeptBy != "" && !exists && q.AskedBy(&w.policies[policy].ID) {
+		if q.Own && q.KeptBy != "" && !exists && q.RequestedBy(&w.policies[policy].ID) {
 			kept = append(kept, q)
 		}
 	}
@@ -134,11 +134,11 @@ func (w *world) listKept(policy int, e *HealthCheckExplanation) {
 }
 
 // sharedWith returns the other policies that select some of the same nodes or machines.
-func (w *world) sharedWith(policy int) []Sharing {
+func (w *assessment) sharedWith(policy int) []Sharing {
 	var shared []Sharing
 	at := map[int]int{}
-	for _, body := range w.bodiesOf(policy) {
-		verdicts := w.bodyVerdicts[body]
+	for _, body := range w.groupsOf(policy) {
+		verdicts := w.groupVerdicts[body]
 		here := slices.IndexFunc(verdicts, func(v core.Verdict) bool { return v.Policy == policy })
 		lead, leads := w.lead(verdicts[here].Target)
 		counted := map[int]bool{policy: true}
@@ -171,12 +171,12 @@ func (s *Sharing) add(name string, ledByIt, ledHere bool) {
 	}
 }
 
-// bodiesOf returns the bodies of what a policy selects, each once, in the order of its verdicts.
-func (w *world) bodiesOf(policy int) []int {
+// groupsOf returns the bodies of what a policy selects, each once, in the order of its verdicts.
+func (w *assessment) groupsOf(policy int) []int {
 	var bodies []int
 	seen := map[int]bool{}
 	for _, v := range w.decision.Verdicts {
-		if body := w.bodies[v.Target]; v.Policy == policy && !seen[body] {
+		if body := w.groups[v.Target]; v.Policy == policy && !seen[body] {
 			seen[body] = true
 			bodies = append(bodies, body)
 		}
@@ -185,9 +185,9 @@ func (w *world) bodiesOf(policy int) []int {
 }
 
 // nextOfCheck says what comes next for a health check.
-func (w *world) nextOfCheck(policy int, h *HealthCheck) Next {
+func (w *assessment) nextOfCheck(policy int, h *HealthCheck) Next {
 	switch {
-	case w.blind != nil:
+	case w.blocked != nil:
 		return w.nextUnjudged()
 	case h.Next != nil:
 		return *h.Next
@@ -198,9 +198,9 @@ func (w *world) nextOfCheck(policy int, h *HealthCheck) Next {
 }
 
 // idle says why nothing happens now for a health check.
-func (w *world) idle(policy int, h *HealthCheck, c Counts) string {
+func (w *assessment) idle(policy int, h *HealthCheck, c Counts) string {
 	switch {
-	case w.blind != nil && h.Repairs == repairsAllowed:
+	case w.blocked != nil && h.Repairs == repairsAllowed:
 		return w.nextUnjudged().Text
 	case h.Repairs != repairsAllowed:
 		return sentence(h.Message)
@@ -213,22 +213,22 @@ func (w *world) idle(policy int, h *HealthCheck, c Counts) string {
 	case c.Unhealthy == 0:
 		return "It selects nothing that is unhealthy yet."
 	}
-	parts := w.fates(policy)
+	parts := w.holdReasons(policy)
 	if h.DryRun {
 		parts = append(parts, "it is a dry run, which repairs nothing")
 	}
 	return fmt.Sprintf("Of its %s %d %s unhealthy: %s.", count(h.Total, strings.ToLower(h.TargetKind)), c.Unhealthy, are(c.Unhealthy), strings.Join(parts, "; "))
 }
 
-// fates count what keeps the unhealthy targets of a policy from being repaired now.
-func (w *world) fates(policy int) []string {
+// holdReasons count what keeps the unhealthy targets of a policy from being repaired now.
+func (w *assessment) holdReasons(policy int) []string {
 	var words []string
 	counts := map[string]int{}
 	for _, v := range w.decision.Verdicts {
 		if v.Policy != policy || v.Health != core.Unhealthy {
 			continue
 		}
-		word := w.fate(policy, v.Target)
+		word := w.holdReason(policy, v.Target)
 		counts[word]++
 		if counts[word] == 1 {
 			words = append(words, word)
@@ -240,7 +240,7 @@ func (w *world) fates(policy int) []string {
 	return words
 }
 
-func (w *world) fate(policy, target int) string {
+func (w *assessment) holdReason(policy, target int) string {
 	refusals := w.refusalsOf[target]
 	lead, leads := w.lead(target)
 	_, repaired := w.repairOf(target)

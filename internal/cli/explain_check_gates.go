@@ -11,15 +11,15 @@ import (
 )
 
 // gatesOf returns how gates stand for a policy: its standing gates, and the others that hold back what it selects.
-func (w *world) gatesOf(policy int) []GateState {
-	gates := w.standingGates(policy)
+func (w *assessment) gatesOf(policy int) []GateState {
+	gates := w.policyGates(policy)
 	for _, v := range w.decision.Verdicts {
 		if v.Policy != policy {
 			continue
 		}
 		for _, r := range w.refusalsOf[v.Target] {
-			if !r.Rehearsed || r.Policy == policy {
-				gates = w.hold(gates, policy, r)
+			if !r.DryRun || r.Policy == policy {
+				gates = w.addRefusal(gates, policy, r)
 			}
 		}
 	}
@@ -29,8 +29,8 @@ func (w *world) gatesOf(policy int) []GateState {
 	return gates
 }
 
-// hold takes in that a gate holds back a target.
-func (w *world) hold(gates []GateState, policy int, r core.Refusal) []GateState {
+// addRefusal takes in that a gate holds back a target.
+func (w *assessment) addRefusal(gates []GateState, policy int, r core.Refusal) []GateState {
 	var of *Reference
 	if r.Policy != policy {
 		other := reference(w.policies[r.Policy].ID)
@@ -45,7 +45,7 @@ func (w *world) hold(gates []GateState, policy int, r core.Refusal) []GateState 
 	}
 	g := &gates[at]
 	if g.State == gateOpen {
-		w.shut(g, r)
+		w.closeGate(g, r)
 	}
 	if until := instant(r.Until); until != nil && g.Until != nil && until.Before(*g.Until) {
 		g.Until = until
@@ -57,42 +57,42 @@ func (w *world) hold(gates []GateState, policy int, r core.Refusal) []GateState 
 	return gates
 }
 
-// shut says that a gate is closed, or that it can't be told from here.
-func (w *world) shut(g *GateState, r core.Refusal) {
+// closeGate says that a gate is closed, or that it can't be told from here.
+func (w *assessment) closeGate(g *GateState, r core.Refusal) {
 	g.State, g.Message, g.Until = gateClosed, w.textOf(r), instant(r.Until)
 	if why, hidden := w.hidden(r); hidden {
 		g.State, g.Message = gateUnknown, why
 	}
 }
 
-// standingGates returns the gates that a policy has whatever it selects, and those of its settings.
-func (w *world) standingGates(policy int) []GateState {
+// policyGates returns the gates that a policy has whatever it selects, and those of its settings.
+func (w *assessment) policyGates(policy int) []GateState {
 	p := &w.policies[policy]
 	gates := []GateState{
 		closedIf(p.Problem != "", core.Refusal{Gate: core.PolicyInvalid, Detail: p.Problem}, ""),
 		closedIf(p.Paused, core.Refusal{Gate: core.PolicyPaused, Detail: p.PauseReason, Advice: p.Advice[core.PolicyPaused]}, ""),
-		closedIf(p.ClockHeld != 0, core.Refusal{Gate: cmp.Or(p.ClockHeld, core.ClockSkewed)}, ""),
+		closedIf(p.ClockGate != 0, core.Refusal{Gate: cmp.Or(p.ClockGate, core.ClockSkewed)}, ""),
 	}
 	if p.DryRun {
 		gates = append(gates, GateState{Gate: "DryRun", State: gateClosed, Message: "it is a dry run, so it decides and repairs nothing; remove its annotation " + annotation.DryRun + " to have it repair"})
 	}
-	if p.Illegible { // nothing that it selects is counted
+	if p.Unparsable { // nothing that it selects is counted
 		return gates
 	}
-	return append(append(gates, w.limitGates(policy)...), w.surroundingGates(policy)...)
+	return append(append(gates, w.limitGates(policy)...), w.externalGates(policy)...)
 }
 
 // limitGates returns the gates that count.
-func (w *world) limitGates(policy int) []GateState {
+func (w *assessment) limitGates(policy int) []GateState {
 	p, t := &w.policies[policy], w.decision.Tallies[policy]
 	gates := []GateState{shortCircuitState(p, t)}
 	if p.StormCooldown > 0 {
 		gates = append(gates, closedIf(t.CoolingDown, core.Refusal{Gate: core.StormCooldown, Until: t.ResumeAt}, fmt.Sprintf("repairs wait for %s after too many were unhealthy", p.StormCooldown)))
 	}
-	if t.MostInFlight != math.MaxInt {
+	if t.MaxInFlight != math.MaxInt {
 		n := w.inFlight(policy)
-		gates = append(gates, closedIf(n >= t.MostInFlight, core.Refusal{Gate: core.InFlightLimit, Have: n, Most: t.MostInFlight, Detail: t.Waits, Advice: p.Advice[core.InFlightLimit]},
-			fmt.Sprintf("%d under repair, and at most %d may be at a time", n, t.MostInFlight)))
+		gates = append(gates, closedIf(n >= t.MaxInFlight, core.Refusal{Gate: core.InFlightLimit, Have: n, Max: t.MaxInFlight, Detail: t.Waits, Advice: p.Advice[core.InFlightLimit]},
+			fmt.Sprintf("%d under repair, and at most %d may be at a time", n, t.MaxInFlight)))
 	}
 	if n := p.Backoff.GiveUpAfter; n > 0 {
 		gates = append(gates, GateState{Gate: core.PoolGivenUp.String(), State: gateOpen, Message: fmt.Sprintf("after %s in a row that did not last nothing more is repaired in their pool (annotation %s changes the number)", count(n, "repair"), annotation.GiveUpAfter)})
@@ -108,13 +108,13 @@ func shortCircuitState(p *core.Policy, t core.Tally) GateState {
 	if t.Permitted {
 		return closedIf(false, core.Refusal{Gate: core.TooManyUnhealthy}, restrictionText(p, t))
 	}
-	r, _ := core.Stopped(&core.Policy{ShortCircuit: p.ShortCircuit}, t)
+	r, _ := core.PolicyRefusal(&core.Policy{ShortCircuit: p.ShortCircuit}, t)
 	return closedIf(true, r, "")
 }
 
 // restrictionText says up to when the short circuit lets repairs go on.
 func restrictionText(p *core.Policy, t core.Tally) string {
-	text := fmt.Sprintf("%d of %d are not healthy, and repairs go on up to %d", t.Unhealthy(), t.Counted(), t.MostUnhealthy)
+	text := fmt.Sprintf("%d of %d are not healthy, and repairs go on up to %d", t.Unhealthy(), t.Counted(), t.MaxUnhealthy)
 	if p.ShortCircuit.Range != nil {
 		text = fmt.Sprintf("%d of %d are not healthy, and repairs go on from %d to %d", t.Unhealthy(), t.Counted(), p.ShortCircuit.Range.From, p.ShortCircuit.Range.To)
 	}
@@ -124,23 +124,23 @@ func restrictionText(p *core.Policy, t core.Tally) string {
 	return text
 }
 
-// surroundingGates are about upgrades, templates and quorum, for policies that have to do with them.
-func (w *world) surroundingGates(policy int) []GateState {
+// externalGates are about upgrades, templates and quorum, for policies that have to do with them.
+func (w *assessment) externalGates(policy int) []GateState {
 	p := &w.policies[policy]
 	var gates []GateState
 	if p.WaitsForUpgrades {
 		g := closedIf(false, w.upgradeRefusal(p), "")
-		if w.fleet.Upgrading != core.No {
-			w.shut(&g, w.upgradeRefusal(p))
+		if w.cluster.Upgrading != core.No {
+			w.closeGate(&g, w.upgradeRefusal(p))
 		}
 		gates = append(gates, g)
 	}
-	if slices.ContainsFunc(p.Ladder, func(s core.Step) bool { return s.Template != (core.Reference{}) }) {
+	if slices.ContainsFunc(p.Steps, func(s core.Step) bool { return s.Template != (core.Reference{}) }) {
 		gates = append(gates, w.templateState(policy))
 	}
 	n := 0
 	for _, v := range w.decision.Verdicts {
-		if v.Policy == policy && w.fleet.Targets[v.Target].MaybeControlPlane() {
+		if v.Policy == policy && w.cluster.Targets[v.Target].MaybeControlPlane() {
 			n++
 		}
 	}
@@ -152,19 +152,19 @@ func (w *world) surroundingGates(policy int) []GateState {
 }
 
 // upgradeRefusal is what holds back policies that wait for upgrades, unless no upgrade is under way.
-func (w *world) upgradeRefusal(p *core.Policy) core.Refusal {
+func (w *assessment) upgradeRefusal(p *core.Policy) core.Refusal {
 	return core.Refusal{
-		Gate: core.ClusterUpgrading, Fact: w.fleet.Upgrading, Why: w.fleet.UpgradingWhy, Advice: p.Advice[core.ClusterUpgrading],
+		Gate: core.ClusterUpgrading, Fact: w.cluster.Upgrading, Why: w.cluster.UpgradingWhy, Advice: p.Advice[core.ClusterUpgrading],
 	}
 }
 
 // templateState says whether the steps of a policy can be taken.
-func (w *world) templateState(policy int) GateState {
+func (w *assessment) templateState(policy int) GateState {
 	if why, hidden := w.hiddenSteps(policy); hidden {
 		return GateState{Gate: core.TemplateUnusable.String(), State: gateUnknown, Message: "it is not known whether its steps can be taken: " + why}
 	}
 	p := &w.policies[policy]
-	for _, step := range slices.Concat(p.Ladder, p.FailedLadder) {
+	for _, step := range slices.Concat(p.Steps, p.FailedSteps) {
 		if step.Problem != "" {
 			return closedIf(true, core.Refusal{Gate: core.TemplateUnusable, Detail: step.Problem}, "")
 		}

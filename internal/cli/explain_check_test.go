@@ -13,7 +13,7 @@ import (
 )
 
 // checkText explains the first health check of a world.
-func checkText(w *world) string {
+func checkText(w *assessment) string {
 	e := w.explainCheck(0)
 	e.Header = header()
 	name := strings.ToLower(e.HealthCheck.Kind) + "/" + e.HealthCheck.Name
@@ -29,21 +29,21 @@ func TestScenesOfHealthChecks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
 			scenes[name](s)
-			golden(t, "check-"+name+".txt", checkText(s.world()))
+			golden(t, "check-"+name+".txt", checkText(s.assessment()))
 		})
 	}
 	for _, name := range []string{"first-step", "first-step-recorded", "exhausted", "hidden", "upgrading", "template-missing", "leased", "healthy-delay", "namesake-kept"} {
 		t.Run("node-"+name, func(t *testing.T) {
 			s := newNodeScene(t)
 			nodeScenes[name](s)
-			golden(t, "check-node-"+name+".txt", checkText(s.world()))
+			golden(t, "check-node-"+name+".txt", checkText(s.assessment()))
 		})
 	}
 	for name, change := range map[string]func(*nodeScene){"machine-leads": nodeScenes["machine-leads"], "node-leads": nodeScenes["node-leads"]} {
 		t.Run("node-"+name, func(t *testing.T) {
 			s := newNodeScene(t)
 			change(s)
-			w := s.world()
+			w := s.assessment()
 			text := ""
 			for i := range w.policies {
 				e := w.explainCheck(i)
@@ -58,10 +58,10 @@ func TestScenesOfHealthChecks(t *testing.T) {
 			s := newClusterScene(t)
 			clusterScenes[name](s)
 			in, err := (&session{}).findCheck(s.view().decided(), subject{kind: machineCheckSubject, name: "east"})
-			if err != nil || in.world == nil {
+			if err != nil || in.assessment == nil {
 				t.Fatalf("health check east is not found: %v", err)
 			}
-			golden(t, "check-clusters-"+name+".txt", checkText(in.world))
+			golden(t, "check-clusters-"+name+".txt", checkText(in.assessment))
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestHealthCheckOfManyRepairs(t *testing.T) {
 		s.Targets = append(s.Targets, t)
 		s.Policies[0].Members = append(s.Policies[0].Members, len(s.Targets)-1)
 	}
-	golden(t, "check-many.txt", checkText(s.world()))
+	golden(t, "check-many.txt", checkText(s.assessment()))
 }
 
 // TestKeptRequestsOfHealthCheck: objects that outlast their nodes are told, each with what keeps it, and within a bound.
@@ -101,7 +101,7 @@ func TestKeptRequestsOfHealthCheck(t *testing.T) {
 		s.kept("Reboot", node, node+"-uid", time.Duration(i+1)*time.Minute)
 	}
 	s.request("Reboot", "node-b", time.Minute, processing)
-	e := s.world().explainCheck(0)
+	e := s.assessment().explainCheck(0)
 	if len(e.Kept) != mostRunning || e.KeptOmitted != 3 {
 		t.Fatalf("%d objects are told and %d left out, want %d and 3", len(e.Kept), e.KeptOmitted, mostRunning)
 	}
@@ -112,7 +112,7 @@ func TestKeptRequestsOfHealthCheck(t *testing.T) {
 
 // TestReplacedIsNotAmongTheUnhealthy: a node that is gone and replaced keeps its repair running, and counts no longer.
 func TestReplacedIsNotAmongTheUnhealthy(t *testing.T) {
-	text := restrictionText(&core.Policy{}, core.Tally{Total: 5, Healthy: 5, MostUnhealthy: 1, Waits: "node a is gone, and its repair goes on"})
+	text := restrictionText(&core.Policy{}, core.Tally{Total: 5, Healthy: 5, MaxUnhealthy: 1, Waits: "node a is gone, and its repair goes on"})
 	if want := "0 of 5 are not healthy, and repairs go on up to 1; node a is gone, and its repair goes on"; text != want {
 		t.Errorf("it says %q, want %q", text, want)
 	}
@@ -122,12 +122,12 @@ func TestReplacedIsNotAmongTheUnhealthy(t *testing.T) {
 func TestClockOfHealthCheck(t *testing.T) {
 	s := newScene()
 	s.ready(0, "Unknown", time.Hour)
-	s.Policies[0].ClockHeld = core.ClockSkewed
-	golden(t, "check-clock.txt", checkText(s.world()))
+	s.Policies[0].ClockGate = core.ClockSkewed
+	golden(t, "check-clock.txt", checkText(s.assessment()))
 	for _, gate := range []core.Gate{core.ClockSkewed, core.ClockUnknown} {
 		healthy := newScene()
-		healthy.Policies[0].ClockHeld = gate
-		held := slices.ContainsFunc(healthy.world().explainCheck(0).Gates, func(g GateState) bool {
+		healthy.Policies[0].ClockGate = gate
+		held := slices.ContainsFunc(healthy.assessment().explainCheck(0).Gates, func(g GateState) bool {
 			return g.Gate == gate.String() && g.State == gateClosed
 		})
 		if !held {
@@ -142,7 +142,7 @@ func TestShapeOfHealthChecks(t *testing.T) {
 	scenes["in-flight"](s)
 	young := s.check("young", time.Hour)
 	young.Members = young.Members[:2]
-	e := s.world().explainCheck(0)
+	e := s.assessment().explainCheck(0)
 	e.Header = header()
 	e.Kind = kindCheckExplanation
 	e.Gates[0].Message = "so \x1b[31m"
@@ -162,7 +162,7 @@ func TestWhichHealthCheck(t *testing.T) {
 	nodes.machines = machines
 	clusters := newClusterScene(t)
 	clusters.objects["MachineHealthCheck/east"] = strings.Replace(clusters.objects["MachineHealthCheck/east"], "namespace: fleets, name: east", "namespace: fleets, name: example", 1)
-	worlds := append([]*world{nodes.world()}, clusters.view().decided()...)
+	assessments := append([]*assessment{nodes.assessment()}, clusters.view().decided()...)
 	cases := map[string]struct {
 		of            subject
 		within        string
@@ -180,9 +180,9 @@ func TestWhichHealthCheck(t *testing.T) {
 		"of that name in no such ns": {subject{kind: machineCheckSubject, name: "example"}, "default", "", ""},
 	}
 	for sentence, tc := range cases {
-		in, err := (&session{namespace: tc.within}).findCheck(worlds, tc.of)
+		in, err := (&session{namespace: tc.within}).findCheck(assessments, tc.of)
 		got, problem := "", ""
-		if in.world != nil {
+		if in.assessment != nil {
 			got = qualified(reference(in.policies[in.policy].ID))
 		}
 		if err != nil {

@@ -120,10 +120,10 @@ func (p *page) marks(t *ExplainedTarget) {
 	if t.Excluded {
 		p.field("Excluded", "from repairs, by a label on its node")
 	}
-	if t.Vouched {
+	if t.ConfirmedHealthy {
 		p.field("Confirmed", "a person has confirmed that it is healthy, by an annotation on its node")
 	}
-	p.askedRepair(t.RepairRequest)
+	p.requestedRepair(t.RepairRequest)
 	if r := t.Recovery; r != nil {
 		until := "a person confirms that it is healthy"
 		if r.Until != nil {
@@ -162,7 +162,7 @@ func finalizersText(finalizers []string) string {
 	if len(finalizers) == 0 {
 		return ""
 	}
-	return ", waiting for finalizers " + sanitize.Line(sanitize.MostPart, strings.Join(finalizers, ", "))
+	return ", waiting for finalizers " + sanitize.Line(sanitize.MaxPart, strings.Join(finalizers, ", "))
 }
 
 // role says what a verdict has to do with what happens.

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// settle is how long changes are collected before an answer is given: they come in swarms.
-	settle = 200 * time.Millisecond
+	// collectFor is how long changes are collected before an answer is given: they come in swarms.
+	collectFor = 200 * time.Millisecond
 	// The pauses before the cluster is read again after that has failed.
 	firstRetry, longestRetry = time.Second, 30 * time.Second
 )
 
 // follow answers whenever the answer changes. It reads once, and then what watches tell; when a watch
 // ends, which the API server does every few minutes, or a ladder names kinds that were not read, it reads anew.
-func (s *session) follow(ctx context.Context, ask ask) error {
+func (s *session) follow(ctx context.Context, ask answerFunc) error {
 	pause, shown := firstRetry, ""
 	for first := true; ctx.Err() == nil; first = false {
 		v, err := s.read(ctx)
@@ -29,7 +29,7 @@ func (s *session) follow(ctx context.Context, ask ask) error {
 			if first || ctx.Err() != nil {
 				return ignoreEnd(ctx, err)
 			}
-			fmt.Fprintf(s.err, "%s; trying again in %s\n", sanitize.Failure(sanitize.MostMessage, err), pause)
+			fmt.Fprintf(s.err, "%s; trying again in %s\n", sanitize.Failure(sanitize.MaxMessage, err), pause)
 			wait(ctx, pause)
 			pause = min(2*pause, longestRetry)
 			continue
@@ -52,7 +52,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // followOn answers until a watch ends, or the question does.
-func (s *session) followOn(ctx context.Context, v *view, ask ask, shown *string) (bool, error) {
+func (s *session) followOn(ctx context.Context, v *view, ask answerFunc, shown *string) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes, err := v.watch(ctx, s.cluster)
@@ -73,12 +73,12 @@ func (s *session) followOn(ctx context.Context, v *view, ask ask, shown *string)
 		if a.ended {
 			return true, nil
 		}
-		again := s.Now().Add(lookAgain)
-		if !v.unseen || (!a.nextAt.IsZero() && a.nextAt.Before(again)) {
+		again := s.Now().Add(retryUnread)
+		if !v.nodesUnread || (!a.nextAt.IsZero() && a.nextAt.Before(again)) {
 			again = a.nextAt
 		}
 		open := v.await(ctx, changes, s.until(again))
-		if !open || v.needsMore() || len(v.unlooked()) > 0 || (v.unseen && !s.Now().Before(again)) {
+		if !open || v.needsMore() || len(v.unreadWorkloads()) > 0 || (v.nodesUnread && !s.Now().Before(again)) {
 			return ctx.Err() != nil, nil
 		}
 	}
@@ -148,15 +148,15 @@ func (v *view) await(ctx context.Context, changes <-chan change, within time.Dur
 			if !c.open {
 				return false
 			}
-			if c.take() {
-				timer.Reset(min(settle, within))
+			if c.apply() {
+				timer.Reset(min(collectFor, within))
 			}
 		}
 	}
 }
 
-// take takes in a change and tells whether it can change an answer.
-func (c change) take() bool {
+// apply takes in a change and tells whether it can change an answer.
+func (c change) apply() bool {
 	o, ok := c.event.Object.(client.Object)
 	if !ok {
 		return false

@@ -12,7 +12,7 @@ import (
 
 // foreignOn returns the first request about a target that Fettle did not make, though a policy that acts would make the same.
 // It is nil when there is none.
-func (w *world) foreignOn(target int) *core.Request {
+func (w *assessment) foreignOn(target int) *core.Request {
 	for _, q := range w.requestsOn(target) {
 		if !q.Own && !q.Answers && !q.Leaving && w.wouldAsk(q, target) {
 			return q
@@ -22,7 +22,7 @@ func (w *world) foreignOn(target int) *core.Request {
 }
 
 // wouldAsk reports whether a policy that acts would ask by the same request.
-func (w *world) wouldAsk(q *core.Request, target int) bool {
+func (w *assessment) wouldAsk(q *core.Request, target int) bool {
 	return slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
 		p := &w.policies[v.Policy]
 		named := q.Policy == (core.ID{}) || (q.Policy.Kind == p.ID.Kind && q.Policy.Namespace == p.ID.Namespace && q.Policy.Name == p.ID.Name)
@@ -47,7 +47,7 @@ func nextOfForeign(q *core.Request) string {
 }
 
 // nextOfHealthy is for a target that is well.
-func (w *world) nextOfHealthy(target int) Next {
+func (w *assessment) nextOfHealthy(target int) Next {
 	if q := w.foreignOn(target); q != nil {
 		return Next{Text: fmt.Sprintf("It is healthy. %s exists, which Fettle did not make and does not delete; while it exists, Fettle makes no other request. "+
 			"Once its remediator is done: %s", q.ID, deletion(q))}
@@ -60,12 +60,12 @@ const mostLeftOver = 10
 
 // notesOnLeftOver are sentences about requests for targets that are well, which are not withdrawn: Fettle did not make them. They are
 // the requests of a namespace, or all for "".
-func (w *world) notesOnLeftOver(namespace string) []string {
+func (w *assessment) notesOnLeftOver(namespace string) []string {
 	var notes []string
 	left := 0
-	for i := range w.fleet.Targets {
+	for i := range w.cluster.Targets {
 		q := w.foreignOn(i)
-		if v, judged := w.worst(i); q == nil || !isIn(w.fleet.Targets[i].ID, namespace) || !judged || (v.Health != core.Healthy && v.Reason != core.Recovering) {
+		if v, judged := w.worst(i); q == nil || !isIn(w.cluster.Targets[i].ID, namespace) || !judged || (v.Health != core.Healthy && v.Reason != core.Recovering) {
 			continue
 		}
 		left++

@@ -17,10 +17,10 @@ func machineScene(t *testing.T) *nodeScene {
 	s.machines = newScene()
 	namespace := s.machines.Targets[0].ID.Namespace
 	for i := range s.machines.Targets {
-		s.machines.Targets[i].Parts = core.Whole()
+		s.machines.Targets[i].Parts = core.NoParts()
 	}
-	s.machines.Policies[0].Ladder = []core.Step{{
-		Remedy: "RequestMachineRemediation", Nature: core.Requests,
+	s.machines.Policies[0].Steps = []core.Step{{
+		Remedy: "RequestMachineRemediation", Nature: core.CreateRequest,
 		Template: core.Reference{APIVersion: "fix.example/v1", Kind: "RebootTemplate", Namespace: namespace, Name: "usual"},
 	}}
 	m := s.machines.Targets[0].ID
@@ -34,7 +34,7 @@ func machineScene(t *testing.T) *nodeScene {
 // that deletes it.
 func TestLeftOver(t *testing.T) {
 	s := machineScene(t)
-	w := s.world()
+	w := s.assessment()
 	m := s.machines.Targets[0].ID
 	command := "kubectl delete Reboot.fix.example " + m.Name + " -n " + m.Namespace
 	target := w.find(machineSubject, m.Name, "")[0]
@@ -49,19 +49,19 @@ func TestLeftOver(t *testing.T) {
 		t.Errorf("in another namespace status notes %q, want nothing", notes)
 	}
 	s.machines.ready(0, "Unknown", 8*time.Minute)
-	if notes := s.world().notesOnLeftOver(""); len(notes) > 0 {
+	if notes := s.assessment().notesOnLeftOver(""); len(notes) > 0 {
 		t.Errorf("of a machine that is not well status notes %q, want nothing: it may be needed", notes)
 	}
 	s.machines.ready(0, "True", 8*time.Minute)
 	s.machines.Policies[0].DryRun = true
-	if notes := s.world().notesOnLeftOver(""); len(notes) > 0 {
+	if notes := s.assessment().notesOnLeftOver(""); len(notes) > 0 {
 		t.Errorf("of a rehearsal status notes %q, want nothing: another operator repairs", notes)
 	}
 }
 
 // TestIgnoredRepairIsExplained: a Repair that exists and counts for nothing is not told as a missing one.
 func TestIgnoredRepairIsExplained(t *testing.T) {
-	v := &view{accounts: map[string]ledger.Account{
+	v := &view{repairDetails: map[string]ledger.Details{
 		"tenant/forged": {Ignored: true, Problem: "its target is elsewhere"}, "machines/good": {},
 	}}
 	for namespace, want := range map[string]bool{"tenant": true, "": true, "machines": false} {

@@ -9,7 +9,7 @@ import (
 )
 
 // textOf says why a target is held back. Of a back-off it also says after how many failures nothing more is repaired.
-func (w *world) textOf(r core.Refusal) string {
+func (w *assessment) textOf(r core.Refusal) string {
 	n := w.policies[r.Policy].Backoff.GiveUpAfter
 	switch {
 	case r.Gate != core.BackingOff || n == 0:
@@ -21,13 +21,13 @@ func (w *world) textOf(r core.Refusal) string {
 }
 
 // refusalsBy returns the refusals of a policy's own gates that hold back anything in earnest.
-func (w *world) refusalsBy(policy int) []core.Refusal {
-	return slices.DeleteFunc(slices.Clone(w.decision.Refusals), func(r core.Refusal) bool { return r.Policy != policy || r.Rehearsed })
+func (w *assessment) refusalsBy(policy int) []core.Refusal {
+	return slices.DeleteFunc(slices.Clone(w.decision.Refusals), func(r core.Refusal) bool { return r.Policy != policy || r.DryRun })
 }
 
 // resumption returns the commands by which a person has repairs resumed that were given up, as sentences that follow
 // another. It is empty where none of the refusals is for that.
-func (w *world) resumption(refusals []core.Refusal) string {
+func (w *assessment) resumption(refusals []core.Refusal) string {
 	text, seen := "", map[int]bool{}
 	for _, r := range refusals {
 		if r.Gate != core.PoolGivenUp || seen[r.Policy] {

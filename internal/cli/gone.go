@@ -18,39 +18,39 @@ func isRepairOf(r *core.Repair, kind, name, namespace string) bool {
 	return here && (named || (kind == nodeSubject && r.Node == name))
 }
 
-// inRepair is where a repair was found; its world is nil where none was.
-type inRepair struct {
-	*world
+// foundRepair is where a repair was found; its world is nil where none was.
+type foundRepair struct {
+	*assessment
 
 	repair int
 }
 
 // repairOfGone finds the repair that explains what is gone: its running repair, or else the last that ended. The person tells
 // the repairs of several clusters apart.
-func (s *session) repairOfGone(worlds []*world, kind, name, within string) (inRepair, error) {
-	var found []inRepair
+func (s *session) repairOfGone(assessments []*assessment, kind, name, within string) (foundRepair, error) {
+	var found []foundRepair
 	var ways []string
-	for _, w := range worlds {
-		if of := w.lastRepair(kind, name, within); of >= 0 && s.chosen.allows(w.cluster) {
-			found = append(found, inRepair{w, of})
-			ways = append(ways, w.chosenBy(w.fleet.Repairs[of].Target.Namespace))
+	for _, w := range assessments {
+		if of := w.lastRepair(kind, name, within); of >= 0 && s.chosen.allows(w.key) {
+			found = append(found, foundRepair{w, of})
+			ways = append(ways, w.chosenBy(w.cluster.Repairs[of].Target.Namespace))
 		}
 	}
 	switch len(found) {
 	case 0:
-		return inRepair{}, nil
+		return foundRepair{}, nil
 	case 1:
 		return found[0], nil
 	}
-	return inRepair{}, several(kind, name, ways)
+	return foundRepair{}, ambiguous(kind, name, ways)
 }
 
 // lastRepair returns the index of the last repair of a name, -1 for none.
-func (w *world) lastRepair(kind, name, within string) int {
+func (w *assessment) lastRepair(kind, name, within string) int {
 	last := -1
-	for i := range w.fleet.Repairs {
-		r := &w.fleet.Repairs[i]
-		if isRepairOf(r, kind, name, within) && (last < 0 || later(r, &w.fleet.Repairs[last])) {
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
+		if isRepairOf(r, kind, name, within) && (last < 0 || later(r, &w.cluster.Repairs[last])) {
 			last = i
 		}
 	}
@@ -71,9 +71,9 @@ func goneText(kind, name string, r *core.Repair) string {
 }
 
 // underWayOfGone describes the step under way of a repair whose target is gone. Nothing is due for it any more.
-func (w *world) underWayOfGone(repair int, s *Step) {
-	r := &w.fleet.Repairs[repair]
-	step := &r.Ladder[len(r.Rungs)]
+func (w *assessment) underWayOfGone(repair int, s *Step) {
+	r := &w.cluster.Repairs[repair]
+	step := &r.Steps[len(r.Tried)]
 	if why, hidden := w.hiddenStep(r); hidden {
 		s.State, s.Message = stepUnknown, why
 		return
@@ -94,18 +94,18 @@ func (w *world) underWayOfGone(repair int, s *Step) {
 }
 
 // hiddenStep returns why it is not known what was asked in the step under way of a repair, and false where it is known.
-func (w *world) hiddenStep(r *core.Repair) (string, bool) {
-	if len(r.Rungs) >= len(r.Ladder) || !r.Ladder[len(r.Rungs)].Nature.Effect().Stands {
+func (w *assessment) hiddenStep(r *core.Repair) (string, bool) {
+	if len(r.Tried) >= len(r.Steps) || !r.Steps[len(r.Tried)].Nature.Effect().NeedsWithdrawal {
 		return "", false
 	}
-	return w.unread.requests(r.Ladder[len(r.Rungs)])
+	return w.unread.requests(r.Steps[len(r.Tried)])
 }
 
 // nextOfGone says what comes next for a running repair whose target is gone.
-func (w *world) nextOfGone(repair int) Next {
-	r := &w.fleet.Repairs[repair]
+func (w *assessment) nextOfGone(repair int) Next {
+	r := &w.cluster.Repairs[repair]
 	kind := kindWord(r.Target)
-	if w.blind != nil {
+	if w.blocked != nil {
 		return w.nextUnjudged()
 	}
 	if f, ends := w.finishOf[repair]; ends {
@@ -119,7 +119,7 @@ func (w *world) nextOfGone(repair int) Next {
 		return Next{Text: "The " + kind + " is gone; the repair ends once it is seen what became of what its remediator was asked."}
 	}
 	text := fmt.Sprintf("The %s is gone, and %s has not reported its replacement yet; the repair ends when it does, or when a healthy %s of that name exists.", kind, q.ID, kind)
-	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
+	if step := w.stepsOf(repair)[len(r.Tried)]; step.Ends != nil {
 		return Next{At: step.Ends, Text: "The repair ends at the latest. " + text}
 	}
 	return Next{Text: text}
@@ -127,28 +127,28 @@ func (w *world) nextOfGone(repair int) Next {
 
 // explainedGone answers where there is no target of a name: by a node that is no target, or by the last repair of what is
 // gone. Before says that there was one in an earlier answer.
-func (s *session) explainedGone(ctx context.Context, v *view, worlds []*world, e *Explanation, before bool) (answer, error) {
+func (s *session) explainedGone(ctx context.Context, v *view, assessments []*assessment, e *Explanation, before bool) (answer, error) {
 	kind, name, within := e.Subject.Kind, e.Subject.Name, e.Subject.Namespace
-	result := answer{value: e, header: &e.Header, nextAt: nextOf(worlds), people: func(p *page) { p.explanation(e) }}
+	result := answer{value: e, header: &e.Header, nextAt: nextOf(assessments), people: func(p *page) { p.explanation(e) }}
 	if kind == nodeSubject && !before {
 		exists, err := s.nodeExists(ctx, name)
 		if err != nil {
 			return answer{}, err
 		}
 		if exists {
-			home := worlds[slices.IndexFunc(worlds, func(w *world) bool { return w.cluster == ledger.Fleet{} })]
+			home := assessments[slices.IndexFunc(assessments, func(w *assessment) bool { return w.key == ledger.ClusterKey{} })]
 			e.Message = home.unknownNode(name, within, v)
 			return result, nil
 		}
 	}
-	of, err := s.repairOfGone(worlds, kind, name, within)
+	of, err := s.repairOfGone(assessments, kind, name, within)
 	switch {
 	case err != nil:
 		return answer{}, err
-	case of.world != nil:
+	case of.assessment != nil:
 		r := s.repairExplained(ctx, v, of)
-		r.Message = goneText(kind, name, &of.fleet.Repairs[of.repair])
-		return of.answer(r, e.Header, worlds), nil
+		r.Message = goneText(kind, name, &of.cluster.Repairs[of.repair])
+		return of.answer(r, e.Header, assessments), nil
 	case !before:
 		return answer{}, s.notFound(ctx, subject{kind: kind, name: name})
 	}
@@ -157,19 +157,19 @@ func (s *session) explainedGone(ctx context.Context, v *view, worlds []*world, e
 }
 
 // repairExplained reads what else there is to know of a repair.
-func (s *session) repairExplained(ctx context.Context, v *view, of inRepair) *RepairExplanation {
-	r := &of.fleet.Repairs[of.repair]
+func (s *session) repairExplained(ctx context.Context, v *view, of foundRepair) *RepairExplanation {
+	r := &of.cluster.Repairs[of.repair]
 	e := of.explainRepair(of.repair, s.metadata(ctx, v, reference(r.Target)))
 	if target := of.targetOf(of.repair); target >= 0 && r.Running() {
-		t := s.explainedTarget(ctx, v, of.world, target)
+		t := s.explainedTarget(ctx, v, of.assessment, target)
 		e.Target.OwnerAnswer, e.Next = t.OwnerAnswer, nextOfAsked(e.Next, t.OwnerAnswer)
 	}
 	return &e
 }
 
 // answer is the answer about a repair.
-func (of inRepair) answer(e *RepairExplanation, h Header, worlds []*world) answer {
+func (of foundRepair) answer(e *RepairExplanation, h Header, assessments []*assessment) answer {
 	h.Kind = kindRepairExplanation
 	e.Header = h
-	return answer{value: e, header: &e.Header, ended: !of.fleet.Repairs[of.repair].Running(), nextAt: nextOf(worlds), people: func(p *page) { p.repairExplanation(e) }}
+	return answer{value: e, header: &e.Header, ended: !of.cluster.Repairs[of.repair].Running(), nextAt: nextOf(assessments), people: func(p *page) { p.repairExplanation(e) }}
 }

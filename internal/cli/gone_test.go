@@ -21,7 +21,7 @@ var goneScenes = map[string]func(*nodeScene){
 		s.request("Reboot", "node-a", 2*time.Minute, replaces)
 	},
 	"replacing-without-limit": func(s *nodeScene) {
-		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
+		s.Policies[0].Steps = []core.Step{nodeStep("Reboot", 0)}
 		s.repair(0, 2*time.Minute, nil)
 		s.request("Reboot", "node-a", 2*time.Minute, replaces)
 	},
@@ -37,7 +37,7 @@ var goneScenes = map[string]func(*nodeScene){
 		s.repair(0, 10*time.Minute, ended(v1alpha1.RepairSucceeded, "the target is gone, and its remediator has had it replaced"))
 	},
 	"ended-in-second-step": func(s *nodeScene) {
-		s.Policies[0].Ladder = append(s.Policies[0].Ladder, nodeStep("Reboot", 0))
+		s.Policies[0].Steps = append(s.Policies[0].Steps, nodeStep("Reboot", 0))
 		s.repair(0, 10*time.Minute, func(r *v1alpha1.Repair) {
 			firstStepOver(5*time.Minute, v1alpha1.StepFailed)(r)
 			ended(v1alpha1.RepairSucceeded, "the target is gone, and its remediator has had it replaced")(r)
@@ -77,13 +77,13 @@ func TestScenesOfGoneNodes(t *testing.T) {
 			s := newNodeScene(t)
 			change(s)
 			s.withoutFirst()
-			w := s.world()
-			of, err := (&session{}).repairOfGone([]*world{w}, nodeSubject, "node-a", "default")
-			if err != nil || of.world == nil {
+			w := s.assessment()
+			of, err := (&session{}).repairOfGone([]*assessment{w}, nodeSubject, "node-a", "default")
+			if err != nil || of.assessment == nil {
 				t.Fatalf("no repair of node-a is found: %v", err)
 			}
 			e := w.explainRepair(of.repair, nil)
-			e.Header, e.Message = header(), goneText(nodeSubject, "node-a", &w.fleet.Repairs[of.repair])
+			e.Header, e.Message = header(), goneText(nodeSubject, "node-a", &w.cluster.Repairs[of.repair])
 			golden(t, "gone-"+name+".txt", "$ fettle explain node/node-a\n"+printed(false, func(p *page) { p.repairExplanation(&e) }))
 		})
 	}
@@ -101,7 +101,7 @@ func TestRepairOfGone(t *testing.T) {
 	machine := core.ID{Kind: "Machine", Namespace: "machines", Name: "worker-a", UID: "1"}
 	first, last := repair("first", machine, "node-a", time.Hour, 50*time.Minute), repair("last", machine, "node-a", 40*time.Minute, 30*time.Minute)
 	runs := repair("runs", machine, "node-a", time.Hour, 0)
-	east, west := &world{cluster: ledger.Fleet{Namespace: "machines", Cluster: "east"}}, &world{cluster: ledger.Fleet{Namespace: "machines", Cluster: "west"}}
+	east, west := &assessment{key: ledger.ClusterKey{Namespace: "machines", Name: "east"}}, &assessment{key: ledger.ClusterKey{Namespace: "machines", Name: "west"}}
 	cases := map[string]struct {
 		kind, name, within string
 		east, west         []core.Repair
@@ -116,11 +116,11 @@ func TestRepairOfGone(t *testing.T) {
 		"in two clusters":               {nodeSubject, "node-a", "", []core.Repair{last}, []core.Repair{first}, "", "--workload-cluster west -n machines"},
 	}
 	for sentence, tc := range cases {
-		east.fleet.Repairs, west.fleet.Repairs = tc.east, tc.west
-		of, err := (&session{}).repairOfGone([]*world{east, west}, tc.kind, tc.name, tc.within)
+		east.cluster.Repairs, west.cluster.Repairs = tc.east, tc.west
+		of, err := (&session{}).repairOfGone([]*assessment{east, west}, tc.kind, tc.name, tc.within)
 		got := ""
-		if of.world != nil {
-			got = of.fleet.Repairs[of.repair].Name
+		if of.assessment != nil {
+			got = of.cluster.Repairs[of.repair].Name
 		}
 		problem := ""
 		if err != nil {
@@ -134,22 +134,22 @@ func TestRepairOfGone(t *testing.T) {
 
 // TestAdviceAfter: what is told of a repair that has ended is true of what it did.
 func TestAdviceAfter(t *testing.T) {
-	rung := core.Rung{Outcome: core.Failed}
+	record := core.StepRecord{Outcome: core.Failed}
 	for name, c := range map[string]struct {
 		outcome core.Outcome
-		rungs   []core.Rung
+		rungs   []core.StepRecord
 		exists  bool
 		want    string
 	}{
 		"nothing was done":          {core.Recovered, nil, true, "Nothing was done to the node; explain node/n says how it is judged now."},
-		"no step has helped":        {core.Withdrawn, []core.Rung{rung, rung}, true, "No step has helped; explain node/n says how it is judged now."},
+		"no step has helped":        {core.Withdrawn, []core.StepRecord{record, record}, true, "No step has helped; explain node/n says how it is judged now."},
 		"its health check was gone": {core.Withdrawn, nil, true, "Its progress says why it ended; explain node/n says how it is judged now."},
 		"it was not replaced":       {core.Withdrawn, nil, false, "Fettle knows of no replacement. See what its remediators report, and replace the node by hand if nothing else does."},
 		"it was replaced":           {core.Succeeded, nil, false, "Nothing is to be done. If its replacement fails too, explain that one."},
 		"it is well, and then gone": {core.Recovered, nil, false, ""},
 	} {
 		r := &core.Repair{
-			Target: core.ID{Kind: "Node", Name: "n"}, Outcome: c.outcome, Rungs: c.rungs, Ladder: []core.Step{nodeStep("Reboot", 0), nodeStep("Fence", 0)},
+			Target: core.ID{Kind: "Node", Name: "n"}, Outcome: c.outcome, Tried: c.rungs, Steps: []core.Step{nodeStep("Reboot", 0), nodeStep("Fence", 0)},
 		}
 		if got := adviceAfter(r, c.exists); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -162,7 +162,7 @@ func TestHealthCheckWaitsForAReplacement(t *testing.T) {
 	s := newNodeScene(t)
 	goneScenes["replacing-without-limit"](s)
 	s.withoutFirst()
-	e := s.world().explainCheck(0)
+	e := s.assessment().explainCheck(0)
 	if want := "It selects nothing that is unhealthy, and it waits: node node-a is gone, and its repair goes on: Reboot remediators/node-a has not said yet that it is replaced."; e.Idle != want {
 		t.Errorf("it says %q, want %q", e.Idle, want)
 	}

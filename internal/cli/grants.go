@@ -36,22 +36,22 @@ type remediatorKinds struct {
 	templates, request schema.GroupResource
 }
 
-// lackedBy finds the kinds of remediators that the steps of the drafts name and that the controller may not use. It returns
+// missingGrants finds the kinds of remediators that the steps of the drafts name and that the controller may not use. It returns
 // why that could not be told of others.
-func (s *session) lackedBy(ctx context.Context, worlds []*world, drafts []*draft) (grants []Grant, unknown []string) {
+func (s *session) missingGrants(ctx context.Context, assessments []*assessment, drafts []*draft) (grants []Grant, unknown []string) {
 	asked := map[schema.GroupResource]bool{}
 	for _, d := range drafts {
-		w, i, found := placeOf(worlds, d)
+		w, i, found := policyOf(assessments, d)
 		if !found {
 			continue
 		}
-		for _, step := range w.policies[i].Ladder {
+		for _, step := range w.policies[i].Steps {
 			kinds, served := kindsOfRemediator(s.cluster, step.Template)
 			if !served || asked[kinds.templates] || w.refuses(step) {
 				continue
 			}
 			asked[kinds.templates] = true
-			grant, why := s.lackOf(ctx, kinds)
+			grant, why := s.missingGrant(ctx, kinds)
 			switch {
 			case why != "":
 				unknown = append(unknown, why)
@@ -64,7 +64,7 @@ func (s *session) lackedBy(ctx context.Context, worlds []*world, drafts []*draft
 }
 
 // refuses reports whether Fettle asks nothing by a step, whatever rights it has: its template is none of a remediator.
-func (w *world) refuses(step core.Step) bool {
+func (w *assessment) refuses(step core.Step) bool {
 	if _, hidden := w.unread.requests(step); hidden || step.Missing || step.Pending {
 		return false
 	}
@@ -90,9 +90,9 @@ func kindsOfRemediator(c client.Client, template core.Reference) (remediatorKind
 	return remediatorKinds{template, templates, requests}, one && both
 }
 
-// lackOf asks the API server what the controller may do. It returns the ClusterRole that is missing, nil when none is, or
+// missingGrant asks the API server what the controller may do. It returns the ClusterRole that is missing, nil when none is, or
 // why that can't be told.
-func (s *session) lackOf(ctx context.Context, kinds remediatorKinds) (*Grant, string) {
+func (s *session) missingGrant(ctx context.Context, kinds remediatorKinds) (*Grant, string) {
 	var lacks []string
 	for _, need := range []struct {
 		verbs []string
@@ -148,19 +148,19 @@ func roleOf(kinds remediatorKinds) ClusterRole {
 	}
 }
 
-// warnOfLack adds a warning to each draft that names a kind which the controller may not use.
-func warnOfLack(worlds []*world, drafts []*draft, grants []Grant) {
+// warnOfMissingGrants adds a warning to each draft that names a kind which the controller may not use.
+func warnOfMissingGrants(assessments []*assessment, drafts []*draft, grants []Grant) {
 	for _, d := range drafts {
-		w, i, found := placeOf(worlds, d)
+		w, i, found := policyOf(assessments, d)
 		if !found {
 			continue
 		}
 		for _, g := range grants {
 			of := func(s core.Step) bool { return !w.refuses(s) && g.isAbout(s.Template) }
-			if !slices.ContainsFunc(w.policies[i].Ladder, of) {
+			if !slices.ContainsFunc(w.policies[i].Steps, of) {
 				continue
 			}
-			field := d.fieldOf(fieldOfSteps(w.policies[i].Ladder))
+			field := d.fieldOf(fieldOfSteps(w.policies[i].Steps))
 			d.Warnings = append(d.Warnings, Finding{Line: d.locate(field, ""), Field: field, Message: fmt.Sprintf(
 				"Fettle lacks the permission to %s, so it can't ask the remediator; an administrator can apply the ClusterRole %s below",
 				strings.Join(g.Lacks, ", "), g.ClusterRole.Metadata.Name)})
@@ -180,8 +180,8 @@ func apiGroupOf(apiVersion string) string {
 }
 
 // fieldOfSteps is where a health check names its templates.
-func fieldOfSteps(ladder []core.Step) string {
-	if len(ladder) > 1 || (len(ladder) == 1 && ladder[0].Limit > 0) {
+func fieldOfSteps(steps []core.Step) string {
+	if len(steps) > 1 || (len(steps) == 1 && steps[0].Limit > 0) {
 		return "spec.escalatingRemediations"
 	}
 	return "spec.remediationTemplate"

@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// judge is an API server that answers reviews of access: allowed are verbs and resources.
-type judge struct {
+// accessReviewer is an API server that answers reviews of access: allowed are verbs and resources.
+type accessReviewer struct {
 	client.WithWatch
 
 	allowed []string
@@ -25,7 +25,7 @@ type judge struct {
 	users   []string
 }
 
-func (j *judge) RESTMapper() meta.RESTMapper {
+func (j *accessReviewer) RESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Reboot", "RebootTemplate"} {
 		for _, version := range []string{"v1", "v2"} {
@@ -35,7 +35,7 @@ func (j *judge) RESTMapper() meta.RESTMapper {
 	return m
 }
 
-func (j *judge) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (j *accessReviewer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	u := o.(*unstructured.Unstructured)
 	asked, _, _ := unstructured.NestedStringMap(u.Object, "spec", "resourceAttributes")
 	user, _, _ := unstructured.NestedString(u.Object, "spec", "user")
@@ -51,19 +51,19 @@ func TestI14MissingGrants(t *testing.T) {
 	for _, verb := range []string{"get", "list", "watch", "create", "patch", "delete"} {
 		all = append(all, verb+" reboots.fix.example")
 	}
-	lack := func(j *judge) (*Grant, string) {
+	lack := func(j *accessReviewer) (*Grant, string) {
 		s := &session{cluster: j, connection: &connection{controller: "home"}}
 		kinds, served := kindsOfRemediator(j, core.Reference{APIVersion: "fix.example/v1", Kind: "RebootTemplate", Name: "usual"})
 		if !served {
 			t.Fatal("the kinds are not found")
 		}
-		return s.lackOf(t.Context(), kinds)
+		return s.missingGrant(t.Context(), kinds)
 	}
-	if g, why := lack(&judge{allowed: all}); g != nil || why != "" {
+	if g, why := lack(&accessReviewer{allowed: all}); g != nil || why != "" {
 		t.Errorf("nothing is missing, yet it lacks %+v, %q", g, why)
 	}
 	for i, without := range all {
-		j := &judge{allowed: slices.Delete(slices.Clone(all), i, i+1)}
+		j := &accessReviewer{allowed: slices.Delete(slices.Clone(all), i, i+1)}
 		if g, _ := lack(j); g == nil || !slices.Equal(g.Lacks, []string{without}) {
 			t.Errorf("it lacks %+v, want %s", g, without)
 		}
@@ -72,13 +72,13 @@ func TestI14MissingGrants(t *testing.T) {
 		}
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)
-	if g, why := lack(&judge{refuse: forbidden}); g != nil || !strings.Contains(why, "you may not create subjectaccessreviews") {
+	if g, why := lack(&accessReviewer{refuse: forbidden}); g != nil || !strings.Contains(why, "you may not create subjectaccessreviews") {
 		t.Errorf("who may not ask is told %+v, %q", g, why)
 	}
-	if _, served := kindsOfRemediator(&judge{}, core.Reference{APIVersion: "fix.example/v1", Kind: "PrayTemplate"}); served {
+	if _, served := kindsOfRemediator(&accessReviewer{}, core.Reference{APIVersion: "fix.example/v1", Kind: "PrayTemplate"}); served {
 		t.Error("a kind is found that is not served")
 	}
-	g, _ := lack(&judge{})
+	g, _ := lack(&accessReviewer{})
 	var out bytes.Buffer
 	(&page{Writer: &out}).grants([]Grant{*g})
 	const want = `Apply this to let Fettle, and other health checkers, ask by Reboot. Then every author of a health check that may name a
@@ -118,13 +118,13 @@ func TestI14GrantsOfRefusedSteps(t *testing.T) {
 		"not for you to read": {step: core.Step{Problem: "it can't be read"}, hidden: true, granted: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			worlds, drafts := rebooting(c.step, c.hidden)
-			s := &session{cluster: &judge{}, connection: &connection{controller: "home"}}
-			grants, _ := s.lackedBy(t.Context(), worlds, drafts)
+			assessments, drafts := rebooting(c.step, c.hidden)
+			s := &session{cluster: &accessReviewer{}, connection: &connection{controller: "home"}}
+			grants, _ := s.missingGrants(t.Context(), assessments, drafts)
 			if granted := len(grants) == 1; granted != c.granted || len(grants) > 1 {
 				t.Fatalf("the grants are %+v", grants)
 			}
-			warnOfLack(worlds, drafts, grants)
+			warnOfMissingGrants(assessments, drafts, grants)
 			for _, d := range drafts {
 				if warned := len(d.Warnings) == 1; warned != c.granted {
 					t.Errorf("%s has the warnings %+v", d.Name, d.Warnings)
@@ -135,17 +135,17 @@ func TestI14GrantsOfRefusedSteps(t *testing.T) {
 }
 
 // rebooting returns two drafts that name the same kind in two versions.
-func rebooting(step core.Step, hidden bool) ([]*world, []*draft) {
-	w := &world{}
+func rebooting(step core.Step, hidden bool) ([]*assessment, []*draft) {
+	w := &assessment{}
 	w.unread.requests = func(core.Step) (string, bool) { return "", hidden }
 	var drafts []*draft
 	for _, version := range []string{"v1", "v2"} {
 		step.Template = core.Reference{APIVersion: "fix.example/" + version, Kind: "RebootTemplate", Name: "usual"}
-		w.policies = append(w.policies, core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: version}, Ladder: []core.Step{step}})
+		w.policies = append(w.policies, core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: version}, Steps: []core.Step{step}})
 		w.dialectOf = append(w.dialectOf, nil)
 		drafts = append(drafts, &draft{Document: Document{Kind: "NodeHealthCheck", Name: version}})
 	}
-	return []*world{w}, drafts
+	return []*assessment{w}, drafts
 }
 
 // TestPhaseOfARemediator: one without conditions has taken up what its phase tells.

@@ -10,49 +10,49 @@ import (
 )
 
 // remedyWords say what the first step of a ladder does to a target.
-func remedyWords(ladder []core.Step, kind string) string {
-	if len(ladder) == 0 {
+func remedyWords(steps []core.Step, kind string) string {
+	if len(steps) == 0 {
 		return "is not repaired, since its health check names no remedy that Fettle knows"
 	}
-	switch effect := ladder[0].Nature.Effect(); {
+	switch effect := steps[0].Nature.Effect(); {
 	case effect.Deletes:
 		return "is deleted, and its owner makes a new " + kind
-	case effect.AsksRemediator:
-		text := "is left to an outside remediator, which is asked by an object made from " + ladder[0].Template.String()
-		if len(ladder) > 1 && ladder[1].Nature.Effect().OwnerDecides {
+	case effect.CreatesRequest:
+		text := "is left to an outside remediator, which is asked by an object made from " + steps[0].Template.String()
+		if len(steps) > 1 && steps[1].Nature.Effect().OwnerDecides {
 			text += ", and to its owner once that remediator has given it up"
 		}
 		return text
 	case effect.OwnerDecides:
 		return "is marked for its owner, which replaces it in its own time"
-	case effect.Claims:
+	case effect.MarksForRemediator:
 		return "is marked for an outside remediator and left to it"
 	}
-	return "is repaired (" + ladder[0].Remedy + ")"
+	return "is repaired (" + steps[0].Remedy + ")"
 }
 
 // does says what the repair of a target led by a policy begins with.
-func (w *world) does(policy, target int) string {
-	t := &w.fleet.Targets[target]
-	return remedyWords(w.policies[policy].LadderFor(t), kindWord(t.ID))
+func (w *assessment) does(policy, target int) string {
+	t := &w.cluster.Targets[target]
+	return remedyWords(w.policies[policy].StepsFor(t), kindWord(t.ID))
 }
 
 func kindWord(id core.ID) string { return strings.ToLower(id.Kind) }
 
 // nextOf says what happens to a target next, as things stand.
-func (w *world) nextOf(target int) Next {
-	t := &w.fleet.Targets[target]
+func (w *assessment) nextOf(target int) Next {
+	t := &w.cluster.Targets[target]
 	repair, repaired := w.repairOf(target)
 	lead, leads := w.lead(target)
 	switch {
-	case w.blind != nil && !t.Deleting:
+	case w.blocked != nil && !t.Deleting:
 		return w.nextUnjudged()
 	case repaired && !w.isOf(repair, target):
 		return w.nextOfFollower(w.targetOf(repair))
 	case leads && lead.Target != target:
 		return w.nextOfFollower(lead.Target)
 	case t.Deleting && repaired && len(w.requestsOn(target)) == 0:
-		return Next{Text: "Its deletion was requested by repair " + w.fleet.Repairs[repair].Name + "; it goes once its finalizers are removed, and then the repair has succeeded."}
+		return Next{Text: "Its deletion was requested by repair " + w.cluster.Repairs[repair].Name + "; it goes once its finalizers are removed, and then the repair has succeeded."}
 	case t.Deleting:
 		return Next{Text: "It is being deleted, and not by Fettle; it goes once its finalizers are removed."}
 	case repaired:
@@ -70,15 +70,15 @@ func (w *world) nextOf(target int) Next {
 }
 
 // nextOfFollower is for a target whose node has another target too, which is the one that is repaired.
-func (w *world) nextOfFollower(of int) Next {
+func (w *assessment) nextOfFollower(of int) Next {
 	n := w.nextOf(of)
-	n.Text += fmt.Sprintf(" That is about %s, which has the same node.", w.fleet.Targets[of].ID)
+	n.Text += fmt.Sprintf(" That is about %s, which has the same node.", w.cluster.Targets[of].ID)
 	return n
 }
 
 // nextOfRunning is for a repair whose remedy has not done its work yet.
-func (w *world) nextOfRunning(target, repair int) Next {
-	name := w.fleet.Repairs[repair].Name
+func (w *assessment) nextOfRunning(target, repair int) Next {
+	name := w.cluster.Repairs[repair].Name
 	if f, ends := w.finishOf[repair]; ends {
 		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s ends as %s: %s.", name, f.Outcome, f.Text)}
 	}
@@ -89,8 +89,8 @@ func (w *world) nextOfRunning(target, repair int) Next {
 		return w.nextOfAdvance(repair, a)
 	}
 	if a, acts := w.actOf[target]; acts {
-		words := remedyWords(w.fleet.Repairs[repair].Ladder[a.Step:], kindWord(w.fleet.Targets[target].ID))
-		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.fleet.Targets[target].ID), words)}
+		words := remedyWords(w.cluster.Repairs[repair].Steps[a.Step:], kindWord(w.cluster.Targets[target].ID))
+		return Next{At: instant(w.at), Text: fmt.Sprintf("Repair %s calls its remedy: the %s %s.", name, kindWord(w.cluster.Targets[target].ID), words)}
 	}
 	if r := w.recoveryOf(target); r != nil {
 		return nextOfRecovery(r)
@@ -106,26 +106,26 @@ func (w *world) nextOfRunning(target, repair int) Next {
 	return w.nextOfStep(target, repair)
 }
 
-func (w *world) nextOfWithdrawal(g core.Withdrawal) Next {
-	q := &w.fleet.Requests[g.Request]
+func (w *assessment) nextOfWithdrawal(g core.Withdrawal) Next {
+	q := &w.cluster.Requests[g.Request]
 	if q.Answers {
 		return Next{At: instant(w.at), Text: fmt.Sprintf("The request to its owner is withdrawn, since %s.", g.Text)}
 	}
 	return Next{At: instant(w.at), Text: fmt.Sprintf("Its remediation object %s is deleted, since %s.", q.ID, g.Text)}
 }
 
-func (w *world) nextOfAdvance(repair int, a core.Advance) Next {
-	r := &w.fleet.Repairs[repair]
-	return Next{At: instant(w.at), Text: fmt.Sprintf("Step %d is given up, since %s; then %s.", len(r.Rungs)+1, a.Text, followingStep(r))}
+func (w *assessment) nextOfAdvance(repair int, a core.Escalation) Next {
+	r := &w.cluster.Repairs[repair]
+	return Next{At: instant(w.at), Text: fmt.Sprintf("Step %d is given up, since %s; then %s.", len(r.Tried)+1, a.Text, followingStep(r))}
 }
 
 // followingStep says what comes after the step under way.
 func followingStep(r *core.Repair) string {
-	next := len(r.Rungs) + 1
-	if next >= len(r.Ladder) {
+	next := len(r.Tried) + 1
+	if next >= len(r.Steps) {
 		return "no step is left: its remediation objects stay until it is healthy, and a person must repair it by hand"
 	}
-	step := &r.Ladder[next]
+	step := &r.Steps[next]
 	if step.Template == (core.Reference{}) {
 		return fmt.Sprintf("step %d follows, %s", next+1, step.Remedy)
 	}
@@ -143,26 +143,26 @@ func nextOfRecovery(r *Recovery) Next {
 }
 
 // nextOfHeld is for a repair whose next step gates hold back.
-func (w *world) nextOfHeld(repair int, refusals []core.Refusal) Next {
-	name := w.fleet.Repairs[repair].Name
+func (w *assessment) nextOfHeld(repair int, refusals []core.Refusal) Next {
+	name := w.cluster.Repairs[repair].Name
 	until, timed := latestUntil(refusals)
 	switch {
 	case timed && !until.IsZero():
 		return Next{At: instant(until), Text: "Repair " + name + " calls its remedy again, if it is still unhealthy."}
 	case w.allHidden(refusals):
-		return Next{Text: untold}
-	case refusals[0].Gate == core.LadderExhausted:
+		return Next{Text: unknownRepairText}
+	case refusals[0].Gate == core.StepsExhausted:
 		return Next{Text: "Nothing by time alone: every step was tried without success. Once it is healthy, the remediation objects that Fettle made are deleted."}
-	case len(w.fleet.Repairs[repair].Rungs) > 0:
+	case len(w.cluster.Repairs[repair].Tried) > 0:
 		return Next{Text: "Repair " + name + " takes its next step when the gates above open."}
 	}
 	return Next{Text: "Repair " + name + " is recorded and has not begun; it goes on when the gates above open."}
 }
 
 // nextOfStep is for a step that is under way.
-func (w *world) nextOfStep(target, repair int) Next {
-	r := &w.fleet.Repairs[repair]
-	name := w.fleet.Repairs[repair].Name
+func (w *assessment) nextOfStep(target, repair int) Next {
+	r := &w.cluster.Repairs[repair]
+	name := w.cluster.Repairs[repair].Name
 	for _, q := range w.requestsOn(target) {
 		if q.Leaving && q.Answers {
 			return Next{Text: "Its owner has begun to replace it, and Fettle waits for that, for as long as it takes."}
@@ -171,23 +171,23 @@ func (w *world) nextOfStep(target, repair int) Next {
 			return Next{Text: fmt.Sprintf("Its remediation object %s is being deleted; it goes once its remediator has removed its finalizers.", q.ID)}
 		}
 	}
-	if len(r.Rungs) >= len(r.Ladder) {
+	if len(r.Tried) >= len(r.Steps) {
 		return Next{Text: "Repair " + name + " has no step that can be read."}
 	}
 	steps := w.stepsOf(repair)
-	step := &steps[len(r.Rungs)]
+	step := &steps[len(r.Tried)]
 	q, stands := w.requestOf(repair, target)
 	foreign := stands && !q.Own && !q.Answers
 	switch {
 	case step.Ends != nil:
-		n := Next{At: step.Ends, Text: fmt.Sprintf("Step %d times out, if it is still unhealthy; then %s.", len(r.Rungs)+1, followingStep(r))}
+		n := Next{At: step.Ends, Text: fmt.Sprintf("Step %d times out, if it is still unhealthy; then %s.", len(r.Tried)+1, followingStep(r))}
 		if foreign {
 			n.Text += " " + nextOfForeign(q)
 		}
 		return n
 	case foreign:
 		return Next{Text: nextOfForeign(q)}
-	case step.State == stepUnderWay && r.Ladder[len(r.Rungs)].Nature.Effect().OwnerDecides:
+	case step.State == stepUnderWay && r.Steps[len(r.Tried)].Nature.Effect().OwnerDecides:
 		return Next{Text: "Its owner is asked to replace it, and Fettle waits for that, for as long as it takes. Once it is healthy, the request is withdrawn."}
 	case step.State == stepUnderWay:
 		return nextOfRemediator(r, q)
@@ -195,7 +195,7 @@ func (w *world) nextOfStep(target, repair int) Next {
 	return Next{Text: "Repair " + name + " waits."}
 }
 
-func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
+func (w *assessment) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	does := w.does(lead.Policy, target)
 	if _, starts := w.startOf[target]; starts {
 		if slices.ContainsFunc(w.requestsOn(target), func(q *core.Request) bool { return q.Answers }) {
@@ -209,13 +209,13 @@ func (w *world) nextOfUnhealthy(target int, lead core.Verdict) Next {
 	case timed && !until.IsZero():
 		return Next{At: instant(until), Text: "It " + does + ", if it is still unhealthy and no other gate closes."}
 	case w.allHidden(refusals):
-		return Next{Text: untold}
+		return Next{Text: unknownRepairText}
 	}
 	return Next{Text: "Nothing by time alone: it is unhealthy and is not repaired until the gates above open." + w.resumption(refusals)}
 }
 
 // allHidden tells whether all that may hold back a repair is what the person may not see.
-func (w *world) allHidden(refusals []core.Refusal) bool {
+func (w *assessment) allHidden(refusals []core.Refusal) bool {
 	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r core.Refusal) bool {
 		_, hidden := w.hidden(r)
 		return !hidden
@@ -223,7 +223,7 @@ func (w *world) allHidden(refusals []core.Refusal) bool {
 }
 
 // whys say what may not be seen.
-func (w *world) whys(refusals []core.Refusal) string {
+func (w *assessment) whys(refusals []core.Refusal) string {
 	var whys []string
 	for _, r := range refusals {
 		if why, _ := w.hidden(r); !slices.Contains(whys, why) {
@@ -233,12 +233,12 @@ func (w *world) whys(refusals []core.Refusal) string {
 	return strings.Join(whys, "; ")
 }
 
-// untold is said where what it hangs on is told elsewhere.
-const untold = "It is not known whether it is repaired, since the facts named above can't be read."
+// unknownRepairText is said where what it hangs on is told elsewhere.
+const unknownRepairText = "It is not known whether it is repaired, since the facts named above can't be read."
 
 // held gives the refusals that hold back a target in earnest.
-func (w *world) held(target int) []core.Refusal {
-	return slices.DeleteFunc(slices.Clone(w.refusalsOf[target]), func(r core.Refusal) bool { return r.Rehearsed })
+func (w *assessment) held(target int) []core.Refusal {
+	return slices.DeleteFunc(slices.Clone(w.refusalsOf[target]), func(r core.Refusal) bool { return r.DryRun })
 }
 
 // latestUntil gives the instant by which time alone has opened all gates, and whether it will.
@@ -256,7 +256,7 @@ func latestUntil(refusals []core.Refusal) (time.Time, bool) {
 }
 
 // nextOfOther is for targets that no policy which acts finds unhealthy.
-func (w *world) nextOfOther(target int) Next {
+func (w *assessment) nextOfOther(target int) Next {
 	v, judged := w.worst(target)
 	switch {
 	case !judged:
@@ -265,7 +265,7 @@ func (w *world) nextOfOther(target int) Next {
 		return w.nextOfSuspect(target, v)
 	case v.Reason == core.Recovering:
 		return w.nextOfRecovering(target)
-	case v.Health == core.Suspect && v.Reason == core.ClaimedElsewhere:
+	case v.Health == core.Suspect && v.Reason == core.ExternalRemediation:
 		return Next{Text: "Fettle waits for the external remediator."}
 	case v.Health == core.Suspect:
 		return Next{Text: "Nothing by time alone: Fettle waits for its node to join."}
@@ -278,7 +278,7 @@ func (w *world) nextOfOther(target int) Next {
 }
 
 // nextOfRecovering is for a target that is healthy again, and for which no repair runs any more that has asked.
-func (w *world) nextOfRecovering(target int) Next {
+func (w *assessment) nextOfRecovering(target int) Next {
 	if r := w.recoveryOf(target); r != nil {
 		return nextOfRecovery(r)
 	}
@@ -291,7 +291,7 @@ func (w *world) nextOfRecovering(target int) Next {
 }
 
 // nextOfSuspect looks ahead to the deadline, as if nothing changed until then.
-func (w *world) nextOfSuspect(target int, v core.Verdict) Next {
+func (w *assessment) nextOfSuspect(target int, v core.Verdict) Next {
 	n := Next{At: instant(v.Until)}
 	still := "if " + stillSo(v)
 	if v.Since.IsZero() {
@@ -329,8 +329,8 @@ func stillSo(v core.Verdict) string {
 		return "its node has not come back by then"
 	case core.NodeStartupTimeout:
 		return "no node has joined by then"
-	case core.NoCriterionMet, core.FleetUnobserved, core.TargetUnreadable, core.TargetFailed,
-		core.NodeUnconfirmed, core.ConditionUntimed, core.ClaimedElsewhere, core.Recovering, core.PersonAsked, core.Premature,
+	case core.NoCriterionMet, core.ClusterUnobserved, core.TargetUnreadable, core.TargetFailed,
+		core.NodeUnconfirmed, core.ConditionUntimed, core.ExternalRemediation, core.Recovering, core.RemediationRequested, core.Premature,
 		core.TargetConditionUntimed:
 	}
 	return "nothing has changed by then"

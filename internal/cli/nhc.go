@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/nhc"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // NHC is the dialect of medik8s's NodeHealthCheck.
@@ -37,15 +37,15 @@ func (r nhcReading) Sources() []Source {
 			Put: func(o client.Object) bool { return r.reading.PutCheck(o) },
 		},
 		{
-			Resource: schema.GroupResource{Resource: "nodes"}, List: &lean.NodeList{}, Drop: r.reading.DropNode,
+			Resource: schema.GroupResource{Resource: "nodes"}, List: &slim.NodeList{}, Drop: r.reading.DropNode,
 			Put: func(o client.Object) bool { return r.reading.PutNode(o) },
 		},
 	}
 }
 
 // Observe gives the fleet.
-func (r nhcReading) Observe(at time.Time) []Fleet {
-	return []Fleet{{Observation: r.reading.Observe(at)}}
+func (r nhcReading) Observe(at time.Time) []ClusterObservation {
+	return []ClusterObservation{{Observation: r.reading.Observe(at)}}
 }
 
 // Unmet gives what a health check's selector asks for and a node lacks.
@@ -53,17 +53,17 @@ func (r nhcReading) Unmet(policy, target core.ID) ([]string, bool) {
 	return r.reading.Unmet(policy, target)
 }
 
-// WrittenOf returns what the controller has written of a health check whose templates it can't use. All else is judged from here.
-func (r nhcReading) WrittenOf(check core.ID) Written {
+// StatusOf returns what the controller has written of a health check whose templates it can't use. All else is judged from here.
+func (r nhcReading) StatusOf(check core.ID) WrittenStatus {
 	c, has := r.reading.TemplateProblem(check)
 	if !has {
-		return Written{}
+		return WrittenStatus{}
 	}
-	return Written{Allowed: core.No, Reason: c.Reason, Message: c.Message}
+	return WrittenStatus{Allowed: core.No, Reason: c.Reason, Message: c.Message}
 }
 
-// Says returns false: no controller writes on a node how it is.
-func (nhcReading) Says(core.ID) (Word, bool) { return Word{}, false }
+// HealthOf returns false: no controller writes on a node how it is.
+func (nhcReading) HealthOf(core.ID) (WrittenHealth, bool) { return WrittenHealth{}, false }
 
-// LeftOut returns false: a label that takes a node out of health checking is told by a gate.
-func (nhcReading) LeftOut(core.ID) (string, bool) { return "", false }
+// SkippedBy returns false: a label that takes a node out of health checking is told by a gate.
+func (nhcReading) SkippedBy(core.ID) (string, bool) { return "", false }

@@ -23,7 +23,7 @@ type nodeScene struct {
 	scene
 
 	t      *testing.T
-	around surroundings
+	around externalFacts
 	// machines are seen beside the nodes, when there are any.
 	machines *scene
 }
@@ -31,12 +31,12 @@ type nodeScene struct {
 // newNodeScene has nodes a to e, all healthy, and one health check with two steps whose templates are there.
 func newNodeScene(t *testing.T) *nodeScene {
 	t.Helper()
-	s := &nodeScene{t: t, around: newSurroundings()}
+	s := &nodeScene{t: t, around: newExternalFacts()}
 	s.scene = scene{Observation: core.Observation{Kind: "Node", Observed: core.Yes}, repairs: map[string]*v1alpha1.Repair{}}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		id := core.ID{Kind: "Node", Name: "node-" + name, UID: "node-uid-" + name}
 		s.Targets = append(s.Targets, core.Target{
-			ID: id, Created: noon.Add(-24 * time.Hour), NodeReadAt: noon, Revision: "1", Parts: core.Whole(),
+			ID: id, Created: noon.Add(-24 * time.Hour), NodeReadAt: noon, Revision: "1", Parts: core.NoParts(),
 			Node: core.Node{State: core.NodePresent, Name: id.Name, UID: id.UID, Conditions: []core.Condition{
 				{Type: "Ready", Status: "True", Since: noon.Add(-23 * time.Hour)},
 			}},
@@ -75,7 +75,7 @@ func (s *nodeScene) put(text string) {
 
 func nodeStep(kind string, limit time.Duration) core.Step {
 	return core.Step{
-		Remedy: "RequestNodeRemediation", Nature: core.Requests, Limit: limit,
+		Remedy: "RequestNodeRemediation", Nature: core.CreateRequest, Limit: limit,
 		Template: core.Reference{APIVersion: "fix.example/v1", Kind: kind + "Template", Namespace: "remediators", Name: "usual"},
 	}
 }
@@ -85,7 +85,7 @@ func (s *nodeScene) check(name string, age time.Duration) *core.Policy {
 	p := s.scene.check(name, age)
 	p.ID = core.ID{Kind: "NodeHealthCheck", Name: name, UID: "uid-" + name}
 	p.ShortCircuit, p.MaxInFlight, p.Backoff = core.ShortCircuit{MaxUnhealthy: core.Percent(49)}, core.Unlimited(), core.Backoff{}
-	p.Ladder = []core.Step{nodeStep("Reboot", 5*time.Minute), nodeStep("Fence", 10*time.Minute)}
+	p.Steps = []core.Step{nodeStep("Reboot", 5*time.Minute), nodeStep("Fence", 10*time.Minute)}
 	p.Criteria.NodeStartup, p.WaitsForUpgrades, p.Holder = 0, true, "fettle.io/NodeHealthCheck-"+name
 	return p
 }
@@ -95,7 +95,7 @@ func (s *nodeScene) repair(node int, ago time.Duration, change func(*v1alpha1.Re
 	r := s.scene.repair(node, ago, v1alpha1.RepairStatus{Phase: v1alpha1.RepairRunning})
 	delete(s.repairs, r.Namespace+"/"+r.Name)
 	r.Namespace, r.Spec.Owner, r.Spec.Ladder = "fettle-system", nil, nil
-	for _, step := range s.Policies[0].Ladder {
+	for _, step := range s.Policies[0].Steps {
 		written := v1alpha1.RepairStep{Remedy: step.Remedy, Nature: v1alpha1.StepCreateRequest, Template: (*v1alpha1.TemplateReference)(&step.Template)}
 		if step.Limit > 0 {
 			written.Timeout = &metav1.Duration{Duration: step.Limit}
@@ -159,12 +159,12 @@ func (s *nodeScene) lease(node, holder string, ago, during time.Duration) {
 		", leaseDurationSeconds: " + strconv.Itoa(int(during.Seconds())) + ", renewTime: \"" + noon.Add(-ago).Format(metav1.RFC3339Micro) + "\"}}")
 }
 
-func (s *nodeScene) world() *world {
-	seen := []observed{{Fleet: Fleet{Observation: s.Observation}, dialect: NHC{}}}
+func (s *nodeScene) assessment() *assessment {
+	seen := []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: NHC{}}}
 	if s.machines != nil {
-		seen = append([]observed{{Fleet: Fleet{Observation: s.machines.Observation}, dialect: OpenShift{}}}, seen...)
+		seen = append([]observed{{ClusterObservation: ClusterObservation{Observation: s.machines.Observation}, dialect: OpenShift{}}}, seen...)
 	}
-	return newWorld(ledger.Fleet{}, seen, accountsOf(s.repairs), &s.around, noon)
+	return newAssessment(ledger.ClusterKey{}, seen, detailsOf(s.repairs), &s.around, noon)
 }
 
 const (
@@ -223,13 +223,13 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.foreign("Reboot", "node-a", 50*time.Minute)
 	},
 	"succeeded": func(s *nodeScene) { // and the node has not recovered yet
-		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
+		s.Policies[0].Steps = []core.Step{nodeStep("Reboot", 0)}
 		s.ready(0, "Unknown", 12*time.Minute)
 		s.repair(0, 6*time.Minute, nil)
 		s.request("Reboot", "node-a", 6*time.Minute, `status: {conditions: [{type: Succeeded, status: "True", lastTransitionTime: "`+noon.Add(-4*time.Minute).Format(time.RFC3339)+`"}]}`)
 	},
 	"classic": func(s *nodeScene) {
-		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
+		s.Policies[0].Steps = []core.Step{nodeStep("Reboot", 0)}
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
 		s.request("Reboot", "node-a", 2*time.Minute)
@@ -257,7 +257,7 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.request("Reboot", "node-a", 4*time.Minute, processing)
 	},
 	"confirmed": func(s *nodeScene) {
-		s.Policies[0].HealthyDelay, s.Targets[0].Vouched = -1, true
+		s.Policies[0].HealthyDelay, s.Targets[0].ConfirmedHealthy = -1, true
 		s.ready(0, "True", time.Minute)
 		s.repair(0, 4*time.Minute, nil)
 		s.request("Reboot", "node-a", 4*time.Minute, processing)
@@ -269,7 +269,7 @@ var nodeScenes = map[string]func(*nodeScene){
 		s.foreign("Reboot", "node-a", time.Hour)
 	},
 	"step-of-another": func(s *nodeScene) {
-		s.Policies[0].Ladder = []core.Step{nodeStep("Reboot", 0)}
+		s.Policies[0].Steps = []core.Step{nodeStep("Reboot", 0)}
 		s.ready(0, "Unknown", 8*time.Minute)
 		s.repair(0, 2*time.Minute, nil)
 		s.foreign("Reboot", "node-a", time.Hour)
@@ -288,7 +288,7 @@ var nodeScenes = map[string]func(*nodeScene){
 	},
 	"template-missing": func(s *nodeScene) {
 		s.ready(0, "Unknown", 8*time.Minute)
-		s.Policies[0].Ladder[1].Template.Name = "rare"
+		s.Policies[0].Steps[1].Template.Name = "rare"
 	},
 	"storm": func(s *nodeScene) {
 		for i := range 3 {
@@ -354,14 +354,14 @@ func TestNodeScenes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newNodeScene(t)
 			nodeScenes[name](s)
-			w := s.world()
-			status := buildStatus([]*world{w}, "", header())
+			w := s.assessment()
+			status := buildStatus([]*assessment{w}, "", header())
 			e := Explanation{Header: header()}
 			for _, i := range w.find(nodeSubject, "node-a", "") {
 				e.Targets = append(e.Targets, w.explainTarget(i, nil, lacksRole))
 			}
 			text := "$ fettle status\n" + statusText(&status, 20) + "\n$ fettle explain node/node-a\n" + printed(false, func(p *page) { p.explanation(&e) })
-			for i := range w.fleet.Repairs {
+			for i := range w.cluster.Repairs {
 				r := w.explainRepair(i, nil)
 				r.Header = header()
 				text += "\n$ fettle explain repair/" + r.Repair.Name + "\n" + printed(false, func(p *page) { p.repairExplanation(&r) })

@@ -9,7 +9,7 @@ import (
 )
 
 // nextOfPolicy gives the soonest thing to come for a health check, if anything is.
-func (w *world) nextOfPolicy(policy int) *Next {
+func (w *assessment) nextOfPolicy(policy int) *Next {
 	var soonest *Next
 	offer := func(of int, at time.Time, text string) {
 		if of == policy && !at.IsZero() && (soonest == nil || at.Before(*soonest.At)) {
@@ -32,39 +32,39 @@ func (w *world) nextOfPolicy(policy int) *Next {
 }
 
 // offerRepairs offers what is due now, and what waits for a time.
-func (w *world) offerRepairs(offer func(policy int, at time.Time, text string)) {
+func (w *assessment) offerRepairs(offer func(policy int, at time.Time, text string)) {
 	for _, s := range w.decision.Starts {
 		offer(s.Policy, w.at, w.nameOfTarget(s.Target)+" is repaired")
 	}
-	for repair := range w.fleet.Repairs {
+	for repair := range w.cluster.Repairs {
 		w.offerStep(repair, offer)
 	}
 	w.offerEnds(offer)
-	for _, a := range w.decision.Acts {
+	for _, a := range w.decision.StepStarts {
 		offer(a.Policy, w.at, "the remedy for "+w.nameOfTarget(a.Target)+" is called")
 	}
 	for _, r := range w.decision.Refusals {
-		if until, timed := latestUntil(w.held(r.Target)); r.Gate != core.StormCooldown && !r.Rehearsed && timed {
+		if until, timed := latestUntil(w.held(r.Target)); r.Gate != core.StormCooldown && !r.DryRun && timed {
 			offer(r.Policy, until, w.nameOfTarget(r.Target)+" is tried again")
 		}
 	}
 }
 
 // offerEnds offers what is given up or taken back now, or after a delay.
-func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
-	for _, a := range w.decision.Advances {
-		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.fleet.Repairs[a.Repair].Rungs)+1, w.nameOfTarget(a.Target)))
+func (w *assessment) offerEnds(offer func(policy int, at time.Time, text string)) {
+	for _, a := range w.decision.Escalations {
+		offer(a.Policy, w.at, fmt.Sprintf("step %d of %s is given up", len(w.cluster.Repairs[a.Repair].Tried)+1, w.nameOfTarget(a.Target)))
 	}
 	for _, g := range w.decision.Withdrawals {
-		if q := &w.fleet.Requests[g.Request]; q.Answers {
+		if q := &w.cluster.Requests[g.Request]; q.Answers {
 			offer(g.Policy, w.at, "the owner of "+q.Target.Name+" is no longer asked")
 			continue
 		}
-		offer(g.Policy, w.at, w.fleet.Requests[g.Request].ID.String()+" is deleted")
+		offer(g.Policy, w.at, w.cluster.Requests[g.Request].ID.String()+" is deleted")
 	}
 	for i := range w.reports {
-		for j := range w.reports[i].Cases {
-			c := &w.reports[i].Cases[j]
+		for j := range w.reports[i].Members {
+			c := &w.reports[i].Members[j]
 			if c.Delayed && !c.HealthySince.IsZero() {
 				until := c.HealthySince.Add(w.policies[i].HealthyDelay)
 				if c.SettlesAt.After(until) {
@@ -79,15 +79,15 @@ func (w *world) offerEnds(offer func(policy int, at time.Time, text string)) {
 }
 
 // offerStep offers when the step under way of a repair is given up.
-func (w *world) offerStep(repair int, offer func(policy int, at time.Time, text string)) {
-	r := &w.fleet.Repairs[repair]
-	if !r.Running() || len(r.Rungs) >= len(r.Ladder) || r.Ladder[len(r.Rungs)].Limit == 0 {
+func (w *assessment) offerStep(repair int, offer func(policy int, at time.Time, text string)) {
+	r := &w.cluster.Repairs[repair]
+	if !r.Running() || len(r.Tried) >= len(r.Steps) || r.Steps[len(r.Tried)].Limit == 0 {
 		return
 	}
 	policy := slices.IndexFunc(w.policies, func(p core.Policy) bool { return p.ID == r.Policy })
-	if step := w.stepsOf(repair)[len(r.Rungs)]; step.Ends != nil {
-		offer(policy, *step.Ends, fmt.Sprintf("step %d of %s times out", len(r.Rungs)+1, r.Target.Name))
+	if step := w.stepsOf(repair)[len(r.Tried)]; step.Ends != nil {
+		offer(policy, *step.Ends, fmt.Sprintf("step %d of %s times out", len(r.Tried)+1, r.Target.Name))
 	}
 }
 
-func (w *world) nameOfTarget(i int) string { return w.fleet.Targets[i].ID.Name }
+func (w *assessment) nameOfTarget(i int) string { return w.cluster.Targets[i].ID.Name }

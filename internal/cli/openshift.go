@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // OpenShift is the dialect of OpenShift's MachineHealthCheck.
@@ -49,7 +49,7 @@ func (r openShiftReading) Sources() []Source {
 			Without: "whether the template of a machine set that was given up has changed since",
 		},
 		{
-			Resource: schema.GroupResource{Resource: "nodes"}, List: &lean.NodeList{}, Drop: r.reading.DropNode,
+			Resource: schema.GroupResource{Resource: "nodes"}, List: &slim.NodeList{}, Drop: r.reading.DropNode,
 			Put: func(o client.Object) bool { return r.reading.PutNode(o) },
 		},
 	}
@@ -60,8 +60,8 @@ func machineGroup(resource string) schema.GroupResource {
 }
 
 // Observe gives the fleet.
-func (r openShiftReading) Observe(at time.Time) []Fleet {
-	return []Fleet{{Observation: r.reading.Observe(at)}}
+func (r openShiftReading) Observe(at time.Time) []ClusterObservation {
+	return []ClusterObservation{{Observation: r.reading.Observe(at)}}
 }
 
 // Unmet gives what a health check's selector asks for and a machine lacks.

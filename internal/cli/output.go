@@ -38,7 +38,7 @@ func (o *output) validate() error {
 // emit prints an answer: as a document for programs, or by the function for people. The answer is a pointer, and is made
 // fit to be shown before.
 func (o *output) emit(out io.Writer, answer any, people func()) error {
-	fitToShow(answer)
+	sanitizeAnswer(answer)
 	switch o.format {
 	case formatJSON:
 		e := json.NewEncoder(out)

@@ -16,11 +16,11 @@ const mostOwners = 2
 
 // ownerAnswer says how the owner of a target answers to being asked to replace it, nil for targets whose owner is not
 // asked. The metadata is that of the target's own object, nil when it is not known.
-func (s *session) ownerAnswer(ctx context.Context, v *view, w *world, target int, meta *metav1.PartialObjectMetadata) *OwnerAnswer {
+func (s *session) ownerAnswer(ctx context.Context, v *view, w *assessment, target int, meta *metav1.PartialObjectMetadata) *OwnerAnswer {
 	if meta == nil {
 		return nil
 	}
-	id := w.fleet.Targets[target].ID
+	id := w.cluster.Targets[target].ID
 	for _, p := range v.parts {
 		of, knows := p.Reading.(Owners)
 		if !knows {

@@ -23,7 +23,7 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 func TestColoursKeepColumns(t *testing.T) {
 	s := newScene()
 	scenes["too-many"](s)
-	status := buildStatus([]*world{s.world()}, "", header())
+	status := buildStatus([]*assessment{s.assessment()}, "", header())
 	show := func(p *page) {
 		sp := statusPage{page: *p, limit: 20, where: "here", command: "fettle"}
 		sp.all(&status)

@@ -42,7 +42,7 @@ func repairCommand(o Options) *cobra.Command {
 			if of.kind == nodeSubject && !s.connection.named(cmd) {
 				within = ""
 			}
-			s.about = s.aboutTarget(of.kind, of.name, within)
+			s.concerns = s.aboutTarget(of.kind, of.name, within)
 			return s.run(cmd.Context(), s.requested(of, within, dry))
 		},
 		ValidArgsFunction: s.completeSubjects,
@@ -55,15 +55,15 @@ func repairCommand(o Options) *cobra.Command {
 }
 
 // requested asks for a repair, and answers with how everything stands then.
-func (s *session) requested(of subject, within string, dry bool) ask {
+func (s *session) requested(of subject, within string, dry bool) answerFunc {
 	return func(ctx context.Context, v *view, h Header) (answer, error) {
-		worlds := s.worlds(ctx, v)
-		in, err := s.repairable(ctx, v, worlds, of, within)
+		assessments := s.assess(ctx, v)
+		in, err := s.repairable(ctx, v, assessments, of, within)
 		if err != nil {
 			return answer{}, err
 		}
 		target := in.targets[0]
-		id, at := in.fleet.Targets[target].ID, in.requestTime(target, v.at)
+		id, at := in.cluster.Targets[target].ID, in.requestTime(target, v.at)
 		object, err := s.objectOf(ctx, v, id)
 		if err != nil {
 			return answer{}, err
@@ -71,15 +71,15 @@ func (s *session) requested(of subject, within string, dry bool) ask {
 		if err := s.writeRequest(ctx, object, id, at, dry); err != nil {
 			return answer{}, err
 		}
-		in.fleet.Targets[target].RepairRequest = core.RepairRequest{At: at}
+		in.cluster.Targets[target].RepairRequest = core.RepairRequest{At: at}
 		in.decide()
-		if v.readQuorum(ctx, s.cluster, in.world) {
+		if v.readQuorum(ctx, s.cluster, in.assessment) {
 			in.decide()
 		}
 		h.Kind = kindRepairRequest
 		h.Notes = append(h.Notes, in.notesAtOddsOn(in.targets)...)
 		r := RepairRequest{
-			Header: h, Written: !dry, Message: in.requestedText(target, at, dry), Target: s.explainedTarget(ctx, v, in.world, target),
+			Header: h, Written: !dry, Message: in.requestedText(target, at, dry), Target: s.explainedTarget(ctx, v, in.assessment, target),
 			HealthChecks: in.selecting(target), Undo: undo(object),
 		}
 		return answer{value: &r, header: &r.Header, people: func(p *page) { p.repairRequest(&r) }}, nil
@@ -87,33 +87,33 @@ func (s *session) requested(of subject, within string, dry bool) ask {
 }
 
 // repairable finds the one target that a person means, and refuses where a request could do nothing.
-func (s *session) repairable(ctx context.Context, v *view, worlds []*world, of subject, within string) (inWorld, error) {
-	in, err := s.findIn(worlds, of.kind, of.name, within)
+func (s *session) repairable(ctx context.Context, v *view, assessments []*assessment, of subject, within string) (foundTargets, error) {
+	in, err := s.findIn(assessments, of.kind, of.name, within)
 	switch {
 	case err != nil:
-		return inWorld{}, err
+		return foundTargets{}, err
 	case len(in.targets) == 0:
-		return inWorld{}, s.noTarget(ctx, v, worlds, of, within)
+		return foundTargets{}, s.noTarget(ctx, v, assessments, of, within)
 	}
-	in.targets = in.meant(of)
+	in.targets = in.preferNode(of)
 	if len(in.targets) > 1 {
 		var ways []string
 		for _, i := range in.targets {
-			id := in.fleet.Targets[i].ID
+			id := in.cluster.Targets[i].ID
 			ways = append(ways, kindWord(id)+"/"+id.Name+inNamespace(id.Namespace))
 		}
-		return inWorld{}, several(of.kind, of.name, ways)
+		return foundTargets{}, ambiguous(of.kind, of.name, ways)
 	}
 	if err := in.refuseRequest(in.targets[0], v.unmet); err != nil {
-		return inWorld{}, err
+		return foundTargets{}, err
 	}
 	return in, nil
 }
 
-// meant leaves of a node and its machine the node, where a person means a node by its name and a health check selects it.
-func (in inWorld) meant(of subject) []int {
+// preferNode leaves of a node and its machine the node, where a person means a node by its name and a health check selects it.
+func (in foundTargets) preferNode(of subject) []int {
 	node := slices.DeleteFunc(slices.Clone(in.targets), func(i int) bool {
-		id := in.fleet.Targets[i].ID
+		id := in.cluster.Targets[i].ID
 		return of.kind != nodeSubject || kindWord(id) != nodeSubject || id.Name != of.name
 	})
 	if len(node) > 0 {
@@ -123,9 +123,9 @@ func (in inWorld) meant(of subject) []int {
 }
 
 // noTarget says why there is nothing of a name to repair.
-func (s *session) noTarget(ctx context.Context, v *view, worlds []*world, of subject, within string) error {
+func (s *session) noTarget(ctx context.Context, v *view, assessments []*assessment, of subject, within string) error {
 	e := Explanation{Subject: Reference{Kind: of.kind, Namespace: within, Name: of.name}}
-	a, err := s.explainedGone(ctx, v, worlds, &e, false)
+	a, err := s.explainedGone(ctx, v, assessments, &e, false)
 	if err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func (s *session) noTarget(ctx context.Context, v *view, worlds []*world, of sub
 }
 
 // refuseRequest says why a request about a target could do nothing, nil when it can.
-func (w *world) refuseRequest(target int, lacks unmet) error {
-	id := w.fleet.Targets[target].ID
+func (w *assessment) refuseRequest(target int, lacks unmet) error {
+	id := w.cluster.Targets[target].ID
 	var why string
 	repair, repaired := w.repairOf(target)
-	switch by, out := w.leftOut(target); {
-	case w.fleet.Targets[target].Deleting:
+	switch by, out := w.skippedBy(target); {
+	case w.cluster.Targets[target].Deleting:
 		why = "it is being deleted already; fettle explain says what that waits for"
 	case len(w.verdictsOf[target]) == 0 && out:
 		why = "it is excluded from all health checking, by " + by + " on it; remove that first"
@@ -149,9 +149,9 @@ func (w *world) refuseRequest(target int, lacks unmet) error {
 		why = "no health check selects it, so none says how it is repaired. " + w.nearest(id, lacks) + " Have one select it first"
 	case repaired && w.exhausted(repair):
 		why = fmt.Sprintf("every step of repair %s was tried without success, and a request repeats none of them; repair the %s by hand. "+
-			"Once it is healthy the repair ends, and you may request another", w.fleet.Repairs[repair].Name, kindWord(id))
+			"Once it is healthy the repair ends, and you may request another", w.cluster.Repairs[repair].Name, kindWord(id))
 	case repaired:
-		why = fmt.Sprintf("repair %s is under way; fettle explain repair/%s says how far it has come", w.fleet.Repairs[repair].Name, w.fleet.Repairs[repair].Name)
+		why = fmt.Sprintf("repair %s is under way; fettle explain repair/%s says how far it has come", w.cluster.Repairs[repair].Name, w.cluster.Repairs[repair].Name)
 	default:
 		return nil
 	}
@@ -159,17 +159,17 @@ func (w *world) refuseRequest(target int, lacks unmet) error {
 }
 
 // exhausted reports whether a repair has given up its last step.
-func (w *world) exhausted(repair int) bool {
-	r := &w.fleet.Repairs[repair]
-	return len(r.Rungs) > 0 && len(r.Rungs) >= len(r.Ladder)
+func (w *assessment) exhausted(repair int) bool {
+	r := &w.cluster.Repairs[repair]
+	return len(r.Tried) > 0 && len(r.Tried) >= len(r.Steps)
 }
 
 // requestTime returns the time of a request: now, or the second after the last repair, which may have been told by another clock.
-func (w *world) requestTime(target int, now time.Time) time.Time {
+func (w *assessment) requestTime(target int, now time.Time) time.Time {
 	at := now.UTC().Truncate(time.Second)
-	t := &w.fleet.Targets[target]
-	for i := range w.fleet.Repairs {
-		r := &w.fleet.Repairs[i]
+	t := &w.cluster.Targets[target]
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
 		if mine := r.Target == t.ID || (r.Node != "" && r.Node == t.Node.Name); mine && !r.Running() {
 			at = after(after(at, r.Ended), r.Requested)
 		}
@@ -186,8 +186,8 @@ func after(at, other time.Time) time.Time {
 }
 
 // requestedText says what was done.
-func (w *world) requestedText(target int, at time.Time, dry bool) string {
-	id := w.fleet.Targets[target].ID
+func (w *assessment) requestedText(target int, at time.Time, dry bool) string {
+	id := w.cluster.Targets[target].ID
 	what := fmt.Sprintf("a repair of %s %s, by annotation %s=%s", kindWord(id), qualified(reference(id)), annotation.RepairRequestedAt, at.Format(time.RFC3339))
 	if dry {
 		return "Nothing was written. The API server would accept the request for " + what + ". The result would be as follows."
@@ -196,12 +196,12 @@ func (w *world) requestedText(target int, at time.Time, dry bool) string {
 }
 
 // selecting returns the health checks that select a target, with the gates that they have whatever it is.
-func (w *world) selecting(target int) []SelectingCheck {
+func (w *assessment) selecting(target int) []SelectingCheck {
 	checks := []SelectingCheck{}
-	for _, v := range w.bodyVerdicts[w.bodies[target]] {
+	for _, v := range w.groupVerdicts[w.groups[target]] {
 		id := reference(w.policies[v.Policy].ID)
 		if !slices.ContainsFunc(checks, func(c SelectingCheck) bool { return c.Reference == id }) {
-			checks = append(checks, SelectingCheck{Reference: id, Gates: w.standingGates(v.Policy)})
+			checks = append(checks, SelectingCheck{Reference: id, Gates: w.policyGates(v.Policy)})
 		}
 	}
 	return checks

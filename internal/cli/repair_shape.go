@@ -12,8 +12,8 @@ const (
 	requestUnreadable = "Unreadable"
 )
 
-// AskedRepair is a person's request for the repair of a machine or a node, by the annotation fettle.io/repair-requested-at.
-type AskedRepair struct {
+// RequestedRepair is a person's request for the repair of a machine or a node, by the annotation fettle.io/repair-requested-at.
+type RequestedRepair struct {
 	// At is missing where it can't be read.
 	At *time.Time `json:"at,omitempty"`
 	// State is Pending, Served, Lapsed, Ahead (it was made in the future), Inherited (it was made before the object) or Unreadable. Only a pending request counts.

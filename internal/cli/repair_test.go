@@ -30,7 +30,7 @@ func TestRepairIsRefused(t *testing.T) {
 	} {
 		s := newScene()
 		change(s)
-		err := s.world().refuseRequest(0, lacksRole)
+		err := s.assessment().refuseRequest(0, lacksRole)
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("want %q, got %v", says, err)
 		}
@@ -49,8 +49,8 @@ func TestRequestTime(t *testing.T) {
 	} {
 		s := newScene()
 		s.repair(0, 2*time.Hour, v1alpha1.RepairStatus{Phase: v1alpha1.RepairSucceeded, FinishedAt: &metav1.Time{Time: noon.Add(c.ended)}})
-		w := s.world()
-		w.fleet.Repairs[0].Ended = noon.Add(c.ended)
+		w := s.assessment()
+		w.cluster.Repairs[0].Ended = noon.Add(c.ended)
 		if got := w.requestTime(0, noon.Add(300*time.Millisecond)); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -62,7 +62,7 @@ func TestRepairRequestPage(t *testing.T) {
 	s := newScene()
 	s.Policies[0].Paused = true
 	s.Targets[0].RepairRequest.At = noon
-	w := s.world()
+	w := s.assessment()
 	object := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: "a"},

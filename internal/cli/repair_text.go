@@ -8,20 +8,20 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// askedRepair tells of the person's request about a target, nil without one.
-func (w *world) askedRepair(target int) *AskedRepair {
-	for _, a := range w.decision.Asked {
+// requestedRepair tells of the person's request about a target, nil without one.
+func (w *assessment) requestedRepair(target int) *RequestedRepair {
+	for _, a := range w.decision.RepairRequests {
 		if a.Target != target {
 			continue
 		}
 		state, text := requestWords(&a)
-		return &AskedRepair{At: instant(a.At), State: state, Lapses: instant(a.Lapses), Message: text}
+		return &RequestedRepair{At: instant(a.At), State: state, Lapses: instant(a.Lapses), Message: text}
 	}
 	return nil
 }
 
 // requestWords returns the state of a request, and a sentence about it without its full stop.
-func requestWords(a *core.AskedRepair) (state, text string) {
+func requestWords(a *core.RepairRequestStatus) (state, text string) {
 	switch a.State {
 	case core.RequestPending:
 		if a.Lapses.IsZero() {
@@ -41,8 +41,8 @@ func requestWords(a *core.AskedRepair) (state, text string) {
 	return requestUnreadable, "the annotation " + annotation.RepairRequestedAt + " holds no time such as 2026-11-23T09:12:59Z, so it does not count; ask again"
 }
 
-// askedRepair prints how a person's request stands.
-func (p *page) askedRepair(a *AskedRepair) {
+// requestedRepair prints how a person's request stands.
+func (p *page) requestedRepair(a *RequestedRepair) {
 	switch {
 	case a == nil:
 	case a.At == nil:

@@ -54,10 +54,10 @@ func (s *session) objectOf(ctx context.Context, v *view, id core.ID) (*metav1.Pa
 	if failed != nil {
 		return nil, refusedRequest(id, failed)
 	}
-	return nil, goneMeanwhile(id)
+	return nil, goneError(id)
 }
 
-func goneMeanwhile(id core.ID) error {
+func goneError(id core.ID) error {
 	return fmt.Errorf("%s went while this looked, so nothing was asked for; fettle explain %s/%s tells what became of it", id, kindWord(id), id.Name) //nolint:err113 // told to a person
 }
 
@@ -67,7 +67,7 @@ func refusedRequest(id core.ID, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return goneMeanwhile(id)
+		return goneError(id)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s was not asked to be repaired; that takes the rights to get, patch and delete it, which an administrator can grant (docs/cli.md#fettle-repair): %w", id, err)
 	}

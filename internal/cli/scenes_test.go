@@ -70,8 +70,8 @@ var scenes = map[string]func(*scene){
 	},
 	"cooling-down": func(s *scene) {
 		s.ready(0, "Unknown", time.Hour)
-		s.Policies[0].Held, s.Policies[0].StormCooldown = true, 30*time.Second
-		s.Policies[0].Opening = core.Opening{First: noon.Add(-10 * time.Second), Last: noon.Add(-10 * time.Second), Unhealthy: 1}
+		s.Policies[0].WasStopped, s.Policies[0].StormCooldown = true, 30*time.Second
+		s.Policies[0].Cooldown = core.CooldownState{First: noon.Add(-10 * time.Second), Last: noon.Add(-10 * time.Second), Unhealthy: 1}
 	},
 	"never-joined": func(s *scene) {
 		s.Targets[0].Node, s.Targets[0].StartupFrom = core.Node{State: core.NodeAwaited}, noon.Add(-4*time.Minute)
@@ -104,7 +104,7 @@ var scenes = map[string]func(*scene){
 	"unselected": func(s *scene) {
 		s.Policies[0].Members = []int{1, 2, 3, 4}
 	},
-	"claimed": func(s *scene) { s.Targets[0].Claimed = true },
+	"claimed": func(s *scene) { s.Targets[0].ExternallyRemediated = true },
 	"asked":   func(s *scene) { s.Targets[0].RepairRequest.At = noon.Add(-time.Minute) },
 	"asked-and-held": func(s *scene) {
 		s.Targets[0].RepairRequest.At = noon.Add(-time.Minute)
@@ -138,15 +138,15 @@ func TestScenes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
 			scenes[name](s)
-			w := s.world()
-			status := buildStatus([]*world{w}, "", header())
+			w := s.assessment()
+			status := buildStatus([]*assessment{w}, "", header())
 			meta := &metav1.PartialObjectMetadata{}
 			if s.Targets[0].Deleting {
 				meta.DeletionTimestamp, meta.Finalizers = &metav1.Time{Time: noon.Add(-50 * time.Second)}, []string{"machine.machine.openshift.io"}
 			}
 			e := Explanation{Header: header(), Targets: []ExplainedTarget{w.explainTarget(0, meta, lacksRole)}}
 			text := "$ fettle status\n" + statusText(&status, 20) + "\n$ fettle explain machine/worker-a\n" + printed(false, func(p *page) { p.explanation(&e) })
-			for i := range w.fleet.Repairs {
+			for i := range w.cluster.Repairs {
 				r := w.explainRepair(i, meta)
 				r.Header = header()
 				text += "\n$ fettle explain repair/" + r.Repair.Name + "\n" + printed(false, func(p *page) { p.repairExplanation(&r) })
@@ -168,13 +168,13 @@ func TestShapesOfPrograms(t *testing.T) {
 	for _, name := range []string{"in-flight", "suspect"} {
 		s := newScene()
 		scenes[name](s)
-		w := s.world()
-		status := buildStatus([]*world{w}, "", header())
+		w := s.assessment()
+		status := buildStatus([]*assessment{w}, "", header())
 		answers := map[string]any{"status": &status}
 		e := Explanation{Header: header(), Subject: Reference{Kind: "machine", Name: "worker-a"}, Targets: []ExplainedTarget{w.explainTarget(0, nil, lacksRole)}}
 		e.Kind = kindExplanation
 		answers["explanation"] = &e
-		if len(w.fleet.Repairs) > 0 {
+		if len(w.cluster.Repairs) > 0 {
 			r := w.explainRepair(0, nil)
 			r.Header = header()
 			r.Kind = kindRepairExplanation
@@ -197,7 +197,7 @@ func TestShapesOfPrograms(t *testing.T) {
 func TestNobodyLeads(t *testing.T) {
 	s := newScene()
 	s.ready(0, "Unknown", time.Hour)
-	w := s.world()
+	w := s.assessment()
 	h := header()
 	lease := h.Controller
 	lapsed := controllerOf(nil, "you may not get lease x", "fettle-system", noon)
@@ -237,7 +237,7 @@ func TestLimitedRows(t *testing.T) {
 	for i := range s.Targets {
 		s.ready(i, "Unknown", time.Duration(i+3)*time.Minute)
 	}
-	status := buildStatus([]*world{s.world()}, "", header())
+	status := buildStatus([]*assessment{s.assessment()}, "", header())
 	text := statusText(&status, 2)
 	if !strings.Contains(text, "worker-e") || !strings.Contains(text, "worker-d") || strings.Contains(text, "worker-a ") || !strings.Contains(text, "… and 3 machines more (--limit 0 shows all)") {
 		t.Errorf("two rows, the longest unhealthy first, want:\n%s", text)
@@ -250,7 +250,7 @@ func TestLimitedRows(t *testing.T) {
 func TestNoHealthChecks(t *testing.T) {
 	s := newScene()
 	s.Policies = nil
-	status := buildStatus([]*world{s.world()}, "", header())
+	status := buildStatus([]*assessment{s.assessment()}, "", header())
 	if text := statusText(&status, 20); !strings.Contains(text, "no health checks in namespace machines. Add -A") {
 		t.Errorf("where to look is not said:\n%s", text)
 	}

@@ -37,8 +37,8 @@ type session struct {
 	chosen     chosen
 	watch      bool
 
-	// about says which workload clusters the question is about.
-	about     concerns
+	// concerns says which workload clusters the question is about.
+	concerns  clusterFilter
 	cluster   client.WithWatch
 	namespace string
 	out, err  io.Writer
@@ -55,8 +55,8 @@ type answer struct {
 	ended  bool
 }
 
-// ask answers a question from what was read.
-type ask func(ctx context.Context, v *view, h Header) (answer, error)
+// answerFunc answers a question from what was read.
+type answerFunc func(ctx context.Context, v *view, h Header) (answer, error)
 
 func (s *session) open(cmd *cobra.Command) error {
 	if err := s.validate(); err != nil {
@@ -83,7 +83,7 @@ func (s *session) addWatch(cmd *cobra.Command, until string) {
 }
 
 // run answers once, or again and again.
-func (s *session) run(ctx context.Context, ask ask) error {
+func (s *session) run(ctx context.Context, ask answerFunc) error {
 	if s.watch {
 		return s.follow(ctx, ask)
 	}
@@ -104,13 +104,13 @@ func (s *session) read(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.about = s.about
+	v.concerns = s.concerns
 	v.readWorkloads(ctx, s.cluster, s.UserAgent)
 	return v, nil
 }
 
 // ask gives an answer as of now, with a key that differs when the answer does in more than the time.
-func (s *session) ask(ctx context.Context, v *view, ask ask) (string, answer, error) {
+func (s *session) ask(ctx context.Context, v *view, ask answerFunc) (string, answer, error) {
 	v.readLease(ctx, s.cluster, s.connection.controller)
 	v.at = s.Now()
 	controller := controllerOf(v.lease, v.leaseUnknown, s.connection.controller, v.at)
@@ -145,53 +145,53 @@ func (s *session) show(a answer, v *view, dated bool) error {
 // where says where to look.
 func (s *session) where() scope { return scope{s.namespace, s.connection.controller} }
 
-// worlds decides on what was read, on each cluster by itself: that which was read, and then the workload clusters that
+// assess decides on what was read, on each cluster by itself: that which was read, and then the workload clusters that
 // the question is about. Whether quorum survives is asked only of what may be repaired, which a first decision tells.
-func (s *session) worlds(ctx context.Context, v *view) []*world {
-	seen := map[ledger.Fleet][]observed{{}: nil}
-	for _, f := range v.fleets() {
+func (s *session) assess(ctx context.Context, v *view) []*assessment {
+	seen := map[ledger.ClusterKey][]observed{{}: nil}
+	for _, f := range v.observations() {
 		seen[f.Cluster] = append(seen[f.Cluster], f)
 	}
 	clusters := inOrder(seen)
-	worlds := make([]*world, len(clusters))
+	assessments := make([]*assessment, len(clusters))
 	for i, cluster := range clusters {
-		worlds[i] = newWorld(cluster, seen[cluster], v.accounts, &v.around, v.at)
-		if v.readQuorum(ctx, s.cluster, worlds[i]) {
-			worlds[i].decide()
+		assessments[i] = newAssessment(cluster, seen[cluster], v.repairDetails, &v.external, v.at)
+		if v.readQuorum(ctx, s.cluster, assessments[i]) {
+			assessments[i].decide()
 		}
 	}
-	return worlds
+	return assessments
 }
 
 // inOrder gives clusters by their names, and first the one that was read.
-func inOrder[T any](clusters map[ledger.Fleet]T) []ledger.Fleet {
-	return slices.SortedFunc(maps.Keys(clusters), func(a, b ledger.Fleet) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Cluster, b.Cluster))
+func inOrder[T any](clusters map[ledger.ClusterKey]T) []ledger.ClusterKey {
+	return slices.SortedFunc(maps.Keys(clusters), func(a, b ledger.ClusterKey) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 }
 
-// fleets gives what dialects see of the cluster that was read, and of the workload clusters that the question is about. A
+// observations gives what dialects see of the cluster that was read, and of the workload clusters that the question is about. A
 // cluster of which there is nothing left but repairs is seen as empty.
-func (v *view) fleets() []observed {
+func (v *view) observations() []observed {
 	var fleets []observed
-	known := map[ledger.Fleet]bool{{}: true}
+	known := map[ledger.ClusterKey]bool{{}: true}
 	for _, p := range v.parts {
-		witness, _ := p.Reading.(Witness)
+		reader, _ := p.Reading.(StatusReader)
 		for _, f := range p.Observe(v.at) {
 			known[f.Cluster] = true
-			if f.Cluster == (ledger.Fleet{}) || v.about(v, &f) {
-				fleets = append(fleets, observed{f, p.Dialect, witness, p.rivals})
+			if f.Cluster == (ledger.ClusterKey{}) || v.concerns(v, &f) {
+				fleets = append(fleets, observed{f, p.Dialect, reader, p.foreignWriters})
 			}
 		}
 		if _, several := p.Reading.(Workloads); !several {
 			continue
 		}
-		for _, key := range slices.Sorted(maps.Keys(v.accounts)) {
-			a := v.accounts[key]
-			f := Fleet{Cluster: a.Fleet, Observation: core.Observation{Kind: a.Target.Kind, Observed: core.Yes}}
-			if !a.Ignored && !known[a.Fleet] && v.about(v, &f) {
-				known[a.Fleet] = true
-				fleets = append(fleets, observed{f, p.Dialect, witness, p.rivals})
+		for _, key := range slices.Sorted(maps.Keys(v.repairDetails)) {
+			a := v.repairDetails[key]
+			f := ClusterObservation{Cluster: a.Cluster, Observation: core.Observation{Kind: a.Target.Kind, Observed: core.Yes}}
+			if !a.Ignored && !known[a.Cluster] && v.concerns(v, &f) {
+				known[a.Cluster] = true
+				fleets = append(fleets, observed{f, p.Dialect, reader, p.foreignWriters})
 			}
 		}
 	}

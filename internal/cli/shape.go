@@ -54,7 +54,7 @@ type Status struct {
 type HealthCheck struct {
 	Reference
 
-	// Cluster is the workload cluster that it is for, by the name of its Cluster in the same namespace; missing for the
+	// Cluster is the workload cluster that it is for, by the name of its Name in the same namespace; missing for the
 	// cluster that was asked.
 	Cluster string `json:"cluster,omitempty"`
 	// TargetKind is what it selects: Machine or Node.
@@ -63,12 +63,12 @@ type HealthCheck struct {
 	Phase   string `json:"phase,omitempty"`
 	Total   int    `json:"total"`
 	Healthy int    `json:"healthy"`
-	// MostUnhealthy is the number that are not healthy up to which repairs go on.
+	// MaxUnhealthy is the number that are not healthy up to which repairs go on.
 	MostUnhealthy int `json:"mostUnhealthy"`
 	// AsWritten is set when the machines can't be judged from here, and numbers and repairs are what a controller has
 	// written last.
 	AsWritten bool `json:"asWritten,omitempty"`
-	// Repairs is Allowed, Stopped or Unknown.
+	// Repairs is Allowed, PolicyRefusal or Unknown.
 	Repairs string `json:"repairs"`
 	// Reason and Message say why repairs are stopped, and what would let them go on.
 	Reason  string     `json:"reason,omitempty"`
@@ -77,7 +77,7 @@ type HealthCheck struct {
 	DryRun  bool       `json:"dryRun,omitempty"`
 
 	InFlight int `json:"inFlight"`
-	// MostInFlight is missing when there is no limit.
+	// MaxInFlight is missing when there is no limit.
 	MostInFlight *int `json:"mostInFlight,omitempty"`
 	// Next is what happens next, if something is to happen.
 	Next *Next `json:"next,omitempty"`
@@ -291,14 +291,14 @@ type ExplainedTarget struct {
 	Sibling    *Reference `json:"sibling,omitempty"`
 	Deleting   *time.Time `json:"deletingSince,omitempty"`
 	Finalizers []string   `json:"finalizers,omitempty"`
-	// Excluded and Vouched tell that somebody has excluded it from repairs, or has confirmed that it is healthy.
-	Excluded bool `json:"excluded,omitempty"`
-	Vouched  bool `json:"confirmedHealthy,omitempty"`
+	// Excluded and ConfirmedHealthy tell that somebody has excluded it from repairs, or has confirmed that it is healthy.
+	Excluded         bool `json:"excluded,omitempty"`
+	ConfirmedHealthy bool `json:"confirmedHealthy,omitempty"`
 	// RepairRequest is a person's request for its repair, by an annotation.
-	RepairRequest *AskedRepair `json:"repairRequest,omitempty"`
+	RepairRequest *RequestedRepair `json:"repairRequest,omitempty"`
 	// Lease is that of its node, for health checks that heed it.
 	Lease *NodeLease `json:"lease,omitempty"`
-	// Steps are those of the repair that runs, or of the one that would; Requests what remediators were asked for.
+	// Steps are those of the repair that runs, or of the one that would; CreateRequest what remediators were asked for.
 	Steps    []Step    `json:"steps,omitempty"`
 	Requests []Request `json:"requests,omitempty"`
 	Recovery *Recovery `json:"recovery,omitempty"`

@@ -35,7 +35,7 @@ func (p *statusPage) all(s *Status) {
 	p.stopped(s.HealthChecks)
 	p.printf("\n")
 	if len(s.NotHealthy) == 0 {
-		p.printf("%s\n", p.calm(s))
+		p.printf("%s\n", p.allHealthyText(s))
 	} else {
 		p.targets(s.NotHealthy)
 	}
@@ -103,8 +103,8 @@ func (p *page) notes(notes []string) {
 	}
 }
 
-// calm is what there is to say when nothing is wrong.
-func (p *statusPage) calm(s *Status) string {
+// allHealthyText is what there is to say when nothing is wrong.
+func (p *statusPage) allHealthyText(s *Status) string {
 	total := 0
 	var kinds []string
 	for i := range s.HealthChecks {

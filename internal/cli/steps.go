@@ -21,22 +21,22 @@ func planned(s *core.Step) Step {
 }
 
 // stepsOf tells of the steps of a repair: those that were given up, the one under way, and those that follow.
-func (w *world) stepsOf(repair int) []Step {
-	r := &w.fleet.Repairs[repair]
-	steps := make([]Step, 0, len(r.Ladder))
+func (w *assessment) stepsOf(repair int) []Step {
+	r := &w.cluster.Repairs[repair]
+	steps := make([]Step, 0, len(r.Steps))
 	began := r.Started
-	for i := range r.Ladder {
-		s := planned(&r.Ladder[i])
+	for i := range r.Steps {
+		s := planned(&r.Steps[i])
 		switch {
-		case i < len(r.Rungs):
-			rung := &r.Rungs[i]
-			s.State, s.Began, s.Ended, s.Message = rung.Outcome.String(), instant(began), instant(rung.Ended), rung.Text
-			began = rung.Ended
-		case i == len(r.Rungs) && r.Running():
+		case i < len(r.Tried):
+			record := &r.Tried[i]
+			s.State, s.Began, s.Ended, s.Message = record.Outcome.String(), instant(began), instant(record.Ended), record.Text
+			began = record.Ended
+		case i == len(r.Tried) && r.Running():
 			w.underWay(repair, &s)
 		case !r.Running():
 			s.close(r, i)
-		case w.blind == nil && w.targetOf(repair) < 0:
+		case w.blocked == nil && w.targetOf(repair) < 0:
 			s.State, s.Message = stepNotTaken, ""
 		}
 		steps = append(steps, s)
@@ -47,32 +47,32 @@ func (w *world) stepsOf(repair int) []Step {
 // close tells of a step that an ended repair has not given up.
 func (s *Step) close(r *core.Repair, at int) {
 	s.State, s.Message = stepNotTaken, ""
-	if at == len(r.Rungs) && r.Outcome != core.Recovered {
+	if at == len(r.Tried) && r.Outcome != core.Recovered {
 		s.State, s.Began, s.Ended = stepEnded, instant(r.StepBegan()), instant(r.Ended)
 	}
 }
 
 // underWay tells of the step under way. It has no end while the target is not unhealthy: then nothing is given up.
-func (w *world) underWay(repair int, s *Step) {
-	r := &w.fleet.Repairs[repair]
-	step := &r.Ladder[len(r.Rungs)]
+func (w *assessment) underWay(repair int, s *Step) {
+	r := &w.cluster.Repairs[repair]
+	step := &r.Steps[len(r.Tried)]
 	target := w.targetOf(repair)
 	s.State, s.Began = stepDue, instant(r.StepBegan())
 	if target < 0 {
 		w.underWayOfGone(repair, s)
 		return
 	}
-	t := &w.fleet.Targets[target]
+	t := &w.cluster.Targets[target]
 	switch effect := step.Nature.Effect(); {
 	case effect.Deletes:
 		if t.Deleting {
 			s.State = stepUnderWay
 		}
-	case effect.Claims:
-		if t.Claimed && !r.Begun.IsZero() {
+	case effect.MarksForRemediator:
+		if t.ExternallyRemediated && !r.Begun.IsZero() {
 			s.State = stepUnderWay
 		}
-	case effect.Stands:
+	case effect.NeedsWithdrawal:
 		if why, hidden := w.unread.requests(*step); hidden {
 			s.State, s.Message = stepUnknown, why
 			return
@@ -89,23 +89,23 @@ func (w *world) underWay(repair int, s *Step) {
 }
 
 // targetOf gives the target of a repair, -1 when that is gone.
-func (w *world) targetOf(repair int) int {
-	if target, exists := w.byID[w.fleet.Repairs[repair].Target]; exists {
+func (w *assessment) targetOf(repair int) int {
+	if target, exists := w.byID[w.cluster.Repairs[repair].Target]; exists {
 		return target
 	}
 	return -1
 }
 
 // requestOf gives the request of the step under way of a repair.
-func (w *world) requestOf(repair, target int) (*core.Request, bool) {
-	return requestUnderWay(&w.fleet.Repairs[repair], w.requestsOn(target))
+func (w *assessment) requestOf(repair, target int) (*core.Request, bool) {
+	return requestUnderWay(&w.cluster.Repairs[repair], w.requestsOn(target))
 }
 
 func requestUnderWay(r *core.Repair, requests []*core.Request) (*core.Request, bool) {
-	if len(r.Rungs) >= len(r.Ladder) {
+	if len(r.Tried) >= len(r.Steps) {
 		return nil, false
 	}
-	step := &r.Ladder[len(r.Rungs)]
+	step := &r.Steps[len(r.Tried)]
 	for _, q := range requests {
 		if q.Remedy == step.Remedy && q.Template == step.Template && !q.Leaving {
 			return q, true
@@ -115,14 +115,14 @@ func requestUnderWay(r *core.Repair, requests []*core.Request) (*core.Request, b
 }
 
 // requestsOn gives what remediators have been asked for a target, the oldest first.
-func (w *world) requestsOn(target int) []*core.Request {
-	return w.requestsAbout(w.fleet.Targets[target].ID)
+func (w *assessment) requestsOn(target int) []*core.Request {
+	return w.requestsAbout(w.cluster.Targets[target].ID)
 }
 
-func (w *world) requestsAbout(id core.ID) []*core.Request {
+func (w *assessment) requestsAbout(id core.ID) []*core.Request {
 	var found []*core.Request
-	for i := range w.fleet.Requests {
-		q := &w.fleet.Requests[i]
+	for i := range w.cluster.Requests {
+		q := &w.cluster.Requests[i]
 		of := q.Target
 		if of.UID == "" {
 			of.UID = id.UID
@@ -146,7 +146,7 @@ func requestOf(q *core.Request) Request {
 
 // objectsAbout returns the objects by which remediators were asked about a target. What an owner is asked is no object, and
 // how the owner answers is told apart.
-func (w *world) objectsAbout(id core.ID) []Request {
+func (w *assessment) objectsAbout(id core.ID) []Request {
 	var objects []Request
 	for _, q := range w.requestsAbout(id) {
 		if !q.Answers {
@@ -158,10 +158,10 @@ func (w *world) objectsAbout(id core.ID) []Request {
 
 // objectsOfNamesakes returns the objects about earlier targets of the same name. They may keep an object about this one from
 // being created.
-func (w *world) objectsOfNamesakes(id core.ID) []Request {
+func (w *assessment) objectsOfNamesakes(id core.ID) []Request {
 	var objects []Request
-	for i := range w.fleet.Requests {
-		q := &w.fleet.Requests[i]
+	for i := range w.cluster.Requests {
+		q := &w.cluster.Requests[i]
 		of := q.Target
 		if of.UID == "" || of.UID == id.UID || q.Answers {
 			continue
@@ -175,18 +175,18 @@ func (w *world) objectsOfNamesakes(id core.ID) []Request {
 	return objects
 }
 
-// circumstances fills in what else there is to know of a target.
-func (w *world) circumstances(target int, e *ExplainedTarget) {
-	t := &w.fleet.Targets[target]
-	if w.blind != nil {
+// fillDetails fills in what else there is to know of a target.
+func (w *assessment) fillDetails(target int, e *ExplainedTarget) {
+	t := &w.cluster.Targets[target]
+	if w.blocked != nil {
 		return
 	}
-	if id := core.SiblingOf(&w.fleet, target); id != (core.ID{}) {
+	if id := core.SiblingOf(&w.cluster, target); id != (core.ID{}) {
 		sibling := reference(id)
 		e.Sibling = &sibling
 	}
-	e.Excluded, e.Vouched = t.Node.Excluded, t.Vouched
-	e.RepairRequest = w.askedRepair(target)
+	e.Excluded, e.ConfirmedHealthy = t.Node.Excluded, t.ConfirmedHealthy
+	e.RepairRequest = w.requestedRepair(target)
 	e.Lease = w.leaseOf(target)
 	e.Requests = append(w.objectsAbout(t.ID), w.objectsOfNamesakes(t.ID)...)
 	e.Recovery = w.recoveryOf(target)
@@ -196,17 +196,17 @@ func (w *world) circumstances(target int, e *ExplainedTarget) {
 		}
 		return
 	}
-	if policy, plans := w.plannerOf(target); plans {
-		ladder := w.policies[policy].LadderFor(t)
-		for i := range ladder {
-			e.Steps = append(e.Steps, planned(&ladder[i]))
+	if policy, plans := w.plannedBy(target); plans {
+		steps := w.policies[policy].StepsFor(t)
+		for i := range steps {
+			e.Steps = append(e.Steps, planned(&steps[i]))
 		}
 	}
 }
 
-// plannerOf gives the policy by whose ladder a target that is not well would be repaired: the one that leads, or the
+// plannedBy gives the policy by whose ladder a target that is not well would be repaired: the one that leads, or the
 // oldest that doubts it.
-func (w *world) plannerOf(target int) (int, bool) {
+func (w *assessment) plannedBy(target int) (int, bool) {
 	if v, leads := w.lead(target); leads {
 		return v.Policy, v.Target == target
 	}
@@ -219,9 +219,9 @@ func (w *world) plannerOf(target int) (int, bool) {
 }
 
 // leaseOf tells who may take a target's node out of service, nil where no health check heeds that.
-func (w *world) leaseOf(target int) *NodeLease {
+func (w *assessment) leaseOf(target int) *NodeLease {
 	heeded, ours := false, false
-	lease := w.fleet.Targets[target].Lease
+	lease := w.cluster.Targets[target].Lease
 	for _, v := range w.verdictsOf[target] {
 		holder := w.policies[v.Policy].Holder
 		heeded = heeded || holder != ""
@@ -239,13 +239,13 @@ func (w *world) leaseOf(target int) *NodeLease {
 }
 
 // recoveryOf tells until when the requests of a target that is healthy again stay, nil for those that don't wait.
-func (w *world) recoveryOf(target int) *Recovery {
-	t := &w.fleet.Targets[target]
+func (w *assessment) recoveryOf(target int) *Recovery {
+	t := &w.cluster.Targets[target]
 	for i := range w.reports {
-		for j := range w.reports[i].Cases {
-			c := &w.reports[i].Cases[j]
+		for j := range w.reports[i].Members {
+			c := &w.reports[i].Members[j]
 			stands := slices.ContainsFunc(c.Requests, func(q core.Request) bool { return q.Own && !q.Leaving })
-			if c.Target != t.ID || !stands || t.Vouched || c.Health != core.Suspect || !w.recovers(i, target) {
+			if c.Target != t.ID || !stands || t.ConfirmedHealthy || c.Health != core.Suspect || !w.recovers(i, target) {
 				continue
 			}
 			if r := w.recoveryIn(&w.reports[i].Policy, c); r != nil {
@@ -257,7 +257,7 @@ func (w *world) recoveryOf(target int) *Recovery {
 }
 
 // recoveryIn tells until when the requests of a case stay: for the delay of the policy, and until its conditions have settled.
-func (w *world) recoveryIn(p *core.Policy, c *core.Case) *Recovery {
+func (w *assessment) recoveryIn(p *core.Policy, c *core.MemberReport) *Recovery {
 	since, until := c.HealthySince, c.SettlesAt
 	if p.HealthyDelay != 0 && c.Repair != nil && c.Repair.Recovered.IsZero() {
 		since = w.at // the controller has not seen it yet
@@ -278,7 +278,7 @@ func (w *world) recoveryIn(p *core.Policy, c *core.Case) *Recovery {
 	return r
 }
 
-func (w *world) recovers(policy, target int) bool {
+func (w *assessment) recovers(policy, target int) bool {
 	v, judged := w.verdictOf(policy, target)
 	return judged && v.Reason == core.Recovering
 }

@@ -14,28 +14,28 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/ledger"
 	"github.com/fettle-io/fettle/internal/sanitize"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
 const (
-	// lookWithin bounds how long one workload cluster may take to tell its nodes, and looksWithin all of them together.
-	lookWithin, looksWithin = 5 * time.Second, 30 * time.Second
-	// looksAtOnce is how many workload clusters are asked at a time.
-	looksAtOnce = 8
-	// lookAgain is how long a watch waits before it asks those again that did not answer.
-	lookAgain = 30 * time.Second
+	// nodesTimeout bounds how long one workload cluster may take to tell its nodes, and allNodesTimeout all of them together.
+	nodesTimeout, allNodesTimeout = 5 * time.Second, 30 * time.Second
+	// nodeReadsAtOnce is how many workload clusters are asked at a time.
+	nodeReadsAtOnce = 8
+	// retryUnread is how long a watch waits before it asks those again that did not answer.
+	retryUnread = 30 * time.Second
 )
 
-// concerns tells whether a question is about a fleet.
-type concerns func(v *view, f *Fleet) bool
+// clusterFilter tells whether a question is about a fleet.
+type clusterFilter func(v *view, f *ClusterObservation) bool
 
-// look is one workload cluster that is asked for its nodes.
-type look struct {
+// nodeRead is one workload cluster that is asked for its nodes.
+type nodeRead struct {
 	of      Workloads
-	cluster ledger.Fleet
+	cluster ledger.ClusterKey
 
 	// What follows is what came of it; with an error, nothing did.
 	client   client.WithWatch
@@ -44,49 +44,49 @@ type look struct {
 	err      error
 }
 
-// unlooked gives the workload clusters that the question is about and whose nodes were not asked for.
-func (v *view) unlooked() []*look {
-	var looks []*look
+// unreadWorkloads gives the workload clusters that the question is about and whose nodes were not asked for.
+func (v *view) unreadWorkloads() []*nodeRead {
+	var reads []*nodeRead
 	for _, p := range v.parts {
 		workloads, are := p.Reading.(Workloads)
 		if !are {
 			continue
 		}
 		for _, f := range p.Observe(v.at) {
-			if !v.looked[f.Cluster] && workloads.HasNodes(f.Cluster) && v.about(v, &f) {
-				looks = append(looks, &look{of: workloads, cluster: f.Cluster})
+			if !v.nodesRead[f.Cluster] && workloads.HasNodes(f.Cluster) && v.concerns(v, &f) {
+				reads = append(reads, &nodeRead{of: workloads, cluster: f.Cluster})
 			}
 		}
 	}
-	return looks
+	return reads
 }
 
 // readWorkloads reads the nodes of the workload clusters that the question is about, by their own kubeconfigs. One that can't
 // be read keeps nobody from telling of the others.
 func (v *view) readWorkloads(ctx context.Context, c client.Reader, userAgent string) {
-	looks := v.unlooked()
-	ctx, cancel := context.WithTimeout(ctx, looksWithin)
+	reads := v.unreadWorkloads()
+	ctx, cancel := context.WithTimeout(ctx, allNodesTimeout)
 	defer cancel()
 	var group errgroup.Group
-	group.SetLimit(looksAtOnce)
-	for _, l := range looks {
+	group.SetLimit(nodeReadsAtOnce)
+	for _, l := range reads {
 		group.Go(func() error {
-			l.err = l.take(ctx, c, userAgent)
+			l.err = l.read(ctx, c, userAgent)
 			return nil
 		})
 	}
 	_ = group.Wait()
-	for _, l := range looks {
+	for _, l := range reads {
 		v.takeNodes(l)
 	}
 }
 
 // takeNodes takes in what came of a look.
-func (v *view) takeNodes(l *look) {
-	v.looked[l.cluster] = true
+func (v *view) takeNodes(l *nodeRead) {
+	v.nodesRead[l.cluster] = true
 	if l.err != nil {
-		v.unseen = true
-		l.of.Unseen(l.cluster, sanitize.Failure(sanitize.MostMessage, l.err))
+		v.nodesUnread = true
+		l.of.Unseen(l.cluster, sanitize.Failure(sanitize.MaxMessage, l.err))
 		return
 	}
 	source := l.of.Nodes(l.cluster)
@@ -97,19 +97,19 @@ func (v *view) takeNodes(l *look) {
 	v.reached[l.cluster] = l.client
 }
 
-// take reads the nodes of the cluster. Its errors are for people.
-func (l *look) take(ctx context.Context, c client.Reader, userAgent string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+// read reads the nodes of the cluster. Its errors are for people.
+func (l *nodeRead) read(ctx context.Context, c client.Reader, userAgent string) error {
+	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
 	defer cancel()
 	config, err := kubeconfigOf(ctx, c, clusterName(l.cluster))
 	if err != nil {
 		return err
 	}
 	config.UserAgent = userAgent
-	if l.client, err = workload.Reach(config, client.Options{Scheme: newScheme()}); err != nil {
+	if l.client, err = workload.NewClient(config, client.Options{Scheme: newScheme()}); err != nil {
 		return err
 	}
-	source := Source{List: &lean.NodeList{}, Put: func(o client.Object) bool {
+	source := Source{List: &slim.NodeList{}, Put: func(o client.Object) bool {
 		l.nodes = append(l.nodes, o)
 		return true
 	}}

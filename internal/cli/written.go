@@ -15,23 +15,23 @@ const (
 	repairsUnknown = "Unknown"
 )
 
-// asWritten tells of a health check what its controller has written last, where it can't be judged from here.
-func (w *world) asWritten(policy int, h *HealthCheck) {
+// useWrittenStatus tells of a health check what its controller has written last, where it can't be judged from here.
+func (w *assessment) useWrittenStatus(policy int, h *HealthCheck) {
 	h.AsWritten, h.Next = true, nil
-	written := w.writtenOf(w.policies[policy].ID)
+	written := w.writtenStatus(w.policies[policy].ID)
 	if written.Total != nil && written.Healthy != nil {
 		h.Total, h.Healthy = int(*written.Total), int(*written.Healthy)
 	}
 	switch {
-	case w.blind.Halted:
-		h.Repairs, h.Reason, h.Message = repairsStopped, w.blind.Reason, w.blind.Message
+	case w.blocked.Halted:
+		h.Repairs, h.Reason, h.Message = repairsStopped, w.blocked.Reason, w.blocked.Message
 	case written.Allowed == core.Yes:
 	case written.Allowed == core.No:
 		h.Repairs, h.Reason, h.Message = repairsStopped, written.Reason, written.Message
 	case written.Reason != "":
 		h.Repairs, h.Reason, h.Message = repairsUnknown, written.Reason, written.Message
 	default:
-		h.Repairs, h.Reason, h.Message = repairsUnknown, w.blind.Reason, w.blind.Message
+		h.Repairs, h.Reason, h.Message = repairsUnknown, w.blocked.Reason, w.blocked.Message
 	}
 }
 
@@ -41,7 +41,7 @@ const mostAtOdds = 10
 // notesAtOdds are sentences about health checks of which the controller says that it can't follow them, while from here they
 // can be: it lacks a right or meets a bound that the person does not. So are those about another controller. Those of a namespace
 // are told, or all for "".
-func (w *world) notesAtOdds(namespace string) []string {
+func (w *assessment) notesAtOdds(namespace string) []string {
 	var notes []string
 	for i := range w.policies {
 		if isIn(w.policies[i].ID, namespace) && len(notes) < mostAtOdds {
@@ -52,7 +52,7 @@ func (w *world) notesAtOdds(namespace string) []string {
 }
 
 // notesAtOddsOn are such sentences about the health checks that judge some targets.
-func (w *world) notesAtOddsOn(targets []int) []string {
+func (w *assessment) notesAtOddsOn(targets []int) []string {
 	var notes []string
 	for _, i := range targets {
 		for _, v := range w.verdictsOf[i] {
@@ -67,65 +67,65 @@ func (w *world) notesAtOddsOn(targets []int) []string {
 }
 
 // notesOn are such sentences about one health check.
-func (w *world) notesOn(policy int) []string {
+func (w *assessment) notesOn(policy int) []string {
 	var notes []string
 	if note := w.noteAtOdds(policy); note != "" {
 		notes = append(notes, note)
 	}
-	if message := w.rivals[w.policies[policy].ID]; message != "" {
+	if message := w.foreignWriters[w.policies[policy].ID]; message != "" {
 		notes = append(notes, fmt.Sprintf("%s: %s", w.policies[policy].ID, sentence(message)))
 	}
 	return notes
 }
 
 // noteAtOdds is such a sentence about one health check, empty where the controller agrees.
-func (w *world) noteAtOdds(policy int) string {
+func (w *assessment) noteAtOdds(policy int) string {
 	p := &w.policies[policy]
-	if w.blind != nil || p.Paused || w.healthCheck(policy).Repairs != repairsAllowed {
+	if w.blocked != nil || p.Paused || w.healthCheck(policy).Repairs != repairsAllowed {
 		return ""
 	}
-	written := w.writtenOf(p.ID)
+	written := w.writtenStatus(p.ID)
 	if written.Allowed == core.Yes || written.Message == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s: its controller has written %s, which can't be seen from here: %s", p.ID, written.Reason, sentence(written.Message))
 }
 
-func (w *world) writtenOf(check core.ID) Written {
-	for _, witness := range w.witnesses {
-		if written := witness.WrittenOf(check); written != (Written{}) {
+func (w *assessment) writtenStatus(check core.ID) WrittenStatus {
+	for _, reader := range w.statusReaders {
+		if written := reader.StatusOf(check); written != (WrittenStatus{}) {
 			return written
 		}
 	}
-	return Written{}
+	return WrittenStatus{}
 }
 
-// word gives what a target says of its health, false when it says nothing.
-func (w *world) word(target int) (Word, bool) {
-	for _, witness := range w.witnesses {
-		if word, says := witness.Says(w.fleet.Targets[target].ID); says {
-			return word, true
+// writtenHealth gives what a target says of its health, false when it says nothing.
+func (w *assessment) writtenHealth(target int) (WrittenHealth, bool) {
+	for _, reader := range w.statusReaders {
+		if health, says := reader.HealthOf(w.cluster.Targets[target].ID); says {
+			return health, true
 		}
 	}
-	return Word{}, false
+	return WrittenHealth{}, false
 }
 
-// written takes what a target says of itself in the place of verdicts that can't be made from here. Where nobody judges,
+// useWrittenHealth takes what a target says of itself in the place of verdicts that can't be made from here. Where nobody judges,
 // that too is out of date.
-func (w *world) written(target int, t *Target) {
-	message := inSentence(w.blind.Message)
-	t.Health, t.Reason, t.Since, t.Until = core.Undetermined.String(), w.blind.Reason, nil, nil
-	if word, says := w.word(target); says && !w.blind.Halted {
-		t.Health, t.Reason, t.Since = core.Unhealthy.String(), word.Reason, instant(word.Since)
-		if word.Healthy {
+func (w *assessment) useWrittenHealth(target int, t *Target) {
+	message := inSentence(w.blocked.Message)
+	t.Health, t.Reason, t.Since, t.Until = core.Undetermined.String(), w.blocked.Reason, nil, nil
+	if health, says := w.writtenHealth(target); says && !w.blocked.Halted {
+		t.Health, t.Reason, t.Since = core.Unhealthy.String(), health.Reason, instant(health.Since)
+		if health.Healthy {
 			t.Health = core.Healthy.String()
 		}
-		message = fmt.Sprintf("as the machine itself says: %s (%s)", word.Reason, strings.Join(strings.Fields(word.Message), " "))
-		if word.Message == "" {
-			message = "as the machine itself says: " + word.Reason
+		message = fmt.Sprintf("as the machine itself says: %s (%s)", health.Reason, strings.Join(strings.Fields(health.Message), " "))
+		if health.Message == "" {
+			message = "as the machine itself says: " + health.Reason
 		}
 	}
-	if w.fleet.Targets[target].Deleting {
+	if w.cluster.Targets[target].Deleting {
 		t.Health = core.Gone.String()
 	}
 	for i := range t.Verdicts {
@@ -136,17 +136,17 @@ func (w *world) written(target int, t *Target) {
 }
 
 // nextUnjudged says what comes next for a target that can't be judged from here.
-func (w *world) nextUnjudged() Next {
-	if w.blind.Halted {
-		return Next{Text: sentence(w.blind.Message)}
+func (w *assessment) nextUnjudged() Next {
+	if w.blocked.Halted {
+		return Next{Text: sentence(w.blocked.Message)}
 	}
-	return Next{Text: "It is not known, since " + w.blind.Message + "."}
+	return Next{Text: "It is not known, since " + w.blocked.Message + "."}
 }
 
-// leftOut says by what somebody has taken a target out of all health checking.
-func (w *world) leftOut(target int) (string, bool) {
-	for _, witness := range w.witnesses {
-		if by, out := witness.LeftOut(w.fleet.Targets[target].ID); out {
+// skippedBy says by what somebody has taken a target out of all health checking.
+func (w *assessment) skippedBy(target int) (string, bool) {
+	for _, reader := range w.statusReaders {
+		if by, out := reader.SkippedBy(w.cluster.Targets[target].ID); out {
 			return by, true
 		}
 	}

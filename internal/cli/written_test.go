@@ -24,8 +24,8 @@ func TestControllerLacksRights(t *testing.T) {
 		}})
 		s := newNodeScene(t)
 		s.ready(0, "Unknown", 8*time.Minute)
-		w := s.world()
-		w.witnesses = []Witness{nhcReading{r}}
+		w := s.assessment()
+		w.statusReaders = []StatusReader{nhcReading{r}}
 		if notes := w.notesAtOddsOn([]int{0, 0}); (len(notes) == 1) != want {
 			t.Errorf("%s: explain of a node notes %q, want a note: %t", reason, notes, want)
 		}

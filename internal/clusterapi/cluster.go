@@ -14,8 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // ClusterKind is the kind of clusters, in the version in which they are read.
@@ -23,7 +23,7 @@ var ClusterKind = clusterv1.GroupVersion.WithKind("Cluster") //nolint:gochecknog
 
 // Cluster is the part of a Cluster that decisions read.
 type Cluster struct {
-	lean.Meta
+	slim.Meta
 
 	// Paused is Yes while nothing of the cluster may be touched, and Unknown where that can't be read.
 	Paused core.Tri
@@ -52,8 +52,8 @@ type ClusterList struct {
 func (c *Cluster) UnmarshalJSON(body []byte) error {
 	var wire struct {
 		Metadata metaWithGeneration `json:"metadata"`
-		Spec     lenient            `json:"spec"`
-		Status   lenient            `json:"status"`
+		Spec     rawField           `json:"spec"`
+		Status   rawField           `json:"status"`
 	}
 	if err := utiljson.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decoding a cluster: %w", err)
@@ -61,8 +61,8 @@ func (c *Cluster) UnmarshalJSON(body []byte) error {
 	*c = Cluster{Meta: wire.Metadata.Keep(), Paused: core.No}
 	var problems []string
 	spec := readPart[struct {
-		Paused   bool    `json:"paused"`
-		Topology lenient `json:"topology"`
+		Paused   bool     `json:"paused"`
+		Topology rawField `json:"topology"`
 	}]("spec", wire.Spec, &problems)
 	switch {
 	case spec == nil:
@@ -72,14 +72,14 @@ func (c *Cluster) UnmarshalJSON(body []byte) error {
 	}
 	status := readPart[struct {
 		Conditions   []condition `json:"conditions"`
-		ControlPlane lenient     `json:"controlPlane"`
+		ControlPlane rawField    `json:"controlPlane"`
 	}]("status", wire.Status, &problems)
 	if status != nil {
 		c.InfrastructureReady = milestone(status.Conditions, clusterv1.ClusterInfrastructureReadyCondition)
 		c.ControlPlaneInitialized = milestone(status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
 	}
 	if spec != nil && status != nil {
-		s := signs{c.Name, wire.Metadata.Generation, status.Conditions, spec.Topology.given(), status.ControlPlane}
+		s := upgradeSigns{c.Name, wire.Metadata.Generation, status.Conditions, spec.Topology.given(), status.ControlPlane}
 		c.Upgrade = s.upgrade()
 	}
 	if c.Unread != "" {
@@ -90,10 +90,10 @@ func (c *Cluster) UnmarshalJSON(body []byte) error {
 }
 
 // readPart reads the spec or the status, and gives nil where it can't be read.
-func readPart[T any](name string, l lenient, problems *[]string) *T {
+func readPart[T any](name string, l rawField, problems *[]string) *T {
 	into := new(T)
 	if len(l.body) > 0 && utiljson.Unmarshal(l.body, into) != nil {
-		*problems = append(*problems, fmt.Sprintf("%s is %s and can't be read", name, legible.Excerpt(string(json.RawMessage(l.body)))))
+		*problems = append(*problems, fmt.Sprintf("%s is %s and can't be read", name, lenient.Excerpt(string(json.RawMessage(l.body)))))
 		return nil
 	}
 	return into

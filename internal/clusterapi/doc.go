@@ -6,7 +6,7 @@
 // writer keeps both, each by the rules of its own. [Machine.Patch] renders what is to change in them, and [Writer]
 // writes it:
 //
-//	changes := clusterapi.Failed(m, node, findings)
+//	changes := clusterapi.HealthCheckFailed(m, node, findings)
 //	written, err := writer.Write(ctx, m, changes)
 //
 // It must not decide who is healthy.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // MachineKind is the kind of machines, in the version in which they are read and written.
@@ -22,7 +22,7 @@ var MachineKind = clusterv1.GroupVersion.WithKind("Machine") //nolint:gochecknog
 
 // Machine is the part of a Machine that decisions read, and that is needed to write on it how it was judged.
 type Machine struct {
-	lean.Meta
+	slim.Meta
 
 	Generation int64
 	// Node is the name of the node that the machine refers to, if it does.
@@ -64,7 +64,7 @@ func (l List) String() string {
 
 // Condition is one of a machine's current conditions. Every machine has a dozen of them, so they are small.
 type Condition struct {
-	said *lean.Pair
+	said *slim.Pair
 	// since is its last transition as a Unix time, rounded up to the second; 0 when it carries none.
 	since int64
 }
@@ -81,14 +81,14 @@ func (c *Condition) Full() core.Condition {
 	return full
 }
 
-// Words are what a condition says. Deprecated ones have a severity, and may lack a reason.
-type Words struct{ Status, Severity, Reason, Message string }
+// ConditionContent are what a condition says. Deprecated ones have a severity, and may lack a reason.
+type ConditionContent struct{ Status, Severity, Reason, Message string }
 
 // Mark is one condition of a machine as it is now.
 type Mark struct {
 	In   List
 	Type string
-	*Words
+	*ConditionContent
 	// Since is its last transition; zero when it carries none.
 	Since time.Time
 	// Generation is that of the spec that a current condition is about; 0 when it does not say.
@@ -121,8 +121,10 @@ func (m *Machine) Skipped() bool {
 	return m.Annotations.Has(clusterv1.MachineSkipRemediationAnnotation) || m.Annotations.Has(clusterv1.PausedAnnotation)
 }
 
-// Condemned tells whether a person has asked for the machine to be repaired.
-func (m *Machine) Condemned() bool { return m.Annotations.Has(clusterv1.RemediateMachineAnnotation) }
+// RemediationRequested tells whether a person has asked for the machine to be repaired.
+func (m *Machine) RemediationRequested() bool {
+	return m.Annotations.Has(clusterv1.RemediateMachineAnnotation)
+}
 
 // ControlPlane tells whether the machine is of the control plane of its cluster.
 func (m *Machine) ControlPlane() bool { return m.Labels.Has(clusterv1.MachineControlPlaneLabel) }
@@ -132,9 +134,9 @@ const (
 	controlPlaneGroup = "controlplane.cluster.x-k8s.io"
 )
 
-// Replacer gives the owner that replaces the machine when asked, nil when it has none that does: a MachineSet, or
+// ReplacingOwner gives the owner that replaces the machine when asked, nil when it has none that does: a MachineSet, or
 // whatever keeps the control plane.
-func (m *Machine) Replacer() *lean.Owner {
+func (m *Machine) ReplacingOwner() *slim.Owner {
 	if m.Owner == nil {
 		return nil
 	}
@@ -155,7 +157,7 @@ type MachineList struct {
 
 // metaWithGeneration is what is decoded of the metadata of machines and clusters.
 type metaWithGeneration struct {
-	lean.Metadata
+	slim.Metadata
 
 	Generation int64 `json:"generation"`
 }
@@ -171,14 +173,14 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 	if utiljson.Unmarshal(body, &wire) != nil {
 		var apart struct {
 			Metadata metaWithGeneration `json:"metadata"`
-			Spec     lenient            `json:"spec"`
-			Status   lenient            `json:"status"`
+			Spec     rawField           `json:"spec"`
+			Status   rawField           `json:"status"`
 		}
 		if err := utiljson.Unmarshal(body, &apart); err != nil {
 			return fmt.Errorf("decoding a machine: %w", err)
 		}
 		wire.Metadata, wire.Spec = apart.Metadata, readSpec(apart.Spec)
-		wire.Status, problem = readApart(apart.Status)
+		wire.Status, problem = readFieldByField(apart.Status)
 	}
 	*m = Machine{
 		Meta: wire.Metadata.Keep(
@@ -190,9 +192,9 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 		refs:       wire.Spec.refs(),
 	}
 	if m.Unread != "" {
-		m.tell(m.Unread)
+		m.addProblem(m.Unread)
 	}
-	m.take(wire.Status)
+	m.setStatus(wire.Status)
 	return nil
 }
 

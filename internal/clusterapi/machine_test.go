@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 func at(t *testing.T, text string) time.Time {
@@ -46,10 +46,10 @@ func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
 		Generation: 3,
 		Node:       "worker-1",
 		Marks: []Mark{
-			{Current, "HealthCheckSucceeded", &Words{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 3, 1},
-			{Current, "OwnerRemediated", &Words{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 0, 2},
-			{Deprecated, "OwnerRemediated", &Words{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0, 0},
-			{Deprecated, "HealthCheckSucceeded", &Words{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 0, 2},
+			{Current, "HealthCheckSucceeded", &ConditionContent{"False", "", "UnhealthyNode", "Health check failed:\n  * x"}, at(t, "2026-08-03T00:00:00Z"), 3, 1},
+			{Current, "OwnerRemediated", &ConditionContent{"False", "", "WaitingForRemediation", "Waiting for remediation"}, at(t, "2026-08-03T00:00:01Z"), 0, 2},
+			{Deprecated, "OwnerRemediated", &ConditionContent{"False", "Warning", "WaitingForRemediation", ""}, at(t, "2026-08-03T00:00:02Z"), 0, 0},
+			{Deprecated, "HealthCheckSucceeded", &ConditionContent{"False", "Warning", "UnhealthyNode", "x"}, at(t, "2026-08-03T00:00:03Z"), 0, 2},
 		},
 		present: [2]int{2, 4},
 		refs:    got.refs,
@@ -65,10 +65,10 @@ func TestMachineIsReadAsFarAsItMatters(t *testing.T) {
 	if diff := cmp.Diff(wantConditions, full(got)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	if len(got.Annotations) != 1 || !got.Condemned() || got.ClusterName() != "blue" || got.Skipped() || got.ControlPlane() {
-		t.Errorf("annotations %v, condemned %t, cluster %q, skipped %t", got.GetAnnotations(), got.Condemned(), got.ClusterName(), got.Skipped())
+	if len(got.Annotations) != 1 || !got.RemediationRequested() || got.ClusterName() != "blue" || got.Skipped() || got.ControlPlane() {
+		t.Errorf("annotations %v, condemned %t, cluster %q, skipped %t", got.GetAnnotations(), got.RemediationRequested(), got.ClusterName(), got.Skipped())
 	}
-	if diff := cmp.Diff(&lean.Owner{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Name: "workers", UID: "s-uid"}, got.Owner); diff != "" {
+	if diff := cmp.Diff(&slim.Owner{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Name: "workers", UID: "s-uid"}, got.Owner); diff != "" {
 		t.Errorf("owner (-want +got):\n%s", diff)
 	}
 }
@@ -101,7 +101,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 					t.Errorf("it does not say %q: %s", words, m.Unreadable)
 				}
 			}
-			patch, err := m.Patch(Passed(), noon)
+			patch, err := m.Patch(HealthCheckSucceeded(), noon)
 			if err != nil || (patch == nil) != (tc.says != nil) {
 				t.Errorf("it is written on: %s, %v", patch, err)
 			}
@@ -142,8 +142,8 @@ func TestReplacer(t *testing.T) {
 		},
 	}
 	for sentence, tc := range cases {
-		if m := read(t, plainMeta+"  "+tc.meta); (m.Replacer() != nil) != tc.want {
-			t.Errorf("%s: replaced by %v", sentence, m.Replacer())
+		if m := read(t, plainMeta+"  "+tc.meta); (m.ReplacingOwner() != nil) != tc.want {
+			t.Errorf("%s: replaced by %v", sentence, m.ReplacingOwner())
 		}
 	}
 }
@@ -231,7 +231,7 @@ func FuzzMachine(f *testing.F) {
 		if strings.Contains(m.Unreadable, "\n") {
 			t.Errorf("what can't be read takes more than a line: %q", m.Unreadable)
 		}
-		changes := append(Passed(), SpareOwner(m)...)
+		changes := append(HealthCheckSucceeded(), WithdrawOwnerRequest(m)...)
 		patch, err := m.Patch(changes, noon)
 		if err != nil || (patch != nil) != m.Differs(changes) {
 			t.Errorf("the patch is %s, %v", patch, err)
@@ -262,10 +262,10 @@ func TestI15MachineIsBounded(t *testing.T) {
 			if (c.says == "") != (m.Unreadable == "") || !strings.Contains(m.Unreadable, c.says) {
 				t.Errorf("told is %q, want %q", m.Unreadable, c.says)
 			}
-			if len(m.Conditions) > maxConditions || len(m.Failure) > mostOfAFailure || len(m.Labels.Get("a")) > maxWord {
+			if len(m.Conditions) > maxConditions || len(m.Failure) > maxFailure || len(m.Labels.Get("a")) > maxWord {
 				t.Errorf("kept are %d conditions, a failure of %d bytes, and a label of %d", len(m.Conditions), len(m.Failure), len(m.Labels.Get("a")))
 			}
-			if mark := m.Mark(Current, "OwnerRemediated"); mark != nil && max(len(mark.Reason), len(mark.Message)) > mostMessage {
+			if mark := m.Mark(Current, "OwnerRemediated"); mark != nil && max(len(mark.Reason), len(mark.Message)) > maxMessage {
 				t.Errorf("kept are words of %d and %d bytes", len(mark.Reason), len(mark.Message))
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // machineSpec is the part of a machine's spec that is read: which objects it is made of.
@@ -26,10 +26,10 @@ type reference struct {
 
 // refs are the kinds of a machine's infrastructure and bootstrap objects: group and kind of each. Nearly all machines
 // have the same, so they are shared. The first is nil where the kinds are not known.
-type refs struct{ infrastructure, bootstrap *lean.Pair }
+type refs struct{ infrastructure, bootstrap *slim.Pair }
 
 // readSpec reads a spec that the usual decoding failed on. Kinds that can't be read are not known.
-func readSpec(l lenient) machineSpec {
+func readSpec(l rawField) machineSpec {
 	var s machineSpec
 	if utiljson.Unmarshal(l.body, &s) != nil {
 		return machineSpec{}
@@ -50,7 +50,7 @@ func (s *machineSpec) refs() refs {
 }
 
 // pair returns the group and the kind, nil where either is missing.
-func (r *reference) pair() *lean.Pair {
+func (r *reference) pair() *slim.Pair {
 	group := r.APIGroup
 	if old, _, named := strings.Cut(r.APIVersion, "/"); group == "" && named {
 		group = old
@@ -58,38 +58,38 @@ func (r *reference) pair() *lean.Pair {
 	if group == "" || r.Kind == "" {
 		return nil
 	}
-	return lean.Share(group, r.Kind)
+	return slim.InternPair(group, r.Kind)
 }
 
-// PartsOfMachines remembers the kinds that machines are made of. It is not safe for concurrent use, and its zero value is
+// PartsCache remembers the kinds that machines are made of. It is not safe for concurrent use, and its zero value is
 // ready.
-type PartsOfMachines struct {
+type PartsCache struct {
 	known map[refs]*core.Parts
 	// last is the answer about lastRefs: of one fleet, most machines in a row have the same.
 	lastRefs refs
 	last     *core.Parts
 }
 
-// mostKnown bounds the combinations of kinds that are remembered.
-const mostKnown = 64
+// maxKnown bounds the combinations of kinds that are remembered.
+const maxKnown = 64
 
 // Parts returns the kinds of the objects that the machine is made of, nil where they are not known. Machines of the same
 // kinds share one.
-func (p *PartsOfMachines) Parts(m *Machine) *core.Parts {
+func (p *PartsCache) Parts(m *Machine) *core.Parts {
 	if m.refs != p.lastRefs {
 		p.lastRefs, p.last = m.refs, p.find(m.refs)
 	}
 	return p.last
 }
 
-func (p *PartsOfMachines) find(r refs) *core.Parts {
+func (p *PartsCache) find(r refs) *core.Parts {
 	if r.infrastructure == nil {
 		return nil
 	}
 	if known := p.known[r]; known != nil {
 		return known
 	}
-	if p.known == nil || len(p.known) >= mostKnown {
+	if p.known == nil || len(p.known) >= maxKnown {
 		p.known = map[refs]*core.Parts{}
 	}
 	kinds := kindsOf(r)
@@ -107,7 +107,7 @@ func (m *Machine) SameParts(other *Machine) bool {
 }
 
 func kindsOf(r refs) (kinds [2]core.Kind) {
-	for i, pair := range [...]*lean.Pair{r.infrastructure, r.bootstrap} {
+	for i, pair := range [...]*slim.Pair{r.infrastructure, r.bootstrap} {
 		if pair != nil {
 			kinds[i] = core.Kind{Group: pair.Key(), Kind: pair.Value()}
 		}

@@ -32,7 +32,7 @@ func TestPartsOfMachines(t *testing.T) {
 		"references beside a nonsense": {"spec: {infrastructureRef: " + ref + ", bootstrap: 7}", nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			var p PartsOfMachines
+			var p PartsCache
 			m := read(t, plainMeta+tc.rest)
 			got := p.Parts(m)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -50,14 +50,14 @@ func TestPartsOfMachines(t *testing.T) {
 
 // TestPartsAreBounded: machines of ever new kinds fill nothing.
 func TestPartsAreBounded(t *testing.T) {
-	var p PartsOfMachines
-	for i := range 10 * mostKnown {
+	var p PartsCache
+	for i := range 10 * maxKnown {
 		kind := "Kind" + string(rune('a'+i%26)) + string(rune('a'+i/26))
 		if got := p.Parts(read(t, plainMeta+"spec: {infrastructureRef: {apiGroup: g.example, kind: "+kind+"}}")); got.Has(core.Kind{Group: "g.example", Kind: kind}) != core.Yes {
 			t.Fatalf("%s is not known: %+v", kind, got)
 		}
 	}
-	if len(p.known) > mostKnown {
+	if len(p.known) > maxKnown {
 		t.Errorf("%d combinations are kept", len(p.known))
 	}
 }

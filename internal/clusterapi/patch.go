@@ -17,8 +17,8 @@ import (
 type Change struct {
 	In   List
 	Type string
-	// Words are what the condition is to say; nil has it taken away.
-	Words *Words
+	// Content are what the condition is to say; nil has it taken away.
+	Content *ConditionContent
 }
 
 // operation is one of a JSON patch.
@@ -28,8 +28,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// written is a condition as it is written, of either list.
-type written struct {
+// patchedCondition is a condition as it is written, of either list.
+type patchedCondition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
@@ -43,15 +43,15 @@ type written struct {
 // paths are how the lists are reached.
 var paths = [...][]string{Current: {"status", "conditions"}, Deprecated: {"status", "deprecated", "v1beta1", "conditions"}}
 
-// mostMessage is as long a message as both lists take.
-const mostMessage = 10240
+// maxMessage is as long a message as both lists take.
+const maxMessage = 10240
 
 // Patch renders the JSON patch of the machine's status that makes the changes, nil when nothing is to change. It goes
 // by places in the lists as they were read, so it insists on the UID and the revision that were: the API server
 // refuses it for any other. Nothing is rendered for a machine that can't be read completely, since its places are not
 // known.
 func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
-	r := rendering{machine: m, now: now, present: m.present}
+	r := patchBuilder{machine: m, now: now, present: m.present}
 	if m.Unreadable == "" {
 		for i := range changes {
 			r.render(&changes[i])
@@ -84,25 +84,25 @@ func (m *Machine) Differs(changes []Change) bool {
 
 // differs tells whether a condition of a machine is to say something else, or the same about a spec that is newer.
 func (c *Change) differs(from *Mark, generation int64) bool {
-	if from == nil || c.Words == nil {
-		return (from == nil) != (c.Words == nil)
+	if from == nil || c.Content == nil {
+		return (from == nil) != (c.Content == nil)
 	}
-	return *from.Words != c.words() || (c.In == Current && from.Generation != generation)
+	return *from.ConditionContent != c.content() || (c.In == Current && from.Generation != generation)
 }
 
-// words are what the condition says in its list.
-func (c *Change) words() Words {
-	w := *c.Words
-	w.Message = sanitize.Lines(mostMessage, w.Message)
+// content are what the condition says in its list.
+func (c *Change) content() ConditionContent {
+	w := *c.Content
+	w.Message = sanitize.Lines(maxMessage, w.Message)
 	if c.In == Current {
 		w.Severity = ""
 	}
 	return w
 }
 
-// rendering gathers operations in the order in which they leave the places of others right: what is replaced, then
+// patchBuilder gathers operations in the order in which they leave the places of others right: what is replaced, then
 // what is added at the end, then what is taken away, the last of a list first.
-type rendering struct {
+type patchBuilder struct {
 	machine                  *Machine
 	now                      time.Time
 	present                  [2]int
@@ -110,28 +110,28 @@ type rendering struct {
 	removals                 []int
 }
 
-func (r *rendering) render(c *Change) {
+func (r *patchBuilder) render(c *Change) {
 	mark := r.machine.Mark(c.In, c.Type)
 	switch {
 	case !c.differs(mark, r.machine.Generation):
-	case c.Words == nil:
+	case c.Content == nil:
 		r.remove(mark)
 	case mark == nil:
-		r.makeRoom(c.In)
+		r.addPath(c.In)
 		r.added = append(r.added, operation{"add", pathOf(c.In) + "/-", r.condition(c, nil)})
 	default:
 		r.replaced = append(r.replaced, operation{"replace", pathOf(c.In) + "/" + strconv.Itoa(mark.at), r.condition(c, mark)})
 	}
 }
 
-func (r *rendering) remove(mark *Mark) {
+func (r *patchBuilder) remove(mark *Mark) {
 	at, _ := slices.BinarySearchFunc(r.removals, mark.at, func(a, b int) int { return b - a })
 	r.removals = slices.Insert(r.removals, at, mark.at)
 	r.removed = slices.Insert(r.removed, at, operation{Op: "remove", Path: pathOf(mark.In) + "/" + strconv.Itoa(mark.at)})
 }
 
-// makeRoom adds what is missing of the path to a list.
-func (r *rendering) makeRoom(in List) {
+// addPath adds what is missing of the path to a list.
+func (r *patchBuilder) addPath(in List) {
 	path, parent := paths[in], ""
 	for i, name := range path {
 		parent += "/" + name
@@ -148,7 +148,7 @@ func (r *rendering) makeRoom(in List) {
 	r.present[1-in] = max(1, r.present[1-in])
 }
 
-func (r *rendering) operations() []operation {
+func (r *patchBuilder) operations() []operation {
 	return slices.Concat(r.replaced, r.added, r.removed)
 }
 
@@ -156,9 +156,9 @@ func pathOf(in List) string { return "/" + strings.Join(paths[in], "/") }
 
 // condition renders a condition. A current one has made a transition when its status is another, a deprecated one when
 // anything about it is.
-func (r *rendering) condition(c *Change, was *Mark) written {
-	w := c.words()
-	to := written{Type: c.Type, Status: w.Status, Severity: w.Severity, Reason: w.Reason, Message: &w.Message}
+func (r *patchBuilder) condition(c *Change, was *Mark) patchedCondition {
+	w := c.content()
+	to := patchedCondition{Type: c.Type, Status: w.Status, Severity: w.Severity, Reason: w.Reason, Message: &w.Message}
 	since := r.now
 	if c.In == Current {
 		to.ObservedGeneration = r.machine.Generation

@@ -53,7 +53,7 @@ const well = plainMeta + `status:
 func TestPatch(t *testing.T) {
 	finding := []core.Verdict{{Reason: core.NodeStartupTimeout, Limit: 10 * time.Minute}}
 	again := []core.Verdict{{Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "Unknown", For: time.Minute}}}
-	failed := func(m *Machine, findings []core.Verdict) []Change { return Failed(m, m.Node, findings) }
+	failed := func(m *Machine, findings []core.Verdict) []Change { return HealthCheckFailed(m, m.Node, findings) }
 	cases := map[string]struct {
 		reason  string
 		machine string
@@ -61,7 +61,7 @@ func TestPatch(t *testing.T) {
 		want    string
 	}{
 		"a machine that was never seen": {
-			"the path to each list is made", plainMeta, func(*Machine) []Change { return Passed() },
+			"the path to each list is made", plainMeta, func(*Machine) []Change { return HealthCheckSucceeded() },
 			only + `{"op":"add","path":"/status","value":{}},{"op":"add","path":"/status/conditions","value":[]},` +
 				`{"op":"add","path":"/status/conditions/-","value":{"type":"HealthCheckSucceeded","status":"True","observedGeneration":3,"lastTransitionTime":"2026-08-03T12:00:00Z","reason":"HealthCheckSucceeded","message":""}},` +
 				`{"op":"add","path":"/status/deprecated","value":{}},{"op":"add","path":"/status/deprecated/v1beta1","value":{}},{"op":"add","path":"/status/deprecated/v1beta1/conditions","value":[]},` +
@@ -75,17 +75,17 @@ func TestPatch(t *testing.T) {
 		},
 		"a machine that has recovered": {
 			"both turn, and the owner is spared: what is taken away comes last",
-			running, func(m *Machine) []Change { return append(SpareOwner(m), Passed()...) },
+			running, func(m *Machine) []Change { return append(WithdrawOwnerRequest(m), HealthCheckSucceeded()...) },
 			only + `{"op":"replace","path":"/status/conditions/1","value":{"type":"HealthCheckSucceeded","status":"True","observedGeneration":3,"lastTransitionTime":"2026-08-03T12:00:00Z","reason":"HealthCheckSucceeded","message":""}},` +
 				`{"op":"replace","path":"/status/deprecated/v1beta1/conditions/2","value":{"type":"HealthCheckSucceeded","status":"True","lastTransitionTime":"2026-08-03T12:00:00Z"}},` +
 				`{"op":"remove","path":"/status/conditions/2"},{"op":"remove","path":"/status/deprecated/v1beta1/conditions/0"}]`,
 		},
 		"a machine whose spec has changed": {
 			"the current condition says that it is about that, since when it was",
-			strings.Replace(well, "generation: 3", "generation: 4", 1), func(*Machine) []Change { return Passed() },
+			strings.Replace(well, "generation: 3", "generation: 4", 1), func(*Machine) []Change { return HealthCheckSucceeded() },
 			only + `{"op":"replace","path":"/status/conditions/0","value":{"type":"HealthCheckSucceeded","status":"True","observedGeneration":4,"lastTransitionTime":"2026-08-03T00:00:00Z","reason":"HealthCheckSucceeded","message":""}}]`,
 		},
-		"a machine about which nothing is new": {"nothing is written", well, func(*Machine) []Change { return Passed() }, ""},
+		"a machine about which nothing is new": {"nothing is written", well, func(*Machine) []Change { return HealthCheckSucceeded() }, ""},
 		"an owner that was asked already": {
 			"what it has answered is never overwritten", running, AskOwner, "",
 		},
@@ -100,7 +100,7 @@ func TestPatch(t *testing.T) {
 			func(m *Machine) []Change { return failed(m, finding)[:1] },
 			only + `{"op":"add","path":"/status/conditions/-","value":{"type":"HealthCheckSucceeded","status":"False","observedGeneration":3,"lastTransitionTime":"2026-08-03T12:00:00Z","reason":"NodeStartupTimeout","message":"Health check failed:\n  * No Node has joined within 10m0s"}}]`,
 		},
-		"nothing to take away": {"there is none", plainMeta, SpareOwner, ""},
+		"nothing to take away": {"there is none", plainMeta, WithdrawOwnerRequest, ""},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -120,9 +120,9 @@ func TestPatch(t *testing.T) {
 // TestLongMessagesAreCut to what both lists take.
 func TestLongMessagesAreCut(t *testing.T) {
 	m := read(t, running)
-	words := Words{Status: "False", Reason: "Long", Message: strings.Repeat("ä", mostMessage)}
+	words := ConditionContent{Status: "False", Reason: "Long", Message: strings.Repeat("ä", maxMessage)}
 	after := read(t, wantApplied(t, asJSON(t, running), []byte(patchOf(t, m, []Change{{Current, "HealthCheckSucceeded", &words}}))))
-	if got := after.Mark(Current, "HealthCheckSucceeded").Message; len(got) > mostMessage || !strings.HasPrefix(words.Message, strings.TrimSuffix(got, "…")) {
+	if got := after.Mark(Current, "HealthCheckSucceeded").Message; len(got) > maxMessage || !strings.HasPrefix(words.Message, strings.TrimSuffix(got, "…")) {
 		t.Errorf("the message has %d bytes", len(got))
 	}
 	if after.Differs([]Change{{Current, "HealthCheckSucceeded", &words}}) {
@@ -190,7 +190,7 @@ func TestPatchDoesWhatIsMeant(t *testing.T) {
 				case 0:
 					changes = append(changes, Change{In: in, Type: kind})
 				case 1:
-					changes = append(changes, Change{in, kind, &Words{Status: rapid.SampledFrom([]string{"True", "False"}).Draw(t, "to"), Reason: "A"}})
+					changes = append(changes, Change{in, kind, &ConditionContent{Status: rapid.SampledFrom([]string{"True", "False"}).Draw(t, "to"), Reason: "A"}})
 				}
 			}
 		}
@@ -234,13 +234,13 @@ func naively(in List, list []map[string]any, changes []Change) []map[string]any 
 		}
 		at := slices.IndexFunc(list, func(have map[string]any) bool { return have["type"] == c.Type })
 		switch {
-		case c.Words == nil && at >= 0:
+		case c.Content == nil && at >= 0:
 			list = slices.Delete(list, at, at+1)
-		case c.Words == nil:
+		case c.Content == nil:
 		case at < 0:
-			list = append(list, map[string]any{"type": c.Type, "status": c.Words.Status, "reason": c.Words.Reason})
+			list = append(list, map[string]any{"type": c.Type, "status": c.Content.Status, "reason": c.Content.Reason})
 		default:
-			list[at] = map[string]any{"type": c.Type, "status": c.Words.Status, "reason": c.Words.Reason}
+			list[at] = map[string]any{"type": c.Type, "status": c.Content.Status, "reason": c.Content.Reason}
 		}
 	}
 	return list

@@ -11,8 +11,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // condition is one of either list.
@@ -47,17 +47,17 @@ type v1beta1Status struct {
 	FailureMessage string       `json:"failureMessage"`
 }
 
-// take takes in a status, nil for none.
-func (m *Machine) take(s *machineStatus) {
+// setStatus takes in a status, nil for none.
+func (m *Machine) setStatus(s *machineStatus) {
 	if s == nil {
 		return
 	}
 	m.present = [2]int{1, 1}
-	m.takeNode(s.NodeRef.Name)
+	m.setNode(s.NodeRef.Name)
 	if s.Conditions != nil {
 		m.present[Current] = 2
 		m.Conditions = m.conditionsOf(*s.Conditions)
-		m.takeMarks(Current, *s.Conditions)
+		m.setMarks(Current, *s.Conditions)
 	}
 	if s.Deprecated == nil {
 		return
@@ -71,55 +71,55 @@ func (m *Machine) take(s *machineStatus) {
 	m.Failure = failureText(old.FailureReason, old.FailureMessage)
 	if old.Conditions != nil {
 		m.present[Deprecated] = 4
-		m.takeMarks(Deprecated, *old.Conditions)
+		m.setMarks(Deprecated, *old.Conditions)
 	}
 }
 
 // The bounds of what is kept of a machine. Cluster API's definition has at most 32 current conditions.
 const (
-	maxConditions  = 128
-	maxWord        = 317
-	mostOfAFailure = 1024
+	maxConditions = 128
+	maxWord       = 317
+	maxFailure    = 1024
 )
 
 func failureText(reason, message string) string {
 	if reason != "" && message != "" {
-		return legible.Prefix(reason+": "+message, mostOfAFailure)
+		return lenient.Prefix(reason+": "+message, maxFailure)
 	}
-	return legible.Prefix(reason+message, mostOfAFailure)
+	return lenient.Prefix(reason+message, maxFailure)
 }
 
-// takeNode takes no reference to what can't be a node.
-func (m *Machine) takeNode(name string) {
+// setNode takes no reference to what can't be a node.
+func (m *Machine) setNode(name string) {
 	if name == m.Name {
 		m.Node = m.Name // the same memory
 		return
 	}
 	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		m.tell(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name)))
+		m.addProblem(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", lenient.Quote(name)))
 		return
 	}
 	m.Node = name
 }
 
-func (m *Machine) tell(problem string) {
+func (m *Machine) addProblem(problem string) {
 	m.Unreadable = strings.TrimPrefix(m.Unreadable+"; "+problem, "; ")
 }
 
 // conditionsOf keeps as many conditions as are read. A machine that has more is not judged.
 func (m *Machine) conditionsOf(all []condition) []Condition {
 	if len(all) > maxConditions {
-		m.tell(fmt.Sprintf("status.conditions has more than the %d conditions that Fettle reads of a machine", maxConditions))
+		m.addProblem(fmt.Sprintf("status.conditions has more than the %d conditions that Fettle reads of a machine", maxConditions))
 		all = all[:maxConditions]
 	}
 	conditions := make([]Condition, len(all))
 	for i := range all {
 		c := &all[i]
 		if len(c.Type) > maxWord || len(c.Status) > maxWord {
-			m.tell(fmt.Sprintf("status.conditions[%d] has a type or status longer than the %d bytes that Fettle reads", i, maxWord))
+			m.addProblem(fmt.Sprintf("status.conditions[%d] has a type or status longer than the %d bytes that Fettle reads", i, maxWord))
 			return conditions[:i]
 		}
-		conditions[i].said = lean.Share(c.Type, c.Status)
+		conditions[i].said = slim.InternPair(c.Type, c.Status)
 		if at := c.LastTransitionTime.Time; !at.IsZero() {
 			conditions[i].since = at.Add(time.Second - 1).Unix()
 		}
@@ -127,59 +127,59 @@ func (m *Machine) conditionsOf(all []condition) []Condition {
 	return conditions
 }
 
-// takeMarks takes the first condition of each type: there may be more only in the deprecated list, where readers take
+// setMarks takes the first condition of each type: there may be more only in the deprecated list, where readers take
 // the first too.
-func (m *Machine) takeMarks(in List, all []condition) {
+func (m *Machine) setMarks(in List, all []condition) {
 	for i := range all {
 		c := &all[i]
 		if !slices.Contains(markTypes[:], c.Type) || m.Mark(in, c.Type) != nil {
 			continue
 		}
 		m.Marks = append(m.Marks, Mark{
-			In: in, Type: lean.Word(c.Type), Since: c.LastTransitionTime.Time, Generation: c.ObservedGeneration, at: i,
-			Words: shared(wordsOf(c)),
+			In: in, Type: slim.Intern(c.Type), Since: c.LastTransitionTime.Time, Generation: c.ObservedGeneration, at: i,
+			ConditionContent: shared(contentOf(c)),
 		})
 	}
 	m.Marks = slices.Clip(m.Marks)
 }
 
-// wordsOf keeps as much of the words of a condition as both lists take.
-func wordsOf(c *condition) Words {
-	return Words{
-		Status: lean.Word(legible.Prefix(c.Status, mostMessage)), Severity: lean.Word(legible.Prefix(c.Severity, mostMessage)),
-		Reason: lean.Word(legible.Prefix(c.Reason, mostMessage)), Message: legible.Prefix(c.Message, mostMessage),
+// contentOf keeps as much of the words of a condition as both lists take.
+func contentOf(c *condition) ConditionContent {
+	return ConditionContent{
+		Status: slim.Intern(lenient.Prefix(c.Status, maxMessage)), Severity: slim.Intern(lenient.Prefix(c.Severity, maxMessage)),
+		Reason: slim.Intern(lenient.Prefix(c.Reason, maxMessage)), Message: lenient.Prefix(c.Message, maxMessage),
 	}
 }
 
 // shared gives the words of nearly all machines, which are well, from one place.
-func shared(w Words) *Words {
-	for i := range wellWords {
-		if wellWords[i] == w {
-			return &wellWords[i]
+func shared(w ConditionContent) *ConditionContent {
+	for i := range healthyContent {
+		if healthyContent[i] == w {
+			return &healthyContent[i]
 		}
 	}
 	return &w
 }
 
-// lenient is a status that is yet to be read. Machines are others' objects, and one that fails to decode ends the
+// rawField is a status that is yet to be read. Machines are others' objects, and one that fails to decode ends the
 // list and the watch of all others too. So a field that can't be read is absent, and it is told, which keeps the
 // machine from being judged.
-type lenient struct{ body []byte }
+type rawField struct{ body []byte }
 
 // UnmarshalJSON never fails.
-func (l *lenient) UnmarshalJSON(body []byte) error {
+func (l *rawField) UnmarshalJSON(body []byte) error {
 	l.body = slices.Clone(body)
 	return nil
 }
 
 // given reports whether the field is there and not null.
-func (l *lenient) given() bool { return len(l.body) > 0 && string(l.body) != "null" }
+func (l *rawField) given() bool { return len(l.body) > 0 && string(l.body) != "null" }
 
-// readApart reads each field by itself, so that one that can't be read hides no other.
-func readApart(l lenient) (s *machineStatus, problem string) {
+// readFieldByField reads each field by itself, so that one that can't be read hides no other.
+func readFieldByField(l rawField) (s *machineStatus, problem string) {
 	var fields map[string]json.RawMessage
 	if utiljson.Unmarshal(l.body, &fields) != nil {
-		return nil, fmt.Sprintf("status is %s and not an object", legible.Excerpt(string(l.body)))
+		return nil, fmt.Sprintf("status is %s and not an object", lenient.Excerpt(string(l.body)))
 	}
 	if fields == nil {
 		return nil, ""
@@ -196,7 +196,7 @@ func readApart(l lenient) (s *machineStatus, problem string) {
 func readField[T any](fields map[string]json.RawMessage, name, give string, problems *[]string) T {
 	var into, nothing T
 	if value, set := fields[name]; set && utiljson.Unmarshal(value, &into) != nil {
-		*problems = append(*problems, fmt.Sprintf("status.%s is %s and can't be read; it should be %s", name, legible.Excerpt(string(value)), give))
+		*problems = append(*problems, fmt.Sprintf("status.%s is %s and can't be read; it should be %s", name, lenient.Excerpt(string(value)), give))
 		return nothing
 	}
 	return into

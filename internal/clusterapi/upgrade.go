@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // Upgrade is whether a cluster is being upgraded. The zero one is not known.
@@ -19,19 +19,19 @@ type Upgrade struct {
 	Why string
 }
 
-// signs are what a Cluster shows of upgrades.
-type signs struct {
+// upgradeSigns are what a Cluster shows of upgrades.
+type upgradeSigns struct {
 	name       string
 	generation int64
 	conditions []condition
 	// managed is set where Cluster API derives the cluster from a ClusterClass.
 	managed bool
 	// controlPlane is the part of the status that is about the control plane.
-	controlPlane lenient
+	controlPlane rawField
 }
 
 // upgrade judges all signs. One of an upgrade counts more than one that can't be read.
-func (s *signs) upgrade() Upgrade {
+func (s *upgradeSigns) upgrade() Upgrade {
 	found := s.rollout()
 	for _, sign := range [...]Upgrade{found, s.topology(), s.versions()} {
 		if sign.Is == core.Yes {
@@ -45,7 +45,7 @@ func (s *signs) upgrade() Upgrade {
 }
 
 // rollout: Cluster API gathers in one condition whether the control plane or a MachineDeployment replaces its machines.
-func (s *signs) rollout() Upgrade {
+func (s *upgradeSigns) rollout() Upgrade {
 	c := s.condition(clusterv1.ClusterRollingOutCondition)
 	if c == nil {
 		return s.missing(clusterv1.ClusterRollingOutCondition)
@@ -62,7 +62,7 @@ func (s *signs) rollout() Upgrade {
 
 // topology: an upgrade of a ClusterClass's cluster goes from one part to the next, and waits for hooks in between. A person
 // who defers the rest has ended it for now.
-func (s *signs) topology() Upgrade {
+func (s *upgradeSigns) topology() Upgrade {
 	if !s.managed {
 		return Upgrade{Is: core.No}
 	}
@@ -88,7 +88,7 @@ var deferred = [...]string{
 }
 
 // versions: a control plane that reports no rollout still reports each version that its members have.
-func (s *signs) versions() Upgrade {
+func (s *upgradeSigns) versions() Upgrade {
 	if !s.controlPlane.given() {
 		return Upgrade{Is: core.No}
 	}
@@ -105,7 +105,7 @@ func (s *signs) versions() Upgrade {
 	return Upgrade{Is: core.No}
 }
 
-func (s *signs) condition(kind string) *condition {
+func (s *upgradeSigns) condition(kind string) *condition {
 	i := slices.IndexFunc(s.conditions, func(c condition) bool { return c.Type == kind })
 	if i < 0 {
 		return nil
@@ -113,18 +113,18 @@ func (s *signs) condition(kind string) *condition {
 	return &s.conditions[i]
 }
 
-func (s *signs) missing(kind string) Upgrade {
+func (s *upgradeSigns) missing(kind string) Upgrade {
 	return Upgrade{core.Unknown, "Cluster " + s.name + " has no condition " + kind}
 }
 
 // says repeats a condition, whose words may be anything.
-func (s *signs) says(c *condition) string {
-	text := fmt.Sprintf("condition %s of Cluster %s is %s", c.Type, s.name, legible.Prefix(c.Status, mostSaid))
+func (s *upgradeSigns) says(c *condition) string {
+	text := fmt.Sprintf("condition %s of Cluster %s is %s", c.Type, s.name, lenient.Prefix(c.Status, maxQuoted))
 	if c.Reason != "" && c.Type == clusterv1.ClusterTopologyReconciledCondition {
-		text += " (" + legible.Prefix(c.Reason, mostSaid) + ")"
+		text += " (" + lenient.Prefix(c.Reason, maxQuoted) + ")"
 	}
 	return text
 }
 
-// mostSaid bounds what is repeated of a word, in bytes.
-const mostSaid = 64
+// maxQuoted bounds what is repeated of a word, in bytes.
+const maxQuoted = 64

@@ -19,7 +19,7 @@ func (p *PanicError) Error() string { return p.text }
 func Run(do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = of(value)
+			err = newPanicError(value)
 		}
 	}()
 	return do()
@@ -38,14 +38,14 @@ func (g *Group) Go(do func()) {
 	g.running.Go(func() {
 		defer func() {
 			if value := recover(); value != nil {
-				g.keep(of(value))
+				g.keepFirst(newPanicError(value))
 			}
 		}()
 		do()
 	})
 }
 
-func (g *Group) keep(p *PanicError) {
+func (g *Group) keepFirst(p *PanicError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.first == nil {
@@ -63,16 +63,16 @@ func (g *Group) Wait() {
 	}
 }
 
-// of must be called by the deferred function that recovers. A panic that has been contained before keeps its place.
-func of(value any) *PanicError {
+// newPanicError must be called by the deferred function that recovers. A panic that has been contained before keeps its place.
+func newPanicError(value any) *PanicError {
 	if before, is := value.(*PanicError); is {
 		return before
 	}
 	return &PanicError{fmt.Sprintf("panic: %v, at %s", value, strings.Join(callers(), " < "))}
 }
 
-// mostCallers is how many calls are named, since a log line is bounded.
-const mostCallers = 6
+// maxCallers is how many calls are named, since a log line is bounded.
+const maxCallers = 6
 
 // callers are the calls that led to the panic, the last first.
 func callers() []string {
@@ -80,7 +80,7 @@ func callers() []string {
 	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters[:])])
 	var calls []string
 	begun := false
-	for more := true; more && len(calls) < mostCallers; {
+	for more := true; more && len(calls) < maxCallers; {
 		var f runtime.Frame
 		f, more = frames.Next()
 		switch {

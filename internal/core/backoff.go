@@ -28,21 +28,21 @@ type pool struct {
 	repairs []int
 	// lastStart is when the youngest repair of the pool started, this pass included.
 	lastStart time.Time
-	// proven is when the youngest healthy target was created: a replacement that works shows that
+	// healthyCreated is when the youngest healthy target was created: a replacement that works shows that
 	// the pool can make working ones.
-	proven time.Time
-	// lived is when the youngest target was created that has lived for a while before it failed.
-	lived time.Time
-	// heir is the youngest target that is not healthy, none where there is none.
-	heir int
+	healthyCreated time.Time
+	// ranCreated is when the youngest target was created that has lived for a while before it failed.
+	ranCreated time.Time
+	// youngestUnhealthy is the youngest target that is not healthy, none where there is none.
+	youngestUnhealthy int
 }
 
 // retryOf tells how many replacements in a row have failed before the target of a proposal, which is included. It is the longest
 // streak that the target may continue: the repair of an old target in between does not end it. A person, or another template, does.
-func (d *deliberation) retryOf(p *proposal) (retry int, relapsed bool) {
-	t, resumed := &d.fleet.Targets[p.target], Backoff{ResumedAt: d.resumedAt(p)}
+func (d *planner) retryOf(p *proposal) (retry int, relapsed bool) {
+	t, resumed := &d.cluster.Targets[p.target], Backoff{ResumedAt: d.resumedAt(p)}
 	since := d.startOf(p)
-	if r := d.lastOfItsOwn(t, since); r != nil && !resumed.forgives(r) {
+	if r := d.lastOwnRepair(t, since); r != nil && !resumed.forgives(r) {
 		retry, relapsed = r.Retry+1, true
 	}
 	of := d.pools[t.Owner]
@@ -50,9 +50,9 @@ func (d *deliberation) retryOf(p *proposal) (retry int, relapsed bool) {
 		return retry, relapsed
 	}
 	for _, i := range of.repairs {
-		r := &d.fleet.Repairs[i]
-		counts := r.precedes(t) && r.Started.After(of.proven) && since.Sub(r.Started) < unrelatedAfter && r.Retry >= retry
-		if counts && !resumed.forgives(r) && !t.remade(r) {
+		r := &d.cluster.Repairs[i]
+		counts := r.precedes(t) && r.Started.After(of.healthyCreated) && since.Sub(r.Started) < unrelatedAfter && r.Retry >= retry
+		if counts && !resumed.forgives(r) && !t.templateChanged(r) {
 			retry, relapsed = r.Retry+1, false
 		}
 	}
@@ -61,8 +61,8 @@ func (d *deliberation) retryOf(p *proposal) (retry int, relapsed bool) {
 
 // startOf returns when the failure of a proposal began: now, where no criterion has a time. Where a process that has started since may
 // have forgotten when, it is the earliest time that there is, so that a failure stays one in a row (I6).
-func (d *deliberation) startOf(p *proposal) time.Time {
-	v, t := p.verdict, &d.fleet.Targets[p.target]
+func (d *planner) startOf(p *proposal) time.Time {
+	v, t := p.verdict, &d.cluster.Targets[p.target]
 	if c := &d.policies[v.Policy].Criteria; v.Reason == ConditionsMet && c.mayBeOlder(t) {
 		return c.datedSince(t)
 	}
@@ -72,14 +72,14 @@ func (d *deliberation) startOf(p *proposal) time.Time {
 	return v.Since
 }
 
-// lastOfItsOwn returns the last repair of the target itself, when that has not lasted until a failure that began at an instant; nil
+// lastOwnRepair returns the last repair of the target itself, when that has not lasted until a failure that began at an instant; nil
 // otherwise.
-func (d *deliberation) lastOfItsOwn(t *Target, since time.Time) *Repair {
-	last, known := d.ended[t.ID.lineage()]
+func (d *planner) lastOwnRepair(t *Target, since time.Time) *Repair {
+	last, known := d.ended[t.ID.backoffID()]
 	if !known {
 		return nil
 	}
-	if r := &d.fleet.Repairs[last]; since.Sub(r.Ended) < unrelatedAfter {
+	if r := &d.cluster.Repairs[last]; since.Sub(r.Ended) < unrelatedAfter {
 		return r
 	}
 	return nil
@@ -88,8 +88,8 @@ func (d *deliberation) lastOfItsOwn(t *Target, since time.Time) *Repair {
 // paceFrom returns the instant from which the pause before a repair runs: the start of the last repair of its pool, or the
 // instant at which the replacement failed, or the end of the last repair of the target itself, whichever is the latest. A
 // replacement may take longer to fail than any pause, as a machine does that never joins.
-func (d *deliberation) paceFrom(p *proposal) time.Time {
-	t := &d.fleet.Targets[p.target]
+func (d *planner) paceFrom(p *proposal) time.Time {
+	t := &d.cluster.Targets[p.target]
 	var from time.Time
 	if of := d.pools[t.Owner]; of != nil && t.Owner.UID != "" {
 		from = of.lastStart
@@ -97,15 +97,15 @@ func (d *deliberation) paceFrom(p *proposal) time.Time {
 			from = latest(from, d.failedAt(p.verdict))
 		}
 	}
-	if last, known := d.ended[t.ID.lineage()]; known && d.fleet.Repairs[last].Ended.After(from) {
-		from = d.fleet.Repairs[last].Ended
+	if last, known := d.ended[t.ID.backoffID()]; known && d.cluster.Repairs[last].Ended.After(from) {
+		from = d.cluster.Repairs[last].Ended
 	}
 	return from
 }
 
 // failedAt returns when the target of an unhealthy verdict became so; zero when that is not known. It lies in the past, whatever a
 // clock has told.
-func (d *deliberation) failedAt(v *Verdict) time.Time {
+func (d *planner) failedAt(v *Verdict) time.Time {
 	at := v.Since.Add(v.Limit)
 	switch {
 	case v.Since.IsZero():
@@ -122,5 +122,5 @@ func (r *Repair) precedes(t *Target) bool {
 	if r.Target == t.ID || t.Created.Before(r.Started.Truncate(time.Second)) {
 		return false
 	}
-	return !slices.Contains(r.Contemporaries, t.ID.UID)
+	return !slices.Contains(r.CreatedSameSecond, t.ID.UID)
 }

@@ -56,7 +56,7 @@ func TestRetry(t *testing.T) {
 		return machine("young", append([]func(*core.Target){created(ago(time.Minute)), failed(ago(time.Minute))}, changes...)...)
 	}
 	contemporaries := func(uids ...string) func(*core.Repair) {
-		return func(r *core.Repair) { r.Contemporaries = uids }
+		return func(r *core.Repair) { r.CreatedSameSecond = uids }
 	}
 	minute := ago(time.Minute)
 	cases := map[string]struct {
@@ -104,7 +104,7 @@ func TestRetry(t *testing.T) {
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			p := policy("p", all(len(c.targets)), maxInFlight(core.Unlimited()), needsNoOwner)
-			d := core.Decide([]core.Policy{p}, fleet(c.targets, c.repairs...), noon.Add(time.Hour))
+			d := core.Decide([]core.Policy{p}, clusterOf(c.targets, c.repairs...), noon.Add(time.Hour))
 			got := -1
 			for _, s := range d.Starts {
 				if s.Target == 0 {
@@ -117,7 +117,7 @@ func TestRetry(t *testing.T) {
 				}
 			}
 			if len(d.Starts) == 0 && got < 0 {
-				d = core.Decide([]core.Policy{p}, refreshed(fleet(c.targets, c.repairs...), noon.Add(time.Hour)), noon.Add(time.Hour))
+				d = core.Decide([]core.Policy{p}, refreshed(clusterOf(c.targets, c.repairs...), noon.Add(time.Hour)), noon.Add(time.Hour))
 				if len(d.Starts) > 0 {
 					got = d.Starts[0].Retry
 				}
@@ -133,14 +133,14 @@ func TestRetry(t *testing.T) {
 // repair that brought it about, or back-off would never hold.
 func TestFailureInTheFuture(t *testing.T) {
 	young := machine("young", created(ago(time.Second)), failed(noon.Add(100*time.Hour)))
-	d := core.Decide([]core.Policy{policy("p", []int{0})}, fleet([]core.Target{young}, past("a", ago(2*time.Second), retry(3))), noon)
+	d := core.Decide([]core.Policy{policy("p", []int{0})}, clusterOf([]core.Target{young}, past("a", ago(2*time.Second), retry(3))), noon)
 	if diff := cmp.Diff([]core.Gate{core.BackingOff}, refusedBy(d, 0)); diff != "" || len(d.Starts) > 0 {
 		t.Errorf("%d repairs start; gates (-want +got):\n%s", len(d.Starts), diff)
 	}
 }
 
 // refreshed is the fleet with every node read live at an instant.
-func refreshed(f core.Fleet, now time.Time) core.Fleet {
+func refreshed(f core.Cluster, now time.Time) core.Cluster {
 	targets := make([]core.Target, len(f.Targets))
 	copy(targets, f.Targets)
 	for i := range targets {
@@ -157,7 +157,7 @@ func TestOneRepairPerPauseAndPool(t *testing.T) {
 	targets[4].Owner = other
 	p := policy("p", all(5), maxInFlight(core.Unlimited()))
 	before := past("old", ago(2*time.Minute), retry(2))
-	d := core.Decide([]core.Policy{p}, fleet(targets, before), noon)
+	d := core.Decide([]core.Policy{p}, clusterOf(targets, before), noon)
 	if diff := cmp.Diff([]int{0, 4}, begun(d)); diff != "" {
 		t.Fatalf("one of the pool, and the one of another pool (-want +got):\n%s", diff)
 	}
@@ -173,7 +173,7 @@ func TestOneRepairPerPauseAndPool(t *testing.T) {
 
 func TestFirstFailuresAreNotPaced(t *testing.T) {
 	targets := machines(5, 5, created(ago(time.Minute)), failed(ago(time.Minute)))
-	d := core.Decide([]core.Policy{policy("p", all(5), maxInFlight(core.Unlimited()))}, fleet(targets), noon)
+	d := core.Decide([]core.Policy{policy("p", all(5), maxInFlight(core.Unlimited()))}, clusterOf(targets), noon)
 	if len(d.Starts) != 5 {
 		t.Errorf("%d repairs start, want 5: nothing was repaired before, so nothing was repaired in vain", len(d.Starts))
 	}
@@ -187,11 +187,11 @@ func TestContemporaries(t *testing.T) {
 		machine("a", failed(ago(0)), created(noon)), machine("b", created(noon)), machine("c", created(noon), ownedBy(stranger)),
 		machine("d", created(ago(time.Second))),
 	}
-	d := core.Decide([]core.Policy{policy("p", all(4))}, refreshed(fleet(targets), now), now)
+	d := core.Decide([]core.Policy{policy("p", all(4))}, refreshed(clusterOf(targets), now), now)
 	if len(d.Starts) != 1 {
 		t.Fatalf("%d repairs start, want 1", len(d.Starts))
 	}
-	if diff := cmp.Diff([]string{"a-uid", "b-uid"}, d.Starts[0].Contemporaries); diff != "" {
+	if diff := cmp.Diff([]string{"a-uid", "b-uid"}, d.Starts[0].CreatedSameSecond); diff != "" {
 		t.Errorf("contemporaries (-want +got):\n%s", diff)
 	}
 }
@@ -213,13 +213,13 @@ func TestProofIsTheWordOfThoseThatAct(t *testing.T) {
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := core.Decide(c.policies, fleet([]core.Target{young, sibling}, past("a", ago(2*time.Minute), retry(7))), noon)
+			d := core.Decide(c.policies, clusterOf([]core.Target{young, sibling}, past("a", ago(2*time.Minute), retry(7))), noon)
 			got := -1
 			for _, s := range d.Starts {
 				got = s.Retry
 			}
 			for _, r := range d.Refusals {
-				if r.Target == 0 && r.Gate == core.BackingOff && r.Policy == 0 && !r.Rehearsed {
+				if r.Target == 0 && r.Gate == core.BackingOff && r.Policy == 0 && !r.DryRun {
 					got = r.Have
 				}
 			}
@@ -236,7 +236,7 @@ func TestRelapseCountsForAnHour(t *testing.T) {
 	sick := machine("m", failed(noon), ownedBy(core.ID{}))
 	for after, want := range map[time.Duration]int{time.Minute: 3, time.Hour - time.Second: 3, time.Hour: 0, 20 * time.Hour: 0} {
 		r := repair(sick, p, started(ago(after+time.Minute)), ended(ago(after)), retry(2))
-		d := core.Decide([]core.Policy{p}, fleet([]core.Target{sick}, r), noon)
+		d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, r), noon)
 		if len(d.Starts) != 1 || d.Starts[0].Retry != want {
 			t.Errorf("when it fails again after %s: starts %+v, refusals %v; want retry %d", after, d.Starts, d.Refusals, want)
 		}
@@ -251,9 +251,9 @@ func TestEndByAClockBehind(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Hour} {
 		r := repair(sick, p, started(ago(20*time.Minute)), recovered(ago(15*time.Minute)))
 		r.Ended, r.Outcome = r.EndAt(ago(10*time.Minute+skew)), core.Succeeded
-		f := fleet([]core.Target{sick}, r)
+		f := clusterOf([]core.Target{sick}, r)
 		if d := core.Decide([]core.Policy{p}, f, noon); !slices.Equal(refusedBy(d, 0), []core.Gate{core.BackingOff}) {
-			t.Errorf("the clock was behind by %s: %q", skew, deedsOf(f, d))
+			t.Errorf("the clock was behind by %s: %q", skew, actionTexts(f, d))
 		}
 	}
 }

@@ -10,19 +10,19 @@ import (
 // fact is what can be checked on one world and its decision. It returns what is wrong, or "".
 type fact func(w world, d core.Decision) string
 
-// deed is a repair that a decision starts or goes on with.
-type deed struct {
+// action is a repair that a decision starts or goes on with.
+type action struct {
 	target, policy int
 	starts         bool
 }
 
-func deeds(d core.Decision) []deed {
-	var all []deed
-	for _, a := range d.Acts {
-		all = append(all, deed{a.Target, a.Policy, false})
+func actions(d core.Decision) []action {
+	var all []action
+	for _, a := range d.StepStarts {
+		all = append(all, action{a.Target, a.Policy, false})
 	}
 	for _, s := range d.Starts {
-		all = append(all, deed{s.Target, s.Policy, true})
+		all = append(all, action{s.Target, s.Policy, true})
 	}
 	return all
 }
@@ -53,13 +53,13 @@ func (w world) runningOf(target int) []int {
 }
 
 func unknownNeverActs(w world, d core.Decision) string {
-	if w.fleet.Observed != core.Yes && len(d.Starts)+len(d.Acts)+len(d.Finishes)+len(d.Rehearsals)+len(d.Confirm) > 0 {
+	if w.fleet.Observed != core.Yes && len(d.Starts)+len(d.StepStarts)+len(d.Finishes)+len(d.DryRunStarts)+len(d.Confirm) > 0 {
 		return "something is done though the fleet was not observed"
 	}
-	if w.fleet.ClockAgrees != core.Yes && len(d.Starts)+len(d.Acts)+len(d.Advances)+len(d.Rehearsals) > 0 {
+	if w.fleet.ClockAgrees != core.Yes && len(d.Starts)+len(d.StepStarts)+len(d.Escalations)+len(d.DryRunStarts) > 0 {
 		return "something begins though it is not known how long anything has lasted"
 	}
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		t := &w.fleet.Targets[do.target]
 		switch {
 		case t.Problem != "":
@@ -77,7 +77,7 @@ func unknownNeverActs(w world, d core.Decision) string {
 
 func oneRepairPerTarget(w world, d core.Decision) string {
 	seen := map[string]bool{}
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		t := w.fleet.Targets[do.target].ID
 		if seen[t.UID] {
 			return t.Name + " is repaired twice"
@@ -135,7 +135,7 @@ func limitsHold(w world, d core.Decision) string {
 }
 
 func added(w world, d core.Decision, policy int) (starts, acts int) {
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		for _, p := range w.acting(do.target) {
 			switch {
 			case p != policy:
@@ -157,7 +157,7 @@ func oneOfTheControlPlane(w world, d core.Decision) string {
 		}
 	}
 	repaired := 0
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		if t := &w.fleet.Targets[do.target]; t.ControlPlane {
 			repaired++
 			if t.QuorumSurvives != core.Yes {
@@ -173,7 +173,7 @@ func oneOfTheControlPlane(w world, d core.Decision) string {
 
 func criterionHeld(w world, d core.Decision) string {
 	w = w.heeded()
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		t, p := &w.fleet.Targets[do.target], &w.policies[do.policy]
 		if got := naiveHealth(p, t, w.now); got != "unhealthy" {
 			return fmt.Sprintf("%s is repaired for %s, for which it is %s", t.ID.Name, p.ID.Name, got)
@@ -187,10 +187,10 @@ func everythingHasAReason(w world, d core.Decision) string {
 		return fmt.Sprintf("%d verdicts for %d members, %d tallies for %d policies", len(d.Verdicts), want, len(d.Tallies), len(w.policies))
 	}
 	answered := map[[2]int]bool{}
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		answered[[2]int{do.target, none}] = true
 	}
-	for _, s := range d.Rehearsals {
+	for _, s := range d.DryRunStarts {
 		answered[[2]int{s.Target, s.Policy}] = true
 	}
 	rehearsedRefusals := map[int]bool{}
@@ -198,7 +198,7 @@ func everythingHasAReason(w world, d core.Decision) string {
 		if r.Text() == "" || r.Text() == "refused" || r.Gate.String() == "Unnamed" {
 			return fmt.Sprintf("a refusal without a reason: %+v", r)
 		}
-		if r.Rehearsed {
+		if r.DryRun {
 			rehearsedRefusals[r.Target] = true
 			continue
 		}
@@ -238,7 +238,7 @@ func onlyItsOwn(w world, d core.Decision) string {
 		}
 		ended[f.Repair] = true
 	}
-	for _, a := range d.Acts {
+	for _, a := range d.StepStarts {
 		if r := &w.fleet.Repairs[a.Repair]; ended[a.Repair] || !r.Running() || r.Policy != w.policies[a.Policy].ID {
 			return r.Name + " goes on and is not running, or is led by another policy"
 		}
@@ -248,12 +248,12 @@ func onlyItsOwn(w world, d core.Decision) string {
 
 // neverANamesake: what is repaired is what was judged, by UID, and it is still there.
 func neverANamesake(w world, d core.Decision) string {
-	for _, a := range d.Acts {
+	for _, a := range d.StepStarts {
 		if w.fleet.Repairs[a.Repair].Target.UID != w.fleet.Targets[a.Target].ID.UID {
 			return w.fleet.Targets[a.Target].ID.Name + " is destroyed for a repair of a namesake"
 		}
 	}
-	for _, do := range deeds(d) {
+	for _, do := range actions(d) {
 		if w.fleet.Targets[do.target].Deleting {
 			return w.fleet.Targets[do.target].ID.Name + " is destroyed though it is being deleted"
 		}

@@ -13,18 +13,18 @@ func TestI05ClockThatIsNotKnownToAgree(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)
 	r := []core.Repair{repair(sick, p, started(ago(time.Hour)))}
-	old := asked(p, sick, rebooting, func(q *core.Request) { q.Created = ago(time.Hour) })
-	failed := asked(p, sick, rebooting, says(core.No))
+	old := repairRequestHistory(p, sick, rebooting, func(q *core.Request) { q.Created = ago(time.Hour) })
+	failed := repairRequestHistory(p, sick, rebooting, says(core.No))
 	for agrees, gate := range map[core.Tri]core.Gate{core.Yes: 0, core.No: core.ClockSkewed, core.Unknown: core.ClockUnknown} {
 		for name, c := range map[string]struct {
-			world  core.Fleet
+			world  core.Cluster
 			gated  bool
 			begins func(d core.Decision) int
 		}{
 			"a repair":               {with([]core.Target{sick}, nil), true, func(d core.Decision) int { return len(d.Starts) }},
-			"its step":               {with([]core.Target{sick}, r), true, func(d core.Decision) int { return len(d.Acts) }},
-			"the end of a step":      {with([]core.Target{sick}, r, old), true, func(d core.Decision) int { return len(d.Advances) }},
-			"a step that has failed": {with([]core.Target{sick}, r, failed), true, func(d core.Decision) int { return len(d.Advances) }},
+			"its step":               {with([]core.Target{sick}, r), true, func(d core.Decision) int { return len(d.StepStarts) }},
+			"the end of a step":      {with([]core.Target{sick}, r, old), true, func(d core.Decision) int { return len(d.Escalations) }},
+			"a step that has failed": {with([]core.Target{sick}, r, failed), true, func(d core.Decision) int { return len(d.Escalations) }},
 			"a withdrawal":           {with([]core.Target{aNode("n")}, r, old), false, func(d core.Decision) int { return len(d.Withdrawals) }},
 			"the end of a repair":    {with([]core.Target{aNode("n")}, r), false, func(d core.Decision) int { return len(d.Finishes) }},
 		} {

@@ -5,34 +5,34 @@ import (
 	"slices"
 )
 
-// Clone returns a Memory that remembers the same and shares nothing that changes.
-func (m *Memory) Clone() Memory {
+// Clone returns a Expectations that remembers the same and shares nothing that changes.
+func (m *Expectations) Clone() Expectations {
 	twin := *m
-	twin.deleting, twin.gone, twin.read = maps.Clone(m.deleting), maps.Clone(m.gone), maps.Clone(m.read)
-	twin.lookups, twin.openings = clonePointers(m.lookups), maps.Clone(m.openings)
-	twin.tests, twin.instants = cloneSlices(m.tests), cloneSlices(m.instants)
-	twin.looked = looks{tests: maps.Clone(m.looked.tests), nodes: maps.Clone(m.looked.nodes)}
-	twin.workers, twin.proofs, twin.departed = maps.Clone(m.workers), maps.Clone(m.proofs), maps.Clone(m.departed)
+	twin.deleting, twin.goneNodes, twin.nodeReads = maps.Clone(m.deleting), maps.Clone(m.goneNodes), maps.Clone(m.nodeReads)
+	twin.lookups, twin.cooldowns = clonePointers(m.lookups), maps.Clone(m.cooldowns)
+	twin.tests, twin.futureTimes = cloneSlices(m.tests), cloneSlices(m.futureTimes)
+	twin.coverage = testCoverage{tests: maps.Clone(m.coverage.tests), nodes: maps.Clone(m.coverage.nodes)}
+	twin.workers, twin.healthy, twin.removedHealthy = maps.Clone(m.workers), maps.Clone(m.healthy), maps.Clone(m.removedHealthy)
 	twin.repairs, twin.deleted = clonePointers(m.repairs), maps.Clone(m.deleted)
 	twin.requested, twin.withdrawn = maps.Clone(m.requested), maps.Clone(m.withdrawn)
 	return twin
 }
 
-// Clone returns a Journal that remembers the same.
-func (j *Journal) Clone() Journal { return Journal{told: maps.Clone(j.told)} }
+// Clone returns a Deduplicator that remembers the same.
+func (j *Deduplicator) Clone() Deduplicator { return Deduplicator{emitted: maps.Clone(j.emitted)} }
 
-// Clone returns a Digest that has gathered the same.
-func (d *Digest) Clone() Digest {
-	twin := Digest{spent: maps.Clone(d.spent), gathered: clonePointers(d.gathered)}
-	for _, b := range twin.gathered {
+// Clone returns a Aggregator that has gathered the same.
+func (d *Aggregator) Clone() Aggregator {
+	twin := Aggregator{buckets: maps.Clone(d.buckets), batches: clonePointers(d.batches)}
+	for _, b := range twin.batches {
 		b.names = slices.Clip(b.names)
 	}
 	return twin
 }
 
-// Clone returns a Stopwatch that has measured the same.
-func (s *Stopwatch) Clone() Stopwatch {
-	return Stopwatch{pass: s.pass, open: maps.Clone(s.open), rules: maps.Clone(s.rules)}
+// Clone returns a LatencyRecorder that has measured the same.
+func (s *LatencyRecorder) Clone() LatencyRecorder {
+	return LatencyRecorder{pass: s.pass, timings: maps.Clone(s.timings), criteria: maps.Clone(s.criteria)}
 }
 
 func clonePointers[K comparable, V any](m map[K]*V) map[K]*V {

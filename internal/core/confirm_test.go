@@ -25,7 +25,7 @@ func TestReadsOfManyMembers(t *testing.T) {
 				p.MaxInFlight = core.Count(limit)
 			}
 		})
-		if d := core.Decide([]core.Policy{p}, fleet(nodes), noon); len(d.Confirm) != want {
+		if d := core.Decide([]core.Policy{p}, clusterOf(nodes), noon); len(d.Confirm) != want {
 			t.Errorf("with room for %d (0 for any number) %d nodes are to be read, want %d", limit, len(d.Confirm), want)
 		}
 	}

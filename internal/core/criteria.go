@@ -21,15 +21,15 @@ type finding struct {
 // The criteria in the order in which today's controllers ask them. The first that finds a target unhealthy or
 // undetermined decides; otherwise the suspicion that ends soonest does.
 var criteria = [...]criterion{
-	legible,
-	condemned,
-	timely,
+	parsable,
+	remediationRequested,
+	notPremature,
 	failed,
 	targetConditions,
 	nodeInTime,
 	nodeExists,
 	nodeConditions,
-	claimedElsewhere,
+	externallyRemediated,
 }
 
 // judge gives the verdict of one policy on one target. Nearly every target is healthy, and decisions
@@ -48,7 +48,7 @@ func judge(p *Policy, t *Target, now time.Time) Verdict {
 		v.Criterion = *best.criterion
 	}
 	if t.Deleting {
-		v.Unsound = v.Health != Healthy
+		v.WasUnhealthy = v.Health != Healthy
 		v.Health, v.Until = Gone, time.Time{}
 	}
 	return v
@@ -71,19 +71,19 @@ func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 	return best, remarkable
 }
 
-// legible: a target some of whose facts can't be read is not judged by the others, which may be as wrong.
-func legible(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+// parsable: a target some of whose facts can't be read is not judged by the others, which may be as wrong.
+func parsable(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{health: Undetermined, reason: TargetUnreadable, detail: t.Problem}, t.Problem != ""
 }
 
-// condemned: a person's word goes before all that could be found out.
-func condemned(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
-	return finding{health: Unhealthy, reason: PersonAsked}, t.Condemned
+// remediationRequested: a person's word goes before all that could be found out.
+func remediationRequested(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	return finding{health: Unhealthy, reason: RemediationRequested}, t.RemediationRequested
 }
 
-// timely: before its time a target is not judged. With a node it counts as healthy meanwhile, as in today's
+// notPremature: before its time a target is not judged. With a node it counts as healthy meanwhile, as in today's
 // Cluster API (docs/reference/cluster-api.md#counting), which keeps the limits of all others as they are.
-func timely(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+func notPremature(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	f := finding{health: Suspect, reason: Premature, detail: t.Premature}
 	if t.Node.State == NodePresent {
 		f.health = Healthy
@@ -203,9 +203,9 @@ func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (f
 	return f, true
 }
 
-// claimedElsewhere: a target in the hands of an outside remediator is not healthy yet.
-func claimedElsewhere(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
-	return finding{health: Suspect, reason: ClaimedElsewhere}, t.Claimed
+// externallyRemediated: a target in the hands of an outside remediator is not healthy yet.
+func externallyRemediated(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
+	return finding{health: Suspect, reason: ExternalRemediation}, t.ExternallyRemediated
 }
 
 // deadline tells whether since plus limit has come. It acts at the deadline, not after it.
@@ -228,7 +228,7 @@ func worse(a, b finding) bool {
 // FindingsBy returns all that makes a target unhealthy, and first the request of a person that the verdict on the target names.
 func (c *Criteria) FindingsBy(v *Verdict, t *Target, now time.Time) []Verdict {
 	found := c.Findings(t, now)
-	if v.Reason == PersonAsked && !t.Condemned {
+	if v.Reason == RemediationRequested && !t.RemediationRequested {
 		found = append([]Verdict{*v}, found...)
 	}
 	return found
@@ -248,7 +248,7 @@ func (c *Criteria) Findings(t *Target, now time.Time) []Verdict {
 		}
 		found = append(found, v)
 	}
-	add(condemned(c, t, now))
+	add(remediationRequested(c, t, now))
 	add(failed(c, t, now))
 	for i := range c.TargetConditions {
 		add(targetConditions(&Criteria{TargetConditions: c.TargetConditions[i : i+1]}, t, now))

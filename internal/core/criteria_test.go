@@ -52,7 +52,7 @@ func TestCriteria(t *testing.T) {
 				if c.policy != nil {
 					c.policy(&p)
 				}
-				got := core.Decide([]core.Policy{p}, fleet([]core.Target{c.target}), noon).Verdicts
+				got := core.Decide([]core.Policy{p}, clusterOf([]core.Target{c.target}), noon).Verdicts
 				if diff := cmp.Diff([]core.Verdict{c.want}, got); diff != "" {
 					t.Errorf("%s\nverdict (-want +got):\n%s", c.reason, diff)
 				}
@@ -89,7 +89,7 @@ func machineCases() map[string]verdictCase {
 		},
 		"a machine that can't be read and is being deleted is gone": {
 			reason: "nobody knows whether it was sound", target: machine("m", unreadable("phase"), deleting),
-			want: core.Verdict{Health: core.Gone, Reason: core.TargetUnreadable, Detail: "phase", Unsound: true},
+			want: core.Verdict{Health: core.Gone, Reason: core.TargetUnreadable, Detail: "phase", WasUnhealthy: true},
 		},
 		"a machine without a node may take its startup time": {
 			reason: "row 2d", target: machine("m", awaited(ago(startup-time.Nanosecond))),
@@ -113,15 +113,15 @@ func machineCases() map[string]verdictCase {
 			want:   core.Verdict{Health: core.Suspect, Reason: core.NodeStartupTimeout, Since: ago(48 * time.Hour)},
 		},
 		"a claimed machine is not healthy and not unhealthy": {
-			reason: "2.4: it counts against the limit, and is somebody else's", target: machine("m", claimed),
-			want: core.Verdict{Health: core.Suspect, Reason: core.ClaimedElsewhere},
+			reason: "2.4: it counts against the limit, and is somebody else's", target: machine("m", externallyRemediated),
+			want: core.Verdict{Health: core.Suspect, Reason: core.ExternalRemediation},
 		},
 		"a claim does not hide a criterion that is met": {
-			reason: "rows 1 to 4 know no claim", target: machine("m", dead, claimed),
+			reason: "rows 1 to 4 know no claim", target: machine("m", dead, externallyRemediated),
 			want: met(core.Unhealthy, notReady, ago(time.Hour)),
 		},
 		"a claim does not hide when a suspicion ends": {
-			reason: "the suspicion that ends decides", target: machine("m", ready("False", noon), claimed),
+			reason: "the suspicion that ends decides", target: machine("m", ready("False", noon), externallyRemediated),
 			want: met(core.Suspect, notReady, noon),
 		},
 	}
@@ -165,8 +165,8 @@ func conditionCases() map[string]verdictCase {
 			reason: "I15", target: machine("m", cut), policy: criteria(), want: healthy(),
 		},
 		"nor from a person": {
-			reason: "I15", target: machine("m", cut, func(t *core.Target) { t.Condemned = true }),
-			want: core.Verdict{Health: core.Unhealthy, Reason: core.PersonAsked},
+			reason: "I15", target: machine("m", cut, func(t *core.Target) { t.RemediationRequested = true }),
+			want: core.Verdict{Health: core.Unhealthy, Reason: core.RemediationRequested},
 		},
 		"a missing condition never matches": {
 			reason: "row 4", want: healthy(),
@@ -250,7 +250,7 @@ func deletingCases() map[string]verdictCase {
 			reason: "it counts as a repair under way, whoever began it", target: machine("m", dead, deleting),
 			want: func() core.Verdict {
 				v := met(core.Gone, notReady, ago(time.Hour))
-				v.Unsound = true
+				v.WasUnhealthy = true
 				return v
 			}(),
 		},
@@ -258,25 +258,25 @@ func deletingCases() map[string]verdictCase {
 			reason: "it becomes unhealthy no more", target: machine("m", ready("False", noon), deleting),
 			want: func() core.Verdict {
 				v := met(core.Gone, notReady, noon)
-				v.Unsound = true
+				v.WasUnhealthy = true
 				return v
 			}(),
 		},
 		"a deleted machine whose node nobody sees was unsound": {
 			reason: "not known to be healthy", target: machine("m", nodeIs(core.NodeUnseen), deleting),
-			want: core.Verdict{Health: core.Gone, Reason: core.NodeUnconfirmed, Unsound: true},
+			want: core.Verdict{Health: core.Gone, Reason: core.NodeUnconfirmed, WasUnhealthy: true},
 		},
 	}
 }
 
 func TestUnobservedFleetIsNotJudged(t *testing.T) {
 	for _, observed := range []core.Tri{core.Unknown, core.No} {
-		f := fleet([]core.Target{machine("m", failed(noon))})
+		f := clusterOf([]core.Target{machine("m", failed(noon))})
 		f.Observed = observed
 		d := core.Decide([]core.Policy{policy("p", []int{0})}, f, noon)
 		want := core.Decision{
-			Verdicts: []core.Verdict{{Health: core.Undetermined, Reason: core.FleetUnobserved}},
-			Tallies:  []core.Tally{{Total: 1, MostUnhealthy: 1, Permitted: true, MostInFlight: 1}},
+			Verdicts: []core.Verdict{{Health: core.Undetermined, Reason: core.ClusterUnobserved}},
+			Tallies:  []core.Tally{{Total: 1, MaxUnhealthy: 1, Permitted: true, MaxInFlight: 1}},
 		}
 		if diff := cmp.Diff(want, d); diff != "" {
 			t.Errorf("observed %v: decision (-want +got):\n%s", observed, diff)
@@ -290,14 +290,14 @@ func TestNextAtIsTheSoonestDeadline(t *testing.T) {
 		machine("d", awaited(ago(3*time.Minute))),
 	}
 	p := policy("p", all(4))
-	if got, want := core.Decide([]core.Policy{p}, fleet(targets), noon).NextAt, noon.Add(3*time.Minute); !got.Equal(want) {
+	if got, want := core.Decide([]core.Policy{p}, clusterOf(targets), noon).NextAt, noon.Add(3*time.Minute); !got.Equal(want) {
 		t.Errorf("NextAt = %v, want %v, when b becomes unhealthy", got, want)
 	}
-	if got := core.Decide([]core.Policy{p}, fleet([]core.Target{targets[2], targets[2], targets[2], targets[2]}), noon).NextAt; !got.IsZero() {
+	if got := core.Decide([]core.Policy{p}, clusterOf([]core.Target{targets[2], targets[2], targets[2], targets[2]}), noon).NextAt; !got.IsZero() {
 		t.Errorf("NextAt = %v for healthy machines, want never", got)
 	}
 	unseen := []core.Target{machine("u", nodeIs(core.NodeUnseen))}
-	if got, want := core.Decide([]core.Policy{policy("p", []int{0})}, fleet(unseen), noon).NextAt, noon.Add(10*time.Second); !got.Equal(want) {
+	if got, want := core.Decide([]core.Policy{policy("p", []int{0})}, clusterOf(unseen), noon).NextAt, noon.Add(10*time.Second); !got.Equal(want) {
 		t.Errorf("NextAt = %v, want %v, to look for the node again", got, want)
 	}
 }

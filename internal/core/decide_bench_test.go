@@ -44,7 +44,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, shape := range shapes {
 		for _, state := range states {
 			b.Run(shape.name+"/"+state.name, func(b *testing.B) {
-				world := fleet(benchFleet(state.change))
+				world := clusterOf(benchTargetsOf(state.change))
 				policies := benchChecks(shape.members)
 				b.ReportAllocs()
 				for b.Loop() {
@@ -57,8 +57,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// benchFleet has a pool for each policy, and nodes with the conditions that a kubelet reports.
-func benchFleet(change func(int, *core.Target)) []core.Target {
+// benchTargetsOf has a pool for each policy, and nodes with the conditions that a kubelet reports.
+func benchTargetsOf(change func(int, *core.Target)) []core.Target {
 	targets := make([]core.Target, benchTargets)
 	for i := range targets {
 		owner := core.ID{Kind: "MachineSet", Namespace: "machines", Name: fmt.Sprint("set-", i%benchPolicies), UID: fmt.Sprint("set-uid-", i%benchPolicies)}

@@ -11,33 +11,33 @@ type Decision struct {
 	Tallies []Tally
 	// Starts are the repairs to record and then to begin, the oldest unhealthy target first.
 	Starts []Start
-	// Rehearsals are what dry-run policies would start.
-	Rehearsals []Start
-	// Acts are running repairs whose remedy is to be called, or called again.
-	Acts []Act
+	// DryRunStarts are what dry-run policies would start.
+	DryRunStarts []Start
+	// StepStarts are running repairs whose remedy is to be called, or called again.
+	StepStarts []StepStart
 	// Finishes are running repairs that have come to their end.
 	Finishes []Finish
-	// Advances are steps that are given up, so that the next is taken.
-	Advances []Advance
+	// Escalations are steps that are given up, so that the next is taken.
+	Escalations []Escalation
 	// Withdrawals are requests that nothing asks for any more.
 	Withdrawals []Withdrawal
 	// Stuck are requests that were withdrawn long ago and are still there.
 	Stuck []Stuck
 	// Notes are running repairs whose target has just recovered, or no longer is, or about which there is an answer.
 	Notes []Note
-	// Holds are leases to be taken or renewed for repairs under way.
-	Holds []Hold
-	// Releases are leases to be given back that no repair accounts for, in the order of their nodes.
-	Releases []NodeLease
+	// LeaseHolds are leases to be taken or renewed for repairs under way.
+	LeaseHolds []LeaseHold
+	// LeaseReleases are leases to be given back that no repair accounts for, in the order of their nodes.
+	LeaseReleases []NodeLease
 	// Refusals say which gate holds back which unhealthy target.
 	Refusals []Refusal
-	// Confirm are targets whose node must be read live before anything can happen to them, and Polls those of
+	// Confirm are targets whose node must be read live before anything can happen to them, and QuorumReads those of
 	// them for which the quorum of the control plane is to be known.
-	Confirm, Polls []int
-	// Asked are the requests of people for repairs of targets, in the order of these.
-	Asked []AskedRepair
-	// Proofs has, for each owner with repairs, its youngest target that is well; none where there is none.
-	Proofs map[ID]Proof
+	Confirm, QuorumReads []int
+	// RepairRequests are the requests of people for repairs of targets, in the order of these.
+	RepairRequests []RepairRequestStatus
+	// YoungestHealthy has, for each owner with repairs, its youngest target that is well; none where there is none.
+	YoungestHealthy map[ID]HealthyTarget
 	// NextAt is when time alone will change the decision; zero for never.
 	NextAt time.Time
 }
@@ -46,25 +46,25 @@ type Decision struct {
 type Tally struct {
 	// Total are the members. Behind are targets that are gone, whose repairs go on and whose replacements have not come:
 	// they count against the limits too. Waits says in a sentence which repairs go on without their targets.
-	Total, Healthy, Behind int
-	Waits                  string
+	Total, Healthy, AwaitingReplacement int
+	Waits                               string
 	// Failed are found unhealthy. Members may be neither.
 	Failed int
-	// MostUnhealthy is the number of unhealthy members up to which repairs go on.
-	MostUnhealthy int
+	// MaxUnhealthy is the number of unhealthy members up to which repairs go on.
+	MaxUnhealthy int
 	// Permitted tells whether the short circuit lets repairs start.
 	Permitted bool
-	// Opening is to be remembered while the cooldown after a short circuit lasts, until ResumeAt.
-	Opening  Opening
+	// Cooldown is to be remembered while the cooldown after a short circuit lasts, until ResumeAt.
+	Cooldown CooldownState
 	ResumeAt time.Time
 	// CoolingDown tells whether that cooldown holds repairs back.
 	CoolingDown bool
-	// InFlight members are under repair, out of MostInFlight.
-	InFlight, MostInFlight int
+	// InFlight members are under repair, out of MaxInFlight.
+	InFlight, MaxInFlight int
 }
 
 // Counted is what shares are taken of: the members, and the targets that are gone and not replaced yet.
-func (t Tally) Counted() int { return t.Total + t.Behind }
+func (t Tally) Counted() int { return t.Total + t.AwaitingReplacement }
 
 // Unhealthy counts what is not known to be healthy.
 func (t Tally) Unhealthy() int { return t.Counted() - t.Healthy }
@@ -74,51 +74,51 @@ func (t Tally) RepairsAllowed() int {
 	if !t.Permitted || t.CoolingDown {
 		return 0
 	}
-	return max(0, t.MostUnhealthy-t.Unhealthy())
+	return max(0, t.MaxUnhealthy-t.Unhealthy())
 }
 
 // Start is a repair to begin. Policy leads it, and its verdict says why.
 type Start struct {
-	Target, Policy int
-	Name           string
-	Ladder         []Step
-	Retry          int
-	Verdict        Verdict
-	Contemporaries []string
+	Target, Policy    int
+	Name              string
+	Steps             []Step
+	Retry             int
+	Verdict           Verdict
+	CreatedSameSecond []string
 	// Requested is when a person asked for the repair of the target; zero when none did.
 	Requested time.Time
 }
 
-// Act is a running repair the step of which has not begun yet.
-type Act struct {
+// StepStart is a running repair the step of which has not begun yet.
+type StepStart struct {
 	Repair, Target, Policy int
 	Verdict                Verdict
 	// Step is the index of the step in the repair's ladder.
 	Step int
 }
 
-// Advance is a step that is given up. Its request, an index in Fleet.Requests or -1, is told to stop
+// Escalation is a step that is given up. Its request, an index in Cluster.CreateRequest or -1, is told to stop
 // first, unless the remediator says that it has succeeded.
-type Advance struct {
+type Escalation struct {
 	Repair, Target, Policy int
 	Request                int
-	Outcome                RungOutcome
+	Outcome                StepOutcome
 	Reason                 EndReason
 	Text                   string
 }
 
-// Withdrawal is a request to take back, an index in Fleet.Requests.
+// Withdrawal is a request to take back, an index in Cluster.CreateRequest.
 type Withdrawal struct {
 	Request int
 	// Policy is the index of the policy that asked, -1 when that is gone. Target likewise.
 	Policy, Target int
-	// Settled is set when the target is healthy, and no policy that acts finds it unhealthy.
-	Settled bool
-	Reason  EndReason
-	Text    string
+	// TargetHealthy is set when the target is healthy, and no policy that acts finds it unhealthy.
+	TargetHealthy bool
+	Reason        EndReason
+	Text          string
 }
 
-// Stuck is a request that does not go away, an index in Fleet.Requests. Policy is the index of the policy that asked, -1 when that is gone.
+// Stuck is a request that does not go away, an index in Cluster.CreateRequest. Policy is the index of the policy that asked, -1 when that is gone.
 type Stuck struct {
 	Request, Policy int
 }
@@ -131,8 +131,8 @@ type Note struct {
 	Answer    string
 }
 
-// Hold is a lease to be held for a time from now.
-type Hold struct {
+// LeaseHold is a lease to be held for a time from now.
+type LeaseHold struct {
 	Target int
 	Holder string
 	For    time.Duration
@@ -144,19 +144,19 @@ type Finish struct {
 	Outcome Outcome
 	Reason  EndReason
 	Text    string
-	// HandsOff is set when the repair's policy only rehearses: nothing but the record of the repair is touched.
-	HandsOff bool
+	// RecordOnly is set when the repair's policy only rehearses: nothing but the record of the repair is touched.
+	RecordOnly bool
 }
 
-// Proof is a target that every policy which acts finds well, and that shows that its owner can make such. A target that is being
+// HealthyTarget is a target that every policy which acts finds well, and that shows that its owner can make such. A target that is being
 // deleted counts too while no criterion is met: autoscalers remove targets that are well.
-type Proof struct {
+type HealthyTarget struct {
 	Target  ID
 	Created time.Time
 }
 
 // younger orders proofs by their creation. Of those created in the same second the first by its ID counts.
-func (p *Proof) younger(other *Proof) bool {
+func (p *HealthyTarget) younger(other *HealthyTarget) bool {
 	if order := p.Created.Compare(other.Created); order != 0 {
 		return order > 0
 	}

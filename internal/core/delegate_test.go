@@ -11,10 +11,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-var mark = core.Step{Remedy: "Mark", Nature: core.Delegates}
+var mark = core.Step{Remedy: "Mark", Nature: core.AskOwner}
 
-func delegates(p *core.Policy) {
-	p.Ladder, p.MaxInFlight, p.IgnoresRequests = []core.Step{mark}, core.Unlimited(), true
+func asksOwner(p *core.Policy) {
+	p.Steps, p.MaxInFlight, p.IgnoresRequests = []core.Step{mark}, core.Unlimited(), true
 }
 
 // markOn is the mark that a target carries, as asked a while ago.
@@ -32,9 +32,9 @@ func answer(text string) func(*core.Request) { return func(q *core.Request) { q.
 // are unhealthy.
 func TestOwnersChooseAmongAllMembers(t *testing.T) {
 	targets := []core.Target{machine("a", controlPlane, dead), machine("b", controlPlane, dead), machine("c", controlPlane)}
-	f := fleet(targets)
+	f := clusterOf(targets)
 	quorumOf(&f, core.No)
-	if got := begun(core.Decide([]core.Policy{policy("p", all(3), delegates)}, f, noon)); !cmp.Equal(got, []int{0, 1}) {
+	if got := begun(core.Decide([]core.Policy{policy("p", all(3), asksOwner)}, f, noon)); !cmp.Equal(got, []int{0, 1}) {
 		t.Errorf("begun for %v; want both that are unhealthy", got)
 	}
 	if got := begun(core.Decide([]core.Policy{policy("p", all(3), maxInFlight(core.Unlimited()))}, f, noon)); len(got) > 0 {
@@ -44,20 +44,20 @@ func TestOwnersChooseAmongAllMembers(t *testing.T) {
 
 func TestQuorumIsPolledOnlyForWhatTakesIt(t *testing.T) {
 	unread := func(t *core.Target) { t.NodeReadAt, t.QuorumReadAt = time.Time{}, time.Time{} }
-	f := fleet([]core.Target{machine("a", controlPlane, dead, unread)})
-	d := core.Decide([]core.Policy{policy("p", all(1), delegates)}, f, noon)
-	if !cmp.Equal(d.Confirm, []int{0}) || len(d.Polls) > 0 {
-		t.Errorf("read %v and polled %v", d.Confirm, d.Polls)
+	f := clusterOf([]core.Target{machine("a", controlPlane, dead, unread)})
+	d := core.Decide([]core.Policy{policy("p", all(1), asksOwner)}, f, noon)
+	if !cmp.Equal(d.Confirm, []int{0}) || len(d.QuorumReads) > 0 {
+		t.Errorf("read %v and polled %v", d.Confirm, d.QuorumReads)
 	}
 	d = core.Decide([]core.Policy{policy("p", all(1))}, f, noon)
-	if !cmp.Equal(d.Confirm, []int{0}) || !cmp.Equal(d.Polls, []int{0}) {
-		t.Errorf("read %v and polled %v", d.Confirm, d.Polls)
+	if !cmp.Equal(d.Confirm, []int{0}) || !cmp.Equal(d.QuorumReads, []int{0}) {
+		t.Errorf("read %v and polled %v", d.Confirm, d.QuorumReads)
 	}
 }
 
 func TestNobodyIsAskedWithoutAnOwner(t *testing.T) {
-	f := fleet([]core.Target{machine("a", dead, ownedBy(core.ID{}))})
-	d := core.Decide([]core.Policy{policy("p", all(1), delegates)}, f, noon)
+	f := clusterOf([]core.Target{machine("a", dead, ownedBy(core.ID{}))})
+	d := core.Decide([]core.Policy{policy("p", all(1), asksOwner)}, f, noon)
 	if got := refusedBy(d, 0); !cmp.Equal(got, []core.Gate{core.NoOwner}) || len(d.Starts) > 0 {
 		t.Errorf("refused by %v", got)
 	}
@@ -65,19 +65,19 @@ func TestNobodyIsAskedWithoutAnOwner(t *testing.T) {
 
 // TestMarkStandsUntilRecovery goes through the life of a mark.
 func TestMarkStandsUntilRecovery(t *testing.T) {
-	p := policy("p", all(1), delegates)
+	p := policy("p", all(1), asksOwner)
 	sick, well := machine("a", dead), machine("a")
 	r := repair(sick, p)
 	decide := func(target core.Target, r core.Repair, marks ...core.Request) core.Decision {
-		f := fleet([]core.Target{target}, r)
+		f := clusterOf([]core.Target{target}, r)
 		f.Requests = marks
 		return core.Decide([]core.Policy{p}, f, noon)
 	}
-	if d := decide(sick, r); len(d.Acts) != 1 {
-		t.Errorf("a mark that is not there is made %d times", len(d.Acts))
+	if d := decide(sick, r); len(d.StepStarts) != 1 {
+		t.Errorf("a mark that is not there is made %d times", len(d.StepStarts))
 	}
 	d := decide(sick, r, markOn(sick, ago(time.Second)))
-	if len(d.Acts)+len(d.Withdrawals)+len(d.Finishes)+len(d.Notes) > 0 || !d.NextAt.Equal(noon.Add(59*time.Second)) {
+	if len(d.StepStarts)+len(d.Withdrawals)+len(d.Finishes)+len(d.Notes) > 0 || !d.NextAt.Equal(noon.Add(59*time.Second)) {
 		t.Errorf("a mark that stands is not waited for: %+v", d)
 	}
 	if d := decide(well, r, markOn(sick, ago(time.Second))); len(d.Withdrawals) != 1 || len(d.Finishes) > 0 {
@@ -88,12 +88,12 @@ func TestMarkStandsUntilRecovery(t *testing.T) {
 	if d := decide(well, recovered); len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded {
 		t.Errorf("withdrawn: %+v", d.Finishes)
 	}
-	f := fleet(nil, r)
+	f := clusterOf(nil, r)
 	if d := core.Decide([]core.Policy{p}, f, noon); len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded {
 		t.Errorf("replaced: %+v", d.Finishes)
 	}
 	premature := machine("a", func(t *core.Target) { t.Premature = "the cluster is not up" })
-	if d := decide(premature, r, markOn(sick, ago(time.Second))); len(d.Withdrawals)+len(d.Finishes)+len(d.Acts) > 0 {
+	if d := decide(premature, r, markOn(sick, ago(time.Second))); len(d.Withdrawals)+len(d.Finishes)+len(d.StepStarts) > 0 {
 		t.Errorf("not judged: %+v", d)
 	}
 }
@@ -101,7 +101,7 @@ func TestMarkStandsUntilRecovery(t *testing.T) {
 // TestWellForOneIsNotWellForAll: what one policy has asked for is taken back when that finds the target healthy, and
 // nobody says that the target is, as long as another that acts finds it unhealthy.
 func TestWellForOneIsNotWellForAll(t *testing.T) {
-	lead := policy("lead", all(1), delegates, since(ago(48*time.Hour)), criteria())
+	lead := policy("lead", all(1), asksOwner, since(ago(48*time.Hour)), criteria())
 	target := machine("a", dead)
 	repaired := []core.Repair{repair(target, lead)}
 	for sentence, c := range map[string]struct {
@@ -109,30 +109,30 @@ func TestWellForOneIsNotWellForAll(t *testing.T) {
 		repairs []core.Repair
 		settled bool
 	}{
-		"another finds it unhealthy":         {policy("other", all(1), delegates), repaired, false},
-		"and is paused":                      {policy("other", all(1), delegates, paused), repaired, false},
+		"another finds it unhealthy":         {policy("other", all(1), asksOwner), repaired, false},
+		"and is paused":                      {policy("other", all(1), asksOwner, paused), repaired, false},
 		"and no repair accounts for it":      {policy("other", all(1), paused), nil, false},
-		"another only rehearses":             {policy("other", all(1), delegates, dryRun), repaired, true},
-		"another finds it healthy":           {policy("other", all(1), delegates, criteria()), repaired, true},
-		"another does not select it":         {policy("other", nil, delegates), repaired, true},
-		"another has just begun to doubt it": {policy("other", all(1), delegates, criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: 2 * time.Hour})), repaired, true},
+		"another only rehearses":             {policy("other", all(1), asksOwner, dryRun), repaired, true},
+		"another finds it healthy":           {policy("other", all(1), asksOwner, criteria()), repaired, true},
+		"another does not select it":         {policy("other", nil, asksOwner), repaired, true},
+		"another has just begun to doubt it": {policy("other", all(1), asksOwner, criteria(core.ConditionCriterion{Type: "Ready", Status: "False", For: 2 * time.Hour})), repaired, true},
 	} {
-		f := fleet([]core.Target{target}, c.repairs...)
+		f := clusterOf([]core.Target{target}, c.repairs...)
 		f.Requests = []core.Request{markOn(target, ago(time.Second))}
 		d := core.Decide([]core.Policy{lead, c.other}, f, noon)
-		if len(d.Withdrawals) != 1 || d.Withdrawals[0].Settled != c.settled {
+		if len(d.Withdrawals) != 1 || d.Withdrawals[0].TargetHealthy != c.settled {
 			t.Errorf("%s: withdrawn is %+v", sentence, d.Withdrawals)
 		}
 	}
 }
 
 func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
-	p := policy("p", all(1), delegates)
+	p := policy("p", all(1), asksOwner)
 	sick := machine("a", dead)
 	noted := func(before string, q core.Request) (string, bool) {
 		r := repair(sick, p)
 		r.Answer = before
-		f := fleet([]core.Target{sick}, r)
+		f := clusterOf([]core.Target{sick}, r)
 		f.Requests = []core.Request{q}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if len(d.Notes) == 0 {
@@ -169,8 +169,8 @@ func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 
 // TestI3MarksHaveTheirPlace: a mark that stands is in flight, also where nobody knows the repair that it was made for.
 func TestI3MarksHaveTheirPlace(t *testing.T) {
-	one := policy("p", all(2), delegates, maxInFlight(core.Count(1)))
-	two := policy("p", all(2), delegates, maxInFlight(core.Count(2)))
+	one := policy("p", all(2), asksOwner, maxInFlight(core.Count(1)))
+	two := policy("p", all(2), asksOwner, maxInFlight(core.Count(2)))
 	marked, other := machine("a", dead), machine("b", failed(time.Time{}))
 	well := machine("a")
 	done := repair(marked, one)
@@ -189,11 +189,11 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 		"a mark that is taken back, since its target is well":  {one, []core.Target{well, other}, nil, []int{1}, 0},
 		"a mark of somebody who is leaving anyway, and unwell": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
 	} {
-		f := fleet(c.targets, c.repairs...)
+		f := clusterOf(c.targets, c.repairs...)
 		f.Requests = []core.Request{markOn(marked, ago(time.Minute))}
 		d := core.Decide([]core.Policy{c.policy}, f, noon)
-		if diff := cmp.Diff(c.starts, begun(d)); diff != "" || len(d.Acts) != c.acts {
-			t.Errorf("%s: begun for %v, and %d that are recorded; want %v and %d; refused %v", name, begun(d), len(d.Acts), c.starts, c.acts, d.Refusals)
+		if diff := cmp.Diff(c.starts, begun(d)); diff != "" || len(d.StepStarts) != c.acts {
+			t.Errorf("%s: begun for %v, and %d that are recorded; want %v and %d; refused %v", name, begun(d), len(d.StepStarts), c.starts, c.acts, d.Refusals)
 		}
 	}
 }
@@ -201,16 +201,16 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 // TestMarkedAndRecoveredIsRemembered: a target for which a mark was taken back has been repaired, also if it is suspect
 // again before that is recorded, and its next repair keeps its distance.
 func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
-	p := policy("p", all(1), delegates)
+	p := policy("p", all(1), asksOwner)
 	flapping := machine("a", ready("False", ago(time.Second)))
 	r := repair(flapping, p)
 	r.Recovered = ago(2 * time.Second)
-	d := core.Decide([]core.Policy{p}, fleet([]core.Target{flapping}, r), noon)
+	d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{flapping}, r), noon)
 	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded || len(d.Notes) > 0 {
 		t.Errorf("it ends as %+v, with notes %+v; want it to have succeeded", d.Finishes, d.Notes)
 	}
 	r.Recovered = time.Time{}
-	d = core.Decide([]core.Policy{p}, fleet([]core.Target{flapping}, r), noon)
+	d = core.Decide([]core.Policy{p}, clusterOf([]core.Target{flapping}, r), noon)
 	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Recovered {
 		t.Errorf("one that was never asked for ends as %+v", d.Finishes)
 	}
@@ -218,13 +218,13 @@ func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
 
 // TestAnswersAreToMarksThatStand: what was said to one that somebody took away is no answer to the next.
 func TestAnswersAreToMarksThatStand(t *testing.T) {
-	p := policy("p", all(1), delegates)
+	p := policy("p", all(1), asksOwner)
 	sick := machine("a", dead)
 	r := repair(sick, p, func(r *core.Repair) { r.Answer = "not now" })
 	for _, change := range []func(*core.Policy){func(*core.Policy) {}, paused} {
 		asks := p
 		change(&asks)
-		d := core.Decide([]core.Policy{asks}, fleet([]core.Target{sick}, r), noon)
+		d := core.Decide([]core.Policy{asks}, clusterOf([]core.Target{sick}, r), noon)
 		if diff := cmp.Diff([]core.Note{{Repair: 0}}, d.Notes); diff != "" {
 			t.Errorf("paused %t: notes (-want +got):\n%s", asks.Paused, diff)
 		}
@@ -234,27 +234,27 @@ func TestAnswersAreToMarksThatStand(t *testing.T) {
 // TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
 // whether there is an answer.
 func TestSilenceIsLookedFor(t *testing.T) {
-	p := policy("p", all(1), delegates)
+	p := policy("p", all(1), asksOwner)
 	sick := machine("a", dead)
-	for name, f := range map[string]core.Fleet{
-		"a new repair": fleet([]core.Target{sick}), "one that goes on": fleet([]core.Target{sick}, repair(sick, p)),
+	for name, f := range map[string]core.Cluster{
+		"a new repair": clusterOf([]core.Target{sick}), "one that goes on": clusterOf([]core.Target{sick}, repair(sick, p)),
 	} {
 		d := core.Decide([]core.Policy{p}, f, noon)
-		if len(d.Starts)+len(d.Acts) != 1 || !d.NextAt.Equal(noon.Add(time.Minute)) {
-			t.Errorf("%s: asked %d times, and the next look is at %s; want one in a minute", name, len(d.Starts)+len(d.Acts), d.NextAt)
+		if len(d.Starts)+len(d.StepStarts) != 1 || !d.NextAt.Equal(noon.Add(time.Minute)) {
+			t.Errorf("%s: asked %d times, and the next look is at %s; want one in a minute", name, len(d.Starts)+len(d.StepStarts), d.NextAt)
 		}
 	}
 }
 
 func TestPersonsWordGoesFirst(t *testing.T) {
-	asked := func(t *core.Target) { t.Condemned = true }
+	asked := func(t *core.Target) { t.RemediationRequested = true }
 	for name, target := range map[string]core.Target{
 		"healthy":      machine("a", asked),
 		"not its time": machine("a", asked, func(t *core.Target) { t.Premature = "the cluster is not up" }),
 		"failed":       machine("a", asked, failed(ago(time.Hour))),
 	} {
-		v := core.Decide([]core.Policy{policy("p", all(1))}, fleet([]core.Target{target}), noon).Verdicts[0]
-		if v.Health != core.Unhealthy || v.Reason != core.PersonAsked {
+		v := core.Decide([]core.Policy{policy("p", all(1))}, clusterOf([]core.Target{target}), noon).Verdicts[0]
+		if v.Health != core.Unhealthy || v.Reason != core.RemediationRequested {
 			t.Errorf("%s: %s, %s", name, v.Health, v.Reason)
 		}
 	}
@@ -285,20 +285,20 @@ func TestFindingsNameAllThatIsWrong(t *testing.T) {
 func TestJudgementsOutweighEachOther(t *testing.T) {
 	older := policy("older", all(2), since(ago(48*time.Hour)), criteria())
 	newer := policy("newer", all(2))
-	f := fleet([]core.Target{machine("a", dead), machine("b")})
+	f := clusterOf([]core.Target{machine("a", dead), machine("b")})
 	policies := []core.Policy{newer, older}
 	d := core.Decide(policies, f, noon)
-	judged := d.Judgements(policies, &f)
-	if len(judged) != 2 || judged[0].Verdict.Health != core.Unhealthy || policies[judged[0].Policy].ID.Name != "newer" || !judged[0].Begins {
+	judged := d.CombinedVerdicts(policies, &f)
+	if len(judged) != 2 || judged[0].Verdict.Health != core.Unhealthy || policies[judged[0].Policy].ID.Name != "newer" || !judged[0].RemedyCalled {
 		t.Errorf("the unhealthy one is judged %+v", judged)
 	}
-	if len(judged) == 2 && (judged[1].Verdict.Health != core.Healthy || judged[1].Begins || judged[1].Repair != nil) {
+	if len(judged) == 2 && (judged[1].Verdict.Health != core.Healthy || judged[1].RemedyCalled || judged[1].Repair != nil) {
 		t.Errorf("the healthy one is judged %+v", judged[1])
 	}
 	f.Repairs = []core.Repair{repair(f.Targets[0], newer)}
 	f.Requests = []core.Request{markOn(f.Targets[0], ago(time.Minute))}
 	d = core.Decide(policies, f, noon)
-	if judged = d.Judgements(policies, &f); judged[0].Repair == nil || !judged[0].Asked || judged[1].Asked {
+	if judged = d.CombinedVerdicts(policies, &f); judged[0].Repair == nil || !judged[0].HasRequest || judged[1].HasRequest {
 		t.Errorf("what is under way is not told: %+v", judged)
 	}
 	for _, quiet := range []int{0, 1} {
@@ -306,7 +306,7 @@ func TestJudgementsOutweighEachOther(t *testing.T) {
 		halves := slices.Clone(policies)
 		halves[quiet].Paused = true
 		d = core.Decide(halves, f, noon)
-		if judged = d.Judgements(halves, &f); judged[1].Policy == quiet {
+		if judged = d.CombinedVerdicts(halves, &f); judged[1].Policy == quiet {
 			t.Errorf("the healthy one is judged by %s, which is paused", halves[quiet].ID.Name)
 		}
 	}
@@ -314,7 +314,7 @@ func TestJudgementsOutweighEachOther(t *testing.T) {
 		policies[i].DryRun = true
 	}
 	d = core.Decide(policies, f, noon)
-	if judged = d.Judgements(policies, &f); len(judged) > 0 {
+	if judged = d.CombinedVerdicts(policies, &f); len(judged) > 0 {
 		t.Errorf("a dry run judges %+v", judged)
 	}
 }

@@ -33,7 +33,7 @@ func oneOf[T any](d dice, options ...T) T { return options[d(len(options))] }
 // world is an input of Decide.
 type world struct {
 	policies []core.Policy
-	fleet    core.Fleet
+	fleet    core.Cluster
 	now      time.Time
 }
 
@@ -71,7 +71,7 @@ func drawTarget(d dice, i int) core.Target {
 	t.StartupFrom = instant(d)
 	t.NodeReadAt = oneOf(d, noon, noon, ago(time.Second), ago(time.Minute), time.Time{})
 	t.QuorumSurvives, t.QuorumReadAt = oneOf(d, core.Unknown, core.No, core.Yes), oneOf(d, noon, noon, ago(time.Minute))
-	t.ControlPlane, t.Deleting, t.Claimed = d(5) == 4, d(6) == 5, d(9) == 8
+	t.ControlPlane, t.Deleting, t.ExternallyRemediated = d(5) == 4, d(6) == 5, d(9) == 8
 	t.ControlPlaneByLabel = !t.ControlPlane && d(7) == 6
 	if d(5) == 4 {
 		failed(instant(d))(&t)
@@ -79,7 +79,7 @@ func drawTarget(d dice, i int) core.Target {
 	if d(12) == 11 {
 		unreadable("a field")(&t)
 	}
-	t.Condemned = d(14) == 13
+	t.RemediationRequested = d(14) == 13
 	if d(8) == 7 {
 		t.RepairRequest = core.RepairRequest{At: instant(d), Unreadable: d(9) == 8}
 	}
@@ -122,7 +122,7 @@ func drawReasons(d dice, t *core.Target) {
 	}
 	for range d(3) {
 		t.TestsSeen = append(t.TestsSeen, core.SeenTest{
-			Test: drawTest(d), Node: oneOf(d, t.Node.UID, t.Node.UID, "another"), Since: oneOf(d, ago(time.Hour), ago(patience), ago(time.Minute), noon), Turned: d(2) == 0,
+			Test: drawTest(d), Node: oneOf(d, t.Node.UID, t.Node.UID, "another"), Since: oneOf(d, ago(time.Hour), ago(patience), ago(time.Minute), noon), StartSeen: d(2) == 0,
 		})
 	}
 }
@@ -178,14 +178,14 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 		p.ShortCircuit.Range = &core.Range{From: d(3), To: d(6)}
 	}
 	if d(4) == 3 {
-		p.Held, p.StormCooldown = true, oneOf(d, 0, time.Second, time.Minute)
-		p.Opening = oneOf(d, core.Opening{}, core.Opening{First: ago(time.Minute), Last: ago(time.Second), Unhealthy: 1 + d(3)},
-			core.Opening{First: ago(time.Second), Last: ago(time.Second), Unhealthy: 1 + d(3)})
+		p.WasStopped, p.StormCooldown = true, oneOf(d, 0, time.Second, time.Minute)
+		p.Cooldown = oneOf(d, core.CooldownState{}, core.CooldownState{First: ago(time.Minute), Last: ago(time.Second), Unhealthy: 1 + d(3)},
+			core.CooldownState{First: ago(time.Second), Last: ago(time.Second), Unhealthy: 1 + d(3)})
 	}
 	p.MaxInFlight = drawAmount(d)
 	p.Backoff = oneOf(d, core.DefaultBackoff(), core.DefaultBackoff(), core.Backoff{Base: time.Minute, Limit: time.Hour}, core.Backoff{},
 		core.Backoff{Base: time.Minute, Limit: time.Hour, GiveUpAfter: 1 + d(3)}, core.Backoff{Base: time.Minute, Limit: time.Hour, GiveUpAfter: 1 + d(3), ResumedAt: ago(time.Duration(d(200)-20) * time.Minute)})
-	p.Ladder = oneOf(d, p.Ladder, p.Ladder, p.Ladder, nil)
+	p.Steps = oneOf(d, p.Steps, p.Steps, p.Steps, nil)
 	return p
 }
 
@@ -204,7 +204,7 @@ func drawRepair(d dice, i int, w world) core.Repair {
 		lead = w.policies[d(n)]
 	}
 	r := repair(t, lead, number(i+1), started(oneOf(d, ago(time.Hour), ago(patience), ago(time.Minute), ago(5*time.Second), noon)), retry(d(4)))
-	r.Ladder = []core.Step{{Remedy: "Delete"}}
+	r.Steps = []core.Step{{Remedy: "Delete"}}
 	if d(2) == 1 {
 		ended(r.Started.Add(time.Second))(&r)
 	}
@@ -215,7 +215,7 @@ func drawRepair(d dice, i int, w world) core.Repair {
 		r.Requested = instant(d)
 	}
 	if d(4) == 3 && len(w.fleet.Targets) > 0 {
-		r.Contemporaries = []string{w.fleet.Targets[d(len(w.fleet.Targets))].ID.UID}
+		r.CreatedSameSecond = []string{w.fleet.Targets[d(len(w.fleet.Targets))].ID.UID}
 	}
 	return r
 }

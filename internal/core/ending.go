@@ -23,8 +23,8 @@ const (
 	RequestsWithdrawn EndReason = "RequestsWithdrawn"
 	// RecoveredAfterFailure: all steps of the repair failed, and the target is healthy again.
 	RecoveredAfterFailure EndReason = "RecoveredAfterFailure"
-	// ClaimReleased: the outside remediator to which the target was handed over has finished.
-	ClaimReleased EndReason = "ClaimReleased"
+	// ExternalRemediationEnded: the outside remediator to which the target was handed over has finished.
+	ExternalRemediationEnded EndReason = "ExternalRemediationEnded"
 
 	// TargetGone: the target does not exist, or no health check selects it.
 	TargetGone EndReason = "TargetGone"
@@ -39,7 +39,7 @@ const (
 	OlderRepairOfNode EndReason = "OlderRepairOfNode"
 	// OlderRepairOfTarget: an older repair of the target runs.
 	OlderRepairOfTarget EndReason = "OlderRepairOfTarget"
-	// HandsOff: nothing that was requested for the target may be touched.
+	// RecordOnly: nothing that was requested for the target may be touched.
 	HandsOff EndReason = "HandsOff"
 	// NotSelected: the health check that leads a repair does not select the target, or does not exist. The remedy has done nothing.
 	NotSelected EndReason = "NotSelected"
@@ -158,7 +158,7 @@ var endTexts = [...]struct {
 	{NothingDone, "the target is no longer unhealthy; nothing was done to it"},
 	{NothingRequested, "the target is no longer unhealthy; nothing stands that was asked for it"},
 	{RequestsWithdrawn, "the target was healthy again, and what was asked for it is taken back"},
-	{ClaimReleased, "the remediator to whom the target was handed over has finished"},
+	{ExternalRemediationEnded, "the remediator to whom the target was handed over has finished"},
 	{TargetGone, "its target is gone, or no health check selects it any more"},
 	{OwnerReplaces, "the target is gone; its owner replaces it"},
 	{TargetReplaced, "the target is gone, and its remediator has had it replaced"},

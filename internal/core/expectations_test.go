@@ -1,242 +1,546 @@
 package core_test
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestLeaseOfAnUnseenRequest: a request was made a moment ago, and its repair was deleted since. The request explains the lease of the
-// node, whatever a cache that lags shows of it, and whatever the node's machine is called.
-func TestLeaseOfAnUnseenRequest(t *testing.T) {
-	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Holder, p.Paused = "p", true })
-	m := machine("m", dead)
-	m.Node.Name = "n"
-	made := asked(p, m, rebooting, func(q *core.Request) { q.ID = core.ID{} })
-	before := asked(p, m, rebooting, func(q *core.Request) { q.ID.UID = "before" })
-	gone := asked(p, m, rebooting, leaving, func(q *core.Request) { q.ID.UID = "before" })
-	for name, c := range map[string]struct {
-		memory   func(*core.Memory)
-		shown    []core.Request
-		after    time.Duration
-		releases int
+// laid is what a snapshot looks like with what is remembered laid over it.
+func laid(m *core.Expectations, now time.Time, targets []core.Target, repairs ...core.Repair) core.Cluster {
+	f := clusterOf(append([]core.Target(nil), targets...), append([]core.Repair(nil), repairs...)...)
+	m.Overlay(&f, now)
+	return f
+}
+
+func TestMemoryOfDeletions(t *testing.T) {
+	var m core.Expectations
+	x, y := machine("x"), machine("y")
+	m.ExpectDeletion(x.ID)
+	if f := laid(&m, noon, []core.Target{x, y}); !f.Targets[0].Deleting || f.Targets[1].Deleting {
+		t.Errorf("deleting %v and %v, want x alone: its deletion was accepted", f.Targets[0].Deleting, f.Targets[1].Deleting)
+	}
+	namesake := machine("x", func(t *core.Target) { t.ID.UID = "another" })
+	if f := laid(&m, noon, []core.Target{x, namesake}); !f.Targets[0].Deleting || f.Targets[1].Deleting {
+		t.Error("a namesake of another UID is taken for the one that was deleted")
+	}
+	laid(&m, noon, []core.Target{machine("x", deleting)})
+	if f := laid(&m, noon, []core.Target{x}); f.Targets[0].Deleting {
+		t.Error("the deletion is remembered though the cache has shown it")
+	}
+	m.ExpectDeletion(x.ID)
+	laid(&m, noon, []core.Target{y})
+	if f := laid(&m, noon, []core.Target{x}); f.Targets[0].Deleting {
+		t.Error("the deletion is remembered though the target was gone")
+	}
+}
+
+func TestMemoryOfGoneNodes(t *testing.T) {
+	unseen := machine("x", nodeIs(core.NodeUnseen))
+	remembering := func() *core.Expectations {
+		m := &core.Expectations{}
+		m.KeepNodeGone(unseen.ID, unseen.Node.Name, noon)
+		return m
+	}
+	m := remembering()
+	for range 2 {
+		if f := laid(m, noon, []core.Target{unseen}); f.Targets[0].Node.State != core.NodeGone {
+			t.Errorf("the node is %v, want gone: a live read did not find it", f.Targets[0].Node.State)
+		}
+	}
+	if f := laid(m, noon, []core.Target{machine("x")}); f.Targets[0].Node.State != core.NodePresent {
+		t.Error("a node that the cache shows is taken for gone")
+	}
+	if f := laid(m, noon, []core.Target{unseen}); f.Targets[0].Node.State != core.NodeUnseen {
+		t.Error("the node is remembered to be gone though it was seen since")
+	}
+	other := unseen
+	other.Node.Name = "another"
+	if f := laid(remembering(), noon, []core.Target{other}); f.Targets[0].Node.State != core.NodeUnseen {
+		t.Error("a node of another name is taken for gone")
+	}
+}
+
+func TestMemoryOfRepairs(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	running := repair(x, p)
+	done := repair(x, p, ended(noon))
+	tried := repair(x, p, attempts(2, noon))
+	minute := noon.Add(time.Minute)
+	type pass struct {
+		now   time.Time
+		shown []core.Repair
+		want  []core.Repair
+	}
+	cases := map[string]struct {
+		reason   string
+		recorded []core.Repair
+		passes   []pass
 	}{
-		"nothing is shown":               {func(*core.Memory) {}, nil, time.Second, 0},
-		"an earlier one is shown":        {func(*core.Memory) {}, []core.Request{gone}, time.Second, 0},
-		"Fettle withdrew an earlier one": {func(m *core.Memory) { m.Withdrawn(before, noon) }, []core.Request{before}, time.Second, 0},
-		"it is not believed in any more": {func(*core.Memory) {}, nil, time.Minute, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var memory core.Memory
-			memory.Requested(made, noon)
-			c.memory(&memory)
-			for _, shown := range [][]core.Request{c.shown, nil} { // the cache shows the end of the earlier one before the new one
-				f := with([]core.Target{m}, nil, shown...)
-				f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
-				f.Leases = []core.NodeLease{{Node: "n", Holder: "p", Renewed: ago(time.Hour)}}
-				memory.Lay(&f, noon.Add(c.after))
-				if d := core.Decide([]core.Policy{p}, f, noon.Add(c.after)); len(d.Releases) != c.releases {
-					t.Errorf("it releases %v, want %d", d.Releases, c.releases)
+		"not shown yet":        {"the cache lags", []core.Repair{running}, []pass{{noon, nil, []core.Repair{running}}, {noon.Add(59 * time.Second), nil, []core.Repair{running}}}},
+		"shown":                {"once, not twice", []core.Repair{running}, []pass{{noon, []core.Repair{running}, []core.Repair{running}}}},
+		"an older version":     {"the cache lags", []core.Repair{running, tried}, []pass{{noon, []core.Repair{running}, []core.Repair{tried}}, {noon, []core.Repair{tried}, []core.Repair{tried}}}},
+		"ended, shown running": {"the cache lags", []core.Repair{done}, []pass{{noon, []core.Repair{running}, []core.Repair{done}}}},
+		"a newer version":      {"another leader wrote it", []core.Repair{running}, []pass{{noon, []core.Repair{tried}, []core.Repair{tried}}}},
+		"finished and deleted": {"its back-off still counts", []core.Repair{done}, []pass{{noon, []core.Repair{done}, []core.Repair{done}}, {minute, nil, []core.Repair{done}}}},
+		"nobody's word":        {"what was never recorded is not remembered", nil, []pass{{noon, nil, nil}}},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var m core.Expectations
+			for _, r := range c.recorded {
+				m.ExpectRepair(r, noon)
+			}
+			for i, p := range c.passes {
+				got := laid(&m, p.now, []core.Target{x}, p.shown...).Repairs
+				if diff := cmp.Diff(p.want, got); diff != "" {
+					t.Errorf("%s: pass %d (-want +got):\n%s", c.reason, i, diff)
 				}
 			}
 		})
 	}
 }
 
-// laggards is a cluster of one node whose caches lag by less than a minute, each on its own, and one process of Fettle.
-type laggards struct {
-	*rapid.T
-
-	now      time.Time
-	sick     bool
-	node     core.Target
-	policy   core.Policy
-	memory   core.Memory
-	revision uint64
-	repairs  lagging[core.Repair]
-	requests lagging[core.Request]
-	leases   []core.NodeLease
-	// deleted are the UIDs of the repairs that Fettle has deleted.
-	deleted map[string]bool
-}
-
-// lagging are the versions of a list and the one that the cache shows. The last is the truth.
-type lagging[T any] struct {
-	versions [][]T
-	since    []time.Time
-	shown    int
-}
-
-func (l *lagging[T]) truth() []T {
-	if len(l.versions) == 0 {
-		return nil
+// TestMemoryGoesByTheLatestVersion, whether it has gone further or back.
+func TestMemoryGoesByTheLatestVersion(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	version := func(n uint64, changes ...func(*core.Repair)) core.Repair {
+		return repair(x, p, append(changes, func(r *core.Repair) { r.Revision = n })...)
 	}
-	return l.versions[len(l.versions)-1]
-}
-
-// write changes the truth.
-func (l *lagging[T]) write(now time.Time, items []T) {
-	if len(l.versions) == 0 {
-		l.versions, l.since = [][]T{nil}, []time.Time{now}
+	onStep := func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: noon, Outcome: core.Failed}} }
+	answered := func(r *core.Repair) { r.Answer = "wait" }
+	well := func(r *core.Repair) { r.Recovered = noon }
+	tried := attempts(2, noon)
+	cases := map[string]struct {
+		reason       string
+		ours, cached core.Repair
+		want         core.Repair
+	}{
+		"the cache lags behind what was written": {"however long", version(7, answered), version(5, well), version(7, answered)},
+		"it lags, and shows more steps":          {"a person has changed that, and it was written since", version(7), version(5, onStep), version(7)},
+		"somebody has gone further":              {"", version(5), version(7, onStep), version(7, onStep)},
+		"somebody has taken it back":             {"it is theirs to do, and what is written next must be told of it", version(5, onStep), version(7), version(7)},
+		"somebody has labelled it":               {"the next write must insist on that version", version(5, answered), version(7, answered), version(7, answered)},
+		"refused calls that nobody wrote":        {"their pause holds, and the next write insists on what is there", version(5, tried), version(7), version(7, tried)},
+		"refused calls of an earlier step":       {"they are over", version(5, tried), version(7, onStep), version(7, onStep)},
+		"refused calls of one that has ended":    {"", version(5, tried), version(7, ended(noon)), version(7, ended(noon))},
+		"a recovery that was written":            {"somebody has found since that it was none", version(5, well), version(7), version(7)},
 	}
-	l.versions, l.since = append(l.versions, items), append(l.since, now)
-}
-
-// cached returns what the cache shows, which is no older than 50 seconds.
-func (l *lagging[T]) cached(t *rapid.T, now time.Time) []T {
-	if len(l.versions) == 0 {
-		return nil
-	}
-	for l.shown+1 < len(l.versions) && now.Sub(l.since[l.shown+1]) > 50*time.Second {
-		l.shown++
-	}
-	if !rapid.Bool().Draw(t, "lags") {
-		l.shown = rapid.IntRange(l.shown, len(l.versions)-1).Draw(t, "shown")
-	}
-	return slices.Clone(l.versions[l.shown])
-}
-
-func (w *laggards) next() uint64 {
-	w.revision++
-	return w.revision
-}
-
-// pass does what a pass does of what is expected.
-func (w *laggards) pass() {
-	w.node = machine("m")
-	if w.sick {
-		dead(&w.node)
-	}
-	w.node.Node.Name, w.node.Owner, w.node.NodeReadAt = "n", core.ID{}, w.now
-	f := fleet([]core.Target{w.node}, w.repairs.cached(w.T, w.now)...)
-	f.Upgrading, f.Requests, f.Leases = core.No, w.requests.cached(w.T, w.now), slices.Clone(w.leases)
-	policies := []core.Policy{w.policy}
-	w.memory.Lay(&f, w.now)
-	d := core.Decide(policies, f, w.now)
-	for _, s := range d.Starts {
-		w.start(s)
-	}
-	for _, a := range d.Acts {
-		r := f.Repairs[a.Repair]
-		if w.deleted[r.UID] {
-			w.Fatalf("a step is taken of %s, the record of which Fettle has deleted", r.Name)
-		}
-		w.ask()
-	}
-	for _, x := range d.Withdrawals {
-		q := f.Requests[x.Request]
-		w.requests.write(w.now, slices.DeleteFunc(slices.Clone(w.requests.truth()), func(r core.Request) bool { return r.ID.UID == q.ID.UID }))
-		w.memory.Withdrawn(q, w.now)
-	}
-	for _, e := range d.Finishes {
-		w.end(f.Repairs[e.Repair], e.Outcome)
-	}
-	w.release(d.Releases)
-	expired, _ := core.Retention{For: time.Second}.Expired(&f, d.Verdicts, w.now)
-	for _, i := range expired {
-		w.prune(f.Repairs[i])
-	}
-	w.wakes(d, &f)
-}
-
-func (w *laggards) start(s core.Start) {
-	truth := w.repairs.truth()
-	if slices.ContainsFunc(truth, func(r core.Repair) bool { return r.Name == s.Name }) {
-		return
-	}
-	r := repair(w.node, w.policy, started(w.now))
-	r.Name, r.UID, r.Revision, r.Holder, r.Node = s.Name, fmt.Sprint("repair ", w.revision), w.next(), w.policy.Holder, w.node.Node.Name
-	w.repairs.write(w.now, append(slices.Clone(truth), r))
-	w.memory.Recorded(r, w.now)
-	w.ask()
-}
-
-// ask takes the lease and asks the remediator, which may be busy. A request that stands is taken for the one to make.
-func (w *laggards) ask() {
-	w.leases = []core.NodeLease{{Node: w.node.Node.Name, Holder: w.policy.Holder, Renewed: w.now}}
-	if rapid.Bool().Draw(w.T, "busy") {
-		return
-	}
-	q := asked(w.policy, w.node, rebooting, askedAt(w.now), func(q *core.Request) { q.ID.UID = fmt.Sprint("request ", w.next()) })
-	if truth := w.requests.truth(); len(truth) == 0 {
-		w.requests.write(w.now, []core.Request{q})
-	}
-	q.ID = core.ID{}
-	w.memory.Requested(q, w.now)
-}
-
-func (w *laggards) end(r core.Repair, outcome core.Outcome) {
-	truth := slices.Clone(w.repairs.truth())
-	at := slices.IndexFunc(truth, func(of core.Repair) bool { return of.Name == r.Name })
-	if at >= 0 && truth[at].Revision != r.Revision {
-		return
-	}
-	r.Ended, r.Outcome = w.now, outcome
-	if at >= 0 {
-		r.Revision = w.next()
-		truth[at] = r.ToWrite()
-		w.repairs.write(w.now, truth)
-	}
-	w.memory.Recorded(r, w.now)
-	w.leases = nil
-}
-
-func (w *laggards) prune(r core.Repair) {
-	kept := slices.DeleteFunc(slices.Clone(w.repairs.truth()), func(of core.Repair) bool { return of.UID == r.UID && of.Revision == r.Revision })
-	if slices.ContainsFunc(kept, func(of core.Repair) bool { return of.UID == r.UID }) {
-		return
-	}
-	w.repairs.write(w.now, kept)
-	w.memory.Dropped(r, w.now)
-	w.deleted[r.UID] = true
-}
-
-func (w *laggards) release(leases []core.NodeLease) {
-	if len(leases) == 0 {
-		return
-	}
-	if stands := w.requests.truth(); len(stands) > 0 {
-		w.Fatalf("the lease is given back, and %s explains it", stands[0].ID.UID)
-	}
-	if slices.ContainsFunc(w.repairs.truth(), func(r core.Repair) bool { return r.Running() }) {
-		w.Fatal("the lease is given back, and a repair that runs explains it")
-	}
-	w.leases = nil
-}
-
-// wakes checks that the next pass is due when an expectation ends at the latest.
-func (w *laggards) wakes(d core.Decision, f *core.Fleet) {
-	for i := range f.Requests {
-		if q := &f.Requests[i]; q.ID.UID == "" && (d.NextAt.IsZero() || d.NextAt.After(q.Created.Add(time.Minute))) {
-			w.Fatalf("a request of %s is not shown, and the next pass is due at %s", q.Created, d.NextAt)
-		}
-	}
-}
-
-// TestExpectationsOfLaggingCaches: whatever users delete and however the caches lag, no step is taken without a record, no lease is
-// given back that a request or a repair explains, and no expectation outlives its time unnoticed.
-func TestExpectationsOfLaggingCaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := &laggards{T: t, now: noon, sick: true, deleted: map[string]bool{}}
-		w.policy = check("p", []int{0}, classic, func(p *core.Policy) { p.Holder = core.HolderOf(core.ID{Kind: "NodeCheck", Name: "p"}) })
-		for range rapid.IntRange(5, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 6).Draw(t, "event") {
-			case 0, 1, 2:
-				w.now = w.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
-			case 3, 4:
-				w.sick = !w.sick
-			case 5:
-				w.repairs.write(w.now, nil)
-			case 6:
-				w.requests.write(w.now, nil)
-				w.policy.Paused = !w.policy.Paused
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var m core.Expectations
+			m.ExpectRepair(c.ours, noon)
+			c.want.RecordedElsewhere = len(c.want.Tried) != len(c.ours.Tried) // somebody else has recorded the step under way
+			for _, after := range []time.Duration{0, time.Second, time.Hour} {
+				got := laid(&m, noon.Add(after), []core.Target{x}, c.cached).Repairs
+				if diff := cmp.Diff([]core.Repair{c.want}, got); diff != "" {
+					t.Errorf("%s: after %s (-want +got):\n%s", c.reason, after, diff)
+				}
 			}
-			w.pass()
+		})
+	}
+}
+
+// TestDeletedRunningRepairIsNotRunning: somebody has deleted the entry of a running repair. It
+// holds no place any more, but that its pool was repaired is not forgotten (I6).
+func TestDeletedRunningRepairIsNotRunning(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Expectations
+	laid(&m, noon, []core.Target{x}, repair(x, p, retry(3)))
+	for _, later := range []time.Duration{time.Minute, 2 * time.Minute} {
+		got := laid(&m, noon.Add(later), []core.Target{x}).Repairs
+		want := []core.Repair{repair(x, p, retry(3), func(r *core.Repair) { r.Ended, r.Outcome = noon.Add(time.Minute), core.Withdrawn })}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("repairs (-want +got):\n%s", diff)
 		}
-	})
+	}
+	if got := laid(&m, noon.Add(time.Hour), []core.Target{x}, repair(x, p)).Repairs; len(got) != 1 || !got[0].Running() {
+		t.Errorf("repairs %v, want it running: the ledger shows it again", got)
+	}
+}
+
+// TestRepairThatHasBegunRuns, whatever becomes of its entry, until its target is gone: its node may
+// look well meanwhile, and then nothing else would tell that it has its place (I3).
+func TestRepairThatHasBegunRuns(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	for name, seen := range map[string]bool{"seen and deleted": true, "never seen": false} {
+		var m core.Expectations
+		m.ExpectRepair(repair(x, p), noon)
+		m.ExpectDeletion(x.ID)
+		if seen {
+			laid(&m, noon, []core.Target{x}, repair(x, p))
+		}
+		for _, later := range []time.Duration{time.Second, time.Minute, time.Hour} {
+			f := laid(&m, noon.Add(later), []core.Target{x})
+			if got := core.Decide([]core.Policy{p}, f, noon.Add(later)).Tallies[0].InFlight; got != 1 {
+				t.Errorf("%s: %d in flight after %v, want 1", name, got, later)
+			}
+		}
+		d := core.Decide([]core.Policy{p}, laid(&m, noon.Add(2*time.Hour), nil), noon.Add(2*time.Hour))
+		if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Succeeded {
+			t.Errorf("%s: ends %v, want one, since its target is gone", name, d.Finishes)
+		}
+	}
+}
+
+// TestRepairThatIsNeverShownIsForgotten, after a minute: if it does exist its name is taken, and
+// then nothing starts under that name (I2). A name of a higher number would not be refused.
+func TestRepairThatIsNeverShownIsForgotten(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Expectations
+	m.ExpectRepair(repair(x, p), noon)
+	if got := laid(&m, noon.Add(time.Minute), []core.Target{x}).Repairs; len(got) > 0 {
+		t.Errorf("repairs %v, want none", got)
+	}
+}
+
+func TestMemoryOfContemporaries(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Expectations
+	r := repair(x, p)
+	r.CreatedSameSecond = []string{"sibling"}
+	m.ExpectRepair(r, noon)
+	for range 2 {
+		got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs
+		if diff := cmp.Diff([]core.Repair{r}, got); diff != "" {
+			t.Errorf("the ledger doesn't keep contemporaries, so memory does (-want +got):\n%s", diff)
+		}
+	}
+	m.ExpectRepair(repair(x, p, ended(noon)), noon)
+	if got := laid(&m, noon, []core.Target{x}).Repairs; len(got) != 1 || len(got[0].CreatedSameSecond) != 1 {
+		t.Errorf("repairs %v, want the ended one with its contemporaries", got)
+	}
+}
+
+// TestNamesakeInTheLedger: an entry of the same name for another target is another entry.
+func TestNamesakeInTheLedger(t *testing.T) {
+	p := policy("p", []int{0})
+	x, namesake := machine("x"), machine("x", func(t *core.Target) { t.ID.UID = "another" })
+	var m core.Expectations
+	m.ExpectRepair(repair(x, p, ended(noon)), noon)
+	shown := repair(namesake, p, func(r *core.Repair) { r.Name = core.RepairName(x.ID, 1) })
+	if diff := cmp.Diff([]core.Repair{shown}, laid(&m, noon, []core.Target{namesake}, shown).Repairs); diff != "" {
+		t.Errorf("repairs (-want +got):\n%s", diff)
+	}
+}
+
+func TestDroppedRepairsAreForgotten(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	var m core.Expectations
+	m.ExpectRepair(repair(x, p, ended(noon)), noon)
+	m.ExpectRepairDeletion(repair(x, p, ended(noon)), noon)
+	if got := laid(&m, noon, []core.Target{x}).Repairs; len(got) > 0 {
+		t.Errorf("repairs %v, want none", got)
+	}
+}
+
+// TestDeletedRepairStaysHidden: Fettle has deleted a finished repair, and the cache lags. An old version that still runs would have
+// a step taken without a record.
+func TestDeletedRepairStaysHidden(t *testing.T) {
+	x, p := machine("x", dead), policy("p", []int{0})
+	of := func(uid string, revision uint64, changes ...func(*core.Repair)) core.Repair {
+		return repair(x, p, append(changes, func(r *core.Repair) { r.UID, r.Revision = uid, revision })...)
+	}
+	running, done := of("one", 5), of("one", 7, ended(ago(time.Second)))
+	labelled, kept := of("one", 6), of("one", 9, ended(ago(time.Second)))
+	again := of("two", 3) // revisions begin anew when a cluster is restored
+	for name, c := range map[string]struct {
+		shown []core.Repair
+		want  int
+	}{
+		"an old version, which runs":       {[]core.Repair{running}, 0},
+		"another old version":              {[]core.Repair{labelled}, 0},
+		"the version that was deleted":     {[]core.Repair{done}, 0},
+		"nothing":                          {nil, 0},
+		"a later one, which is being kept": {[]core.Repair{kept}, 1},
+		"another of its name":              {[]core.Repair{again}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m core.Expectations
+			m.ExpectRepair(running, ago(time.Minute))
+			m.ExpectRepair(done, ago(time.Second))
+			m.ExpectRepairDeletion(done, noon)
+			for _, after := range []time.Duration{0, time.Second, time.Hour} {
+				f := laid(&m, noon.Add(after), []core.Target{x}, c.shown...)
+				if len(f.Repairs) != c.want {
+					t.Errorf("after %s there are %d repairs, want %d", after, len(f.Repairs), c.want)
+				}
+				if d := core.Decide([]core.Policy{p}, f, noon.Add(after)); c.want == 0 && len(d.StepStarts) > 0 {
+					t.Errorf("after %s a step is taken for a repair that has no record", after)
+				}
+			}
+		})
+	}
+}
+
+// TestHiddenUntilTheCacheAgrees: once the cache has shown that a repair is gone, or that a finalizer keeps it, it counts as shown.
+func TestHiddenUntilTheCacheAgrees(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	done := func(revision uint64) core.Repair {
+		return repair(x, p, ended(noon), func(r *core.Repair) { r.UID, r.Revision = "one", revision })
+	}
+	var gone, kept core.Expectations
+	for _, m := range []*core.Expectations{&gone, &kept} {
+		laid(m, noon, []core.Target{x}, done(7))
+		m.ExpectRepairDeletion(done(7), noon)
+	}
+	laid(&gone, noon, []core.Target{x})
+	if got := laid(&gone, noon, []core.Target{x}, done(7)).Repairs; len(got) != 1 {
+		t.Error("a restored repair is hidden though the cache has shown that the one before was gone")
+	}
+	laid(&kept, noon, []core.Target{x}, done(8))
+	kept.ExpectRepairDeletion(done(8), noon)
+	for range 2 {
+		if got := laid(&kept, noon, []core.Target{x}, done(8)).Repairs; len(got) != 1 {
+			t.Error("a repair that a finalizer keeps is hidden, and its name would be taken for free")
+		}
+	}
+}
+
+// TestNextRepairBesideADeletedOne: the next repair of a target may have the name of one that Fettle has deleted.
+func TestNextRepairBesideADeletedOne(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0})
+	old := repair(x, p, ended(noon), func(r *core.Repair) { r.UID, r.Revision = "one", 7 })
+	next := repair(x, p, func(r *core.Repair) { r.UID, r.Revision = "two", 9 })
+	var m core.Expectations
+	laid(&m, noon, []core.Target{x}, old)
+	m.ExpectRepairDeletion(old, noon)
+	m.ExpectRepair(next, noon)
+	for _, shown := range [][]core.Repair{{old}, nil, {next}} {
+		if diff := cmp.Diff([]core.Repair{next}, laid(&m, noon, []core.Target{x}, shown...).Repairs); diff != "" {
+			t.Errorf("repairs (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestNothingIsLaidOverAnUnobservedFleet(t *testing.T) {
+	var m core.Expectations
+	x := machine("x")
+	m.ExpectDeletion(x.ID)
+	m.ExpectRepair(repair(x, policy("p", nil)), noon)
+	f := core.Cluster{}
+	m.Overlay(&f, noon)
+	if diff := cmp.Diff(core.Cluster{}, f); diff != "" {
+		t.Errorf("fleet (-want +got):\n%s", diff)
+	}
+	if f := laid(&m, noon, []core.Target{x}); !f.Targets[0].Deleting || len(f.Repairs) != 1 {
+		t.Error("a pass that could not observe the fleet has made it forget")
+	}
+}
+
+// TestExpectationsEndInTime: where time alone ends what is remembered, the fleet is looked at again then. No event may follow.
+func TestExpectationsEndInTime(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0}, needsNoOwner)
+	running, well := repair(x, p), repair(x, p, recovered(noon))
+	for name, c := range map[string]struct {
+		recorded core.Repair
+		shown    []core.Repair
+		until    time.Duration
+	}{
+		"a repair that is not shown yet":         {running, nil, time.Minute},
+		"a repair that is shown":                 {running, []core.Repair{running}, 0},
+		"a recovery that is not shown yet":       {well, []core.Repair{running}, 10 * time.Second},
+		"an end that is not shown yet":           {repair(x, p, ended(noon)), []core.Repair{running}, 0},
+		"a repair that ended and is not shown":   {repair(x, p, ended(noon)), nil, 0},
+		"a version that the cache does not show": {repair(x, p, recovered(noon), func(r *core.Repair) { r.Revision = 2 }), []core.Repair{running}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m core.Expectations
+			m.ExpectRepair(c.recorded, noon)
+			var want time.Time
+			if c.until > 0 {
+				want = noon.Add(c.until)
+			}
+			at := noon.Add(time.Second)
+			if got := laid(&m, at, []core.Target{x}, c.shown...).ExpectedUntil; !got.Equal(want) {
+				t.Errorf("what is remembered ends at %s, want %s", got, want)
+			}
+			if got := laid(&m, noon.Add(c.until+time.Second), []core.Target{x}, c.shown...).ExpectedUntil; c.until > 0 && !got.IsZero() {
+				t.Errorf("it ends again at %s", got)
+			}
+		})
+	}
+}
+
+// TestMemoryOfOpenings: the cooldown after a storm runs from when the short circuit opened, and a
+// new process, which does not remember that, begins it anew (I6).
+func TestMemoryOfOpenings(t *testing.T) {
+	var m core.Expectations
+	p := policy("p", []int{0}, func(p *core.Policy) { p.WasStopped, p.StormCooldown = true, 5*time.Second })
+	look := func(m *core.Expectations, after time.Duration) core.Tally {
+		policies := []core.Policy{p, policy("calm", nil)}
+		m.OverlayPolicies(policies)
+		d := core.Decide(policies, clusterOf([]core.Target{machine("m", dead)}), noon.Add(after))
+		m.KeepCooldowns(policies, d.Tallies)
+		return d.Tallies[0]
+	}
+	for _, c := range []struct {
+		after   time.Duration
+		cooling bool
+	}{{0, true}, {4 * time.Second, true}, {5 * time.Second, false}} {
+		if got := look(&m, c.after); got.CoolingDown != c.cooling || !got.ResumeAt.Equal(noon.Add(5*time.Second)) {
+			t.Errorf("after %v: cooling down %v until %v, want %v until 12:00:05", c.after, got.CoolingDown, got.ResumeAt, c.cooling)
+		}
+	}
+	if got := look(&core.Expectations{}, 4*time.Second); !got.ResumeAt.Equal(noon.Add(9 * time.Second)) {
+		t.Errorf("without memory repairs resume at %v, want a cooldown from now", got.ResumeAt)
+	}
+}
+
+// TestWithdrawalIsRemembered: the repair of a target that is healthy again has done something, though the ledger was not told.
+func TestWithdrawalIsRemembered(t *testing.T) {
+	var m core.Expectations
+	x, p := machine("x"), policy("p", []int{0}, asksOwner)
+	laid(&m, noon, []core.Target{x}, repair(x, p))
+	q := markOn(x, ago(time.Minute))
+	m.ExpectWithdrawal(q, noon)
+	if got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.IsZero() {
+		t.Error("its health check is gone, and that is taken for a recovery")
+	}
+	q.TargetHealthy = true
+	m.ExpectWithdrawal(q, noon)
+	if got := laid(&m, noon, []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
+		t.Errorf("it recovered at %s", got[0].Recovered)
+	}
+	labelled := repair(x, p, func(r *core.Repair) { r.Revision = 7 })
+	for range 2 {
+		if got := laid(&m, noon, []core.Target{x}, labelled).Repairs; !got[0].Recovered.Equal(noon) || got[0].Revision != 7 {
+			t.Errorf("when somebody has labelled it, it recovered at %s, in revision %d", got[0].Recovered, got[0].Revision)
+		}
+	}
+	for _, later := range []time.Duration{10 * time.Second, time.Hour} {
+		if got := laid(&m, noon.Add(later), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.Equal(noon) {
+			t.Errorf("after %s in which the ledger could not be told, it recovered at %s", later, got[0].Recovered)
+		}
+	}
+	m.ExpectRepair(repair(x, p), noon.Add(time.Hour))
+	if got := laid(&m, noon.Add(time.Hour), []core.Target{x}, repair(x, p)).Repairs; !got[0].Recovered.IsZero() {
+		t.Error("that it is not healthy after all was recorded, and is forgotten")
+	}
+	var lost core.Expectations
+	lost.ExpectRepair(repair(x, p, func(r *core.Repair) { r.Recovered = noon }), noon)
+	laid(&lost, noon, []core.Target{x}, repair(x, p))
+	if got := laid(&lost, noon, []core.Target{x}).Repairs; len(got) != 1 || got[0].Outcome != core.Succeeded {
+		t.Errorf("somebody deletes its entry, and it is remembered as %+v", got)
+	}
+}
+
+// TestWhatAnotherLeaderTookBack: a repair whose mark or object was seen to stand has done something, whoever has taken that
+// back. Where nothing was seen, nothing was done.
+func TestWhatAnotherLeaderTookBack(t *testing.T) {
+	x, p := machine("x"), policy("p", []int{0}, asksOwner)
+	ours, other := markOn(x, ago(time.Minute)), markOn(machine("y"), ago(time.Minute))
+	notFettles := markOn(x, ago(time.Minute), foreign)
+	for name, c := range map[string]struct {
+		seen []core.Request
+		want core.Outcome
+	}{
+		"its mark was seen":                     {[]core.Request{ours}, core.Succeeded},
+		"the mark of another machine was seen":  {[]core.Request{other}, core.Recovered},
+		"one that Fettle did not make was seen": {[]core.Request{notFettles}, core.Recovered},
+		"a request by another remedy was seen":  {[]core.Request{repairRequestHistory(p, x, rebooting)}, core.Recovered},
+		"nothing was seen since the last start": {nil, core.Recovered},
+	} {
+		var m core.Expectations
+		asking := clusterOf([]core.Target{machine("x", dead)}, repair(x, p))
+		asking.Requests = c.seen
+		m.Overlay(&asking, noon)
+		labelled := repair(x, p, func(r *core.Repair) { r.Revision = 7 })
+		for i, r := range []core.Repair{repair(x, p), labelled} {
+			d := core.Decide([]core.Policy{p}, laid(&m, noon, []core.Target{x}, r), noon)
+			if len(d.Finishes) != 1 || d.Finishes[0].Outcome != c.want {
+				t.Errorf("%s: when its mark is gone and it is healthy, version %d of its repair ends as %+v, want %s", name, i, d.Finishes, c.want)
+			}
+		}
+	}
+}
+
+// TestI10ForeignRequestsAreNotThoseThatWereMade: a request that looks like one which Fettle has just made does not stand for it.
+func TestI10ForeignRequestsAreNotThoseThatWereMade(t *testing.T) {
+	n, p := aNode("n", dead), check("p", []int{0}, classic)
+	made := repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" })
+	for sentence, shown := range map[string]struct {
+		request core.Request
+		want    int
+	}{
+		"it is shown":           {repairRequestHistory(p, n, rebooting), 1},
+		"another's is shown":    {repairRequestHistory(p, n, rebooting, foreign), 2},
+		"another step is shown": {repairRequestHistory(p, n, reprovisioning), 2},
+	} {
+		var m core.Expectations
+		m.ExpectRequest(made, noon)
+		f := with([]core.Target{n}, nil, shown.request)
+		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
+		m.Overlay(&f, noon)
+		if len(f.Requests) != shown.want {
+			t.Errorf("%s: there are %+v", sentence, f.Requests)
+		}
+	}
+}
+
+// TestNodeThatIsCutIsReadAgain: what was read live of a node counts no longer when a part of it can't be read since.
+func TestNodeThatIsCutIsReadAgain(t *testing.T) {
+	var m core.Expectations
+	x := machine("x", dead)
+	m.KeepNodeRead(x.ID, x.Node, noon)
+	if got := laid(&m, noon, []core.Target{x}).Targets[0]; !got.NodeReadAt.Equal(noon) {
+		t.Errorf("a node that has not changed was read at %s", got.NodeReadAt)
+	}
+	x.NodeReadAt = time.Time{}
+	cut(&x)
+	if got := laid(&m, noon, []core.Target{x}).Targets[0]; !got.NodeReadAt.IsZero() {
+		t.Errorf("it was read at %s", got.NodeReadAt)
+	}
+}
+
+// TestRequestThatIsNeverShownIsForgotten, after a minute: it was made in vain, or is gone, and may be made again.
+func TestRequestThatIsNeverShownIsForgotten(t *testing.T) {
+	n, p := aNode("n", dead), check("p", []int{0}, classic)
+	var m core.Expectations
+	m.ExpectRequest(repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" }), noon)
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {time.Minute - time.Millisecond, 1}, {time.Minute, 0}, {time.Second, 0}} {
+		if f := laid(&m, noon.Add(c.after), []core.Target{n}); len(f.Requests) != c.want {
+			t.Errorf("after %s there are %d requests, want %d", c.after, len(f.Requests), c.want)
+		}
+	}
+}
+
+// TestReadAheadExpires: what was read live of a node counts for ten seconds, however little changes.
+func TestReadAheadExpires(t *testing.T) {
+	x := machine("x", dead, readAt(time.Time{}))
+	var m core.Expectations
+	m.KeepNodeRead(x.ID, x.Node, noon)
+	for _, c := range []struct {
+		after time.Duration
+		want  time.Time
+	}{{0, noon}, {10*time.Second - time.Millisecond, noon}, {10 * time.Second, time.Time{}}, {time.Second, time.Time{}}} {
+		if got := laid(&m, noon.Add(c.after), []core.Target{x}).Targets[0].NodeReadAt; !got.Equal(c.want) {
+			t.Errorf("after %s the node was read at %s, want %s", c.after, got, c.want)
+		}
+	}
+}
+
+// TestI1ReadAheadCountsWhileTheCacheSaysTheSame also of the labels and annotations of the node.
+func TestI1ReadAheadCountsWhileTheCacheSaysTheSame(t *testing.T) {
+	for name, change := range map[string]func(*core.Node){
+		"nothing":          func(*core.Node) {},
+		"excluded":         func(n *core.Node) { n.Excluded = true },
+		"upgrading":        func(n *core.Node) { n.Upgrading = true },
+		"of control plane": func(n *core.Node) { n.ControlPlane = true },
+	} {
+		var m core.Expectations
+		x := machine("x", dead, readAt(time.Time{}))
+		live := x.Node
+		change(&live)
+		m.KeepNodeRead(x.ID, live, noon)
+		if got := laid(&m, noon, []core.Target{x}).Targets[0].NodeReadAt; got.Equal(noon) != (name == "nothing") {
+			t.Errorf("%s is new in the live read, and the node was read at %s", name, got)
+		}
+	}
 }

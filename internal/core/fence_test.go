@@ -15,14 +15,14 @@ func TestI2ContestedBodies(t *testing.T) {
 	node, m := aNode("n", dead), machine("m", dead, func(t *core.Target) { t.Node.Name = "n" })
 	nodes, machines := check("nodes", []int{0}, classic), policy("machines", []int{1}, unlimited)
 	policies := []core.Policy{nodes, machines}
-	f := fleet([]core.Target{node, m})
+	f := clusterOf([]core.Target{node, m})
 	for target := range 2 {
-		if !core.Contested(policies, &f, core.Decide(policies, f, noon), []int{target}) {
+		if !core.NeedsFencing(policies, &f, core.Decide(policies, f, noon), []int{target}) {
 			t.Errorf("%s has another target on its node, and is not contested", f.Targets[target].ID)
 		}
 	}
-	alone := fleet([]core.Target{node, machine("m", dead)})
-	if core.Contested(policies, &alone, core.Decide(policies, alone, noon), all(2)) {
+	alone := clusterOf([]core.Target{node, machine("m", dead)})
+	if core.NeedsFencing(policies, &alone, core.Decide(policies, alone, noon), all(2)) {
 		t.Error("a node and another's machine are contested")
 	}
 }
@@ -34,7 +34,7 @@ func TestI3FencedLimits(t *testing.T) {
 	recorded := func(of core.Target, sequence uint64, changes ...func(*core.Repair)) core.Repair {
 		r := core.Repair{
 			Namespace: of.ID.Namespace, Name: core.RepairName(of.ID, 1), Target: of.ID, Policy: policy("workers", nil).ID, Owner: of.Owner,
-			Started: noon, Sequence: sequence, Ladder: policy("workers", nil).Ladder,
+			Started: noon, Sequence: sequence, Steps: policy("workers", nil).Steps,
 		}
 		for _, change := range changes {
 			change(&r)
@@ -89,16 +89,16 @@ func TestI3FencedLimits(t *testing.T) {
 				members[i] = i
 			}
 			p := policy("workers", members, maxInFlight(core.Count(tc.most)))
-			fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: tc.targets}
-			policies, fenced := core.Fenced([]core.Policy{p}, fleet, tc.running)
+			cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: tc.targets}
+			policies, fenced := core.Fenced([]core.Policy{p}, cluster, tc.running)
 			var begin []string
-			for _, act := range core.Decide(policies, fenced, noon).Acts {
+			for _, act := range core.Decide(policies, fenced, noon).StepStarts {
 				begin = append(begin, fenced.Repairs[act.Repair].Target.Name)
 			}
 			if diff := cmp.Diff(tc.want, begin); diff != "" {
 				t.Errorf("%s; what may begin (-want +got):\n%s", tc.reason, diff)
 			}
-			if len(p.Members) != len(tc.targets) || len(fleet.Targets) != len(tc.targets) || fleet.Repairs != nil {
+			if len(p.Members) != len(tc.targets) || len(cluster.Targets) != len(tc.targets) || cluster.Repairs != nil {
 				t.Error("the world that it was made from has changed")
 			}
 		})
@@ -124,30 +124,30 @@ func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			var m core.Memory
+			var m core.Expectations
 			theirs := repair(tc.stranger, p)
 			laid(&m, noon, append(tc.seen, x), own, theirs)
 			f := laid(&m, noon, []core.Target{x}, own, theirs)
 			policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{own, theirs})
 			d := core.Decide(policies, fenced, noon)
-			if len(d.Acts) != tc.want {
-				t.Errorf("%d acts, want %d: %v", len(d.Acts), tc.want, d.Refusals)
+			if len(d.StepStarts) != tc.want {
+				t.Errorf("%d acts, want %d: %v", len(d.StepStarts), tc.want, d.Refusals)
 			}
 		})
 	}
 	for own, want := range map[bool]int{true: 1, false: 0} { // what Fettle asked for shows that its target was decided on as gone
 		theirs := repair(worker, p)
-		f := fleet([]core.Target{x}, repair(x, p))
-		f.Requests = []core.Request{asked(p, worker, rebooting, func(q *core.Request) { q.Own = own })}
+		f := clusterOf([]core.Target{x}, repair(x, p))
+		f.Requests = []core.Request{repairRequestHistory(p, worker, rebooting, func(q *core.Request) { q.Own = own })}
 		policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{repair(x, p), theirs})
-		if d := core.Decide(policies, fenced, noon); len(d.Acts) != want {
-			t.Errorf("a request is Fettle's own: %t, and there are %d acts: %v", own, len(d.Acts), d.Refusals)
+		if d := core.Decide(policies, fenced, noon); len(d.StepStarts) != want {
+			t.Errorf("a request is Fettle's own: %t, and there are %d acts: %v", own, len(d.StepStarts), d.Refusals)
 		}
 	}
 	worker.Node.Conditions, x.ControlPlane = nil, false
-	f := fleet([]core.Target{x}, own)
+	f := clusterOf([]core.Target{x}, own)
 	policies, fenced := core.Fenced([]core.Policy{p}, f, []core.Repair{own, repair(worker, p)})
-	if d := core.Decide(policies, fenced, noon); len(d.Acts) != 1 {
+	if d := core.Decide(policies, fenced, noon); len(d.StepStarts) != 1 {
 		t.Errorf("a worker waits for a stranger where nothing limits their number: %v", d.Refusals)
 	}
 }
@@ -176,12 +176,12 @@ func TestContested(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{tc.target, machine("other")}}
-			d := core.Decide(tc.policies, fleet, noon)
-			if got := core.Contested(tc.policies, &fleet, d, []int{0}); got != tc.want {
+			cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{tc.target, machine("other")}}
+			d := core.Decide(tc.policies, cluster, noon)
+			if got := core.NeedsFencing(tc.policies, &cluster, d, []int{0}); got != tc.want {
 				t.Errorf("contested: %t", got)
 			}
-			if core.Contested(tc.policies, &fleet, d, nil) {
+			if core.NeedsFencing(tc.policies, &cluster, d, nil) {
 				t.Error("nothing is to begin, and it is contested")
 			}
 		})

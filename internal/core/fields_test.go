@@ -82,10 +82,10 @@ func eachField[T any](t *testing.T, f func(name string, a, b T)) {
 // TestCriteriaDifferByEachField: criteria that differ in any field are not the same, and those that don't differ are.
 func TestCriteriaDifferByEachField(t *testing.T) {
 	eachField(t, func(field string, a, b Criteria) {
-		if a.same(&b) || b.same(&a) {
+		if a.equal(&b) || b.equal(&a) {
 			t.Errorf("criteria that differ in %s are said to be the same", field)
 		}
-		if !b.same(&b) {
+		if !b.equal(&b) {
 			t.Errorf("criteria with %s are said to differ from themselves", field)
 		}
 	})
@@ -103,13 +103,13 @@ func TestNodesDifferByEachField(t *testing.T) {
 // TestGivenUpStepLeavesNoState: each field of the state belongs to the step that was given up, and the steps of a copy stay.
 func TestGivenUpStepLeavesNoState(t *testing.T) {
 	eachField(t, func(field string, _, state StepState) {
-		before := Repair{Name: "x", StepState: state, Rungs: make([]Rung, 1, 2)}
+		before := Repair{Name: "x", StepState: state, Tried: make([]StepRecord, 1, 2)}
 		after := before
-		after.GiveUpStep(Rung{Outcome: Failed})
-		if after.StepState != (StepState{}) || len(after.Rungs) != 2 || after.Rungs[1].Outcome != Failed || after.Name != "x" {
+		after.GiveUpStep(StepRecord{Outcome: Failed})
+		if after.StepState != (StepState{}) || len(after.Tried) != 2 || after.Tried[1].Outcome != Failed || after.Name != "x" {
 			t.Errorf("a step with %s is given up, and the repair is %+v", field, after)
 		}
-		if before.Rungs[:2][1] != (Rung{}) {
+		if before.Tried[:2][1] != (StepRecord{}) {
 			t.Errorf("giving up a step of one copy changes another")
 		}
 	})

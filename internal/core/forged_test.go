@@ -11,16 +11,16 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-func rungs(of ...core.RungOutcome) func(*core.Repair) {
+func tried(of ...core.StepOutcome) func(*core.Repair) {
 	return func(r *core.Repair) {
 		for _, outcome := range of {
-			r.Rungs = append(r.Rungs, core.Rung{Ended: ago(30 * time.Second), Outcome: outcome})
+			r.Tried = append(r.Tried, core.StepRecord{Ended: ago(30 * time.Second), Outcome: outcome})
 		}
 	}
 }
 
-func ladderOf(steps ...core.Step) func(*core.Repair) {
-	return func(r *core.Repair) { r.Ladder = steps }
+func withSteps(steps ...core.Step) func(*core.Repair) {
+	return func(r *core.Repair) { r.Steps = steps }
 }
 
 func begunAt(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.Begun = at } }
@@ -30,8 +30,8 @@ func begunAt(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.
 func TestI14ForgedProgressOverridesNoLimit(t *testing.T) {
 	destroys := core.Step{Remedy: "Delete"}
 	forgeries := map[string][]func(*core.Repair){
-		"a step given up":    {ladderOf(destroys, destroys), rungs(core.Failed)},
-		"a first step's own": {ladderOf(core.Step{Remedy: "Ask", Nature: core.Requests}, destroys), rungs(core.TimedOut)},
+		"a step given up":    {withSteps(destroys, destroys), tried(core.Failed)},
+		"a first step's own": {withSteps(core.Step{Remedy: "Ask", Nature: core.CreateRequest}, destroys), tried(core.TimedOut)},
 		"handed over":        {begunAt(ago(30 * time.Second))},
 		"well for a moment":  {func(r *core.Repair) { r.Recovered = ago(time.Second) }},
 	}
@@ -50,13 +50,13 @@ func TestI14ForgedProgressOverridesNoLimit(t *testing.T) {
 		for gate, g := range gates {
 			targets := machines(3, 3, dead, g.target)
 			p := policy("p", all(3), maxInFlight(core.Count(3)), g.change)
-			f := fleet(targets)
+			f := clusterOf(targets)
 			for i := range targets {
 				f.Repairs = append(f.Repairs, repair(targets[i], p, changes...))
 			}
 			d := core.Decide([]core.Policy{p}, f, noon)
-			if len(d.Acts)+len(d.Starts) > 0 {
-				t.Errorf("%s, behind the gate %s: %d repairs act and %d start", forgery, gate, len(d.Acts), len(d.Starts))
+			if len(d.StepStarts)+len(d.Starts) > 0 {
+				t.Errorf("%s, behind the gate %s: %d repairs act and %d start", forgery, gate, len(d.StepStarts), len(d.Starts))
 			}
 		}
 	}
@@ -65,21 +65,21 @@ func TestI14ForgedProgressOverridesNoLimit(t *testing.T) {
 // TestI14ForgedProgressOverridesNoLimitOfAsking: the same for steps that ask or hand over, where nothing in the world shows that
 // the repair is under way.
 func TestI14ForgedProgressOverridesNoLimitOfAsking(t *testing.T) {
-	handsOver := func(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}} }
+	handsOver := func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}} }
 	for forgery, c := range map[string]struct {
 		ladder func(*core.Policy)
 		change func(*core.Repair)
 	}{
-		"a step given up": {escalating, rungs(core.Failed)},
+		"a step given up": {escalating, tried(core.Failed)},
 		"handed over":     {handsOver, begunAt(ago(30 * time.Second))},
 	} {
 		for gate, limit := range map[core.Gate]func(*core.Policy){
 			core.TooManyUnhealthy: maxUnhealthy(core.Count(0)), core.InFlightLimit: maxInFlight(core.Count(0)), core.PolicyPaused: paused,
 		} {
 			sick, p := machine("m", dead), policy("p", []int{0}, c.ladder, limit)
-			d := core.Decide([]core.Policy{p}, fleet([]core.Target{sick}, repair(sick, p, c.change)), noon)
-			if len(d.Acts) > 0 || !slices.Contains(refusedBy(d, 0), gate) {
-				t.Errorf("%s, behind the gate %s: acts %v, refused by %v", forgery, gate, d.Acts, refusedBy(d, 0))
+			d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, repair(sick, p, c.change)), noon)
+			if len(d.StepStarts) > 0 || !slices.Contains(refusedBy(d, 0), gate) {
+				t.Errorf("%s, behind the gate %s: acts %v, refused by %v", forgery, gate, d.StepStarts, refusedBy(d, 0))
 			}
 		}
 	}
@@ -87,20 +87,20 @@ func TestI14ForgedProgressOverridesNoLimitOfAsking(t *testing.T) {
 
 // TestI14StepsThatDestroyPassEveryGate, and take turns, also where the repair has really been under way.
 func TestI14StepsThatDestroyPassEveryGate(t *testing.T) {
-	inTheEnd := func(p *core.Policy) { p.Ladder = []core.Step{ask(rebooting, patience), {Remedy: "Delete"}} }
+	inTheEnd := func(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, patience), {Remedy: "Delete"}} }
 	for gate, limit := range map[core.Gate]func(*core.Policy){
 		0: maxInFlight(core.Count(2)), core.TooManyUnhealthy: maxUnhealthy(core.Count(0)), core.InFlightLimit: maxInFlight(core.Count(1)),
 	} {
 		targets := machines(2, 2, dead)
 		p := policy("p", all(2), inTheEnd, limit)
-		f := fleet(targets)
+		f := clusterOf(targets)
 		for i := range targets {
 			f.Repairs = append(f.Repairs, repair(targets[i], p, started(ago(time.Duration(i+1)*time.Hour)), gaveUp(noon)))
-			f.Requests = append(f.Requests, asked(p, targets[i], rebooting))
+			f.Requests = append(f.Requests, repairRequestHistory(p, targets[i], rebooting))
 		}
 		d := core.Decide([]core.Policy{p}, f, noon)
-		if want := map[core.Gate]int{0: 2, core.InFlightLimit: 1}[gate]; len(d.Acts) != want {
-			t.Errorf("behind the gate %s: acts %v, want %d; refusals %v", gate, d.Acts, want, d.Refusals)
+		if want := map[core.Gate]int{0: 2, core.InFlightLimit: 1}[gate]; len(d.StepStarts) != want {
+			t.Errorf("behind the gate %s: acts %v, want %d; refusals %v", gate, d.StepStarts, want, d.Refusals)
 		}
 	}
 }
@@ -110,13 +110,13 @@ func TestI14StepsThatDestroyPassEveryGate(t *testing.T) {
 func TestI14ForgedRepairsTakeTurns(t *testing.T) {
 	targets := machines(3, 3, dead)
 	p := policy("p", all(3))
-	f := fleet(targets)
+	f := clusterOf(targets)
 	for i := range targets {
-		f.Repairs = append(f.Repairs, repair(targets[i], p, started(ago(time.Duration(i+1)*time.Minute)), ladderOf(core.Step{Remedy: "Delete"}, core.Step{Remedy: "Delete"}), rungs(core.Failed)))
+		f.Repairs = append(f.Repairs, repair(targets[i], p, started(ago(time.Duration(i+1)*time.Minute)), withSteps(core.Step{Remedy: "Delete"}, core.Step{Remedy: "Delete"}), tried(core.Failed)))
 	}
 	d := core.Decide([]core.Policy{p}, f, noon)
-	if len(d.Acts) != 1 || d.Acts[0].Target != 2 {
-		t.Errorf("acts %v, want the oldest alone", d.Acts)
+	if len(d.StepStarts) != 1 || d.StepStarts[0].Target != 2 {
+		t.Errorf("acts %v, want the oldest alone", d.StepStarts)
 	}
 }
 
@@ -126,11 +126,11 @@ func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 	slow := core.Reference{APIVersion: "fix.example/v1", Kind: "Fix", Name: "slow"}
 	quick := core.Reference{APIVersion: "fix.example/v1", Kind: "Fix", Name: "quick"}
 	asks := func(template core.Reference) core.Step {
-		return core.Step{Remedy: "Ask", Nature: core.Requests, Template: template}
+		return core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template}
 	}
-	mark := core.Step{Remedy: "Mark", Nature: core.HandsOver}
-	byAsking := policy("p", []int{0}, func(p *core.Policy) { p.Ladder = []core.Step{asks(quick)} })
-	byMarking := policy("p", []int{0}, func(p *core.Policy) { p.Ladder, p.FailedLadder = []core.Step{mark}, []core.Step{{Remedy: "Delete"}} })
+	mark := core.Step{Remedy: "Mark", Nature: core.Annotate}
+	byAsking := policy("p", []int{0}, func(p *core.Policy) { p.Steps = []core.Step{asks(quick)} })
+	byMarking := policy("p", []int{0}, func(p *core.Policy) { p.Steps, p.FailedSteps = []core.Step{mark}, []core.Step{{Remedy: "Delete"}} })
 	sick := machine("m", dead)
 	cases := map[string]struct {
 		policy core.Policy
@@ -139,20 +139,20 @@ func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 		rungs  func(*core.Repair)
 		acts   int
 	}{
-		"its own step":              {byAsking, sick, []core.Step{asks(quick)}, rungs(), 1},
-		"its own, by another limit": {byAsking, sick, []core.Step{{Remedy: "Ask", Nature: core.Requests, Template: quick, Limit: time.Hour}}, rungs(), 1},
-		"another template":          {byAsking, sick, []core.Step{asks(slow)}, rungs(), 0},
-		"another remedy":            {byAsking, sick, []core.Step{{Remedy: "Delete"}}, rungs(), 0},
-		"another remedy, later":     {byAsking, sick, []core.Step{asks(quick), {Remedy: "Delete"}}, rungs(core.Failed), 0},
-		"a disguise":                {policy("p", []int{0}), sick, []core.Step{{Remedy: "Delete", Nature: core.Requests}}, rungs(), 0},
-		"steps for what has failed": {byMarking, sick, []core.Step{{Remedy: "Delete"}}, rungs(), 0},
-		"the same, and it has":      {byMarking, machine("m", dead, failed(ago(time.Hour))), []core.Step{{Remedy: "Delete"}}, rungs(), 1},
+		"its own step":              {byAsking, sick, []core.Step{asks(quick)}, tried(), 1},
+		"its own, by another limit": {byAsking, sick, []core.Step{{Remedy: "Ask", Nature: core.CreateRequest, Template: quick, Limit: time.Hour}}, tried(), 1},
+		"another template":          {byAsking, sick, []core.Step{asks(slow)}, tried(), 0},
+		"another remedy":            {byAsking, sick, []core.Step{{Remedy: "Delete"}}, tried(), 0},
+		"another remedy, later":     {byAsking, sick, []core.Step{asks(quick), {Remedy: "Delete"}}, tried(core.Failed), 0},
+		"a disguise":                {policy("p", []int{0}), sick, []core.Step{{Remedy: "Delete", Nature: core.CreateRequest}}, tried(), 0},
+		"steps for what has failed": {byMarking, sick, []core.Step{{Remedy: "Delete"}}, tried(), 0},
+		"the same, and it has":      {byMarking, machine("m", dead, failed(ago(time.Hour))), []core.Step{{Remedy: "Delete"}}, tried(), 1},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := core.Decide([]core.Policy{tc.policy}, fleet([]core.Target{tc.target}, repair(tc.target, tc.policy, ladderOf(tc.steps...), tc.rungs)), noon)
-			if len(d.Acts) != tc.acts || len(d.Finishes) != 1-tc.acts {
-				t.Fatalf("acts %v, finishes %v; want %d of the former", d.Acts, d.Finishes, tc.acts)
+			d := core.Decide([]core.Policy{tc.policy}, clusterOf([]core.Target{tc.target}, repair(tc.target, tc.policy, withSteps(tc.steps...), tc.rungs)), noon)
+			if len(d.StepStarts) != tc.acts || len(d.Finishes) != 1-tc.acts {
+				t.Fatalf("acts %v, finishes %v; want %d of the former", d.StepStarts, d.Finishes, tc.acts)
 			}
 			if tc.acts == 0 && d.Finishes[0].Outcome != core.Withdrawn {
 				t.Errorf("it ends as %s", d.Finishes[0].Outcome)
@@ -163,7 +163,7 @@ func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 
 // TestI14ForgedExhaustionBlocksNothing: a ladder is exhausted when the steps of the health check are.
 func TestI14ForgedExhaustionBlocksNothing(t *testing.T) {
-	limited := core.Step{Remedy: "Mark", Nature: core.HandsOver, Limit: time.Minute}
+	limited := core.Step{Remedy: "Mark", Nature: core.Annotate, Limit: time.Minute}
 	without := limited
 	without.Limit = 0
 	sick := machine("m", dead)
@@ -171,16 +171,16 @@ func TestI14ForgedExhaustionBlocksNothing(t *testing.T) {
 		health, repair []core.Step
 		gates          []core.Gate
 	}{
-		"all of them":             {[]core.Step{limited}, []core.Step{limited}, []core.Gate{core.LadderExhausted}},
+		"all of them":             {[]core.Step{limited}, []core.Step{limited}, []core.Gate{core.StepsExhausted}},
 		"others":                  {[]core.Step{{Remedy: "Delete"}}, []core.Step{limited}, nil},
-		"fewer":                   {[]core.Step{limited, {Remedy: "Ask", Nature: core.Requests, Limit: time.Hour}}, []core.Step{limited}, nil},
+		"fewer":                   {[]core.Step{limited, {Remedy: "Ask", Nature: core.CreateRequest, Limit: time.Hour}}, []core.Step{limited}, nil},
 		"one that has no end":     {[]core.Step{without}, []core.Step{limited}, nil},
 		"the same, without limit": {[]core.Step{without}, []core.Step{without}, nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			p := policy("p", []int{0}, func(p *core.Policy) { p.Ladder = tc.health })
-			d := core.Decide([]core.Policy{p}, fleet([]core.Target{sick}, repair(sick, p, ladderOf(tc.repair...), rungs(core.Failed))), noon)
+			p := policy("p", []int{0}, func(p *core.Policy) { p.Steps = tc.health })
+			d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, repair(sick, p, withSteps(tc.repair...), tried(core.Failed))), noon)
 			if diff := cmp.Diff(tc.gates, refusedBy(d, 0)); diff != "" {
 				t.Errorf("refused by (-want +got):\n%s", diff)
 			}
@@ -202,29 +202,29 @@ func TestI14ForgedRepairOfATargetThatNeverWas(t *testing.T) {
 		starts int
 	}{
 		"of the health check":                {p, []core.Step{ask(secret, 0)}, 1},
-		"of no health check":                 {gone, p.Ladder, 1},
-		"of the health check, with its step": {p, p.Ladder, 0},
+		"of no health check":                 {gone, p.Steps, 1},
+		"of the health check, with its step": {p, p.Steps, 0},
 	} {
 		for _, member := range []bool{false, true} {
 			targets := []core.Target{aNode("b", dead), aNode("c"), aNode("d"), aNode("e"), aNode("f")}
 			if member {
 				controlPlane(&targets[0])
 			}
-			f := fleet(targets, repair(aNode("ghost"), tc.lead, ladderOf(tc.steps...)))
+			f := clusterOf(targets, repair(aNode("ghost"), tc.lead, withSteps(tc.steps...)))
 			for _, s := range tc.steps {
-				f.Unseen = append(f.Unseen, core.Reference{APIVersion: s.Template.APIVersion, Kind: s.Template.Kind})
+				f.UnlistedTemplates = append(f.UnlistedTemplates, core.Reference{APIVersion: s.Template.APIVersion, Kind: s.Template.Kind})
 			}
 			quorumOf(&f, core.Yes)
 			d := core.Decide([]core.Policy{p}, f, noon)
 			if len(d.Starts) != tc.starts {
-				t.Errorf("%s, member of the control plane: %t: %q", name, member, deedsOf(f, d))
+				t.Errorf("%s, member of the control plane: %t: %q", name, member, actionTexts(f, d))
 			}
-			next := repair(f.Targets[0], p, started(noon), number(2), ladderOf(ask(core.Reference{}, 0)))
+			next := repair(f.Targets[0], p, started(noon), number(2), withSteps(ask(core.Reference{}, 0)))
 			p := p
-			p.Ladder = append(slices.Clone(p.Ladder), next.Ladder...)
+			p.Steps = append(slices.Clone(p.Steps), next.Steps...)
 			policies, fenced := core.Fenced([]core.Policy{p}, f, append(slices.Clone(f.Repairs), next))
-			if d = core.Decide(policies, fenced, noon); len(d.Acts) != tc.starts {
-				t.Errorf("%s, member of the control plane: %t, at the fence: %q", name, member, deedsOf(fenced, d))
+			if d = core.Decide(policies, fenced, noon); len(d.StepStarts) != tc.starts {
+				t.Errorf("%s, member of the control plane: %t, at the fence: %q", name, member, actionTexts(fenced, d))
 			}
 		}
 	}
@@ -244,10 +244,10 @@ func TestI14NamesakesOfATarget(t *testing.T) {
 			return r
 		}
 		for when, r := range map[string]core.Repair{
-			"running": forged(number(9)), "exhausted": forged(number(9), rungs(core.Failed)),
-			"ended": forged(number(9), ended(ago(time.Second)), ladderOf(core.Step{Remedy: "Mark", Nature: core.HandsOver}), func(r *core.Repair) { r.Owner.Namespace = "tenant" }),
+			"running": forged(number(9)), "exhausted": forged(number(9), tried(core.Failed)),
+			"ended": forged(number(9), ended(ago(time.Second)), withSteps(core.Step{Remedy: "Mark", Nature: core.Annotate}), func(r *core.Repair) { r.Owner.Namespace = "tenant" }),
 		} {
-			d := core.Decide([]core.Policy{p}, fleet([]core.Target{sick}, r), noon)
+			d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, r), noon)
 			if len(d.Starts) != 1 || d.Starts[0].Name != core.RepairName(sick.ID, 1) || d.Starts[0].Retry != 0 {
 				t.Errorf("%s, %s: starts %+v, refusals %v; want the first repair of the target", sentence, when, d.Starts, d.Refusals)
 			}
@@ -261,13 +261,13 @@ func TestI14ForgedHistoryDelaysNothing(t *testing.T) {
 	sick, p := machine("m", dead, created(ago(time.Minute))), policy("p", []int{0})
 	elsewhere := func(r *core.Repair) { r.Owner.Namespace = "tenant" }
 	later := func(r *core.Repair) { r.Ended = noon.Add(time.Hour + time.Second) }
-	lasted := ladderOf(core.Step{Remedy: "Mark", Nature: core.HandsOver})
+	lasted := withSteps(core.Step{Remedy: "Mark", Nature: core.Annotate})
 	for sentence, r := range map[string]core.Repair{
 		"the owner's UID in another namespace": repair(machine("old"), p, started(ago(2*time.Minute)), ended(ago(time.Second)), retry(99), elsewhere),
 		"an end in the future":                 repair(sick, p, number(2), started(ago(2*time.Minute)), ended(ago(time.Second)), retry(99), lasted, later),
 		"an end in the future, in the pool":    repair(machine("old"), p, started(ago(2*time.Minute)), ended(ago(time.Second)), retry(99), later),
 	} {
-		var m core.Memory
+		var m core.Expectations
 		for _, at := range []time.Time{noon, noon.Add(time.Minute)} {
 			sick.NodeReadAt = at
 			if d := core.Decide([]core.Policy{p}, laid(&m, at, []core.Target{sick}, r), at); len(d.Starts) != 1 {
@@ -280,17 +280,17 @@ func TestI14ForgedHistoryDelaysNothing(t *testing.T) {
 // TestI14ControlPlaneIsAskedForEachStep: a further step of a repair of the control plane is held to quorum as the first one.
 func TestI14ControlPlaneIsAskedForEachStep(t *testing.T) {
 	ask := func(name string, limit time.Duration) core.Step {
-		return core.Step{Remedy: "Ask", Nature: core.Requests, Template: core.Reference{Kind: "Fix", Name: name}, Limit: limit}
+		return core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: core.Reference{Kind: "Fix", Name: name}, Limit: limit}
 	}
-	p := policy("p", []int{0}, func(p *core.Policy) { p.Ladder = []core.Step{ask("one", time.Minute), ask("two", 0)} })
+	p := policy("p", []int{0}, func(p *core.Policy) { p.Steps = []core.Step{ask("one", time.Minute), ask("two", 0)} })
 	sick := machine("m", dead, controlPlane)
 	request := core.Request{
-		ID: core.ID{Kind: "Fix", Name: "one-m", UID: "request"}, Remedy: "Ask", Template: p.Ladder[0].Template, Target: sick.ID, Policy: p.ID,
+		ID: core.ID{Kind: "Fix", Name: "one-m", UID: "request"}, Remedy: "Ask", Template: p.Steps[0].Template, Target: sick.ID, Policy: p.ID,
 		Created: ago(2 * time.Minute), Own: true,
 	}
 	for survives, want := range map[core.Tri]core.Gate{core.Unknown: core.QuorumUnknown, core.No: core.QuorumLost, core.Yes: 0} {
-		for sentence, r := range map[string]core.Repair{"to be given up": repair(sick, p), "to begin": repair(sick, p, rungs(core.TimedOut))} {
-			f := fleet([]core.Target{sick}, r)
+		for sentence, r := range map[string]core.Repair{"to be given up": repair(sick, p), "to begin": repair(sick, p, tried(core.TimedOut))} {
+			f := clusterOf([]core.Target{sick}, r)
 			quorumOf(&f, survives)
 			f.Requests = []core.Request{request}
 			d := core.Decide([]core.Policy{p}, f, noon)
@@ -298,8 +298,8 @@ func TestI14ControlPlaneIsAskedForEachStep(t *testing.T) {
 			if gates := refusedBy(d, 0); len(gates) > 0 {
 				gate = gates[0]
 			}
-			if gate != want || (len(d.Acts)+len(d.Advances) > 0) != (want == 0) {
-				t.Errorf("%s, quorum survives: %s: acts %v, advances %v, refused by %v", sentence, survives, d.Acts, d.Advances, refusedBy(d, 0))
+			if gate != want || (len(d.StepStarts)+len(d.Escalations) > 0) != (want == 0) {
+				t.Errorf("%s, quorum survives: %s: acts %v, advances %v, refused by %v", sentence, survives, d.StepStarts, d.Escalations, refusedBy(d, 0))
 			}
 		}
 	}
@@ -312,10 +312,10 @@ func TestI14IdleLeasesOfOthers(t *testing.T) {
 		"by its name alone":   func(r *core.Repair) { r.Policy.Kind, r.Policy.Name = "node", "maintenance" },
 		"by its holder alone": func(r *core.Repair) { r.Holder = "node-maintenance" },
 	} {
-		f := fleet([]core.Target{machine("m")}, repair(machine("gone"), p, ended(ago(time.Hour)), change))
+		f := clusterOf([]core.Target{machine("m")}, repair(machine("gone"), p, ended(ago(time.Hour)), change))
 		f.Leases = []core.NodeLease{{Node: "n", Holder: "node-maintenance", Renewed: ago(time.Hour)}}
-		if d := core.Decide([]core.Policy{p}, f, noon); len(d.Releases) > 0 {
-			t.Errorf("%s: it gives back %v", sentence, d.Releases)
+		if d := core.Decide([]core.Policy{p}, f, noon); len(d.LeaseReleases) > 0 {
+			t.Errorf("%s: it gives back %v", sentence, d.LeaseReleases)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func TestI14IdleLeasesOfOthers(t *testing.T) {
 // a pass takes no longer however many there are.
 func TestI15FloodWithoutTargetsEndsBitByBit(t *testing.T) {
 	p, gone := policy("p", nil), policy("gone", nil)
-	f := fleet(nil)
+	f := clusterOf(nil)
 	for i := range 1000 {
 		r := repair(machine("m"), gone)
 		r.Target.UID = strconv.Itoa(i)

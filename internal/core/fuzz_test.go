@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// FuzzDecide looks for a world to which Decide, Memory or Journal has no answer, and for one with
+// FuzzDecide looks for a world to which Decide, Expectations or Deduplicator has no answer, and for one with
 // an answer that breaks a promise. The first byte says whether adapters could make such a world.
 func FuzzDecide(f *testing.F) {
 	for _, seed := range fuzzSeeds() {
@@ -42,15 +42,15 @@ func FuzzDecide(f *testing.F) {
 // survive has every pure function look at a world. None may panic, and all must speak.
 func survive(t *testing.T, w world) {
 	t.Helper()
-	var m core.Memory
-	var j core.Journal
+	var m core.Expectations
+	var j core.Deduplicator
 	for range 2 {
-		fleet := w.fleet
-		fleet.Targets, fleet.Repairs = slices.Clone(fleet.Targets), slices.Clone(fleet.Repairs)
-		m.Lay(&fleet, w.now)
-		m.LayTests(w.policies, &fleet, w.now)
-		d := core.Decide(w.policies, fleet, w.now)
-		for _, h := range j.News(w.policies, &fleet, d) {
+		cluster := w.fleet
+		cluster.Targets, cluster.Repairs = slices.Clone(cluster.Targets), slices.Clone(cluster.Repairs)
+		m.Overlay(&cluster, w.now)
+		m.OverlayTests(w.policies, &cluster, w.now)
+		d := core.Decide(w.policies, cluster, w.now)
+		for _, h := range j.NewEvents(w.policies, &cluster, d) {
 			if h.Text == "" {
 				t.Errorf("news without a text: %+v", h)
 			}
@@ -61,10 +61,10 @@ func survive(t *testing.T, w world) {
 			}
 		}
 		for _, s := range d.Starts {
-			m.Deleted(fleet.Targets[s.Target].ID)
-			m.NodeGone(fleet.Targets[s.Target].ID, fleet.Targets[s.Target].Node.Name, w.now)
+			m.ExpectDeletion(cluster.Targets[s.Target].ID)
+			m.KeepNodeGone(cluster.Targets[s.Target].ID, cluster.Targets[s.Target].Node.Name, w.now)
 		}
-		core.Retention{}.Expired(&fleet, d.Verdicts, w.now)
+		core.Retention{}.Expired(&cluster, d.Verdicts, w.now)
 	}
 }
 
@@ -98,12 +98,12 @@ func TestDecideIsTotal(t *testing.T) {
 	p.Criteria.Conditions = nil
 	for name, w := range map[string]world{
 		"nothing at all":         {},
-		"members that are not":   {policies: []core.Policy{p}, fleet: fleet(nil), now: noon},
-		"a member named twice":   {policies: []core.Policy{p}, fleet: fleet([]core.Target{machine("m", failed(noon))}), now: noon},
-		"targets without IDs":    {policies: []core.Policy{policy("p", all(2))}, fleet: fleet(make([]core.Target, 2)), now: noon},
-		"repairs without IDs":    {policies: []core.Policy{policy("p", all(2))}, fleet: fleet(make([]core.Target, 2), make([]core.Repair, 2)...), now: noon},
-		"no policies":            {fleet: fleet(machines(2, 2, dead)), now: noon},
-		"a policy of zero value": {policies: make([]core.Policy, 1), fleet: fleet(machines(1, 1, dead)), now: noon},
+		"members that are not":   {policies: []core.Policy{p}, fleet: clusterOf(nil), now: noon},
+		"a member named twice":   {policies: []core.Policy{p}, fleet: clusterOf([]core.Target{machine("m", failed(noon))}), now: noon},
+		"targets without IDs":    {policies: []core.Policy{policy("p", all(2))}, fleet: clusterOf(make([]core.Target, 2)), now: noon},
+		"repairs without IDs":    {policies: []core.Policy{policy("p", all(2))}, fleet: clusterOf(make([]core.Target, 2), make([]core.Repair, 2)...), now: noon},
+		"no policies":            {fleet: clusterOf(machines(2, 2, dead)), now: noon},
+		"a policy of zero value": {policies: make([]core.Policy, 1), fleet: clusterOf(machines(1, 1, dead)), now: noon},
 	} {
 		t.Run(name, func(t *testing.T) { survive(t, w) })
 	}

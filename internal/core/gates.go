@@ -12,8 +12,8 @@ type proposal struct {
 	repair int
 	// step is the step in question, nil for the step under way.
 	step *Step
-	// rehearsal is set for what a dry run would do.
-	rehearsal bool
+	// dryRun is set for what a dry run would do.
+	dryRun bool
 	// retry counts the repairs in a row that have not helped before, and relapsed is set where they were of the target itself.
 	retry    int
 	relapsed bool
@@ -21,35 +21,35 @@ type proposal struct {
 
 // A policyGate belongs to one policy that selects the target. All policies that select it are
 // asked, so that no limit of any of them is exceeded (I3).
-type policyGate func(d *deliberation, policy int, p *proposal) (refusal Refusal, refuses bool)
+type policyGate func(d *planner, policy int, p *proposal) (refusal Refusal, refuses bool)
 
 // A targetGate is asked once.
-type targetGate func(d *deliberation, p *proposal) (refusal Refusal, refuses bool)
+type targetGate func(d *planner, p *proposal) (refusal Refusal, refuses bool)
 
 // The gates of a repair that has not begun, and of each step that destroys.
 var policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
 
-var targetGates = [...]targetGate{clockGate, overlookedGate, remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var targetGates = [...]targetGate{clockGate, unjudgedGate, remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
 // The gates of the further steps of a repair that is under way: it has its place among the limits already.
 var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
 
 // The gates of a repair that gives up its last step. Nothing is done to the target then.
-var lastTargetGates = [...]targetGate{clockGate, overlookedGate, templateGate, exclusionGate, leaseGate}
+var lastTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate}
 
-var laterTargetGates = [...]targetGate{clockGate, overlookedGate, templateGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
+var laterTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
 // gatesOpen asks every gate and records every refusal. When all are open but the facts about the
 // node are not fresh from the API server, it asks for those instead.
-func (d *deliberation) gatesOpen(p *proposal) bool {
+func (d *planner) gatesOpen(p *proposal) bool {
 	open := true
 	hold := func(r Refusal) {
 		open = false
-		r.Rehearsed = p.rehearsal
+		r.DryRun = p.dryRun
 		d.refuse(r)
 	}
 	d.askAll(p, hold)
-	if open && !p.rehearsal {
+	if open && !p.dryRun {
 		if r, refuses := confirmationGate(d, p); refuses {
 			r.Target = p.target
 			hold(r)
@@ -59,8 +59,8 @@ func (d *deliberation) gatesOpen(p *proposal) bool {
 }
 
 // askAll asks the gates that the step of a proposal must pass.
-func (d *deliberation) askAll(p *proposal, hold func(Refusal)) {
-	if d.further(p) {
+func (d *planner) askAll(p *proposal, hold func(Refusal)) {
+	if d.isFurtherStep(p) {
 		d.ask(laterPolicyGates[:], laterTargetGates[:], p, hold)
 	} else {
 		d.ask(policyGates[:], targetGates[:], p, hold)
@@ -68,8 +68,8 @@ func (d *deliberation) askAll(p *proposal, hold func(Refusal)) {
 }
 
 // ask asks gates about a proposal, those of policies for each that acts or leads, and hands over what they refuse.
-func (d *deliberation) ask(ofPolicies []policyGate, ofTarget []targetGate, p *proposal, hold func(Refusal)) {
-	for _, i := range d.judgementsOf(p.target) {
+func (d *planner) ask(ofPolicies []policyGate, ofTarget []targetGate, p *proposal, hold func(Refusal)) {
+	for _, i := range d.verdictsOnGroup(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		if d.policies[policy].DryRun && policy != p.leader {
 			continue
@@ -90,39 +90,39 @@ func (d *deliberation) ask(ofPolicies []policyGate, ofTarget []targetGate, p *pr
 }
 
 // stepOf is the step that a proposal is about; nil when there is none.
-func (d *deliberation) stepOf(p *proposal) *Step {
+func (d *planner) stepOf(p *proposal) *Step {
 	if p.step != nil {
 		return p.step
 	}
 	if p.repair != none {
-		step, _ := d.fleet.Repairs[p.repair].step()
+		step, _ := d.cluster.Repairs[p.repair].step()
 		return step
 	}
-	if ladder := d.policies[p.leader].LadderFor(&d.fleet.Targets[p.target]); len(ladder) > 0 {
-		return &ladder[0]
+	if steps := d.policies[p.leader].StepsFor(&d.cluster.Targets[p.target]); len(steps) > 0 {
+		return &steps[0]
 	}
 	return nil
 }
 
-func (d *deliberation) refuse(r Refusal) {
+func (d *planner) refuse(r Refusal) {
 	r.Advice = d.policies[r.Policy].Advice[r.Gate]
 	d.decision.Refusals = append(d.decision.Refusals, r)
 	d.wakeAt(r.Until)
 }
 
 // clockGate: with a clock that is ahead, every criterion and every step would end before its time (I5).
-func clockGate(d *deliberation, p *proposal) (Refusal, bool) {
-	gate := clockHolds(d.fleet, &d.policies[p.leader].ID)
+func clockGate(d *planner, p *proposal) (Refusal, bool) {
+	gate := clockHolds(d.cluster, &d.policies[p.leader].ID)
 	return Refusal{Policy: p.leader, Gate: gate}, gate != 0
 }
 
 // clockHolds returns the gate of the clock that holds back whatever a policy would begin, 0 while none does.
-func clockHolds(f *Fleet, policy *ID) Gate {
+func clockHolds(f *Cluster, policy *ID) Gate {
 	switch {
 	case f.Observed != Yes:
 		return 0
 	case f.ClockAgrees == Yes:
-		return f.ClockHeld[*policy]
+		return f.ClockGates[*policy]
 	case f.ClockAgrees == No:
 		return ClockSkewed
 	}
@@ -143,43 +143,43 @@ func GateOfClock(reason string) Gate {
 	return 0
 }
 
-func validGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
+func validGate(d *planner, policy int, _ *proposal) (Refusal, bool) {
 	if problem := d.policies[policy].Problem; problem != "" {
 		return Refusal{Policy: policy, Gate: PolicyInvalid, Detail: problem}, true
 	}
 	return Refusal{}, false
 }
 
-func pauseGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
+func pauseGate(d *planner, policy int, _ *proposal) (Refusal, bool) {
 	if d.policies[policy].Paused {
 		return Refusal{Policy: policy, Gate: PolicyPaused, Detail: d.policies[policy].PauseReason}, true
 	}
 	return Refusal{}, false
 }
 
-func shortCircuitGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
+func shortCircuitGate(d *planner, policy int, _ *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	if t.Permitted {
 		return Refusal{}, false
 	}
-	r := restriction(&d.policies[policy], *t)
+	r := shortCircuitRefusal(&d.policies[policy], *t)
 	r.Policy = policy
 	return r, true
 }
 
-// restriction says how a policy's short circuit holds.
-func restriction(p *Policy, t Tally) Refusal {
-	r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Most: t.MostUnhealthy, Total: t.Counted()}
-	if t.Behind > 0 {
+// shortCircuitRefusal says how a policy's short circuit holds.
+func shortCircuitRefusal(p *Policy, t Tally) Refusal {
+	r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Max: t.MaxUnhealthy, Total: t.Counted()}
+	if t.AwaitingReplacement > 0 {
 		r.Detail = t.Waits
 	}
 	if p.ShortCircuit.Range != nil {
-		r.Least = p.ShortCircuit.Range.From
+		r.Min = p.ShortCircuit.Range.From
 	}
 	return r
 }
 
-func cooldownGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
+func cooldownGate(d *planner, policy int, _ *proposal) (Refusal, bool) {
 	t := &d.decision.Tallies[policy]
 	if !t.CoolingDown {
 		return Refusal{}, false
@@ -189,7 +189,7 @@ func cooldownGate(d *deliberation, policy int, _ *proposal) (Refusal, bool) {
 
 // inFlightGate: a repair that is in the ledger already has its place, before all younger ones, and so has one for which
 // somebody was asked.
-func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
+func inFlightGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	if d.passesInFlight(policy, p) {
 		return Refusal{}, false
 	}
@@ -198,47 +198,47 @@ func inFlightGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
 	switch {
 	case p.repair == none:
 		others -= d.placesOf(policy, p.target)
-	case d.waits(p.repair, p.target):
+	case d.waitsForTurn(p.repair, p.target):
 		others -= d.later[policy]
 	default:
 		others -= d.later[policy] + d.verdictsOf(policy, p.target)
 	}
-	if others < t.MostInFlight {
+	if others < t.MaxInFlight {
 		return Refusal{}, false
 	}
-	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Most: t.MostInFlight, Total: t.Total, Detail: t.Waits}, true
+	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Max: t.MaxInFlight, Total: t.Total, Detail: t.Waits}, true
 }
 
 // passesInFlight reports whether the number in flight does not matter to a proposal.
-func (d *deliberation) passesInFlight(policy int, p *proposal) bool {
-	return d.policies[policy].PassesReclaims && p.verdict != nil && p.verdict.reclaimed()
+func (d *planner) passesInFlight(policy int, p *proposal) bool {
+	return d.policies[policy].ReclaimsBypassMaxInFlight && p.verdict != nil && p.verdict.reclaimed()
 }
 
 // placesOf counts the places that a target without a repair has in a policy all the same.
-func (d *deliberation) placesOf(policy, target int) int {
+func (d *planner) placesOf(policy, target int) int {
 	places := 0
-	for _, i := range d.judgementsOf(target) {
+	for _, i := range d.verdictsOnGroup(target) {
 		if v := &d.decision.Verdicts[i]; v.Policy == policy {
-			places += 1 - d.takes(v)
+			places += 1 - d.placesTaken(v)
 		}
 	}
 	return places
 }
 
 // upgradeGate: what is being upgraded restarts, and says little about its health meanwhile.
-func upgradeGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
+func upgradeGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	switch {
 	case !d.policies[policy].WaitsForUpgrades:
 		return Refusal{}, false
-	case d.fleet.Upgrading != No:
-		return Refusal{Policy: policy, Gate: ClusterUpgrading, Fact: d.fleet.Upgrading, Why: d.fleet.UpgradingWhy}, true
-	case d.fleet.Targets[p.target].Node.Upgrading:
+	case d.cluster.Upgrading != No:
+		return Refusal{Policy: policy, Gate: ClusterUpgrading, Fact: d.cluster.Upgrading, Why: d.cluster.UpgradingWhy}, true
+	case d.cluster.Targets[p.target].Node.Upgrading:
 		return Refusal{Policy: policy, Gate: TargetUpgrading}, true
 	}
 	return Refusal{}, false
 }
 
-func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
+func remedyGate(d *planner, p *proposal) (Refusal, bool) {
 	if d.stepOf(p) != nil {
 		return Refusal{}, false
 	}
@@ -247,11 +247,11 @@ func remedyGate(d *deliberation, p *proposal) (Refusal, bool) {
 
 // templateGate: a ladder is followed when all of its steps can be, so that a repair never ends for want of
 // one that nobody looked at.
-func templateGate(d *deliberation, p *proposal) (Refusal, bool) {
-	t := &d.fleet.Targets[p.target]
-	ladder := d.policies[p.leader].LadderFor(t)
-	for i := range ladder {
-		if problem := ladder[i].problemFor(t); problem != "" {
+func templateGate(d *planner, p *proposal) (Refusal, bool) {
+	t := &d.cluster.Targets[p.target]
+	steps := d.policies[p.leader].StepsFor(t)
+	for i := range steps {
+		if problem := steps[i].problemFor(t); problem != "" {
 			return Refusal{Policy: p.leader, Gate: TemplateUnusable, Detail: problem}, true
 		}
 	}
@@ -269,32 +269,32 @@ func (s *Step) problemFor(t *Target) string {
 	return s.Unfit(t)
 }
 
-func ownerGate(d *deliberation, p *proposal) (Refusal, bool) {
+func ownerGate(d *planner, p *proposal) (Refusal, bool) {
 	step := d.stepOf(p)
-	if step == nil || !step.Nature.Effect().OwnerReplaces || d.fleet.Targets[p.target].Owner.UID != "" {
+	if step == nil || !step.Nature.Effect().OwnerReplaces || d.cluster.Targets[p.target].Owner.UID != "" {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: NoOwner}, true
 }
 
-func exclusionGate(d *deliberation, p *proposal) (Refusal, bool) {
-	return Refusal{Policy: p.leader, Gate: Excluded}, d.fleet.Targets[p.target].Node.Excluded
+func exclusionGate(d *planner, p *proposal) (Refusal, bool) {
+	return Refusal{Policy: p.leader, Gate: Excluded}, d.cluster.Targets[p.target].Node.Excluded
 }
 
 // leaseGate: whoever else has the lease of the node is let be, where any policy that acts heeds leases.
-func leaseGate(d *deliberation, p *proposal) (Refusal, bool) {
-	lease := d.fleet.Targets[p.target].Lease
-	if !d.heedsLeases(p) || !lease.heldFrom(d.policies[p.leader].Holder, d.now) {
+func leaseGate(d *planner, p *proposal) (Refusal, bool) {
+	lease := d.cluster.Targets[p.target].Lease
+	if !d.heedsLeases(p) || !lease.heldByOther(d.policies[p.leader].Holder, d.now) {
 		return Refusal{}, false
 	}
 	return Refusal{Policy: p.leader, Gate: LeaseHeld, Until: lease.Until, Detail: lease.Holder}, true
 }
 
-func (d *deliberation) heedsLeases(p *proposal) bool {
+func (d *planner) heedsLeases(p *proposal) bool {
 	if d.policies[p.leader].Holder != "" {
 		return true
 	}
-	return slices.ContainsFunc(d.judgementsOf(p.target), func(i int32) bool {
+	return slices.ContainsFunc(d.verdictsOnGroup(p.target), func(i int32) bool {
 		policy := &d.policies[d.decision.Verdicts[i].Policy]
 		return policy.Holder != "" && !policy.DryRun
 	})
@@ -303,7 +303,7 @@ func (d *deliberation) heedsLeases(p *proposal) bool {
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
 // targets have failed. The longest pause among the policies that select the target holds. It leaves a pool that is given up to
 // people.
-func backoffGate(d *deliberation, policy int, p *proposal) (Refusal, bool) {
+func backoffGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	if p.repair != none {
 		return Refusal{}, false
 	}

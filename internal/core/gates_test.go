@@ -14,7 +14,7 @@ import (
 type gateCase struct {
 	reason   string
 	policies []core.Policy
-	fleet    core.Fleet
+	fleet    core.Cluster
 	want     core.Refusal
 	// says are words that the refusal's text must contain: why it is held back, and what opens the gate.
 	says []string
@@ -27,8 +27,8 @@ func TestEveryGateRefuses(t *testing.T) {
 			if diff := cmp.Diff([]core.Refusal{c.want}, d.Refusals); diff != "" {
 				t.Errorf("%s\nrefusals (-want +got):\n%s", c.reason, diff)
 			}
-			if len(d.Starts) > 0 || len(d.Acts) > 0 {
-				t.Errorf("%s: yet %d repairs start and %d go on", c.reason, len(d.Starts), len(d.Acts))
+			if len(d.Starts) > 0 || len(d.StepStarts) > 0 {
+				t.Errorf("%s: yet %d repairs start and %d go on", c.reason, len(d.Starts), len(d.StepStarts))
 			}
 			text := c.want.Text()
 			for _, words := range c.says {
@@ -46,7 +46,7 @@ func gateCases() map[string]gateCase {
 	one := []int{0}
 	add := func(sentence string, c gateCase) {
 		if c.fleet.Targets == nil {
-			c.fleet = fleet([]core.Target{sick})
+			c.fleet = clusterOf([]core.Target{sick})
 		}
 		cases[sentence] = c
 	}
@@ -62,29 +62,29 @@ func gateCases() map[string]gateCase {
 	})
 	add("too many unhealthy", gateCase{
 		reason: "3 of 4 are more than 2", policies: []core.Policy{policy("p", all(4), maxUnhealthy(core.Percent(50)))},
-		fleet: fleet([]core.Target{sick, machine("b", deleting), machine("c", awaited(noon)), machine("d")}),
-		want:  core.Refusal{Gate: core.TooManyUnhealthy, Have: 3, Most: 2, Total: 4},
+		fleet: clusterOf([]core.Target{sick, machine("b", deleting), machine("c", awaited(noon)), machine("d")}),
+		want:  core.Refusal{Gate: core.TooManyUnhealthy, Have: 3, Max: 2, Total: 4},
 		says:  []string{"3 of 4 are not healthy", "only up to 2", "resume when enough are healthy"},
 	})
 	add("too few unhealthy for a range", gateCase{
 		reason: "1 of 4 is fewer than 2", policies: []core.Policy{policy("p", all(4), unhealthyRange(2, 3))},
-		fleet: fleet([]core.Target{sick, machine("b"), machine("c"), machine("d")}),
-		want:  core.Refusal{Gate: core.TooManyUnhealthy, Have: 1, Least: 2, Most: 3, Total: 4},
+		fleet: clusterOf([]core.Target{sick, machine("b"), machine("c"), machine("d")}),
+		want:  core.Refusal{Gate: core.TooManyUnhealthy, Have: 1, Min: 2, Max: 3, Total: 4},
 		says:  []string{"1 of 4", "from 2 to 3"},
 	})
 	add("a storm that has just passed", gateCase{
 		reason: "those that return do not return in one instant",
 		policies: []core.Policy{policy("p", one, func(p *core.Policy) {
-			p.Held, p.StormCooldown = true, 5*time.Second
-			p.Opening = core.Opening{First: ago(3 * time.Second), Last: ago(3 * time.Second), Unhealthy: 1}
+			p.WasStopped, p.StormCooldown = true, 5*time.Second
+			p.Cooldown = core.CooldownState{First: ago(3 * time.Second), Last: ago(3 * time.Second), Unhealthy: 1}
 		})},
 		want: core.Refusal{Gate: core.StormCooldown, Until: noon.Add(2 * time.Second)},
 		says: []string{"repairs were stopped until just now", "given time"},
 	})
 	add("another one in flight", gateCase{
 		reason: "one at a time", policies: []core.Policy{policy("p", all(2), advice(core.InFlightLimit, "annotation fettle.io/max-in-flight changes the limit"))},
-		fleet: fleet([]core.Target{sick, machine("b", dead, deleting)}),
-		want:  core.Refusal{Gate: core.InFlightLimit, Have: 1, Most: 1, Total: 2, Advice: "annotation fettle.io/max-in-flight changes the limit"},
+		fleet: clusterOf([]core.Target{sick, machine("b", dead, deleting)}),
+		want:  core.Refusal{Gate: core.InFlightLimit, Have: 1, Max: 1, Total: 2, Advice: "annotation fettle.io/max-in-flight changes the limit"},
 		says:  []string{"1 under repair already", "at most 1", "follows when one of them has ended", "fettle.io/max-in-flight"},
 	})
 	return cases
@@ -92,8 +92,8 @@ func gateCases() map[string]gateCase {
 
 func targetGateCases() map[string]gateCase {
 	one := []int{0}
-	cp := func(t core.Tri, targets ...core.Target) core.Fleet {
-		f := fleet(targets)
+	cp := func(t core.Tri, targets ...core.Target) core.Cluster {
+		f := clusterOf(targets)
 		quorumOf(&f, t)
 		return f
 	}
@@ -104,20 +104,20 @@ func targetGateCases() map[string]gateCase {
 		policies: []core.Policy{policy("p", one, func(p *core.Policy) {
 			p.Backoff = core.Backoff{Base: 2 * time.Minute, Limit: time.Hour}
 		})},
-		fleet: fleet([]core.Target{young}, repair(machine("old"), before, started(ago(time.Minute)), ended(ago(time.Minute)))),
+		fleet: clusterOf([]core.Target{young}, repair(machine("old"), before, started(ago(time.Minute)), ended(ago(time.Minute)))),
 		want:  core.Refusal{Gate: core.BackingOff, Until: noon.Add(2 * time.Minute), Have: 1},
 		says:  []string{"replacement of a repaired one has failed too", "waits", "look at why"},
 	}
 	sick := machine("m", dead)
 	return map[string]gateCase{
 		"a policy without a remedy": {
-			reason: "nothing to do", policies: []core.Policy{policy("p", one, noLadder)}, fleet: fleet([]core.Target{sick}),
+			reason: "nothing to do", policies: []core.Policy{policy("p", one, noSteps)}, fleet: clusterOf([]core.Target{sick}),
 			want: core.Refusal{Gate: core.NoRemedy, Detail: "it has no step by which to repair"},
 			says: []string{"names no remedy", "no step"},
 		},
 		"a machine without an owner": {
 			reason: "nobody would replace it", policies: []core.Policy{policy("p", one)},
-			fleet: fleet([]core.Target{machine("m", dead, ownedBy(core.ID{}))}),
+			fleet: clusterOf([]core.Target{machine("m", dead, ownedBy(core.ID{}))}),
 			want:  core.Refusal{Gate: core.NoOwner}, says: []string{"no controller owns it", "repair it by hand", "machine set"},
 		},
 		"control plane, quorum unknown": {
@@ -136,13 +136,13 @@ func targetGateCases() map[string]gateCase {
 		"a pool that backs off": held,
 		"a remedy that was refused a moment ago": {
 			reason: "the first pause is a second", policies: []core.Policy{policy("p", one)},
-			fleet: fleet([]core.Target{sick}, repair(sick, before, attempts(2, ago(time.Second)))),
+			fleet: clusterOf([]core.Target{sick}, repair(sick, before, attempts(2, ago(time.Second)))),
 			want:  core.Refusal{Gate: core.AttemptPause, Until: noon.Add(time.Second), Have: 2},
 			says:  []string{"2 calls of the remedy were refused", "tried again after a pause"},
 		},
 		"a node that was not read live": {
 			reason: "nothing is destroyed on a cached word", policies: []core.Policy{policy("p", one)},
-			fleet: fleet([]core.Target{machine("m", dead, readAt(time.Time{}))}),
+			fleet: clusterOf([]core.Target{machine("m", dead, readAt(time.Time{}))}),
 			want:  core.Refusal{Gate: core.Unconfirmed}, says: []string{"read once more from the API server"},
 		},
 	}
@@ -164,7 +164,7 @@ func TestLiveReadOfTheNode(t *testing.T) {
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := core.Decide([]core.Policy{policy("p", []int{0})}, fleet([]core.Target{c.target}), noon)
+			d := core.Decide([]core.Policy{policy("p", []int{0})}, clusterOf([]core.Target{c.target}), noon)
 			if started := len(d.Starts) == 1; started != c.starts {
 				t.Errorf("%s: starts %v", c.reason, started)
 			}
@@ -178,11 +178,11 @@ func TestLiveReadOfTheNode(t *testing.T) {
 // TestOnlyWhatOtherwiseMayStartIsReadLive keeps a failed zone from becoming a storm of reads.
 func TestOnlyWhatOtherwiseMayStartIsReadLive(t *testing.T) {
 	targets := machines(50, 30, dead, readAt(time.Time{}))
-	d := core.Decide([]core.Policy{policy("p", all(50), maxUnhealthy(core.Percent(40)))}, fleet(targets), noon)
+	d := core.Decide([]core.Policy{policy("p", all(50), maxUnhealthy(core.Percent(40)))}, clusterOf(targets), noon)
 	if len(d.Confirm) > 0 {
 		t.Errorf("%d nodes are to be read while the short circuit holds, want none", len(d.Confirm))
 	}
-	d = core.Decide([]core.Policy{policy("p", all(50), maxUnhealthy(core.Percent(100)))}, fleet(targets), noon)
+	d = core.Decide([]core.Policy{policy("p", all(50), maxUnhealthy(core.Percent(100)))}, clusterOf(targets), noon)
 	for _, r := range d.Refusals {
 		if r.Gate != core.Unconfirmed {
 			t.Errorf("target %d is refused by %v, want by Unconfirmed alone", r.Target, r.Gate)
@@ -195,7 +195,7 @@ func TestOldestUnhealthyFirst(t *testing.T) {
 		machine("c", ready("False", ago(20*time.Minute))), machine("a", ready("False", ago(10*time.Minute))),
 		machine("b", ready("False", ago(20*time.Minute))), machine("d", nodeIs(core.NodeGone)),
 	}
-	d := core.Decide([]core.Policy{policy("p", all(4), maxInFlight(core.Count(3)))}, fleet(targets), noon)
+	d := core.Decide([]core.Policy{policy("p", all(4), maxInFlight(core.Count(3)))}, clusterOf(targets), noon)
 	if diff := cmp.Diff([]int{3, 2, 0}, begun(d)); diff != "" {
 		t.Errorf("a gone node has no known beginning and goes first, then by age, then by name (-want +got):\n%s", diff)
 	}
@@ -209,7 +209,7 @@ func TestHeldTargetTakesNoRoom(t *testing.T) {
 	targets := []core.Target{
 		machine("a", ready("False", ago(20*time.Minute)), ownedBy(core.ID{})), machine("b", ready("False", ago(10*time.Minute))),
 	}
-	d := core.Decide([]core.Policy{policy("p", all(2))}, fleet(targets), noon)
+	d := core.Decide([]core.Policy{policy("p", all(2))}, clusterOf(targets), noon)
 	if diff := cmp.Diff([]int{1}, begun(d)); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}

@@ -12,29 +12,29 @@ func (b Backoff) givesUp(r *Repair) bool { return b.GiveUpAfter > 0 && r.Retry+1
 // that starts later in the same second is taken for the first after that.
 func (b Backoff) forgives(r *Repair) bool { return !r.Started.After(b.ResumedAt) }
 
-// remade reports whether the owner of a target has another template than when a repair started. A template that is not known is
+// templateChanged reports whether the owner of a target has another template than when a repair started. A template that is not known is
 // taken for the same.
-func (t *Target) remade(r *Repair) bool {
+func (t *Target) templateChanged(r *Repair) bool {
 	return t.OwnerTemplate != "" && r.OwnerTemplate != "" && t.OwnerTemplate != r.OwnerTemplate
 }
 
 // givenUp returns how many repairs in a row have not helped a target, or its pool, where a policy gives up after as many; 0 where it
 // does not. Relapsed is set where they were of the target itself.
-func (d *deliberation) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
-	b, t := d.policies[policy].Backoff, &d.fleet.Targets[p.target]
+func (d *planner) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
+	b, t := d.policies[policy].Backoff, &d.cluster.Targets[p.target]
 	b.ResumedAt = d.resumedBy(policy)
-	if r := d.lastOfItsOwn(t, d.startOf(p)); r != nil && b.givesUp(r) && !b.forgives(r) {
+	if r := d.lastOwnRepair(t, d.startOf(p)); r != nil && b.givesUp(r) && !b.forgives(r) {
 		return r.Retry + 1, true
 	}
 	of := d.pools[t.Owner]
-	if of == nil || t.Owner.UID == "" || of.heir == none {
+	if of == nil || t.Owner.UID == "" || of.youngestUnhealthy == none {
 		return 0, false
 	}
-	heir := &d.fleet.Targets[of.heir]
+	heir := &d.cluster.Targets[of.youngestUnhealthy]
 	for _, i := range of.repairs {
-		r := &d.fleet.Repairs[i]
-		counts := b.givesUp(r) && !b.forgives(r) && !t.remade(r)
-		if counts && r.precedes(heir) && r.Started.After(of.proven) && r.Started.After(of.lived) {
+		r := &d.cluster.Repairs[i]
+		counts := b.givesUp(r) && !b.forgives(r) && !t.templateChanged(r)
+		if counts && r.precedes(heir) && r.Started.After(of.healthyCreated) && r.Started.After(of.ranCreated) {
 			failed = max(failed, r.Retry+1)
 		}
 	}
@@ -43,9 +43,9 @@ func (d *deliberation) givenUp(policy int, p *proposal) (failed int, relapsed bo
 
 // resumedAt returns the instant before which the repairs of a target's series are forgiven: since then each policy has been resumed
 // that gives up at all. It is zero where there is none.
-func (d *deliberation) resumedAt(p *proposal) time.Time {
+func (d *planner) resumedAt(p *proposal) time.Time {
 	var at time.Time
-	for _, i := range d.judgementsOf(p.target) {
+	for _, i := range d.verdictsOnGroup(p.target) {
 		policy := d.decision.Verdicts[i].Policy
 		b := &d.policies[policy].Backoff
 		if b.GiveUpAfter == 0 || (d.policies[policy].DryRun && policy != p.leader) {
@@ -64,7 +64,7 @@ func (d *deliberation) resumedAt(p *proposal) time.Time {
 
 // resumedBy returns when a policy was resumed; zero where it was not. A time that is to come counts once it has come: repairs would
 // have no end until then.
-func (d *deliberation) resumedBy(policy int) time.Time {
+func (d *planner) resumedBy(policy int) time.Time {
 	at := d.policies[policy].Backoff.ResumedAt
 	if at.After(d.now) {
 		d.wakeAt(at)
@@ -73,39 +73,39 @@ func (d *deliberation) resumedBy(policy int) time.Time {
 	return at
 }
 
-// findHeirs finds the youngest target of each pool that is not healthy, which the last repair may have brought about, and the youngest
+// findUnhealthy finds the youngest target of each pool that is not healthy, which the last repair may have brought about, and the youngest
 // that has lived for a while before it failed: the pool can make such.
-func (d *deliberation) findHeirs(sound []Tri) {
-	for i := range d.fleet.Targets {
-		t := &d.fleet.Targets[i]
-		if p := d.pools[t.Owner]; p != nil && sound[i] == No && (p.heir == none || d.younger(t, &d.fleet.Targets[p.heir])) {
-			p.heir = i
+func (d *planner) findUnhealthy(sound []Tri) {
+	for i := range d.cluster.Targets {
+		t := &d.cluster.Targets[i]
+		if p := d.pools[t.Owner]; p != nil && sound[i] == No && (p.youngestUnhealthy == none || d.younger(t, &d.cluster.Targets[p.youngestUnhealthy])) {
+			p.youngestUnhealthy = i
 		}
 	}
 	for i := range d.decision.Verdicts {
 		v := &d.decision.Verdicts[i]
-		t := &d.fleet.Targets[v.Target]
-		if p := d.pools[t.Owner]; p != nil && !d.policies[v.Policy].DryRun && d.lived(v) {
-			p.lived = latest(p.lived, t.Created)
+		t := &d.cluster.Targets[v.Target]
+		if p := d.pools[t.Owner]; p != nil && !d.policies[v.Policy].DryRun && d.ranBeforeFailing(v) {
+			p.ranCreated = latest(p.ranCreated, t.Created)
 		}
 	}
 }
 
-// lived reports whether the target of a verdict had a node for a while before it failed. What a person asks for is no failure, so the
+// ranBeforeFailing reports whether the target of a verdict had a node for a while before it failed. What a person asks for is no failure, so the
 // criteria tell of such a target: it may well be healthy. The target itself is not known to have lived where its node is gone.
-func (d *deliberation) lived(v *Verdict) bool {
-	t, c := &d.fleet.Targets[v.Target], &d.policies[v.Policy].Criteria
-	if v.Reason != PersonAsked {
-		return t.livedUntil(c, v)
+func (d *planner) ranBeforeFailing(v *Verdict) bool {
+	t, c := &d.cluster.Targets[v.Target], &d.policies[v.Policy].Criteria
+	if v.Reason != RemediationRequested {
+		return t.ranBeforeFailing(c, v)
 	}
 	own := *t
-	own.Condemned = false
+	own.RemediationRequested = false
 	w := judge(&d.policies[v.Policy], &own, d.now)
-	return (w.Health == Healthy && w.Reason != Premature) || t.livedUntil(c, &w)
+	return (w.Health == Healthy && w.Reason != Premature) || t.ranBeforeFailing(c, &w)
 }
 
-// livedUntil reports whether a target had a node for a while before it failed as a verdict by the criteria says.
-func (t *Target) livedUntil(c *Criteria, v *Verdict) bool {
+// ranBeforeFailing reports whether a target had a node for a while before it failed as a verdict by the criteria says.
+func (t *Target) ranBeforeFailing(c *Criteria, v *Verdict) bool {
 	from := v.Since
 	switch v.Reason { //nolint:exhaustive // the others don't tell
 	case ConditionMet:
@@ -121,16 +121,16 @@ func (t *Target) livedUntil(c *Criteria, v *Verdict) bool {
 	return from.Sub(t.Created) >= unrelatedAfter
 }
 
-func (d *deliberation) younger(t, other *Target) bool {
+func (d *planner) younger(t, other *Target) bool {
 	if order := t.Created.Compare(other.Created); order != 0 {
 		return order > 0
 	}
 	return t.ID.Compare(other.ID) < 0
 }
 
-// fileGivenUp adds to the reports what their policies have given up, without repetition: pools by their owners, and targets that fail
+// addGivenUp adds to the reports what their policies have given up, without repetition: pools by their owners, and targets that fail
 // again themselves.
-func (d *Decision) fileGivenUp(reports []PolicyReport, fleet *Fleet) {
+func (d *Decision) addGivenUp(reports []PolicyReport, cluster *Cluster) {
 	type given struct {
 		policy int
 		id     ID
@@ -138,12 +138,12 @@ func (d *Decision) fileGivenUp(reports []PolicyReport, fleet *Fleet) {
 	seen := map[given]bool{}
 	for i := range d.Refusals {
 		r := &d.Refusals[i]
-		if r.Gate != PoolGivenUp || r.Rehearsed {
+		if r.Gate != PoolGivenUp || r.DryRun {
 			continue
 		}
-		id := fleet.Targets[r.Target].Owner
+		id := cluster.Targets[r.Target].Owner
 		if r.Relapsed {
-			id = fleet.Targets[r.Target].ID
+			id = cluster.Targets[r.Target].ID
 		}
 		if key := (given{r.Policy, id}); !seen[key] {
 			seen[key] = true

@@ -33,7 +33,7 @@ func ofItself(kind, status string, since time.Time) func(*core.Target) {
 	}
 }
 
-func marked(t *core.Target) { t.Condemned = true }
+func marked(t *core.Target) { t.RemediationRequested = true }
 
 func resumedAt(at time.Time) func(*core.Policy) {
 	return func(p *core.Policy) { p.Backoff.ResumedAt = at }
@@ -102,7 +102,7 @@ func TestGivingUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy("p", all(len(c.targets)), maxInFlight(core.Unlimited()), c.change)
-			d := core.Decide([]core.Policy{p}, fleet(c.targets, c.repair), noon)
+			d := core.Decide([]core.Policy{p}, clusterOf(c.targets, c.repair), noon)
 			if given := slices.Contains(refusedBy(d, 0), core.PoolGivenUp); given != c.given || given == slices.Contains(begun(d), 0) {
 				t.Fatalf("%s: refused by %v, begun %v", c.reason, refusedBy(d, 0), begun(d))
 			}
@@ -129,11 +129,11 @@ func TestGivingUpATarget(t *testing.T) {
 			n, other := aNode("n", ready("False", ago(90*time.Minute-c.since))), aNode("o", ready("False", ago(10*time.Minute)))
 			p := check("p", []int{0, 1}, needsNoOwner, threeTries, resumedAt(c.resume))
 			r := repair(n, p, started(ago(2*time.Hour)), ended(ago(110*time.Minute)), retry(c.retry))
-			d := core.Decide([]core.Policy{p}, fleet([]core.Target{n, other}, r), noon)
+			d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{n, other}, r), noon)
 			if slices.Contains(refusedBy(d, 0), core.PoolGivenUp) != c.given || slices.Contains(begun(d), 0) == c.given || !slices.Contains(begun(d), 1) {
 				t.Errorf("refused by %v, begun %v", refusedBy(d, 0), begun(d))
 			}
-			f := fleet([]core.Target{n, other}, r)
+			f := clusterOf([]core.Target{n, other}, r)
 			reports := d.Reports([]core.Policy{p}, &f)
 			if given := reports[0].GivenUp; (len(given) == 1 && given[0] == n.ID) != c.given {
 				t.Errorf("the report names %v", given)
@@ -148,7 +148,7 @@ func TestI06RestartResumesNoTarget(t *testing.T) {
 	sight := func(test core.ConditionTest, since time.Time, turned bool) func(*core.Target) {
 		return func(t *core.Target) {
 			seen(test, since)(t)
-			t.TestsSeen[0].Turned = turned
+			t.TestsSeen[0].StartSeen = turned
 		}
 	}
 	hung := func(since time.Time) func(*core.Target) {
@@ -170,7 +170,7 @@ func TestI06RestartResumesNoTarget(t *testing.T) {
 	} {
 		p := check("p", all(1), needsNoOwner, threeTries, groups(tests(c.test)))
 		r := repair(c.node, p, started(ago(2*time.Hour)), ended(ago(110*time.Minute)), retry(2))
-		d := core.Decide([]core.Policy{p}, fleet([]core.Target{c.node}, r), noon)
+		d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{c.node}, r), noon)
 		if slices.Contains(refusedBy(d, 0), core.PoolGivenUp) != c.given || slices.Contains(begun(d), 0) == c.given {
 			t.Errorf("%s: refused by %v, begun %v", name, refusedBy(d, 0), begun(d))
 		}
@@ -201,7 +201,7 @@ func TestI14ResumedByEachThatGivesUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policies := []core.Policy{policy("a", []int{0}, threeTries, c.changes[0]), policy("b", []int{0}, threeTries, c.changes[1])}
-			f := fleet([]core.Target{heir}, last)
+			f := clusterOf([]core.Target{heir}, last)
 			d := core.Decide(policies, f, noon)
 			if diff := cmp.Diff(c.given, refusedBy(d, 0)); diff != "" {
 				t.Fatalf("refused (-want +got):\n%s", diff)
@@ -221,7 +221,7 @@ func TestI14ResumedByEachThatGivesUp(t *testing.T) {
 // whatever the flags. Of the others none is kept for that.
 func TestI06RetentionKeepsPoolsGivenUp(t *testing.T) {
 	heir := machine("heir", created(ago(70*time.Hour)), awaited(ago(70*time.Hour)))
-	f := fleet([]core.Target{heir}, past("a", ago(102*time.Hour)), past("b", ago(101*time.Hour), retry(1)), past("c", ago(100*time.Hour), retry(2)), past("d", ago(69*time.Hour)))
+	f := clusterOf([]core.Target{heir}, past("a", ago(102*time.Hour)), past("b", ago(101*time.Hour), retry(1)), past("c", ago(100*time.Hour), retry(2)), past("d", ago(69*time.Hour)))
 	p := policy("p", []int{0}, threeTries)
 	d := core.Decide([]core.Policy{p}, f, noon)
 	if !slices.Contains(refusedBy(d, 0), core.PoolGivenUp) {
@@ -242,7 +242,7 @@ func TestI06RetentionKeepsPoolsGivenUp(t *testing.T) {
 
 // TestResumedAtATimeToCome: the fleet is looked at when that time comes, and repaired then.
 func TestResumedAtATimeToCome(t *testing.T) {
-	f := fleet([]core.Target{machine("heir", created(ago(time.Minute)), failed(ago(time.Minute)))}, past("old", ago(10*time.Minute), retry(2)))
+	f := clusterOf([]core.Target{machine("heir", created(ago(time.Minute)), failed(ago(time.Minute)))}, past("old", ago(10*time.Minute), retry(2)))
 	policies := []core.Policy{policy("p", []int{0}, threeTries, resumedAt(noon.Add(time.Minute)))}
 	d := core.Decide(policies, f, noon)
 	if diff := cmp.Diff([]core.Gate{core.PoolGivenUp}, refusedBy(d, 0)); diff != "" || !d.NextAt.Equal(noon.Add(time.Minute)) {

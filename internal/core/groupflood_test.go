@@ -26,11 +26,11 @@ func askingMissing(number int) []core.Policy {
 // remembered is told, and makes the node unhealthy at no time.
 func TestI15TestsOfANodeAreBounded(t *testing.T) {
 	policies := askingMissing(500)
-	m := &core.Memory{}
-	var f core.Fleet
+	m := &core.Expectations{}
+	var f core.Cluster
 	for _, at := range []time.Time{noon, noon.Add(patience)} {
 		f = laid(m, at, []core.Target{machine("x")})
-		m.LayTests(policies, &f, at)
+		m.OverlayTests(policies, &f, at)
 	}
 	if n := len(f.Targets[0].TestsSeen); n > 64 {
 		t.Fatalf("%d tests are remembered of one node", n)

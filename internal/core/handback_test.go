@@ -10,7 +10,7 @@ import (
 )
 
 // outside asks a remediator for as long as it takes, and the owner once the remediator has given the target up.
-func outside(p *core.Policy) { p.Ladder = []core.Step{ask(rebooting, 0), mark} }
+func outside(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, 0), mark} }
 
 func handedBack(at time.Time) func(*core.Target) {
 	return func(t *core.Target) { t.HandedBack = at }
@@ -32,7 +32,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 		target  func(*core.Target)
 		request func(*core.Request)
 		stands  bool
-		fleet   func(*core.Fleet)
+		fleet   func(*core.Cluster)
 		// before is what is done while the remediator is awaited, after what is done once it was given up.
 		before, after []string
 	}{
@@ -43,7 +43,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 		"it is handed back, having failed": {request: says(core.No), before: []string{first}, after: []string{second}},
 		"asked by other people":            {request: func(q *core.Request) { q.Own = false }, after: []string{second}},
 		"the health check is paused":       {policy: func(p *core.Policy) { p.Paused = true }, before: []string{"Paused holds back a"}, after: []string{"Paused holds back a"}},
-		"the clock is wrong":               {fleet: func(f *core.Fleet) { f.ClockAgrees = core.No }, before: []string{"ClockSkewed holds back a"}, after: []string{"ClockSkewed holds back a"}},
+		"the clock is wrong":               {fleet: func(f *core.Cluster) { f.ClockAgrees = core.No }, before: []string{"ClockSkewed holds back a"}, after: []string{"ClockSkewed holds back a"}},
 		"the short circuit is shut":        {policy: maxUnhealthy(core.Count(0)), before: []string{first}, after: []string{"TooManyUnhealthy holds back a"}},
 		"no place is left":                 {policy: maxInFlight(core.Count(0)), before: []string{first}, after: []string{"InFlightLimit holds back a"}},
 		"its own place":                    {policy: maxInFlight(core.Count(1)), before: []string{first}, after: []string{second}},
@@ -60,7 +60,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 			if c.target != nil {
 				c.target(&a)
 			}
-			q := asked(p, a, rebooting)
+			q := repairRequestHistory(p, a, rebooting)
 			if c.request != nil {
 				c.request(&q)
 			}
@@ -78,7 +78,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 				if c.fleet != nil {
 					c.fleet(&f)
 				}
-				if diff := cmp.Diff(want, deedsOf(f, core.Decide([]core.Policy{p}, f, noon))); diff != "" {
+				if diff := cmp.Diff(want, actionTexts(f, core.Decide([]core.Policy{p}, f, noon))); diff != "" {
 					t.Errorf("after %d steps (-want +got):\n%s", i, diff)
 				}
 			}
@@ -87,9 +87,9 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 }
 
 // gaveUpAs has the first step of a repair given up a moment ago.
-func gaveUpAs(outcome core.RungOutcome) func(*core.Repair) {
+func gaveUpAs(outcome core.StepOutcome) func(*core.Repair) {
 	return func(r *core.Repair) {
-		r.Rungs = append(r.Rungs, core.Rung{Ended: ago(time.Second), Outcome: outcome})
+		r.Tried = append(r.Tried, core.StepRecord{Ended: ago(time.Second), Outcome: outcome})
 	}
 }
 
@@ -101,7 +101,7 @@ func TestHandBacksTakeTurns(t *testing.T) {
 	older, younger := repair(a, p, started(ago(30*time.Minute))), repair(b, p, started(ago(20*time.Minute)))
 	gaveUpAs(core.Failed)(&older)
 	gaveUpAs(core.Failed)(&younger)
-	petitionCase{"both wait", with([]core.Target{a, b}, []core.Repair{older, younger}, asked(p, a, rebooting), asked(p, b, rebooting)),
+	remediationCase{"both wait", with([]core.Target{a, b}, []core.Repair{older, younger}, repairRequestHistory(p, a, rebooting), repairRequestHistory(p, b, rebooting)),
 		[]string{"InFlightLimit holds back b", "step 1 for a"}, noon.Add(time.Minute)}.run(t, p)
 }
 
@@ -113,7 +113,7 @@ func TestOwnerThatIsAskedKeepsItsPlace(t *testing.T) {
 	gaveUpAs(core.Failed)(&older)
 	gaveUpAs(core.Failed)(&younger)
 	owner := ownerAsked(b)
-	petitionCase{"the younger has begun", with([]core.Target{a, b}, []core.Repair{older, younger}, asked(p, a, rebooting), asked(p, b, rebooting), owner),
+	remediationCase{"the younger has begun", with([]core.Target{a, b}, []core.Repair{older, younger}, repairRequestHistory(p, a, rebooting), repairRequestHistory(p, b, rebooting), owner),
 		[]string{"InFlightLimit holds back a"}, time.Time{}}.run(t, p)
 }
 
@@ -124,7 +124,7 @@ func TestHandedBackTargetRecovers(t *testing.T) {
 	r := repair(a, p, started(ago(30*time.Minute)))
 	gaveUpAs(core.Failed)(&r)
 	owner := ownerAsked(a)
-	petitionCase{"it is healthy", with([]core.Target{a}, []core.Repair{r}, asked(p, a, rebooting), owner),
+	remediationCase{"it is healthy", with([]core.Target{a}, []core.Repair{r}, repairRequestHistory(p, a, rebooting), owner),
 		[]string{"take back aRebootTemplate", "take back mark"}, time.Time{}}.run(t, p)
 }
 
@@ -139,7 +139,7 @@ func TestHandedBackMachineIsReplaced(t *testing.T) {
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if len(d.Finishes) != 1 || d.Finishes[0].Outcome != want {
-			t.Errorf("after %d steps it ends as %+v, want %s", len(r.Rungs), d.Finishes, want)
+			t.Errorf("after %d steps it ends as %+v, want %s", len(r.Tried), d.Finishes, want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 	if t.Problem != "" {
 		return "unknown"
 	}
-	if t.Condemned {
+	if t.RemediationRequested {
 		return "unhealthy"
 	}
 	if t.Premature != "" && t.Node.State == core.NodePresent {
@@ -34,7 +34,7 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 		return "suspect"
 	}
 	c := &p.Criteria
-	suspect, unknown := t.Claimed, false
+	suspect, unknown := t.ExternallyRemediated, false
 	if t.Failed {
 		return "unhealthy"
 	}
@@ -103,7 +103,7 @@ func naiveState(p *core.Policy, t *core.Target, now time.Time) string {
 func (w world) heeded() world {
 	w.fleet.Targets = slices.Clone(w.fleet.Targets)
 	for i := range w.fleet.Targets {
-		w.fleet.Targets[i].Condemned = w.fleet.Targets[i].Condemned || w.naiveRequest(i)
+		w.fleet.Targets[i].RemediationRequested = w.fleet.Targets[i].RemediationRequested || w.naiveRequest(i)
 	}
 	return w
 }
@@ -131,7 +131,7 @@ func (w world) naiveRequest(target int) bool {
 		}
 	}
 	if oldest != nil {
-		if !oldest.Recovered.IsZero() || len(oldest.Rungs) >= len(oldest.Ladder) {
+		if !oldest.Recovered.IsZero() || len(oldest.Tried) >= len(oldest.Steps) {
 			return false
 		}
 		if !oldest.Started.Before(q.At) || !oldest.Requested.Before(q.At) {
@@ -259,10 +259,10 @@ func naiveMost(a core.Amount, total int) int {
 
 // naiveResume is when the cooldown after a short circuit is over.
 func naiveResume(p *core.Policy, unhealthy int, now time.Time) time.Time {
-	first, last := p.Opening.First, p.Opening.Last
+	first, last := p.Cooldown.First, p.Cooldown.Last
 	if first.IsZero() {
 		first, last = now, now
-	} else if unhealthy < p.Opening.Unhealthy {
+	} else if unhealthy < p.Cooldown.Unhealthy {
 		last = now
 	}
 	resume, latest := last.Add(p.StormCooldown), first.Add(12*p.StormCooldown)

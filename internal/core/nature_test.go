@@ -9,10 +9,10 @@ import (
 // TestEffects: what each nature does, as the design has it. Decisions go by effects alone.
 func TestEffects(t *testing.T) {
 	for nature, want := range map[core.Nature]core.Effect{
-		core.Destroys:  {Deletes: true, OwnerReplaces: true},
-		core.Requests:  {Stands: true, AsksRemediator: true},
-		core.HandsOver: {Claims: true},
-		core.Delegates: {Stands: true, OwnerReplaces: true, OwnerDecides: true},
+		core.Delete:        {Deletes: true, OwnerReplaces: true},
+		core.CreateRequest: {NeedsWithdrawal: true, CreatesRequest: true},
+		core.Annotate:      {MarksForRemediator: true},
+		core.AskOwner:      {NeedsWithdrawal: true, OwnerReplaces: true, OwnerDecides: true},
 		// What is not known may do the worst.
 		-1: {Deletes: true, OwnerReplaces: true},
 		99: {Deletes: true, OwnerReplaces: true},

@@ -30,7 +30,7 @@ func TestI1NodeFactsOfTheCacheHoldOn(t *testing.T) {
 			} else {
 				live.NodeFacts = told
 			}
-			x.SeeLive(live, noon)
+			x.ApplyLiveRead(live, noon)
 			if x.Node.NodeFacts != told {
 				t.Errorf("%s is told by the %s alone, and the target has %+v", name, in, x.Node.NodeFacts)
 			}
@@ -41,11 +41,11 @@ func TestI1NodeFactsOfTheCacheHoldOn(t *testing.T) {
 // TestReadAheadEndsWithEachFact: what was read live of a node counts no more once the cache differs in any fact.
 func TestReadAheadEndsWithEachFact(t *testing.T) {
 	eachNodeFact(func(name string, set func(*core.NodeFacts)) {
-		var m core.Memory
+		var m core.Expectations
 		x := machine("x", dead)
 		live := x.Node
 		set(&live.NodeFacts)
-		m.Read(x.ID, live, noon)
+		m.KeepNodeRead(x.ID, live, noon)
 		x.NodeReadAt = x.NodeReadAt.AddDate(-1, 0, 0)
 		if got := laid(&m, noon, []core.Target{x}).Targets[0].NodeReadAt; got.Equal(noon) {
 			t.Errorf("%s differs, and the live read counts", name)

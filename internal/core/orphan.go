@@ -4,24 +4,24 @@ package core
 // targets, so that none may cost a look at all verdicts or policies.
 type orphanIndex struct {
 	// verdicts are those on the bodies that have requests.
-	verdicts judgements
+	verdicts verdictIndex
 	// policies have their own order under each name.
 	policies map[qualifiedName][]int
-	// illegible is set when there is a policy that can't be read.
-	illegible bool
+	// unparsable is set when there is a policy that can't be read.
+	unparsable bool
 }
 
 // indexOrphans must follow the verdicts.
-func (d *deliberation) indexOrphans() {
-	petitioned := make([]bool, len(d.fleet.Targets))
-	for target := range d.requestsOn {
-		petitioned[d.body(target)] = true
+func (d *planner) indexOrphans() {
+	petitioned := make([]bool, len(d.cluster.Targets))
+	for target := range d.requestsAbout {
+		petitioned[d.groupOf(target)] = true
 	}
-	index := orphanIndex{verdicts: d.judgementsOn(petitioned), policies: make(map[qualifiedName][]int, len(d.policies))}
+	index := orphanIndex{verdicts: d.verdictsByGroup(petitioned), policies: make(map[qualifiedName][]int, len(d.policies))}
 	for i := range d.policies {
 		name := d.policies[i].ID.qualified()
 		index.policies[name] = append(index.policies[name], i)
-		index.illegible = index.illegible || d.policies[i].Illegible
+		index.unparsable = index.unparsable || d.policies[i].Unparsable
 	}
 	d.orphans = index
 }

@@ -29,7 +29,7 @@ func TestLeader(t *testing.T) {
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := core.Decide(c.policies, fleet([]core.Target{machine("m", dead)}), noon)
+			d := core.Decide(c.policies, clusterOf([]core.Target{machine("m", dead)}), noon)
 			if len(d.Starts) != 1 {
 				t.Fatalf("%d repairs start, want 1: %v", len(d.Starts), d.Refusals)
 			}
@@ -61,7 +61,7 @@ func TestEveryPolicyMustAllow(t *testing.T) {
 			lead := policy("lead", all(2), since(ago(48*time.Hour)))
 			other := policy("other", all(2), criteria(lost), c.change)
 			targets := []core.Target{machine("m", dead, created(ago(time.Minute)), ready("False", ago(50*time.Minute))), machine("b", awaited(noon))}
-			d := core.Decide([]core.Policy{other, lead}, fleet(targets, replaced), noon)
+			d := core.Decide([]core.Policy{other, lead}, clusterOf(targets, replaced), noon)
 			if len(d.Starts) > 0 {
 				t.Fatalf("%s: a repair starts", c.reason)
 			}
@@ -80,7 +80,7 @@ func TestRoomIsSharedAcrossPolicies(t *testing.T) {
 	targets := machines(3, 3, dead)
 	wide := policy("wide", all(3), maxInFlight(core.Count(3)), since(ago(48*time.Hour)))
 	narrow := policy("narrow", []int{1, 2}, maxInFlight(core.Count(1)), criteria())
-	d := core.Decide([]core.Policy{wide, narrow}, fleet(targets), noon)
+	d := core.Decide([]core.Policy{wide, narrow}, clusterOf(targets), noon)
 	if diff := cmp.Diff([]int{0, 1}, begun(d)); diff != "" {
 		t.Errorf("the second member of the narrow policy must wait (-want +got):\n%s", diff)
 	}
@@ -96,8 +96,8 @@ func TestDryRunHasNoEffectOnOthers(t *testing.T) {
 		"restricting": policy("dry", all(3), dryRun, maxUnhealthy(core.Count(0)), maxInFlight(core.Count(0))),
 	} {
 		t.Run(name, func(t *testing.T) {
-			with := core.Decide([]core.Policy{acting, dry}, fleet(targets), noon)
-			without := core.Decide([]core.Policy{acting}, fleet(targets), noon)
+			with := core.Decide([]core.Policy{acting, dry}, clusterOf(targets), noon)
+			without := core.Decide([]core.Policy{acting}, clusterOf(targets), noon)
 			if diff := cmp.Diff(without.Starts, with.Starts); diff != "" {
 				t.Errorf("starts without and with the dry run (-without +with):\n%s", diff)
 			}
@@ -114,12 +114,12 @@ func TestDryRunProvesNothing(t *testing.T) {
 	m := machine("young", dead, created(ago(10*time.Minute)), ready("False", ago(6*time.Minute)))
 	past := repair(machine("old"), policy("acting", nil), started(ago(11*time.Minute)), ended(ago(11*time.Minute)))
 	acting := policy("acting", []int{0})
-	without := core.Decide([]core.Policy{acting}, fleet([]core.Target{m}, past), noon)
+	without := core.Decide([]core.Policy{acting}, clusterOf([]core.Target{m}, past), noon)
 	for name, other := range map[string]core.Policy{
 		"a dry run":      policy("other", []int{0}, criteria(), dryRun),
 		"another policy": policy("other", []int{0}, criteria()),
 	} {
-		d := core.Decide([]core.Policy{acting, other}, fleet([]core.Target{m}, past), noon)
+		d := core.Decide([]core.Policy{acting, other}, clusterOf([]core.Target{m}, past), noon)
 		if len(without.Starts) != 1 || len(d.Starts) != 1 || d.Starts[0].Retry != without.Starts[0].Retry {
 			t.Errorf("%s that finds the failed replacement healthy changes the retry from %v to %v", name, without.Starts, d.Starts)
 		}
@@ -128,14 +128,14 @@ func TestDryRunProvesNothing(t *testing.T) {
 
 func TestRehearsal(t *testing.T) {
 	targets := []core.Target{machine("a", dead, readAt(time.Time{})), machine("b", dead, readAt(time.Time{})), machine("c")}
-	d := core.Decide([]core.Policy{policy("dry", all(3), dryRun)}, fleet(targets), noon)
+	d := core.Decide([]core.Policy{policy("dry", all(3), dryRun)}, clusterOf(targets), noon)
 	if len(d.Starts) > 0 || len(d.Confirm) > 0 {
 		t.Errorf("a dry run starts %d repairs and reads %d nodes, want none", len(d.Starts), len(d.Confirm))
 	}
-	if len(d.Rehearsals) != 1 || d.Rehearsals[0].Target != 0 {
-		t.Errorf("rehearsals %v, want one of target 0", d.Rehearsals)
+	if len(d.DryRunStarts) != 1 || d.DryRunStarts[0].Target != 0 {
+		t.Errorf("rehearsals %v, want one of target 0", d.DryRunStarts)
 	}
-	want := []core.Refusal{{Target: 1, Gate: core.InFlightLimit, Have: 1, Most: 1, Total: 3, Rehearsed: true}}
+	want := []core.Refusal{{Target: 1, Gate: core.InFlightLimit, Have: 1, Max: 1, Total: 3, DryRun: true}}
 	if diff := cmp.Diff(want, d.Refusals); diff != "" {
 		t.Errorf("refusals (-want +got):\n%s", diff)
 	}
@@ -144,9 +144,9 @@ func TestRehearsal(t *testing.T) {
 // TestRehearsalRespectsTheOthers: a dry run is decided as if, so the limits of those that act count.
 func TestRehearsalRespectsTheOthers(t *testing.T) {
 	dry, acting := policy("dry", []int{0}, dryRun), policy("acting", []int{0}, criteria(), paused)
-	d := core.Decide([]core.Policy{dry, acting}, fleet([]core.Target{machine("m", dead)}), noon)
-	want := []core.Refusal{{Policy: 1, Gate: core.PolicyPaused, Rehearsed: true}}
-	if diff := cmp.Diff(want, d.Refusals); diff != "" || len(d.Rehearsals) > 0 {
-		t.Errorf("%d rehearsals, refusals (-want +got):\n%s", len(d.Rehearsals), diff)
+	d := core.Decide([]core.Policy{dry, acting}, clusterOf([]core.Target{machine("m", dead)}), noon)
+	want := []core.Refusal{{Policy: 1, Gate: core.PolicyPaused, DryRun: true}}
+	if diff := cmp.Diff(want, d.Refusals); diff != "" || len(d.DryRunStarts) > 0 {
+		t.Errorf("%d rehearsals, refusals (-want +got):\n%s", len(d.DryRunStarts), diff)
 	}
 }

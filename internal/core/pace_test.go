@@ -32,7 +32,7 @@ func TestPauseRunsFromTheFailure(t *testing.T) {
 		"its own pause is not longer": {machine("m", created(ago(time.Minute)), failed(ago(30*time.Second))), past("a", ago(time.Minute)), noon.Add(90 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := core.Decide([]core.Policy{p}, fleet([]core.Target{c.target}, c.repair), noon)
+			d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{c.target}, c.repair), noon)
 			var until time.Time
 			for _, r := range d.Refusals {
 				if r.Gate == core.BackingOff {
@@ -51,7 +51,7 @@ func TestPauseRunsFromTheFailure(t *testing.T) {
 func TestNodeKeepsItsHistory(t *testing.T) {
 	paced := func(p *core.Policy) { p.Backoff = core.Backoff{Base: time.Minute, Limit: time.Hour} }
 	anew := func(target *core.Target) { target.ID.UID, target.Created = "another", ago(10*time.Minute) }
-	asks := core.Step{Remedy: "Ask", Nature: core.Requests}
+	asks := core.Step{Remedy: "Ask", Nature: core.CreateRequest}
 	sick, heir := aNode("n", ready("False", ago(6*time.Minute)), anew), machine("n", ready("False", ago(6*time.Minute)), anew, ownedBy(core.ID{}))
 	for name, c := range map[string]struct {
 		reason  string
@@ -69,9 +69,9 @@ func TestNodeKeepsItsHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy("p", []int{0}, paced, needsNoOwner)
-			r := repair(c.before, p, started(ago(8*time.Minute)), ended(ago(7*time.Minute)), retry(c.retry), ladderOf(asks))
+			r := repair(c.before, p, started(ago(8*time.Minute)), ended(ago(7*time.Minute)), retry(c.retry), withSteps(asks))
 			r.Outcome = c.outcome
-			f := fleet([]core.Target{c.target}, r)
+			f := clusterOf([]core.Target{c.target}, r)
 			d := core.Decide([]core.Policy{p}, f, noon)
 			if held := c.until.After(noon); held != slices.Contains(refusedBy(d, 0), core.BackingOff) || held == (len(d.Starts) > 0) || (held && !d.NextAt.Equal(c.until)) {
 				t.Errorf("%s: refused by %v, next at %s, want until %s", c.reason, refusedBy(d, 0), d.NextAt, c.until)

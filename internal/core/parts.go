@@ -12,10 +12,10 @@ type Kind struct{ Group, Kind string }
 // of these kinds: withdrawing it would delete a part of the target. A target without Parts has parts that are not known.
 type Parts struct{ Kinds []Kind }
 
-var whole Parts //nolint:gochecknoglobals // a constant
+var noParts Parts //nolint:gochecknoglobals // a constant
 
-// Whole returns the Parts of a target that has none.
-func Whole() *Parts { return &whole }
+// NoParts returns the Parts of a target that has none.
+func NoParts() *Parts { return &noParts }
 
 // Has reports whether a target has parts of a kind. It is Unknown where the parts are not known.
 func (p *Parts) Has(k Kind) Tri {
@@ -43,7 +43,7 @@ func (r Reference) Makes() Kind {
 // Unfit says in a sentence why a step must not be taken for a target, whatever the template is. It is empty for steps
 // that make no requests, and for steps that may be taken.
 func (s *Step) Unfit(t *Target) string {
-	if !s.Nature.Effect().AsksRemediator {
+	if !s.Nature.Effect().CreatesRequest {
 		return ""
 	}
 	made := s.Template.Makes()

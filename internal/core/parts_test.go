@@ -33,7 +33,7 @@ func TestNoRequestForAPart(t *testing.T) {
 		ladder func(*core.Policy)
 		says   string
 	}{
-		"no parts":               {core.Whole(), classic, ""},
+		"no parts":               {core.NoParts(), classic, ""},
 		"parts of another kind":  {of(image), classic, ""},
 		"its own infrastructure": {of(reboot), classic, "itself is made"},
 		"its own bootstrap":      {of(core.Kind{Group: "g", Kind: "K"}, reboot), classic, "itself is made"},
@@ -49,7 +49,7 @@ func TestNoRequestForAPart(t *testing.T) {
 				f := with([]core.Target{m}, repairs)
 				f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 				d := core.Decide([]core.Policy{p}, f, noon)
-				if begins := len(d.Starts)+len(d.Acts) > 0; begins != (tc.says == "") {
+				if begins := len(d.Starts)+len(d.StepStarts) > 0; begins != (tc.says == "") {
 					t.Errorf("%s: it begins: %t", began, begins)
 				}
 				if tc.says != "" && (len(d.Refusals) != 1 || d.Refusals[0].Gate != core.TemplateUnusable || !strings.Contains(d.Refusals[0].Text(), tc.says)) {
@@ -70,22 +70,22 @@ func TestForeignRequests(t *testing.T) {
 	late := askedAt(ago(time.Hour))
 	suspect := aNode("n", ready("False", ago(time.Minute)))
 	handedOver := []core.Repair{repair(sick, p, started(ago(time.Hour)), func(r *core.Repair) { r.Begun = ago(time.Minute) })}
-	for name, c := range map[string]petitionCase{
-		"sick, under way":         {"no remediator is asked twice", with([]core.Target{sick}, r, asked(p, sick, rebooting, foreign)), nil, noon.Add(4 * time.Minute)},
-		"sick, failed":            {"the next step follows, and no remediator is told to stop", with([]core.Target{sick}, r, asked(p, sick, rebooting, foreign, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
-		"sick, its time over":     {"the same", with([]core.Target{sick}, r, asked(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
-		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, asked(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},
-		"well, a repair":          {"the repair ends without it", with([]core.Target{well}, r, asked(p, sick, rebooting, foreign)), []string{"end n: Recovered"}, time.Time{}},
-		"well, and one of ours":   {"only ours is taken back", with([]core.Target{well}, r, asked(p, sick, rebooting, foreign), asked(p, sick, reprovisioning)), []string{"take back nImageTemplate"}, time.Time{}},
-		"well, no repair":         {"it stays", with([]core.Target{well}, nil, asked(p, sick, rebooting, foreign)), nil, time.Time{}},
-		"gone":                    {"the repair ends without it", with(nil, r, asked(p, sick, rebooting, foreign)), []string{"end n: Withdrawn"}, time.Time{}},
-		"gone, no repair":         {"it stays", with(nil, nil, asked(p, sick, rebooting, foreign)), nil, time.Time{}},
-		"anonymous, well":         {"it stays", with([]core.Target{well}, nil, asked(p, sick, rebooting, foreign, anonymous)), nil, time.Time{}},
+	for name, c := range map[string]remediationCase{
+		"sick, under way":         {"no remediator is asked twice", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign)), nil, noon.Add(4 * time.Minute)},
+		"sick, failed":            {"the next step follows, and no remediator is told to stop", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign, says(core.No))), []string{"give up on n: Failed"}, time.Time{}},
+		"sick, its time over":     {"the same", with([]core.Target{sick}, r, repairRequestHistory(p, sick, rebooting, foreign, late)), []string{"give up on n: TimedOut"}, time.Time{}},
+		"in between, handed over": {"it has finished, whatever others ask", with([]core.Target{suspect}, handedOver, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Succeeded"}, noon.Add(4 * time.Minute)},
+		"well, a repair":          {"the repair ends without it", with([]core.Target{well}, r, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Recovered"}, time.Time{}},
+		"well, and one of ours":   {"only ours is taken back", with([]core.Target{well}, r, repairRequestHistory(p, sick, rebooting, foreign), repairRequestHistory(p, sick, reprovisioning)), []string{"take back nImageTemplate"}, time.Time{}},
+		"well, no repair":         {"it stays", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting, foreign)), nil, time.Time{}},
+		"gone":                    {"the repair ends without it", with(nil, r, repairRequestHistory(p, sick, rebooting, foreign)), []string{"end n: Withdrawn"}, time.Time{}},
+		"gone, no repair":         {"it stays", with(nil, nil, repairRequestHistory(p, sick, rebooting, foreign)), nil, time.Time{}},
+		"anonymous, well":         {"it stays", with([]core.Target{well}, nil, repairRequestHistory(p, sick, rebooting, foreign, anonymous)), nil, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.run(t, p)
 			c.world.Observed, c.world.ClockAgrees, c.world.Upgrading = core.Yes, core.Yes, core.No
-			for _, a := range core.Decide([]core.Policy{p}, c.world, noon).Advances {
+			for _, a := range core.Decide([]core.Policy{p}, c.world, noon).Escalations {
 				if a.Request != -1 {
 					t.Errorf("its remediator is told to stop: %+v", a)
 				}
@@ -99,14 +99,14 @@ func TestForeignRequests(t *testing.T) {
 func TestForeignRequestsCountAndAreTold(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	well := aNode("n")
-	f := with([]core.Target{well}, nil, asked(p, well, rebooting, foreign))
+	f := with([]core.Target{well}, nil, repairRequestHistory(p, well, rebooting, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 	d := core.Decide([]core.Policy{p}, f, noon)
 	v := d.Verdicts[0]
 	if v.Health != core.Suspect || v.Reason != core.Recovering || !strings.Contains(v.Text(), "Fettle did not make Request remedies/n") || !strings.Contains(v.Text(), "delete it") {
 		t.Errorf("the verdict is %s: %s", v.Health, v.Text())
 	}
-	own := with([]core.Target{well}, nil, asked(p, well, rebooting))
+	own := with([]core.Target{well}, nil, repairRequestHistory(p, well, rebooting))
 	own.Observed, own.ClockAgrees, own.Upgrading = core.Yes, core.Yes, core.No
 	if v := core.Decide([]core.Policy{p}, own, noon).Verdicts[0]; v.Reason != core.Recovering || v.Detail != "" {
 		t.Errorf("of a request that Fettle made it says: %s", v.Text())
@@ -123,17 +123,17 @@ func TestForeignRequestsSpareNoGate(t *testing.T) {
 	p := check("p", []int{0, 1}, escalating, maxUnhealthy(core.Count(0)))
 	sick := aNode("n", dead)
 	// It is by the template of the second step, so the first one is still to be asked for.
-	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, asked(p, sick, reprovisioning, foreign))
+	f := with([]core.Target{sick, aNode("m")}, []core.Repair{repair(sick, p, started(ago(time.Minute)))}, repairRequestHistory(p, sick, reprovisioning, foreign))
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
-	if d := core.Decide([]core.Policy{p}, f, noon); len(d.Acts) > 0 {
-		t.Errorf("a step begins while the short circuit is open: %+v", d.Acts)
+	if d := core.Decide([]core.Policy{p}, f, noon); len(d.StepStarts) > 0 {
+		t.Errorf("a step begins while the short circuit is open: %+v", d.StepStarts)
 	}
 }
 
 // TestI10ForeignRequestsAreNeverTouched, in whatever world they stand.
 func TestI10ForeignRequestsAreNeverTouched(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := drawPetitions(rapidDice(r))
+		w := drawRemediation(rapidDice(r))
 		for i := range w.fleet.Requests {
 			w.fleet.Requests[i].Own = rapid.Bool().Draw(r, "own")
 		}
@@ -143,7 +143,7 @@ func TestI10ForeignRequestsAreNeverTouched(t *testing.T) {
 				r.Errorf("%s is withdrawn, which Fettle did not make", w.fleet.Requests[x.Request].ID)
 			}
 		}
-		for _, a := range d.Advances {
+		for _, a := range d.Escalations {
 			if a.Request >= 0 && !w.fleet.Requests[a.Request].Own {
 				r.Errorf("the remediator of %s is told to stop, which Fettle did not ask", w.fleet.Requests[a.Request].ID)
 			}

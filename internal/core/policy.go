@@ -19,19 +19,19 @@ type Policy struct {
 	// Problem says in a sentence why the policy can't be followed, and is empty when it can. A
 	// policy with a problem still judges the members that it has, and permits no repair of them.
 	Problem string
-	// Illegible is set when whom the policy selects, or what it finds unhealthy, can't be read. Whoever seems
+	// Unparsable is set when whom the policy selects, or what it finds unhealthy, can't be read. Whoever seems
 	// healthy then, or not to be selected, may be neither: what was asked for is left as it is (I1).
-	Illegible bool
-	// Overlooked is set by [Ration] when the policy is not judged, for want of room. It selects Selected targets, and has
+	Unparsable bool
+	// Unjudged is set by [LimitVerdicts] when the policy is not judged, for want of room. It selects Selected targets, and has
 	// no members.
-	Overlooked bool
-	Selected   int
-	Paused     bool
+	Unjudged bool
+	Selected int
+	Paused   bool
 	// PauseReason says in a sentence why a policy is paused whose author has not paused it, and what ends that.
 	PauseReason string
 	// DryRun policies are decided as if, and have no effect on anything, other policies included.
 	DryRun bool
-	// Members are the indices, in Fleet.Targets, of the targets that the policy selects.
+	// Members are the indices, in Cluster.Targets, of the targets that the policy selects.
 	Members []int
 
 	Criteria     Criteria
@@ -39,25 +39,25 @@ type Policy struct {
 	// StormCooldown is how long repairs wait after the short circuit has opened again, since what
 	// returns does not return in one instant; 0 is no wait.
 	StormCooldown time.Duration
-	// Held tells that, when last recorded, repairs were stopped: by the short circuit, its cooldown, or
+	// WasStopped tells that, when last recorded, repairs were stopped: by the short circuit, its cooldown, or
 	// anything behind which that may have come and gone.
-	Held bool
-	// ClockHeld is the gate by which the clock of the status' writer held back repairs, as the status says; 0 when it did not.
-	// Decisions don't read it. Readers, who know that clock by this alone, hand it to Fleet.ClockHeld.
-	ClockHeld Gate
-	// Opening is what is remembered of the short circuit's opening; zero when nothing is.
-	Opening Opening
+	WasStopped bool
+	// ClockGate is the gate by which the clock of the status' writer held back repairs, as the status says; 0 when it did not.
+	// Decisions don't read it. Readers, who know that clock by this alone, hand it to Cluster.ClockGates.
+	ClockGate Gate
+	// Cooldown is what is remembered of the short circuit's opening; zero when nothing is.
+	Cooldown CooldownState
 	// MaxInFlight is how many members may be under repair at the same time.
 	MaxInFlight Amount
-	// PassesReclaims has MaxInFlight hold back no target that is unhealthy by a criterion that Reclaims. Its deletion costs no
+	// ReclaimsBypassMaxInFlight has MaxInFlight hold back no target that is unhealthy by a criterion that Reclaims. Its deletion costs no
 	// capacity. It counts as one in flight for all others.
-	PassesReclaims bool
-	Backoff        Backoff
-	// Ladder are the steps of a repair, in order. A policy without steps repairs nothing.
-	Ladder []Step
-	// FailedLadder are the steps for targets that say of themselves that they can't recover; nil is the
+	ReclaimsBypassMaxInFlight bool
+	Backoff                   Backoff
+	// Steps are the steps of a repair, in order. A policy without steps repairs nothing.
+	Steps []Step
+	// FailedSteps are the steps for targets that say of themselves that they can't recover; nil is the
 	// Ladder. It is for remedies that wake a target up, which is no use where that is gone for good.
-	FailedLadder []Step
+	FailedSteps []Step
 	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
 	// withdrawn; negative means until a person confirms it (docs/reference/medik8s.md#healthy-delay).
 	HealthyDelay time.Duration
@@ -68,8 +68,8 @@ type Policy struct {
 	// QuietWhileNoneFails has it told that the short circuit holds only once some member is found unhealthy. Others
 	// that are not healthy, such as those that have just been made, are no news.
 	QuietWhileNoneFails bool
-	// TellsUnhealthy has people told of targets that are unhealthy at once, and not only of those that may become so.
-	TellsUnhealthy bool
+	// EmitsUnhealthyEvents has people told of targets that are unhealthy at once, and not only of those that may become so.
+	EmitsUnhealthyEvents bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
 	// Advice says what a user does about the gates of the policy.
@@ -83,12 +83,12 @@ type Policy struct {
 // annotations and labels that the core doesn't know. Gates without advice are absent.
 type Advice map[Gate]string
 
-// LadderFor gives the steps of a repair of one of the policy's members.
-func (p *Policy) LadderFor(t *Target) []Step {
-	if t.Failed && p.FailedLadder != nil {
-		return p.FailedLadder
+// StepsFor gives the steps of a repair of one of the policy's members.
+func (p *Policy) StepsFor(t *Target) []Step {
+	if t.Failed && p.FailedSteps != nil {
+		return p.FailedSteps
 	}
-	return p.Ladder
+	return p.Steps
 }
 
 // Criteria are the rules by which a target is unhealthy; any one suffices.
@@ -103,8 +103,8 @@ type Criteria struct {
 	Groups []ConditionGroup
 }
 
-// same reports whether two sets of criteria judge alike. TestCriteriaDifferByEachField sees to it that no field is forgotten.
-func (c *Criteria) same(other *Criteria) bool {
+// equal reports whether two sets of criteria judge alike. TestCriteriaDifferByEachField sees to it that no field is forgotten.
+func (c *Criteria) equal(other *Criteria) bool {
 	return c.NodeStartup == other.NodeStartup && c.NodeGoneDelay == other.NodeGoneDelay &&
 		slices.Equal(c.Conditions, other.Conditions) && slices.Equal(c.TargetConditions, other.TargetConditions) &&
 		slices.EqualFunc(c.Groups, other.Groups, func(g, h ConditionGroup) bool { return g.For == h.For && slices.Equal(g.Tests, h.Tests) })
@@ -134,14 +134,14 @@ type Step struct {
 	Missing, Pending bool
 }
 
-// Settled tells whether it is known of each step whether it can be taken. What is not known yet is not
+// StepsKnown tells whether it is known of each step whether it can be taken. What is not known yet is not
 // worth telling.
-func (p *Policy) Settled() bool {
-	return !slices.ContainsFunc(p.Ladder, func(s Step) bool { return s.Pending })
+func (p *Policy) StepsKnown() bool {
+	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Pending })
 }
 
-// same reports whether two steps do the same. Their limits may differ.
-func (s *Step) same(other *Step) bool {
+// equal reports whether two steps do the same. Their limits may differ.
+func (s *Step) equal(other *Step) bool {
 	return s.Remedy == other.Remedy && s.Nature == other.Nature && s.Template == other.Template
 }
 
@@ -221,9 +221,9 @@ type Range struct {
 	From, To int
 }
 
-// Most is the largest number of unhealthy members, out of total, at which repairs go on. Shares are
+// MaxUnhealthyOf is the largest number of unhealthy members, out of total, at which repairs go on. Shares are
 // rounded so that it is the smaller of two.
-func (s ShortCircuit) Most(total int) int {
+func (s ShortCircuit) MaxUnhealthyOf(total int) int {
 	switch {
 	case s.Range != nil:
 		return s.Range.To
@@ -238,7 +238,7 @@ func (s ShortCircuit) Permits(unhealthy, total int) bool {
 	if s.Shut || (s.Range != nil && unhealthy < s.Range.From) {
 		return false
 	}
-	return unhealthy <= s.Most(total)
+	return unhealthy <= s.MaxUnhealthyOf(total)
 }
 
 // Repairs reports whether the policy may have anything repaired: it can be followed, is not paused, and is no dry run.

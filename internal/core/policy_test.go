@@ -14,17 +14,17 @@ func TestLadderFor(t *testing.T) {
 		failed bool
 		want   string
 	}{
-		"it may recover":                      {core.Policy{Ladder: wake, FailedLadder: replace}, false, "Wake"},
-		"it can't recover":                    {core.Policy{Ladder: wake, FailedLadder: replace}, true, "Replace"},
-		"it can't, and nothing is said of it": {core.Policy{Ladder: wake}, true, "Wake"},
+		"it may recover":                      {core.Policy{Steps: wake, FailedSteps: replace}, false, "Wake"},
+		"it can't recover":                    {core.Policy{Steps: wake, FailedSteps: replace}, true, "Replace"},
+		"it can't, and nothing is said of it": {core.Policy{Steps: wake}, true, "Wake"},
 	}
 	for sentence, tc := range cases {
-		if got := tc.policy.LadderFor(&core.Target{Failed: tc.failed}); len(got) != 1 || got[0].Remedy != tc.want {
+		if got := tc.policy.StepsFor(&core.Target{Failed: tc.failed}); len(got) != 1 || got[0].Remedy != tc.want {
 			t.Errorf("%s: got %v, want %s", sentence, got, tc.want)
 		}
 	}
-	none := core.Policy{Ladder: wake, FailedLadder: []core.Step{}}
-	if got := none.LadderFor(&core.Target{Failed: true}); len(got) != 0 {
+	none := core.Policy{Steps: wake, FailedSteps: []core.Step{}}
+	if got := none.StepsFor(&core.Target{Failed: true}); len(got) != 0 {
 		t.Errorf("a ladder without steps is meant, got %v", got)
 	}
 }

@@ -80,7 +80,7 @@ func TestI04OneOfTheControlPlane(t *testing.T) {
 		}
 	})
 	targets := machines(3, 3, dead, controlPlane)
-	f := fleet(targets)
+	f := clusterOf(targets)
 	for survives, want := range map[core.Tri]int{core.Unknown: 0, core.No: 0, core.Yes: 1} {
 		quorumOf(&f, survives)
 		if got := len(core.Decide([]core.Policy{policy("p", all(3), maxInFlight(core.Unlimited()))}, f, noon).Starts); got != want {
@@ -102,17 +102,17 @@ func TestI06LosingMemoryNeverHastens(t *testing.T) {
 		for i := range w.fleet.Targets {
 			w.fleet.Targets[i].ControlPlane = false
 		}
-		var m core.Memory
-		m.Lay(&core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(w.fleet.Repairs)}, w.now)
+		var m core.Expectations
+		m.Overlay(&core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Repairs: slices.Clone(w.fleet.Repairs)}, w.now)
 		remembering, forgetting := w, w
 		remembering.fleet = laidOver(&m, w.fleet, w.now)
 		forgetting.fleet.Repairs = slices.Clone(w.fleet.Repairs)
 		for i := range forgetting.fleet.Repairs {
-			forgetting.fleet.Repairs[i].Contemporaries = nil
+			forgetting.fleet.Repairs[i].CreatedSameSecond = nil
 		}
 		forgetting.policies = slices.Clone(w.policies)
 		for i := range forgetting.policies {
-			forgetting.policies[i].Opening = core.Opening{}
+			forgetting.policies[i].Cooldown = core.CooldownState{}
 		}
 		with, without := remembering.decide(), forgetting.decide()
 		before := retries(with)
@@ -143,7 +143,7 @@ func TestI06LosingTheLedgerNeverHastens(t *testing.T) {
 				ended(w.now)(rep)
 			}
 		}
-		var m core.Memory
+		var m core.Expectations
 		full := w
 		full.fleet = laidOver(&m, w.fleet, w.now)
 		lost := w
@@ -177,7 +177,7 @@ func retries(d core.Decision) map[int]int {
 		of[s.Target] = s.Retry
 	}
 	for _, r := range d.Refusals {
-		if r.Gate == core.BackingOff && !r.Rehearsed {
+		if r.Gate == core.BackingOff && !r.DryRun {
 			of[r.Target] = r.Have
 		}
 	}
@@ -192,9 +192,9 @@ func startsByPool(w world, d core.Decision) map[string]int {
 	return of
 }
 
-func laidOver(m *core.Memory, f core.Fleet, now time.Time) core.Fleet {
+func laidOver(m *core.Expectations, f core.Cluster, now time.Time) core.Cluster {
 	f.Targets, f.Repairs = slices.Clone(f.Targets), slices.Clone(f.Repairs)
-	m.Lay(&f, now)
+	m.Overlay(&f, now)
 	return f
 }
 
@@ -229,7 +229,7 @@ func TestI08SameInputSameDecision(t *testing.T) {
 func TestI08UnchangedWorldYieldsNoNewAction(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := drawWorld(rapidDice(r))
-		var m core.Memory
+		var m core.Expectations
 		w.fleet = laidOver(&m, w.fleet, w.now)
 		first := w.decide()
 		after := acted(w, first, &m)
@@ -237,14 +237,14 @@ func TestI08UnchangedWorldYieldsNoNewAction(t *testing.T) {
 		lagging.fleet = laidOver(&m, w.fleet, w.now)
 		for name, next := range map[string]world{"the caches show it": after, "memory shows it": lagging} {
 			d := next.decide()
-			if len(first.Finishes) == 0 && len(d.Starts)+len(d.Acts)+len(d.Finishes) > 0 {
-				r.Fatalf("%s: yet there are %d starts, %d acts and %d ends\nworld: %+v", name, len(d.Starts), len(d.Acts), len(d.Finishes), w)
+			if len(first.Finishes) == 0 && len(d.Starts)+len(d.StepStarts)+len(d.Finishes) > 0 {
+				r.Fatalf("%s: yet there are %d starts, %d acts and %d ends\nworld: %+v", name, len(d.Starts), len(d.StepStarts), len(d.Finishes), w)
 			}
 		}
 		for range 2 * (1 + len(w.fleet.Targets) + len(w.fleet.Repairs)) {
 			after = acted(after, after.decide(), nil)
 		}
-		if d := after.decide(); len(d.Starts)+len(d.Acts)+len(d.Finishes) > 0 {
+		if d := after.decide(); len(d.Starts)+len(d.StepStarts)+len(d.Finishes) > 0 {
 			r.Fatalf("it does not come to rest: %+v", d)
 		}
 	})
@@ -257,7 +257,7 @@ func TestI10OnlyItsOwn(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapidDice(r)
 		w := drawWorld(d)
-		keep := core.Retention{For: time.Duration(d(3)) * time.Hour, Most: d(3)}
+		keep := core.Retention{For: time.Duration(d(3)) * time.Hour, Max: d(3)}
 		expired, _ := keep.Expired(&w.fleet, w.decide().Verdicts, w.now)
 		for _, i := range expired {
 			if w.fleet.Repairs[i].Running() {

@@ -15,7 +15,7 @@ func TestReclaimedInstancesDoNotWait(t *testing.T) {
 	t.Parallel()
 	terminating := core.ConditionCriterion{Type: "Terminating", Status: "True", Reclaims: true}
 	reclaimed := condition("Terminating", "True", ago(time.Hour))
-	passes := func(p *core.Policy) { p.PassesReclaims = true }
+	passes := func(p *core.Policy) { p.ReclaimsBypassMaxInFlight = true }
 	watches := func(p *core.Policy) { p.Criteria.Conditions = append(p.Criteria.Conditions, terminating) }
 	three := []core.Target{machine("a", reclaimed), machine("b", reclaimed), machine("c", reclaimed)}
 	cases := map[string]struct {
@@ -43,7 +43,7 @@ func TestReclaimedInstancesDoNotWait(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := core.Decide(c.policies, fleet(c.targets), noon)
+			d := core.Decide(c.policies, clusterOf(c.targets), noon)
 			if diff := cmp.Diff(c.want, begun(d)); diff != "" {
 				t.Errorf("%s, so these begin (-want +got):\n%s", c.reason, diff)
 			}
@@ -57,8 +57,8 @@ func TestReclaimedInstancesAreReadAtOnce(t *testing.T) {
 	unread := machines(3, 3, condition("Terminating", "True", ago(time.Hour)), readAt(time.Time{}))
 	for limited, want := range map[bool]int{false: 3, true: 1} {
 		p := policy("p", all(3), criteria(core.ConditionCriterion{Type: "Terminating", Status: "True", Reclaims: true}))
-		p.PassesReclaims = !limited
-		if d := core.Decide([]core.Policy{p}, fleet(unread), noon); len(d.Confirm) != want {
+		p.ReclaimsBypassMaxInFlight = !limited
+		if d := core.Decide([]core.Policy{p}, clusterOf(unread), noon); len(d.Confirm) != want {
 			t.Errorf("limited is %t: %d nodes are to be read, want %d", limited, len(d.Confirm), want)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MostSkew is by how much the clocks of Fettle and of the API server may differ. Criteria last minutes.
-const MostSkew = 5 * time.Second
+// MaxSkew is by how much the clocks of Fettle and of the API server may differ. Criteria last minutes.
+const MaxSkew = 5 * time.Second
 
 // Gate is a limit that may refuse.
 type Gate int
@@ -33,7 +33,7 @@ const (
 	LeaseHeld
 	TemplateUnusable
 	RequestsUnseen
-	LadderExhausted
+	StepsExhausted
 	ClockSkewed
 	ClockUnknown
 )
@@ -59,7 +59,7 @@ var gateNames = [...]string{
 	LeaseHeld:        "LeaseHeld",
 	TemplateUnusable: "TemplateUnusable",
 	RequestsUnseen:   "RequestsUnseen",
-	LadderExhausted:  "LadderExhausted",
+	StepsExhausted:   "LadderExhausted",
 	ClockSkewed:      "ClockSkewed",
 	ClockUnknown:     "ClockUnknown",
 }
@@ -79,8 +79,8 @@ type Refusal struct {
 	Gate           Gate
 	// Until is when the gate may open by time alone; zero when something else must happen first.
 	Until time.Time
-	// Have is the number that the gate counts, Least and Most are its limits; Total what a share is of.
-	Have, Least, Most, Total int
+	// Have is the number that the gate counts, Min and Max are its limits; Total what a share is of.
+	Have, Min, Max, Total int
 	// Detail names what the gate is about, for gates that have such a thing.
 	Detail string
 	// Fact is what is known of the fact that the gate asks for, for ClusterUpgrading.
@@ -89,8 +89,8 @@ type Refusal struct {
 	Why string
 	// Advice is that of the policy about the gate; it may be empty.
 	Advice string
-	// Rehearsed is set when it holds back only what a dry run would do.
-	Rehearsed bool
+	// DryRun is set when it holds back only what a dry run would do.
+	DryRun bool
 	// Relapsed is set when a back-off is due to earlier repairs of the target itself.
 	Relapsed bool
 }
@@ -119,14 +119,14 @@ func (r Refusal) Text() string {
 	case ControlPlaneBusy:
 		return "another member of the control plane is out; one at a time is repaired"
 	case InFlightLimit:
-		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended", r.Have, r.Most) + r.advice(" (", ")") + r.among()
+		return fmt.Sprintf("%d under repair already and at most %d may be at a time; it follows when one of them has ended", r.Have, r.Max) + r.advice(" (", ")") + r.among()
 	case BackingOff:
 		return r.backoffText()
 	case AttemptPause:
 		return r.attemptText()
 	case Unconfirmed:
 		return "its node is read once more from the API server before anything is done"
-	case PoolGivenUp, QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, TemplateUnusable, RequestsUnseen, LadderExhausted,
+	case PoolGivenUp, QuorumLost, Excluded, ClusterUpgrading, TargetUpgrading, LeaseHeld, TemplateUnusable, RequestsUnseen, StepsExhausted,
 		ClockSkewed, ClockUnknown:
 		return r.circumstance()
 	}
@@ -134,10 +134,10 @@ func (r Refusal) Text() string {
 }
 
 func (r Refusal) restrictionText() string {
-	if r.Have < r.Least {
-		return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Least, r.Most)
+	if r.Have < r.Min {
+		return fmt.Sprintf("%d of %d are not healthy and repairs go on only from %d to %d, as the health check's range says", r.Have, r.Total, r.Min, r.Max)
 	}
-	return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Most)
+	return fmt.Sprintf("%d of %d are not healthy and repairs go on only up to %d: a fault this wide is likelier in what they share than in each of them; repairs resume when enough are healthy again", r.Have, r.Total, r.Max)
 }
 
 // advice returns the advice of the policy between what comes before and after it, and "" without any.
@@ -174,12 +174,12 @@ func (r Refusal) circumstance() string {
 	case RequestsUnseen:
 		return "what was asked of its remediator can't be seen at the moment, so it is left as it is"
 	case ClockSkewed:
-		return "the clocks of Fettle and of the API server differ by more than " + MostSkew.String() + ", so it is not known how long anything has lasted; " +
+		return "the clocks of Fettle and of the API server differ by more than " + MaxSkew.String() + ", so it is not known how long anything has lasted; " +
 			"correct the clock of Fettle's host, or that of the API server's (the metric fettle_clock_skew_seconds says by how much Fettle's is ahead)"
 	case ClockUnknown:
 		return "it is not known by how much the clocks of Fettle and of the API server differ; each answer of the API server tells that by its Date header, " +
 			"so let the API server be reached, and let no proxy remove that header"
-	case LadderExhausted:
+	case StepsExhausted:
 		return r.exhaustedText()
 	}
 	return "refused"

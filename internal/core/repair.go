@@ -36,14 +36,14 @@ type Repair struct {
 	// Revision is the version of the entry that this is read from, or written as: of two versions the later has the
 	// greater. It is 0 where that is not known.
 	Revision uint64
-	// Foreign is set when the step under way was not recorded by this process.
-	Foreign bool
-	// Petitioned is set once this process has seen something stand that a step asks for.
-	Petitioned bool
-	// Ladder are the steps of the repair as they were when it was recorded.
-	Ladder []Step
-	// Rungs are the steps that have been taken to no avail, in order. The next of the ladder is under way.
-	Rungs []Rung
+	// RecordedElsewhere is set when the step under way was not recorded by this process.
+	RecordedElsewhere bool
+	// RequestSeen is set once this process has seen something stand that a step asks for.
+	RequestSeen bool
+	// Steps are the steps of the repair as they were when it was recorded.
+	Steps []Step
+	// Tried are the steps that have been taken to no avail, in order. The next of the ladder is under way.
+	Tried []StepRecord
 	// Recovered is when the target was seen to be healthy again; zero while it isn't.
 	Recovered time.Time
 	StepState
@@ -52,10 +52,10 @@ type Repair struct {
 	// Misdated reports that the end lay over an hour in the future when it was first seen, so that back-off does not count it.
 	Misdated bool
 	Outcome  Outcome
-	// Contemporaries are the UIDs of the targets that were made in the second in which the repair
+	// CreatedSameSecond are the UIDs of the targets that were made in the second in which the repair
 	// started, but before it. Creation times are whole seconds and don't tell them from its
 	// replacement. Losing them may delay a repair, never hasten it.
-	Contemporaries []string
+	CreatedSameSecond []string
 	// Written are the instants as the record has them, where any lies in the future and counts from when it was first seen.
 	Written WrittenTimes
 }
@@ -72,32 +72,32 @@ type StepState struct {
 }
 
 // GiveUpStep records that the step under way was given up, so that the next one is due.
-func (r *Repair) GiveUpStep(rung Rung) {
-	r.Rungs = append(slices.Clip(r.Rungs), rung)
+func (r *Repair) GiveUpStep(record StepRecord) {
+	r.Tried = append(slices.Clip(r.Tried), record)
 	r.StepState = StepState{}
 }
 
-// Rung is a step of a ladder that was taken to no avail.
-type Rung struct {
+// StepRecord is a step of a ladder that was taken to no avail.
+type StepRecord struct {
 	Ended   time.Time
-	Outcome RungOutcome
+	Outcome StepOutcome
 	// Text says why in a sentence, for people.
 	Text string
 }
 
-// RungOutcome is why a step was given up.
-type RungOutcome int8
+// StepOutcome is why a step was given up.
+type StepOutcome int8
 
 // The outcomes of a step.
 const (
 	// TimedOut: its time was over and the target was not healthy.
-	TimedOut RungOutcome = iota + 1
+	TimedOut StepOutcome = iota + 1
 	// Failed: the remediator said that it can't repair the target.
 	Failed
 )
 
 // String names the outcome.
-func (o RungOutcome) String() string {
+func (o StepOutcome) String() string {
 	switch o {
 	case TimedOut:
 		return "TimedOut"
@@ -109,24 +109,24 @@ func (o RungOutcome) String() string {
 
 // step is the step under way, and false when the ladder is exhausted.
 func (r *Repair) step() (*Step, bool) {
-	if at := len(r.Rungs); at < len(r.Ladder) {
-		return &r.Ladder[at], true
+	if at := len(r.Tried); at < len(r.Steps) {
+		return &r.Steps[at], true
 	}
 	return nil, false
 }
 
 // stepAfter is the step after the one under way, and false when that is the last.
 func (r *Repair) stepAfter() (*Step, bool) {
-	if at := len(r.Rungs) + 1; at < len(r.Ladder) {
-		return &r.Ladder[at], true
+	if at := len(r.Tried) + 1; at < len(r.Steps) {
+		return &r.Steps[at], true
 	}
 	return nil, false
 }
 
 // StepBegan is when the step under way was due: when the one before it was given up, or the repair started.
 func (r *Repair) StepBegan() time.Time {
-	if n := len(r.Rungs); n > 0 {
-		return r.Rungs[n-1].Ended
+	if n := len(r.Tried); n > 0 {
+		return r.Tried[n-1].Ended
 	}
 	return r.Started
 }
@@ -134,19 +134,19 @@ func (r *Repair) StepBegan() time.Time {
 // GaveUp is when the step that a request was made for was given up; zero for one that wasn't, and for a request that the
 // repair has not made.
 func (r *Repair) GaveUp(q *Request) time.Time {
-	if at := q.rung(r.Ladder); at >= 0 && at < len(r.Rungs) && r.asked(q) {
-		return r.Rungs[at].Ended
+	if at := q.stepIn(r.Steps); at >= 0 && at < len(r.Tried) && r.made(q) {
+		return r.Tried[at].Ended
 	}
 	return time.Time{}
 }
 
 // lasted reports whether the repair did something and left its target in place, to be judged again.
 func (r *Repair) lasted() bool {
-	return (r.Outcome == Succeeded || r.failed()) && !r.Running() && len(r.Ladder) > 0 && !r.Ladder[0].Nature.Effect().Deletes
+	return (r.Outcome == Succeeded || r.failed()) && !r.Running() && len(r.Steps) > 0 && !r.Steps[0].Nature.Effect().Deletes
 }
 
 // failed reports whether all steps of the repair were tried to no avail.
-func (r *Repair) failed() bool { return len(r.Ladder) > 0 && len(r.Rungs) >= len(r.Ladder) }
+func (r *Repair) failed() bool { return len(r.Steps) > 0 && len(r.Tried) >= len(r.Steps) }
 
 // StepEnds is when a step with a limit is given up. Its remediator has the time from when it was asked, which
 // may be long after the step was due: a gate was closed, or somebody took an earlier request away.
@@ -218,24 +218,24 @@ func IsRepairName(name string, target ID) bool {
 // NextRepairName is the name of the repair of the target that comes after one of this name.
 func NextRepairName(name string, target ID) string { return RepairName(target, numberIn(name)+1) }
 
-// mostNumber bounds the numbers that are taken for ours, so that there is always a next one.
-const mostNumber = 1 << 30
+// maxNumber bounds the numbers that are taken for ours, so that there is always a next one.
+const maxNumber = 1 << 30
 
 // number is the number in a repair's name, and 0 when the name is not one of ours.
 func (r *Repair) number() int { return numberIn(r.Name) }
 
 func numberIn(name string) int {
 	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
-	if err != nil || n > mostNumber {
+	if err != nil || n > maxNumber {
 		return 0
 	}
 	return max(0, n)
 }
 
-// asked tells whether the repair asked for a request about its target.
-func (r *Repair) asked(q *Request) bool {
-	if q.Policy != (ID{}) && !q.AskedBy(&r.Policy) {
+// made tells whether the repair asked for a request about its target.
+func (r *Repair) made(q *Request) bool {
+	if q.Policy != (ID{}) && !q.RequestedBy(&r.Policy) {
 		return false
 	}
-	return slices.ContainsFunc(r.Ladder, func(s Step) bool { return q.asks(&s) })
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return q.isFor(&s) })
 }

@@ -29,13 +29,13 @@ const (
 	requestAhead = time.Minute
 )
 
-// RequestState is how a person's request stands.
-type RequestState int8
+// RepairRequestState is how a person's request stands.
+type RepairRequestState int8
 
 // The states of a request. Only a pending one makes its target unhealthy.
 const (
 	// RequestPending: the target is to be repaired, or its repair is under way.
-	RequestPending RequestState = iota + 1
+	RequestPending RepairRequestState = iota + 1
 	// RequestServed: a repair of the target has done its work or has ended since.
 	RequestServed
 	// RequestLapsed: no repair has begun in time.
@@ -49,12 +49,12 @@ const (
 	RequestUnreadable
 )
 
-// AskedRepair is a person's request about a target, and how it stands.
-type AskedRepair struct {
+// RepairRequestStatus is a person's request about a target, and how it stands.
+type RepairRequestStatus struct {
 	Target int
 	RepairRequest
 
-	State RequestState
+	State RepairRequestState
 	// Lapses is when a pending request lapses; zero when a repair is under way for it.
 	Lapses time.Time
 }

@@ -1,77 +1,77 @@
 package core
 
-// mostConcerns are as many as a report names.
-const mostConcerns = 5
+// maxConcerns are as many as a report names.
+const maxConcerns = 5
 
 // Reports gives what was found for each policy, in their order.
-func (d *Decision) Reports(policies []Policy, fleet *Fleet) []PolicyReport {
+func (d *Decision) Reports(policies []Policy, cluster *Cluster) []PolicyReport {
 	reports := make([]PolicyReport, len(policies))
 	for i := range policies {
-		reports[i] = PolicyReport{Policy: policies[i], Tally: d.Tallies[i], Clock: clockHolds(fleet, &policies[i].ID)}
+		reports[i] = PolicyReport{Policy: policies[i], Tally: d.Tallies[i], Clock: clockHolds(cluster, &policies[i].ID)}
 	}
-	standing := d.standing(policies, fleet)
+	standing := d.repairStates(policies, cluster)
 	unhealthy := func(v *Verdict) bool { return v.Health == Unhealthy }
 	others := func(v *Verdict) bool { return v.Health != Unhealthy }
 	for _, some := range []func(*Verdict) bool{unhealthy, others} {
 		for i := range d.Verdicts {
 			v := &d.Verdicts[i]
 			r := &reports[v.Policy]
-			if v.Health != Healthy && len(r.Concerns) < mostConcerns && some(v) {
-				r.Concerns = append(r.Concerns, Concern{Target: fleet.Targets[v.Target].ID, Text: standing.of(v, policies)})
+			if v.Health != Healthy && len(r.Concerns) < maxConcerns && some(v) {
+				r.Concerns = append(r.Concerns, Concern{Target: cluster.Targets[v.Target].ID, Text: standing.of(v, policies)})
 			}
 		}
 	}
-	d.fileGivenUp(reports, fleet)
-	d.file(reports, fleet)
+	d.addGivenUp(reports, cluster)
+	d.addMembers(reports, cluster)
 	return reports
 }
 
-// standing tells of targets whether they are under repair, or which gate holds them back first.
-type standing struct {
-	// bodies are those of the targets, nil when each is its own.
-	bodies []int
+// repairStates tells of targets whether they are under repair, or which gate holds them back first.
+type repairStates struct {
+	// groups are those of the targets, nil when each is its own.
+	groups []int
 	// lead is the policy that leads the repair of a body.
 	lead map[int]ID
 	held map[int]*Refusal
 }
 
-func (s *standing) body(target int) int {
-	if s.bodies == nil {
+func (s *repairStates) groupOf(target int) int {
+	if s.groups == nil {
 		return target
 	}
-	return s.bodies[target]
+	return s.groups[target]
 }
 
-func (d *Decision) standing(policies []Policy, fleet *Fleet) standing {
-	s := standing{bodies: embody(fleet.Targets), lead: map[int]ID{}, held: map[int]*Refusal{}}
+func (d *Decision) repairStates(policies []Policy, cluster *Cluster) repairStates {
+	s := repairStates{groups: groupsOf(cluster.Targets), lead: map[int]ID{}, held: map[int]*Refusal{}}
 	running := map[ID]ID{}
-	for i := range fleet.Repairs {
-		if r := &fleet.Repairs[i]; r.Running() {
+	for i := range cluster.Repairs {
+		if r := &cluster.Repairs[i]; r.Running() {
 			running[r.Target] = r.Policy
 		}
 	}
-	for i := range fleet.Targets {
+	for i := range cluster.Targets {
 		if len(running) == 0 {
 			break
 		}
-		if lead, under := running[fleet.Targets[i].ID]; under {
-			s.lead[s.body(i)] = lead
+		if lead, under := running[cluster.Targets[i].ID]; under {
+			s.lead[s.groupOf(i)] = lead
 		}
 	}
 	for _, start := range d.Starts {
-		s.lead[s.body(start.Target)] = policies[start.Policy].ID
+		s.lead[s.groupOf(start.Target)] = policies[start.Policy].ID
 	}
 	for i := range d.Refusals {
 		r := &d.Refusals[i]
-		if _, known := s.held[r.Target]; !known && !r.Rehearsed {
+		if _, known := s.held[r.Target]; !known && !r.DryRun {
 			s.held[r.Target] = r
 		}
 	}
 	return s
 }
 
-func (s *standing) of(v *Verdict, policies []Policy) string {
-	lead, led := s.lead[s.body(v.Target)]
+func (s *repairStates) of(v *Verdict, policies []Policy) string {
+	lead, led := s.lead[s.groupOf(v.Target)]
 	reason := " (" + v.Reason.String() + ")"
 	switch {
 	case v.Reason == Recovering && v.Detail != "":
@@ -80,8 +80,8 @@ func (s *standing) of(v *Verdict, policies []Policy) string {
 		return "is healthy again, and what was asked of its remediator is not taken back yet"
 	case led && lead != policies[v.Policy].ID:
 		return "is being repaired, which " + lead.String() + " leads"
-	case led && s.isHeldBy(v.Target, LadderExhausted):
-		return "is unhealthy" + reason + " and held back by " + LadderExhausted.String()
+	case led && s.isHeldBy(v.Target, StepsExhausted):
+		return "is unhealthy" + reason + " and held back by " + StepsExhausted.String()
 	case led:
 		return "is being repaired"
 	case v.Health == Gone:
@@ -94,13 +94,13 @@ func (s *standing) of(v *Verdict, policies []Policy) string {
 	return "is unhealthy" + reason + s.heldBy(v.Target)
 }
 
-func (s *standing) isHeldBy(target int, g Gate) bool {
+func (s *repairStates) isHeldBy(target int, g Gate) bool {
 	r, held := s.held[target]
 	return held && r.Gate == g
 }
 
 // heldBy names the gate that holds a target back, and why it does where the gate alone does not tell. It is empty when none does.
-func (s *standing) heldBy(target int) string {
+func (s *repairStates) heldBy(target int) string {
 	r, held := s.held[target]
 	switch {
 	case !held:

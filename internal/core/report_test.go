@@ -13,7 +13,7 @@ import (
 
 // TestReportOfExhausted: a repair that has no step left is not told as going on.
 func TestReportOfExhausted(t *testing.T) {
-	limited := func(p *core.Policy) { p.Ladder[0].Limit = time.Minute }
+	limited := func(p *core.Policy) { p.Steps[0].Limit = time.Minute }
 	p := check("p", []int{0}, limited)
 	f := with([]core.Target{aNode("a", dead)}, []core.Repair{repair(aNode("a"), p, started(ago(time.Hour)), gaveUp(ago(time.Minute)))})
 	f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
@@ -35,7 +35,7 @@ func TestReportOfUpgrades(t *testing.T) {
 		"":           "is unhealthy (UnhealthyCondition) and held back by ClusterUpgrading",
 		"it says so": "is unhealthy (UnhealthyCondition) and held back by ClusterUpgrading (it says so)",
 	} {
-		f := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.Yes, UpgradingWhy: why, Targets: []core.Target{machine("a", dead)}}
+		f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.Yes, UpgradingWhy: why, Targets: []core.Target{machine("a", dead)}}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if got := d.Reports([]core.Policy{p}, &f)[0].Concerns; len(got) != 1 || got[0].Text != want {
 			t.Errorf("it is told as %+v, want %q", got, want)
@@ -50,7 +50,7 @@ func TestReports(t *testing.T) {
 	unseen := func(t *core.Target) { t.Node.State = core.NodeUnseen }
 	suspect := ready("False", ago(time.Minute))
 	begun := machine("begun", dead, deleting)
-	repair := core.Repair{Namespace: "machines", Name: core.RepairName(begun.ID, 1), Target: begun.ID, Policy: policy("workers", nil).ID, Owner: pool, Started: noon, Ladder: policy("workers", nil).Ladder}
+	repair := core.Repair{Namespace: "machines", Name: core.RepairName(begun.ID, 1), Target: begun.ID, Policy: policy("workers", nil).ID, Owner: pool, Started: noon, Steps: policy("workers", nil).Steps}
 	cases := map[string]struct {
 		targets []core.Target
 		most    int
@@ -85,12 +85,12 @@ func TestReports(t *testing.T) {
 				members[i] = i
 			}
 			policies := []core.Policy{policy("idle", nil), policy("workers", members, maxInFlight(core.Count(tc.most)))}
-			fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: tc.targets, Repairs: []core.Repair{repair}}
+			cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: tc.targets, Repairs: []core.Repair{repair}}
 			if tc.targets[0].ID != begun.ID {
-				fleet.Repairs = nil
+				cluster.Repairs = nil
 			}
-			d := core.Decide(policies, fleet, noon)
-			reports := d.Reports(policies, &fleet)
+			d := core.Decide(policies, cluster, noon)
+			reports := d.Reports(policies, &cluster)
 			var got []string
 			for _, c := range reports[1].Concerns {
 				got = append(got, c.Target.Name+" "+c.Text)

@@ -35,8 +35,8 @@ type Request struct {
 	Answer  string
 	// Own is set when Fettle made the request. Only then Fettle tells the remediator to stop, and withdraws it (I10).
 	Own bool
-	// Settled is set when it is withdrawn because the target is healthy, as far as all policies go that act.
-	Settled bool
+	// TargetHealthy is set when it is withdrawn because the target is healthy, as far as all policies go that act.
+	TargetHealthy bool
 	// Leaving is set once it has been withdrawn and isn't gone yet. LeavingSince is when that was, and KeptBy names the
 	// finalizers that keep it, as far as the cluster shows that.
 	Leaving      bool
@@ -50,16 +50,16 @@ func (r *Request) about(t *ID) bool {
 		(r.Target.UID == "" || r.Target.UID == t.UID)
 }
 
-// asks tells whether the request is that of a step.
-func (r *Request) asks(s *Step) bool { return r.Remedy == s.Remedy && r.Template == s.Template }
+// isFor tells whether the request is that of a step.
+func (r *Request) isFor(s *Step) bool { return r.Remedy == s.Remedy && r.Template == s.Template }
 
-// rung is the place in a ladder of the step that the request is for, -1 when it is for none.
-func (r *Request) rung(ladder []Step) int {
-	return slices.IndexFunc(ladder, func(s Step) bool { return r.asks(&s) })
+// stepIn is the place in a ladder of the step that the request is for, -1 when it is for none.
+func (r *Request) stepIn(steps []Step) int {
+	return slices.IndexFunc(steps, func(s Step) bool { return r.isFor(&s) })
 }
 
-// AskedBy reports whether a policy asked for the request.
-func (r *Request) AskedBy(p *ID) bool {
+// RequestedBy reports whether a policy asked for the request.
+func (r *Request) RequestedBy(p *ID) bool {
 	return r.Policy.Kind == p.Kind && r.Policy.Namespace == p.Namespace && r.Policy.Name == p.Name &&
 		(r.Policy.UID == "" || r.Policy.UID == p.UID)
 }

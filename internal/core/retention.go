@@ -9,35 +9,35 @@ import (
 // Retention bounds how long finished repairs are kept: by age, and by number in one namespace. Repairs that back-off reads
 // are kept beyond both bounds and don't count towards the number. So are repairs that have served a person's request which would count else.
 type Retention struct {
-	For  time.Duration
-	Most int
+	For time.Duration
+	Max int
 }
 
 // Expired returns the finished repairs that the retention no longer keeps, as indices, the oldest first, and the next
 // instant at which there may be another. Running repairs are kept, and so are repairs that back-off still reads. The
 // verdicts are those of the latest decision about the fleet.
-func (k Retention) Expired(fleet *Fleet, verdicts []Verdict, now time.Time) (expired []int, next time.Time) {
-	finished := finishedIn(fleet.Repairs)
+func (k Retention) Expired(cluster *Cluster, verdicts []Verdict, now time.Time) (expired []int, next time.Time) {
+	finished := finishedIn(cluster.Repairs)
 	if len(finished) == 0 {
 		return nil, time.Time{}
 	}
-	needs, all, idle := needsOf(fleet, verdicts, now), map[string]int{}, map[string]int{}
+	needs, all, idle := needsOf(cluster, verdicts, now), map[string]int{}, map[string]int{}
 	for _, i := range finished {
-		of := fleet.Repairs[i].Namespace
+		of := cluster.Repairs[i].Namespace
 		all[of]++
 		if needs.until(i).IsZero() {
 			idle[of]++
 		}
 	}
 	for _, i := range finished {
-		r := &fleet.Repairs[i]
+		r := &cluster.Repairs[i]
 		due, needed := r.Ended.Add(k.For), needs.until(i)
 		switch {
-		case needed.IsZero() && (!now.Before(due) || idle[r.Namespace] > k.Most):
+		case needed.IsZero() && (!now.Before(due) || idle[r.Namespace] > k.Max):
 			expired = append(expired, i)
 			idle[r.Namespace]--
 			continue
-		case all[r.Namespace] > k.Most && !needed.IsZero(), needed.After(due):
+		case all[r.Namespace] > k.Max && !needed.IsZero(), needed.After(due):
 			due = needed
 		}
 		if due.Before(forever) && sooner(due, next) {
@@ -62,12 +62,12 @@ func finishedIn(repairs []Repair) []int {
 	return finished
 }
 
-// clocksDiffer is the most by which the clocks of two leaders may differ, and that of a leader from the clock of a failure.
-const clocksDiffer = time.Hour
+// maxClockDifference is the most by which the clocks of two leaders may differ, and that of a leader from the clock of a failure.
+const maxClockDifference = time.Hour
 
-// neededFor is how long a finished repair may count for a failure that begins later. The failure is told by another clock
+// neededTime is how long a finished repair may count for a failure that begins later. The failure is told by another clock
 // than the repair.
-const neededFor = unrelatedAfter + clocksDiffer
+const neededTime = unrelatedAfter + maxClockDifference
 
 // forever is when a repair is not needed any more that counts for a target which is not healthy now. When that changes, the
 // fleet is looked at anyway.
@@ -75,7 +75,7 @@ var forever = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant
 
 // needs tells which finished repairs back-off reads.
 type needs struct {
-	fleet *Fleet
+	fleet *Cluster
 	now   time.Time
 	// pools and ended are those of a deliberation.
 	pools map[ID]*pool
@@ -89,30 +89,30 @@ type needs struct {
 	spans     map[ID][]span
 	// lasting are the repairs by which a pool may be given up, however long ago they started, and until when. Heirs are, by pool, when
 	// the targets were created by whose failure it may be.
-	lasting map[int]time.Time
-	heirs   map[ID][]time.Time
+	lasting   map[int]time.Time
+	unhealthy map[ID][]time.Time
 }
 
 // span is the time between two instants.
 type span struct{ after, before time.Time }
 
-func needsOf(fleet *Fleet, verdicts []Verdict, now time.Time) *needs {
-	d := &deliberation{fleet: fleet, now: now, pools: map[ID]*pool{}, ended: map[ID]int{}}
-	for i := range fleet.Repairs {
-		d.remember(i, &fleet.Repairs[i])
+func needsOf(cluster *Cluster, verdicts []Verdict, now time.Time) *needs {
+	d := &planner{cluster: cluster, now: now, pools: map[ID]*pool{}, ended: map[ID]int{}}
+	for i := range cluster.Repairs {
+		d.indexRepair(i, &cluster.Repairs[i])
 	}
-	n := &needs{fleet: fleet, now: now, pools: d.pools, ended: d.ended, failing: map[ID]bool{}, spans: map[ID][]span{}, lasting: map[int]time.Time{}, heirs: map[ID][]time.Time{}}
+	n := &needs{fleet: cluster, now: now, pools: d.pools, ended: d.ended, failing: map[ID]bool{}, spans: map[ID][]span{}, lasting: map[int]time.Time{}, unhealthy: map[ID][]time.Time{}}
 	for i := range verdicts {
-		switch v, t := &verdicts[i], &fleet.Targets[verdicts[i].Target]; {
+		switch v, t := &verdicts[i], &cluster.Targets[verdicts[i].Target]; {
 		case v.Health != Healthy || v.Reason == Premature:
 			n.fails(t, v)
 		case now.Sub(t.Created) < unrelatedAfter: // it may fail before it has lived for a while
-			n.heirs[t.Owner] = append(n.heirs[t.Owner], t.Created)
+			n.unhealthy[t.Owner] = append(n.unhealthy[t.Owner], t.Created)
 		}
 	}
-	for i := range fleet.Targets {
-		t := &fleet.Targets[i]
-		if t.OverlookedBy != nil {
+	for i := range cluster.Targets {
+		t := &cluster.Targets[i]
+		if t.UnjudgedPolicy != nil {
 			n.fails(t, &Verdict{})
 		}
 		n.takeRequest(t)
@@ -120,7 +120,7 @@ func needsOf(fleet *Fleet, verdicts []Verdict, now time.Time) *needs {
 	for owner, spans := range n.spans {
 		n.spans[owner] = merged(spans)
 	}
-	for owner := range n.heirs {
+	for owner := range n.unhealthy {
 		n.keepLongest(owner)
 	}
 	return n
@@ -135,7 +135,7 @@ func (n *needs) takeRequest(t *Target) {
 	if n.requested == nil {
 		n.requested, n.asked = map[ID]time.Time{}, map[string]time.Time{}
 	}
-	n.requested[t.ID.lineage()] = at
+	n.requested[t.ID.backoffID()] = at
 	if t.Node.Name != "" {
 		n.asked[t.Node.Name] = latest(n.asked[t.Node.Name], at)
 	}
@@ -143,20 +143,20 @@ func (n *needs) takeRequest(t *Target) {
 
 // servedUntil returns until when a repair tells that a person's request is served; zero when it tells of none.
 func (n *needs) servedUntil(r *Repair) time.Time {
-	at := n.requested[r.Target.lineage()]
+	at := n.requested[r.Target.backoffID()]
 	if r.Node != "" {
 		at = latest(at, n.asked[r.Node])
 	}
 	if at.IsZero() || at.After(latest(r.Ended, r.Requested)) {
 		return time.Time{}
 	}
-	return at.Add(RequestLasts + clocksDiffer)
+	return at.Add(RequestLasts + maxClockDifference)
 }
 
 // fails takes in a target that is not known to be healthy. Repairs of its pool count for it that started within the hour
 // before it failed, and not after it was created. When it failed is not known before it is unhealthy.
 func (n *needs) fails(t *Target, v *Verdict) {
-	n.failing[t.ID.lineage()] = true
+	n.failing[t.ID.backoffID()] = true
 	if n.pools[t.Owner] == nil {
 		return
 	}
@@ -164,7 +164,7 @@ func (n *needs) fails(t *Target, v *Verdict) {
 	if v.Health == Unhealthy && !v.Since.IsZero() {
 		since = v.Since
 	}
-	n.heirs[t.Owner] = append(n.heirs[t.Owner], t.Created)
+	n.unhealthy[t.Owner] = append(n.unhealthy[t.Owner], t.Created)
 	n.spans[t.Owner] = append(n.spans[t.Owner], span{after: since.Add(-unrelatedAfter), before: t.Created.Add(time.Second)})
 }
 
@@ -175,7 +175,7 @@ func (n *needs) keepLongest(owner ID) {
 	if p == nil {
 		return
 	}
-	youngestFirst := slices.SortedFunc(slices.Values(n.heirs[owner]), func(a, b time.Time) int { return b.Compare(a) })
+	youngestFirst := slices.SortedFunc(slices.Values(n.unhealthy[owner]), func(a, b time.Time) int { return b.Compare(a) })
 	until := youngestFirst[0].Add(unrelatedAfter)
 	if oldest := youngestFirst[len(youngestFirst)-1]; n.now.Sub(oldest) >= unrelatedAfter { // it is failing
 		until = forever
@@ -191,7 +191,7 @@ func (n *needs) keepLongest(owner ID) {
 			continue
 		}
 		n.lasting[i] = until
-		if !n.failing[r.Target.lineage()] && len(r.Contemporaries) == 0 { // it precedes each heir that passed
+		if !n.failing[r.Target.backoffID()] && len(r.CreatedSameSecond) == 0 { // it precedes each heir that passed
 			most[r.OwnerTemplate] = r.Retry
 		}
 	}
@@ -227,18 +227,18 @@ func merged(spans []span) []span {
 func (n *needs) until(repair int) time.Time {
 	r := &n.fleet.Repairs[repair]
 	var until time.Time
-	if last, known := n.ended[r.Target.lineage()]; known && last == repair {
-		if n.failing[r.Target.lineage()] {
+	if last, known := n.ended[r.Target.backoffID()]; known && last == repair {
+		if n.failing[r.Target.backoffID()] {
 			return forever
 		}
-		until = r.Ended.Add(neededFor)
+		until = r.Ended.Add(neededTime)
 	}
 	if n.counts(repair) {
 		return forever
 	}
 	until = latest(latest(until, n.servedUntil(r)), n.lasting[repair])
 	if r.Owner.UID != "" && r.Outcome != Recovered {
-		until = latest(until, r.Started.Add(neededFor))
+		until = latest(until, r.Started.Add(neededTime))
 	}
 	if !until.After(n.now) {
 		return time.Time{}

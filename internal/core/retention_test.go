@@ -35,21 +35,21 @@ func TestRetention(t *testing.T) {
 		expired []int
 		next    time.Time
 	}{
-		"nothing":                {"no repairs", core.Retention{For: time.Hour, Most: 5}, nil, nil, time.Time{}},
+		"nothing":                {"no repairs", core.Retention{For: time.Hour, Max: 5}, nil, nil, time.Time{}},
 		"running ones are kept":  {"they are not finished", core.Retention{}, []core.Repair{running}, nil, time.Time{}},
-		"young ones are kept":    {"by age", core.Retention{For: 24 * time.Hour, Most: 5}, hours(3, 1), nil, noon.Add(21 * time.Hour)},
-		"at the hour they go":    {"at its end, not after it", core.Retention{For: 3 * time.Hour, Most: 5}, hours(3, 1), []int{0}, noon.Add(2 * time.Hour)},
-		"too many, oldest first": {"by number", core.Retention{For: 24 * time.Hour, Most: 2}, hours(2, 9, 3, 1), []int{1, 2}, noon.Add(22 * time.Hour)},
+		"young ones are kept":    {"by age", core.Retention{For: 24 * time.Hour, Max: 5}, hours(3, 1), nil, noon.Add(21 * time.Hour)},
+		"at the hour they go":    {"at its end, not after it", core.Retention{For: 3 * time.Hour, Max: 5}, hours(3, 1), []int{0}, noon.Add(2 * time.Hour)},
+		"too many, oldest first": {"by number", core.Retention{For: 24 * time.Hour, Max: 2}, hours(2, 9, 3, 1), []int{1, 2}, noon.Add(22 * time.Hour)},
 		"each namespace has its own number": {
-			"by namespace", core.Retention{For: 24 * time.Hour, Most: 1},
+			"by namespace", core.Retention{For: 24 * time.Hour, Max: 1},
 			[]core.Repair{old("a", "m", time.Hour), old("b", "n", 2*time.Hour), old("c", "n", 3*time.Hour)}, []int{2}, noon.Add(22 * time.Hour),
 		},
-		"running ones don't count": {"by number", core.Retention{For: 24 * time.Hour, Most: 1}, append(hours(2), running), nil, noon.Add(22 * time.Hour)},
+		"running ones don't count": {"by number", core.Retention{For: 24 * time.Hour, Max: 1}, append(hours(2), running), nil, noon.Add(22 * time.Hour)},
 		"none are kept":            {"zero", core.Retention{}, hours(1, 2), []int{1, 0}, time.Time{}},
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			expired, next := c.keep.Expired(&core.Fleet{Repairs: c.repairs}, nil, noon)
+			expired, next := c.keep.Expired(&core.Cluster{Repairs: c.repairs}, nil, noon)
 			if len(expired) == 0 {
 				expired = nil
 			}
@@ -66,7 +66,7 @@ func TestRetention(t *testing.T) {
 // TestRetentionKeepsWhatBackOffReads, whatever the flags, and no more than that.
 func TestRetentionKeepsWhatBackOffReads(t *testing.T) {
 	lasted := func(r *core.Repair) {
-		r.Owner, r.Ladder = core.ID{}, []core.Step{{Remedy: "Mark", Nature: core.HandsOver}}
+		r.Owner, r.Steps = core.ID{}, []core.Step{{Remedy: "Mark", Nature: core.Annotate}}
 	}
 	recovered := func(r *core.Repair) { r.Outcome = core.Recovered }
 	well := machine("well")
@@ -108,7 +108,7 @@ func TestRetentionKeepsWhatBackOffReads(t *testing.T) {
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			f := fleet(c.targets, c.repairs...)
+			f := clusterOf(c.targets, c.repairs...)
 			d := core.Decide([]core.Policy{policy("p", all(len(c.targets)), paused)}, f, noon)
 			expired, next := core.Retention{}.Expired(&f, d.Verdicts, noon)
 			slices.Sort(expired)
@@ -129,7 +129,7 @@ func TestRetentionKeepsWhatGivesUp(t *testing.T) {
 		return func(r *core.Repair) { r.OwnerTemplate = template }
 	}
 	beside := func(target string) func(*core.Repair) {
-		return func(r *core.Repair) { r.Contemporaries = []string{target} }
+		return func(r *core.Repair) { r.CreatedSameSecond = []string{target} }
 	}
 	a := past("a", ago(60*time.Hour), retry(2))
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestRetentionKeepsWhatGivesUp(t *testing.T) {
 		"a young pool":               {"it may fail soon", []core.Target{machine("well"), machine("young", created(ago(time.Minute)))}, nil, true, noon.Add(59 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := fleet(c.targets, append([]core.Repair{a}, c.after...)...)
+			f := clusterOf(c.targets, append([]core.Repair{a}, c.after...)...)
 			d := core.Decide([]core.Policy{policy("p", all(len(c.targets)), paused)}, f, noon)
 			expired, next := core.Retention{}.Expired(&f, d.Verdicts, noon)
 			if kept := !slices.Contains(expired, 0); kept != c.kept || !next.Equal(c.next) {
@@ -164,11 +164,11 @@ func TestRetentionKeepsWhatGivesUp(t *testing.T) {
 // TestRetentionBesideAFlood: repairs that back-off reads don't count towards the number, so that they push nothing out, and
 // are counted once back-off reads them no more.
 func TestRetentionBesideAFlood(t *testing.T) {
-	var f core.Fleet
+	var f core.Cluster
 	for i := range 5 {
 		f.Repairs = append(f.Repairs, past(fmt.Sprintf("needed-%d", i), ago(time.Hour)), past(fmt.Sprintf("old-%d", i), ago(time.Duration(10+i)*time.Hour)))
 	}
-	keep := core.Retention{For: 24 * time.Hour, Most: 3}
+	keep := core.Retention{For: 24 * time.Hour, Max: 3}
 	expired, next := keep.Expired(&f, nil, noon)
 	if diff := cmp.Diff([]int{9, 7}, expired); diff != "" || !next.Equal(noon.Add(time.Hour)) {
 		t.Errorf("next is %s, expired (-want +got):\n%s", next, diff)
@@ -183,8 +183,8 @@ func TestRetentionBesideAFlood(t *testing.T) {
 // it is there.
 func TestRetentionOfTargetsThatAreNotJudged(t *testing.T) {
 	m := machine("m", created(ago(50*time.Hour)))
-	m.OverlookedBy = &core.ID{Name: "overlooked"}
-	f := fleet([]core.Target{m}, past("a", ago(50*time.Hour+time.Minute)))
+	m.UnjudgedPolicy = &core.ID{Name: "overlooked"}
+	f := clusterOf([]core.Target{m}, past("a", ago(50*time.Hour+time.Minute)))
 	if expired, _ := (core.Retention{}).Expired(&f, nil, noon); len(expired) > 0 {
 		t.Errorf("expired: %v", expired)
 	}
@@ -224,7 +224,7 @@ func TestI06RetentionForgetsNoBackOff(t *testing.T) {
 }
 
 // ageRepair has an ended repair begin at a time that is near the creation of a target, or an hour away.
-func ageRepair(d dice, f *core.Fleet, i int) {
+func ageRepair(d dice, f *core.Cluster, i int) {
 	r := &f.Repairs[i]
 	if len(f.Targets) == 0 || r.Running() {
 		return
@@ -235,7 +235,7 @@ func ageRepair(d dice, f *core.Fleet, i int) {
 	}
 	r.Started = at.Add(-oneOf(d, 0, time.Second, time.Minute, 59*time.Minute+59*time.Second, time.Hour, 2*time.Hour))
 	r.Ended = r.Started.Add(oneOf(d, time.Second, time.Minute, time.Hour))
-	r.Ladder = oneOf(d, r.Ladder, []core.Step{{Remedy: "Mark", Nature: core.HandsOver}})
+	r.Steps = oneOf(d, r.Steps, []core.Step{{Remedy: "Mark", Nature: core.Annotate}})
 	r.Outcome = oneOf(d, core.Succeeded, core.Succeeded, core.Recovered, core.Withdrawn)
 }
 
@@ -243,7 +243,7 @@ func ageRepair(d dice, f *core.Fleet, i int) {
 func pausesOf(w world) []string {
 	var pauses []string
 	s, d := spoken(w, w.decide()), w.decide()
-	for _, x := range slices.Concat(d.Starts, d.Rehearsals) {
+	for _, x := range slices.Concat(d.Starts, d.DryRunStarts) {
 		pauses = append(pauses, fmt.Sprintf("%d %d begins as retry %d", x.Target, x.Policy, x.Retry))
 	}
 	for _, line := range s.Refusals {

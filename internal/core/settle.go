@@ -25,7 +25,7 @@ func ofKubelet(kind string) bool {
 // settlesAt returns from when on the conditions of a target's node, of those that the criteria name, have been as they are for
 // long enough to end a repair. It is zero where no such condition says since when. A person's word needs no time.
 func settlesAt(c *Criteria, t *Target) time.Time {
-	if t.Vouched {
+	if t.ConfirmedHealthy {
 		return time.Time{}
 	}
 	turned := t.lastTurned(func(kind string) bool { return !ofKubelet(kind) && c.names(kind) })
@@ -49,7 +49,7 @@ func (t *Target) lastTurned(matters func(kind string) bool) time.Time {
 // healthySince is the last time at which a condition that matters turned; zero when none says.
 func healthySince(c *Criteria, t *Target) time.Time { return t.lastTurned(c.names) }
 
-// mayBeOf reports whether a policy asked for the request, or would ask for the same where the request does not tell who did.
-func (r *Request) mayBeOf(p *Policy) bool {
-	return r.AskedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Ladder, func(s Step) bool { return r.asks(&s) }))
+// mayBeRequestedBy reports whether a policy asked for the request, or would ask for the same where the request does not tell who did.
+func (r *Request) mayBeRequestedBy(p *Policy) bool {
+	return r.RequestedBy(&p.ID) || (r.Policy == (ID{}) && slices.ContainsFunc(p.Steps, func(s Step) bool { return r.isFor(&s) }))
 }

@@ -42,7 +42,7 @@ func TestSettles(t *testing.T) {
 		"the kubelet has just turned":      {node: []func(*core.Target){ready("True", noon), condition("KernelDeadlock", "False", long)}, wants: back},
 		"the kubelet is no longer pressed": {node: []func(*core.Target){condition("DiskPressure", "False", noon), condition("MemoryPressure", "False", noon), condition("PIDPressure", "False", noon)}, wants: back},
 		"it does not say when it turned":   {node: []func(*core.Target){condition("KernelDeadlock", "False", time.Time{})}, wants: back},
-		"a person says that it is healthy": {node: []func(*core.Target){condition("KernelDeadlock", "False", noon), vouchedFor}, wants: back},
+		"a person says that it is healthy": {node: []func(*core.Target){condition("KernelDeadlock", "False", noon), confirmedHealthy}, wants: back},
 		"a delay that is shorter":          {node: []func(*core.Target){condition("KernelDeadlock", "False", ago(20*time.Second))}, delay: 30 * time.Second, next: after(40 * time.Second)},
 		"a delay that is longer":           {node: []func(*core.Target){condition("KernelDeadlock", "False", ago(20*time.Second))}, delay: patience, next: after(patience - 20*time.Second)},
 		"until a person says so":           {node: []func(*core.Target){condition("KernelDeadlock", "False", long)}, delay: -1},
@@ -54,27 +54,27 @@ func TestSettles(t *testing.T) {
 			if c.delay != 0 {
 				r[0].Recovered = ago(20 * time.Second)
 			}
-			q := asked(p, n, rebooting, askedAt(long))
-			petitionCase{name, with([]core.Target{n}, r, q), c.wants, c.next}.run(t, p)
+			q := repairRequestHistory(p, n, rebooting, askedAt(long))
+			remediationCase{name, with([]core.Target{n}, r, q), c.wants, c.next}.run(t, p)
 			if c.delay == 0 {
-				petitionCase{name + ", without the entry of the ledger", with([]core.Target{n}, nil, q), c.wants, c.next}.run(t, p)
+				remediationCase{name + ", without the entry of the ledger", with([]core.Target{n}, nil, q), c.wants, c.next}.run(t, p)
 			}
 		})
 	}
 }
 
-func vouchedFor(t *core.Target) { t.Vouched = true }
+func confirmedHealthy(t *core.Target) { t.ConfirmedHealthy = true }
 
 // TestSettlesOnlyWhatIsUnderRepair: agents that start all over the cluster make nobody unhealthy, and hold back nobody's repair.
 func TestSettlesOnlyWhatIsUnderRepair(t *testing.T) {
 	p := check("p", []int{0}, classic, judgesAgents)
 	fresh := aNode("n", condition("KernelDeadlock", "False", noon))
-	petitionCase{"nothing was asked", with([]core.Target{fresh}, nil), nil, time.Time{}}.run(t, p)
-	petitionCase{
+	remediationCase{"nothing was asked", with([]core.Target{fresh}, nil), nil, time.Time{}}.run(t, p)
+	remediationCase{
 		"nothing was asked yet", with([]core.Target{fresh}, []core.Repair{repair(fresh, p, started(ago(time.Second)))}),
 		[]string{"end n: Recovered"}, time.Time{},
 	}.run(t, p)
-	d := core.Decide([]core.Policy{p}, fleet([]core.Target{fresh}), noon)
+	d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{fresh}), noon)
 	if v := d.Verdicts[0]; v.Health != core.Healthy {
 		t.Errorf("a node whose agent has just started is %s (%s)", v.Health, v.Reason)
 	}
@@ -83,7 +83,7 @@ func TestSettlesOnlyWhatIsUnderRepair(t *testing.T) {
 // TestMarksSettle: a mark for the owner stands too, and the verdict says so, since owners read it. It stands no longer than that,
 // and not once the owner has begun.
 func TestMarksSettle(t *testing.T) {
-	p := policy("p", all(1), delegates, judgesAgents)
+	p := policy("p", all(1), asksOwner, judgesAgents)
 	for name, c := range map[string]struct {
 		since   time.Time
 		leaving bool
@@ -96,7 +96,7 @@ func TestMarksSettle(t *testing.T) {
 		"well before the mark": {ago(time.Hour), false, core.Healthy, 1},
 	} {
 		target := machine("a", condition("KernelDeadlock", "False", c.since))
-		f := fleet([]core.Target{target}, repair(target, p))
+		f := clusterOf([]core.Target{target}, repair(target, p))
 		f.Requests = []core.Request{markOn(target, ago(10*time.Minute), func(q *core.Request) { q.Leaving = c.leaving })}
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if v := d.Verdicts[0]; v.Health != c.want || len(d.Withdrawals) != c.back {

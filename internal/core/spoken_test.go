@@ -23,20 +23,20 @@ func spoken(w world, d core.Decision) speech {
 	for _, f := range d.Finishes {
 		s.Deeds = append(s.Deeds, fmt.Sprintf("end %s %v %s", w.fleet.Repairs[f.Repair].Name, f.Outcome, f.Text))
 	}
-	for _, a := range d.Acts {
+	for _, a := range d.StepStarts {
 		s.Deeds = append(s.Deeds, fmt.Sprintf("act %s %s %s %s", w.fleet.Repairs[a.Repair].Name, target(a.Target), policy(a.Policy), a.Verdict.Text()))
 	}
 	for _, x := range d.Starts {
-		s.Deeds = append(s.Deeds, fmt.Sprintf("start %s %s %s %d %s %v", x.Name, target(x.Target), policy(x.Policy), x.Retry, x.Verdict.Text(), x.Contemporaries))
+		s.Deeds = append(s.Deeds, fmt.Sprintf("start %s %s %s %d %s %v", x.Name, target(x.Target), policy(x.Policy), x.Retry, x.Verdict.Text(), x.CreatedSameSecond))
 	}
-	for _, x := range d.Rehearsals {
+	for _, x := range d.DryRunStarts {
 		s.Rehearsals = append(s.Rehearsals, fmt.Sprintf("%s %s %d", target(x.Target), policy(x.Policy), x.Retry))
 	}
 	for _, r := range d.Refusals {
-		s.Refusals = append(s.Refusals, fmt.Sprintf("%s %s %v %v %v %s", target(r.Target), policy(r.Policy), r.Gate, r.Until, r.Rehearsed, r.Text()))
+		s.Refusals = append(s.Refusals, fmt.Sprintf("%s %s %v %v %v %s", target(r.Target), policy(r.Policy), r.Gate, r.Until, r.DryRun, r.Text()))
 	}
 	for _, v := range d.Verdicts {
-		s.Verdicts = append(s.Verdicts, fmt.Sprintf("%s %s %v %v %v %s", target(v.Target), policy(v.Policy), v.Health, v.Until, v.Unsound, v.Text()))
+		s.Verdicts = append(s.Verdicts, fmt.Sprintf("%s %s %v %v %v %s", target(v.Target), policy(v.Policy), v.Health, v.Until, v.WasUnhealthy, v.Text()))
 	}
 	for i, t := range d.Tallies {
 		s.Tallies = append(s.Tallies, fmt.Sprintf("%s %+v", policy(i), t))
@@ -84,30 +84,30 @@ func permuted[T any](d dice, in []T) (out []T, place []int) {
 }
 
 // acted is the world after the decision is carried out, remembered too if there is a memory.
-func acted(w world, d core.Decision, m *core.Memory) world {
+func acted(w world, d core.Decision, m *core.Expectations) world {
 	w.fleet.Targets, w.fleet.Repairs = slices.Clone(w.fleet.Targets), slices.Clone(w.fleet.Repairs)
 	for _, f := range d.Finishes {
 		r := &w.fleet.Repairs[f.Repair]
 		r.Ended, r.Outcome = w.now, f.Outcome
 		if m != nil {
-			m.Recorded(*r, w.now)
+			m.ExpectRepair(*r, w.now)
 		}
 	}
 	begin := func(target int, r core.Repair) {
 		w.fleet.Targets[target].Deleting = true
 		if m != nil {
-			m.Recorded(r, w.now)
-			m.Deleted(r.Target)
+			m.ExpectRepair(r, w.now)
+			m.ExpectDeletion(r.Target)
 		}
 	}
-	for _, a := range d.Acts {
+	for _, a := range d.StepStarts {
 		begin(a.Target, w.fleet.Repairs[a.Repair])
 	}
 	for _, s := range d.Starts {
 		t := &w.fleet.Targets[s.Target]
 		r := core.Repair{
 			Namespace: t.ID.Namespace, Name: s.Name, Target: t.ID, Policy: w.policies[s.Policy].ID, Owner: t.Owner,
-			Retry: s.Retry, Started: w.now, Contemporaries: s.Contemporaries, Ladder: s.Ladder,
+			Retry: s.Retry, Started: w.now, CreatedSameSecond: s.CreatedSameSecond, Steps: s.Steps,
 		}
 		w.fleet.Repairs = append(w.fleet.Repairs, r)
 		begin(s.Target, r)

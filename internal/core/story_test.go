@@ -55,7 +55,7 @@ func playStory(t *testing.T, file string) {
 	}
 }
 
-func playScene(t *testing.T, stage *theatre, commands string) string {
+func playScene(t *testing.T, stage *scenario, commands string) string {
 	t.Helper()
 	stage.out.Reset()
 	for command := range strings.Lines(commands) {

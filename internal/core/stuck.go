@@ -20,13 +20,13 @@ func (r *Request) stuck(now time.Time) bool {
 }
 
 // findStuck finds the requests that were withdrawn long ago and that finalizers keep.
-func (d *deliberation) findStuck() {
-	if d.fleet.Observed != Yes {
+func (d *planner) findStuck() {
+	if d.cluster.Observed != Yes {
 		return
 	}
-	asker := stuckAsker{deliberation: d}
-	for i := range d.fleet.Requests {
-		switch q := &d.fleet.Requests[i]; {
+	asker := stuckRequester{planner: d}
+	for i := range d.cluster.Requests {
+		switch q := &d.cluster.Requests[i]; {
 		case q.stuck(d.now):
 			d.decision.Stuck = append(d.decision.Stuck, Stuck{Request: i, Policy: asker.of(q)})
 		case q.Own && q.Leaving && !q.LeavingSince.IsZero():
@@ -34,13 +34,13 @@ func (d *deliberation) findStuck() {
 		}
 	}
 	slices.SortFunc(d.decision.Stuck, func(a, b Stuck) int {
-		return d.fleet.Requests[a.Request].ID.Compare(d.fleet.Requests[b.Request].ID)
+		return d.cluster.Requests[a.Request].ID.Compare(d.cluster.Requests[b.Request].ID)
 	})
 }
 
-// stuckAsker finds the policy that asked for a request that is stuck.
-type stuckAsker struct {
-	*deliberation
+// stuckRequester finds the policy that asked for a request that is stuck.
+type stuckRequester struct {
+	*planner
 
 	// last are the repairs that started last, by the UID of their target; nil until they are needed.
 	last map[string]*Repair
@@ -48,22 +48,22 @@ type stuckAsker struct {
 
 // of returns the policy that asked for a request, none when it is gone. A request about a machine does not name its policy: that
 // is the policy of the machine's last repair, or else the oldest policy that has the step.
-func (a *stuckAsker) of(q *Request) int {
+func (a *stuckRequester) of(q *Request) int {
 	if q.Policy != (ID{}) {
-		return a.asker(q)
+		return a.requester(q)
 	}
 	if a.last == nil {
-		a.last = lastOf(a.fleet.Repairs)
+		a.last = lastOf(a.cluster.Repairs)
 	}
-	if r := a.last[q.Target.UID]; r != nil && r.asked(q) {
+	if r := a.last[q.Target.UID]; r != nil && r.made(q) {
 		if lead := a.leaderAt(r); lead != none {
 			return lead
 		}
 	}
 	oldest := none
 	for i := range a.policies {
-		has := slices.ContainsFunc(a.policies[i].Ladder, func(s Step) bool { return q.asks(&s) })
-		if has && (oldest == none || a.seniority[i] < a.seniority[oldest]) {
+		has := slices.ContainsFunc(a.policies[i].Steps, func(s Step) bool { return q.isFor(&s) })
+		if has && (oldest == none || a.ageRank[i] < a.ageRank[oldest]) {
 			oldest = i
 		}
 	}

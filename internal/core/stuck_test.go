@@ -13,7 +13,7 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	well := aNode("n")
 	left := func(at time.Time, changes ...func(*core.Request)) core.Request {
-		return asked(p, well, rebooting, append([]func(*core.Request){leaving, func(q *core.Request) {
+		return repairRequestHistory(p, well, rebooting, append([]func(*core.Request){leaving, func(q *core.Request) {
 			q.LeavingSince, q.KeptBy = at, "example/finalizer"
 		}}, changes...)...)
 	}
@@ -39,11 +39,11 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 			if got := len(d.Stuck) > 0; got != c.stuck || !d.NextAt.Equal(c.next) {
 				t.Errorf("stuck: %t, want %t; it looks again at %s, want %s", got, c.stuck, d.NextAt, c.next)
 			}
-			var j core.Journal
-			var told []core.Happening
+			var j core.Deduplicator
+			var told []core.Event
 			for range 2 {
-				for _, h := range j.News(c.policies, &f, d) {
-					if h.Kind == core.Lingering {
+				for _, h := range j.NewEvents(c.policies, &f, d) {
+					if h.Kind == core.EventStuck {
 						told = append(told, h)
 					}
 				}
@@ -65,9 +65,9 @@ func TestRequestsThatDoNotGo(t *testing.T) {
 func TestRequestsOfMachinesThatDoNotGo(t *testing.T) {
 	quiet := func(p *core.Policy) { classic(p); p.IgnoresRequests = true }
 	elder, asker := check("elder", nil, quiet), check("asker", []int{0}, quiet, since(ago(time.Hour)))
-	other := check("other", []int{0}, since(ago(48*time.Hour)), func(p *core.Policy) { p.Ladder = []core.Step{ask(reprovisioning, 0)} })
+	other := check("other", []int{0}, since(ago(48*time.Hour)), func(p *core.Policy) { p.Steps = []core.Step{ask(reprovisioning, 0)} })
 	m := machine("m")
-	left := asked(asker, m, rebooting, leaving, anonymous, func(q *core.Request) {
+	left := repairRequestHistory(asker, m, rebooting, leaving, anonymous, func(q *core.Request) {
 		q.LeavingSince, q.KeptBy = ago(time.Hour), "example/finalizer"
 	})
 	over := repair(m, asker, ended(ago(time.Hour)))
@@ -88,9 +88,9 @@ func TestRequestsOfMachinesThatDoNotGo(t *testing.T) {
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		d := core.Decide(c.policies, f, noon)
 		got, node := "", ""
-		var j core.Journal
-		for _, h := range j.News(c.policies, &f, d) {
-			if h.Kind == core.Lingering {
+		var j core.Deduplicator
+		for _, h := range j.NewEvents(c.policies, &f, d) {
+			if h.Kind == core.EventStuck {
 				got, node = got+h.Policy.Name, node+h.Node
 			}
 		}

@@ -74,9 +74,9 @@ func TestShortCircuit(t *testing.T) {
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			p := policy("p", all(c.total), c.limit)
-			d := core.Decide([]core.Policy{p}, fleet(machines(c.total, c.unhealthy, dead)), noon)
+			d := core.Decide([]core.Policy{p}, clusterOf(machines(c.total, c.unhealthy, dead)), noon)
 			tally := d.Tallies[0]
-			got := want{tally.Permitted, tally.MostUnhealthy, tally.RepairsAllowed()}
+			got := want{tally.Permitted, tally.MaxUnhealthy, tally.RepairsAllowed()}
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
@@ -119,7 +119,7 @@ func TestCounting(t *testing.T) {
 		"an unhealthy machine":                             {"2.4", machine("m", dead, readAt(time.Time{})), false, 0},
 		"a machine in a grace period":                      {"2.4: next check is not 0", machine("m", ready("False", noon)), false, 0},
 		"a booting machine":                                {"2.4: no node", machine("m", awaited(noon)), false, 0},
-		"a claimed machine":                                {"PR 902, and somebody repairs it", machine("m", claimed), false, 1},
+		"a claimed machine":                                {"PR 902, and somebody repairs it", machine("m", externallyRemediated), false, 1},
 		"a healthy machine being deleted":                  {"2.4: has a deletion timestamp, but nobody repairs it", machine("m", deleting), false, 0},
 		"an unhealthy machine being deleted":               {"a deletion is in flight until the machine is gone", machine("m", dead, deleting), false, 1},
 		"a machine being deleted whose node is not seen":   {"not known to be healthy", machine("m", nodeIs(core.NodeUnseen), deleting), false, 1},
@@ -129,7 +129,7 @@ func TestCounting(t *testing.T) {
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			p := policy("p", []int{0})
-			got := core.Decide([]core.Policy{p}, fleet([]core.Target{c.target}), noon).Tallies[0]
+			got := core.Decide([]core.Policy{p}, clusterOf([]core.Target{c.target}), noon).Tallies[0]
 			if (got.Healthy == 1) != c.healthy || got.InFlight != c.flight {
 				t.Errorf("%s: healthy %d, in flight %d", c.reason, got.Healthy, got.InFlight)
 			}
@@ -140,7 +140,7 @@ func TestCounting(t *testing.T) {
 func TestRunningRepairIsInFlightWhateverTheHealth(t *testing.T) {
 	m := machine("m", deleting)
 	p := policy("p", []int{0})
-	d := core.Decide([]core.Policy{p}, fleet([]core.Target{m}, repair(m, p)), noon)
+	d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{m}, repair(m, p)), noon)
 	if got := d.Tallies[0].InFlight; got != 1 {
 		t.Errorf("in flight %d, want 1: the node looks well while its machine is deleted for a repair", got)
 	}
@@ -171,7 +171,7 @@ func TestMaxInFlight(t *testing.T) {
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			p := policy("p", all(c.total), maxInFlight(c.limit))
-			d := core.Decide([]core.Policy{p}, fleet(machines(c.total, c.total, dead)), noon)
+			d := core.Decide([]core.Policy{p}, clusterOf(machines(c.total, c.total, dead)), noon)
 			if len(d.Starts) != c.want || d.Tallies[0].InFlight != c.want {
 				t.Errorf("%d repairs start and %d are in flight, want %d", len(d.Starts), d.Tallies[0].InFlight, c.want)
 			}

@@ -50,6 +50,6 @@ func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// laggingFor bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
+// unrecordedLimit bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
 // told.
-const laggingFor = 10 * time.Second
+const unrecordedLimit = 10 * time.Second

@@ -19,14 +19,14 @@ func (w *twin) allowed(target, lead, repair, retry int) bool {
 			w.say("%s refuses %s: %s", w.policies[lead].ID.Name, t.ID.Name, gate)
 		}
 	}
-	ladder := w.policies[lead].Ladder
+	steps := w.policies[lead].Steps
 	if repair != none {
-		ladder = w.fleet.Repairs[repair].Ladder
+		steps = w.fleet.Repairs[repair].Steps
 	}
 	hold(w.fleet.ClockAgrees == core.Unknown, "ClockUnknown")
 	hold(w.fleet.ClockAgrees == core.No, "ClockSkewed")
-	hold(len(ladder) == 0, "NoRemedy")
-	hold(len(ladder) > 0 && ladder[0].Nature == core.Destroys && t.Owner.UID == "", "NoOwner")
+	hold(len(steps) == 0, "NoRemedy")
+	hold(len(steps) > 0 && steps[0].Nature == core.Delete && t.Owner.UID == "", "NoOwner")
 	asked := w.now.Sub(t.QuorumReadAt) < 10*time.Second
 	member := t.ControlPlane || t.ControlPlaneByLabel
 	hold(member && asked && t.QuorumSurvives == core.Unknown, "QuorumUnknown")
@@ -57,7 +57,7 @@ func (w *twin) policyAllows(i, target, repair, retry int, failed time.Time) {
 	hold(p.Problem != "", "InvalidSpec")
 	hold(p.Paused, "Paused")
 	hold(!naivePermits(p, unhealthy, len(p.Members)), "TooManyUnhealthy")
-	hold(unhealthy > 0 && naivePermits(p, unhealthy, len(p.Members)) && p.Held && !p.Paused && p.Problem == "" && w.now.Before(naiveResume(p, unhealthy, w.now)), "StormCooldown")
+	hold(unhealthy > 0 && naivePermits(p, unhealthy, len(p.Members)) && p.WasStopped && !p.Paused && p.Problem == "" && w.now.Before(naiveResume(p, unhealthy, w.now)), "StormCooldown")
 	hold(!p.MaxInFlight.Unlimited && w.inFlight(i, target, repair) >= most, "InFlightLimit")
 	if repair != none {
 		return
@@ -99,7 +99,7 @@ func (w *twin) controlPlaneOut(target, repair int) int {
 		case !inTurn, m == target && repair == none:
 		case t.ControlPlane && asker.ControlPlaneByLabel && of != none:
 			n++
-		case t.Deleting, w.placed[m], t.Claimed && of == none, of != none && (repair == none || w.begun[m]):
+		case t.Deleting, w.placed[m], t.ExternallyRemediated && of == none, of != none && (repair == none || w.begun[m]):
 			n++
 		}
 	}
@@ -124,7 +124,7 @@ func (w *twin) retry(target, lead int) int {
 	for _, r := range w.fleet.Repairs {
 		switch {
 		case t.Owner.UID == "" || r.Owner.UID != t.Owner.UID || r.Target.UID == t.ID.UID:
-		case r.Started.After(t.Created) || slices.Contains(r.Contemporaries, t.ID.UID):
+		case r.Started.After(t.Created) || slices.Contains(r.CreatedSameSecond, t.ID.UID):
 		case since.Sub(r.Started) >= time.Hour || w.proven(t.Owner, r.Started):
 		case !r.Started.After(w.resumed(target)):
 		case r.Retry >= retry:
@@ -145,7 +145,7 @@ func (w *twin) givenUp(policy, target int) bool {
 	for _, r := range w.fleet.Repairs {
 		switch {
 		case r.Owner.UID != owner.UID || r.Retry+1 < b.GiveUpAfter || (!r.Started.After(b.ResumedAt) && !b.ResumedAt.After(w.now)):
-		case r.Target.UID == heir.ID.UID || r.Started.After(heir.Created) || slices.Contains(r.Contemporaries, heir.ID.UID):
+		case r.Target.UID == heir.ID.UID || r.Started.After(heir.Created) || slices.Contains(r.CreatedSameSecond, heir.ID.UID):
 		case w.proven(owner, r.Started) || w.lived(owner, r.Started):
 		default:
 			return true
@@ -174,11 +174,11 @@ func (w *twin) lived(owner core.ID, after time.Time) bool {
 	calm := w.fleet
 	calm.Targets = slices.Clone(calm.Targets)
 	for i := range calm.Targets {
-		calm.Targets[i].Condemned, calm.Targets[i].RepairRequest = false, core.RepairRequest{}
+		calm.Targets[i].RemediationRequested, calm.Targets[i].RepairRequest = false, core.RepairRequest{}
 	}
 	asked := map[[2]int]bool{}
 	for _, v := range w.drawn.decide().Verdicts {
-		asked[[2]int{v.Target, v.Policy}] = v.Reason == core.PersonAsked
+		asked[[2]int{v.Target, v.Policy}] = v.Reason == core.RemediationRequested
 	}
 	for _, v := range core.Decide(w.policies, calm, w.now).Verdicts {
 		t, p := &calm.Targets[v.Target], &w.policies[v.Policy]
@@ -228,7 +228,7 @@ func (w *twin) dated(t *core.Target, p *core.Policy) (earliest time.Time, missed
 				}
 			}
 			caught := slices.IndexFunc(t.TestsSeen, func(s core.SeenTest) bool { return s.Test == test && s.Node == t.Node.UID })
-			missed = missed || ((test.Missing || test.Reason != "") && (caught < 0 || !t.TestsSeen[caught].Turned))
+			missed = missed || ((test.Missing || test.Reason != "") && (caught < 0 || !t.TestsSeen[caught].StartSeen))
 		}
 		if turned.Before(earliest) {
 			earliest = turned

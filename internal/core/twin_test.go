@@ -22,14 +22,14 @@ func TestTwin(t *testing.T) {
 		d := w.decide()
 		want := (&twin{world: w.heeded(), drawn: w, begun: map[int]bool{}, placed: map[int]bool{}, pools: map[string]bool{}}).decide()
 		var got []string
-		for _, a := range d.Acts {
+		for _, a := range d.StepStarts {
 			got = append(got, fmt.Sprintf("act %s", w.fleet.Repairs[a.Repair].Name))
 		}
 		for _, s := range d.Starts {
 			got = append(got, fmt.Sprintf("start %s for %s retry %d", w.fleet.Targets[s.Target].ID.Name, w.policies[s.Policy].ID.Name, s.Retry))
 		}
 		for _, f := range d.Refusals {
-			if !f.Rehearsed {
+			if !f.DryRun {
 				got = append(got, fmt.Sprintf("%s refuses %s: %s", w.policies[f.Policy].ID.Name, w.fleet.Targets[f.Target].ID.Name, f.Gate))
 			}
 		}
@@ -120,7 +120,7 @@ func (w *twin) goOn(repair, target int) {
 	if lead == none || naiveHealth(&w.policies[lead], t, w.now) != "unhealthy" {
 		return
 	}
-	if w.policies[lead].Problem == "" && len(w.policies[lead].Ladder) == 0 {
+	if w.policies[lead].Problem == "" && len(w.policies[lead].Steps) == 0 {
 		return // the health check has no such step, so the repair ends
 	}
 	if r.Attempts > 0 {
@@ -181,7 +181,7 @@ func (w *twin) inFlight(policy, target, repair int) int {
 		of := w.repairOf(m)
 		switch {
 		case m == target && repair == none:
-		case t.Claimed && of == none:
+		case t.ExternallyRemediated && of == none:
 			n++
 		case t.Deleting && (of != none || naiveUnsound(&w.policies[policy], t, w.now)), w.placed[m]:
 			n++

@@ -8,59 +8,59 @@ import (
 // A repair that is under way has its place among the limits, and its further steps are spared most gates. That it is under
 // way must show in the world: the record of a repair may have been written by other people.
 
-// further reports whether the proposal is one more step of a repair that is under way, and does not have the target replaced.
-func (d *deliberation) further(p *proposal) bool {
+// isFurtherStep reports whether the proposal is one more step of a repair that is under way, and does not have the target replaced.
+func (d *planner) isFurtherStep(p *proposal) bool {
 	if p.repair == none || !d.underWay(p.repair, p.target) {
 		return false
 	}
 	step := d.stepOf(p)
-	return step == nil || !d.fleet.Repairs[p.repair].replaces(step)
+	return step == nil || !d.cluster.Repairs[p.repair].replaces(step)
 }
 
 // underWay reports whether the world shows that a repair has begun. The record of a repair that says so is not enough: other
 // people may have written it, and a repair that is under way is spared most gates.
-func (d *deliberation) underWay(repair, target int) bool {
-	t, r := &d.fleet.Targets[target], &d.fleet.Repairs[repair]
-	return t.Deleting || d.stands(repair) || (t.Claimed && !r.Begun.IsZero())
+func (d *planner) underWay(repair, target int) bool {
+	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
+	return t.Deleting || d.stands(repair) || (t.ExternallyRemediated && !r.Begun.IsZero())
 }
 
-// waits reports whether a repair takes its turn among the repairs that compete for the same room: it is not under way, or its
+// waitsForTurn reports whether a repair takes its turn among the repairs that compete for the same room: it is not under way, or its
 // step has the target replaced and that has not begun.
-func (d *deliberation) waits(repair, target int) bool {
-	if d.fleet.Targets[target].Deleting {
+func (d *planner) waitsForTurn(repair, target int) bool {
+	if d.cluster.Targets[target].Deleting {
 		return false
 	}
-	r := &d.fleet.Repairs[repair]
+	r := &d.cluster.Repairs[repair]
 	step, more := r.step()
 	return !d.underWay(repair, target) || (more && r.replaces(step) && d.current(repair, step) == none)
 }
 
-// spent reports whether a repair has no step left that may help its target, which is left to people: it is unhealthy, and
+// outOfSteps reports whether a repair has no step left that may help its target, which is left to people: it is unhealthy, and
 // has no place among those under repair. The record of a repair alone does not show that (I14): its remediators have been told
 // to stop, or say themselves how it ended.
-func (d *deliberation) spent(repair int) bool {
-	r := &d.fleet.Repairs[repair]
+func (d *planner) outOfSteps(repair int) bool {
+	r := &d.cluster.Repairs[repair]
 	target, exists := d.targetOf[repair]
-	if !exists || d.blind(r) || !d.exhaustedBy(r, repair) {
+	if !exists || d.requestsUnlisted(r) || !d.exhaustedBy(r, repair) {
 		return false
 	}
-	return !slices.ContainsFunc(d.petitions[repair], d.atWork) && !slices.ContainsFunc(d.requestsOn[target], d.atWork)
+	return !slices.ContainsFunc(d.requestsOf[repair], d.atWork) && !slices.ContainsFunc(d.requestsAbout[target], d.atWork)
 }
 
 // atWork reports whether the remediator of a request may still do something.
-func (d *deliberation) atWork(request int) bool {
-	q := &d.fleet.Requests[request]
+func (d *planner) atWork(request int) bool {
+	q := &d.cluster.Requests[request]
 	return q.Stopped.IsZero() && q.Succeeded == Unknown
 }
 
-// leftToPeople says that a repair has no step left. Fettle does not tell the remediators of others to stop, so what these are
+// stepsExhausted says that a repair has no step left. Fettle does not tell the remediators of others to stop, so what these are
 // asked keeps the place of the target.
-func (d *deliberation) leftToPeople(p *proposal) Refusal {
-	repair := &d.fleet.Repairs[p.repair]
-	tried := min(len(repair.Rungs)+1, len(repair.Ladder)) // a step that is taken by hand-back alone may be left
-	r := Refusal{Target: p.target, Policy: p.leader, Gate: LadderExhausted, Have: tried}
-	for _, i := range d.requestsOn[p.target] {
-		if q := &d.fleet.Requests[i]; !q.Own && d.atWork(i) {
+func (d *planner) stepsExhausted(p *proposal) Refusal {
+	repair := &d.cluster.Repairs[p.repair]
+	tried := min(len(repair.Tried)+1, len(repair.Steps)) // a step that is taken by hand-back alone may be left
+	r := Refusal{Target: p.target, Policy: p.leader, Gate: StepsExhausted, Have: tried}
+	for _, i := range d.requestsAbout[p.target] {
+		if q := &d.cluster.Requests[i]; !q.Own && d.atWork(i) {
 			r.Detail = q.ID.String()
 			return r
 		}
@@ -70,24 +70,24 @@ func (d *deliberation) leftToPeople(p *proposal) Refusal {
 
 // exhaustedBy reports whether all steps of a repair were given up, or the last one has no limit and its remediator says that
 // it failed, or that it succeeded and the target has not recovered in the time for that.
-func (d *deliberation) exhaustedBy(r *Repair, repair int) bool {
+func (d *planner) exhaustedBy(r *Repair, repair int) bool {
 	step, more := r.step()
 	if !more {
-		return len(r.Ladder) > 0
+		return len(r.Steps) > 0
 	}
 	if !r.isOpenEnd(step) {
 		return false
 	}
 	q := d.current(repair, step)
-	return q != none && d.over(r, &d.fleet.Requests[q])
+	return q != none && d.lastStepOver(r, &d.cluster.Requests[q])
 }
 
-// recoversWithin is how long a target has to recover after its last remediator has succeeded. A node boots in that time.
-const recoversWithin = 10 * time.Minute
+// recoveryTime is how long a target has to recover after its last remediator has succeeded. A node boots in that time.
+const recoveryTime = 10 * time.Minute
 
 // isOpenEnd reports whether a step asks a remediator without a limit, and no step follows.
 func (r *Repair) isOpenEnd(step *Step) bool {
-	return step.Nature.Effect().AsksRemediator && step.Limit == 0 && r.lastOfItself()
+	return step.Nature.Effect().CreatesRequest && step.Limit == 0 && r.lastOfItself()
 }
 
 // RecoversUntil returns until when the target has time to recover after the remediator of the last step, which has no limit, has
@@ -97,34 +97,34 @@ func (r *Repair) RecoversUntil(q *Request) time.Time {
 	if !more || !r.isOpenEnd(step) || q.Succeeded != Yes {
 		return time.Time{}
 	}
-	return latest(r.StepEnds(step, q), q.SucceededSince).Add(recoversWithin)
+	return latest(r.StepEnds(step, q), q.SucceededSince).Add(recoveryTime)
 }
 
-// over reports whether the last step, which has no limit, can't help its target any more. A remediator that failed says so. After
+// lastStepOver reports whether the last step, which has no limit, can't help its target any more. A remediator that failed says so. After
 // a success the target has time to recover, by a clock that agrees.
-func (d *deliberation) over(r *Repair, q *Request) bool {
+func (d *planner) lastStepOver(r *Repair, q *Request) bool {
 	if q.Succeeded != Yes {
 		return q.Succeeded == No
 	}
 	until := r.RecoversUntil(q)
 	d.wakeAt(until)
-	return clockHolds(d.fleet, &r.Policy) == 0 && !d.now.Before(until)
+	return clockHolds(d.cluster, &r.Policy) == 0 && !d.now.Before(until)
 }
 
-// heldBack returns what would hold back the step after the one under way. Where there is none, the repair gives up.
-func (d *deliberation) heldBack(p *proposal) []Refusal {
+// nextStepRefusals returns what would hold back the step after the one under way. Where there is none, the repair gives up.
+func (d *planner) nextStepRefusals(p *proposal) []Refusal {
 	var held []Refusal
 	hold := func(r Refusal) { held = append(held, r) }
-	r := &d.fleet.Repairs[p.repair]
+	r := &d.cluster.Repairs[p.repair]
 	next, more := r.stepAfter()
-	if !more || byHandBack(r.Ladder, len(r.Rungs)+1) { // the latter has all gates before it when it is taken
+	if !more || byHandBack(r.Steps, len(r.Tried)+1) { // the latter has all gates before it when it is taken
 		d.ask(laterPolicyGates[:], lastTargetGates[:], p, hold)
 		return held
 	}
 	of := *p
 	of.step = next
 	d.askAll(&of, hold)
-	if t := &d.fleet.Targets[p.target]; len(held) == 0 && t.takesQuorum(next) && !t.quorumKnown(d.now) {
+	if t := &d.cluster.Targets[p.target]; len(held) == 0 && t.takesQuorum(next) && !t.quorumKnown(d.now) {
 		if r, refuses := confirmationGate(d, &of); refuses {
 			r.Target = p.target
 			hold(r)
@@ -134,9 +134,9 @@ func (d *deliberation) heldBack(p *proposal) []Refusal {
 }
 
 // verdictsOf counts the members of a policy that are the body of a target, each of which has a place while it is repaired.
-func (d *deliberation) verdictsOf(policy, target int) int {
+func (d *planner) verdictsOf(policy, target int) int {
 	n := 0
-	for _, i := range d.judgementsOf(target) {
+	for _, i := range d.verdictsOnGroup(target) {
 		if d.decision.Verdicts[i].Policy == policy {
 			n++
 		}

@@ -45,7 +45,7 @@ type Reason int8
 // The reasons, in the order in which the criteria are asked.
 const (
 	NoCriterionMet Reason = iota + 1
-	FleetUnobserved
+	ClusterUnobserved
 	TargetUnreadable
 	TargetFailed
 	NodeStartupTimeout
@@ -53,9 +53,9 @@ const (
 	NodeUnconfirmed
 	ConditionMet
 	ConditionUntimed
-	ClaimedElsewhere
+	ExternalRemediation
 	Recovering
-	PersonAsked
+	RemediationRequested
 	Premature
 	TargetConditionMet
 	TargetConditionUntimed
@@ -64,7 +64,7 @@ const (
 
 var reasonNames = [...]string{
 	NoCriterionMet:         "Healthy",
-	FleetUnobserved:        "FleetUnobserved",
+	ClusterUnobserved:      "FleetUnobserved",
 	TargetUnreadable:       "Unreadable",
 	TargetFailed:           "Failed",
 	NodeStartupTimeout:     "NodeStartupTimeout",
@@ -72,9 +72,9 @@ var reasonNames = [...]string{
 	NodeUnconfirmed:        "NodeUnconfirmed",
 	ConditionMet:           "UnhealthyCondition",
 	ConditionUntimed:       "ConditionUntimed",
-	ClaimedElsewhere:       "ExternalRemediation",
+	ExternalRemediation:    "ExternalRemediation",
 	Recovering:             "Recovering",
-	PersonAsked:            "RemediationRequested",
+	RemediationRequested:   "RemediationRequested",
 	Premature:              "Premature",
 	TargetConditionMet:     "UnhealthyTargetCondition",
 	TargetConditionUntimed: "TargetConditionUntimed",
@@ -91,7 +91,7 @@ func (r Reason) String() string {
 
 // Verdict is one target judged by one policy at one instant.
 type Verdict struct {
-	// Target is the index in Fleet.Targets, Policy the index in the policies.
+	// Target is the index in Cluster.Targets, Policy the index in the policies.
 	Target, Policy int
 	Health         Health
 	Reason         Reason
@@ -106,8 +106,8 @@ type Verdict struct {
 	// Detail is what can't be read, or what stands that Fettle does not withdraw, or which conditions hold together, for the reasons
 	// that have such a thing.
 	Detail string
-	// Unsound is set for a Gone target that was not healthy when its deletion was seen.
-	Unsound bool
+	// WasUnhealthy is set for a Gone target that was not healthy when its deletion was seen.
+	WasUnhealthy bool
 }
 
 // reclaimed reports whether the target is unhealthy since it goes away in any case.
@@ -120,7 +120,7 @@ func (v Verdict) Text() string {
 	switch v.Reason {
 	case NoCriterionMet:
 		return "no criterion is met"
-	case FleetUnobserved:
+	case ClusterUnobserved:
 		return "the cluster could not be observed completely, so nothing is judged until it can"
 	case TargetUnreadable:
 		return "it can't be judged until this is corrected: " + v.Detail
@@ -138,9 +138,9 @@ func (v Verdict) Text() string {
 		return v.togetherText()
 	case ConditionUntimed, TargetConditionUntimed:
 		return fmt.Sprintf("%s %s is %s but carries no lastTransitionTime, so it is not known for how long", v.whose(), v.Criterion.Type, v.Criterion.Status)
-	case ClaimedElsewhere:
+	case ExternalRemediation:
 		return "an external remediator has been asked to repair it and has not finished"
-	case PersonAsked:
+	case RemediationRequested:
 		return v.askedText()
 	case Premature:
 		return "it is not judged yet: " + v.Detail

@@ -42,7 +42,7 @@ func machine(name string, changes ...func(*core.Target)) core.Target {
 		}},
 		NodeReadAt: noon,
 		Revision:   "7",
-		Parts:      core.Whole(),
+		Parts:      core.NoParts(),
 	}
 	for _, change := range changes {
 		change(&t)
@@ -84,7 +84,7 @@ func created(at time.Time) func(*core.Target) { return func(t *core.Target) { t.
 func ownedBy(o core.ID) func(*core.Target)    { return func(t *core.Target) { t.Owner = o } }
 func readAt(at time.Time) func(*core.Target)  { return func(t *core.Target) { t.NodeReadAt = at } }
 func deleting(t *core.Target)                 { t.Deleting = true }
-func claimed(t *core.Target)                  { t.Claimed = true }
+func externallyRemediated(t *core.Target)     { t.ExternallyRemediated = true }
 func controlPlane(t *core.Target)             { t.ControlPlane, t.QuorumReadAt = true, noon }
 
 // dead has had a node that is not Ready for an hour, which is longer than any policy allows.
@@ -108,7 +108,7 @@ func policy(name string, members []int, changes ...func(*core.Policy)) core.Poli
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
 		MaxInFlight:  core.Count(1),
 		Backoff:      core.DefaultBackoff(),
-		Ladder:       []core.Step{{Remedy: "Delete"}},
+		Steps:        []core.Step{{Remedy: "Delete"}},
 	}
 	for _, change := range changes {
 		change(&p)
@@ -116,11 +116,11 @@ func policy(name string, members []int, changes ...func(*core.Policy)) core.Poli
 	return p
 }
 
-func paused(p *core.Policy)   { p.Paused = true }
-func dryRun(p *core.Policy)   { p.DryRun = true }
-func noLadder(p *core.Policy) { p.Ladder = nil }
+func paused(p *core.Policy)  { p.Paused = true }
+func dryRun(p *core.Policy)  { p.DryRun = true }
+func noSteps(p *core.Policy) { p.Steps = nil }
 
-func needsNoOwner(p *core.Policy) { p.Ladder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}} }
+func needsNoOwner(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}} }
 
 func problem(text string) func(*core.Policy) { return func(p *core.Policy) { p.Problem = text } }
 
@@ -150,7 +150,7 @@ func criteria(conditions ...core.ConditionCriterion) func(*core.Policy) {
 func repair(t core.Target, p core.Policy, changes ...func(*core.Repair)) core.Repair {
 	r := core.Repair{
 		Namespace: t.ID.Namespace, Name: core.RepairName(t.ID, 1), Target: t.ID, Policy: p.ID, Owner: t.Owner,
-		Started: ago(time.Minute), Ladder: p.Ladder,
+		Started: ago(time.Minute), Steps: p.Steps,
 	}
 	for _, change := range changes {
 		change(&r)
@@ -172,8 +172,8 @@ func attempts(n int, last time.Time) func(*core.Repair) {
 	return func(r *core.Repair) { r.Attempts, r.LastAttempt = n, last }
 }
 
-func fleet(targets []core.Target, repairs ...core.Repair) core.Fleet {
-	return core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: targets, Repairs: repairs}
+func clusterOf(targets []core.Target, repairs ...core.Repair) core.Cluster {
+	return core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: targets, Repairs: repairs}
 }
 
 // machines makes n machines, of which the first few are changed.
@@ -201,7 +201,7 @@ func all(n int) []int {
 func refusedBy(d core.Decision, target int) []core.Gate {
 	var gates []core.Gate
 	for _, r := range d.Refusals {
-		if r.Target == target && !r.Rehearsed {
+		if r.Target == target && !r.DryRun {
 			gates = append(gates, r.Gate)
 		}
 	}
@@ -218,7 +218,7 @@ func begun(d core.Decision) []int {
 }
 
 // quorumOf has the guard say the same of every member of the control plane, as just read.
-func quorumOf(f *core.Fleet, survives core.Tri) {
+func quorumOf(f *core.Cluster, survives core.Tri) {
 	f.Targets = slices.Clone(f.Targets)
 	for i := range f.Targets {
 		f.Targets[i].QuorumSurvives, f.Targets[i].QuorumReadAt = survives, noon

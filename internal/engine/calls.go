@@ -24,13 +24,13 @@ const (
 	remedyTimeout = 15 * time.Second
 	// leaseTimeout is how long it may take to take, renew or release a lease, which is one small object.
 	leaseTimeout = 5 * time.Second
-	// deedTimeout is how long it may take to record a repair, to take a lease for it, to read its policies again, to call its
+	// startTimeout is how long it may take to record a repair, to take a lease for it, to read its policies again, to call its
 	// remedy, and to record the answer.
-	deedTimeout = 45 * time.Second
-	// changeTimeout is how long it may take to stop a request and to record that, and finishTimeout to
+	startTimeout = 45 * time.Second
+	// changeTimeout is how long it may take to stop a request and to record that, and endTimeout to
 	// record an end and give back what the repair held.
 	changeTimeout = 2 * callTimeout
-	finishTimeout = callTimeout + 2*leaseTimeout
+	endTimeout    = callTimeout + 2*leaseTimeout
 	// stageTimeout is how long a stage of a pass begins new calls; the rest is left to the next pass.
 	stageTimeout = 30 * time.Second
 	// grace is how long calls under way may go on once the pass is asked to end. A call that is cut off
@@ -38,24 +38,24 @@ const (
 	grace = 5 * time.Second
 )
 
-// errLate is why a call was not begun.
-var errLate = errors.New("not begun, since other calls took too long; it is left to the next pass")
+// errStageTimeout is why a call was not begun.
+var errStageTimeout = errors.New("not begun, since other calls took too long; it is left to the next pass")
 
 // taskTimeout returns how long the calls of one task of a stage may take together.
 func taskTimeout(s pass.Stage) time.Duration {
 	switch s {
-	case pass.StandingBy, pass.WritingStatuses, pass.Marking:
+	case pass.ReportingBlocked, pass.WritingStatuses, pass.WritingConditions:
 		return recordTimeout
 	case pass.RenewingLeases, pass.ReleasingLeases:
 		return leaseTimeout
-	case pass.AmendingRepairs:
+	case pass.UpdatingRepairs:
 		return changeTimeout
 	case pass.StartingRemedies:
-		return deedTimeout
+		return startTimeout
 	case pass.EndingRepairs:
-		return finishTimeout
+		return endTimeout
 	case pass.ReadingLive, pass.Withdrawing, pass.CheckingSteps, pass.ReadingAhead, pass.CheckingPolicies, pass.RecordingRepairs,
-		pass.Admitting, pass.DroppingRepairs:
+		pass.Admitting, pass.DeletingRepairs:
 	}
 	return callTimeout
 }
@@ -63,31 +63,31 @@ func taskTimeout(s pass.Stage) time.Duration {
 // timeout returns how long one call may take, which is never longer than what is left of its task.
 func timeout(c *pass.Call) time.Duration {
 	switch c.Kind {
-	case pass.StandBy, pass.WriteStatuses, pass.WriteMarks:
+	case pass.ReportBlocked, pass.WriteStatuses, pass.WriteConditions:
 		return recordTimeout
-	case pass.HoldLease, pass.ReleaseLease, pass.TakeBackConfirmation:
+	case pass.AcquireLease, pass.ReleaseLease, pass.RemoveConfirmation:
 		return leaseTimeout
 	case pass.StartRemedy:
 		return remedyTimeout
-	case pass.CreateRepair, pass.AmendRepair:
+	case pass.CreateRepair, pass.UpdateRepair:
 		if c.Stage != pass.EndingRepairs {
-			return deedTimeout
+			return startTimeout
 		}
 	case pass.ReadNode, pass.ReadQuorum, pass.ReadPolicy, pass.ListRunning, pass.FindSibling, pass.ReadClock, pass.StopRequest,
-		pass.WithdrawRequest, pass.DropRepair:
+		pass.WithdrawRequest, pass.DeleteRepair:
 	}
 	return callTimeout
 }
 
-// mostErrors is how many errors of one stage are worth reading.
-const mostErrors = 5
+// maxErrors is how many errors of one stage are worth reading.
+const maxErrors = 5
 
-// joined joins the errors of one stage, of which there may be thousands that are alike. Panics come first.
-func joined(errs []error) error {
+// joinErrors joins the errors of one stage, of which there may be thousands that are alike. Panics come first.
+func joinErrors(errs []error) error {
 	some := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	slices.SortStableFunc(some, func(a, b error) int { return int(number(panicked(b)) - number(panicked(a))) })
-	if more := len(some) - mostErrors; more > 0 {
-		some = append(some[:mostErrors], fmt.Errorf("and %d more", more))
+	slices.SortStableFunc(some, func(a, b error) int { return int(boolToFloat(panicked(b)) - boolToFloat(panicked(a))) })
+	if more := len(some) - maxErrors; more > 0 {
+		some = append(some[:maxErrors], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(some...)
 }
@@ -98,15 +98,15 @@ func panicked(err error) bool {
 	return is
 }
 
-// within gives one task a context that ends with its time limit, or a grace after the pass is asked to
+// withGrace gives one task a context that ends with its time limit, or a grace after the pass is asked to
 // end.
-func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func withGrace(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	stop := context.AfterFunc(ctx, func() {
-		mercy := time.NewTimer(grace)
-		defer mercy.Stop()
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
 		select {
-		case <-mercy.C:
+		case <-timer.C:
 			cancel()
 		case <-limited.Done():
 		}

@@ -16,19 +16,19 @@ import (
 
 // TestNodeWhoseClockIsAhead: its condition counts from when it was first seen, in the cache and as it is read live.
 func TestNodeWhoseClockIsAhead(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	ahead := machine("m", dead)
 	ahead.Node = node("m", "False", -24*time.Hour)
 	s.machines.observes(ahead)
 	s.machines.live["m-node"] = ahead.Node
 	for _, after := range []time.Duration{0, 5*time.Minute - 10*time.Second} {
 		s.now = noon.Add(after)
-		if did, _ := s.passes(); slices.Contains(did, "begin m") {
+		if did, _ := s.pass(); slices.Contains(did, "begin m") {
 			t.Errorf("it begins %s after it was first seen", after)
 		}
 	}
 	s.now = noon.Add(5 * time.Minute)
-	if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+	if did, _ := s.pass(); !slices.Contains(did, "begin m") {
 		t.Errorf("nothing begins %s after it was first seen: %v", 5*time.Minute, did)
 	}
 }
@@ -48,7 +48,7 @@ func set(t *testing.T, at time.Time, seconds int) time.Time {
 // TestI05ClockSetDuringAPass: while one node is read the clock is set forward. That shortens no criterion of another. How long
 // ago the node was read is not known then, so its step waits.
 func TestI05ClockSetDuringAPass(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.now = clock()
 	since := func(d time.Duration) func(*core.Target) {
 		return func(target *core.Target) {
@@ -63,7 +63,7 @@ func TestI05ClockSetDuringAPass(t *testing.T) {
 			return nil
 		}
 	}
-	if did, _ := s.passes(); !slices.Contains(did, "open a") || slices.Contains(did, "open b") || slices.Contains(did, "begin a") {
+	if did, _ := s.pass(); !slices.Contains(did, "open a") || slices.Contains(did, "open b") || slices.Contains(did, "begin a") {
 		t.Errorf("it did %q, want the repair of a recorded, b left alone, and nothing begun", did)
 	}
 }
@@ -71,20 +71,20 @@ func TestI05ClockSetDuringAPass(t *testing.T) {
 // TestI1SuspendedComputer: no clock but the wall clock shows that the computer stood still after the node was read.
 func TestI1SuspendedComputer(t *testing.T) {
 	for _, seconds := range []int{9, 10} {
-		s := newStage(t)
+		s := newFixture(t)
 		s.now = clock()
 		s.machines.observes(machine("m", dead))
 		s.wait["open m"] = func(context.Context) error {
 			s.now = set(t, s.now, seconds)
 			return nil
 		}
-		if did, _ := s.passes(); slices.Contains(did, "begin m") != (seconds < 10) {
+		if did, _ := s.pass(); slices.Contains(did, "begin m") != (seconds < 10) {
 			t.Errorf("it stood still for %d s, and it did %q", seconds, did)
 		}
-		s.settle()
+		s.syncCaches()
 		delete(s.wait, "open m")
 		s.now = s.now.Add(time.Minute)
-		if did, _ := s.passes(); slices.Contains(did, "begin m") != (seconds >= 10) {
+		if did, _ := s.pass(); slices.Contains(did, "begin m") != (seconds >= 10) {
 			t.Errorf("a minute later it did %q", did)
 		}
 	}
@@ -92,16 +92,16 @@ func TestI1SuspendedComputer(t *testing.T) {
 
 // TestI1SuspendedComputerReadsPoliciesAgain before a step that needs no fresh node.
 func TestI1SuspendedComputerReadsPoliciesAgain(t *testing.T) {
-	c := newClimb(t, sick("n"))
+	c := newStepFixture(t, sick("n"))
 	c.now = clock()
-	c.ledger.has(climbing(sick("n"), onStep(1)))
+	c.ledger.has(runningSteps(sick("n"), onStep(1)))
 	c.wait["read policy workers"] = func(context.Context) error { return nil }
 	c.wait["hold n-node for check 11m0s"] = func(context.Context) error {
 		c.now = set(t, c.now, 3600)
 		return nil
 	}
-	did, _, err := c.carries(acts(1))
-	if err != nil || count(did, "read policy workers") != 2 || len(c.asker.orders) != 1 {
+	did, _, err := c.runs(acts(1))
+	if err != nil || gauge(did, "read policy workers") != 2 || len(c.requester.remedyCalls) != 1 {
 		t.Errorf("the engine does %q and tells %v", did, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestLoopOfAClockSetBack(t *testing.T) {
 func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
 	for _, agrees := range []core.Tri{core.No, core.Unknown} {
 		for _, call := range []string{"", "read m", "open m"} {
-			s := newStage(t)
+			s := newFixture(t)
 			s.machines.observes(machine("m", dead))
 			turn := func(context.Context) error {
 				s.clock.agrees = agrees
@@ -134,12 +134,12 @@ func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
 				_ = turn(t.Context())
 			}
 			s.wait[call] = turn
-			if did, _ := s.passes(); slices.Contains(did, "begin m") || slices.Contains(did, "open m") != (call == "open m") {
+			if did, _ := s.pass(); slices.Contains(did, "begin m") || slices.Contains(did, "open m") != (call == "open m") {
 				t.Errorf("the clock agrees: %s from the call %q on, and it did %q", agrees, call, did)
 			}
 			delete(s.wait, call)
 			s.clock.agrees = core.Yes
-			if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+			if did, _ := s.pass(); !slices.Contains(did, "begin m") {
 				t.Errorf("the clock agrees again, and it did %q", did)
 			}
 		}
@@ -150,26 +150,26 @@ func TestI05NothingBeginsOnceTheClockIsWrong(t *testing.T) {
 // process, the next repair of the pool keeps its distance.
 func TestI06EndByAWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
-		s := newStage(t)
+		s := newFixture(t)
 		right, m := clock(), machine("m", dead)
 		s.machines.observes()
 		s.ledger.has(running(m, func(r *core.Repair) { r.Started, r.Retry = right.Add(-time.Minute).Round(0), 9 }))
-		s.clock, s.now = agreeing{core.No, ahead}, set(t, right, int(ahead/time.Second))
-		s.passes()
+		s.clock, s.now = fakeClock{core.No, ahead}, set(t, right, int(ahead/time.Second))
+		s.pass()
 		if got := s.ledger.of("m")[0].Ended; !got.Equal(right.Round(0)) {
 			t.Errorf("by a clock that is ahead by %s the repair ended at %s, want %s", ahead, got, right)
 		}
-		s.clock, s.now = agreeing{core.Yes, 0}, right.Add(time.Second)
+		s.clock, s.now = fakeClock{core.Yes, 0}, right.Add(time.Second)
 		s.machines.observes(machine("n", func(t *core.Target) {
 			t.Owner, t.Created, t.Failed, t.FailedSince = m.Owner, right.Round(0), true, right.Round(0)
 		}))
-		s.settle()
+		s.syncCaches()
 		for _, restarts := range []bool{false, true} {
 			if restarts {
 				s.restart()
 			}
 			s.now = s.now.Add(time.Second)
-			if did, _ := s.passes(); begins(did) {
+			if did, _ := s.pass(); begins(did) {
 				t.Errorf("the clock was ahead by %s, restarted %t, and it did %q", ahead, restarts, did)
 			}
 		}
@@ -179,16 +179,16 @@ func TestI06EndByAWrongClock(t *testing.T) {
 // TestI05ClockBehindRewritesNoStep: while Fettle's clock is two hours behind, a call is refused and recorded. The step before ended
 // when the record says.
 func TestI05ClockBehindRewritesNoStep(t *testing.T) {
-	c := newClimb(t, sick("a"))
+	c := newStepFixture(t, sick("a"))
 	told := noon.Add(2 * time.Hour)
-	c.ledger.has(climbing(sick("a"), func(r *core.Repair) { r.Rungs = []core.Rung{{Ended: told, Outcome: core.Failed}} }))
+	c.ledger.has(runningSteps(sick("a"), func(r *core.Repair) { r.Tried = []core.StepRecord{{Ended: told, Outcome: core.Failed}} }))
 	c.refuse["begin a slow"] = errDown
-	did, _, _ := c.carries(acts(1))
+	did, _, _ := c.runs(acts(1))
 	r := c.ledger.of("a")[0]
 	if r.Attempts != 1 {
 		t.Fatalf("it did %v, and the repair says %+v", did, r)
 	}
-	if !r.Rungs[0].Ended.Equal(told) {
-		t.Errorf("the step is recorded to have ended at %s, want %s", r.Rungs[0].Ended, told)
+	if !r.Tried[0].Ended.Equal(told) {
+		t.Errorf("the step is recorded to have ended at %s, want %s", r.Tried[0].Ended, told)
 	}
 }

@@ -10,18 +10,18 @@ import (
 )
 
 // clocked is a stage with a machine that is unhealthy after five minutes which only memory dates.
-func clocked(t *testing.T, m core.Target, criteria core.Criteria) *stage {
+func clocked(t *testing.T, m core.Target, criteria core.Criteria) *fixture {
 	t.Helper()
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(m)
 	s.machines.observation.Policies[0].Criteria = criteria
 	return s
 }
 
 // wantSuspect passes, and checks that the machine is unhealthy only later.
-func (s *stage) wantSuspect(sentence string, until time.Time) {
+func (s *fixture) wantSuspect(sentence string, until time.Time) {
 	s.Helper()
-	did, next := s.passes()
+	did, next := s.pass()
 	if slices.Contains(did, "begin m") || !next.Equal(until) {
 		s.Errorf("%s: the next pass is at %s, want %s; it did %v", sentence, next, until, did)
 	}
@@ -32,7 +32,7 @@ func TestNodeGoneDelay(t *testing.T) {
 	s := clocked(t, machine("m", unseen), core.Criteria{NodeGoneDelay: 5 * time.Minute})
 	s.machines.live["m-node"] = core.Node{State: core.NodeGone, Name: "m-node"}
 	s.wantSuspect("it is gone", noon.Add(5*time.Minute))
-	if told := s.machines.announced; len(told) != 1 || !strings.Contains(told[0].Text, "a live read found that at 2026-") {
+	if told := s.machines.events; len(told) != 1 || !strings.Contains(told[0].Text, "a live read found that at 2026-") {
 		t.Errorf("it does not tell since when: %+v", told)
 	}
 	s.now = noon.Add(4 * time.Minute)
@@ -41,7 +41,7 @@ func TestNodeGoneDelay(t *testing.T) {
 	s.wantSuspect("a new process has it gone since now", noon.Add(9*time.Minute))
 	s.now = noon.Add(9 * time.Minute)
 	s.machines.live["m-node"] = node("m", "True", time.Hour)
-	did, _ := s.passes()
+	did, _ := s.pass()
 	if slices.Contains(did, "begin m") || !slices.Contains(did, "read m") {
 		t.Errorf("the node is there by then: %v", did)
 	}
@@ -49,7 +49,7 @@ func TestNodeGoneDelay(t *testing.T) {
 	s.now = noon.Add(10 * time.Minute)
 	s.wantSuspect("it is gone again", noon.Add(15*time.Minute))
 	s.now = noon.Add(15 * time.Minute)
-	if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+	if did, _ := s.pass(); !slices.Contains(did, "begin m") {
 		t.Errorf("the delay is over: %v", did)
 	}
 }
@@ -66,20 +66,20 @@ func TestMissingCondition(t *testing.T) {
 	s.wantSuspect("a new process has seen it since now", due(6))
 	s.now = noon.Add(2 * time.Minute)
 	s.machines.observation.Observed = core.Unknown
-	s.passes()
+	s.pass()
 	s.machines.observation.Observed = core.Yes
 	s.wantSuspect("it may have come and gone meanwhile", due(7))
 	s.now = noon.Add(7 * time.Minute)
 	live := node("m", "True", time.Hour)
 	live.Conditions = append(live.Conditions, core.Condition{Type: "AgentReady", Status: "True", Since: s.now})
 	s.machines.live["m-node"] = live
-	if did, _ := s.passes(); slices.Contains(did, "begin m") || !slices.Contains(did, "read m") {
+	if did, _ := s.pass(); slices.Contains(did, "begin m") || !slices.Contains(did, "read m") {
 		t.Errorf("it is there by then: %v", did)
 	}
 	delete(s.machines.live, "m-node")
 	s.wantSuspect("the live read has shown it", due(12))
 	s.now = noon.Add(12 * time.Minute)
-	if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+	if did, _ := s.pass(); !slices.Contains(did, "begin m") {
 		t.Errorf("it has been missing for its time: %v", did)
 	}
 }

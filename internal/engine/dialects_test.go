@@ -14,9 +14,9 @@ import (
 )
 
 // two gives a stage with a second dialect, whose targets are nodes.
-func two(t *testing.T) (*stage, *dialect) {
+func two(t *testing.T) (*fixture, *dialect) {
 	t.Helper()
-	s := newStage(t)
+	s := newFixture(t)
 	nodes := s.dialect("Node")
 	s.restart()
 	return s, nodes
@@ -28,7 +28,7 @@ func TestDialectsSideBySide(t *testing.T) {
 	s.machines.observes(machine("a"), machine("b", dead), machine("c"))
 	nodes.observation.Targets = []core.Target{target("Node", "x", dead), target("Node", "y"), target("Node", "z", dead)}
 	nodes.observation.Policies = []core.Policy{policy("odd", []int{0, 1}), policy("even", []int{2}, func(p *core.Policy) { p.Paused = true })}
-	did, _ := s.passes()
+	did, _ := s.pass()
 	slices.Sort(did)
 	s.wantDid("b and x are repaired, and z is paused", did,
 		"begin b", "begin x", "open b", "open x", "read b", "read x", "record even", "record odd", "record workers", "tell begun b", "tell begun x")
@@ -44,18 +44,18 @@ type publisher struct {
 	reported, told, read []string
 }
 
-func (p *publisher) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+func (p *publisher) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	for _, r := range reports {
 		p.reported = append(p.reported, r.Policy.ID.Name)
 		for _, m := range r.Policy.Members {
 			p.reported = append(p.reported, r.Policy.ID.Name+" has member "+string(rune('0'+m)))
 		}
 	}
-	return p.dialect.Record(ctx, reports)
+	return p.dialect.WriteStatuses(ctx, reports)
 }
 
-func (p *publisher) Announce(happenings []core.Happening) {
-	for _, h := range happenings {
+func (p *publisher) EmitEvents(events []core.Event) {
+	for _, h := range events {
 		p.told = append(p.told, h.Target.Name)
 	}
 }
@@ -89,7 +89,7 @@ func TestDialectThatIsNotServedKeepsNobodyElse(t *testing.T) {
 	s.machines.observation = core.Observation{Kind: "Machine", Observed: core.No}
 	nodes.observes(target("Node", "n", dead))
 	s.ledger.has(running(machine("gone")))
-	did, _ := s.passes()
+	did, _ := s.pass()
 	s.wantDid("nodes are repaired, and repairs of machines are left alone", did, "read n", "record workers", "open n", "begin n", "tell begun n")
 }
 
@@ -102,7 +102,7 @@ func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
 			s.machines.observes(machine("m", dead))
 			nodes.observes(target("Node", "n", dead))
 			unknown.observation.Observed = core.Unknown
-			did, next := s.passes()
+			did, next := s.pass()
 			s.wantDid("nothing is decided", did)
 			s.wantNext(next, time.Time{})
 		})
@@ -111,14 +111,14 @@ func TestDialectThatIsNotKnownKeepsEverybody(t *testing.T) {
 
 // TestRepairsOfKindsThatNobodyObservesAreLeftAlone: they are neither ended, nor begun, nor pruned.
 func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(machine("m"))
 	s.ledger.has(
 		running(target("Other", "a")),
 		running(target("Other", "b"), endedAt(ago(48*time.Hour))),
 	)
 	for range 2 {
-		did, next := s.passes()
+		did, next := s.pass()
 		s.wantDid("nothing is wrong with m", did, "record workers")
 		s.wantNext(next, time.Time{})
 	}
@@ -126,13 +126,13 @@ func TestRepairsOfKindsThatNobodyObservesAreLeftAlone(t *testing.T) {
 
 // TestI15FloodIsPrunedBitByBit: however many repairs have expired, one pass deletes some, and the next follows soon.
 func TestI15FloodIsPrunedBitByBit(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(machine("m"))
 	for i := range 250 {
 		s.ledger.has(running(target("Machine", "gone-"+strconv.Itoa(i)), endedAt(ago(48*time.Hour))))
 	}
 	for _, want := range []int{100, 100, 50, 0} {
-		did, next := s.passes()
+		did, next := s.pass()
 		dropped := slices.DeleteFunc(did, func(line string) bool { return !strings.HasPrefix(line, "drop ") })
 		if len(dropped) != want {
 			t.Errorf("%d are deleted in one pass, want %d", len(dropped), want)
@@ -140,7 +140,7 @@ func TestI15FloodIsPrunedBitByBit(t *testing.T) {
 		if soon := want == 100; soon != next.Equal(noon.Add(time.Second)) {
 			t.Errorf("after %d were deleted the next pass is at %s", want, next)
 		}
-		s.settle()
+		s.syncCaches()
 	}
 }
 
@@ -150,17 +150,17 @@ func TestDialectThatFallsOutOfStep(t *testing.T) {
 	s.machines.observes(machine("m"))
 	nodes.observes(target("Node", "n", dead))
 	nodes.observation.Policies[0].ID.UID = "nodes-uid"
-	s.passes()
+	s.pass()
 	nodes.observation.Observed = core.Unknown
-	did, _ := s.passes()
+	did, _ := s.pass()
 	s.wantDid("nobody knows how n fares", did)
 	nodes.observation.Observed = core.No
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("its API is gone, and its repair is left alone", did, "record workers")
-	s.settle()
-	did, _ = s.passes()
+	s.syncCaches()
+	did, _ = s.pass()
 	s.wantDid("the same when the ledger shows the repair", did, "record workers")
 	nodes.observation.Observed = core.Yes
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("it is being deleted", did, "record workers", "record workers")
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// Config is what an engine needs. Every field is required but Fleet, Surveyors, Quorum, Lock, Siblings and Metrics.
+// Config is what an engine needs. Every field is required but Cluster, FactSources, Quorum, NodeLeases, Siblings and Metrics.
 type Config struct {
-	// Fleet names the fleet among those that share Metrics; it may be empty where there is one.
-	Fleet string
+	// ClusterKey names the fleet among those that share Metrics; it may be empty where there is one.
+	ClusterKey string
 	// Dialects may be Confirmers too.
-	Dialects []Dialect
-	Ledger   Ledger
-	Witness  Witness
-	Pruner   Pruner
-	// Surveyors are asked in their order, after all dialects.
-	Surveyors []Surveyor
+	Dialects      []Dialect
+	Ledger        Ledger
+	LiveRepairs   LiveRepairs
+	RepairDeleter RepairDeleter
+	// FactSources are asked in their order, after all dialects.
+	FactSources []FactSource
 	// Quorum may be nil, and then nothing is known of it: no member of the control plane is repaired.
 	Quorum Quorum
-	// Lock may be nil, and then no leases are held.
-	Lock Lock
+	// NodeLeases may be nil, and then no leases are held.
+	NodeLeases NodeLeases
 	// Siblings returns the machine of a node that is no target itself, the zero ID for none, and false while that is not
 	// known. It may be nil.
 	Siblings func(core.Target) (core.ID, bool)
@@ -57,51 +57,51 @@ func New(c Config) *Engine {
 // pass is Pass without its measures.
 func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	snapshot, unobserved := e.observe()
-	if snapshot.Fleet.Observed != core.Yes {
-		e.Metrics.standsBy(e.Fleet)
+	if snapshot.Cluster.Observed != core.Yes {
+		e.Metrics.clearGauges(e.ClusterKey)
 	}
 	p := pass.New(e.passConfig(e.decide), &e.state, snapshot)
 	if err := e.run(ctx, p); err != nil {
 		return time.Time{}, err
 	}
-	return p.Next(), errors.Join(unobserved, failures(p))
+	return p.Next(), errors.Join(unobserved, joinFailures(p))
 }
 
-// failures joins the errors of a pass.
-func failures(p *pass.Pass) error {
+// joinFailures joins the errors of a pass.
+func joinFailures(p *pass.Pass) error {
 	var errs []error
 	for _, stage := range p.Failures() {
-		errs = append(errs, joined(stage))
+		errs = append(errs, joinErrors(stage))
 	}
 	return errors.Join(errs...)
 }
 
 // passConfig says what a pass may count on.
-func (e *Engine) passConfig(decide func([]core.Policy, core.Fleet, time.Time) core.Decision) pass.Config {
+func (e *Engine) passConfig(decide func([]core.Policy, core.Cluster, time.Time) core.Decision) pass.Config {
 	c := pass.Config{
-		Remedies: make(map[string]bool, len(e.Remedies)), Leases: e.Lock != nil, Quorum: e.Quorum != nil, Siblings: e.Siblings != nil,
+		Remedies: make(map[string]bool, len(e.Remedies)), Leases: e.NodeLeases != nil, Quorum: e.Quorum != nil, Siblings: e.Siblings != nil,
 		Samples: e.Metrics != nil, Retention: e.Retention, Decide: decide,
 	}
 	for name, remedy := range e.Remedies {
-		_, withdraws := remedy.(Petitioner)
+		_, withdraws := remedy.(RequestRemedy)
 		if remedy != nil {
 			c.Remedies[name] = withdraws
 		}
 	}
 	for _, dialect := range e.Dialects {
-		_, standsBy := dialect.(Bystander)
-		_, marks := dialect.(Marker)
-		_, confirms := dialect.(Confirmer)
-		c.Sources = append(c.Sources, pass.Source{StandsBy: standsBy, Marks: marks, Confirms: confirms})
+		_, standsBy := dialect.(BlockedReporter)
+		_, marks := dialect.(ConditionWriter)
+		_, confirms := dialect.(ConfirmationWithdrawer)
+		c.Dialects = append(c.Dialects, pass.Dialect{ReportsBlocked: standsBy, WritesConditions: marks, RemovesConfirmations: confirms})
 	}
 	return c
 }
 
 // decide decides, and measures how long that takes.
-func (e *Engine) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
+func (e *Engine) decide(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
 	began := e.Now()
-	d := core.Decide(policies, fleet, now)
-	e.Metrics.hasDecided(e.Now().Sub(began))
+	d := core.Decide(policies, cluster, now)
+	e.Metrics.observeDecision(e.Now().Sub(began))
 	return d
 }
 
@@ -113,7 +113,7 @@ func (e *Engine) readClock() pass.ClockReading {
 
 // observe takes the snapshot that the pass decides on. When a dialect fails, nothing is observed.
 func (e *Engine) observe() (pass.Snapshot, error) {
-	s := pass.Snapshot{Clock: e.readClock(), PolicySource: map[core.ID]int{}, Kinds: map[string]bool{}}
+	s := pass.Snapshot{Clock: e.readClock(), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{}}
 	for source, dialect := range e.Dialects {
 		o, err := dialect.Observe()
 		if err != nil {
@@ -122,27 +122,27 @@ func (e *Engine) observe() (pass.Snapshot, error) {
 		switch o.Observed {
 		case core.Yes:
 			s.Kinds[o.Kind] = true
-			add(&s, source, o)
+			addObservation(&s, source, o)
 		case core.Unknown: // it may have a policy that leads, or whose limits hold
 			s.Unknown = append(s.Unknown, source)
 		case core.No:
 		}
 	}
-	entries, inStep := e.Ledger.Entries()
-	if len(s.Unknown) > 0 || len(s.Kinds) == 0 || inStep != core.Yes {
+	repairs, synced := e.Ledger.Repairs()
+	if len(s.Unknown) > 0 || len(s.Kinds) == 0 || synced != core.Yes {
 		return s, nil
 	}
-	s.Fleet.Observed, s.Fleet.ClockAgrees, s.Fleet.Repairs = core.Yes, e.Clock.Agrees(), entries
-	core.Ration(s.Policies, s.Fleet.Targets, core.MostJudgements(len(s.Fleet.Targets)))
-	for _, surveyor := range e.Surveyors {
-		surveyor.Survey(s.Policies, &s.Fleet)
+	s.Cluster.Observed, s.Cluster.ClockAgrees, s.Cluster.Repairs = core.Yes, e.Clock.Agrees(), repairs
+	core.LimitVerdicts(s.Policies, s.Cluster.Targets, core.MaxVerdicts(len(s.Cluster.Targets)))
+	for _, facts := range e.FactSources {
+		facts.AddFacts(s.Policies, &s.Cluster)
 	}
 	return s, nil
 }
 
-// add adds to a snapshot what one dialect observes.
-func add(s *pass.Snapshot, source int, o core.Observation) {
-	first := len(s.Fleet.Targets)
+// addObservation adds to a snapshot what one dialect observes.
+func addObservation(s *pass.Snapshot, source int, o core.Observation) {
+	first := len(s.Cluster.Targets)
 	for i := range o.Policies {
 		p := o.Policies[i]
 		if first > 0 {
@@ -153,14 +153,14 @@ func add(s *pass.Snapshot, source int, o core.Observation) {
 			p.Members = members
 		}
 		s.Policies = append(s.Policies, p)
-		s.PolicySource[p.ID] = source
+		s.PolicyDialect[p.ID] = source
 	}
-	s.Fleet.Targets = append(s.Fleet.Targets, o.Targets...)
-	s.Fleet.Requests = append(s.Fleet.Requests, o.Requests...)
+	s.Cluster.Targets = append(s.Cluster.Targets, o.Targets...)
+	s.Cluster.Requests = append(s.Cluster.Requests, o.Requests...)
 	if o.Upgrading != core.Unknown || o.UpgradingWhy != "" {
-		s.Fleet.Upgrading, s.Fleet.UpgradingWhy = o.Upgrading, o.UpgradingWhy
+		s.Cluster.Upgrading, s.Cluster.UpgradingWhy = o.Upgrading, o.UpgradingWhy
 	}
 	for range o.Targets {
-		s.TargetSource = append(s.TargetSource, source)
+		s.TargetDialect = append(s.TargetDialect, source)
 	}
 }

@@ -15,11 +15,11 @@ const mercy = 5 * time.Second
 
 // hangs answers a call after a while, or with the end of its context.
 func hangs(d time.Duration) func(context.Context) error {
-	return func(ctx context.Context) error { return within(ctx, d) }
+	return func(ctx context.Context) error { return withGrace(ctx, d) }
 }
 
 // stopsAfter runs a pass that is asked to end after a while, and gives how long it took.
-func (s *stage) stopsAfter(d time.Duration) (time.Duration, error) {
+func (s *fixture) stopsAfter(d time.Duration) (time.Duration, error) {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())
 	time.AfterFunc(d, stop)
@@ -32,7 +32,7 @@ func (s *stage) stopsAfter(d time.Duration) (time.Duration, error) {
 // how it did.
 func TestCallsUnderWayHaveAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("a", dead), machine("b", dead))
 		s.wait["begin a"] = hangs(3 * time.Second)
 		s.wait["begin b"] = func(ctx context.Context) error {
@@ -55,7 +55,7 @@ func TestCallsUnderWayHaveAGrace(t *testing.T) {
 // TestCutOffCallIsNotRefused: nobody knows how it ended, so nobody says that it was refused.
 func TestCutOffCallIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("a", dead))
 		s.wait["begin a"] = hangs(time.Hour)
 		took, err := s.stopsAfter(time.Second)
@@ -69,10 +69,10 @@ func TestCutOffCallIsNotRefused(t *testing.T) {
 			t.Errorf("told: %s", got)
 		}
 		delete(s.wait, "begin a")
-		s.diary = nil
+		s.calls = nil
 		s.restart()
-		s.settle()
-		did, _ := s.passes()
+		s.syncCaches()
+		did, _ := s.pass()
 		s.wantDid("the next leader goes on with it", did, "read a", "record workers", "begin a", "tell begun a")
 	})
 }
@@ -80,10 +80,10 @@ func TestCutOffCallIsNotRefused(t *testing.T) {
 // TestCallThatHangsIsRefused: at its time limit, while nobody asks for an end.
 func TestCallThatHangsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("a", dead))
 		s.wait["begin a"] = hangs(time.Hour)
-		s.passes()
+		s.pass()
 		if r := s.ledger.of("a")[0]; r.Attempts != 1 {
 			t.Errorf("the repair says %+v", r)
 		}
@@ -102,13 +102,13 @@ func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t)
+				s := newFixture(t)
 				s.machines.observes(machine("a", dead))
 				s.wait[tc.hangs] = hangs(2 * time.Second)
 				if _, err := s.stopsAfter(time.Second); !errors.Is(err, context.Canceled) {
 					t.Errorf("it ended with %v", err)
 				}
-				s.wantDid("nothing more", s.diary, tc.want...)
+				s.wantDid("nothing more", s.calls, tc.want...)
 			})
 		})
 	}
@@ -117,7 +117,7 @@ func TestNothingBeginsOnceAskedToEnd(t *testing.T) {
 // TestStageThatHangsEnds: however many calls there are to make, and though none is answered.
 func TestStageThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		targets := make([]core.Target, 500)
 		for i := range targets {
 			name := "m" + string(rune('a'+i/26)) + string(rune('a'+i%26))
@@ -138,7 +138,7 @@ func TestStageThatHangsEnds(t *testing.T) {
 // TestEachRoundOfReadsHasItsOwnTime: the reads of a second round don't pay for how long those of the first took.
 func TestEachRoundOfReadsHasItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("a", dead), machine("b", dead), machine("c", dead))
 		s.machines.observation.Policies[0].MaxInFlight = core.Count(1)
 		for _, name := range []string{"a", "b", "c"} {
@@ -147,7 +147,7 @@ func TestEachRoundOfReadsHasItsOwnTime(t *testing.T) {
 		for _, name := range []string{"a", "b"} { // each makes room for the next
 			s.machines.live[name+"-node"] = node(name, "True", time.Second)
 		}
-		did, _ := s.passes()
+		did, _ := s.pass()
 		s.wantDid("c is read in time", did, "read a", "read b", "read c", "record workers", "open c", "read running", "begin c", "tell begun c")
 	})
 }

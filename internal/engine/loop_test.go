@@ -22,8 +22,8 @@ const (
 	rested    = 100 * time.Millisecond
 )
 
-// track runs a loop over fleets in a bubble of time, and notes when each pass began.
-type track struct {
+// loopRecorder runs a loop over fleets in a bubble of time, and notes when each pass began.
+type loopRecorder struct {
 	*testing.T
 	*engine.Loop
 
@@ -37,15 +37,15 @@ type track struct {
 type pass func(ctx context.Context, n int) (time.Time, error)
 
 // runs starts a loop. The test ends only when the loop and its passes have.
-func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *track {
+func runs(t *testing.T, log logr.Logger, fleets map[string]pass) *loopRecorder {
 	t.Helper()
 	return runsBy(t, clock, log, fleets)
 }
 
 // runsBy starts a loop that goes by another clock than the bubble's.
-func runsBy(t *testing.T, now func() time.Time, log logr.Logger, fleets map[string]pass) *track {
+func runsBy(t *testing.T, now func() time.Time, log logr.Logger, fleets map[string]pass) *loopRecorder {
 	t.Helper()
-	k := newTrack(t, now, log)
+	k := newLoopRecorder(t, now, log)
 	for name, p := range fleets {
 		k.keep(name, p)
 	}
@@ -53,12 +53,12 @@ func runsBy(t *testing.T, now func() time.Time, log logr.Logger, fleets map[stri
 	return k
 }
 
-func newTrack(t *testing.T, now func() time.Time, log logr.Logger) *track {
+func newLoopRecorder(t *testing.T, now func() time.Time, log logr.Logger) *loopRecorder {
 	t.Helper()
-	return &track{T: t, start: clock(), passes: map[string][]time.Duration{}, Loop: engine.NewLoop(log, now)}
+	return &loopRecorder{T: t, start: clock(), passes: map[string][]time.Duration{}, Loop: engine.NewLoop(log, now)}
 }
 
-func (k *track) starts() {
+func (k *loopRecorder) starts() {
 	ctx, cancel := context.WithCancel(k.Context())
 	ended := make(chan error)
 	go func() { ended <- k.Start(ctx) }()
@@ -70,11 +70,11 @@ func (k *track) starts() {
 	}
 }
 
-func (k *track) keep(fleet string, p pass) {
-	k.Keep(fleet, func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(fleet)) })
+func (k *loopRecorder) keep(fleet string, p pass) {
+	k.Add(fleet, func(ctx context.Context) (time.Time, error) { return p(ctx, k.note(fleet)) })
 }
 
-func (k *track) note(fleet string) int {
+func (k *loopRecorder) note(fleet string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.passes[fleet] = append(k.passes[fleet], clock().Sub(k.start))
@@ -82,7 +82,7 @@ func (k *track) note(fleet string) int {
 }
 
 // taken returns when a fleet was passed over, and begins its notes anew.
-func (k *track) taken(fleet string) []time.Duration {
+func (k *loopRecorder) taken(fleet string) []time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at := k.passes[fleet]
@@ -91,13 +91,13 @@ func (k *track) taken(fleet string) []time.Duration {
 }
 
 // after lets time pass, and all that comes of it.
-func (k *track) after(d time.Duration) {
+func (k *loopRecorder) after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
 // wantPasses checks when a fleet was passed over, counted from the start.
-func (k *track) wantPasses(sentence, fleet string, want ...time.Duration) {
+func (k *loopRecorder) wantPasses(sentence, fleet string, want ...time.Duration) {
 	k.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -315,8 +315,8 @@ func TestFleetsComeAndGo(t *testing.T) {
 		k.after(time.Minute)
 		k.keep("b", hourly)
 		k.after(90 * time.Minute)
-		k.Drop("a")
-		k.Drop("never-kept")
+		k.Remove("a")
+		k.Remove("never-kept")
 		k.Wake("a")
 		k.after(60 * time.Minute)
 		k.wantPasses("it was there from the start, and goes", "a", coalesced, time.Hour+coalesced)
@@ -342,7 +342,7 @@ func TestDroppedPassIsAskedToEnd(t *testing.T) {
 		}})
 		defer k.stop()
 		k.after(time.Minute)
-		k.Drop("a")
+		k.Remove("a")
 		var began time.Time
 		k.keep("a", func(ctx context.Context, _ int) (time.Time, error) {
 			if began.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// marker is a dialect that marks its targets.
-type marker struct {
+// conditionWriter is a dialect that marks its targets.
+type conditionWriter struct {
 	*dialect
 
 	// most is how many it marks at a time, if that is not 0.
@@ -20,18 +20,18 @@ type marker struct {
 	hurried bool
 }
 
-func (m *marker) Mark(ctx context.Context, policies []core.Policy, fleet *core.Fleet, judged []core.Judgement) (bool, error) {
+func (m *conditionWriter) WriteConditions(ctx context.Context, policies []core.Policy, cluster *core.Cluster, judged []core.CombinedVerdict) (bool, error) {
 	written := 0
 	m.hurried = ctx.Err() != nil
 	for _, j := range judged {
-		name := fleet.Targets[j.Target].ID.Name
-		if j.Begins || m.marked[name] {
+		name := cluster.Targets[j.Target].ID.Name
+		if j.RemedyCalled || m.marked[name] {
 			continue
 		}
 		if m.most > 0 && written == m.most {
 			return true, nil
 		}
-		if err := m.stage.do(ctx, "mark "+name+" "+j.Verdict.Health.String()+" by "+policies[j.Policy].ID.Name); err != nil {
+		if err := m.fixture.record(ctx, "mark "+name+" "+j.Verdict.Health.String()+" by "+policies[j.Policy].ID.Name); err != nil {
 			return false, err
 		}
 		written++
@@ -40,13 +40,15 @@ func (m *marker) Mark(ctx context.Context, policies []core.Policy, fleet *core.F
 	return false, nil
 }
 
-func (m *marker) StandBy(ctx context.Context) error { return m.stage.do(ctx, "stand by") }
+func (m *conditionWriter) ReportBlocked(ctx context.Context) error {
+	return m.fixture.record(ctx, "stand by")
+}
 
 // marking gives a stage whose dialect marks.
-func marking(t *testing.T) (*stage, *marker) {
+func marking(t *testing.T) (*fixture, *conditionWriter) {
 	t.Helper()
-	s := newStage(t)
-	m := &marker{dialect: s.machines, marked: map[string]bool{}}
+	s := newFixture(t)
+	m := &conditionWriter{dialect: s.machines, marked: map[string]bool{}}
 	s.dialects[0] = m
 	s.restart()
 	return s, m
@@ -57,9 +59,9 @@ func TestMarksMakeWay(t *testing.T) {
 	for left, hurries := range map[time.Duration]bool{time.Hour: false, 2 * time.Minute: false, time.Second: true, time.Millisecond: true} {
 		t.Run(left.String(), func(t *testing.T) {
 			s, m := marking(t)
-			s.machines.observes(machine("a", ailing(0)), machine("b"))
+			s.machines.observes(machine("a", unhealthySince(0)), machine("b"))
 			s.machines.observation.Policies[0].Criteria.Conditions[0].For = left
-			s.passes()
+			s.pass()
 			if m.hurried != hurries {
 				t.Errorf("%s before a deadline it hurries: %t", left, m.hurried)
 			}
@@ -71,7 +73,7 @@ func TestMarksMakeWay(t *testing.T) {
 func TestTargetsAreMarked(t *testing.T) {
 	s, _ := marking(t)
 	s.machines.observes(machine("a"), machine("b", dead))
-	did, _ := s.passes()
+	did, _ := s.pass()
 	slices.Sort(did)
 	s.wantDid("b is repaired and a is well", did, "begin b", "mark a healthy by workers", "open b", "read b", "record workers", "tell begun b")
 }
@@ -81,12 +83,12 @@ func TestMarksAreLeftForLater(t *testing.T) {
 	s, m := marking(t)
 	m.most = 1
 	s.machines.observes(machine("a"), machine("b"))
-	did, next := s.passes()
+	did, next := s.pass()
 	s.wantDid("one of two is marked", did, "record workers", "mark a healthy by workers")
 	if !next.Equal(noon.Add(time.Second)) {
 		t.Errorf("the next pass is due at %s", next)
 	}
-	did, next = s.passes()
+	did, next = s.pass()
 	s.wantDid("so is the other", did, "record workers", "mark b healthy by workers")
 	if !next.IsZero() {
 		t.Errorf("nothing is left, and the next pass is due at %s", next)
@@ -98,7 +100,7 @@ func TestMarkThatFails(t *testing.T) {
 	s, _ := marking(t)
 	s.refuse["mark a healthy by workers"] = errDown
 	s.machines.observes(machine("a"), machine("b", dead))
-	did, _, err := s.tries()
+	did, _, err := s.tryPass()
 	if err == nil || !slices.Contains(did, "begin b") {
 		t.Errorf("the pass gives %v; it did %q", err, did)
 	}
@@ -109,65 +111,65 @@ func TestWhoKnowsNothingSaysSo(t *testing.T) {
 	s, _ := marking(t)
 	s.machines.observes(machine("a", dead))
 	s.machines.observation.Observed = core.Unknown
-	did, _ := s.passes()
+	did, _ := s.pass()
 	s.wantDid("the fleet is not known", did, "stand by")
 	s.refuse["stand by"] = errDown
-	if _, _, err := s.tries(); err == nil {
+	if _, _, err := s.tryPass(); err == nil {
 		t.Error("it could not be told, and nobody hears of that")
 	}
 	s.machines.observation.Observed = core.Yes
-	if did, _ := s.passes(); !slices.Contains(did, "begin a") {
+	if did, _ := s.pass(); !slices.Contains(did, "begin a") {
 		t.Errorf("now it is known; it did %q", did)
 	}
 }
 
 // owner is a remedy that marks targets for their owner.
 type owner struct {
-	*stage
+	*fixture
 
-	orders []core.Order
+	remedyCalls []core.RemedyCall
 }
 
-func (o *owner) Begin(ctx context.Context, order core.Order) (core.Beginning, error) {
-	o.orders = append(o.orders, order)
-	return core.Accepted, o.do(ctx, "ask the owner of "+order.Target.ID.Name)
+func (o *owner) Begin(ctx context.Context, order core.RemedyCall) (core.RemedyResult, error) {
+	o.remedyCalls = append(o.remedyCalls, order)
+	return core.Accepted, o.record(ctx, "ask the owner of "+order.Target.ID.Name)
 }
 func (o *owner) Stop(ctx context.Context, r core.Request, _ time.Time) error {
-	return o.do(ctx, "stop "+r.Target.Name)
+	return o.record(ctx, "stop "+r.Target.Name)
 }
 func (o *owner) Withdraw(ctx context.Context, r core.Request) error {
-	return o.do(ctx, "withdraw "+r.Target.Name)
+	return o.record(ctx, "withdraw "+r.Target.Name)
 }
 
 // TestOwnerIsAsked goes through the life of a repair by an owner.
 func TestOwnerIsAsked(t *testing.T) {
-	s := newStage(t)
-	asked := &owner{stage: s}
+	s := newFixture(t)
+	asked := &owner{fixture: s}
 	s.remedies["Mark"] = asked
-	step := core.Step{Remedy: "Mark", Nature: core.Delegates}
+	step := core.Step{Remedy: "Mark", Nature: core.AskOwner}
 	s.machines.observes(machine("a", dead, func(t *core.Target) { t.ControlPlane = true }))
-	s.machines.observation.Policies[0].Ladder = []core.Step{step}
-	did, _ := s.passes()
+	s.machines.observation.Policies[0].Steps = []core.Step{step}
+	did, _ := s.pass()
 	s.wantDid("asked, whatever the quorum", did, "read a", "record workers", "open a", "read running", "ask the owner of a", "tell begun a")
-	if f := asked.orders[0].Findings; len(f) != 1 || f[0].Reason != core.ConditionMet {
+	if f := asked.remedyCalls[0].Findings; len(f) != 1 || f[0].Reason != core.ConditionMet {
 		t.Errorf("the owner is told %+v", f)
 	}
-	s.settle()
+	s.syncCaches()
 	q := core.Request{
 		ID: core.ID{Kind: "Machine", Name: "a", UID: "a-uid@1"}, Remedy: "Mark", Target: s.machines.observation.Targets[0].ID, Created: noon, Own: true, Answers: true, Answer: "not now",
 	}
 	s.machines.observation.Requests = []core.Request{q}
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("the owner answers", did, "record workers", "amend a: ")
 	if r := s.ledger.of("a")[0]; r.Answer != "not now" {
 		t.Errorf("recorded as the answer: %q", r.Answer)
 	}
-	s.settle()
+	s.syncCaches()
 	s.machines.observation.Targets[0].Node = node("a", "True", 0)
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("a has recovered", did, "record workers", "withdraw a", "tell relieved a")
-	s.settle()
+	s.syncCaches()
 	s.machines.observation.Requests = nil
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("the mark is gone", did, "record workers", "amend a: recovered, Succeeded")
 }

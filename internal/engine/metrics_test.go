@@ -18,7 +18,7 @@ import (
 
 // counted is a stage whose engine is measured.
 type counted struct {
-	*stage
+	*fixture
 
 	metrics  *engine.Metrics
 	registry *prometheus.Registry
@@ -26,7 +26,7 @@ type counted struct {
 
 func newCounted(t *testing.T) *counted {
 	t.Helper()
-	c := &counted{stage: newStage(t)}
+	c := &counted{fixture: newFixture(t)}
 	c.begins()
 	return c
 }
@@ -85,19 +85,19 @@ func TestOneRepairIsMeasured(t *testing.T) {
 	c := newCounted(t)
 	delays := []string{"detect", "decide", "queue", "act", "recover", "repairs", "remedy"}
 	c.machines.observes(machine("a"), machine("b"))
-	c.passes()
+	c.pass()
 	c.now = noon.Add(2 * time.Second)
 	c.machines.observation.Targets[0] = machine("a", func(t *core.Target) { t.Node = node("a", "False", 0) })
-	c.passes()
+	c.pass()
 	c.now = noon.Add(5*time.Minute + time.Second)
 	c.machines.observation.Policies[0].Paused = true
-	c.passes()
+	c.pass()
 	c.now = noon.Add(8 * time.Minute)
 	c.machines.observation.Policies[0].Paused = false
-	c.passes()
-	c.settle()
+	c.pass()
+	c.syncCaches()
 	c.now = noon.Add(9 * time.Minute)
-	c.passes()
+	c.pass()
 	zeros := []string{
 		"repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 0", "repairs_total Withdrawn workers Delete: 0",
 	}
@@ -108,9 +108,9 @@ func TestOneRepairIsMeasured(t *testing.T) {
 	c.machines.observation.Targets = c.machines.observation.Targets[1:]
 	c.machines.observation.Policies[0].Members = []int{0}
 	c.now = noon.Add(10 * time.Minute)
-	c.passes()
-	c.settle()
-	c.passes()
+	c.pass()
+	c.syncCaches()
+	c.pass()
 	c.wants("it has ended", delays,
 		"act_seconds: 1 in 0s", "decide_seconds: 1 in 1s", "detect_seconds: 1 in 2s", "queue_seconds: 1 in 179s", "recover_seconds Succeeded: 1 in 120s",
 		"remedy_refusals_total workers Delete: 0", "repairs_running workers: 0", "repairs_started_total workers Delete: 1",
@@ -122,14 +122,14 @@ func TestOneRepairIsMeasured(t *testing.T) {
 func TestRefusedRemedyIsMeasured(t *testing.T) {
 	c := newCounted(t)
 	c.machines.observes(machine("a"))
-	c.passes()
+	c.pass()
 	c.machines.observes(machine("a", dead))
 	c.refuse["begin a"] = errDown
-	c.passes()
-	c.settle()
+	c.pass()
+	c.syncCaches()
 	delete(c.refuse, "begin a")
 	c.now = noon.Add(time.Hour)
-	c.passes()
+	c.pass()
 	c.wants("refused once", []string{"act", "repairs_started", "remedy", "queue"},
 		"act_seconds: 1 in 3600s", "queue_seconds: 1 in 0s", "remedy_refusals_total workers Delete: 1", "repairs_started_total workers Delete: 1")
 }
@@ -149,15 +149,15 @@ func TestRepairIsCountedByItsOwnRemedy(t *testing.T) {
 	}
 	c.machines.observes(machine("a"))
 	p := &c.machines.observation.Policies[0]
-	p.Ladder, p.FailedLadder = []core.Step{{Remedy: "Mark", Nature: core.HandsOver}}, p.Ladder
-	c.passes()
+	p.Steps, p.FailedSteps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}}, p.Steps
+	c.pass()
 	wants("before", 0, 0)
 	c.machines.observation.Targets[0] = machine("a", dead, func(t *core.Target) { t.Failed = true })
-	c.passes()
+	c.pass()
 	wants("it was started", 1, 0)
-	c.settle()
+	c.syncCaches()
 	c.machines.observation.Targets, c.machines.observation.Policies[0].Members = nil, nil
-	c.passes()
+	c.pass()
 	wants("it has ended", 1, 1)
 }
 
@@ -166,14 +166,14 @@ func TestRestartMeasuresNothingItDidNotSee(t *testing.T) {
 	c := newCounted(t)
 	m := machine("a", dead)
 	c.machines.observes(m)
-	c.passes()
+	c.pass()
 	c.wants("a fault from before the start", []string{"detect", "decide", "queue", "act"},
 		"act_seconds: 1 in 0s", "decide_seconds: 0 in 0s", "detect_seconds: 0 in 0s", "queue_seconds: 0 in 0s")
-	c.settle()
+	c.syncCaches()
 	c.begins()
 	c.machines.observation.Targets, c.machines.observation.Policies[0].Members = nil, nil
 	c.now = noon.Add(time.Minute)
-	c.passes()
+	c.pass()
 	c.wants("a repair from before the start", []string{"recover", "repairs_started", "repairs_total"}, "recover_seconds Succeeded: 1 in 60s",
 		"repairs_started_total workers Delete: 0", "repairs_total Recovered workers Delete: 0", "repairs_total Succeeded workers Delete: 1", "repairs_total Withdrawn workers Delete: 0")
 }
@@ -183,7 +183,7 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 	c := newCounted(t)
 	standing := []string{"verdicts", "refusals", "policy", "repairs"}
 	rehearsing := policy("rehearsing", []int{1}, func(p *core.Policy) { p.DryRun, p.Paused = true, true })
-	idle := policy("idle", nil, func(p *core.Policy) { p.Problem, p.Ladder = "it names no remedy", nil })
+	idle := policy("idle", nil, func(p *core.Policy) { p.Problem, p.Steps = "it names no remedy", nil })
 	c.machines.observes(machine("a", dead, func(t *core.Target) { t.Owner = core.ID{} }), machine("b", dead), machine("c"))
 	tight := &c.machines.observation.Policies[0]
 	tight.ShortCircuit.MaxUnhealthy = core.Count(1)
@@ -206,7 +206,7 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 			fmt.Sprintf("policy_permitted %s: %d", policy, permitted),
 		}
 	}
-	c.passes()
+	c.pass()
 	wants("an outage",
 		zeros("workers"), states("workers", 0, 0, 0), zeros("rehearsing"), states("rehearsing", 0, 1, 1),
 		[]string{"repairs_running idle: 0"}, states("idle", 1, 0, 1),
@@ -216,12 +216,12 @@ func TestStandingIsThatOfTheLastPass(t *testing.T) {
 			"verdicts unhealthy HealthCheck rehearsing UnhealthyCondition: 1",
 		})
 	c.machines.observes(machine("a"), machine("b"), machine("c"))
-	c.passes()
+	c.pass()
 	wants("it is over, and two health checks are gone", zeros("workers"), states("workers", 0, 0, 1), []string{
 		"verdicts healthy HealthCheck workers Healthy: 3",
 	})
 	c.machines.observation.Policies = nil
-	c.passes()
+	c.pass()
 	wants("the last one is gone")
 }
 
@@ -230,18 +230,18 @@ func TestUnobservedFleetHasNoGauges(t *testing.T) {
 	c := newCounted(t)
 	series := []string{"verdicts", "refusals", "policy", "repairs_running", "repairs_started"}
 	c.machines.observes(machine("a", dead))
-	c.passes()
+	c.pass()
 	seen := []string{
 		"policy_invalid workers: 0", "policy_paused workers: 0", "policy_permitted workers: 1", "repairs_running workers: 0",
 		"repairs_started_total workers Delete: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
 	}
 	c.wants("it is observed", series, seen...)
 	c.machines.observation.Observed = core.Unknown
-	c.passes()
+	c.pass()
 	c.wants("it is not", series, "repairs_started_total workers Delete: 1")
-	c.settle()
+	c.syncCaches()
 	c.machines.observation.Observed = core.Yes
-	c.passes()
+	c.pass()
 	seen[3], seen[5] = "repairs_running workers: 1", "verdicts gone HealthCheck workers UnhealthyCondition: 1"
 	c.wants("it is again", series, seen...)
 }
@@ -255,7 +255,7 @@ func TestPoliciesOfOneName(t *testing.T) {
 	other.observes(target("Node", "n", dead))
 	namesake := &other.observation.Policies[0]
 	namesake.ID.UID, namesake.Paused, namesake.ShortCircuit.MaxUnhealthy = "another-uid", true, core.Count(0)
-	c.passes()
+	c.pass()
 	c.wants("the state that somebody should look at is shown", []string{"policy", "refusals", "verdicts"},
 		"policy_invalid workers: 0", "policy_paused workers: 1", "policy_permitted workers: 0",
 		"refusals Paused workers: 1", "refusals TooManyUnhealthy workers: 1",
@@ -266,20 +266,20 @@ func TestPoliciesOfOneName(t *testing.T) {
 func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
 	c := newCounted(t)
 	c.wants("before it leads", []string{""}, "leader: 0")
-	c.metrics.Leads(true)
+	c.metrics.SetLeader(true)
 	c.machines.observes(machine("a"))
-	c.passes()
+	c.pass()
 	if got := c.series("leader", "passes", "pass_duration", "decision"); !slices.Equal(got, []string{
 		"decision_duration_seconds: 1 in 0s", "leader: 1", "pass_duration_seconds: 1 in 0s", "passes_total ok: 1",
 	}) {
 		t.Errorf("it leads: %q", got)
 	}
 	c.machines.err = errDown
-	if _, _, err := c.tries(); err == nil {
+	if _, _, err := c.tryPass(); err == nil {
 		t.Fatal("the pass did not fail")
 	}
 	c.wants("a pass that fails", []string{"passes"}, "passes_total error: 1", "passes_total ok: 1")
-	c.metrics.Leads(false)
+	c.metrics.SetLeader(false)
 	c.wants("it leads no more", []string{"leader"}, "leader: 0")
 }
 
@@ -287,7 +287,7 @@ func TestOnlyTheLeaderHasSeriesOfDecisions(t *testing.T) {
 func TestFleetsShareSeries(t *testing.T) {
 	home, away := newCounted(t), newCounted(t)
 	away.Engine.Metrics, away.registry = home.metrics, home.registry
-	home.Engine.Fleet, away.Engine.Fleet = "home", "away"
+	home.Engine.ClusterKey, away.Engine.ClusterKey = "home", "away"
 	home.machines.observes(machine("a", dead))
 	home.machines.observation.Policies = append(home.machines.observation.Policies, policy("yard", []int{0}))
 	away.machines.observes(machine("a"), machine("b"))
@@ -302,32 +302,32 @@ func TestFleetsShareSeries(t *testing.T) {
 		"verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
 	})
 	slices.Sort(both)
-	away.passes()
-	home.passes()
+	away.pass()
+	home.pass()
 	home.wants("two fleets, and health checks of one name", standing, both...)
-	away.passes()
+	away.pass()
 	home.wants("whoever passes last", standing, both...)
-	home.metrics.Drop("away")
+	home.metrics.DeleteCluster("away")
 	without := slices.Concat(own, []string{
 		"policy_paused workers: 0", "policy_permitted workers: 1", "repairs_started_total workers Delete: 1",
 		"verdicts unhealthy HealthCheck yard UnhealthyCondition: 1", "verdicts unhealthy HealthCheck workers UnhealthyCondition: 1",
 	})
 	slices.Sort(without)
 	home.wants("one is gone, and what the other has of that name stays", standing, without...)
-	home.metrics.Drop("home")
+	home.metrics.DeleteCluster("home")
 	home.wants("both are gone", standing)
-	home.metrics.Drop("never-kept")
+	home.metrics.DeleteCluster("never-kept")
 }
 
 // TestDroppedFleetHasNoSeries, also when its pass ends after that.
 func TestDroppedFleetHasNoSeries(t *testing.T) {
 	c := newCounted(t)
-	c.Engine.Fleet = "away"
+	c.Engine.ClusterKey = "away"
 	c.machines.observes(machine("a", dead))
 	ctx, end := context.WithCancel(t.Context())
 	c.wait["read a"] = func(context.Context) error {
 		end()
-		c.metrics.Drop("away")
+		c.metrics.DeleteCluster("away")
 		return nil
 	}
 	if _, err := c.Pass(ctx); !errors.Is(err, context.Canceled) {

@@ -20,12 +20,12 @@ import (
 )
 
 // panics has a call panic, by its line in the diary.
-func (s *stage) panics(line string) {
+func (s *fixture) panics(line string) {
 	s.wait[line] = func(context.Context) error { panic("the sky falls on " + line) }
 }
 
 // wantPanic checks that a pass failed by a panic that tells where it was.
-func (s *stage) wantPanic(err error, words string) {
+func (s *fixture) wantPanic(err error, words string) {
 	s.Helper()
 	if _, panicked := errors.AsType[*contain.PanicError](err); !panicked || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), ".go:") {
 		s.Errorf("the pass fails with %v, want a panic with %q", err, words)
@@ -36,16 +36,16 @@ func (s *stage) wantPanic(err error, words string) {
 func TestPanicOfOneCallEndsThatCallAlone(t *testing.T) {
 	for _, call := range []string{"read a", "open a", "begin a"} {
 		t.Run(call, func(t *testing.T) {
-			s := newStage(t)
+			s := newFixture(t)
 			s.machines.observes(machine("a", dead), machine("b", dead))
 			s.panics(call)
-			did, _, err := s.tries()
+			did, _, err := s.tryPass()
 			s.wantPanic(err, "the sky falls on "+call)
 			if !slices.Contains(did, "begin b") || (call != "begin a" && slices.Contains(did, "begin a")) {
 				t.Errorf("it did %v", did)
 			}
 			delete(s.wait, call)
-			did, _ = s.passes()
+			did, _ = s.pass()
 			if !slices.Contains(did, "begin a") || slices.Contains(did, "begin b") || slices.Contains(did, "open b") {
 				t.Errorf("then it did %v", did)
 			}
@@ -60,10 +60,10 @@ func (panickyQuorum) Survives(context.Context, core.Target) (core.Tri, error) { 
 
 // TestPanicWhileTheQuorumIsReadFailsThePass, unlike an error, which only holds the target back.
 func TestPanicWhileTheQuorumIsReadFailsThePass(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(machine("a", dead, func(t *core.Target) { t.ControlPlane = true }))
 	s.Engine.Quorum = panickyQuorum{}
-	did, _, err := s.tries()
+	did, _, err := s.tryPass()
 	s.wantPanic(err, "no votes")
 	if slices.Contains(did, "begin a") {
 		t.Errorf("it did %v", did)
@@ -72,10 +72,10 @@ func TestPanicWhileTheQuorumIsReadFailsThePass(t *testing.T) {
 
 // TestPanicWhileALeaseIsGivenBackFailsThePass, unlike an error, after which the lease is given back later.
 func TestPanicWhileALeaseIsGivenBackFailsThePass(t *testing.T) {
-	c := newClimb(t, target("Node", "a"))
-	c.ledger.has(climbing(target("Node", "a")))
+	c := newStepFixture(t, target("Node", "a"))
+	c.ledger.has(runningSteps(target("Node", "a")))
 	c.panics("release a-node of check")
-	_, _, err := c.carries(func(d *core.Decision, _ *core.Fleet) {
+	_, _, err := c.runs(func(d *core.Decision, _ *core.Cluster) {
 		d.Finishes = []core.Finish{{Outcome: core.Succeeded}}
 	})
 	c.wantPanic(err, "the sky falls")
@@ -84,16 +84,16 @@ func TestPanicWhileALeaseIsGivenBackFailsThePass(t *testing.T) {
 // TestNothingBeginsInAPassThatPanics before it acts.
 func TestNothingBeginsInAPassThatPanics(t *testing.T) {
 	falls := func() { panic("the sky falls") }
-	for sentence, plant := range map[string]func(*stage){
-		"while it observes": func(s *stage) { s.machines.onObserve = falls },
-		"while it records":  func(s *stage) { s.panics("record workers") },
+	for sentence, plant := range map[string]func(*fixture){
+		"while it observes": func(s *fixture) { s.machines.onObserve = falls },
+		"while it records":  func(s *fixture) { s.panics("record workers") },
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			s := newStage(t)
+			s := newFixture(t)
 			s.machines.observes(machine("a", dead), machine("b"))
 			s.ledger.has(running(machine("b")))
 			plant(s)
-			did, next, err := s.tries()
+			did, next, err := s.tryPass()
 			s.wantPanic(err, "the sky falls")
 			for _, line := range did {
 				if strings.HasPrefix(line, "open") || strings.HasPrefix(line, "begin") || strings.HasPrefix(line, "amend") {
@@ -103,7 +103,7 @@ func TestNothingBeginsInAPassThatPanics(t *testing.T) {
 			s.wantNext(next, time.Time{})
 			s.machines.onObserve = nil
 			delete(s.wait, "record workers")
-			if did, _ = s.passes(); !slices.Contains(did, "begin a") {
+			if did, _ = s.pass(); !slices.Contains(did, "begin a") {
 				t.Errorf("when it panics no more it did %v", did)
 			}
 		})
@@ -112,66 +112,66 @@ func TestNothingBeginsInAPassThatPanics(t *testing.T) {
 
 // TestWhatWasDoneBeforeAPanicIsNotDoneAgain: telling of a repair panics after it has begun.
 func TestWhatWasDoneBeforeAPanicIsNotDoneAgain(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(machine("a", dead))
 	s.machines.onAnnounce = func() { panic("the sky falls") }
-	did, _, err := s.tries()
+	did, _, err := s.tryPass()
 	s.wantPanic(err, "the sky falls")
 	s.wantDid("it begins", did, "read a", "record workers", "open a", "begin a")
 	s.machines.onAnnounce = nil
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("it has begun", did, "record workers")
 }
 
 // TestPanicBesideOtherStagesWaitsForThem, so that no two passes act at a time.
 func TestPanicBesideOtherStagesWaitsForThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("a", dead))
-		marks := &panickyMarker{dialect: s.machines}
+		marks := &panickyWriter{dialect: s.machines}
 		s.dialects = []engine.Dialect{marks}
 		s.restart()
 		ended := false
 		s.wait["begin a"] = func(ctx context.Context) error {
-			err := within(ctx, time.Second)
+			err := withGrace(ctx, time.Second)
 			ended = true
 			return err
 		}
-		_, _, err := s.tries()
+		_, _, err := s.tryPass()
 		s.wantPanic(err, "no ink")
 		if !ended {
 			t.Error("the pass ended before a remedy that it called")
 		}
 		delete(s.wait, "begin a")
 		marks.mended = true
-		if did, _ := s.passes(); slices.Contains(did, "begin a") {
+		if did, _ := s.pass(); slices.Contains(did, "begin a") {
 			t.Errorf("what was begun is begun again: %v", did)
 		}
 	})
 }
 
-// panickyMarker panics where it should mark.
-type panickyMarker struct {
+// panickyWriter panics where it should mark.
+type panickyWriter struct {
 	*dialect
 
 	mended bool
 }
 
-func (p *panickyMarker) Mark(context.Context, []core.Policy, *core.Fleet, []core.Judgement) (bool, error) {
+func (p *panickyWriter) WriteConditions(context.Context, []core.Policy, *core.Cluster, []core.CombinedVerdict) (bool, error) {
 	if !p.mended {
 		panic("no ink")
 	}
 	return false, nil
 }
 
-// slowMarker takes a second to mark.
-type slowMarker struct {
+// slowWriter takes a second to mark.
+type slowWriter struct {
 	*dialect
 
 	marked bool
 }
 
-func (p *slowMarker) Mark(context.Context, []core.Policy, *core.Fleet, []core.Judgement) (bool, error) {
+func (p *slowWriter) WriteConditions(context.Context, []core.Policy, *core.Cluster, []core.CombinedVerdict) (bool, error) {
 	<-time.After(time.Second)
 	p.marked = true
 	return false, nil
@@ -180,13 +180,13 @@ func (p *slowMarker) Mark(context.Context, []core.Policy, *core.Fleet, []core.Ju
 // TestPassThatPanicsEndsAfterItsOtherStages, whose goroutines would else act beside the next pass.
 func TestPassThatPanicsEndsAfterItsOtherStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("a", dead))
-		marks := &slowMarker{dialect: s.machines}
+		marks := &slowWriter{dialect: s.machines}
 		s.dialects = []engine.Dialect{marks}
 		s.restart()
 		s.machines.onAnnounce = func() { panic("the sky falls") }
-		_, _, err := s.tries()
+		_, _, err := s.tryPass()
 		s.wantPanic(err, "the sky falls")
 		if !marks.marked {
 			t.Error("the pass ended before its marks were made")
@@ -197,23 +197,23 @@ func TestPassThatPanicsEndsAfterItsOtherStages(t *testing.T) {
 // TestPanicsAreCounted, for each fleet, also where many other calls of the pass have failed.
 func TestPanicsAreCounted(t *testing.T) {
 	c := newCounted(t)
-	c.Engine.Fleet = "east"
+	c.Engine.ClusterKey = "east"
 	c.machines.observes(many(20)...)
 	series := []string{"panics_total", "passes_total"}
 	for i := range 20 {
 		c.refuse[fmt.Sprintf("read m-%03d", i)] = errDown
 	}
-	_, _, _ = c.tries()
+	_, _, _ = c.tryPass()
 	c.wants("errors are no panics", series, "panics_total east: 0", "passes_total error: 1")
 	c.panics("read m-019")
-	_, _, _ = c.tries()
+	_, _, _ = c.tryPass()
 	c.wants("one call panics, and all others fail", series, "panics_total east: 1", "passes_total error: 2")
 	c.panics("record workers")
-	_, _, _ = c.tries()
+	_, _, _ = c.tryPass()
 	c.wants("the pass panics", series, "panics_total east: 2", "passes_total error: 3")
-	c.metrics.HasPanicked("east")
+	c.metrics.CountPanic("east")
 	c.wants("its connection panics", series, "panics_total east: 3", "passes_total error: 3")
-	c.metrics.Drop("east")
+	c.metrics.DeleteCluster("east")
 	c.wants("the fleet is gone", series, "passes_total error: 3")
 }
 

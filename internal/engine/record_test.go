@@ -35,7 +35,7 @@ func recorded(did []string) []string {
 // TestI15StatusesTakeTurns: the time for writing statuses is bounded, and the policies of one namespace don't use it up.
 func TestI15StatusesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		s.machines.observes(machine("m", dead))
 		own := s.machines.observation.Policies[0]
 		own.Created = noon
@@ -43,11 +43,11 @@ func TestI15StatusesTakeTurns(t *testing.T) {
 		for i := range 10 {
 			p := policyOf("a-tenant", fmt.Sprintf("flood-%d", i), 0)
 			s.machines.observation.Policies = append(s.machines.observation.Policies, p)
-			s.wait["record "+p.ID.Name] = func(ctx context.Context) error { return within(ctx, time.Second) }
+			s.wait["record "+p.ID.Name] = func(ctx context.Context) error { return withGrace(ctx, time.Second) }
 		}
-		s.wait["record "+own.ID.Name] = func(ctx context.Context) error { return within(ctx, time.Second) }
+		s.wait["record "+own.ID.Name] = func(ctx context.Context) error { return withGrace(ctx, time.Second) }
 		s.machines.observation.Policies = append(s.machines.observation.Policies, own)
-		did, _, err := s.tries()
+		did, _, err := s.tryPass()
 		if names := recorded(did); err == nil || len(names) < 2 || names[1] != own.ID.Name {
 			t.Errorf("statuses were written in this order: %v (%v)", names, err)
 		}
@@ -60,7 +60,7 @@ func TestI15StatusesTakeTurns(t *testing.T) {
 // TestI15StatusesOfTheOverlookedAreWrittenBitByBit: one pass writes a bounded number of the statuses that say that a policy is
 // not judged. Passes follow until all are written, and no longer.
 func TestI15StatusesOfTheOverlookedAreWrittenBitByBit(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	targets := many(200)
 	for i := range targets {
 		targets[i] = machine(targets[i].ID.Name)
@@ -72,7 +72,7 @@ func TestI15StatusesOfTheOverlookedAreWrittenBitByBit(t *testing.T) {
 	}
 	const judged, bit = 497, 200
 	for pass, want := range []int{judged + bit, judged + 2*bit, 1000} {
-		did, next := s.passes()
+		did, next := s.pass()
 		if got := len(recorded(did)); got != want {
 			t.Errorf("pass %d wrote %d statuses, want %d", pass, got, want)
 		}

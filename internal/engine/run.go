@@ -20,8 +20,8 @@ type runner struct {
 	stages []*openStage
 	tasks  map[taskKey]*openTask
 	// answers come from the tasks. UnderWay counts those that are still to come.
-	answers  chan answer
-	underWay int
+	answers chan answer
+	pending int
 }
 
 type taskKey struct {
@@ -35,8 +35,8 @@ type openStage struct {
 	// running counts the tasks under way, and waiting has the others.
 	running int
 	waiting []*openTask
-	// late returns why no task begins any more, nil while they do.
-	late func() error
+	// expired returns why no task begins any more, nil while they do.
+	expired func() error
 	// limit returns the context of a task.
 	limit func() (context.Context, context.CancelFunc)
 	end   context.CancelFunc
@@ -49,8 +49,8 @@ type openTask struct {
 	batches chan []pass.Call
 	// first is its first batch.
 	first []pass.Call
-	// underWay counts the calls without an answer.
-	underWay int
+	// pending counts the calls without an answer.
+	pending int
 }
 
 type answer struct {
@@ -72,29 +72,29 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 		e.report(p)
 		wrote = !p.Deciding()
 		r.endTask(last, calls)
-		r.accept(ctx, calls)
+		r.addCalls(ctx, calls)
 		if last = nil; p.Over() {
 			return nil
 		}
-		if r.begin() { //nolint:contextcheck // each stage keeps what makes the contexts of its tasks
+		if r.startTasks() { //nolint:contextcheck // each stage keeps what makes the contexts of its tasks
 			continue // calls that are not made have their results at once
 		}
-		if r.underWay == 0 {
+		if r.pending == 0 {
 			return errors.New("a pass is not over, and no call is under way; this is a fault of Fettle, report it")
 		}
 		a := <-r.answers
-		r.underWay--
+		r.pending--
 		if a.call.Kind == pass.WriteStatuses && panicked(a.result.Err) {
 			return a.result.Err
 		}
 		last = r.tasks[taskKey{a.call.Stage, a.call.Task}]
-		last.underWay--
+		last.pending--
 		p.Done(a.call, a.result)
 	}
 }
 
-// accept takes in new calls, those of one step of a task together.
-func (r *runner) accept(ctx context.Context, calls []pass.Call) {
+// addCalls takes in new calls, those of one step of a task together.
+func (r *runner) addCalls(ctx context.Context, calls []pass.Call) {
 	for len(calls) > 0 {
 		key, n := taskKey{calls[0].Stage, calls[0].Task}, 1
 		for n < len(calls) && calls[n].Stage == key.stage && calls[n].Task == key.task {
@@ -113,8 +113,8 @@ func (r *runner) accept(ctx context.Context, calls []pass.Call) {
 
 // send hands calls to a task. The task has answered all those before, so it does not block.
 func (r *runner) send(t *openTask, batch []pass.Call) {
-	t.underWay += len(batch)
-	r.underWay += len(batch)
+	t.pending += len(batch)
+	r.pending += len(batch)
 	t.batches <- batch
 }
 
@@ -133,22 +133,22 @@ func (r *runner) stageOf(ctx context.Context, c *pass.Call) *openStage {
 		stage, s.end = context.WithTimeout(ctx, limit)
 		s.limit = func() (context.Context, context.CancelFunc) { return context.WithTimeout(stage, limit) }
 	} else {
-		stage, s.end = context.WithTimeoutCause(ctx, stageTimeout, errLate)
-		s.limit = func() (context.Context, context.CancelFunc) { return within(ctx, limit) }
+		stage, s.end = context.WithTimeoutCause(ctx, stageTimeout, errStageTimeout)
+		s.limit = func() (context.Context, context.CancelFunc) { return withGrace(ctx, limit) }
 	}
-	s.late = func() error { return context.Cause(stage) }
+	s.expired = func() error { return context.Cause(stage) }
 	r.stages = append(r.stages, s)
 	return s
 }
 
-// begin begins tasks as long as there are places for them. Once a stage has taken too long, or the pass is asked to end, the calls of
+// startTasks begins tasks as long as there are places for them. Once a stage has taken too long, or the pass is asked to end, the calls of
 // tasks that have not begun are not made, and begin reports that.
-func (r *runner) begin() (skipped bool) {
+func (r *runner) startTasks() (skipped bool) {
 	for _, s := range r.stages {
 		for s.running < parallelCalls && len(s.waiting) > 0 {
 			t := s.waiting[0]
 			s.waiting = s.waiting[1:]
-			if err := s.late(); err != nil {
+			if err := s.expired(); err != nil {
 				for _, c := range t.first {
 					r.pass.Done(c, pass.Result{Clock: r.engine.readClock(), Err: err, Skipped: true})
 				}
@@ -157,7 +157,7 @@ func (r *runner) begin() (skipped bool) {
 			}
 			s.running++
 			r.tasks[t.key] = t
-			go r.work(t, s.limit)
+			go r.runTask(t, s.limit)
 			r.send(t, t.first)
 		}
 	}
@@ -168,7 +168,7 @@ func (r *runner) begin() (skipped bool) {
 // endTask ends a task that has none of the new calls, and its stage with the last. So a stage that opens again, and the next task
 // of one whose tasks follow each other, have the whole time.
 func (r *runner) endTask(t *openTask, calls []pass.Call) {
-	if t == nil || t.underWay > 0 {
+	if t == nil || t.pending > 0 {
 		return
 	}
 	if slices.ContainsFunc(calls, func(c pass.Call) bool { return !c.First && c.Stage == t.key.stage && c.Task == t.key.task }) {
@@ -196,7 +196,7 @@ func (r *runner) endStages() {
 
 // drain waits for the calls under way when a pass is given up, so that none goes on beside the next pass.
 func (r *runner) drain() {
-	for ; r.underWay > 0; r.underWay-- {
+	for ; r.pending > 0; r.pending-- {
 		<-r.answers
 	}
 	for _, t := range r.tasks {
@@ -207,8 +207,8 @@ func (r *runner) drain() {
 	}
 }
 
-// work makes the calls of one task.
-func (r *runner) work(t *openTask, limit func() (context.Context, context.CancelFunc)) {
+// runTask makes the calls of one task.
+func (r *runner) runTask(t *openTask, limit func() (context.Context, context.CancelFunc)) {
 	ctx, cancel := limit()
 	defer cancel()
 	for batch := range t.batches {
@@ -216,7 +216,7 @@ func (r *runner) work(t *openTask, limit func() (context.Context, context.Cancel
 		group.SetLimit(parallelCalls)
 		for _, c := range batch {
 			group.Go(func() error {
-				r.answers <- answer{c, r.make(ctx, c)}
+				r.answers <- answer{c, r.call(ctx, c)}
 				return nil
 			})
 		}
@@ -224,51 +224,51 @@ func (r *runner) work(t *openTask, limit func() (context.Context, context.Cancel
 	}
 }
 
-// make makes one call. A call that panics has failed.
-func (r *runner) make(ctx context.Context, c pass.Call) pass.Result {
+// call makes one call. A call that panics has failed.
+func (r *runner) call(ctx context.Context, c pass.Call) pass.Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout(&c))
 	defer cancel()
 	result := pass.Result{Began: r.engine.Now()}
-	result.Err = contain.Run(func() error { return r.engine.answer(ctx, &c, &result) })
+	result.Err = contain.Run(func() error { return r.engine.call(ctx, &c, &result) })
 	result.Panicked = panicked(result.Err)
 	result.CutOff = result.Err != nil && errors.Is(ctx.Err(), context.Canceled)
 	result.Clock = r.engine.readClock()
 	return result
 }
 
-// answer makes a call and takes in what it returns.
-func (e *Engine) answer(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
+// call makes a call and takes in what it returns.
+func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
 	switch c.Kind {
-	case pass.StandBy, pass.ReadNode, pass.WriteStatuses, pass.ReadPolicy, pass.WriteMarks, pass.TakeBackConfirmation:
-		return e.askDialect(ctx, c, r)
+	case pass.ReportBlocked, pass.ReadNode, pass.WriteStatuses, pass.ReadPolicy, pass.WriteConditions, pass.RemoveConfirmation:
+		return e.callDialect(ctx, c, r)
 	case pass.CreateRepair:
-		r.Repair, r.OK, err = e.Ledger.Open(ctx, *c.Entry)
-	case pass.AmendRepair:
-		r.Repair, r.OK, err = e.Ledger.Amend(ctx, c.Repair, c.Text, c.Refused)
+		r.Repair, r.OK, err = e.Ledger.Create(ctx, *c.NewRepair)
+	case pass.UpdateRepair:
+		r.Repair, r.OK, err = e.Ledger.Update(ctx, c.Repair, c.Text, c.Refused)
 	case pass.ListRunning:
-		r.Repairs, err = e.Witness.Running(ctx)
-	case pass.DropRepair:
-		r.OK, err = e.Pruner.Drop(ctx, c.Repair)
+		r.Repairs, err = e.LiveRepairs.Running(ctx)
+	case pass.DeleteRepair:
+		r.OK, err = e.RepairDeleter.Delete(ctx, c.Repair)
 	case pass.ReadQuorum:
 		r.Survives, err = e.Quorum.Survives(ctx, c.Target)
 	case pass.FindSibling:
 		r.ID, r.OK = e.Siblings(c.Target)
-	case pass.HoldLease:
-		r.OK, err = e.Lock.Hold(ctx, c.Target, c.Holder, c.For)
+	case pass.AcquireLease:
+		r.OK, err = e.NodeLeases.Acquire(ctx, c.Target, c.Holder, c.For)
 	case pass.ReleaseLease:
-		err = e.Lock.Release(ctx, c.Node, c.Holder)
+		err = e.NodeLeases.Release(ctx, c.Node, c.Holder)
 	case pass.StartRemedy:
-		r.Beginning, err = e.Remedies[c.Order.Step.Remedy].Begin(ctx, *c.Order)
+		r.RemedyResult, err = e.Remedies[c.RemedyCall.Step.Remedy].Begin(ctx, *c.RemedyCall)
 	case pass.StopRequest, pass.WithdrawRequest:
-		return e.askRemediator(ctx, c)
+		return e.callRemedy(ctx, c)
 	case pass.ReadClock:
 	}
 	return err
 }
 
-// askDialect makes a call that a dialect answers.
-func (e *Engine) askDialect(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
-	dialect := e.Dialects[c.Source]
+// callDialect makes a call that a dialect answers.
+func (e *Engine) callDialect(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
+	dialect := e.Dialects[c.Dialect]
 	switch c.Kind { //nolint:exhaustive // dialects answer no others
 	case pass.ReadNode:
 		r.Node, err = dialect.ReadNode(ctx, c.Target)
@@ -277,27 +277,27 @@ func (e *Engine) askDialect(ctx context.Context, c *pass.Call, r *pass.Result) (
 		r.Fingerprint, err = dialect.ReadPolicy(ctx, c.Policy)
 		return err
 	case pass.WriteStatuses:
-		r.Unwritten = dialect.Record(ctx, c.Reports)
-	case pass.StandBy:
-		if d, is := dialect.(Bystander); is {
-			return d.StandBy(ctx)
+		r.Unwritten = dialect.WriteStatuses(ctx, c.Reports)
+	case pass.ReportBlocked:
+		if d, is := dialect.(BlockedReporter); is {
+			return d.ReportBlocked(ctx)
 		}
-	case pass.WriteMarks:
-		if d, is := dialect.(Marker); is {
-			r.OK, err = d.Mark(ctx, c.Policies, c.Fleet, c.Judged)
+	case pass.WriteConditions:
+		if d, is := dialect.(ConditionWriter); is {
+			r.OK, err = d.WriteConditions(ctx, c.Policies, c.Cluster, c.Judged)
 			return err
 		}
-	case pass.TakeBackConfirmation:
-		if d, is := dialect.(Confirmer); is {
-			return d.Unvouch(ctx, c.Target)
+	case pass.RemoveConfirmation:
+		if d, is := dialect.(ConfirmationWithdrawer); is {
+			return d.WithdrawConfirmation(ctx, c.Target)
 		}
 	}
 	return nil
 }
 
-// askRemediator makes a call about a request that stands.
-func (e *Engine) askRemediator(ctx context.Context, c *pass.Call) error {
-	p, withdraws := e.Remedies[c.Request.Remedy].(Petitioner)
+// callRemedy makes a call about a request that stands.
+func (e *Engine) callRemedy(ctx context.Context, c *pass.Call) error {
+	p, withdraws := e.Remedies[c.Request.Remedy].(RequestRemedy)
 	switch {
 	case !withdraws: // the pass asks only remedies that withdraw
 		return fmt.Errorf("no remedy is called %q that could take it back", c.Request.Remedy)

@@ -12,7 +12,7 @@ import (
 // TestSiblingThatIsNoTarget: a request names the machine of a node that is no target itself. While that is not known, nothing
 // is asked for.
 func TestSiblingThatIsNoTarget(t *testing.T) {
-	c := newClimb(t, target("Node", "n", dead))
+	c := newStepFixture(t, target("Node", "n", dead))
 	known := false
 	machine := core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 	c.Siblings = func(t core.Target) (core.ID, bool) {
@@ -21,31 +21,31 @@ func TestSiblingThatIsNoTarget(t *testing.T) {
 		}
 		return machine, true
 	}
-	did, _, err := c.tries()
-	if err == nil || !strings.Contains(err.Error(), "machines of this cluster are being read") || len(c.asker.orders) > 0 {
-		t.Fatalf("it is not known who owns the request, yet it is asked for: %+v, %v", c.asker.orders, err)
+	did, _, err := c.tryPass()
+	if err == nil || !strings.Contains(err.Error(), "machines of this cluster are being read") || len(c.requester.remedyCalls) > 0 {
+		t.Fatalf("it is not known who owns the request, yet it is asked for: %+v, %v", c.requester.remedyCalls, err)
 	}
 	if slices.ContainsFunc(did, func(line string) bool { return strings.HasPrefix(line, "hold ") }) {
 		t.Errorf("nothing can be asked for, and the engine does %q", did)
 	}
 	known = true
-	c.settle()
-	c.passes()
-	if len(c.asker.orders) != 1 || c.asker.orders[0].Sibling != machine {
-		t.Errorf("the orders are %+v, want one with sibling %v", c.asker.orders, machine)
+	c.syncCaches()
+	c.pass()
+	if len(c.requester.remedyCalls) != 1 || c.requester.remedyCalls[0].Sibling != machine {
+		t.Errorf("the orders are %+v, want one with sibling %v", c.requester.remedyCalls, machine)
 	}
 }
 
 // TestHappeningsAfterARepair: what is told of a target that is under no repair names its last one, so that a second failure is
 // not told as the first.
 func TestHappeningsAfterARepair(t *testing.T) {
-	c := newClimb(t, target("Node", "n", dead, func(t *core.Target) { t.Node.Excluded = true }))
+	c := newStepFixture(t, target("Node", "n", dead, func(t *core.Target) { t.Node.Excluded = true }))
 	last := running(target("Node", "n"), func(r *core.Repair) { r.Ended, r.Outcome = ago(2*time.Hour), core.Succeeded })
 	c.ledger.has(last)
-	c.passes()
+	c.pass()
 	held := 0
-	for _, h := range c.nodes.announced {
-		if h.Kind == core.Held {
+	for _, h := range c.nodes.events {
+		if h.Kind == core.EventHeldBack {
 			held++
 			if want := (core.RepairKey{Namespace: last.Namespace, Name: last.Name}); h.Repair != want || h.Step != 0 {
 				t.Errorf("it names repair %v and step %d, want %v and none", h.Repair, h.Step, want)
@@ -53,23 +53,23 @@ func TestHappeningsAfterARepair(t *testing.T) {
 		}
 	}
 	if held != 1 {
-		t.Errorf("it is told %d times that a gate holds the target: %+v", held, c.nodes.announced)
+		t.Errorf("it is told %d times that a gate holds the target: %+v", held, c.nodes.events)
 	}
 }
 
 // TestHappeningsOfARepair: what is told of a repair names it and its step.
 func TestHappeningsOfARepair(t *testing.T) {
-	c := newClimb(t, target("Node", "n", dead))
-	c.passes()
-	c.settle()
+	c := newStepFixture(t, target("Node", "n", dead))
+	c.pass()
+	c.syncCaches()
 	repairs := c.ledger.of("n")
 	if len(repairs) != 1 {
 		t.Fatalf("the repairs are %+v", repairs)
 	}
 	want := core.RepairKey{Namespace: repairs[0].Namespace, Name: repairs[0].Name}
 	begun := 0
-	for _, h := range c.nodes.announced {
-		if h.Kind == core.Begun {
+	for _, h := range c.nodes.events {
+		if h.Kind == core.EventStarted {
 			begun++
 			if h.Repair != want || h.Step != 1 {
 				t.Errorf("it names repair %v and step %d, want %v and 1", h.Repair, h.Step, want)

@@ -11,11 +11,11 @@ import (
 )
 
 // readsFor passes ten times a second for a while, as events would have it, and returns when the node of m was read.
-func (s *stage) readsFor(during time.Duration) (reads []time.Duration) {
+func (s *fixture) readsFor(during time.Duration) (reads []time.Duration) {
 	s.Helper()
 	start := s.now
 	for end := start.Add(during); s.now.Before(end); s.now = s.now.Add(100 * time.Millisecond) {
-		did, next, _ := s.tries()
+		did, next, _ := s.tryPass()
 		if slices.Contains(did, "read m") {
 			reads = append(reads, s.now.Sub(start))
 		}
@@ -36,7 +36,7 @@ func seconds(all ...int) []time.Duration {
 
 // TestNodeThatTheCacheLacksIsReadAfterGrowingPauses, and what was read is believed meanwhile.
 func TestNodeThatTheCacheLacksIsReadAfterGrowingPauses(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(machine("m", unseen))
 	s.machines.live["m-node"] = node("m", "True", time.Hour)
 	got := s.readsFor(4 * time.Minute)
@@ -44,7 +44,7 @@ func TestNodeThatTheCacheLacksIsReadAfterGrowingPauses(t *testing.T) {
 		t.Errorf("reads of a node that exists (-want +got):\n%s", diff)
 	}
 	s.machines.observes(machine("m"))
-	s.passes()
+	s.pass()
 	s.machines.observes(machine("m", unseen))
 	if diff := cmp.Diff(seconds(0, 10), s.readsFor(25*time.Second)); diff != "" {
 		t.Errorf("reads after the cache has shown it (-want +got):\n%s", diff)
@@ -58,7 +58,7 @@ func TestNodeThatTheCacheLacksIsReadAfterGrowingPauses(t *testing.T) {
 
 // TestNodeThatCanNotBeReadIsReadAfterGrowingPauses, which begin short, since it may be gone.
 func TestNodeThatCanNotBeReadIsReadAfterGrowingPauses(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.refuse["read m"] = errDown
 	for sentence, change := range map[string]func(*core.Target){
 		"that is judged by its node": func(*core.Target) {}, "that is unhealthy whatever its node": func(t *core.Target) { t.Failed = true },
@@ -72,29 +72,29 @@ func TestNodeThatCanNotBeReadIsReadAfterGrowingPauses(t *testing.T) {
 	delete(s.refuse, "read m")
 	s.machines.live["m-node"] = core.Node{State: core.NodeGone, Name: "m-node"}
 	s.now = s.now.Add(time.Minute)
-	if did, _ := s.passes(); !slices.Contains(did, "begin m") {
+	if did, _ := s.pass(); !slices.Contains(did, "begin m") {
 		t.Errorf("its node is gone, and it is not repaired: %v", did)
 	}
 }
 
 // TestWhatWasReadOfANodeIsJudged until it is read again: the target is not unknown in between, and its time runs out.
 func TestWhatWasReadOfANodeIsJudged(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.machines.observes(machine("m", unseen), machine("n"))
 	s.machines.observation.Policies[0].ShortCircuit = core.ShortCircuit{MaxUnhealthy: core.Count(0)}
 	s.machines.live["m-node"] = node("m", "True", time.Hour)
 	for range 20 {
-		s.passes()
-		if p := s.machines.observation.Policies[0]; p.Held {
+		s.pass()
+		if p := s.machines.observation.Policies[0]; p.WasStopped {
 			t.Fatalf("%s after it was read m is not known to be healthy", s.now.Sub(noon))
 		}
 		s.now = s.now.Add(500 * time.Millisecond)
 	}
 	s.machines.observation.Policies[0].ShortCircuit = core.ShortCircuit{MaxUnhealthy: core.Percent(100)}
 	s.machines.live["m-node"] = node("m", "False", 4*time.Minute)
-	did, _ := s.passes()
+	did, _ := s.pass()
 	s.wantDid("it is read again, and its time is not over", did, "read m", "record workers", "tell suspected m")
 	s.now = noon.Add(time.Minute)
-	did, _ = s.passes()
+	did, _ = s.pass()
 	s.wantDid("its time is over", did, "read m", "record workers", "open m", "begin m", "tell begun m")
 }

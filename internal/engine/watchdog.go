@@ -15,34 +15,34 @@ const stuckAfter = 6 * time.Minute
 type Watchdog struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	began map[string]time.Time
+	mu      sync.Mutex
+	started map[string]time.Time
 }
 
 // NewWatchdog makes a watchdog that watches nothing yet.
 func NewWatchdog(now func() time.Time) *Watchdog {
-	return &Watchdog{now: now, began: map[string]time.Time{}}
+	return &Watchdog{now: now, started: map[string]time.Time{}}
 }
 
-// Over gives the passes over a fleet, watched.
-func (w *Watchdog) Over(fleet string, pass Pass) Pass {
+// Watch gives the passes over a fleet, watched.
+func (w *Watchdog) Watch(key string, pass Pass) Pass {
 	return func(ctx context.Context) (time.Time, error) {
-		w.begins(fleet)
-		defer w.ends(fleet)
+		w.passStarted(key)
+		defer w.passEnded(key)
 		return pass(ctx)
 	}
 }
 
-func (w *Watchdog) begins(fleet string) {
+func (w *Watchdog) passStarted(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.began[fleet] = w.now()
+	w.started[key] = w.now()
 }
 
-func (w *Watchdog) ends(fleet string) {
+func (w *Watchdog) passEnded(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.began, fleet)
+	delete(w.started, key)
 }
 
 // Alive gives an error when a pass hangs, so that whoever asks restarts the process. It is a health
@@ -51,9 +51,9 @@ func (w *Watchdog) Alive(*http.Request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	for fleet, began := range w.began {
+	for key, began := range w.started {
 		if took := now.Sub(began); took > stuckAfter {
-			return fmt.Errorf("the pass over %s has been running for %s, which no pass does; it hangs", fleet, took.Round(time.Second))
+			return fmt.Errorf("the pass over %s has been running for %s, which no pass does; it hangs", key, took.Round(time.Second))
 		}
 	}
 	return nil

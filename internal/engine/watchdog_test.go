@@ -26,7 +26,7 @@ func TestPassThatHangsIsNoticed(t *testing.T) {
 		}
 		release, ended := make(chan struct{}), make(chan struct{})
 		due := clock().Add(time.Hour)
-		pass := dog.Over("the-fleet", func(context.Context) (time.Time, error) {
+		pass := dog.Watch("the-fleet", func(context.Context) (time.Time, error) {
 			<-release
 			return due, errDown
 		})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/messages"
 )
 
 // The types of the conditions of health checks of machines.
@@ -47,8 +47,8 @@ type Condition struct {
 	Reason, Severity, Message string
 }
 
-// MachineWords are what the APIs of machines say differently of whether repairs are allowed.
-type MachineWords struct {
+// MachineConditions are what the APIs of machines say differently of whether repairs are allowed.
+type MachineConditions struct {
 	// Resource is what a health check is called by kubectl, and Noun what a target is called.
 	Resource, Noun string
 	// Paused names the annotations that pause a health check.
@@ -63,58 +63,60 @@ type MachineWords struct {
 
 // Allowed returns the condition that says whether repairs are allowed. It is False too while the health check is paused or can't be
 // followed, or its template can't be used, so that no user waits for a repair in vain.
-func (w MachineWords) Allowed(r *core.PolicyReport) Condition {
+func (w MachineConditions) Allowed(r *core.PolicyReport) Condition {
 	c := Condition{Type: AllowedCondition, Status: metav1.ConditionFalse}
 	step, _ := w.RequestStep(&r.Policy)
 	switch {
 	case r.Policy.Problem != "":
 		c.Reason, c.Severity, c.Message = InvalidSpecReason, SeverityError, cannotBeFollowed+r.Policy.Problem
-		if r.Policy.Overlooked {
-			c.Reason = core.OverlookedReason
+		if r.Policy.Unjudged {
+			c.Reason = core.UnjudgedReason
 		}
 	case r.Policy.Paused:
 		c.Reason, c.Severity = PausedReason, SeverityInfo
 		c.Message = "Nothing is repaired while the annotation " + w.Paused + " is set; remove it to go on"
 	case !r.Tally.Permitted:
-		c.Reason, c.Severity, c.Message = TooManyUnhealthyReason, SeverityWarning, w.Restriction(r)+telling.Behind(r)
+		c.Reason, c.Severity, c.Message = TooManyUnhealthyReason, SeverityWarning, w.Restriction(r)+messages.GoneTargets(r)
 	case r.Tally.CoolingDown:
 		c.Reason, c.Severity = StormCooldownReason, SeverityInfo
 		c.Message = "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation " + annotation.StormCooldown + ")"
 	case r.Clock != 0:
-		c.Reason, c.Severity, c.Message = r.Clock.String(), SeverityWarning, telling.Clock(r)
+		c.Reason, c.Severity, c.Message = r.Clock.String(), SeverityWarning, messages.Clock(r)
 	case step.Problem != "":
 		c.Reason, c.Severity, c.Message = TemplateUnusableReason, SeverityError, "No remediator can be asked for a repair: "+step.Problem
 	default:
-		given := telling.GivenUp(r, w.Resource, annotation.ResumedAt)
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, w.Reason, given+telling.Concerns(r, w.Noun)
+		given := messages.GivenUp(r, w.Resource, annotation.ResumedAt)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, w.Reason, given+messages.UnhealthyTargets(r, w.Noun)
 		if given != "" {
-			c.Reason = telling.GivenUpReason
+			c.Reason = messages.GivenUpReason
 		}
 	}
 	return c
 }
 
 // RequestStep returns the step of a policy that creates remediation objects, and false where it has none.
-func (w MachineWords) RequestStep(p *core.Policy) (core.Step, bool) {
-	i := slices.IndexFunc(p.Ladder, w.creates)
+func (w MachineConditions) RequestStep(p *core.Policy) (core.Step, bool) {
+	i := slices.IndexFunc(p.Steps, w.creates)
 	if i < 0 {
 		return core.Step{}, false
 	}
-	return p.Ladder[i], true
+	return p.Steps[i], true
 }
 
-func (w MachineWords) creates(s core.Step) bool { return s.Remedy == w.Remedy }
+func (w MachineConditions) creates(s core.Step) bool { return s.Remedy == w.Remedy }
 
 // Requests reports whether a repair has a step that creates remediation objects.
-func (w MachineWords) Requests(r *core.Repair) bool { return slices.ContainsFunc(r.Ladder, w.creates) }
+func (w MachineConditions) Requests(r *core.Repair) bool {
+	return slices.ContainsFunc(r.Steps, w.creates)
+}
 
 // Refused reports whether a repair runs in which the creation of a remediation object has been refused.
-func (w MachineWords) Refused(r *core.Repair) bool {
+func (w MachineConditions) Refused(r *core.Repair) bool {
 	return r.Running() && r.Attempts > 0 && w.Requests(r)
 }
 
 // External returns the two conditions of a health check that has a template, and none for others.
-func (w MachineWords) External(r *core.PolicyReport) []Condition {
+func (w MachineConditions) External(r *core.PolicyReport) []Condition {
 	step, has := w.RequestStep(&r.Policy)
 	if !has {
 		return nil
@@ -132,25 +134,25 @@ func (w MachineWords) External(r *core.PolicyReport) []Condition {
 		first := refused[0]
 		request.Status, request.Severity, request.Reason = metav1.ConditionFalse, SeverityError, RequestCreationFailedReason
 		request.Message = fmt.Sprintf("No remediation object could be created for %s; it is tried again after a pause; kubectl -n %s describe repair %s says why",
-			telling.Names(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
+			messages.Names(targetsOf(refused)), first.Repair.Namespace, first.Repair.Name)
 	}
 	return []Condition{template, request}
 }
 
 // refused returns the cases under repair, led by the policy itself, for which an object was to be created and none is there.
-func (w MachineWords) refused(r *core.PolicyReport) []core.Case {
-	var refused []core.Case
-	for i := range r.Cases {
-		c := &r.Cases[i]
+func (w MachineConditions) refused(r *core.PolicyReport) []core.MemberReport {
+	var refused []core.MemberReport
+	for i := range r.Members {
+		c := &r.Members[i]
 		if c.Repair != nil && w.Refused(c.Repair) && len(c.Requests) == 0 && c.Lead == r.Policy.ID {
 			refused = append(refused, *c)
 		}
 	}
-	slices.SortFunc(refused, func(a, b core.Case) int { return strings.Compare(a.Target.Name, b.Target.Name) })
+	slices.SortFunc(refused, func(a, b core.MemberReport) int { return strings.Compare(a.Target.Name, b.Target.Name) })
 	return refused
 }
 
-func targetsOf(cases []core.Case) []core.ID {
+func targetsOf(cases []core.MemberReport) []core.ID {
 	targets := make([]core.ID, len(cases))
 	for i := range cases {
 		targets[i] = cases[i].Target

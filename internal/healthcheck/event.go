@@ -8,7 +8,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/messages"
 )
 
 // The actions of events.
@@ -36,7 +36,7 @@ func (e Event) Type() string {
 }
 
 // BoundedNote returns the note, cut to what the API server takes.
-func (e Event) BoundedNote() string { return telling.Note(e.Note) }
+func (e Event) BoundedNote() string { return messages.Note(e.Note) }
 
 // Emit emits the event, with a note that the API server takes. The version is that of the object that the event regards.
 func (e Event) Emit(to events.EventRecorder, apiVersion string) {
@@ -45,78 +45,78 @@ func (e Event) Emit(to events.EventRecorder, apiVersion string) {
 	}, e.Related, e.Type(), e.Reason, e.Action, "%s", e.BoundedNote())
 }
 
-// Words are those in which an API tells of its targets.
-type Words struct {
+// EventTexts are those in which an API tells of its targets.
+type EventTexts struct {
 	// Kind is that of the health check where events regard the target, empty where they regard the health check.
 	Kind string
 	// Noun is what one target is called.
 	Noun string
 	// Unreadable is the reason of an event about a target that can't be read.
 	Unreadable string
-	// Held returns the reason of an event about a target that a gate holds, RemediationHeld and the gate where Held is nil.
+	// Held returns the reason of an event about a target that a gate holds, RemediationHeld and the gate where EventHeldBack is nil.
 	Held func(core.Gate) string
 	// Remedy returns the words for a remedy.
-	Remedy func(name string) RemedyWords
+	Remedy func(name string) RemedyTexts
 }
 
-// RemedyWords are how events tell of a remedy.
-type RemedyWords struct {
-	// Begun and Refused are the reasons of its events.
+// RemedyTexts are how events tell of a remedy.
+type RemedyTexts struct {
+	// Begun and EventRefused are the reasons of its events.
 	Begun, Refused string
 	// Does and Done follow "machine m is" and "machine m is not".
 	Does, Done, Noun string
 }
 
 // Event renders a happening.
-func (w Words) Event(h core.Happening) Event {
-	e := Event{Regarding: h.Target, Related: telling.Related(h), Action: RemediateAction}
+func (w EventTexts) Event(h core.Event) Event {
+	e := Event{Regarding: h.Target, Related: messages.Related(h), Action: RemediateAction}
 	if len(h.Targets) > 0 || w.Kind == "" {
 		e.Regarding = h.Policy
 	}
-	of, subject, because := "", telling.Subject(h, w.Noun), telling.Because(h)
+	of, subject, because := "", messages.Subject(h, w.Noun), messages.ReasonClause(h)
 	if w.Kind != "" {
 		of = w.Kind + " " + h.Policy.Namespace + "/" + h.Policy.Name + ": "
 	}
 	switch h.Kind {
-	case core.Suspected:
+	case core.EventSuspected:
 		e.Reason, e.Action = "DetectedUnhealthy", CheckAction
 		e.Note = of + subject + " not healthy" + because
-	case core.Unreadable:
+	case core.EventUnreadable:
 		e.Warning, e.Reason, e.Action = true, w.Unreadable, CheckAction
 		e.Note = of + subject + " left alone" + because
-	case core.Restricted:
+	case core.EventShortCircuited:
 		e.Regarding, e.Warning, e.Reason = h.Policy, true, "RemediationRestricted"
 		e.Note = "Repairs are stopped: " + h.Text
-	case core.Misconfigured:
+	case core.EventMisconfigured:
 		e.Regarding, e.Warning, e.Reason = h.Policy, true, InvalidSpecReason
 		e.Note = cannotBeFollowed + h.Text
-	case core.Held:
-		e.Warning, e.Reason = h.Gate == core.PoolGivenUp, w.held(h.Gate)
+	case core.EventHeldBack:
+		e.Warning, e.Reason = h.Gate == core.PoolGivenUp, w.heldReason(h.Gate)
 		e.Note = of + subject + " unhealthy and not repaired" + because
-	case core.Begun:
+	case core.EventStarted:
 		words := w.Remedy(h.Remedy)
 		e.Reason, e.Note = words.Begun, of+subject+" "+words.Does+because
-	case core.Refused:
+	case core.EventRefused:
 		words := w.Remedy(h.Remedy)
 		e.Warning, e.Reason = true, words.Refused
 		e.Note = of + subject + " not " + words.Done + " yet, since that was refused; it is tried again after a pause" + because
-	case core.Rehearsed:
+	case core.EventDryRun:
 		e.Reason = "DryRun"
 		e.Note = of + "were it not for the annotation " + annotation.DryRun + ", a " + w.Remedy(h.Remedy).Noun + " would begin now: " + subject + " unhealthy" + because
-	case core.Escalated:
+	case core.EventEscalated:
 		e.Warning, e.Reason = true, "RemediationGivenUp"
-		e.Note = of + subject + " still unhealthy, and " + telling.Step(h) + " of its remediation is given up" + because
-	case core.Relieved:
+		e.Note = of + subject + " still unhealthy, and " + messages.Step(h) + " of its remediation is given up" + because
+	case core.EventWithdrawn:
 		e.Reason = "RemediationRemoved"
 		e.Note = of + subject + " not to be remediated any more, and the request for that is withdrawn" + because
-	case core.Lingering:
+	case core.EventStuck:
 		e.Warning, e.Reason = true, "RemediationStuck"
 		e.Note = of + subject + " not to be remediated any more, and the object for that does not go away" + because
 	}
 	return e
 }
 
-func (w Words) held(g core.Gate) string {
+func (w EventTexts) heldReason(g core.Gate) string {
 	if w.Held == nil {
 		return "RemediationHeld" + g.String()
 	}

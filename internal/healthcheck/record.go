@@ -15,7 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/contain"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 	"github.com/fettle-io/fettle/internal/sanitize"
 	"github.com/fettle-io/fettle/internal/writers"
 )
@@ -95,7 +95,7 @@ func ReadLive(ctx context.Context, from client.Reader, kind schema.GroupVersionK
 	case u.GetDeletionTimestamp() != nil:
 		return nil, nil //nolint:nilnil // the same
 	}
-	legible.Bound(u)
+	lenient.Bound(u)
 	return u, nil
 }
 
@@ -106,9 +106,9 @@ func IsOlder(version, than string) bool {
 	return err1 == nil && err2 == nil && m < n
 }
 
-// Know returns whether something is so, as far as the watches know: No where the kinds are not served, and else unknown until all of
+// WhenSynced returns whether something is so, as far as the watches know: No where the kinds are not served, and else unknown until all of
 // them are in step. Served may be nil, and then that is not known.
-func Know(served func() core.Tri, inStep func() bool, is func() bool) core.Tri {
+func WhenSynced(served func() core.Tri, inStep func() bool, is func() bool) core.Tri {
 	switch {
 	case served != nil && served() == core.No:
 		return core.No

@@ -222,7 +222,7 @@ func TestKnow(t *testing.T) {
 		"nothing is known":     {nil, no, no, core.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Know(c.served, c.inStep, c.is); got != c.want {
+			if got := WhenSynced(c.served, c.inStep, c.is); got != c.want {
 				t.Errorf("Know returns %v, want %v", got, c.want)
 			}
 		})

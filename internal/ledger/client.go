@@ -21,8 +21,8 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/sanitize"
-	"github.com/fettle-io/fettle/internal/watching"
 )
 
 // Kind is the resource without which nothing can be recorded and so nothing is started, by the name
@@ -31,7 +31,7 @@ const Kind = "repairs.fettle.io"
 
 var repairKind = v1alpha1.GroupVersion.WithKind("Repair") //nolint:gochecknoglobals // a constant
 
-// Config is what a Client needs. Every field is required but Known.
+// Config is what a Client needs. Every field is required but ClusterChanged.
 type Config struct {
 	// Namespace is where the repairs of targets are recorded that have no namespace, such as nodes. It must exist.
 	Namespace string
@@ -42,25 +42,25 @@ type Config struct {
 	Events events.EventRecorder
 	Log    logr.Logger
 	// Wake is called with the fleet of an entry that somebody has deleted, or changed how far it has come.
-	Wake func(Fleet)
-	// Known is called when there is news of an entry of a workload cluster. It may be nil.
-	Known func()
+	Wake func(ClusterKey)
+	// ClusterChanged is called when there is news of an entry of a workload cluster. It may be nil.
+	ClusterChanged func()
 }
 
 // Client is the ledger. It is safe for concurrent use.
 type Client struct {
 	Config
 
-	watched watching.Kinds
+	watched informer.Kinds
 
 	mu       sync.Mutex
-	register register
-	told     told
+	index    index
+	warnings warningLimits
 }
 
 // NewClient makes a ledger that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, register: newRegister(), told: told{}}
+	return &Client{Config: c, index: newIndex(), warnings: warningLimits{}}
 }
 
 // +kubebuilder:rbac:groups=fettle.io,resources=repairs,verbs=list;watch;create;delete
@@ -71,7 +71,7 @@ func NewClient(c Config) *Client {
 func (c *Client) Watch(ctx context.Context) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(repairKind)
-	return c.watched.Begin(ctx, c.Informers, watching.Kind{Plural: "repairs", Object: object, Handler: toolscache.ResourceEventHandlerFuncs{
+	return c.watched.Watch(ctx, c.Informers, informer.Kind{Plural: "repairs", Object: object, Handler: toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    c.put,
 		UpdateFunc: func(_, obj any) { c.put(obj) },
 		DeleteFunc: c.drop,
@@ -79,29 +79,29 @@ func (c *Client) Watch(ctx context.Context) error {
 }
 
 func (c *Client) put(obj any) {
-	fresh, ok := obj.(*page)
+	fresh, ok := obj.(*record)
 	if !ok {
 		return
 	}
 	c.mu.Lock()
-	old := c.register.put(fresh)
-	tells := fresh.problem != "" && (old == nil || old.problem != fresh.problem) && c.told.room(audience{fresh.Namespace, fresh.counts()})
+	old := c.index.put(fresh)
+	tells := fresh.problem != "" && (old == nil || old.problem != fresh.problem) && c.warnings.allow(warningScope{fresh.Namespace, fresh.counts()})
 	c.mu.Unlock()
 	if tells {
-		c.tell(fresh)
+		c.warn(fresh)
 	}
 	if !fresh.counts() {
 		return
 	}
-	c.known(fresh)
-	if fresh.hasMoved(old) {
-		c.Wake(fresh.fleet)
+	c.notifyClusterChanged(fresh)
+	if fresh.hasProgressed(old) {
+		c.Wake(fresh.cluster)
 	}
 }
 
-func (c *Client) known(p *page) {
-	if c.Known != nil && p.fleet != (Fleet{}) {
-		c.Known()
+func (c *Client) notifyClusterChanged(p *record) {
+	if c.ClusterChanged != nil && p.cluster != (ClusterKey{}) {
+		c.ClusterChanged()
 	}
 }
 
@@ -109,33 +109,33 @@ func (c *Client) known(p *page) {
 
 // Bounds of what is told. A person who floods a namespace with Repairs must not flood it with events by Fettle's hand.
 const (
-	mostTold      = 10
-	toldAgain     = 1.0 / 60 // in a second
-	mostToldApart = 1000
+	warningBurst     = 10
+	warningRate      = 1.0 / 60 // in a second
+	maxWarningScopes = 1000
 )
 
-// audience says where a Repair is told of. Repairs that count have places of their own, which no flood of ignored ones fills.
-type audience struct {
+// warningScope says where a Repair is told of. Repairs that count have places of their own, which no flood of ignored ones fills.
+type warningScope struct {
 	namespace string
 	counts    bool
 }
 
-// told limits, for each audience, the Repairs that people are told of. The caller locks.
-type told map[audience]flowcontrol.RateLimiter
+// warningLimits limits, for each audience, the Repairs that people are told of. The caller locks.
+type warningLimits map[warningScope]flowcontrol.RateLimiter
 
-// room reports whether one more Repair is told of. Namespaces beyond the bound share their room.
-func (t told) room(a audience) bool {
-	if t[a] == nil && len(t) >= mostToldApart {
+// allow reports whether one more Repair is told of. Namespaces beyond the bound share their room.
+func (t warningLimits) allow(a warningScope) bool {
+	if t[a] == nil && len(t) >= maxWarningScopes {
 		a.namespace = ""
 	}
 	if t[a] == nil {
-		t[a] = flowcontrol.NewTokenBucketRateLimiter(toldAgain, mostTold)
+		t[a] = flowcontrol.NewTokenBucketRateLimiter(warningRate, warningBurst)
 	}
 	return t[a].TryAccept()
 }
 
-// tell says what can't be read of a Repair, and what follows.
-func (c *Client) tell(p *page) {
+// warn says what can't be read of a Repair, and what follows.
+func (c *Client) warn(p *record) {
 	reason, consequence := "RepairUnreadable", "what can be read of it counts; delete it if a person made it by hand"
 	if !p.counts() {
 		reason, consequence = "RepairIgnored", "only Fettle makes Repairs, and this one is ignored; delete it, and see who may write Repairs in its namespace"
@@ -144,7 +144,7 @@ func (c *Client) tell(p *page) {
 	regarding := &corev1.ObjectReference{
 		APIVersion: repairKind.GroupVersion().String(), Kind: repairKind.Kind, Namespace: p.Namespace, Name: p.Name, UID: p.UID,
 	}
-	c.Events.Eventf(regarding, nil, corev1.EventTypeWarning, reason, "Read", "%s", sanitize.Line(sanitize.MostNote, p.problem+": "+consequence))
+	c.Events.Eventf(regarding, nil, corev1.EventTypeWarning, reason, "Read", "%s", sanitize.Line(sanitize.MaxNote, p.problem+": "+consequence))
 }
 
 func (c *Client) drop(obj any) {
@@ -153,11 +153,11 @@ func (c *Client) drop(obj any) {
 		return
 	}
 	c.mu.Lock()
-	old := c.register.drop(key)
+	old := c.index.drop(key)
 	c.mu.Unlock()
 	if old != nil && old.counts() {
-		c.known(old)
-		c.Wake(old.fleet)
+		c.notifyClusterChanged(old)
+		c.Wake(old.cluster)
 	}
 }
 
@@ -165,13 +165,13 @@ func (c *Client) drop(obj any) {
 // targets have none.
 func Trim(obj any, home string) (any, bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok && u.GroupVersionKind() == repairKind {
-		return readPage(u, home), true
+		return readRecord(u, home), true
 	}
 	return obj, false
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 // create creates a Repair. It returns what to do when the namespace for targets without one is missing: Fettle creates no
 // namespace.
@@ -193,12 +193,12 @@ func lacksNamespace(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// Amend writes how far a repair has come, all of it, and what happened last: refused is what a call of the
+// Update writes how far a repair has come, all of it, and what happened last: refused is what a call of the
 // remedy has just been refused with, if that is it. It gives the repair with its new revision, or returns false when
 // somebody has written it since the version that it was read from. When somebody has deleted it there is nothing to
 // amend.
-func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused error) (core.Repair, bool, error) {
-	body, err := amendment(r, text, refused)
+func (c *Client) Update(ctx context.Context, r core.Repair, text string, refused error) (core.Repair, bool, error) {
+	body, err := statusPatch(r, text, refused)
 	if err != nil {
 		return core.Repair{}, false, fmt.Errorf("encoding the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
@@ -220,14 +220,14 @@ func (c *Client) Amend(ctx context.Context, r core.Repair, text string, refused 
 	return r, true, nil
 }
 
-// Drop deletes an entry as it was read, and returns false when it has changed since. A missing one counts as deleted.
-func (c *Client) Drop(ctx context.Context, r core.Repair) (bool, error) {
+// Delete deletes an entry as it was read, and returns false when it has changed since. A missing one counts as deleted.
+func (c *Client) Delete(ctx context.Context, r core.Repair) (bool, error) {
 	object := &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	insist := client.Preconditions{UID: (*types.UID)(&r.UID)}
+	preconditions := client.Preconditions{UID: (*types.UID)(&r.UID)}
 	if version := strconv.FormatUint(r.Revision, 10); r.Revision != 0 {
-		insist.ResourceVersion = &version
+		preconditions.ResourceVersion = &version
 	}
-	switch err := c.Writer.Delete(ctx, object, insist); {
+	switch err := c.Writer.Delete(ctx, object, preconditions); {
 	case apierrors.IsConflict(err):
 		return false, nil
 	case client.IgnoreNotFound(err) != nil:

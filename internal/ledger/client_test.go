@@ -31,19 +31,19 @@ var (
 	errExists = apierrors.NewAlreadyExists(repairs, "r")
 )
 
-// informers are one cache that is filled by hand.
-type informers struct {
+// fakeInformers are one cache that is filled by hand.
+type fakeInformers struct {
 	cache.Informers
 
-	informer *informer
+	informer *fakeInformer
 	refuse   error
 }
 
-func (i informers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+func (i fakeInformers) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return i.informer, i.refuse
 }
 
-type informer struct {
+type fakeInformer struct {
 	cache.Informer
 
 	refuse  error
@@ -51,7 +51,7 @@ type informer struct {
 	handler toolscache.ResourceEventHandler
 }
 
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.handler = h
 	return registration{of: i}, i.refuse
 }
@@ -59,7 +59,7 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 
-	of *informer
+	of *fakeInformer
 }
 
 func (r registration) HasSynced() bool { return r.of.synced }
@@ -121,15 +121,15 @@ func (s statusWriter) Patch(_ context.Context, obj client.Object, patch client.P
 
 func TestWatching(t *testing.T) {
 	woken := 0
-	in := &informer{}
-	c := NewClient(Config{Informers: informers{informer: in}, Wake: func(Fleet) { woken++ }, Log: logr.Discard()}).Of(Fleet{})
-	if _, inStep := c.Entries(); inStep != core.Unknown || c.InStep() {
+	in := &fakeInformer{}
+	c := NewClient(Config{Informers: fakeInformers{informer: in}, Wake: func(ClusterKey) { woken++ }, Log: logr.Discard()}).Store(ClusterKey{})
+	if _, inStep := c.Repairs(); inStep != core.Unknown || c.HasSynced() {
 		t.Errorf("nothing is watched, yet it is in step: %s", inStep)
 	}
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	if entries, inStep := c.Entries(); inStep != core.Unknown || c.InStep() || len(entries) > 0 {
+	if entries, inStep := c.Repairs(); inStep != core.Unknown || c.HasSynced() || len(entries) > 0 {
 		t.Errorf("the cache is not filled, yet it is in step: %s", inStep)
 	}
 	in.synced = true
@@ -152,7 +152,7 @@ func TestWatching(t *testing.T) {
 	wakes("the same once more", 0, func() { in.handler.OnUpdate(stored(t, recovered), stored(t, recovered)) })
 	wakes("that it has not", 1, func() { in.handler.OnUpdate(stored(t, recovered), stored(t, r)) })
 	in.handler.OnUpdate(stored(t, r), stored(t, tried))
-	entries, inStep := c.Entries()
+	entries, inStep := c.Repairs()
 	if diff := cmp.Diff([]core.Repair{read(sent(t, tried))}, entries); diff != "" || inStep != core.Yes {
 		t.Errorf("in step: %s; entries (-want +got):\n%s", inStep, diff)
 	}
@@ -160,39 +160,39 @@ func TestWatching(t *testing.T) {
 		in.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: r.Namespace + "/" + r.Name, Obj: stored(t, r)})
 	})
 	wakes("what no watch delivers", 0, func() { in.handler.OnAdd("a word", false); in.handler.OnDelete("a word") })
-	if entries, _ := c.Entries(); len(entries) > 0 {
+	if entries, _ := c.Repairs(); len(entries) > 0 {
 		t.Errorf("what was deleted is still there: %+v", entries)
 	}
 }
 
 // TestEntriesAreTheTakers: a pass writes over them.
 func TestEntriesAreTheTakers(t *testing.T) {
-	in := &informer{synced: true}
-	c := NewClient(Config{Informers: informers{informer: in}, Wake: func(Fleet) {}}).Of(Fleet{})
+	in := &fakeInformer{synced: true}
+	c := NewClient(Config{Informers: fakeInformers{informer: in}, Wake: func(ClusterKey) {}}).Store(ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
 	in.handler.OnAdd(stored(t, render(anEntry(), "")), true)
-	first, _ := c.Entries()
+	first, _ := c.Repairs()
 	first[0].Attempts = 9
-	if second, _ := c.Entries(); second[0].Attempts != 0 {
+	if second, _ := c.Repairs(); second[0].Attempts != 0 {
 		t.Error("a change of what one pass was given shows in the next")
 	}
 }
 
 func TestWatchingIsTriedAgain(t *testing.T) {
-	in := &informer{}
-	c := NewClient(Config{Informers: informers{informer: in, refuse: errDown}, Wake: func(Fleet) {}})
-	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
+	in := &fakeInformer{}
+	c := NewClient(Config{Informers: fakeInformers{informer: in, refuse: errDown}, Wake: func(ClusterKey) {}})
+	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 		t.Fatalf("a watch that fails gives %v", err)
 	}
-	c.Informers = informers{informer: in}
+	c.Informers = fakeInformers{informer: in}
 	in.refuse = errDown
-	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
+	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 		t.Fatalf("a subscription that fails gives %v", err)
 	}
 	in.refuse, in.synced = nil, true
-	if err := c.Watch(t.Context()); err != nil || !c.InStep() {
+	if err := c.Watch(t.Context()); err != nil || !c.HasSynced() {
 		t.Fatalf("watching gives %v", err)
 	}
 	in.handler = nil
@@ -216,7 +216,7 @@ func TestOpen(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
-			got, created, err := NewClient(Config{Writer: w}).Of(Fleet{}).Open(t.Context(), anEntry())
+			got, created, err := NewClient(Config{Writer: w}).Store(ClusterKey{}).Create(t.Context(), anEntry())
 			if created != tc.created || (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
 				t.Errorf("created: %t, error: %v. %s", created, err, tc.reason)
 			}
@@ -236,7 +236,7 @@ func TestOpen(t *testing.T) {
 
 // TestTargetsWithoutNamespace have their repairs in a namespace that an installation creates, and Fettle does not.
 func TestTargetsWithoutNamespace(t *testing.T) {
-	homeless := func(e *core.Entry) {
+	homeless := func(e *core.NewRepair) {
 		e.Target.ID.Kind, e.Target.ID.Namespace, e.Target.Node.Name, e.Target.Owner, e.Policy.ID.Namespace = "Node", "", aTarget.Name, core.ID{}, ""
 		e.Name = core.RepairName(e.Target.ID, 3)
 	}
@@ -244,7 +244,7 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 	open := "create repairs/" + anEntry(homeless).Name
 	cases := map[string]struct {
 		reason  string
-		entry   core.Entry
+		entry   core.NewRepair
 		answers []error
 		did     []string
 		says    string
@@ -260,7 +260,7 @@ func TestTargetsWithoutNamespace(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{first: tc.answers, answer: errDown}
-			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Of(Fleet{}).Open(t.Context(), tc.entry)
+			got, created, err := NewClient(Config{Namespace: "repairs", Writer: w}).Store(ClusterKey{}).Create(t.Context(), tc.entry)
 			if created != (tc.says == "") || (err != nil) != (tc.says != "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("created: %t, error: %v, want one that says %q. %s", created, err, tc.says, tc.reason)
 			}
@@ -297,8 +297,8 @@ func TestAmendAndDrop(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
 			c := NewClient(Config{Writer: w})
-			_, written, amended := c.Amend(t.Context(), r, "it is gone", nil)
-			gone, dropped := c.Drop(t.Context(), r)
+			_, written, amended := c.Update(t.Context(), r, "it is gone", nil)
+			gone, dropped := c.Delete(t.Context(), r)
 			if gone == tc.fails {
 				t.Errorf("it is deleted: %t. %s", gone, tc.reason)
 			}
@@ -335,7 +335,7 @@ func TestDropInsistsOnWhatWasRead(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer}
 			tc.repair.Namespace, tc.repair.Name = "machines", "r"
-			if dropped, err := NewClient(Config{Writer: w}).Drop(t.Context(), tc.repair); dropped != tc.dropped || err != nil {
+			if dropped, err := NewClient(Config{Writer: w}).Delete(t.Context(), tc.repair); dropped != tc.dropped || err != nil {
 				t.Errorf("it is deleted: %t, with the error %v", dropped, err)
 			}
 			if want := []string{"delete machines/r " + tc.want}; !slices.Equal(want, w.lines) {
@@ -368,7 +368,7 @@ func TestAmendmentOfAnOlderVersion(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			w := &writer{answer: tc.answer, uncounted: tc.uncounted}
-			got, written, err := NewClient(Config{Writer: w}).Amend(t.Context(), core.Repair{Namespace: "machines", Name: "r", Revision: tc.revision}, "", nil)
+			got, written, err := NewClient(Config{Writer: w}).Update(t.Context(), core.Repair{Namespace: "machines", Name: "r", Revision: tc.revision}, "", nil)
 			if written != tc.written || (err != nil) != tc.fails || got.Revision != tc.want {
 				t.Errorf("it is written: %t, as revision %d, with the error %v; want %t, %d and an error: %t. %s",
 					written, got.Revision, err, tc.written, tc.want, tc.fails, tc.reason)
@@ -406,7 +406,7 @@ func resorted(t *testing.T, lines []string) []string {
 }
 
 // stored is a Repair as the API server has it and a cache keeps it.
-func stored(t *testing.T, r *v1alpha1.Repair) *page {
+func stored(t *testing.T, r *v1alpha1.Repair) *record {
 	t.Helper()
 	r = r.DeepCopy()
 	r.SetGroupVersionKind(repairKind)
@@ -418,7 +418,7 @@ func stored(t *testing.T, r *v1alpha1.Repair) *page {
 	if !isRepair {
 		t.Fatalf("it is not known for a Repair: %v", object)
 	}
-	return out.(*page)
+	return out.(*record)
 }
 
 func TestTrim(t *testing.T) {
@@ -437,7 +437,7 @@ func TestTrim(t *testing.T) {
 	if len(p.ManagedFields)+len(p.Annotations) > 0 || p.Namespace != "machines" || p.Name != r.Name || p.ResourceVersion != "7" || p.UID != "r-uid" {
 		t.Errorf("trimmed to %+v", p)
 	}
-	if diff := cmp.Diff(p, p.DeepCopyObject(), cmp.AllowUnexported(page{}, distrust{})); diff != "" {
+	if diff := cmp.Diff(p, p.DeepCopyObject(), cmp.AllowUnexported(record{}, ignoreReason{})); diff != "" {
 		t.Errorf("a copy differs (-original +copy):\n%s", diff)
 	}
 }

@@ -12,14 +12,14 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// decided is what is read of a Repair's spec. Its times may be written with fractions of a second or
+// repairSpec is what is read of a Repair's spec. Its times may be written with fractions of a second or
 // without: the definition takes both, and people write the latter.
-type decided struct {
-	Target    aim                       `json:"target"`
+type repairSpec struct {
+	Target    repairTarget              `json:"target"`
 	Cluster   string                    `json:"cluster"`
 	Policy    v1alpha1.ObjectReference  `json:"policy"`
 	Owner     *v1alpha1.ObjectReference `json:"owner"`
@@ -32,9 +32,9 @@ type decided struct {
 	RequestedAt   *metav1.Time `json:"requestedAt"`
 }
 
-// aim is what a Repair is about. It embeds nothing, since a field of an embedded struct is told by the name of
+// repairTarget is what a Repair is about. It embeds nothing, since a field of an embedded struct is told by the name of
 // the Go type when it can't be read.
-type aim struct {
+type repairTarget struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -42,16 +42,16 @@ type aim struct {
 	Node      string `json:"node"`
 }
 
-func aimOf(t v1alpha1.RepairTarget) aim {
-	return aim{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID, Node: t.Node}
+func targetOf(t v1alpha1.RepairTarget) repairTarget {
+	return repairTarget{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID, Node: t.Node}
 }
 
-func (a aim) identity() core.ID {
+func (a repairTarget) identity() core.ID {
 	return core.ID{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 }
 
-// come is what is read of a Repair's status: how far it has come.
-type come struct {
+// repairStatus is what is read of a Repair's status: how far it has come.
+type repairStatus struct {
 	Phase       v1alpha1.RepairPhase `json:"phase"`
 	Message     string               `json:"message"`
 	Steps       []attempt            `json:"steps"`
@@ -70,52 +70,52 @@ type attempt struct {
 	Message string               `json:"message"`
 }
 
-// page is a Repair as far as it could be read. It is what a cache keeps of one.
-type page struct {
+// record is a Repair as far as it could be read. It is what a cache keeps of one.
+type record struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
 	repair core.Repair
-	// fleet is the one that the target belongs to.
-	fleet Fleet
+	// cluster is the one that the target belongs to.
+	cluster ClusterKey
 	// problem says what can't be read of it, and is empty when all can.
 	problem string
 	// ignored says why nothing follows from it. Then nothing but its metadata is kept.
-	ignored distrust
+	ignored ignoreReason
 }
 
 // DeepCopyObject copies the page.
-func (p *page) DeepCopyObject() runtime.Object {
+func (p *record) DeepCopyObject() runtime.Object {
 	c := *p
 	c.ObjectMeta = *p.ObjectMeta.DeepCopy()
 	return &c
 }
 
-// hasMoved tells whether somebody has changed how far a repair has come, or may have, since it was seen
+// hasProgressed tells whether somebody has changed how far a repair has come, or may have, since it was seen
 // last.
-func (p *page) hasMoved(old *page) bool {
+func (p *record) hasProgressed(old *record) bool {
 	r := &p.repair
 	if r.Attempts > 0 {
 		return true
 	}
-	moved := len(r.Rungs) > 0 || !r.Recovered.IsZero() || !r.Begun.IsZero()
+	moved := len(r.Tried) > 0 || !r.Recovered.IsZero() || !r.Begun.IsZero()
 	if old == nil {
 		return moved
 	}
 	was := &old.repair
-	return len(r.Rungs) != len(was.Rungs) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer
+	return len(r.Tried) != len(was.Tried) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer
 }
 
 // counts reports whether anything follows from the Repair.
-func (p *page) counts() bool { return p.ignored == (distrust{}) }
+func (p *record) counts() bool { return p.ignored == (ignoreReason{}) }
 
-// readPage reads a Repair that anybody may have written. One that fails to decode would end the watch of
+// readRecord reads a Repair that anybody may have written. One that fails to decode would end the watch of
 // all others, so what can't be read is absent. A Repair that does not say how it ended is running. Home is the namespace of
 // Repairs whose targets have none; it is empty where that is not known.
-func readPage(u *unstructured.Unstructured, home string) *page {
-	spec, wrong := legible.Part[decided](u.Object, "spec")
-	status, alsoWrong := legible.Part[come](u.Object, "status")
-	p := &page{ObjectMeta: metav1.ObjectMeta{
+func readRecord(u *unstructured.Unstructured, home string) *record {
+	spec, wrong := lenient.Part[repairSpec](u.Object, "spec")
+	status, alsoWrong := lenient.Part[repairStatus](u.Object, "status")
+	p := &record{ObjectMeta: metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(),
 	}}
@@ -123,32 +123,32 @@ func readPage(u *unstructured.Unstructured, home string) *page {
 	for _, w := range append(append(wrong, unknownNature(spec.Ladder)...), alsoWrong...) {
 		problems = append(problems, w.Field+" is "+w.Value+" and can't be read")
 	}
-	if p.ignored = distrustOf(&p.ObjectMeta, &spec, &status, home); p.counts() {
-		p.repair, p.fleet = repairOf(&p.ObjectMeta, &spec, &status), fleetOf(&p.ObjectMeta, spec.Cluster)
+	if p.ignored = ignoreReasonOf(&p.ObjectMeta, &spec, &status, home); p.counts() {
+		p.repair, p.cluster = repairOf(&p.ObjectMeta, &spec, &status), clusterKeyOf(&p.ObjectMeta, spec.Cluster)
 	} else {
 		problems = append(problems, p.ignored.text)
 	}
-	p.problem = sanitize.Line(mostProblem, strings.Join(problems, "; "))
+	p.problem = sanitize.Line(maxProblem, strings.Join(problems, "; "))
 	return p
 }
 
-// mostOfATemplate bounds what is kept of a template's fingerprint.
-const mostOfATemplate = 64
+// maxTemplate bounds what is kept of a template's fingerprint.
+const maxTemplate = 64
 
-// mostProblem bounds what is said about one Repair. The API server takes 1024 bytes in an event.
-const mostProblem = 800
+// maxProblem bounds what is said about one Repair. The API server takes 1024 bytes in an event.
+const maxProblem = 800
 
-func decidedOf(s *v1alpha1.RepairSpec) decided {
-	return decided{
-		Target: aimOf(s.Target), Cluster: s.Cluster, Policy: s.Policy, Owner: s.Owner, Ladder: s.Ladder, Holder: s.Holder,
+func specOf(s *v1alpha1.RepairSpec) repairSpec {
+	return repairSpec{
+		Target: targetOf(s.Target), Cluster: s.Cluster, Policy: s.Policy, Owner: s.Owner, Ladder: s.Ladder, Holder: s.Holder,
 		StartedAt: metav1.Time(s.StartedAt), Retry: s.Retry, OwnerTemplate: s.OwnerTemplate, RequestedAt: s.RequestedAt,
 	}
 }
 
 // read gives what the core reads of a Repair.
 func read(r *v1alpha1.Repair) core.Repair {
-	spec := decidedOf(&r.Spec)
-	status := come{
+	spec := specOf(&r.Spec)
+	status := repairStatus{
 		Phase: r.Status.Phase, Message: r.Status.Message, Attempts: r.Status.Attempts,
 		RecoveredAt: (*metav1.Time)(r.Status.RecoveredAt), BegunAt: (*metav1.Time)(r.Status.BegunAt),
 		LastAttempt: (*metav1.Time)(r.Status.LastAttempt), FinishedAt: r.Status.FinishedAt, Answer: r.Status.Answer,
@@ -159,42 +159,42 @@ func read(r *v1alpha1.Repair) core.Repair {
 	return repairOf(&r.ObjectMeta, &spec, &status)
 }
 
-// holder returns the present name of a holder. Earlier versions of Fettle recorded another one.
-func holder(recorded string) string {
+// holderNow returns the present name of a holder. Earlier versions of Fettle recorded another one.
+func holderNow(recorded string) string {
 	if recorded == "" {
 		return ""
 	}
-	return core.HolderNow(recorded)
+	return core.CurrentHolder(recorded)
 }
 
-// clocksDiffer is the most by which Fettle's clock and the API server's may differ. A Repair is created when its repair starts.
-const clocksDiffer = time.Hour
+// maxClockSkew is the most by which Fettle's clock and the API server's may differ. A Repair is created when its repair starts.
+const maxClockSkew = time.Hour
 
-func repairOf(meta *metav1.ObjectMeta, spec *decided, status *come) core.Repair {
+func repairOf(meta *metav1.ObjectMeta, spec *repairSpec, status *repairStatus) core.Repair {
 	out := core.Repair{
 		Namespace: meta.Namespace, Name: meta.Name, UID: string(meta.UID),
 		Target:   spec.Target.identity(),
 		Node:     spec.Target.Node,
 		Policy:   identity(spec.Policy),
-		Ladder:   ladder(spec.Ladder),
-		Holder:   holder(spec.Holder),
+		Steps:    stepsOf(spec.Ladder),
+		Holder:   holderNow(spec.Holder),
 		Retry:    int(spec.Retry),
 		Started:  spec.StartedAt.Time,
 		Outcome:  outcomes[status.Phase],
 		Sequence: sequence(meta, status),
 		Revision: revision(meta.ResourceVersion),
 	}
-	if created := meta.CreationTimestamp.Time; out.Started.IsZero() || (!created.IsZero() && out.Started.Sub(created).Abs() > clocksDiffer) {
+	if created := meta.CreationTimestamp.Time; out.Started.IsZero() || (!created.IsZero() && out.Started.Sub(created).Abs() > maxClockSkew) {
 		out.Started = created
 	}
-	if q := spec.RequestedAt; q != nil && q.Sub(out.Started) < clocksDiffer { // Fettle begins nothing for a request of the future
+	if q := spec.RequestedAt; q != nil && q.Sub(out.Started) < maxClockSkew { // Fettle begins nothing for a request of the future
 		out.Requested = q.UTC()
 	}
 	if spec.Owner != nil {
-		out.Owner, out.OwnerTemplate = identity(*spec.Owner), legible.Prefix(spec.OwnerTemplate, mostOfATemplate)
+		out.Owner, out.OwnerTemplate = identity(*spec.Owner), lenient.Prefix(spec.OwnerTemplate, maxTemplate)
 	}
 	for _, s := range status.Steps {
-		out.Rungs = append(out.Rungs, core.Rung{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: shortened(s.Message)})
+		out.Tried = append(out.Tried, core.StepRecord{Ended: sinceStart(&out, s.EndedAt), Outcome: cmp.Or(stepOutcomes[s.Outcome], core.TimedOut), Text: shortened(s.Message)})
 	}
 	out.Answer, out.Attempts = shortened(status.Answer), int(status.Attempts)
 	if status.RecoveredAt != nil {
@@ -224,9 +224,9 @@ func sinceStart(r *core.Repair, at *metav1.Time) time.Time {
 	return at.Time
 }
 
-// ladder gives the steps of a repair, and none when one of them can't be read: what a step does to a
+// stepsOf gives the steps of a repair, and none when one of them can't be read: what a step does to a
 // target is no matter for a guess.
-func ladder(steps []v1alpha1.RepairStep) []core.Step {
+func stepsOf(steps []v1alpha1.RepairStep) []core.Step {
 	if len(unknownNature(steps)) > 0 {
 		return nil
 	}
@@ -245,11 +245,11 @@ func ladder(steps []v1alpha1.RepairStep) []core.Step {
 }
 
 // unknownNature tells of the first step whose nature is not known here.
-func unknownNature(steps []v1alpha1.RepairStep) []legible.Problem {
+func unknownNature(steps []v1alpha1.RepairStep) []lenient.Problem {
 	for i, s := range steps {
 		if _, known := natures[s.Nature]; !known {
-			return []legible.Problem{{
-				Field: "spec.ladder[" + strconv.Itoa(i) + "].nature", Value: legible.Excerpt(strconv.Quote(string(s.Nature))),
+			return []lenient.Problem{{
+				Field: "spec.ladder[" + strconv.Itoa(i) + "].nature", Value: lenient.Excerpt(strconv.Quote(string(s.Nature))),
 			}}
 		}
 	}
@@ -258,7 +258,7 @@ func unknownNature(steps []v1alpha1.RepairStep) []legible.Problem {
 
 // sequence is the revision at which a Repair was created. It is lost with the first change, which leaves a
 // message.
-func sequence(meta *metav1.ObjectMeta, status *come) uint64 {
+func sequence(meta *metav1.ObjectMeta, status *repairStatus) uint64 {
 	if status.Attempts > 0 || status.FinishedAt != nil || status.Message != "" {
 		return 0
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // written is a Repair from the text of its spec and status, as the API server delivers it.
-func written(t testing.TB, spec, status string) *page {
+func written(t testing.TB, spec, status string) *record {
 	t.Helper()
 	return writtenAs(t, "machines", ofM, spec, status)
 }
@@ -29,9 +29,9 @@ func written(t testing.TB, spec, status string) *page {
 var ofM = core.RepairName(core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, 1)
 
 // writtenAs is written with a namespace and a name.
-func writtenAs(t testing.TB, namespace, name, spec, status string) *page {
+func writtenAs(t testing.TB, namespace, name, spec, status string) *record {
 	t.Helper()
-	return readPage(rawAs(t, namespace, name, spec, status), "fettle-system")
+	return readRecord(rawAs(t, namespace, name, spec, status), "fettle-system")
 }
 
 // rawAs is a Repair as the API server has it.
@@ -61,11 +61,11 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 	whole := core.Repair{
 		Namespace: "machines", Name: ofM, UID: "r-uid", Retry: 2, Started: created.Add(250 * time.Millisecond), Owner: anOwner,
 		Target: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Policy: aPolicy,
-		Ladder: []core.Step{{Remedy: "DeleteMachine"}},
+		Steps: []core.Step{{Remedy: "DeleteMachine"}},
 	}
 	ladder := func(steps ...core.Step) core.Repair {
 		r := whole
-		r.Ladder = steps
+		r.Steps = steps
 		return r
 	}
 	template := core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Name: "quick"}
@@ -105,17 +105,17 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"an attempt in seconds":    {"", aSpec(), `{"attempts": 1, "lastAttempt": "2026-08-03T12:00:00Z"}`, with(func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, created }), ""},
 		"a step that asks": {
 			"", aSpec(`"ladder": [{"remedy": "Ask", "nature": "CreateRequest", "timeout": "5m", "template": {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "quick"}}]`),
-			`{}`, ladder(core.Step{Remedy: "Ask", Nature: core.Requests, Template: template, Limit: 5 * time.Minute}), "",
+			`{}`, ladder(core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: template, Limit: 5 * time.Minute}), "",
 		},
 		"steps of an earlier version": {
 			"", aSpec(`"ladder": [{"remedy": "A"}, {"remedy": "B", "nature": "Destroys"}, {"remedy": "C", "nature": "Requests"}, {"remedy": "D", "nature": "HandsOver"}, {"remedy": "E", "nature": "Delegates"}]`),
-			`{}`, ladder(core.Step{Remedy: "A"}, core.Step{Remedy: "B", Nature: core.Destroys}, core.Step{Remedy: "C", Nature: core.Requests},
-				core.Step{Remedy: "D", Nature: core.HandsOver}, core.Step{Remedy: "E", Nature: core.Delegates}), "",
+			`{}`, ladder(core.Step{Remedy: "A"}, core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
+				core.Step{Remedy: "D", Nature: core.Annotate}, core.Step{Remedy: "E", Nature: core.AskOwner}), "",
 		},
 		"steps of today": {
 			"", aSpec(`"ladder": [{"remedy": "B", "nature": "Delete"}, {"remedy": "C", "nature": "CreateRequest"}, {"remedy": "D", "nature": "Annotate"}, {"remedy": "E", "nature": "AskOwner"}]`),
-			`{}`, ladder(core.Step{Remedy: "B", Nature: core.Destroys}, core.Step{Remedy: "C", Nature: core.Requests},
-				core.Step{Remedy: "D", Nature: core.HandsOver}, core.Step{Remedy: "E", Nature: core.Delegates}), "",
+			`{}`, ladder(core.Step{Remedy: "B", Nature: core.Delete}, core.Step{Remedy: "C", Nature: core.CreateRequest},
+				core.Step{Remedy: "D", Nature: core.Annotate}, core.Step{Remedy: "E", Nature: core.AskOwner}), "",
 		},
 		"a step of a nature nobody knows": {
 			"what it would do to the target is no matter for a guess", aSpec(`"ladder": [{"remedy": "A", "nature": "Annotate"}, {"remedy": "B", "nature": "Blesses"}]`),
@@ -126,13 +126,13 @@ func TestRepairIsReadAsFarAsItCanBe(t *testing.T) {
 		"steps that were given up": {
 			"", aSpec(), `{"step": 2, "steps": [{"outcome": "TimedOut", "endedAt": "2026-08-03T12:05:00Z", "message": "slow"}, {"outcome": "Failed", "endedAt": "2026-08-03T12:06:00.000000Z"}]}`,
 			with(func(r *core.Repair) {
-				r.Rungs = []core.Rung{{Ended: atMinute(5), Outcome: core.TimedOut, Text: "slow"}, {Ended: atMinute(6), Outcome: core.Failed}}
+				r.Tried = []core.StepRecord{{Ended: atMinute(5), Outcome: core.TimedOut, Text: "slow"}, {Ended: atMinute(6), Outcome: core.Failed}}
 			}), "",
 		},
 		"a step given up before the start": {
 			"the next one would be over before its time", aSpec(), `{"steps": [{"outcome": "Failed", "endedAt": "2026-08-03T11:00:00Z"}, {"outcome": "Bored"}]}`,
 			with(func(r *core.Repair) {
-				r.Rungs = []core.Rung{{Ended: whole.Started, Outcome: core.Failed}, {Ended: whole.Started, Outcome: core.TimedOut}}
+				r.Tried = []core.StepRecord{{Ended: whole.Started, Outcome: core.Failed}, {Ended: whole.Started, Outcome: core.TimedOut}}
 			}), "",
 		},
 		"a recovery and a hand-over": {
@@ -188,12 +188,12 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note stri
 // TestIllegibleRepairIsTold, once, and stands in the way of nothing, its own name included.
 func TestIllegibleRepairIsTold(t *testing.T) {
 	var told []string
-	in := &informer{synced: true}
+	in := &fakeInformer{synced: true}
 	w := &writer{}
 	c := NewClient(Config{
-		Informers: informers{informer: in}, Writer: w, Wake: func(Fleet) {}, Log: logr.Discard(),
+		Informers: fakeInformers{informer: in}, Writer: w, Wake: func(ClusterKey) {}, Log: logr.Discard(),
 		Events: recorder(func(line string) { told = append(told, line) }),
-	}).Of(Fleet{})
+	}).Store(ClusterKey{})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
@@ -211,10 +211,10 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	if entries, _ := c.Entries(); len(entries) != 1 || entries[0].Name != ofM {
+	if entries, _ := c.Repairs(); len(entries) != 1 || entries[0].Name != ofM {
 		t.Errorf("the entries are %+v; want the one that says what it is about", entries)
 	}
-	r, created, err := c.Open(t.Context(), anEntry())
+	r, created, err := c.Create(t.Context(), anEntry())
 	if want := core.NextRepairName(aimless.Name, aTarget); !created || err != nil || r.Name != want {
 		t.Errorf("recording a repair whose name an ignored one has gives %q, %t, %v; want the next name, %q", r.Name, created, err, want)
 	}
@@ -242,9 +242,9 @@ func FuzzReadRepair(f *testing.F) {
 		if !p.counts() {
 			return
 		}
-		if r.Started.IsZero() || (r.Outcome != 0 && r.Running()) || r.Started.After(p.CreationTimestamp.Add(clocksDiffer)) {
+		if r.Started.IsZero() || (r.Outcome != 0 && r.Running()) || r.Started.After(p.CreationTimestamp.Add(maxClockSkew)) {
 			t.Errorf("a repair that makes no sense: %+v", r)
 		}
-		core.Retention{For: time.Hour, Most: 1}.Expired(&core.Fleet{Repairs: []core.Repair{r}}, nil, noon)
+		core.Retention{For: time.Hour, Max: 1}.Expired(&core.Cluster{Repairs: []core.Repair{r}}, nil, noon)
 	})
 }

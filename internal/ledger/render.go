@@ -16,7 +16,7 @@ import (
 
 // render makes the Repair that records an entry, in the namespace of its target, or in the one that is
 // given when the target has none.
-func render(e core.Entry, otherwise string) *v1alpha1.Repair {
+func render(e core.NewRepair, otherwise string) *v1alpha1.Repair {
 	r := &v1alpha1.Repair{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(e.Target.ID.Namespace, otherwise), Name: e.Name,
@@ -43,7 +43,7 @@ func render(e core.Entry, otherwise string) *v1alpha1.Repair {
 	if !e.Requested.IsZero() {
 		r.Spec.RequestedAt = &metav1.Time{Time: e.Requested}
 	}
-	for _, step := range e.Ladder {
+	for _, step := range e.Steps {
 		r.Spec.Ladder = append(r.Spec.Ladder, renderStep(step))
 	}
 	return r
@@ -62,37 +62,37 @@ func renderStep(step core.Step) v1alpha1.RepairStep {
 }
 
 var natureNames = map[core.Nature]v1alpha1.StepNature{ //nolint:gochecknoglobals // a constant table
-	core.Destroys:  v1alpha1.StepDelete,
-	core.Requests:  v1alpha1.StepCreateRequest,
-	core.HandsOver: v1alpha1.StepAnnotate,
-	core.Delegates: v1alpha1.StepAskOwner,
+	core.Delete:        v1alpha1.StepDelete,
+	core.CreateRequest: v1alpha1.StepCreateRequest,
+	core.Annotate:      v1alpha1.StepAnnotate,
+	core.AskOwner:      v1alpha1.StepAskOwner,
 }
 
 // natures are the natures that are read. Repairs of the first versions of Fettle have none, and those of later ones the names
 // below.
 var natures = map[v1alpha1.StepNature]core.Nature{ //nolint:gochecknoglobals // a constant table
-	"":                         core.Destroys,
-	v1alpha1.StepDelete:        core.Destroys,
-	v1alpha1.StepCreateRequest: core.Requests,
-	v1alpha1.StepAnnotate:      core.HandsOver,
-	v1alpha1.StepAskOwner:      core.Delegates,
+	"":                         core.Delete,
+	v1alpha1.StepDelete:        core.Delete,
+	v1alpha1.StepCreateRequest: core.CreateRequest,
+	v1alpha1.StepAnnotate:      core.Annotate,
+	v1alpha1.StepAskOwner:      core.AskOwner,
 
-	"Destroys":  core.Destroys,
-	"Requests":  core.Requests,
-	"HandsOver": core.HandsOver,
-	"Delegates": core.Delegates,
+	"Destroys":  core.Delete,
+	"Requests":  core.CreateRequest,
+	"HandsOver": core.Annotate,
+	"Delegates": core.AskOwner,
 }
 
-var stepOutcomes = map[v1alpha1.StepOutcome]core.RungOutcome{ //nolint:gochecknoglobals // a constant table
+var stepOutcomes = map[v1alpha1.StepOutcome]core.StepOutcome{ //nolint:gochecknoglobals // a constant table
 	v1alpha1.StepTimedOut: core.TimedOut,
 	v1alpha1.StepFailed:   core.Failed,
 }
 
-// mostText bounds a text, which may name a condition of any length: the API server refuses objects that
+// maxText bounds a text, which may name a condition of any length: the API server refuses objects that
 // are too large, and what can't be recorded is not repaired.
-const mostText = sanitize.MostMessage
+const maxText = sanitize.MaxMessage
 
-func shortened(text string) string { return sanitize.Line(mostText, text) }
+func shortened(text string) string { return sanitize.Line(maxText, text) }
 
 func reference(id core.ID) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: id.UID}
@@ -108,26 +108,26 @@ var outcomes = map[v1alpha1.RepairPhase]core.Outcome{ //nolint:gochecknoglobals 
 	v1alpha1.RepairWithdrawn: core.Withdrawn,
 }
 
-// progress makes the status that says how far a repair has come, and what happened last: refused is what
+// statusOf makes the status that says how far a repair has come, and what happened last: refused is what
 // a call of the remedy has just been refused with, if that is it.
-func progress(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
+func statusOf(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
 	s := v1alpha1.RepairStatus{
 		Phase:       v1alpha1.RepairRunning,
 		Message:     shortened(text),
-		Step:        int32(min(len(r.Rungs), 1<<30)),
+		Step:        int32(min(len(r.Tried), 1<<30)),
 		RecoveredAt: microTime(r.Recovered),
 		BegunAt:     microTime(r.Begun),
 		Answer:      shortened(r.Answer),
 		Attempts:    int32(min(r.Attempts, 1<<30)), //nolint:gosec // bounded on the same line
 		LastAttempt: microTime(r.LastAttempt),
 	}
-	for _, rung := range r.Rungs {
+	for _, record := range r.Tried {
 		s.Steps = append(s.Steps, v1alpha1.RepairAttempt{
-			Outcome: v1alpha1.StepOutcome(rung.Outcome.String()), EndedAt: metav1.MicroTime{Time: rung.Ended}, Message: shortened(rung.Text),
+			Outcome: v1alpha1.StepOutcome(record.Outcome.String()), EndedAt: metav1.MicroTime{Time: record.Ended}, Message: shortened(record.Text),
 		})
 	}
 	if refused != nil {
-		s.LastError = sanitize.Failure(mostText, refused)
+		s.LastError = sanitize.Failure(maxText, refused)
 	}
 	if !r.Running() {
 		s.Phase = v1alpha1.RepairPhase(r.Outcome.String())
@@ -143,9 +143,9 @@ func microTime(at time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: at}
 }
 
-// patched is a status as it is patched: what may come to an end again, as what belongs to one step does with the next, is
+// patchedStatus is a status as it is patched: what may come to an end again, as what belongs to one step does with the next, is
 // taken away with a null.
-type patched struct {
+type patchedStatus struct {
 	v1alpha1.RepairStatus
 
 	Attempts    *int32            `json:"attempts"`
@@ -155,11 +155,11 @@ type patched struct {
 	Answer      *string           `json:"answer"`
 }
 
-// amendment is the merge patch that writes how far a repair has come since the version that it was read from. It is
+// statusPatch is the merge patch that writes how far a repair has come since the version that it was read from. It is
 // refused where there is a later one: a record that somebody has overtaken would take the repair back.
-func amendment(r core.Repair, text string, refused error) ([]byte, error) {
-	s := progress(r, text, refused)
-	p := patched{RepairStatus: s, LastAttempt: s.LastAttempt, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}
+func statusPatch(r core.Repair, text string, refused error) ([]byte, error) {
+	s := statusOf(r, text, refused)
+	p := patchedStatus{RepairStatus: s, LastAttempt: s.LastAttempt, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}
 	if s.Answer != "" {
 		p.Answer = &s.Answer
 	}

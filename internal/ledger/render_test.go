@@ -28,12 +28,12 @@ var (
 	anOwner = core.ID{Kind: "MachineSet", Namespace: "machines", Name: "pool", UID: "pool-uid"}
 )
 
-func anEntry(changes ...func(*core.Entry)) core.Entry {
-	e := core.Entry{
+func anEntry(changes ...func(*core.NewRepair)) core.NewRepair {
+	e := core.NewRepair{
 		Name:   core.RepairName(aTarget, 3),
 		Target: core.Target{ID: aTarget, Owner: anOwner, OwnerTemplate: "fingerprint", Node: core.Node{Name: "m-node"}},
 		Policy: core.Policy{ID: aPolicy},
-		Ladder: []core.Step{{Remedy: "DeleteMachine"}},
+		Steps:  []core.Step{{Remedy: "DeleteMachine"}},
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Since: noon.Add(-5 * time.Minute),
 			Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute},
@@ -92,7 +92,7 @@ func TestEntryBecomesRepair(t *testing.T) {
 }
 
 func TestRepairLeavesOutWhatIsNotKnown(t *testing.T) {
-	r := render(anEntry(func(e *core.Entry) {
+	r := render(anEntry(func(e *core.NewRepair) {
 		e.Target.Owner, e.Target.Node, e.Verdict.Since = core.ID{}, core.Node{}, time.Time{}
 	}), "")
 	if r.Spec.Owner != nil || r.Spec.UnhealthySince != nil || r.Spec.Target.Node != "" {
@@ -114,13 +114,13 @@ func TestRepairIsWrittenWhateverTheNodeSays(t *testing.T) {
 	for sentence, since := range map[string]time.Time{
 		"before the year 1": time.Unix(-1e18, 0), "beyond the year 9999": time.Unix(1e18, 0), "the year 0": time.Date(0, 6, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		if r := render(anEntry(func(e *core.Entry) { e.Verdict.Since = since }), ""); r.Spec.UnhealthySince != nil {
+		if r := render(anEntry(func(e *core.NewRepair) { e.Verdict.Since = since }), ""); r.Spec.UnhealthySince != nil {
 			t.Errorf("%s: unhealthy since %v, which the API server refuses or which is no time", sentence, r.Spec.UnhealthySince)
 		}
 	}
 	long := strings.Repeat("ü", 1<<20)
-	r := render(anEntry(func(e *core.Entry) { e.Verdict.Criterion.Type = long }), "")
-	tried := progress(core.Repair{StepState: core.StepState{Attempts: 1}, Rungs: []core.Rung{{Ended: noon, Outcome: core.Failed, Text: long}}}, long, errors.New(long))
+	r := render(anEntry(func(e *core.NewRepair) { e.Verdict.Criterion.Type = long }), "")
+	tried := statusOf(core.Repair{StepState: core.StepState{Attempts: 1}, Tried: []core.StepRecord{{Ended: noon, Outcome: core.Failed, Text: long}}}, long, errors.New(long))
 	for _, text := range []string{r.Spec.Message, tried.Message, tried.LastError, tried.Steps[0].Message} {
 		if len(text) > 5000 || len(text) < 1000 || !utf8.ValidString(text) {
 			t.Errorf("a text has %d bytes", len(text))
@@ -157,18 +157,18 @@ func aStep() *rapid.Generator[core.Step] {
 	})
 }
 
-var natureList = []core.Nature{core.Destroys, core.Requests, core.HandsOver, core.Delegates}
+var natureList = []core.Nature{core.Delete, core.CreateRequest, core.Annotate, core.AskOwner}
 
-func someEntry() *rapid.Generator[core.Entry] {
-	return rapid.Custom(func(t *rapid.T) core.Entry {
-		return anEntry(func(e *core.Entry) {
+func someEntry() *rapid.Generator[core.NewRepair] {
+	return rapid.Custom(func(t *rapid.T) core.NewRepair {
+		return anEntry(func(e *core.NewRepair) {
 			e.Target.ID, e.Policy.ID = anID("Machine").Draw(t, "target"), anID("MachineHealthCheck").Draw(t, "policy")
 			e.Target.Owner.Namespace, e.Policy.ID.Namespace = e.Target.ID.Namespace, e.Target.ID.Namespace
 			if rapid.Bool().Draw(t, "orphan") {
 				e.Target.Owner = core.ID{}
 			}
 			e.Retry = rapid.IntRange(0, 1<<30).Draw(t, "retry")
-			e.Ladder = rapid.SliceOfN(aStep(), 1, 4).Draw(t, "ladder")
+			e.Steps = rapid.SliceOfN(aStep(), 1, 4).Draw(t, "ladder")
 			if rapid.Bool().Draw(t, "homeless") {
 				e.Target.ID.Kind, e.Target.ID.Namespace, e.Policy.ID.Namespace, e.Target.Owner = "Node", "", "", core.ID{}
 				e.Target.Node.Name, e.Policy.Holder = e.Target.ID.Name, core.HolderOf(e.Policy.ID)
@@ -190,7 +190,7 @@ func TestReadGivesBackWhatWasRendered(t *testing.T) {
 		got := read(sent(t, render(e, "repairs")))
 		want := core.Repair{
 			Namespace: cmp.Or(e.Target.ID.Namespace, "repairs"), Name: e.Name, Target: e.Target.ID, Policy: e.Policy.ID, Owner: e.Target.Owner,
-			Node: e.Target.Node.Name, Ladder: e.Ladder, Holder: e.Policy.Holder, Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
+			Node: e.Target.Node.Name, Steps: e.Steps, Holder: e.Policy.Holder, Retry: e.Retry, Started: e.Started.Truncate(time.Microsecond),
 		}
 		if e.Requested.Sub(e.Started) < time.Hour { // a later one is none of Fettle's
 			want.Requested = e.Requested
@@ -223,10 +223,10 @@ func TestRepairIsAcceptable(t *testing.T) {
 }
 
 func TestHugeCountsFit(t *testing.T) {
-	if got := render(anEntry(func(e *core.Entry) { e.Retry = 1 << 40 }), "").Spec.Retry; got != 1<<30 {
+	if got := render(anEntry(func(e *core.NewRepair) { e.Retry = 1 << 40 }), "").Spec.Retry; got != 1<<30 {
 		t.Errorf("retry is %d, want %d: the field has 32 bits and its sign must not turn", got, 1<<30)
 	}
-	if got := progress(core.Repair{StepState: core.StepState{Attempts: 1 << 40}}, "", nil).Attempts; got != 1<<30 {
+	if got := statusOf(core.Repair{StepState: core.StepState{Attempts: 1 << 40}}, "", nil).Attempts; got != 1<<30 {
 		t.Errorf("attempts are %d, want %d", got, 1<<30)
 	}
 }
@@ -243,9 +243,9 @@ func someProgress() *rapid.Generator[core.Repair] {
 			r.LastAttempt = noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "attempt")))
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "rungs") {
-			r.Rungs = append(r.Rungs, core.Rung{
+			r.Tried = append(r.Tried, core.StepRecord{
 				Ended: someTime(t), Text: rapid.StringMatching(`[a-z ]{0,20}`).Draw(t, "text"),
-				Outcome: rapid.SampledFrom([]core.RungOutcome{core.TimedOut, core.Failed}).Draw(t, "rung"),
+				Outcome: rapid.SampledFrom([]core.StepOutcome{core.TimedOut, core.Failed}).Draw(t, "rung"),
 			})
 		}
 		if rapid.Bool().Draw(t, "recovered") {
@@ -267,12 +267,12 @@ func TestAmendmentReplacesWhatWasThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, want := someProgress().Draw(t, "before"), someProgress().Draw(t, "repair")
 		before.Ended, before.Outcome = time.Time{}, 0 // what has ended is not amended any more
-		if len(want.Rungs) < len(before.Rungs) {      // they don't become less
-			before.Rungs = nil
+		if len(want.Tried) < len(before.Tried) {      // they don't become less
+			before.Tried = nil
 		}
 		status := map[string]any{}
 		for _, r := range []core.Repair{before, want} {
-			body, err := amendment(r, "why", nil)
+			body, err := statusPatch(r, "why", nil)
 			if err != nil {
 				t.Fatalf("encoding: %v", err)
 			}
@@ -301,7 +301,7 @@ func TestPlaceInTheOrderIsNotMadeUp(t *testing.T) {
 	if r.Sequence != 7 || r.Revision != 7 {
 		t.Errorf("the sequence of a new repair is %d and its revision %d, want 7", r.Sequence, r.Revision)
 	}
-	object.Status = progress(r, "the target is not healthy after all", nil)
+	object.Status = statusOf(r, "the target is not healthy after all", nil)
 	object.ResourceVersion = "9"
 	if r := read(object); r.Sequence != 0 || r.Revision != 9 {
 		t.Errorf("the sequence of a repair that was changed is %d and its revision %d, want 0 and 9", r.Sequence, r.Revision)
@@ -327,9 +327,9 @@ func rounded(r core.Repair) core.Repair {
 	for _, at := range []*time.Time{&r.Started, &r.LastAttempt, &r.Recovered, &r.Begun} {
 		*at = at.Truncate(time.Microsecond)
 	}
-	r.Rungs = slices.Clone(r.Rungs)
-	for i := range r.Rungs {
-		r.Rungs[i].Ended = r.Rungs[i].Ended.Truncate(time.Microsecond)
+	r.Tried = slices.Clone(r.Tried)
+	for i := range r.Tried {
+		r.Tried[i].Ended = r.Tried[i].Ended.Truncate(time.Microsecond)
 	}
 	r.Ended, r.Sequence = r.Ended.Truncate(time.Second), 0
 	return r
@@ -341,7 +341,7 @@ func TestProgressIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := someProgress().Draw(t, "repair")
 		object := render(anEntry(), "")
-		object.Status = progress(want, "why", nil)
+		object.Status = statusOf(want, "why", nil)
 		got := read(sent(t, object))
 		if diff := gocmp.Diff(rounded(want), got); diff != "" {
 			t.Errorf("repair (-want +got):\n%s", diff)
@@ -363,7 +363,7 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 			v1alpha1.RepairStatus{Phase: "Running", Attempts: 2, LastAttempt: &at, LastError: "forbidden", Message: "it is tried again"},
 		},
 		"a step that is given up": {
-			"the next one is under way", core.Repair{Rungs: []core.Rung{{Ended: noon, Outcome: core.TimedOut, Text: "too slow"}}}, "too slow", nil,
+			"the next one is under way", core.Repair{Tried: []core.StepRecord{{Ended: noon, Outcome: core.TimedOut, Text: "too slow"}}}, "too slow", nil,
 			v1alpha1.RepairStatus{
 				Phase: "Running", Step: 1, Steps: []v1alpha1.RepairAttempt{{Outcome: "TimedOut", EndedAt: at, Message: "too slow"}}, Message: "too slow",
 			},
@@ -387,7 +387,7 @@ func TestProgressSaysWhatHappened(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := gocmp.Diff(tc.want, progress(tc.repair, tc.text, tc.err)); diff != "" {
+			if diff := gocmp.Diff(tc.want, statusOf(tc.repair, tc.text, tc.err)); diff != "" {
 				t.Errorf("%s\nstatus (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -404,7 +404,7 @@ func TestEveryOutcomeIsAPhase(t *testing.T) {
 	if len(outcomes) != 3 {
 		t.Errorf("%d phases end a repair", len(outcomes))
 	}
-	for o := core.RungOutcome(1); o.String() != "None"; o++ {
+	for o := core.StepOutcome(1); o.String() != "None"; o++ {
 		if got := stepOutcomes[v1alpha1.StepOutcome(o.String())]; got != o {
 			t.Errorf("a step that %s is read as %s", o, got)
 		}

@@ -28,7 +28,7 @@ func TestI14OnlyRepairsBesideTheirTargetCount(t *testing.T) {
 			"policy": {"kind": "NodeHealthCheck", "namespace": "` + namespace + `", "name": "workers", "uid": "check-uid"}, "ladder": [{"remedy": "Ask"}]}`
 	}
 	inTenant := strings.ReplaceAll(aSpec(), `"machines"`, `"tenant"`)
-	long := strings.Repeat("x", 2*longestName+1)
+	long := strings.Repeat("x", 2*maxNameLength+1)
 	cases := map[string]struct{ namespace, name, spec, status, want string }{
 		"one of Fettle's":                         {"machines", ofM, aSpec(), `{}`, ""},
 		"a node's":                                {"fettle-system", ofNode, nodeSpec("n", "", "fettle.io/NodeHealthCheck-workers"), `{}`, ""},
@@ -50,9 +50,9 @@ func TestI14OnlyRepairsBesideTheirTargetCount(t *testing.T) {
 		"no target":                               {"machines", ofM, `{}`, `{}`, unreadable},
 		"a long name":                             {"machines", ofM, aSpec(`"holder": "` + long + `"`), `{}`, tooLarge},
 		"a long remedy":                           {"machines", ofM, aSpec(`"ladder": [{"remedy": "` + long + `"}]`), `{}`, tooLarge},
-		"steps without end":                       {"machines", ofM, aSpec(`"ladder": [` + strings.Repeat(`{"remedy": "A"},`, mostSteps) + `{"remedy": "A"}]`), `{}`, tooLarge},
-		"steps that were given up, without end":   {"machines", ofM, aSpec(), `{"steps": [` + strings.Repeat(`{},`, mostSteps) + `{}]}`, tooLarge},
-		"as many steps as a health check may set": {"machines", ofM, aSpec(`"ladder": [` + strings.Repeat(`{"remedy": "A"},`, mostSteps-1) + `{"remedy": "A"}]`), `{}`, ""},
+		"steps without end":                       {"machines", ofM, aSpec(`"ladder": [` + strings.Repeat(`{"remedy": "A"},`, maxSteps) + `{"remedy": "A"}]`), `{}`, tooLarge},
+		"steps that were given up, without end":   {"machines", ofM, aSpec(), `{"steps": [` + strings.Repeat(`{},`, maxSteps) + `{}]}`, tooLarge},
+		"as many steps as a health check may set": {"machines", ofM, aSpec(`"ladder": [` + strings.Repeat(`{"remedy": "A"},`, maxSteps-1) + `{"remedy": "A"}]`), `{}`, ""},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestI14OnlyRepairsBesideTheirTargetCount(t *testing.T) {
 			if p.ignored.reason != tc.want || p.counts() != (tc.want == "") {
 				t.Fatalf("ignored for %q (%s), want %q", p.ignored.reason, p.ignored.text, tc.want)
 			}
-			if kept := p.repair.Target.UID != "" || p.repair.Ladder != nil || p.fleet != (Fleet{}); kept != (tc.want == "") {
+			if kept := p.repair.Target.UID != "" || p.repair.Steps != nil || p.cluster != (ClusterKey{}); kept != (tc.want == "") {
 				t.Errorf("what is kept of it is %+v", p.repair)
 			}
 			if !strings.Contains(p.problem, p.ignored.text) {
@@ -78,19 +78,19 @@ func TestI14WhatFettleRecordsCounts(t *testing.T) {
 		}
 	})
 	w := &writer{}
-	entry := anEntry(func(e *core.Entry) { e.Target.Node.Name = strings.Repeat("n", 10_000) })
-	if _, created, err := NewClient(Config{Writer: w}).Of(Fleet{}).Open(t.Context(), entry); created || err == nil || len(w.lines) > 0 {
+	entry := anEntry(func(e *core.NewRepair) { e.Target.Node.Name = strings.Repeat("n", 10_000) })
+	if _, created, err := NewClient(Config{Writer: w}).Store(ClusterKey{}).Create(t.Context(), entry); created || err == nil || len(w.lines) > 0 {
 		t.Errorf("a Repair that would be ignored is recorded: %q (%v)", w.lines, err)
 	}
 }
 
 // ledgerOf is a ledger with the Repairs that it is given by hand.
-func ledgerOf(t *testing.T) (*Client, *informer, *[]string) {
+func ledgerOf(t *testing.T) (*Client, *fakeInformer, *[]string) {
 	t.Helper()
 	var told []string
-	in := &informer{synced: true}
+	in := &fakeInformer{synced: true}
 	c := NewClient(Config{
-		Namespace: "repairs", Informers: informers{informer: in}, Writer: &writer{}, Wake: func(Fleet) { told = append(told, "woken") }, Log: logr.Discard(),
+		Namespace: "repairs", Informers: fakeInformers{informer: in}, Writer: &writer{}, Wake: func(ClusterKey) { told = append(told, "woken") }, Log: logr.Discard(),
 		Events: recorder(func(line string) { told = append(told, line) }),
 	})
 	if err := c.Watch(t.Context()); err != nil {
@@ -100,12 +100,12 @@ func ledgerOf(t *testing.T) (*Client, *informer, *[]string) {
 }
 
 // flood adds Repairs that count to the ledger, of machines of a namespace.
-func flood(in *informer, fleet Fleet, namespace string, n int, created time.Time) []*page {
-	pages := make([]*page, n)
+func flood(in *fakeInformer, cluster ClusterKey, namespace string, n int, created time.Time) []*record {
+	pages := make([]*record, n)
 	for i := range pages {
-		pages[i] = &page{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("m-%s-%d", fleet.Cluster, i), CreationTimestamp: metav1.NewTime(created)},
-			repair:     core.Repair{Namespace: namespace, Target: core.ID{Kind: "Machine", Namespace: namespace, Name: "m", UID: fmt.Sprint(i)}, Ended: created}, fleet: fleet,
+		pages[i] = &record{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("m-%s-%d", cluster.Name, i), CreationTimestamp: metav1.NewTime(created)},
+			repair:     core.Repair{Namespace: namespace, Target: core.ID{Kind: "Machine", Namespace: namespace, Name: "m", UID: fmt.Sprint(i)}, Ended: created}, cluster: cluster,
 		}
 		in.handler.OnAdd(pages[i], true)
 	}
@@ -116,44 +116,44 @@ func flood(in *informer, fleet Fleet, namespace string, n int, created time.Time
 // are more, and they count once there is room.
 func TestI15FloodOfRepairs(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	home := c.Of(Fleet{})
-	flooded := flood(in, Fleet{}, "machines", mostInNamespace+5, noon)
-	flood(in, Fleet{}, "others", 3, noon)
-	if entries, _ := home.Entries(); len(entries) != mostInNamespace+3 {
+	home := c.Store(ClusterKey{})
+	flooded := flood(in, ClusterKey{}, "machines", maxInNamespace+5, noon)
+	flood(in, ClusterKey{}, "others", 3, noon)
+	if entries, _ := home.Repairs(); len(entries) != maxInNamespace+3 {
 		t.Errorf("%d repairs count", len(entries))
 	}
 	if n := ignoredOf(t, c)[tooMany]; n != 5 {
 		t.Errorf("%v are ignored as too many, want 5", n)
 	}
-	if _, created, err := home.Open(t.Context(), anEntry()); created || err == nil || !strings.Contains(err.Error(), "delete the ones") {
+	if _, created, err := home.Create(t.Context(), anEntry()); created || err == nil || !strings.Contains(err.Error(), "delete the ones") {
 		t.Errorf("a repair is recorded in a namespace that is flooded: %v", err)
 	}
 	for _, p := range flooded[:5] {
 		in.handler.OnDelete(p)
 	}
-	if entries, _ := home.Entries(); len(entries) != mostInNamespace+3 || ignoredOf(t, c)[tooMany] != 0 {
+	if entries, _ := home.Repairs(); len(entries) != maxInNamespace+3 || ignoredOf(t, c)[tooMany] != 0 {
 		t.Errorf("%d repairs count after room was made, and %v are ignored", len(entries), ignoredOf(t, c))
 	}
-	if _, created, err := home.Open(t.Context(), anEntry()); !created || err != nil {
+	if _, created, err := home.Create(t.Context(), anEntry()); !created || err != nil {
 		t.Errorf("a repair can't be recorded after that: %v", err)
 	}
 	for _, p := range flooded[5:] {
 		in.handler.OnDelete(p)
 	}
-	flood(in, Fleet{}, "machines", 7, noon)
-	if entries, _ := home.Entries(); len(entries) != 7+3 || ignoredOf(t, c)[tooMany] != 0 {
+	flood(in, ClusterKey{}, "machines", 7, noon)
+	if entries, _ := home.Repairs(); len(entries) != 7+3 || ignoredOf(t, c)[tooMany] != 0 {
 		t.Errorf("%d repairs count after the flood, and %v are ignored", len(entries), ignoredOf(t, c))
 	}
 }
 
-// pages is an API server that has Repairs, and answers two of them in a call.
-type pages struct {
+// pagedReader is an API server that has Repairs, and answers two of them in a call.
+type pagedReader struct {
 	client.Reader
 
 	items []unstructured.Unstructured
 }
 
-func (p pages) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (p pagedReader) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
 	from, _ := strconv.Atoi(o.Continue)
@@ -173,14 +173,14 @@ func TestI14RunningIsAskedOfWhatCounts(t *testing.T) {
 	of := func(namespace, name, spec, status string) unstructured.Unstructured {
 		return *rawAs(t, namespace, name, spec, status)
 	}
-	live := pages{items: []unstructured.Unstructured{
+	live := pagedReader{items: []unstructured.Unstructured{
 		of("tenant", ofM, aSpec(), `{}`),
 		of("machines", "r", aSpec(), `{}`),
 		of("machines", ofM, aSpec(`"cluster": "east"`), `{}`),
 		of("machines", ofM, aSpec(), `{"phase": "Succeeded", "finishedAt": "2026-08-03T13:00:00Z"}`),
 		of("machines", ofM, aSpec(), `{}`),
 	}}
-	got, err := NewClient(Config{Namespace: "fettle-system", Live: live}).Of(Fleet{}).Running(t.Context())
+	got, err := NewClient(Config{Namespace: "fettle-system", Live: live}).Store(ClusterKey{}).Running(t.Context())
 	if err != nil || len(got) != 1 || got[0].Name != ofM || got[0].Namespace != "machines" {
 		t.Errorf("these run: %+v (%v)", got, err)
 	}
@@ -189,17 +189,17 @@ func TestI14RunningIsAskedOfWhatCounts(t *testing.T) {
 // TestI15FloodOfClusters: Repairs that name workload clusters have as many of them kept as may be, the oldest first.
 func TestI15FloodOfClusters(t *testing.T) {
 	c, in, _ := ledgerOf(t)
-	old := Fleet{Namespace: "tenant", Cluster: "zzz-old"}
-	for i := range mostClusters + 50 {
-		flood(in, Fleet{Namespace: "tenant", Cluster: fmt.Sprintf("c-%d", i)}, "tenant", 1, noon)
+	old := ClusterKey{Namespace: "tenant", Name: "zzz-old"}
+	for i := range maxClusters + 50 {
+		flood(in, ClusterKey{Namespace: "tenant", Name: fmt.Sprintf("c-%d", i)}, "tenant", 1, noon)
 	}
 	flood(in, old, "tenant", 1, noon.Add(-time.Hour))
-	flood(in, Fleet{Namespace: "others", Cluster: "east"}, "others", 1, noon)
-	kept := map[Fleet]bool{}
-	for _, f := range c.Fleets() {
+	flood(in, ClusterKey{Namespace: "others", Name: "east"}, "others", 1, noon)
+	kept := map[ClusterKey]bool{}
+	for _, f := range c.Clusters() {
 		kept[f] = true
 	}
-	if len(kept) != mostClusters+1 || !kept[old] || !kept[Fleet{Namespace: "others", Cluster: "east"}] {
+	if len(kept) != maxClusters+1 || !kept[old] || !kept[ClusterKey{Namespace: "others", Name: "east"}] {
 		t.Errorf("%d clusters are kept, the oldest among them: %t", len(kept), kept[old])
 	}
 }
@@ -208,14 +208,14 @@ func TestI15FloodOfClusters(t *testing.T) {
 // of them wakes an engine.
 func TestI15IgnoredRepairsAreToldInBounds(t *testing.T) {
 	c, in, told := ledgerOf(t)
-	var last *page
+	var last *record
 	for i := range 200 {
 		last = writtenAs(t, "tenant", fmt.Sprintf("r-%d", i), aSpec(), `{"steps": [{"outcome": "Failed"}]}`)
 		in.handler.OnAdd(last, true)
 		in.handler.OnUpdate(last, last)
 	}
-	if len(*told) != mostTold {
-		t.Errorf("%d events, want %d: %q", len(*told), mostTold, *told)
+	if len(*told) != warningBurst {
+		t.Errorf("%d events, want %d: %q", len(*told), warningBurst, *told)
 	}
 	if !strings.Contains((*told)[0], "RepairIgnored") || !strings.Contains((*told)[0], "only Repairs of that namespace count for it") {
 		t.Errorf("it is told as %q", (*told)[0])
@@ -224,16 +224,16 @@ func TestI15IgnoredRepairsAreToldInBounds(t *testing.T) {
 		t.Errorf("%v are counted", n)
 	}
 	in.handler.OnAdd(writtenAs(t, "others", "r", aSpec(), `{}`), true)
-	if len(*told) != mostTold+1 {
+	if len(*told) != warningBurst+1 {
 		t.Error("no event is in another namespace")
 	}
 	in.handler.OnAdd(writtenAs(t, "tenant", core.RepairName(core.ID{Kind: "Machine", Namespace: "tenant", Name: "m", UID: "m-uid"}, 1),
 		strings.ReplaceAll(aSpec(`"retry": "often"`), `"machines"`, `"tenant"`), `{}`), true)
-	if events := *told; len(events) != mostTold+2 || !strings.Contains(events[len(events)-1], "RepairUnreadable") {
+	if events := *told; len(events) != warningBurst+2 || !strings.Contains(events[len(events)-1], "RepairUnreadable") {
 		t.Error("the flood hides a Repair that counts and can't be read")
 	}
 	in.handler.OnDelete(last)
-	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 || len(*told) != mostTold+2 {
+	if n := ignoredOf(t, c)[wrongNamespace]; n != 200 || len(*told) != warningBurst+2 {
 		t.Errorf("after one was deleted %v are counted: %q", n, *told)
 	}
 }
@@ -242,11 +242,11 @@ func TestI15IgnoredRepairsAreToldInBounds(t *testing.T) {
 func TestI15WhatIsKeptOfARepair(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	p := written(t, aSpec(), `{"answer": "`+long+`", "steps": [{"outcome": "Failed", "message": "`+long+`"}]}`)
-	if !p.counts() || len(p.repair.Answer) > mostText+8 || len(p.repair.Rungs[0].Text) > mostText+8 {
-		t.Errorf("%d and %d bytes are kept", len(p.repair.Answer), len(p.repair.Rungs[0].Text))
+	if !p.counts() || len(p.repair.Answer) > maxText+8 || len(p.repair.Tried[0].Text) > maxText+8 {
+		t.Errorf("%d and %d bytes are kept", len(p.repair.Answer), len(p.repair.Tried[0].Text))
 	}
 	p = written(t, aSpec(`"target": {"kind": "`+long+`", "namespace": "machines", "name": "m", "uid": "m-uid"}`), `{}`)
-	if p.counts() || len(p.problem) > mostProblem {
+	if p.counts() || len(p.problem) > maxProblem {
 		t.Errorf("a kind of %d bytes is kept; problem of %d bytes", len(p.repair.Target.Kind), len(p.problem))
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // Facts are what decisions read of one node. They share the memory of the object that they were read from.
@@ -16,8 +16,8 @@ type Facts struct {
 	Node core.Node
 	// Mislabelled is set when the label that excludes a node is there and empty, so that it is not known what was meant.
 	Mislabelled bool
-	// Vouched is set when a person has confirmed that the node is healthy.
-	Vouched bool
+	// ConfirmedHealthy is set when a person has confirmed that the node is healthy.
+	ConfirmedHealthy bool
 	// RepairRequest is what a person has asked for.
 	RepairRequest core.RepairRequest
 	Deleting      bool
@@ -25,48 +25,48 @@ type Facts struct {
 	// where no annotation says it.
 	MachineNamespace string
 	// Labels are for selectors. A change of other labels than those above changes no fact.
-	Labels   lean.Labels
+	Labels   slim.Labels
 	Created  time.Time
 	Revision string
 }
 
 // FactsOf reads the facts of a node.
-func FactsOf(n *lean.Node) Facts { return See(n).Facts() }
+func FactsOf(n *slim.Node) Facts { return NewView(n).Facts() }
 
-// Sighting is a node as it was last seen. It keeps the object itself, which a cache keeps too, and in a
-// few bytes what its labels and annotations say. The zero Sighting is of no node, and has facts alone.
-type Sighting struct {
-	object *lean.Node
+// View is a node as it was last seen. It keeps the object itself, which a cache keeps too, and in a
+// few bytes what its labels and annotations say. The zero View is of no node, and has facts alone.
+type View struct {
+	object *slim.Node
 	marks  marks
 }
 
 // marks are the facts that labels and annotations tell.
 type marks struct {
-	facts                     core.NodeFacts
-	mislabelled, vouched      bool
-	machines, repairRequested string
+	facts                         core.NodeFacts
+	mislabelled, confirmedHealthy bool
+	machines, repairRequested     string
 }
 
-// See takes a look at a node.
-func See(n *lean.Node) Sighting {
-	exclude, labelled := n.Labels.Lookup(lean.ExcludeLabel)
-	desired := n.Annotations.Get(lean.DesiredConfigAnnotation)
-	return Sighting{object: n, marks: marks{
+// NewView takes a look at a node.
+func NewView(n *slim.Node) View {
+	exclude, labelled := n.Labels.Lookup(slim.ExcludeLabel)
+	desired := n.Annotations.Get(slim.DesiredConfigAnnotation)
+	return View{object: n, marks: marks{
 		facts: core.NodeFacts{
 			ControlPlane: n.Labels.OfControlPlane(),
 			Excluded:     exclude == "true",
-			Upgrading:    desired != "" && desired != n.Annotations.Get(lean.CurrentConfigAnnotation),
+			Upgrading:    desired != "" && desired != n.Annotations.Get(slim.CurrentConfigAnnotation),
 		},
-		mislabelled: labelled && exclude == "",
-		vouched:     n.Annotations.Has(lean.ConfirmedHealthyAnnotation),
-		machines:    n.Annotations.Get(lean.MachineAnnotation),
+		mislabelled:      labelled && exclude == "",
+		confirmedHealthy: n.Annotations.Has(slim.ConfirmedHealthyAnnotation),
+		machines:         n.Annotations.Get(slim.MachineAnnotation),
 
-		repairRequested: requested(n),
+		repairRequested: repairRequestKey(n),
 	}}
 }
 
-// requested returns what tells one request for a repair from another.
-func requested(n *lean.Node) string {
+// repairRequestKey returns what tells one request for a repair from another.
+func repairRequestKey(n *slim.Node) string {
 	at, set := n.Annotations.Lookup(annotation.RepairRequestedAt)
 	if set && at == "" {
 		return "-" // which can be read no better
@@ -75,7 +75,7 @@ func requested(n *lean.Node) string {
 }
 
 // Facts gives the facts of the node that was seen, and none of no node.
-func (s Sighting) Facts() Facts {
+func (s View) Facts() Facts {
 	n := s.object
 	if n == nil {
 		return Facts{}
@@ -85,9 +85,9 @@ func (s Sighting) Facts() Facts {
 			State: core.NodePresent, Name: n.Name, UID: string(n.UID), Conditions: n.Conditions, Unread: n.Unread,
 			NodeFacts: s.marks.facts,
 		},
-		Mislabelled: s.marks.mislabelled,
-		Vouched:     s.marks.vouched,
-		Deleting:    n.DeletionTimestamp != nil,
+		Mislabelled:      s.marks.mislabelled,
+		ConfirmedHealthy: s.marks.confirmedHealthy,
+		Deleting:         n.DeletionTimestamp != nil,
 
 		MachineNamespace: s.marks.machines,
 		RepairRequest:    n.RepairRequest(),
@@ -99,14 +99,14 @@ func (s Sighting) Facts() Facts {
 }
 
 // Name is the name of the node that was seen.
-func (s Sighting) Name() string { return s.object.Name }
+func (s View) Name() string { return s.object.Name }
 
 // Labels are those of the node that was seen.
-func (s Sighting) Labels() lean.Labels { return s.object.Labels }
+func (s View) Labels() slim.Labels { return s.object.Labels }
 
 // Same tells whether two sightings can't lead to different decisions, as long as their labels don't
 // matter to a selector. It builds nothing, since nearly every event is a heartbeat.
-func (s Sighting) Same(other Sighting) bool {
+func (s View) Same(other View) bool {
 	a, b := s.object, other.object
 	if a == nil || b == nil {
 		return a == b
@@ -120,19 +120,19 @@ func (s Sighting) Same(other Sighting) bool {
 // Store holds the facts of all nodes of a cluster. It is safe for concurrent use.
 type Store struct {
 	mu    sync.RWMutex
-	nodes map[string]Sighting
+	nodes map[string]View
 }
 
 // NewStore makes an empty store.
-func NewStore() *Store { return &Store{nodes: map[string]Sighting{}} }
+func NewStore() *Store { return &Store{nodes: map[string]View{}} }
 
 // Put takes in a node and tells whether that changed a fact.
 func (s *Store) Put(obj any) (bool, error) {
-	n, ok := obj.(*lean.Node)
+	n, ok := obj.(*slim.Node)
 	if !ok {
 		return false, fmt.Errorf("taking in a node: got %T", obj)
 	}
-	fresh := See(n)
+	fresh := NewView(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.nodes[n.Name]
@@ -143,10 +143,10 @@ func (s *Store) Put(obj any) (bool, error) {
 }
 
 // Replace takes in all nodes that there are, forgets the others, and tells whether that changed a fact.
-func (s *Store) Replace(all []*lean.Node) bool {
-	fresh := make(map[string]Sighting, len(all))
+func (s *Store) Replace(all []*slim.Node) bool {
+	fresh := make(map[string]View, len(all))
 	for _, n := range all {
-		fresh[n.Name] = See(n)
+		fresh[n.Name] = NewView(n)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

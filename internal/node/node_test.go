@@ -18,15 +18,15 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
 // decoded is what a cache gets of a node.
-func decoded(n *corev1.Node) *lean.Node {
+func decoded(n *corev1.Node) *slim.Node {
 	body, err := n.Marshal()
-	d := &lean.Node{}
+	d := &slim.Node{}
 	if err := errors.Join(err, d.Unmarshal(body)); err != nil {
 		panic(err)
 	}
@@ -113,17 +113,17 @@ func TestFacts(t *testing.T) {
 		"a master":                                {"by the older label", aNode("n", labelled("node-role.kubernetes.io/master")), controlPlane},
 		"a node of etcd":                          {"it has a vote", aNode("n", labelled("node-role.kubernetes.io/etcd")), controlPlane},
 		"a node with both labels":                 {"", aNode("n", labelled("node-role.kubernetes.io/control-plane"), labelled("node-role.kubernetes.io/master")), controlPlane},
-		"an excluded node":                        {"", aNode("n", label(lean.ExcludeLabel, "true")), facts(func(f *Facts) { f.Node.Excluded = true })},
-		"a label that excludes none":              {"only one value does", aNode("n", label(lean.ExcludeLabel, "false")), worker},
-		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(lean.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
+		"an excluded node":                        {"", aNode("n", label(slim.ExcludeLabel, "true")), facts(func(f *Facts) { f.Node.Excluded = true })},
+		"a label that excludes none":              {"only one value does", aNode("n", label(slim.ExcludeLabel, "false")), worker},
+		"a label that says nothing":               {"what was meant is not known", aNode("n", labelled(slim.ExcludeLabel)), facts(func(f *Facts) { f.Mislabelled = true })},
 		"a node to be repaired":                   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T13:00:00+02:00")), facts(func(f *Facts) { f.RepairRequest.At = time.Date(2026, 8, 3, 11, 0, 0, 0, time.UTC) })},
 		"a node to be repaired at no time":        {"it counts for nothing, and a person is told", aNode("n", annotated(annotation.RepairRequestedAt, "")), facts(func(f *Facts) { f.RepairRequest.Unreadable = true })},
-		"a node that is vouched for":              {"whatever the value", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.Vouched = true })},
-		"a node with its config":                  {"it has what it is to have", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "a")), worker},
-		"a node with another config":              {"it is on its way", aNode("n", annotated(lean.CurrentConfigAnnotation, "a"), annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
-		"a node without a config":                 {"it is on its way", aNode("n", annotated(lean.DesiredConfigAnnotation, "b")), upgrading},
-		"a node that was configured":              {"nothing else is wanted", aNode("n", annotated(lean.CurrentConfigAnnotation, "a")), worker},
-		"a node of a machine that is named badly": {"it names nothing", aNode("n", annotated(lean.MachineAnnotation, "m")), facts(func(f *Facts) { f.MachineNamespace = "" })},
+		"a node that is vouched for":              {"whatever the value", aNode("n", annotated(slim.ConfirmedHealthyAnnotation, "")), facts(func(f *Facts) { f.ConfirmedHealthy = true })},
+		"a node with its config":                  {"it has what it is to have", aNode("n", annotated(slim.CurrentConfigAnnotation, "a"), annotated(slim.DesiredConfigAnnotation, "a")), worker},
+		"a node with another config":              {"it is on its way", aNode("n", annotated(slim.CurrentConfigAnnotation, "a"), annotated(slim.DesiredConfigAnnotation, "b")), upgrading},
+		"a node without a config":                 {"it is on its way", aNode("n", annotated(slim.DesiredConfigAnnotation, "b")), upgrading},
+		"a node that was configured":              {"nothing else is wanted", aNode("n", annotated(slim.CurrentConfigAnnotation, "a")), worker},
+		"a node of a machine that is named badly": {"it names nothing", aNode("n", annotated(slim.MachineAnnotation, "m")), facts(func(f *Facts) { f.MachineNamespace = "" })},
 		"a node that is leaving":                  {"", aNode("n", leaving), facts(func(f *Facts) { f.Deleting = true })},
 		"a condition of others": {
 			"any condition may be a criterion", aNode("n", condition("Terminating", "True", noon)),
@@ -138,19 +138,19 @@ func TestFacts(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			tc.want.Labels = lean.LabelsOf(tc.node.Labels)
+			tc.want.Labels = slim.LabelsOf(tc.node.Labels)
 			if diff := cmp.Diff(tc.want, FactsOf(decoded(tc.node)), labelsByValue); diff != "" {
 				t.Errorf("%s\nfacts (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	if diff := cmp.Diff(Facts{}, Sighting{}.Facts()); diff != "" {
+	if diff := cmp.Diff(Facts{}, View{}.Facts()); diff != "" {
 		t.Errorf("of no node there are facts (-want +got):\n%s", diff)
 	}
 }
 
 // labelsByValue compares what labels say.
-var labelsByValue = cmp.Transformer("Map", lean.Labels.Map)
+var labelsByValue = cmp.Transformer("Map", slim.Labels.Map)
 
 func label(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
@@ -170,9 +170,9 @@ func leaving(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }
 
 // TestI15WhatIsNotReadIsTold, also when all else is as it was.
 func TestI15WhatIsNotReadIsTold(t *testing.T) {
-	whole := &lean.Node{Meta: lean.Meta{Name: "n"}}
-	cut := &lean.Node{Meta: lean.Meta{Name: "n", Unread: "it has too much"}}
-	if FactsOf(whole).Node.Unread != "" || FactsOf(cut).Node.Unread == "" || See(whole).Same(See(cut)) {
+	whole := &slim.Node{Meta: slim.Meta{Name: "n"}}
+	cut := &slim.Node{Meta: slim.Meta{Name: "n", Unread: "it has too much"}}
+	if FactsOf(whole).Node.Unread != "" || FactsOf(cut).Node.Unread == "" || NewView(whole).Same(NewView(cut)) {
 		t.Errorf("the facts are %+v and %+v", FactsOf(whole), FactsOf(cut))
 	}
 }
@@ -188,10 +188,10 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 		"an image":                 {"nobody reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
 		"a label":                  {"it matters to selectors alone", aNode("n", labelled("zone")), false},
 		"an annotation":            {"nobody reads this one", aNode("n", annotated("a", "b")), false},
-		"an exclusion":             {"it must not be repaired", aNode("n", label(lean.ExcludeLabel, "true")), true},
-		"an unclear exclusion":     {"an event has to tell it", aNode("n", labelled(lean.ExcludeLabel)), true},
-		"a confirmation":           {"a person says that it is well", aNode("n", annotated(lean.ConfirmedHealthyAnnotation, "x")), true},
-		"an upgrade":               {"it begins", aNode("n", annotated(lean.DesiredConfigAnnotation, "x")), true},
+		"an exclusion":             {"it must not be repaired", aNode("n", label(slim.ExcludeLabel, "true")), true},
+		"an unclear exclusion":     {"an event has to tell it", aNode("n", labelled(slim.ExcludeLabel)), true},
+		"a confirmation":           {"a person says that it is well", aNode("n", annotated(slim.ConfirmedHealthyAnnotation, "x")), true},
+		"an upgrade":               {"it begins", aNode("n", annotated(slim.DesiredConfigAnnotation, "x")), true},
 		"its end":                  {"it is being deleted", aNode("n", leaving), true},
 		"a taint":                  {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
 		"a reason of a condition":  {"a criterion may name it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), true},
@@ -249,8 +249,8 @@ func wantFacts(t *testing.T, s *Store, name string, want Facts) {
 
 // A request of another time is another request.
 func TestRequestsOfAnotherTimeDiffer(t *testing.T) {
-	at := func(text string) Sighting {
-		return See(decoded(aNode("n", annotated(annotation.RepairRequestedAt, text))))
+	at := func(text string) View {
+		return NewView(decoded(aNode("n", annotated(annotation.RepairRequestedAt, text))))
 	}
 	if at("2026-08-03T11:00:00Z").Same(at("2026-08-03T11:00:01Z")) {
 		t.Error("a request of a second later is taken for the same")
@@ -262,14 +262,14 @@ func TestRequestsOfAnotherTimeDiffer(t *testing.T) {
 
 // A node differs from none, from either side.
 func TestANodeDiffersFromNone(t *testing.T) {
-	some, none := See(&lean.Node{}), Sighting{} // a node without any mark, as none has
+	some, none := NewView(&slim.Node{}), View{} // a node without any mark, as none has
 	if some.Same(none) || none.Same(some) || !none.Same(none) {
 		t.Errorf("a node and none: %t, none and a node: %t, none twice: %t", some.Same(none), none.Same(some), none.Same(none))
 	}
 }
 
 func TestStoreRefusesWhatIsNoNode(t *testing.T) {
-	for _, obj := range []any{nil, "a word", lean.Node{}, &corev1.Node{}} {
+	for _, obj := range []any{nil, "a word", slim.Node{}, &corev1.Node{}} {
 		if changed, err := NewStore().Put(obj); changed || err == nil {
 			t.Errorf("taking in a %T gives %t, %v", obj, changed, err)
 		}
@@ -299,8 +299,8 @@ func someNode() *rapid.Generator[*corev1.Node] {
 		n := &corev1.Node{}
 		n.Name, n.UID = "n", types.UID(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "uid"))
 		n.ResourceVersion = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "revision")
-		n.Labels = rapid.MapOfN(rapid.SampledFrom(append(lean.ControlPlaneLabels(), lean.ExcludeLabel, "zone")), rapid.SampledFrom([]string{"", "true"}), 0, 2).Draw(t, "labels")
-		keys := rapid.SampledFrom([]string{"a", lean.ConfirmedHealthyAnnotation, lean.CurrentConfigAnnotation, lean.DesiredConfigAnnotation})
+		n.Labels = rapid.MapOfN(rapid.SampledFrom(append(slim.ControlPlaneLabels(), slim.ExcludeLabel, "zone")), rapid.SampledFrom([]string{"", "true"}), 0, 2).Draw(t, "labels")
+		keys := rapid.SampledFrom([]string{"a", slim.ConfirmedHealthyAnnotation, slim.CurrentConfigAnnotation, slim.DesiredConfigAnnotation})
 		n.Annotations = rapid.MapOfN(keys, rapid.SampledFrom([]string{"", "b"}), 0, 3).Draw(t, "annotations")
 		if rapid.Bool().Draw(t, "leaving") {
 			leaving(n)
@@ -324,8 +324,8 @@ func readStock(n *corev1.Node) Facts {
 	desired := n.Annotations["machineconfiguration.openshift.io/desiredConfig"]
 	f := Facts{
 		Node:        core.Node{State: core.NodePresent, Name: n.Name, UID: string(n.UID)},
-		Mislabelled: labelled && exclude == "", Vouched: vouched, Deleting: n.DeletionTimestamp != nil,
-		Labels: lean.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
+		Mislabelled: labelled && exclude == "", ConfirmedHealthy: vouched, Deleting: n.DeletionTimestamp != nil,
+		Labels: slim.LabelsOf(n.Labels), Created: n.CreationTimestamp.Time, Revision: n.ResourceVersion,
 	}
 	f.Node.Excluded = exclude == "true"
 	f.Node.Upgrading = desired != "" && desired != n.Annotations["machineconfiguration.openshift.io/currentConfig"]
@@ -428,22 +428,22 @@ func BenchmarkHeartbeat(b *testing.B) {
 
 // TestStoreReplaces what it has by a whole list, and tells whether that says anything new.
 func TestStoreReplaces(t *testing.T) {
-	named := func(name string, conditions ...core.Condition) *lean.Node {
-		return &lean.Node{Meta: lean.Meta{Name: name, UID: types.UID(name)}, Conditions: conditions}
+	named := func(name string, conditions ...core.Condition) *slim.Node {
+		return &slim.Node{Meta: slim.Meta{Name: name, UID: types.UID(name)}, Conditions: conditions}
 	}
 	ready := core.Condition{Type: "Ready", Status: "True"}
 	s := NewStore()
 	steps := []struct {
 		sentence string
-		all      []*lean.Node
+		all      []*slim.Node
 		changed  bool
 	}{
 		{"nothing, as before", nil, false},
-		{"two nodes", []*lean.Node{named("a"), named("b")}, true},
-		{"the same ones", []*lean.Node{named("b"), named("a")}, false},
-		{"one says something else", []*lean.Node{named("a", ready), named("b")}, true},
-		{"one is another one", []*lean.Node{named("a", ready), named("c")}, true},
-		{"one is gone", []*lean.Node{named("c")}, true},
+		{"two nodes", []*slim.Node{named("a"), named("b")}, true},
+		{"the same ones", []*slim.Node{named("b"), named("a")}, false},
+		{"one says something else", []*slim.Node{named("a", ready), named("b")}, true},
+		{"one is another one", []*slim.Node{named("a", ready), named("c")}, true},
+		{"one is gone", []*slim.Node{named("c")}, true},
 	}
 	for _, step := range steps {
 		if changed := s.Replace(step.all); changed != step.changed {

@@ -7,9 +7,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// foresight is how long before a deadline the nodes are read live whose time is up then, so that at the deadline nothing but their
+// readAheadLead is how long before a deadline the nodes are read live whose time is up then, so that at the deadline nothing but their
 // repair is left to do. What changes meanwhile shows in the cache, and is read once more.
-const foresight = time.Second
+const readAheadLead = time.Second
 
 // readAhead is the nodes that are to be confirmed at the next deadline, as they are read ahead of it.
 type readAhead struct {
@@ -22,14 +22,14 @@ type readAhead struct {
 // seconds apart, as kubelets report times, so the nodes of one are read while those of the one before it are being repaired.
 func (p *Pass) nextDeadline() int {
 	next, now := p.decision.NextAt, p.clock.Now
-	if !p.dueAt(next) || !next.After(now) || next.Add(-foresight).After(now) {
+	if !p.dueAt(next) || !next.After(now) || next.Add(-readAheadLead).After(now) {
 		return 0
 	}
 	p.ahead.near = true
-	ahead := p.config.Decide(p.policies, p.fleet, next)
+	ahead := p.config.Decide(p.policies, p.cluster, next)
 	for _, t := range ahead.Confirm {
 		// The quorum of a control plane is asked for when it matters.
-		if !slices.Contains(ahead.Polls, t) && p.fleet.Targets[t].Node.State == core.NodePresent {
+		if !slices.Contains(ahead.QuorumReads, t) && p.cluster.Targets[t].Node.State == core.NodePresent {
 			p.ahead.targets = append(p.ahead.targets, t)
 		}
 	}
@@ -39,13 +39,13 @@ func (p *Pass) nextDeadline() int {
 // readAhead reads a node until the deadline, which a read that hangs must not put off.
 func (p *Pass) readAhead(_ *task, i int) []Call {
 	t := p.ahead.targets[i]
-	return []Call{{Kind: ReadNode, Source: p.targetSource[t], Target: p.fleet.Targets[t], Until: p.decision.NextAt}}
+	return []Call{{Kind: ReadNode, Dialect: p.targetDialect[t], Target: p.cluster.Targets[t], Until: p.decision.NextAt}}
 }
 
 // readAheadDone remembers what was read. A node that could not be read is read at the deadline.
 func (p *Pass) readAheadDone(_ *task, c *Call, r *Result) {
 	if r.Err == nil {
-		p.state.Memory.Read(c.Target.ID, r.Node, r.Began)
+		p.state.Expectations.KeepNodeRead(c.Target.ID, r.Node, r.Began)
 	}
 }
 
@@ -56,12 +56,12 @@ func (p *Pass) wakeUp() time.Time {
 	if p.ahead.near || !p.dueAt(next) || !next.After(p.clock.Now) {
 		return next
 	}
-	return next.Add(-foresight)
+	return next.Add(-readAheadLead)
 }
 
 // dueAt reports whether the time of a suspect that has a node is up at an instant.
 func (p *Pass) dueAt(at time.Time) bool {
 	return slices.ContainsFunc(p.decision.Verdicts, func(v core.Verdict) bool {
-		return v.Health == core.Suspect && v.Until.Equal(at) && p.fleet.Targets[v.Target].Node.State == core.NodePresent
+		return v.Health == core.Suspect && v.Until.Equal(at) && p.cluster.Targets[v.Target].Node.State == core.NodePresent
 	})
 }

@@ -11,8 +11,8 @@ type Kind int
 
 // The kinds of calls. The comment of each names the fields of the Call that it reads, and those of the Result that answer it.
 const (
-	// StandBy has a source say why nothing is known: Source.
-	StandBy Kind = iota + 1
+	// ReportBlocked has a source say why nothing is known: Source.
+	ReportBlocked Kind = iota + 1
 	// ReadNode reads the node of a target from the API server: Source, Target. Answer: Node.
 	ReadNode
 	// ReadQuorum reads whether the control plane keeps its quorum without a target: Target. Answer: Survives.
@@ -27,36 +27,36 @@ const (
 	ListRunning
 	// FindSibling looks up the machine of a node in a cache: Target. Answer: OK and ID; OK is false while that is not known.
 	FindSibling
-	// HoldLease takes or renews the lease of the node of a target: Target, Holder, For. Answer: OK.
-	HoldLease
+	// AcquireLease takes or renews the lease of the node of a target: Target, Holder, For. Answer: OK.
+	AcquireLease
 	// ReadClock reads the clock, and nothing else.
 	ReadClock
 	// StartRemedy calls a remedy: Order. Answer: Beginning. An error is a refusal, unless CutOff is set.
 	StartRemedy
-	// AmendRepair writes how far a repair has come: Repair, Text, Refused. Answer: OK and Repair; OK is false when another writer
+	// UpdateRepair writes how far a repair has come: Repair, Text, EventRefused. Answer: OK and Repair; OK is false when another writer
 	// has changed it since it was read.
-	AmendRepair
+	UpdateRepair
 	// StopRequest tells a remediator that its time is over: Request, At.
 	StopRequest
 	// WithdrawRequest takes a request back: Request.
 	WithdrawRequest
 	// ReleaseLease gives the lease of a node back: Node, Holder.
 	ReleaseLease
-	// WriteMarks writes on targets how they were judged: Source, Policies, Fleet, Judged, Until. Answer: OK, when some are left.
-	WriteMarks
-	// TakeBackConfirmation takes back a person's word that a target is healthy: Source, Target.
-	TakeBackConfirmation
-	// DropRepair deletes a finished repair: Repair. Answer: OK; it is false when the repair has changed since it was read.
-	DropRepair
+	// WriteConditions writes on targets how they were judged: Source, Policies, Cluster, Judged, Until. Answer: OK, when some are left.
+	WriteConditions
+	// RemoveConfirmation takes back a person's word that a target is healthy: Source, Target.
+	RemoveConfirmation
+	// DeleteRepair deletes a finished repair: Repair. Answer: OK; it is false when the repair has changed since it was read.
+	DeleteRepair
 
 	kinds
 )
 
 var kindNames = [...]string{
-	StandBy: "StandBy", ReadNode: "ReadNode", ReadQuorum: "ReadQuorum", WriteStatuses: "WriteStatuses", ReadPolicy: "ReadPolicy",
-	CreateRepair: "CreateRepair", ListRunning: "ListRunning", FindSibling: "FindSibling", HoldLease: "HoldLease", ReadClock: "ReadClock",
-	StartRemedy: "StartRemedy", AmendRepair: "AmendRepair", StopRequest: "StopRequest", WithdrawRequest: "WithdrawRequest",
-	ReleaseLease: "ReleaseLease", WriteMarks: "WriteMarks", TakeBackConfirmation: "TakeBackConfirmation", DropRepair: "DropRepair",
+	ReportBlocked: "StandBy", ReadNode: "ReadNode", ReadQuorum: "ReadQuorum", WriteStatuses: "WriteStatuses", ReadPolicy: "ReadPolicy",
+	CreateRepair: "CreateRepair", ListRunning: "ListRunning", FindSibling: "FindSibling", AcquireLease: "HoldLease", ReadClock: "ReadClock",
+	StartRemedy: "StartRemedy", UpdateRepair: "AmendRepair", StopRequest: "StopRequest", WithdrawRequest: "WithdrawRequest",
+	ReleaseLease: "ReleaseLease", WriteConditions: "WriteMarks", RemoveConfirmation: "TakeBackConfirmation", DeleteRepair: "DropRepair",
 }
 
 // String returns the name of the kind.
@@ -80,23 +80,23 @@ type Call struct {
 	// Until is when the call is of no use any more; zero for the usual limit of its kind.
 	Until time.Time
 
-	// Source is the place of a source in Config.Sources.
-	Source       int
+	// Dialect is the place of a source in Config.Dialects.
+	Dialect      int
 	Target       core.Target
 	Policy       core.ID
-	Entry        *core.Entry
+	NewRepair    *core.NewRepair
 	Repair       core.Repair
 	Text         string
 	Refused      error
-	Order        *core.Order
+	RemedyCall   *core.RemedyCall
 	Request      core.Request
 	At           time.Time
 	Node, Holder string
 	For          time.Duration
 	Reports      []core.PolicyReport
 	Policies     []core.Policy
-	Fleet        *core.Fleet
-	Judged       []core.Judgement
+	Cluster      *core.Cluster
+	Judged       []core.CombinedVerdict
 
 	// place is the place of the call among those of its step.
 	place int
@@ -123,13 +123,13 @@ type Result struct {
 	// Panicked is set when the call panicked. It may have been granted too.
 	Panicked bool
 
-	OK          bool
-	Node        core.Node
-	Survives    core.Tri
-	Fingerprint string
-	Repair      core.Repair
-	Repairs     []core.Repair
-	ID          core.ID
-	Beginning   core.Beginning
-	Unwritten   map[core.ID]error
+	OK           bool
+	Node         core.Node
+	Survives     core.Tri
+	Fingerprint  string
+	Repair       core.Repair
+	Repairs      []core.Repair
+	ID           core.ID
+	RemedyResult core.RemedyResult
+	Unwritten    map[core.ID]error
 }

@@ -13,61 +13,61 @@ type EventKind int
 const (
 	// Decided: the decision is final, and nothing has been done yet: Samples.
 	Decided EventKind = iota + 1
-	// Noted are all happenings before they are aggregated: Happenings.
-	Noted
-	// Announced are happenings to publish: Source, Happenings.
-	Announced
+	// NewEvents are all happenings before they are aggregated: Happenings.
+	NewEvents
+	// AggregatedEvents are happenings to publish: Source, Events.
+	AggregatedEvents
 	// QuorumNotKnown: the read of the quorum has failed: Target, Err.
 	QuorumNotKnown
 	// PolicyChanged: a policy has changed after it was read: Policy.
 	PolicyChanged
-	// Overtaken: another writer has changed a repair: Repair.
-	Overtaken
-	// NoRoom: what others have recorded leaves no room for a repair: Repair, Target.
-	NoRoom
-	// Recorded: a repair was recorded: Policy, Repair, Ladder, Samples.
-	Recorded
-	// Refused: a remedy was refused: Policy, Target, Repair, Remedy, Err.
-	Refused
-	// Begun: a remedy was accepted: Policy, Target, Repair, Remedy, First, Asks, Took. First is set for the first step of a
-	// repair, Asks where the remedy has made a request that stands, and Took is how long ago the repair started.
-	Begun
-	// Busy: another holder has what a repair needs: Target, Repair.
-	Busy
-	// Changed: a target has changed before its repair began: Target, Repair, Beginning.
-	Changed
+	// RepairConflict: another writer has changed a repair: Repair.
+	RepairConflict
+	// NotAdmitted: what others have recorded leaves no room for a repair: Repair, Target.
+	NotAdmitted
+	// RepairRecorded: a repair was recorded: Policy, Repair, Steps, Samples.
+	RepairRecorded
+	// RemedyRefused: a remedy was refused: Policy, Target, Repair, Remedy, Err.
+	RemedyRefused
+	// RemedyAccepted: a remedy was accepted: Policy, Target, Repair, Remedy, First, RequestCreated, Took. First is set for the first step of a
+	// repair, RequestCreated where the remedy has made a request that stands, and Took is how long ago the repair started.
+	RemedyAccepted
+	// LeaseBusy: another holder has what a repair needs: Target, Repair.
+	LeaseBusy
+	// TargetChanged: a target has changed before its repair began: Target, Repair, RemedyResult.
+	TargetChanged
 	// StepGivenUp: a step was given up: Repair.
 	StepGivenUp
 	// RequestWithdrawn: a request was taken back: Policy, Remedy.
 	RequestWithdrawn
 	// LeaseLost: another holder has taken the lease of a node under repair: Target, Holder.
 	LeaseLost
-	// LeaseLeftBehind: a lease that no repair accounts for was given back: Node, Holder.
-	LeaseLeftBehind
-	// LeaseKept: a lease could not be given back: Node, Holder, Err.
-	LeaseKept
-	// Ended: a repair has ended: Repair.
-	Ended
+	// OrphanedLeaseReleased: a lease that no repair accounts for was given back: Node, Holder.
+	OrphanedLeaseReleased
+	// LeaseNotReleased: a lease could not be given back: Node, Holder, Err.
+	LeaseNotReleased
+	// RepairEnded: a repair has ended: Repair.
+	RepairEnded
 )
 
 // Event is one thing that a pass reports.
 type Event struct {
-	Kind       EventKind
-	Source     int
-	Policy     *core.Policy
-	Target     core.ID
-	Node       string
-	Holder     string
-	Repair     core.Repair
-	Remedy     string
-	Beginning  core.Beginning
-	First      bool
-	Asks       bool
-	Took       time.Duration
-	Err        error
-	Happenings []core.Happening
-	Samples    []core.Sample
-	Ladder     []core.Step
+	Kind           EventKind
+	Dialect        int
+	Policy         *core.Policy
+	Target         core.ID
+	Node           string
+	Holder         string
+	Repair         core.Repair
+	Remedy         string
+	RemedyResult   core.RemedyResult
+	First          bool
+	RequestCreated bool
+	Took           time.Duration
+	Err            error
+	Events         []core.Event
+	Samples        []core.LatencySample
+	Ladder         []core.Step
 }
 
 // Events returns what has happened since it was called last, in order.
@@ -79,21 +79,21 @@ func (p *Pass) Events() []Event {
 
 func (p *Pass) report(e Event) { p.events = append(p.events, e) }
 
-// announce reports happenings, and those to publish by the source of their policy. A policy that is gone has none.
-func (p *Pass) announce(happenings []core.Happening) {
-	if len(happenings) > 0 {
-		p.report(Event{Kind: Noted, Happenings: append([]core.Happening(nil), happenings...)})
+// emit reports happenings, and those to publish by the source of their policy. A policy that is gone has none.
+func (p *Pass) emit(events []core.Event) {
+	if len(events) > 0 {
+		p.report(Event{Kind: NewEvents, Events: append([]core.Event(nil), events...)})
 	}
-	core.Relate(happenings, p.fleet.Repairs)
-	announced := make([][]core.Happening, len(p.config.Sources))
-	for _, h := range p.state.digest.Take(happenings, p.now) {
-		if source, known := p.policySource[h.Policy]; known {
-			announced[source] = append(announced[source], h)
+	core.RelateRepairs(events, p.cluster.Repairs)
+	aggregated := make([][]core.Event, len(p.config.Dialects))
+	for _, h := range p.state.aggregator.Add(events, p.now) {
+		if dialect, known := p.policyDialect[h.Policy]; known {
+			aggregated[dialect] = append(aggregated[dialect], h)
 		}
 	}
-	for source, hs := range announced {
+	for dialect, hs := range aggregated {
 		if len(hs) > 0 {
-			p.report(Event{Kind: Announced, Source: source, Happenings: hs})
+			p.report(Event{Kind: AggregatedEvents, Dialect: dialect, Events: hs})
 		}
 	}
 }

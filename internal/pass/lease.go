@@ -10,19 +10,19 @@ import (
 type leaseKey struct{ target, holder string }
 
 // leaseAnswer is how the renewal of a lease went.
-type leaseAnswer struct{ answered, holds bool }
+type leaseAnswer struct{ answered, held bool }
 
-func (p *Pass) holds() int {
-	p.upkeep.leases = make([]leaseAnswer, len(p.decision.Holds))
+func (p *Pass) leasesToRenew() int {
+	p.running.leases = make([]leaseAnswer, len(p.decision.LeaseHolds))
 	if !p.config.Leases {
 		return 0
 	}
-	return len(p.decision.Holds)
+	return len(p.decision.LeaseHolds)
 }
 
 func (p *Pass) renewLease(_ *task, i int) []Call {
-	h := p.decision.Holds[i]
-	return []Call{{Kind: HoldLease, Target: p.fleet.Targets[h.Target], Holder: h.Holder, For: h.For}}
+	h := p.decision.LeaseHolds[i]
+	return []Call{{Kind: AcquireLease, Target: p.cluster.Targets[h.Target], Holder: h.Holder, For: h.For}}
 }
 
 func (p *Pass) leaseRenewed(t *task, c *Call, r *Result) {
@@ -32,20 +32,20 @@ func (p *Pass) leaseRenewed(t *task, c *Call, r *Result) {
 	case r.Err != nil:
 		t.end(fmt.Errorf("renewing the lease of the node of %s: %w", c.Target.ID, r.Err))
 	default:
-		p.upkeep.leases[c.Task] = leaseAnswer{answered: true, holds: r.OK}
+		p.running.leases[c.Task] = leaseAnswer{answered: true, held: r.OK}
 	}
 }
 
-// reportLost reports the leases that others have taken, each once. The repairs go on: what a remediator was asked for is under way,
+// reportLostLeases reports the leases that others have taken, each once. The repairs go on: what a remediator was asked for is under way,
 // whoever has the lease.
-func (p *Pass) reportLost() {
-	before := p.state.lost
+func (p *Pass) reportLostLeases() {
+	before := p.state.lostLeases
 	lost := map[leaseKey]bool{}
-	for i, h := range p.decision.Holds {
-		target, answer := p.fleet.Targets[h.Target].ID, p.upkeep.leases[i]
+	for i, h := range p.decision.LeaseHolds {
+		target, answer := p.cluster.Targets[h.Target].ID, p.running.leases[i]
 		key := leaseKey{target.UID, h.Holder}
 		switch {
-		case !p.config.Leases || answer.holds:
+		case !p.config.Leases || answer.held:
 		case !answer.answered: // nothing is known
 			lost[key] = before[key]
 		default:
@@ -54,56 +54,56 @@ func (p *Pass) reportLost() {
 			}
 		}
 	}
-	p.state.lost = lost
+	p.state.lostLeases = lost
 }
 
-// idleLeases has leases given back that were left behind. Unlike after a repair of its own, which releases once, that is tried again
+// leasesToRelease has leases given back that were left behind. Unlike after a repair of its own, which releases once, that is tried again
 // until it is done.
-func (p *Pass) idleLeases() int {
+func (p *Pass) leasesToRelease() int {
 	if !p.config.Leases {
 		return 0
 	}
-	return len(p.decision.Releases)
+	return len(p.decision.LeaseReleases)
 }
 
-func (p *Pass) releaseIdle(_ *task, i int) []Call {
-	l := p.decision.Releases[i]
+func (p *Pass) releaseLease(_ *task, i int) []Call {
+	l := p.decision.LeaseReleases[i]
 	return []Call{{Kind: ReleaseLease, Node: l.Node, Holder: l.Holder}}
 }
 
-func (p *Pass) idleReleased(t *task, c *Call, r *Result) {
+func (p *Pass) leaseReleased(t *task, c *Call, r *Result) {
 	switch {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
 		t.end(fmt.Errorf("giving back what was left behind: %w", r.Err))
 	default:
-		p.report(Event{Kind: LeaseLeftBehind, Node: c.Node, Holder: c.Holder})
+		p.report(Event{Kind: OrphanedLeaseReleased, Node: c.Node, Holder: c.Holder})
 	}
 }
 
-// marking is how the writing on targets goes.
-type marking struct {
-	sources []int
+// conditionWriting is how the writing on targets goes.
+type conditionWriting struct {
+	dialects []int
 	// more is set when some of it is left for later.
 	more bool
 }
 
-func (p *Pass) markers() int {
-	for source := range p.config.Sources {
-		if p.config.Sources[source].Marks {
-			p.marking.sources = append(p.marking.sources, source)
+func (p *Pass) conditionWriters() int {
+	for dialect := range p.config.Dialects {
+		if p.config.Dialects[dialect].WritesConditions {
+			p.conditions.dialects = append(p.conditions.dialects, dialect)
 		}
 	}
-	return len(p.marking.sources)
+	return len(p.conditions.dialects)
 }
 
-// mark has the judgements on the targets of one source written. That ends when something else is due.
-func (p *Pass) mark(_ *task, i int) []Call {
-	source := p.marking.sources[i]
-	var judged []core.Judgement
-	for _, j := range p.decision.Judgements(p.policies, &p.fleet) {
-		if p.targetSource[j.Target] != source {
+// writeConditions has the judgements on the targets of one source written. That ends when something else is due.
+func (p *Pass) writeConditions(_ *task, i int) []Call {
+	dialect := p.conditions.dialects[i]
+	var judged []core.CombinedVerdict
+	for _, j := range p.decision.CombinedVerdicts(p.policies, &p.cluster) {
+		if p.targetDialect[j.Target] != dialect {
 			continue
 		}
 		if j.Repair != nil {
@@ -112,15 +112,15 @@ func (p *Pass) mark(_ *task, i int) []Call {
 		}
 		judged = append(judged, j)
 	}
-	c := Call{Kind: WriteMarks, Source: source, Policies: p.policies, Judged: judged, Fleet: &core.Fleet{Observed: p.fleet.Observed, Targets: p.fleet.Targets}}
+	c := Call{Kind: WriteConditions, Dialect: dialect, Policies: p.policies, Judged: judged, Cluster: &core.Cluster{Observed: p.cluster.Observed, Targets: p.cluster.Targets}}
 	if !p.decision.NextAt.IsZero() {
-		c.Until = p.decision.NextAt.Add(-foresight)
+		c.Until = p.decision.NextAt.Add(-readAheadLead)
 	}
 	return []Call{c}
 }
 
-func (p *Pass) marked(t *task, _ *Call, r *Result) {
-	p.marking.more = p.marking.more || r.OK
+func (p *Pass) conditionsWritten(t *task, _ *Call, r *Result) {
+	p.conditions.more = p.conditions.more || r.OK
 	if r.Err != nil {
 		t.end(r.Err)
 	}

@@ -21,8 +21,8 @@ type liveReading struct {
 	answers []liveAnswer
 	// at is when the round began.
 	at time.Time
-	// unsure is set when the decision still hangs on facts after the last round.
-	unsure bool
+	// undecided is set when the decision still hangs on facts after the last round.
+	undecided bool
 }
 
 type liveAnswer struct {
@@ -41,7 +41,7 @@ func (p *Pass) unreadTargets() int {
 		}
 	}
 	if l.rounds == readRounds {
-		l.unsure, unread = len(unread) > 0, nil
+		l.undecided, unread = len(unread) > 0, nil
 	}
 	if l.targets = unread; len(unread) == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (p *Pass) unreadTargets() int {
 		l.read[t] = true
 	}
 	l.polled = map[int]bool{}
-	for _, t := range p.decision.Polls {
+	for _, t := range p.decision.QuorumReads {
 		l.polled[t] = true
 	}
 	l.rounds, l.at, l.answers = l.rounds+1, p.clock.Now, make([]liveAnswer, len(unread))
@@ -63,8 +63,8 @@ func (p *Pass) unreadTargets() int {
 // readTarget asks all that is to be known of a target at once.
 func (p *Pass) readTarget(_ *task, i int) []Call {
 	t := p.reading.targets[i]
-	target := p.fleet.Targets[t]
-	calls := []Call{{Kind: ReadNode, Source: p.targetSource[t], Target: target}}
+	target := p.cluster.Targets[t]
+	calls := []Call{{Kind: ReadNode, Dialect: p.targetDialect[t], Target: target}}
 	if p.reading.polled[t] && p.config.Quorum {
 		calls = append(calls, Call{Kind: ReadQuorum, Target: target})
 	}
@@ -98,37 +98,37 @@ func (p *Pass) targetRead(t *task, c *Call, r *Result) {
 	}
 }
 
-// seeLive decides anew with what was read.
-func (p *Pass) seeLive() bool {
+// applyLive decides anew with what was read.
+func (p *Pass) applyLive() bool {
 	l := &p.reading
 	if len(l.targets) == 0 {
 		return false
 	}
 	for i, t := range l.targets {
-		p.seeTarget(&p.fleet.Targets[t], &l.answers[i], l.polled[t])
+		p.applyLiveAnswer(&p.cluster.Targets[t], &l.answers[i], l.polled[t])
 	}
-	p.now, p.fleet.ClockAgrees = p.later(p.clock.Now), p.clock.Agrees
+	p.now, p.cluster.ClockAgrees = p.later(p.clock.Now), p.clock.Agrees
 	for _, t := range l.targets {
-		p.state.Memory.LayLive(&p.fleet.Targets[t], p.now)
+		p.state.Expectations.OverlayLive(&p.cluster.Targets[t], p.now)
 	}
-	p.decision = p.config.Decide(p.policies, p.fleet, p.now)
+	p.decision = p.config.Decide(p.policies, p.cluster, p.now)
 	return true
 }
 
-func (p *Pass) seeTarget(t *core.Target, a *liveAnswer, polled bool) {
-	at, memory := p.reading.at, &p.state.Memory
+func (p *Pass) applyLiveAnswer(t *core.Target, a *liveAnswer, polled bool) {
+	at, expectations := p.reading.at, &p.state.Expectations
 	if polled {
 		t.QuorumSurvives, t.QuorumReadAt = a.survives, at
 	}
 	if a.unread {
 		t.NodeUnreadable = true
-		t.NodeReadAgain = memory.LookedUp(t.ID, core.Node{}, at)
+		t.NodeReadAgain = expectations.KeepLookup(t.ID, core.Node{}, at)
 		return
 	}
-	t.SeeLive(a.node, at)
+	t.ApplyLiveRead(a.node, at)
 	if a.node.State == core.NodeGone {
-		t.NodeGoneSince = memory.NodeGone(t.ID, a.node.Name, at)
+		t.NodeGoneSince = expectations.KeepNodeGone(t.ID, a.node.Name, at)
 		return
 	}
-	t.NodeReadAgain = memory.LookedUp(t.ID, a.node, at)
+	t.NodeReadAgain = expectations.KeepLookup(t.ID, a.node, at)
 }

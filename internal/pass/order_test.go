@@ -12,8 +12,8 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// watcher checks each call that is granted against what has reached the pass before it.
-type watcher struct {
+// checker checks each call that is granted against what has reached the pass before it.
+type checker struct {
 	*world
 
 	t *rapid.T
@@ -37,7 +37,7 @@ type watcher struct {
 	ever, theirs map[string]bool
 }
 
-func (w *watcher) begins() *pass.Pass {
+func (w *checker) begins() *pass.Pass {
 	w.read, w.polled, w.stands = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	w.written, w.created, w.listed, w.called, w.clocks = map[string]bool{}, 0, -1, map[string]bool{}, map[int]pass.ClockReading{}
 	w.tried, w.answered = map[string]bool{}, false
@@ -45,13 +45,13 @@ func (w *watcher) begins() *pass.Pass {
 }
 
 // restarts is a crash. The caches of the new process are in step.
-func (w *watcher) restarts() {
+func (w *checker) restarts() {
 	w.state, w.started = &pass.State{}, map[string]bool{}
 	w.catchUp()
 }
 
 // heard takes in an answer that has reached the pass.
-func (w *watcher) heard(c pass.Call, r *pass.Result) {
+func (w *checker) heard(c pass.Call, r *pass.Result) {
 	w.answered = w.answered || c.Kind == pass.WriteStatuses
 	if r.Err != nil {
 		return
@@ -83,18 +83,18 @@ func (w *watcher) heard(c pass.Call, r *pass.Result) {
 	case pass.ListRunning:
 		w.listed = w.created
 	case pass.StartRemedy:
-		w.started[c.Order.Target.ID.Name] = true
+		w.started[c.RemedyCall.Target.ID.Name] = true
 	}
 }
 
 // granted checks a call that is granted.
-func (w *watcher) granted(c pass.Call) {
+func (w *checker) granted(c pass.Call) {
 	switch c.Kind { //nolint:exhaustive // the others destroy nothing
 	case pass.CreateRepair:
 		w.created++
-		w.wantStanding(c.Entry.Target.ID.Name)
+		w.wantStanding(c.NewRepair.Target.ID.Name)
 	case pass.StartRemedy:
-		w.wantStart(c.Order, w.clocks[c.Task])
+		w.wantStart(c.RemedyCall, w.clocks[c.Task])
 	case pass.ReleaseLease:
 		for i := range w.stored {
 			if r := &w.stored[i]; r.Node == c.Node && r.Running() {
@@ -108,18 +108,18 @@ func (w *watcher) granted(c pass.Call) {
 			}
 			w.tried[name] = true
 		}
-	case pass.AmendRepair, pass.WithdrawRequest:
-		if c.Kind == pass.AmendRepair && !c.Repair.Running() { // it leaves its place to another
+	case pass.UpdateRepair, pass.WithdrawRequest:
+		if c.Kind == pass.UpdateRepair && !c.Repair.Running() { // it leaves its place to another
 			delete(w.ever, c.Repair.Target.Name)
 		}
 		if !w.answered {
-			w.t.Fatalf("%s before any status was written", told(c))
+			w.t.Fatalf("%s before any status was written", callName(c))
 		}
 	}
 }
 
 // wantStanding checks the policies of a target: their statuses are written, and each was read since the pass began.
-func (w *watcher) wantStanding(target string) {
+func (w *checker) wantStanding(target string) {
 	i := slices.IndexFunc(w.targets, func(t core.Target) bool { return t.ID.Name == target })
 	for _, p := range w.policies {
 		if !slices.Contains(p.Members, i) {
@@ -135,13 +135,13 @@ func (w *watcher) wantStanding(target string) {
 }
 
 // wantStart checks all that must come before a remedy.
-func (w *watcher) wantStart(o *core.Order, clock pass.ClockReading) {
+func (w *checker) wantStart(o *core.RemedyCall, clock pass.ClockReading) {
 	t, name := &o.Target, o.Target.ID.Name
 	w.wantStanding(name)
 	switch at, read := w.read[name]; {
 	case w.called[name]:
 		w.t.Fatalf("the remedy of %s is called twice in one pass", name)
-	case w.started[name] && o.Step.Nature == core.Destroys:
+	case w.started[name] && o.Step.Nature == core.Delete:
 		w.t.Fatalf("the remedy of %s is called again", name)
 	case !slices.ContainsFunc(w.stored, func(r core.Repair) bool { return r.Name == o.Repair && r.Target == t.ID && r.Running() }):
 		w.t.Fatalf("the remedy of %s is called, and no repair is recorded", name)
@@ -167,8 +167,8 @@ func (w *watcher) wantStart(o *core.Order, clock pass.ClockReading) {
 	}
 }
 
-func drawWorld(t *rapid.T) *watcher {
-	w := &watcher{world: newWorld(), t: t, started: map[string]bool{}, ever: map[string]bool{}, theirs: map[string]bool{}}
+func drawWorld(t *rapid.T) *checker {
+	w := &checker{world: newWorld(), t: t, started: map[string]bool{}, ever: map[string]bool{}, theirs: map[string]bool{}}
 	limit := rapid.IntRange(0, 2).Draw(t, "in flight, 0 for unlimited")
 	holder := rapid.SampledFrom([]string{"", "fettle"}).Draw(t, "holder")
 	remedy := rapid.SampledFrom([]string{"delete", "ask", "hand-over"}).Draw(t, "remedy")
@@ -201,7 +201,7 @@ func drawWorld(t *rapid.T) *watcher {
 }
 
 // befalls lets time pass, and others act, while a call is under way.
-func (w *watcher) befalls(c pass.Call) {
+func (w *checker) befalls(c pass.Call) {
 	w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, 0, time.Second, 6 * time.Second}).Draw(w.t, "time passes"))
 	target := w.targets[rapid.IntRange(0, len(w.targets)-1).Draw(w.t, "target")]
 	switch rapid.IntRange(0, 60).Draw(w.t, "what happens") {
@@ -216,7 +216,7 @@ func (w *watcher) befalls(c pass.Call) {
 	case 58:
 		w.changed[w.policies[len(w.policies)-1].ID.Name] = true
 	case 59: // another leader records a repair
-		e := core.Entry{Name: core.RepairName(target.ID, 1), Target: target, Policy: w.policies[0], Ladder: w.policies[0].Ladder, Started: w.now}
+		e := core.NewRepair{Name: core.RepairName(target.ID, 1), Target: target, Policy: w.policies[0], Steps: w.policies[0].Steps, Started: w.now}
 		if r, created := w.create(&e); created {
 			w.theirs[r.Name] = true
 		}
@@ -228,7 +228,7 @@ func (w *watcher) befalls(c pass.Call) {
 }
 
 // recover has some nodes become well between passes.
-func (w *watcher) recover() {
+func (w *checker) recover() {
 	for _, t := range w.targets {
 		if name := t.ID.Name; rapid.IntRange(0, 2).Draw(w.t, "it recovers if 2") == 2 {
 			w.live[name] = node(name, "True", w.now)
@@ -237,7 +237,7 @@ func (w *watcher) recover() {
 }
 
 // plays makes one pass with results in any order. It reports whether the pass came to its end.
-func (w *watcher) plays() bool {
+func (w *checker) plays() bool {
 	p := w.begins()
 	var calls []pass.Call
 	var earlier []pass.Call
@@ -252,7 +252,7 @@ func (w *watcher) plays() bool {
 		c := calls[at]
 		calls = slices.Delete(calls, at, at+1)
 		if c.Stage == pass.EndingRepairs && slices.ContainsFunc(calls, func(c pass.Call) bool { return c.Stage != pass.EndingRepairs }) {
-			w.t.Fatalf("%s while other calls are under way: %s", told(c), told(calls[0]))
+			w.t.Fatalf("%s while other calls are under way: %s", callName(c), callName(calls[0]))
 		}
 		r := pass.Result{Err: errDown}
 		switch fate := rapid.IntRange(0, 19).Draw(w.t, "fate"); fate {

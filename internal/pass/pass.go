@@ -10,7 +10,7 @@ import (
 
 // Config is what a pass needs to know of those who make its calls. It is the same for all passes over a cluster.
 type Config struct {
-	Sources []Source
+	Dialects []Dialect
 	// Remedies has the remedies that there are, by name, and whether their requests can be withdrawn.
 	Remedies map[string]bool
 	// Leases, Quorum and Siblings are set where there is somewhere to hold a lease, to read the quorum and to look up a sibling.
@@ -20,39 +20,39 @@ type Config struct {
 	// Retention bounds how long finished repairs are kept.
 	Retention core.Retention
 	// Decide is core.Decide, or what stands in for it.
-	Decide func(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision
+	Decide func(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision
 }
 
-// Source is one API by which administrators write health checks.
-type Source struct {
-	// StandsBy is set where it can say why nothing is known, Marks where it writes judgements on targets, and Confirms where it
+// Dialect is one API by which administrators write health checks.
+type Dialect struct {
+	// ReportsBlocked is set where it can say why nothing is known, WritesConditions where it writes judgements on targets, and RemovesConfirmations where it
 	// takes back confirmations.
-	StandsBy, Marks, Confirms bool
+	ReportsBlocked, WritesConditions, RemovesConfirmations bool
 }
 
 // State is what one pass leaves to the next. Its zero value is that of a process that has just started. It must not be used by two
 // passes at a time.
 type State struct {
-	Memory core.Memory
+	Expectations core.Expectations
 
-	journal   core.Journal
-	digest    core.Digest
-	stopwatch core.Stopwatch
-	// lost are the leases that others have taken from repairs under way, so that each is reported once.
-	lost map[leaseKey]bool
-	// vouched are the targets whose confirmation is not needed any more and still to be taken back.
-	vouched []core.ID
-	// doubted is until when a repair may turn up to whose record there was no answer.
-	doubted time.Time
-	// overlooked are the policies whose status says that they are not judged, with how many targets it says they select.
-	overlooked map[core.ID]int
+	deduplicator core.Deduplicator
+	aggregator   core.Aggregator
+	latencies    core.LatencyRecorder
+	// lostLeases are the leases that others have taken from repairs under way, so that each is reported once.
+	lostLeases map[leaseKey]bool
+	// usedConfirmations are the targets whose confirmation is not needed any more and still to be taken back.
+	usedConfirmations []core.ID
+	// unansweredUntil is until when a repair may turn up to whose record there was no answer.
+	unansweredUntil time.Time
+	// unjudged are the policies whose status says that they are not judged, with how many targets it says they select.
+	unjudged map[core.ID]int
 }
 
 // Clone returns a State that remembers the same and shares nothing that changes.
 func (s *State) Clone() *State {
 	return &State{
-		Memory: s.Memory.Clone(), journal: s.journal.Clone(), digest: s.digest.Clone(), stopwatch: s.stopwatch.Clone(),
-		doubted: s.doubted, lost: maps.Clone(s.lost), vouched: slices.Clone(s.vouched), overlooked: maps.Clone(s.overlooked),
+		Expectations: s.Expectations.Clone(), deduplicator: s.deduplicator.Clone(), aggregator: s.aggregator.Clone(), latencies: s.latencies.Clone(),
+		unansweredUntil: s.unansweredUntil, lostLeases: maps.Clone(s.lostLeases), usedConfirmations: slices.Clone(s.usedConfirmations), unjudged: maps.Clone(s.unjudged),
 	}
 }
 
@@ -61,23 +61,23 @@ type Snapshot struct {
 	// Clock is read before anything else.
 	Clock    ClockReading
 	Policies []core.Policy
-	// Fleet is as the sources and surveyors see it. Unless it is observed, the pass only stands by.
-	Fleet core.Fleet
-	// PolicySource is the place of the source of each policy in Config.Sources, and TargetSource that of each target.
-	PolicySource map[core.ID]int
-	TargetSource []int
+	// Cluster is as the sources and surveyors see it. Unless it is observed, the pass only stands by.
+	Cluster core.Cluster
+	// PolicyDialect is the place of the source of each policy in Config.Dialects, and TargetDialect that of each target.
+	PolicyDialect map[core.ID]int
+	TargetDialect []int
 	// Kinds are the kinds of targets that are observed.
 	Kinds map[string]bool
 	// Unknown are the places of the sources that don't know what they would observe.
 	Unknown []int
 }
 
-// doubtFor is how long a repair may take to turn up in the cache to whose record there was no answer.
-const doubtFor = time.Minute
+// unansweredFor is how long a repair may take to turn up in the cache to whose record there was no answer.
+const unansweredFor = time.Minute
 
-// again is how soon a pass is repeated after something it could not see through: a target that changed, or a repair that another
+// repeatAfter is how soon a pass is repeated after something it could not see through: a target that changed, or a repair that another
 // writer has recorded.
-const again = time.Second
+const repeatAfter = time.Second
 
 // Pass is one pass. Its methods must not be called concurrently.
 type Pass struct {
@@ -88,12 +88,12 @@ type Pass struct {
 	// now is the instant of the decision.
 	now      time.Time
 	policies []core.Policy
-	fleet    core.Fleet
+	cluster  core.Cluster
 	decision core.Decision
-	// policySource, targetSource and unknown are those of the snapshot.
-	policySource map[core.ID]int
-	targetSource []int
-	unknown      []int
+	// policyDialect, targetDialect and unknown are those of the snapshot.
+	policyDialect map[core.ID]int
+	targetDialect []int
+	unknown       []int
 
 	progress [lastStage + 1]progress
 	// clock is what the clocks have shown last.
@@ -105,38 +105,38 @@ type Pass struct {
 	// failures are the errors of each stage that had some.
 	failures [][]error
 
-	reading  liveReading
-	status   statusWriting
-	starts   []pendingStart
-	starting starting
-	upkeep   upkeep
-	marking  marking
-	ahead    readAhead
-	ends     []ending
-	dropping dropping
+	reading    liveReading
+	status     statusWriting
+	starts     []pendingStart
+	starting   starting
+	running    runningRepairs
+	conditions conditionWriting
+	ahead      readAhead
+	ends       []ending
+	deleting   deleting
 }
 
 // New begins a pass. It takes over the slices of the snapshot, and the state until the pass is over.
 func New(c Config, state *State, s Snapshot) *Pass {
 	p := &Pass{
-		config: c, state: state, stages: stages, now: s.Clock.Now, clock: s.Clock, policies: s.Policies, fleet: s.Fleet,
-		policySource: s.PolicySource, targetSource: s.TargetSource, unknown: s.Unknown, pending: map[int]Call{},
+		config: c, state: state, stages: stages, now: s.Clock.Now, clock: s.Clock, policies: s.Policies, cluster: s.Cluster,
+		policyDialect: s.PolicyDialect, targetDialect: s.TargetDialect, unknown: s.Unknown, pending: map[int]Call{},
 	}
-	if p.fleet.Observed != core.Yes {
-		state.Memory.LayTests(nil, &p.fleet, p.now)
-		for s := StandingBy + 1; s <= lastStage; s++ {
+	if p.cluster.Observed != core.Yes {
+		state.Expectations.OverlayTests(nil, &p.cluster, p.now)
+		for s := ReportingBlocked + 1; s <= lastStage; s++ {
 			p.progress[s].over = true
 		}
 		p.advance()
 		return p
 	}
-	state.Memory.Lay(&p.fleet, p.now)
+	state.Expectations.Overlay(&p.cluster, p.now)
 	// What is remembered may be of a kind that no source observes, so such repairs and requests are left out after it was laid.
-	p.fleet.Repairs = slices.DeleteFunc(p.fleet.Repairs, func(r core.Repair) bool { return !s.Kinds[r.Target.Kind] })
-	p.fleet.Requests = slices.DeleteFunc(p.fleet.Requests, func(r core.Request) bool { return !s.Kinds[r.Target.Kind] })
-	state.Memory.LayPolicies(p.policies)
-	state.Memory.LayTests(p.policies, &p.fleet, p.now)
-	p.decision = c.Decide(p.policies, p.fleet, p.now)
+	p.cluster.Repairs = slices.DeleteFunc(p.cluster.Repairs, func(r core.Repair) bool { return !s.Kinds[r.Target.Kind] })
+	p.cluster.Requests = slices.DeleteFunc(p.cluster.Requests, func(r core.Request) bool { return !s.Kinds[r.Target.Kind] })
+	state.Expectations.OverlayPolicies(p.policies)
+	state.Expectations.OverlayTests(p.policies, &p.cluster, p.now)
+	p.decision = c.Decide(p.policies, p.cluster, p.now)
 	p.advance()
 	return p
 }
@@ -183,16 +183,16 @@ func (p *Pass) Done(c Call, r Result) {
 }
 
 // Over reports whether the pass has come to its end.
-func (p *Pass) Over() bool { return p.progress[StandingBy].over && p.progress[lastStage].over }
+func (p *Pass) Over() bool { return p.progress[ReportingBlocked].over && p.progress[lastStage].over }
 
 // Deciding reports whether nothing but reads has been asked for yet.
 func (p *Pass) Deciding() bool { return !p.progress[ReadingLive].over }
 
-// Policies returns the policies that the pass decides on, and Fleet what it knows of the cluster.
+// Policies returns the policies that the pass decides on, and Cluster what it knows of the cluster.
 func (p *Pass) Policies() []core.Policy { return p.policies }
 
-// Fleet returns the facts that the pass decides on.
-func (p *Pass) Fleet() *core.Fleet { return &p.fleet }
+// Cluster returns the facts that the pass decides on.
+func (p *Pass) Cluster() *core.Cluster { return &p.cluster }
 
 // Decision returns what the pass has decided last.
 func (p *Pass) Decision() *core.Decision { return &p.decision }
@@ -203,21 +203,21 @@ func (p *Pass) Failures() [][]error { return p.failures }
 // Next returns when the next pass is due without any event, once this one is over; zero for never. After a failure the pass is to be
 // repeated in any case.
 func (p *Pass) Next() time.Time {
-	if p.fleet.Observed != core.Yes {
+	if p.cluster.Observed != core.Yes {
 		return time.Time{}
 	}
-	next := earliest(earliest(p.wakeUp(), p.dropping.next), earliest(p.state.digest.NextAt(), p.state.Memory.ExpectedUntil()))
-	if p.state.doubted.After(p.now) { // no event tells of a repair that turns up
-		next = earliest(next, p.state.doubted)
+	next := earliest(earliest(p.wakeUp(), p.deleting.next), earliest(p.state.aggregator.NextAt(), p.state.Expectations.ExpectedUntil()))
+	if p.state.unansweredUntil.After(p.now) { // no event tells of a repair that turns up
+		next = earliest(next, p.state.unansweredUntil)
 	}
-	if p.upkeep.changed { // the next step is due
+	if p.running.changed { // the next step is due
 		next = p.now
 	}
 	// What has ended made room that this decision could not count on.
 	madeRoom := len(p.decision.Finishes) > 0 && !p.failed(EndingRepairs)
-	repeat := p.starting.repeat || p.status.more || p.marking.more || p.upkeep.overtaken
-	if repeat || madeRoom || p.reading.unsure {
-		next = earliest(next, p.now.Add(again))
+	repeat := p.starting.repeat || p.status.more || p.conditions.more || p.running.conflict
+	if repeat || madeRoom || p.reading.undecided {
+		next = earliest(next, p.now.Add(repeatAfter))
 	}
 	return next
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// affirmedFor is how long a live read of the policies can justify a step.
-const affirmedFor = 10 * time.Second
+// policiesFreshFor is how long a live read of the policies can justify a step.
+const policiesFreshFor = 10 * time.Second
 
 // policyCheck reads what policies say by the API server's word. A watch that lags shows a policy that is deleted, paused or changed
 // as it was, and a status that needs no write does not show it either.
 type policyCheck struct {
-	// asked are the policies that select one of the targets, or another target of its body.
-	asked []int
-	// stands reports of each whether it stands as decided.
-	stands []bool
+	// policies are the policies that select one of the targets, or another target of its body.
+	policies []int
+	// unchanged reports of each whether it stands as decided.
+	unchanged []bool
 	// changed is set when one was deleted or changed, and failed when one could not be read.
 	changed, failed bool
 	// at is when the check began.
@@ -25,17 +25,17 @@ type policyCheck struct {
 }
 
 func (p *Pass) checkOf(targets []int, at time.Time) policyCheck {
-	asked := core.Selecting(p.policies, &p.fleet, targets)
-	return policyCheck{asked: asked, stands: make([]bool, len(asked)), at: at}
+	policies := core.PoliciesSelecting(p.policies, &p.cluster, targets)
+	return policyCheck{policies: policies, unchanged: make([]bool, len(policies)), at: at}
 }
 
 func (p *Pass) readPolicy(c *policyCheck, i int) Call {
-	id := p.policies[c.asked[i]].ID
-	return Call{Kind: ReadPolicy, Source: p.policySource[id], Policy: id}
+	id := p.policies[c.policies[i]].ID
+	return Call{Kind: ReadPolicy, Dialect: p.policyDialect[id], Policy: id}
 }
 
 func (p *Pass) policyRead(t *task, check *policyCheck, i int, r *Result) {
-	policy := &p.policies[check.asked[i]]
+	policy := &p.policies[check.policies[i]]
 	switch {
 	case r.Err != nil:
 		check.failed = true
@@ -45,31 +45,31 @@ func (p *Pass) policyRead(t *task, check *policyCheck, i int, r *Result) {
 		}
 		t.errs = append(t.errs, err)
 	case r.Fingerprint != "" && r.Fingerprint == policy.Fingerprint:
-		check.stands[i] = true
+		check.unchanged[i] = true
 	default:
 		check.changed = true
 		p.report(Event{Kind: PolicyChanged, Policy: policy})
 	}
 }
 
-// fallen returns which bodies a policy selects that does not stand as decided, and the bodies of all targets.
-func (p *Pass) fallen(c *policyCheck) (bodies []int, blocked map[int]bool) {
-	bodies, blocked = core.Bodies(p.fleet.Targets), map[int]bool{}
-	for i, policy := range c.asked {
-		if c.stands[i] {
+// blockedGroups returns which bodies a policy selects that does not stand as decided, and the bodies of all targets.
+func (p *Pass) blockedGroups(c *policyCheck) (groups []int, blocked map[int]bool) {
+	groups, blocked = core.Groups(p.cluster.Targets), map[int]bool{}
+	for i, policy := range c.policies {
+		if c.unchanged[i] {
 			continue
 		}
 		for _, m := range p.policies[policy].Members {
-			blocked[bodies[m]] = true
+			blocked[groups[m]] = true
 		}
 	}
-	return bodies, blocked
+	return groups, blocked
 }
 
 // policiesOfStarts checks the policies of all repairs that are to begin.
 func (p *Pass) policiesOfStarts() int {
 	p.starting.check = p.checkOf(p.startTargets(), p.clock.Now)
-	return len(p.starting.check.asked)
+	return len(p.starting.check.policies)
 }
 
 func (p *Pass) readPolicyOfStart(_ *task, i int) []Call {
@@ -80,16 +80,16 @@ func (p *Pass) policyOfStartRead(t *task, c *Call, r *Result) {
 	p.policyRead(t, &p.starting.check, c.Task, r)
 }
 
-// dropUnaffirmed leaves out the repairs for which a policy that selects the target, or another target of its body, does not stand as
+// dropBlockedStarts leaves out the repairs for which a policy that selects the target, or another target of its body, does not stand as
 // decided.
-func (p *Pass) dropUnaffirmed() bool {
+func (p *Pass) dropBlockedStarts() bool {
 	check := &p.starting.check
-	if len(check.asked) > 0 {
-		bodies, blocked := p.fallen(check)
-		p.starts = slices.DeleteFunc(p.starts, func(s pendingStart) bool { return blocked[bodies[s.target]] })
+	if len(check.policies) > 0 {
+		groups, blocked := p.blockedGroups(check)
+		p.starts = slices.DeleteFunc(p.starts, func(s pendingStart) bool { return blocked[groups[s.target]] })
 	}
 	for i := range p.starts {
-		p.starts[i].affirmed = check.at
+		p.starts[i].policiesReadAt = check.at
 	}
 	p.starting.repeat = check.changed
 	return false
@@ -103,11 +103,11 @@ func (p *Pass) recheckPolicies(t *task, i int) []Call {
 		t.end(nil)
 		return nil
 	}
-	if core.Passed(s.affirmed, t.clock.Now) < affirmedFor {
+	if core.Elapsed(s.policiesReadAt, t.clock.Now) < policiesFreshFor {
 		return nil
 	}
 	s.check = p.checkOf([]int{s.target}, t.clock.Now)
-	calls := make([]Call, len(s.check.asked))
+	calls := make([]Call, len(s.check.policies))
 	for i := range calls {
 		calls[i] = p.readPolicy(&s.check, i)
 	}
@@ -120,42 +120,42 @@ func (p *Pass) policyRechecked(t *task, c *Call, r *Result) {
 	if t.waiting > 0 {
 		return
 	}
-	if bodies, blocked := p.fallen(&s.check); s.check.failed || blocked[bodies[s.target]] {
+	if groups, blocked := p.blockedGroups(&s.check); s.check.failed || blocked[groups[s.target]] {
 		t.end(nil)
 		return
 	}
-	s.affirmed = s.check.at
+	s.policiesReadAt = s.check.at
 }
 
 // policiesOfSteps checks the policies of the repairs whose step is given up. The next step would be held back by one that does not
 // stand, and no remediator would be at work.
 func (p *Pass) policiesOfSteps() int {
 	var targets []int
-	for i := range p.upkeep.changes {
-		if a := p.upkeep.changes[i].advance; a != nil {
+	for i := range p.running.changes {
+		if a := p.running.changes[i].advance; a != nil {
 			targets = append(targets, a.Target)
 		}
 	}
-	if p.upkeep.check = (policyCheck{}); len(targets) > 0 {
-		p.upkeep.check = p.checkOf(targets, p.clock.Now)
+	if p.running.check = (policyCheck{}); len(targets) > 0 {
+		p.running.check = p.checkOf(targets, p.clock.Now)
 	}
-	return len(p.upkeep.check.asked)
+	return len(p.running.check.policies)
 }
 
 func (p *Pass) readPolicyOfStep(_ *task, i int) []Call {
-	return []Call{p.readPolicy(&p.upkeep.check, i)}
+	return []Call{p.readPolicy(&p.running.check, i)}
 }
 
 func (p *Pass) policyOfStepRead(t *task, c *Call, r *Result) {
-	p.policyRead(t, &p.upkeep.check, c.Task, r)
+	p.policyRead(t, &p.running.check, c.Task, r)
 }
 
 // holdSteps leaves out, for this pass, the changes that give up a step while a policy does not stand, or the clock is wrong.
 func (p *Pass) holdSteps() bool {
-	u := &p.upkeep
-	bodies, blocked := p.fallen(&u.check)
+	u := &p.running
+	groups, blocked := p.blockedGroups(&u.check)
 	for i := range u.changes {
-		if a := u.changes[i].advance; a != nil && (p.clock.Agrees != core.Yes || blocked[bodies[a.Target]]) {
+		if a := u.changes[i].advance; a != nil && (p.clock.Agrees != core.Yes || blocked[groups[a.Target]]) {
 			u.changes[i].held = true
 		}
 	}

@@ -28,7 +28,7 @@ func (p *Pass) findSibling(t *task, i int) []Call {
 	if !p.starting.contested {
 		s.admitted = s.recorded
 	}
-	target := &p.fleet.Targets[s.target]
+	target := &p.cluster.Targets[s.target]
 	switch {
 	case !s.admitted:
 		t.end(nil)
@@ -41,15 +41,15 @@ func (p *Pass) findSibling(t *task, i int) []Call {
 		t.end(fmt.Errorf("repairing %s: no remedy is called %q", target.ID, s.step.Remedy))
 		return nil
 	}
-	s.order = &core.Order{Target: *target, Policy: p.policies[s.policy].ID, Step: *s.step, Repair: s.repair.Name}
+	s.remedyCall = &core.RemedyCall{Target: *target, Policy: p.policies[s.policy].ID, Step: *s.step, Repair: s.repair.Name}
 	switch effect := s.step.Nature.Effect(); {
-	case effect.AsksRemediator: // a request may need the machine of the node, which no other kind of step does
-		s.order.Sibling = core.SiblingOf(&p.fleet, s.target)
-		if s.order.Sibling == (core.ID{}) && p.config.Siblings {
+	case effect.CreatesRequest: // a request may need the machine of the node, which no other kind of step does
+		s.remedyCall.Sibling = core.SiblingOf(&p.cluster, s.target)
+		if s.remedyCall.Sibling == (core.ID{}) && p.config.Siblings {
 			return []Call{{Kind: FindSibling, Target: *target}}
 		}
 	case effect.OwnerDecides: // an owner is told all that it is asked for
-		s.order.Findings = p.policies[s.policy].Criteria.FindingsBy(&s.verdict, target, p.now)
+		s.remedyCall.Findings = p.policies[s.policy].Criteria.FindingsBy(&s.verdict, target, p.now)
 	}
 	return nil
 }
@@ -63,29 +63,29 @@ func (p *Pass) siblingFound(t *task, c *Call, r *Result) {
 	case !r.OK:
 		t.end(fmt.Errorf("repairing %s: the machines of this cluster are being read, and one may be an owner of the request; it is tried again", c.Target.ID))
 	default:
-		p.starts[c.Task].order.Sibling = r.ID
+		p.starts[c.Task].remedyCall.Sibling = r.ID
 	}
 }
 
-// holdLease takes the right to take the node of the target out of service, where the policy holds leases. Without an order there is
+// acquireLease takes the right to take the node of the target out of service, where the policy holds leases. Without an order there is
 // nothing to hold it for, and other tools may need it.
-func (p *Pass) holdLease(_ *task, i int) []Call {
+func (p *Pass) acquireLease(_ *task, i int) []Call {
 	s := &p.starts[i]
 	holder := p.policies[s.policy].Holder
 	if !p.config.Leases || holder == "" {
 		return nil
 	}
-	return []Call{{Kind: HoldLease, Target: p.fleet.Targets[s.target], Holder: holder, For: s.step.HoldFor()}}
+	return []Call{{Kind: AcquireLease, Target: p.cluster.Targets[s.target], Holder: holder, For: s.step.LeaseDuration()}}
 }
 
-func (p *Pass) leaseHeld(t *task, c *Call, r *Result) {
+func (p *Pass) leaseAcquired(t *task, c *Call, r *Result) {
 	switch {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
 		t.end(fmt.Errorf("taking the lease of the node of %s: %w", c.Target.ID, r.Err))
 	case !r.OK:
-		p.starts[c.Task].beginning = core.Busy
+		p.starts[c.Task].result = core.Busy
 		t.end(nil)
 	}
 }
@@ -103,14 +103,14 @@ func (*Pass) clockRead(t *task, _ *Call, r *Result) {
 // startRemedy calls the remedy, unless what was read of the node and of the policies is too old by now. That is told as a refusal.
 func (p *Pass) startRemedy(t *task, i int) []Call {
 	s := &p.starts[i]
-	target, now := &p.fleet.Targets[s.target], t.clock.Now
+	target, now := &p.cluster.Targets[s.target], t.clock.Now
 	switch {
 	case s.needsFreshNode(target) && !target.Confirmed(s.step, now):
 		s.refused, s.answered = errNodeStale, now
-	case core.Passed(s.affirmed, now) >= affirmedFor:
+	case core.Elapsed(s.policiesReadAt, now) >= policiesFreshFor:
 		s.refused, s.answered = errPolicyStale, now
 	default:
-		return []Call{{Kind: StartRemedy, Order: s.order}}
+		return []Call{{Kind: StartRemedy, RemedyCall: s.remedyCall}}
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (p *Pass) startRemedy(t *task, i int) []Call {
 // on one, and no step is taken that may cost a control plane its quorum, or has the target replaced by its owner. Other further steps
 // find their targets in repair already.
 func (s *pendingStart) needsFreshNode(t *core.Target) bool {
-	return s.step.Nature.Effect().OwnerReplaces || len(s.repair.Rungs) == 0 || t.MaybeControlPlane()
+	return s.step.Nature.Effect().OwnerReplaces || len(s.repair.Tried) == 0 || t.MaybeControlPlane()
 }
 
 func (p *Pass) remedyAnswered(t *task, c *Call, r *Result) {
@@ -128,9 +128,9 @@ func (p *Pass) remedyAnswered(t *task, c *Call, r *Result) {
 	case r.Skipped, r.Panicked:
 		t.end(r.Err)
 	case r.CutOff:
-		t.end(fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", c.Order.Target.ID, r.Err))
+		t.end(fmt.Errorf("repairing %s was cut off, and whoever leads next goes on with it: %w", c.RemedyCall.Target.ID, r.Err))
 	default:
-		s.beginning, s.refused, s.answered = r.Beginning, r.Err, r.Clock.Now
+		s.result, s.refused, s.answered = r.RemedyResult, r.Err, r.Clock.Now
 	}
 }
 
@@ -141,125 +141,125 @@ func (p *Pass) recordAnswer(_ *task, i int) []Call {
 	switch {
 	case s.refused != nil:
 		s.repair.Attempts++
-		s.repair.LastAttempt, s.written = s.answered, true
-		return []Call{{Kind: AmendRepair, Repair: s.repair.ToWrite(), Text: refusedText, Refused: s.refused}}
-	case s.beginning == core.Accepted && s.step.Nature.Effect().Claims:
-		s.repair.Begun, s.written = s.answered, true
-		return []Call{{Kind: AmendRepair, Repair: s.repair.ToWrite(), Text: handedOverText}}
+		s.repair.LastAttempt, s.expected = s.answered, true
+		return []Call{{Kind: UpdateRepair, Repair: s.repair.ToWrite(), Text: refusedText, Refused: s.refused}}
+	case s.result == core.Accepted && s.step.Nature.Effect().MarksForRemediator:
+		s.repair.Begun, s.expected = s.answered, true
+		return []Call{{Kind: UpdateRepair, Repair: s.repair.ToWrite(), Text: handedOverText}}
 	}
 	return nil
 }
 
 func (p *Pass) answerRecorded(t *task, c *Call, r *Result) {
 	s := &p.starts[c.Task]
-	written := p.amended(&s.repair, r)
+	written := p.repairUpdated(&s.repair, r)
 	switch {
 	case r.Err != nil && s.refused != nil:
 		t.end(fmt.Errorf("recording an attempt of repair %s: %w", s.repair.Name, r.Err))
 	case r.Err != nil:
 		t.end(fmt.Errorf("recording that the target of repair %s is handed over: %w", s.repair.Name, r.Err))
 	case s.refused == nil:
-		s.overtaken = !written
+		s.conflict = !written
 	}
 }
 
-// amended takes in the record of a repair as it was written. It is false when the record was not written.
-func (p *Pass) amended(r *core.Repair, result *Result) bool {
+// repairUpdated takes in the record of a repair as it was written. It is false when the record was not written.
+func (p *Pass) repairUpdated(r *core.Repair, result *Result) bool {
 	switch {
 	case result.Err != nil:
 		return false
 	case !result.OK:
-		p.report(Event{Kind: Overtaken, Repair: *r})
+		p.report(Event{Kind: RepairConflict, Repair: *r})
 		return false
 	}
 	*r = result.Repair
 	return true
 }
 
-// rememberStarts remembers what was done until the caches show it, and reports what happened.
-func (p *Pass) rememberStarts() bool {
+// finishStarts remembers what was done until the caches show it, and reports what happened.
+func (p *Pass) finishStarts() bool {
 	if len(p.starts) == 0 {
 		return false
 	}
-	var happenings []core.Happening
+	var events []core.Event
 	for i := range p.starts {
 		s := &p.starts[i]
 		failed := s.failed || (!p.starting.unread && len(p.progress[StartingRemedies].tasks[i].errs) > 0)
-		h, soon := p.rememberStart(s)
+		h, soon := p.finishStart(s)
 		// A pass that fails is repeated after pauses that grow, which looking again would cut short.
 		p.starting.repeat = p.starting.repeat || (soon && !failed && !p.starting.unread)
-		happenings = append(happenings, h...)
+		events = append(events, h...)
 	}
-	p.announce(happenings)
+	p.emit(events)
 	return false
 }
 
-// rememberStart reports whether the target should be looked at again soon.
-func (p *Pass) rememberStart(s *pendingStart) ([]core.Happening, bool) {
+// finishStart reports whether the target should be looked at again soon.
+func (p *Pass) finishStart(s *pendingStart) ([]core.Event, bool) {
 	if !s.recorded {
 		return nil, true
 	}
 	// A record that is only looked at once more may be gone, and must not be believed in anew each time.
-	if s.written {
-		p.state.Memory.Recorded(s.repair, p.now)
+	if s.expected {
+		p.state.Expectations.ExpectRepair(s.repair, p.now)
 	}
-	target, policy := &p.fleet.Targets[s.target], &p.policies[s.policy]
+	target, policy := &p.cluster.Targets[s.target], &p.policies[s.policy]
 	p.reportRecorded(s)
-	h := core.Happening{
-		Policy: policy.ID, Target: target.ID, Node: target.Node.Name, Text: s.verdict.Text(), Repair: keyOf(&s.repair), Step: len(s.repair.Rungs) + 1,
+	h := core.Event{
+		Policy: policy.ID, Target: target.ID, Node: target.Node.Name, Text: s.verdict.Text(), Repair: keyOf(&s.repair), Step: len(s.repair.Tried) + 1,
 	}
-	e := Event{Policy: policy, Target: target.ID, Repair: s.repair, Beginning: s.beginning}
+	e := Event{Policy: policy, Target: target.ID, Repair: s.repair, RemedyResult: s.result}
 	if s.step != nil {
-		h.Remedy, e.Remedy, e.Asks = s.step.Remedy, s.step.Remedy, s.step.Nature.Effect().Stands
+		h.Remedy, e.Remedy, e.RequestCreated = s.step.Remedy, s.step.Remedy, s.step.Nature.Effect().NeedsWithdrawal
 	}
 	switch {
-	case s.beginning == 0 && s.refused == nil: // the call was cut off, or not made
+	case s.result == 0 && s.refused == nil: // the call was cut off, or not made
 		return nil, true
 	case s.refused != nil:
-		h.Kind, h.Text = core.Refused, s.refused.Error()
-		e.Kind, e.Err = Refused, s.refused
+		h.Kind, h.Text = core.EventRefused, s.refused.Error()
+		e.Kind, e.Err = RemedyRefused, s.refused
 		p.report(e)
-		return []core.Happening{h}, true
-	case s.beginning == core.Accepted:
-		h.Kind, e.Kind = core.Begun, Begun
-		e.First, e.Took = len(s.repair.Rungs) == 0, s.answered.Sub(s.startedAt())
-		p.rememberBegun(s)
+		return []core.Event{h}, true
+	case s.result == core.Accepted:
+		h.Kind, e.Kind = core.EventStarted, RemedyAccepted
+		e.First, e.Took = len(s.repair.Tried) == 0, s.answered.Sub(s.startedAt())
+		p.expectEffect(s)
 		p.report(e)
-		if s.step.Nature.Effect().Claims && target.Claimed { // it was marked already, by another writer
-			return nil, s.overtaken
+		if s.step.Nature.Effect().MarksForRemediator && target.ExternallyRemediated { // it was marked already, by another writer
+			return nil, s.conflict
 		}
-		return []core.Happening{h}, s.overtaken
-	case s.beginning == core.Busy: // a watch tells when that changes
-		e.Kind = Busy
+		return []core.Event{h}, s.conflict
+	case s.result == core.Busy: // a watch tells when that changes
+		e.Kind = LeaseBusy
 		p.report(e)
 		return nil, false
 	}
-	e.Kind = Changed
+	e.Kind = TargetChanged
 	p.report(e)
 	return nil, true
 }
 
 func (p *Pass) reportRecorded(s *pendingStart) {
-	if s.entry == nil {
+	if s.newRepair == nil {
 		return
 	}
-	e := Event{Kind: Recorded, Policy: &p.policies[s.policy], Repair: s.repair, Ladder: s.entry.Ladder}
+	e := Event{Kind: RepairRecorded, Policy: &p.policies[s.policy], Repair: s.repair, Ladder: s.newRepair.Steps}
 	if p.config.Samples {
-		if sample, measured := p.state.stopwatch.Started(e.Policy.ID, s.entry.Target.ID, s.entry.Started); measured {
-			e.Samples = []core.Sample{sample}
+		if sample, measured := p.state.latencies.Started(e.Policy.ID, s.newRepair.Target.ID, s.newRepair.Started); measured {
+			e.Samples = []core.LatencySample{sample}
 		}
 	}
 	p.report(e)
 }
 
-// rememberBegun remembers what a remedy has done until it is seen.
-func (p *Pass) rememberBegun(s *pendingStart) {
-	target := p.fleet.Targets[s.target].ID
+// expectEffect remembers what a remedy has done until it is seen.
+func (p *Pass) expectEffect(s *pendingStart) {
+	target := p.cluster.Targets[s.target].ID
 	switch effect := s.step.Nature.Effect(); {
 	case effect.Deletes:
-		p.state.Memory.Deleted(target)
-	case effect.AsksRemediator:
-		p.state.Memory.Requested(core.Request{
+		p.state.Expectations.ExpectDeletion(target)
+	case effect.CreatesRequest:
+		p.state.Expectations.ExpectRequest(core.Request{
 			Remedy: s.step.Remedy, Template: s.step.Template, Target: target, Policy: p.policies[s.policy].ID, Created: s.answered, Own: true,
 		}, p.now)
 	}
@@ -268,8 +268,8 @@ func (p *Pass) rememberBegun(s *pendingStart) {
 
 // startedAt returns when the repair started.
 func (s *pendingStart) startedAt() time.Time {
-	if s.entry != nil {
-		return s.entry.Started
+	if s.newRepair != nil {
+		return s.newRepair.Started
 	}
 	return s.repair.Started
 }

@@ -7,32 +7,32 @@ type Stage int
 
 // The stages, in the order in which they open where nothing else orders them.
 const (
-	StandingBy Stage = iota + 1
+	ReportingBlocked Stage = iota + 1
 	ReadingLive
 	WritingStatuses
 	Withdrawing
 	CheckingSteps
-	AmendingRepairs
+	UpdatingRepairs
 	RenewingLeases
 	ReleasingLeases
-	Marking
+	WritingConditions
 	ReadingAhead
 	CheckingPolicies
 	RecordingRepairs
 	Admitting
 	StartingRemedies
 	EndingRepairs
-	DroppingRepairs
+	DeletingRepairs
 
-	lastStage = DroppingRepairs
+	lastStage = DeletingRepairs
 )
 
 var stageNames = [...]string{
-	StandingBy: "stand by", ReadingLive: "read live", WritingStatuses: "write statuses", Withdrawing: "withdraw requests",
-	CheckingSteps: "check policies of steps", AmendingRepairs: "amend repairs", RenewingLeases: "renew leases",
-	ReleasingLeases: "release leases", Marking: "mark targets", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
+	ReportingBlocked: "stand by", ReadingLive: "read live", WritingStatuses: "write statuses", Withdrawing: "withdraw requests",
+	CheckingSteps: "check policies of steps", UpdatingRepairs: "amend repairs", RenewingLeases: "renew leases",
+	ReleasingLeases: "release leases", WritingConditions: "mark targets", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
 	RecordingRepairs: "record repairs", Admitting: "admit repairs", StartingRemedies: "start remedies",
-	EndingRepairs: "end repairs", DroppingRepairs: "drop repairs",
+	EndingRepairs: "end repairs", DeletingRepairs: "drop repairs",
 }
 
 // String returns the name of the stage.
@@ -73,39 +73,39 @@ type step struct {
 //     without that records its own repair first. Its lease is taken next, then the clock is read.
 //   - Ends are recorded last, since nothing waits for them, and what they have held is released after that.
 var stages = [...]stage{
-	StandingBy:      {oneByOne: true, enter: (*Pass).unknownSources, steps: []step{{(*Pass).standBy, (*Pass).stoodBy}}},
-	ReadingLive:     {after: []Stage{StandingBy}, enter: (*Pass).unreadTargets, steps: []step{{(*Pass).readTarget, (*Pass).targetRead}}, leave: (*Pass).seeLive},
-	WritingStatuses: {after: []Stage{ReadingLive}, oneByOne: true, enter: (*Pass).statuses, steps: []step{{(*Pass).writeStatuses, (*Pass).statusesWritten}}, leave: (*Pass).planCalls},
+	ReportingBlocked: {oneByOne: true, enter: (*Pass).unknownDialects, steps: []step{{(*Pass).reportBlocked, (*Pass).blockedReported}}},
+	ReadingLive:      {after: []Stage{ReportingBlocked}, enter: (*Pass).unreadTargets, steps: []step{{(*Pass).readTarget, (*Pass).targetRead}}, leave: (*Pass).applyLive},
+	WritingStatuses:  {after: []Stage{ReadingLive}, oneByOne: true, enter: (*Pass).statuses, steps: []step{{(*Pass).writeStatuses, (*Pass).statusesWritten}}, leave: (*Pass).planCalls},
 
-	Withdrawing:     {after: []Stage{WritingStatuses}, enter: (*Pass).withdrawals, steps: []step{{(*Pass).withdraw, (*Pass).withdrawn}}},
-	CheckingSteps:   {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfSteps, steps: []step{{(*Pass).readPolicyOfStep, (*Pass).policyOfStepRead}}, leave: (*Pass).holdSteps},
-	AmendingRepairs: {after: []Stage{CheckingSteps}, enter: (*Pass).repairChanges, steps: []step{{(*Pass).stopRequest, (*Pass).requestStopped}, {(*Pass).amendChange, (*Pass).changeAmended}}},
-	RenewingLeases:  {after: []Stage{WritingStatuses}, enter: (*Pass).holds, steps: []step{{(*Pass).renewLease, (*Pass).leaseRenewed}}},
-	ReleasingLeases: {after: []Stage{WritingStatuses}, enter: (*Pass).idleLeases, steps: []step{{(*Pass).releaseIdle, (*Pass).idleReleased}}},
-	Marking:         {after: []Stage{WritingStatuses}, oneByOne: true, enter: (*Pass).markers, steps: []step{{(*Pass).mark, (*Pass).marked}}},
-	ReadingAhead:    {after: []Stage{WritingStatuses}, enter: (*Pass).nextDeadline, steps: []step{{(*Pass).readAhead, (*Pass).readAheadDone}}},
+	Withdrawing:       {after: []Stage{WritingStatuses}, enter: (*Pass).withdrawals, steps: []step{{(*Pass).withdraw, (*Pass).withdrawn}}},
+	CheckingSteps:     {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfSteps, steps: []step{{(*Pass).readPolicyOfStep, (*Pass).policyOfStepRead}}, leave: (*Pass).holdSteps},
+	UpdatingRepairs:   {after: []Stage{CheckingSteps}, enter: (*Pass).repairChanges, steps: []step{{(*Pass).stopRequest, (*Pass).requestStopped}, {(*Pass).writeChange, (*Pass).changeWritten}}},
+	RenewingLeases:    {after: []Stage{WritingStatuses}, enter: (*Pass).leasesToRenew, steps: []step{{(*Pass).renewLease, (*Pass).leaseRenewed}}},
+	ReleasingLeases:   {after: []Stage{WritingStatuses}, enter: (*Pass).leasesToRelease, steps: []step{{(*Pass).releaseLease, (*Pass).leaseReleased}}},
+	WritingConditions: {after: []Stage{WritingStatuses}, oneByOne: true, enter: (*Pass).conditionWriters, steps: []step{{(*Pass).writeConditions, (*Pass).conditionsWritten}}},
+	ReadingAhead:      {after: []Stage{WritingStatuses}, enter: (*Pass).nextDeadline, steps: []step{{(*Pass).readAhead, (*Pass).readAheadDone}}},
 
-	CheckingPolicies: {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfStarts, steps: []step{{(*Pass).readPolicyOfStart, (*Pass).policyOfStartRead}}, leave: (*Pass).dropUnaffirmed},
+	CheckingPolicies: {after: []Stage{WritingStatuses}, enter: (*Pass).policiesOfStarts, steps: []step{{(*Pass).readPolicyOfStart, (*Pass).policyOfStartRead}}, leave: (*Pass).dropBlockedStarts},
 	RecordingRepairs: {after: []Stage{CheckingPolicies}, enter: (*Pass).contestedStarts, steps: []step{{(*Pass).createRepair, (*Pass).repairCreated}}},
 	Admitting:        {after: []Stage{RecordingRepairs}, enter: (*Pass).contest, steps: []step{{(*Pass).listRunning, (*Pass).runningListed}}},
 	StartingRemedies: {after: []Stage{Admitting}, enter: (*Pass).admittedStarts, steps: []step{
 		{(*Pass).createUncontested, (*Pass).repairCreated},
 		{(*Pass).findSibling, (*Pass).siblingFound},
-		{(*Pass).holdLease, (*Pass).leaseHeld},
+		{(*Pass).acquireLease, (*Pass).leaseAcquired},
 		{(*Pass).readClock, (*Pass).clockRead},
 		{(*Pass).recheckPolicies, (*Pass).policyRechecked},
 		{(*Pass).startRemedy, (*Pass).remedyAnswered},
 		{(*Pass).recordAnswer, (*Pass).answerRecorded},
-	}, leave: (*Pass).rememberStarts},
+	}, leave: (*Pass).finishStarts},
 
 	EndingRepairs: {after: []Stage{
-		Withdrawing, AmendingRepairs, RenewingLeases, ReleasingLeases, Marking, ReadingAhead, StartingRemedies,
+		Withdrawing, UpdatingRepairs, RenewingLeases, ReleasingLeases, WritingConditions, ReadingAhead, StartingRemedies,
 	}, enter: (*Pass).endings, steps: []step{
 		{(*Pass).recordEnd, (*Pass).endRecorded},
 		{(*Pass).releaseEnded, (*Pass).endedReleased},
-		{(*Pass).takeBackConfirmation, (*Pass).confirmationTakenBack},
-	}, leave: (*Pass).rememberEnds},
-	DroppingRepairs: {after: []Stage{EndingRepairs}, enter: (*Pass).expired, steps: []step{{(*Pass).dropRepair, (*Pass).repairDropped}}, leave: (*Pass).rememberDropped},
+		{(*Pass).removeConfirmation, (*Pass).confirmationRemoved},
+	}, leave: (*Pass).finishEnds},
+	DeletingRepairs: {after: []Stage{EndingRepairs}, enter: (*Pass).expired, steps: []step{{(*Pass).deleteRepair, (*Pass).repairDeleted}}, leave: (*Pass).finishDeletions},
 }
 
 // progress is how far a stage has come.
@@ -138,7 +138,7 @@ func (t *task) end(err error) {
 // advance opens each stage that may open, and closes each whose tasks are over. A stage waits for stages before it alone, so one look
 // at each is enough.
 func (p *Pass) advance() {
-	for s := StandingBy; s <= lastStage; s++ {
+	for s := ReportingBlocked; s <= lastStage; s++ {
 		for at := &p.progress[s]; !at.over; {
 			if !at.open && !p.mayOpen(s) {
 				break

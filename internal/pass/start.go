@@ -15,28 +15,28 @@ type pendingStart struct {
 	repair         core.Repair
 	// step is the one to take, nil when the repair has none.
 	step *core.Step
-	// entry is nil for a repair that is recorded already.
-	entry          *core.Entry
+	// newRepair is nil for a repair that is recorded already.
+	newRepair      *core.NewRepair
 	contemporaries []string
 
-	// affirmed is when the policies that select the target were last known to stand as decided.
-	affirmed time.Time
-	check    policyCheck
+	// policiesReadAt is when the policies that select the target were last known to stand as decided.
+	policiesReadAt time.Time
+	check          policyCheck
 
 	recorded bool
-	// written is set when something about the repair is to be remembered until a cache shows it.
-	written bool
+	// expected is set when something about the repair is to be remembered until a cache shows it.
+	expected bool
 	// admitted is set when no limit stands against it, whatever others record meanwhile.
-	admitted bool
-	order    *core.Order
-	// beginning and refused are how the remedy answered, at answered.
-	beginning core.Beginning
-	refused   error
-	answered  time.Time
-	// overtaken is set when another writer has changed the record before it could say that the target is handed over. The step is
+	admitted   bool
+	remedyCall *core.RemedyCall
+	// result and refused are how the remedy answered, at answered.
+	result   core.RemedyResult
+	refused  error
+	answered time.Time
+	// conflict is set when another writer has changed the record before it could say that the target is handed over. The step is
 	// taken again then, by what the record says by now.
-	overtaken bool
-	failed    bool
+	conflict bool
+	failed   bool
 }
 
 // starting is how the starts of repairs go.
@@ -54,12 +54,12 @@ type starting struct {
 // in the next.
 func (p *Pass) gatherStarts() {
 	changing := map[int]bool{}
-	for i := range p.upkeep.changes {
-		changing[p.upkeep.changes[i].index] = true
+	for i := range p.running.changes {
+		changing[p.running.changes[i].index] = true
 	}
-	for _, a := range p.decision.Acts {
+	for _, a := range p.decision.StepStarts {
 		if !p.status.blocked[a.Target] && !changing[a.Repair] {
-			p.starts = append(p.starts, carryingOn(&p.fleet.Repairs[a.Repair], a))
+			p.starts = append(p.starts, nextStepOf(&p.cluster.Repairs[a.Repair], a))
 		}
 	}
 	for _, s := range p.decision.Starts {
@@ -69,25 +69,25 @@ func (p *Pass) gatherStarts() {
 	}
 }
 
-// carryingOn returns the start of the next step of a repair, by the steps that it was recorded with.
-func carryingOn(r *core.Repair, a core.Act) pendingStart {
+// nextStepOf returns the start of the next step of a repair, by the steps that it was recorded with.
+func nextStepOf(r *core.Repair, a core.StepStart) pendingStart {
 	s := pendingStart{target: a.Target, policy: a.Policy, verdict: a.Verdict, repair: *r, recorded: true}
-	if at := len(r.Rungs); at < len(r.Ladder) {
-		s.step = &r.Ladder[at]
+	if at := len(r.Tried); at < len(r.Steps) {
+		s.step = &r.Steps[at]
 	}
 	return s
 }
 
 func (p *Pass) newStart(d core.Start) pendingStart {
 	s := pendingStart{
-		target: d.Target, policy: d.Policy, verdict: d.Verdict, contemporaries: d.Contemporaries,
-		entry: &core.Entry{
-			Name: d.Name, Target: p.fleet.Targets[d.Target], Policy: p.policies[d.Policy],
-			Verdict: d.Verdict, Ladder: d.Ladder, Retry: d.Retry, Started: p.now, Requested: d.Requested,
+		target: d.Target, policy: d.Policy, verdict: d.Verdict, contemporaries: d.CreatedSameSecond,
+		newRepair: &core.NewRepair{
+			Name: d.Name, Target: p.cluster.Targets[d.Target], Policy: p.policies[d.Policy],
+			Verdict: d.Verdict, Steps: d.Steps, Retry: d.Retry, Started: p.now, Requested: d.Requested,
 		},
 	}
-	if len(d.Ladder) > 0 {
-		s.step = &d.Ladder[0]
+	if len(d.Steps) > 0 {
+		s.step = &d.Steps[0]
 	}
 	return s
 }
@@ -105,7 +105,7 @@ func (p *Pass) contestedStarts() int {
 	if len(p.starts) == 0 {
 		return 0
 	}
-	p.starting.contested = core.Contested(p.policies, &p.fleet, p.decision, p.startTargets())
+	p.starting.contested = core.NeedsFencing(p.policies, &p.cluster, p.decision, p.startTargets())
 	if !p.starting.contested {
 		return 0
 	}
@@ -114,10 +114,10 @@ func (p *Pass) contestedStarts() int {
 
 func (p *Pass) createRepair(_ *task, i int) []Call {
 	s := &p.starts[i]
-	if s.entry == nil {
+	if s.newRepair == nil {
 		return nil
 	}
-	return []Call{{Kind: CreateRepair, Entry: s.entry}}
+	return []Call{{Kind: CreateRepair, NewRepair: s.newRepair}}
 }
 
 func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
@@ -126,11 +126,11 @@ func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
-		p.state.doubted = p.later(r.Clock.Now).Add(doubtFor)
-		t.end(fmt.Errorf("recording the repair of %s: %w", p.fleet.Targets[s.target].ID, r.Err))
+		p.state.unansweredUntil = p.later(r.Clock.Now).Add(unansweredFor)
+		t.end(fmt.Errorf("recording the repair of %s: %w", p.cluster.Targets[s.target].ID, r.Err))
 	case r.OK:
-		s.repair, s.recorded, s.written = r.Repair, true, true
-		s.repair.Contemporaries = s.contemporaries
+		s.repair, s.recorded, s.expected = r.Repair, true, true
+		s.repair.CreatedSameSecond = s.contemporaries
 	}
 	s.failed = s.failed || r.Err != nil
 }
@@ -156,20 +156,20 @@ func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
 		t.end(err)
 		return
 	}
-	policies, fleet := core.Fenced(p.policies, p.fleet, p.withoutGone(r.Repairs))
-	fleet.ClockAgrees = r.Clock.Agrees
-	for _, a := range p.config.Decide(policies, fleet, p.later(r.Clock.Now)).Acts {
-		admitted := &fleet.Repairs[a.Repair]
+	policies, cluster := core.Fenced(p.policies, p.cluster, p.withoutGone(r.Repairs))
+	cluster.ClockAgrees = r.Clock.Agrees
+	for _, a := range p.config.Decide(policies, cluster, p.later(r.Clock.Now)).StepStarts {
+		admitted := &cluster.Repairs[a.Repair]
 		for i := range p.starts {
 			// Another leader may have given up the step meanwhile.
-			if s := &p.starts[i]; keyOf(&s.repair) == keyOf(admitted) && len(s.repair.Rungs) == a.Step {
+			if s := &p.starts[i]; keyOf(&s.repair) == keyOf(admitted) && len(s.repair.Tried) == a.Step {
 				s.admitted = s.recorded
 			}
 		}
 	}
 	for i := range p.starts {
 		if s := &p.starts[i]; s.recorded && !s.admitted {
-			p.report(Event{Kind: NoRoom, Repair: s.repair, Target: p.fleet.Targets[s.target].ID})
+			p.report(Event{Kind: NotAdmitted, Repair: s.repair, Target: p.cluster.Targets[s.target].ID})
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (p *Pass) withoutGone(running []core.Repair) []core.Repair {
 	over := map[core.RepairKey]bool{}
 	for _, f := range p.decision.Finishes {
 		if f.Outcome == core.Succeeded {
-			over[keyOf(&p.fleet.Repairs[f.Repair])] = true
+			over[keyOf(&p.cluster.Repairs[f.Repair])] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(running), func(r core.Repair) bool { return over[keyOf(&r)] })

@@ -6,38 +6,38 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// mostOverlooked is how many statuses of policies that are not judged one pass writes. What begins waits for the statuses, and
+// maxUnjudgedStatuses is how many statuses of policies that are not judged one pass writes. What begins waits for the statuses, and
 // anyone who may write health checks can have thousands of them not judged.
-const mostOverlooked = 200
+const maxUnjudgedStatuses = 200
 
 // statusWriting is how the writing of statuses goes.
 type statusWriting struct {
 	reports [][]core.PolicyReport
-	// overlooked are the policies that are not judged whose statuses say so once they are written, with the number of targets that
+	// unjudged are the policies that are not judged whose statuses say so once they are written, with the number of targets that
 	// they select. Fresh counts the statuses that say so for the first time.
-	overlooked map[core.ID]int
-	fresh      int
+	unjudged map[core.ID]int
+	fresh    int
 	// more is set when statuses are left to later passes, and incomplete when some were not tried.
 	more, incomplete bool
 	// blocked are the targets for which nothing may start, since the status of a policy that selects them was not written.
 	blocked map[int]bool
 }
 
-func (p *Pass) unknownSources() int {
-	if p.fleet.Observed == core.Yes {
+func (p *Pass) unknownDialects() int {
+	if p.cluster.Observed == core.Yes {
 		return 0
 	}
 	return len(p.unknown)
 }
 
-func (p *Pass) standBy(_ *task, i int) []Call {
-	if source := p.unknown[i]; p.config.Sources[source].StandsBy {
-		return []Call{{Kind: StandBy, Source: source}}
+func (p *Pass) reportBlocked(_ *task, i int) []Call {
+	if dialect := p.unknown[i]; p.config.Dialects[dialect].ReportsBlocked {
+		return []Call{{Kind: ReportBlocked, Dialect: dialect}}
 	}
 	return nil
 }
 
-func (p *Pass) stoodBy(t *task, _ *Call, r *Result) {
+func (p *Pass) blockedReported(t *task, _ *Call, r *Result) {
 	if r.Err != nil {
 		t.end(fmt.Errorf("telling why nothing is done: %w", r.Err))
 	}
@@ -47,31 +47,31 @@ func (p *Pass) stoodBy(t *task, _ *Call, r *Result) {
 func (p *Pass) statuses() int {
 	decided := Event{Kind: Decided}
 	if p.config.Samples {
-		decided.Samples = p.state.stopwatch.Read(p.policies, &p.fleet, p.decision, p.now)
+		decided.Samples = p.state.latencies.Observe(p.policies, &p.cluster, p.decision, p.now)
 	}
 	p.report(decided)
-	p.state.Memory.Tallied(p.policies, p.decision.Tallies)
-	p.state.Memory.Proved(&p.fleet, &p.decision)
+	p.state.Expectations.KeepCooldowns(p.policies, p.decision.Tallies)
+	p.state.Expectations.KeepHealthy(&p.cluster, &p.decision)
 	p.gatherReports()
-	return len(p.config.Sources)
+	return len(p.config.Dialects)
 }
 
 // gatherReports sorts what was found by source. Of each namespace the oldest policy comes first, then the second oldest of each, and
 // so on. The time for writing is bounded, and the policies of one namespace must not keep the statuses of another from being written.
 func (p *Pass) gatherReports() {
 	w := &p.status
-	w.reports, w.overlooked, w.blocked = make([][]core.PolicyReport, len(p.config.Sources)), map[core.ID]int{}, map[int]bool{}
-	all := p.decision.Reports(p.policies, &p.fleet)
+	w.reports, w.unjudged, w.blocked = make([][]core.PolicyReport, len(p.config.Dialects)), map[core.ID]int{}, map[int]bool{}
+	all := p.decision.Reports(p.policies, &p.cluster)
 	for _, i := range core.ByRank(p.policies) {
 		r := all[i]
-		if !r.Policy.Settled() {
+		if !r.Policy.StepsKnown() {
 			continue
 		}
-		if r.Policy.Overlooked {
-			r.Deferred = !w.add(&r.Policy, p.state.overlooked)
+		if r.Policy.Unjudged {
+			r.Deferred = !w.add(&r.Policy, p.state.unjudged)
 		}
-		source := p.policySource[r.Policy.ID]
-		w.reports[source] = append(w.reports[source], r)
+		dialect := p.policyDialect[r.Policy.ID]
+		w.reports[dialect] = append(w.reports[dialect], r)
 	}
 }
 
@@ -79,18 +79,18 @@ func (p *Pass) gatherReports() {
 // statuses say.
 func (w *statusWriting) add(p *core.Policy, before map[core.ID]int) bool {
 	if says, known := before[p.ID]; !known || says != p.Selected {
-		if w.fresh == mostOverlooked {
+		if w.fresh == maxUnjudgedStatuses {
 			w.more = true
 			return false
 		}
 		w.fresh++
 	}
-	w.overlooked[p.ID] = p.Selected
+	w.unjudged[p.ID] = p.Selected
 	return true
 }
 
 func (p *Pass) writeStatuses(_ *task, i int) []Call {
-	return []Call{{Kind: WriteStatuses, Source: i, Reports: p.status.reports[i]}}
+	return []Call{{Kind: WriteStatuses, Dialect: i, Reports: p.status.reports[i]}}
 }
 
 // statusesWritten blocks the members of policies whose status was not written. When nothing is known of the call, those are all
@@ -115,7 +115,7 @@ func (p *Pass) statusesWritten(t *task, c *Call, r *Result) {
 		if r.Err == nil {
 			t.errs = append(t.errs, fmt.Errorf("recording the status of %s: %w", id, err))
 		}
-		delete(w.overlooked, id)
+		delete(w.unjudged, id)
 		for _, m := range p.policies[i].Members {
 			w.blocked[m] = true
 		}
@@ -125,9 +125,9 @@ func (p *Pass) statusesWritten(t *task, c *Call, r *Result) {
 // planCalls reports what is new, and gathers what is to be done now that the statuses are written.
 func (p *Pass) planCalls() bool {
 	if !p.status.incomplete {
-		p.state.overlooked = p.status.overlooked
+		p.state.unjudged = p.status.unjudged
 	}
-	p.announce(p.state.journal.News(p.policies, &p.fleet, p.decision))
+	p.emit(p.state.deduplicator.NewEvents(p.policies, &p.cluster, p.decision))
 	p.gatherChanges()
 	p.gatherStarts()
 	return false

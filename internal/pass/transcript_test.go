@@ -102,7 +102,7 @@ func (w *world) do(out *strings.Builder, words []string) error {
 			}
 		}
 	case "record": // record NAME: another leader records a repair of it, which no cache shows
-		w.create(&core.Entry{Name: core.RepairName(id("Machine", rest[0]), 1), Target: machine(rest[0]), Policy: w.policies[0], Ladder: w.policies[0].Ladder, Started: w.now})
+		w.create(&core.NewRepair{Name: core.RepairName(id("Machine", rest[0]), 1), Target: machine(rest[0]), Policy: w.policies[0], Steps: w.policies[0].Steps, Started: w.now})
 	case "wait": // wait DURATION
 		d, err := time.ParseDuration(rest[0])
 		w.now = w.now.Add(d)
@@ -137,9 +137,9 @@ func (w *world) addPolicy(name, remedy string, settings []string) error {
 			if err != nil {
 				return err
 			}
-			p.Ladder[0].Limit = d
+			p.Steps[0].Limit = d
 		case "then":
-			p.Ladder = append(p.Ladder, policy(name, value).Ladder...)
+			p.Steps = append(p.Steps, policy(name, value).Steps...)
 		default:
 			return fmt.Errorf("no such setting: %s", key)
 		}
@@ -182,7 +182,7 @@ func (w *world) passes(out *strings.Builder) {
 	for calls = p.Calls(); len(calls) > 0; calls = append(calls[1:], p.Calls()...) {
 		c := calls[0]
 		r := w.answers(c)
-		fmt.Fprintf(out, "%s: %s: %s\n", c.Stage, told(c), shown(&r, c.Kind))
+		fmt.Fprintf(out, "%s: %s: %s\n", c.Stage, callName(c), answerText(&r, c.Kind))
 		p.Done(c, r)
 	}
 	for _, errs := range p.Failures() {
@@ -191,7 +191,7 @@ func (w *world) passes(out *strings.Builder) {
 		}
 	}
 	for _, r := range p.Decision().Refusals {
-		fmt.Fprintf(out, "%s held by %s\n", p.Fleet().Targets[r.Target].ID.Name, r.Gate)
+		fmt.Fprintf(out, "%s held by %s\n", p.Cluster().Targets[r.Target].ID.Name, r.Gate)
 	}
 	next := "never"
 	if at := p.Next(); !at.IsZero() {

@@ -52,8 +52,8 @@ func newWorld() *world {
 		leases: map[string]string{}, deleted: map[string]bool{}, fail: map[string]bool{}, lose: map[string]bool{}, slow: map[string]time.Duration{},
 		turns: map[string]core.Tri{},
 		config: pass.Config{
-			Sources: []pass.Source{{Marks: true, Confirms: true, StandsBy: true}}, Leases: true, Quorum: true,
-			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false}, Retention: core.Retention{For: 24 * time.Hour, Most: 1000}, Decide: core.Decide,
+			Dialects: []pass.Dialect{{WritesConditions: true, RemovesConfirmations: true, ReportsBlocked: true}}, Leases: true, Quorum: true,
+			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false}, Retention: core.Retention{For: 24 * time.Hour, Max: 1000}, Decide: core.Decide,
 		},
 	}
 }
@@ -72,34 +72,34 @@ func machine(name string) core.Target {
 	created := noon.Add(-24 * time.Hour)
 	return core.Target{
 		ID: id("Machine", name), Created: created, StartupFrom: created, Owner: id("MachineSet", name+"-set"), Node: node(name, "True", created),
-		Revision: "7", Parts: core.Whole(),
+		Revision: "7", Parts: core.NoParts(),
 	}
 }
 
 func policy(name, remedy string) core.Policy {
-	natures := map[string]core.Nature{"delete": core.Destroys, "ask": core.Requests, "hand-over": core.HandsOver}
+	natures := map[string]core.Nature{"delete": core.Delete, "ask": core.CreateRequest, "hand-over": core.Annotate}
 	return core.Policy{
 		ID: id("HealthCheck", name), Created: noon.Add(-24 * time.Hour), Fingerprint: "as it was",
 		Criteria:     core.Criteria{Conditions: []core.ConditionCriterion{{Type: "Ready", Status: "False", For: 5 * time.Minute}}},
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)}, MaxInFlight: core.Unlimited(), Backoff: core.DefaultBackoff(),
-		Ladder: []core.Step{{Remedy: remedy, Nature: natures[remedy]}},
+		Steps: []core.Step{{Remedy: remedy, Nature: natures[remedy]}},
 	}
 }
 
 // begins returns a pass on what the caches show.
 func (w *world) begins() *pass.Pass {
 	s := pass.Snapshot{
-		Clock: w.clock(), Policies: slices.Clone(w.policies), PolicySource: map[core.ID]int{}, TargetSource: make([]int, len(w.targets)),
+		Clock: w.clock(), Policies: slices.Clone(w.policies), PolicyDialect: map[core.ID]int{}, TargetDialect: make([]int, len(w.targets)),
 		Kinds: map[string]bool{"Machine": true},
-		Fleet: core.Fleet{
+		Cluster: core.Cluster{
 			Observed: core.Yes, ClockAgrees: w.agrees, Targets: slices.Clone(w.targets), Repairs: slices.Clone(w.cached), Requests: slices.Clone(w.requests),
 		},
 	}
 	for i := range s.Policies {
-		s.PolicySource[s.Policies[i].ID] = 0
+		s.PolicyDialect[s.Policies[i].ID] = 0
 	}
-	for i := range s.Fleet.Targets {
-		t := &s.Fleet.Targets[i]
+	for i := range s.Cluster.Targets {
+		t := &s.Cluster.Targets[i]
 		if holder := w.leases[t.Node.Name]; holder != "" {
 			t.Lease = core.Lease{Holder: holder, Until: w.now.Add(time.Hour)}
 		}
@@ -124,15 +124,15 @@ func (w *world) catchUp() {
 
 // answers returns the result of a call.
 func (w *world) answers(c pass.Call) pass.Result {
-	w.now = w.now.Add(w.slow[told(c)])
-	if agrees, turns := w.turns[told(c)]; turns {
+	w.now = w.now.Add(w.slow[callName(c)])
+	if agrees, turns := w.turns[callName(c)]; turns {
 		w.agrees = agrees
 	}
-	if w.fail[told(c)] {
+	if w.fail[callName(c)] {
 		return pass.Result{Clock: w.clock(), Began: w.now, Err: errDown}
 	}
 	r := w.does(c)
-	if r.Clock, r.Began = w.clock(), w.now; w.lose[told(c)] {
+	if r.Clock, r.Began = w.clock(), w.now; w.lose[callName(c)] {
 		r = pass.Result{Clock: r.Clock, Began: r.Began, Err: errLost}
 	}
 	return r
@@ -159,12 +159,12 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 			r.Fingerprint = "another"
 		}
 	case pass.CreateRepair:
-		r.Repair, r.OK = w.create(c.Entry)
-	case pass.AmendRepair:
+		r.Repair, r.OK = w.create(c.NewRepair)
+	case pass.UpdateRepair:
 		r.Repair, r.OK = w.amend(c.Repair)
 	case pass.ListRunning:
 		r.Repairs = slices.DeleteFunc(slices.Clone(w.stored), func(r core.Repair) bool { return !r.Running() })
-	case pass.HoldLease:
+	case pass.AcquireLease:
 		holder := w.leases[c.Target.Node.Name]
 		if r.OK = holder == "" || holder == c.Holder; r.OK {
 			w.leases[c.Target.Node.Name] = c.Holder
@@ -174,23 +174,23 @@ func (w *world) does(c pass.Call) (r pass.Result) {
 			delete(w.leases, c.Node)
 		}
 	case pass.StartRemedy:
-		r.Beginning = w.start(c.Order)
+		r.RemedyResult = w.start(c.RemedyCall)
 	case pass.WithdrawRequest:
 		w.requests = slices.DeleteFunc(w.requests, func(q core.Request) bool { return q.ID.UID == c.Request.ID.UID })
-	case pass.DropRepair:
+	case pass.DeleteRepair:
 		w.stored = slices.DeleteFunc(w.stored, func(r core.Repair) bool { return r.Name == c.Repair.Name })
 		r.OK = true
 	}
 	return r
 }
 
-func (w *world) create(e *core.Entry) (core.Repair, bool) {
+func (w *world) create(e *core.NewRepair) (core.Repair, bool) {
 	if slices.ContainsFunc(w.stored, func(r core.Repair) bool { return r.Name == e.Name }) {
 		return core.Repair{}, false
 	}
 	r := core.Repair{
 		Namespace: e.Target.ID.Namespace, Name: e.Name, Target: e.Target.ID, Node: e.Target.Node.Name, Policy: e.Policy.ID, Owner: e.Target.Owner,
-		Holder: e.Policy.Holder, Ladder: e.Ladder, Retry: e.Retry, Started: e.Started, Sequence: uint64(len(w.stored) + 1), Revision: 1,
+		Holder: e.Policy.Holder, Steps: e.Steps, Retry: e.Retry, Started: e.Started, Sequence: uint64(len(w.stored) + 1), Revision: 1,
 	}
 	w.stored = append(w.stored, r)
 	return r, true
@@ -206,11 +206,11 @@ func (w *world) amend(r core.Repair) (core.Repair, bool) {
 	return r, true
 }
 
-func (w *world) start(o *core.Order) core.Beginning {
+func (w *world) start(o *core.RemedyCall) core.RemedyResult {
 	switch o.Step.Nature { //nolint:exhaustive // a target that is handed over shows that in its repair
-	case core.Destroys:
+	case core.Delete:
 		w.deleted[o.Target.ID.Name] = true
-	case core.Requests:
+	case core.CreateRequest:
 		if !slices.ContainsFunc(w.requests, func(q core.Request) bool { return q.Target == o.Target.ID }) {
 			q := core.Request{ID: id("Request", o.Target.ID.Name), Remedy: o.Step.Remedy, Target: o.Target.ID, Policy: o.Policy, Created: w.now, Own: true}
 			w.requests = append(w.requests, q)
@@ -219,20 +219,20 @@ func (w *world) start(o *core.Order) core.Beginning {
 	return core.Accepted
 }
 
-// told says in words what a call is about.
-func told(c pass.Call) string {
+// callName says in words what a call is about.
+func callName(c pass.Call) string {
 	about := ""
 	switch c.Kind { //nolint:exhaustive // the others are about nothing
-	case pass.ReadNode, pass.ReadQuorum, pass.FindSibling, pass.HoldLease, pass.TakeBackConfirmation:
+	case pass.ReadNode, pass.ReadQuorum, pass.FindSibling, pass.AcquireLease, pass.RemoveConfirmation:
 		about = c.Target.ID.Name
 	case pass.ReadPolicy:
 		about = c.Policy.Name
 	case pass.CreateRepair:
-		about = c.Entry.Target.ID.Name
-	case pass.AmendRepair, pass.DropRepair:
+		about = c.NewRepair.Target.ID.Name
+	case pass.UpdateRepair, pass.DeleteRepair:
 		about = c.Repair.Target.Name
 	case pass.StartRemedy:
-		about = c.Order.Target.ID.Name
+		about = c.RemedyCall.Target.ID.Name
 	case pass.StopRequest, pass.WithdrawRequest:
 		about = c.Request.Target.Name
 	case pass.ReleaseLease:
@@ -244,8 +244,8 @@ func told(c pass.Call) string {
 	return c.Kind.String() + " " + about
 }
 
-// shown says in words how a call was answered.
-func shown(r *pass.Result, k pass.Kind) string {
+// answerText says in words how a call was answered.
+func answerText(r *pass.Result, k pass.Kind) string {
 	switch {
 	case r.Err != nil:
 		return r.Err.Error()
@@ -262,8 +262,8 @@ func shown(r *pass.Result, k pass.Kind) string {
 	case k == pass.ListRunning:
 		return fmt.Sprintf("%d run", len(r.Repairs))
 	case k == pass.StartRemedy:
-		return r.Beginning.String()
-	case k == pass.CreateRepair, k == pass.AmendRepair, k == pass.HoldLease, k == pass.DropRepair:
+		return r.RemedyResult.String()
+	case k == pass.CreateRepair, k == pass.UpdateRepair, k == pass.AcquireLease, k == pass.DeleteRepair:
 		return map[bool]string{true: "done", false: "not done"}[r.OK]
 	}
 	return "done"

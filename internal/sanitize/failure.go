@@ -23,7 +23,7 @@ func URL(raw string) string {
 		return "an address that can't be read"
 	}
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return Line(MostPart, strings.TrimPrefix(shown.String(), "//"))
+	return Line(MaxPart, strings.TrimPrefix(shown.String(), "//"))
 }
 
 // A failure is an error whose text is fit to be shown. What it wraps is not.
@@ -42,7 +42,7 @@ func Err(err error) error {
 	if err == nil {
 		return nil
 	}
-	return failure{err, Failure(MostMessage, err)}
+	return failure{err, Failure(MaxMessage, err)}
 }
 
 // Reword returns an error that has another text, and wraps the given one.
@@ -65,7 +65,7 @@ func TooLarge(err error) bool {
 }
 
 // Report is Failure for an error that may have several lines, as one of several mistakes has.
-func Report(err error) string { return Lines(MostMessage, withoutBodies(err.Error(), err)) }
+func Report(err error) string { return Lines(MaxMessage, withoutBodies(err.Error(), err)) }
 
 // withoutBodies replaces in a text what the error, and all that it wraps, say of answers that are no Status.
 func withoutBodies(text string, err error) string {

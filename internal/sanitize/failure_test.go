@@ -24,7 +24,7 @@ func TestURL(t *testing.T) {
 		"":                                       "an address that can't be read",
 		"https://h\x1b[2J":                       "an address that can't be read",
 		"https://me:sec\nret@h":                  "an address that can't be read",
-		"https://h/" + strings.Repeat("a", 9999): "https://h/" + strings.Repeat("a", MostPart-len("https://h/")-len(ellipsis)) + ellipsis,
+		"https://h/" + strings.Repeat("a", 9999): "https://h/" + strings.Repeat("a", MaxPart-len("https://h/")-len(ellipsis)) + ellipsis,
 	} {
 		if got := URL(raw); got != want {
 			t.Errorf("%q becomes %q, want %q", raw, got, want)
@@ -54,7 +54,7 @@ func answered(t *testing.T, code int, contentType, body string) error {
 func TestFailureQuotesNoForeignBody(t *testing.T) {
 	for _, code := range []int{302, 400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
 		err := fmt.Errorf("listing nodes: %w", answered(t, code, "text/plain", "root:x:0:0 \x1b[2J SECRET"))
-		got := Failure(MostMessage, err)
+		got := Failure(MaxMessage, err)
 		if strings.Contains(got, "SECRET") || strings.Contains(got, "root") || !strings.HasPrefix(got, "listing nodes: ") || !strings.Contains(got, fmt.Sprint(code)) {
 			t.Errorf("of the answer %d people are told %q", code, got)
 		}
@@ -64,7 +64,7 @@ func TestFailureQuotesNoForeignBody(t *testing.T) {
 // TestFailureLooksAtEachError: several calls may have failed at once.
 func TestFailureLooksAtEachError(t *testing.T) {
 	a, b := answered(t, 500, "text/plain", "SECRET a"), answered(t, 404, "text/html", "SECRET b")
-	got := Failure(MostMessage, errors.Join(errors.New("one"), fmt.Errorf("two: %w", errors.Join(a, b))))
+	got := Failure(MaxMessage, errors.Join(errors.New("one"), fmt.Errorf("two: %w", errors.Join(a, b))))
 	if strings.Contains(got, "SECRET") || !strings.HasPrefix(got, "one two: ") || !strings.Contains(got, "500") || !strings.Contains(got, "404") {
 		t.Errorf("people are told %q", got)
 	}
@@ -73,11 +73,11 @@ func TestFailureLooksAtEachError(t *testing.T) {
 func TestFailureQuotesStatus(t *testing.T) {
 	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the quota\n\u001b[2J is used up","reason":"Forbidden","code":403}`
 	err := fmt.Errorf("listing nodes: %w", answered(t, 403, "application/json", body))
-	if got, want := Failure(MostMessage, err), `listing nodes: the quota \x1b[2J is used up`; got != want {
+	if got, want := Failure(MaxMessage, err), `listing nodes: the quota \x1b[2J is used up`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "w") // it has details
-	if got, want := Failure(MostMessage, missing), `nodes "w" not found`; got != want {
+	if got, want := Failure(MaxMessage, missing), `nodes "w" not found`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -87,11 +87,11 @@ func TestReport(t *testing.T) {
 	if got, want := Report(errors.New("one\n\ttwo\x1b")), "one\n\ttwo\\x1b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := Report(errors.New(strings.Repeat("a", MostMessage))); len(got) != MostMessage || strings.HasSuffix(got, ellipsis) {
-		t.Errorf("a report of %d bytes becomes one of %d", MostMessage, len(got))
+	if got := Report(errors.New(strings.Repeat("a", MaxMessage))); len(got) != MaxMessage || strings.HasSuffix(got, ellipsis) {
+		t.Errorf("a report of %d bytes becomes one of %d", MaxMessage, len(got))
 	}
-	if got := Report(errors.New(strings.Repeat("a", MostMessage+1))); len(got) != MostMessage || !strings.HasSuffix(got, ellipsis) {
-		t.Errorf("a report of %d bytes becomes one of %d", MostMessage+1, len(got))
+	if got := Report(errors.New(strings.Repeat("a", MaxMessage+1))); len(got) != MaxMessage || !strings.HasSuffix(got, ellipsis) {
+		t.Errorf("a report of %d bytes becomes one of %d", MaxMessage+1, len(got))
 	}
 }
 
@@ -126,7 +126,7 @@ func TestErr(t *testing.T) {
 	if !apierrors.IsNotFound(err) || !errors.Is(err, inner) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %q", err)
 	}
-	if got := Err(errors.New(strings.Repeat("a", 5<<20))).Error(); len(got) > MostMessage {
+	if got := Err(errors.New(strings.Repeat("a", 5<<20))).Error(); len(got) > MaxMessage {
 		t.Errorf("its text has %d bytes", len(got))
 	}
 }

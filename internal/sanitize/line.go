@@ -9,17 +9,17 @@ import (
 
 // The bounds of texts, in bytes.
 const (
-	// MostNote is what the API server accepts of the note of an event.
-	MostNote = 1024
-	// MostMessage bounds the message of a condition, a line of the log and a field that the command line prints. Every
+	// MaxNote is what the API server accepts of the note of an event.
+	MaxNote = 1024
+	// MaxMessage bounds the message of a condition, a line of the log and a field that the command line prints. Every
 	// definition of a condition accepts more than that.
-	MostMessage = 4096
-	// MostPart bounds one of several parts of a message, so that no part displaces the others.
-	MostPart = 512
-	// MostBrief bounds a message where the API server refuses the longer one.
-	MostBrief = 128
-	// MostListed bounds a list that Fettle writes into an object. The API server stores no object above 1.5 MiB.
-	MostListed = 512 << 10
+	MaxMessage = 4096
+	// MaxPart bounds one of several parts of a message, so that no part displaces the others.
+	MaxPart = 512
+	// MaxBrief bounds a message where the API server refuses the longer one.
+	MaxBrief = 128
+	// MaxListed bounds a list that Fettle writes into an object. The API server stores no object above 1.5 MiB.
+	MaxListed = 512 << 10
 )
 
 const ellipsis = "…"
@@ -103,8 +103,8 @@ func (l *line) take(text string) (size int, over bool) {
 }
 
 const (
-	// longestAuthority is more than the user, the host and the port of any URL that is meant.
-	longestAuthority = 2048
+	// maxAuthority is more than the user, the host and the port of any URL that is meant.
+	maxAuthority = 2048
 	// afterAuthority are the characters that end it. A password may have the others.
 	afterAuthority = "/?#\"<> \t\r\n\v\f"
 	redacted       = "***"
@@ -116,9 +116,9 @@ func (l *line) authority(text string) (size int, over bool) {
 	const begin = len("://")
 	l.blank = false
 	rest := text[begin:]
-	rest = rest[:min(len(rest), longestAuthority)]
+	rest = rest[:min(len(rest), maxAuthority)]
 	end := strings.IndexAny(rest, afterAuthority)
-	endless := end < 0 && len(rest) == longestAuthority
+	endless := end < 0 && len(rest) == maxAuthority
 	if end < 0 {
 		end = len(rest)
 	}
@@ -131,7 +131,7 @@ func (l *line) authority(text string) (size int, over bool) {
 		shown = len(redacted) + end - at
 	}
 	switch {
-	case endless || shown >= longestAuthority || strings.ContainsFunc(rest[at+1:end], unprintable):
+	case endless || shown >= maxAuthority || strings.ContainsFunc(rest[at+1:end], unprintable):
 		l.WriteString(redacted)
 		if l.Len() <= l.most-len(ellipsis) {
 			l.fits = l.Len()

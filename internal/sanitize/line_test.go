@@ -42,7 +42,7 @@ func TestLine(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			if got := Line(MostMessage, tc.text); got != tc.want {
+			if got := Line(MaxMessage, tc.text); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -62,19 +62,19 @@ func TestLineIsCut(t *testing.T) {
 		"escape sequences are whole":     {8, "a\x1b\x1b\x1b", `a\x1b…`},
 		"there is no room for anything":  {2, "four", ""},
 		"there is room for the ellipsis": {3, "four", "…"},
-		"the longest authority":          {MostMessage, "a://" + strings.Repeat("b", longestAuthority-1), "a://" + strings.Repeat("b", 2047)},
-		"a long path":                    {MostMessage, "a:///" + strings.Repeat("b", longestAuthority), "a:///" + strings.Repeat("b", 2048)},
-		"an authority without end":       {MostMessage, "a://" + strings.Repeat("b", longestAuthority), "a://***…"},
-		"an endless user":                {MostMessage, "a://" + strings.Repeat("u", longestAuthority) + "@" + strings.Repeat("b", 9), "a://***…"},
-		"an endless password with an @":  {MostMessage, "a://me:p@" + strings.Repeat("b", longestAuthority) + "@h", "a://***…"},
-		"a long host grows no further":   {MostMessage, "a://u@" + strings.Repeat("b", longestAuthority-3) + "/c", "a://***/c"},
-		"an empty user of a long host":   {MostMessage, "a://@" + strings.Repeat("b", longestAuthority-4) + "/c", "a://***/c"},
-		"the longest host of no user":    {MostMessage, "a://@" + strings.Repeat("b", longestAuthority-5) + "/c", "a://***@" + strings.Repeat("b", 2043) + "/c"},
-		"the longest host of a user":     {MostMessage, "a://u@" + strings.Repeat("b", longestAuthority-5) + "/c", "a://***@" + strings.Repeat("b", 2043) + "/c"},
-		"a host that is not printable":   {MostMessage, "a://me:p@\x1b/c", "a://***/c"},
-		"a user that is not printable":   {MostMessage, "a://me:\x1b@h/c", "a://***@h/c"},
-		"such an authority just fits":    {10, "a://" + strings.Repeat("b", longestAuthority), "a://***…"},
-		"such an authority does not fit": {8, "a://" + strings.Repeat("b", longestAuthority), "a…"},
+		"the longest authority":          {MaxMessage, "a://" + strings.Repeat("b", maxAuthority-1), "a://" + strings.Repeat("b", 2047)},
+		"a long path":                    {MaxMessage, "a:///" + strings.Repeat("b", maxAuthority), "a:///" + strings.Repeat("b", 2048)},
+		"an authority without end":       {MaxMessage, "a://" + strings.Repeat("b", maxAuthority), "a://***…"},
+		"an endless user":                {MaxMessage, "a://" + strings.Repeat("u", maxAuthority) + "@" + strings.Repeat("b", 9), "a://***…"},
+		"an endless password with an @":  {MaxMessage, "a://me:p@" + strings.Repeat("b", maxAuthority) + "@h", "a://***…"},
+		"a long host grows no further":   {MaxMessage, "a://u@" + strings.Repeat("b", maxAuthority-3) + "/c", "a://***/c"},
+		"an empty user of a long host":   {MaxMessage, "a://@" + strings.Repeat("b", maxAuthority-4) + "/c", "a://***/c"},
+		"the longest host of no user":    {MaxMessage, "a://@" + strings.Repeat("b", maxAuthority-5) + "/c", "a://***@" + strings.Repeat("b", 2043) + "/c"},
+		"the longest host of a user":     {MaxMessage, "a://u@" + strings.Repeat("b", maxAuthority-5) + "/c", "a://***@" + strings.Repeat("b", 2043) + "/c"},
+		"a host that is not printable":   {MaxMessage, "a://me:p@\x1b/c", "a://***/c"},
+		"a user that is not printable":   {MaxMessage, "a://me:\x1b@h/c", "a://***@h/c"},
+		"such an authority just fits":    {10, "a://" + strings.Repeat("b", maxAuthority), "a://***…"},
+		"such an authority does not fit": {8, "a://" + strings.Repeat("b", maxAuthority), "a…"},
 		"a password is never cut in two": {64, secret, "https://***…"},
 	}
 	for sentence, tc := range cases {
@@ -89,10 +89,10 @@ func TestLineIsCut(t *testing.T) {
 // TestI15LineReadsNoMoreThanItShows: a text of any size costs what is shown of it.
 func TestI15LineReadsNoMoreThanItShows(t *testing.T) {
 	long := strings.Repeat("\x1b", 5<<20)
-	if n := testing.AllocsPerRun(10, func() { _ = Line(MostMessage, long) }); n > 3000 {
+	if n := testing.AllocsPerRun(10, func() { _ = Line(MaxMessage, long) }); n > 3000 {
 		t.Errorf("a text of 5 MiB takes %v allocations", n)
 	}
-	if got := Line(MostMessage, long); len(got) > MostMessage || !strings.HasSuffix(got, ellipsis) {
+	if got := Line(MaxMessage, long); len(got) > MaxMessage || !strings.HasSuffix(got, ellipsis) {
 		t.Errorf("a text of 5 MiB becomes one of %d bytes", len(got))
 	}
 }
@@ -100,16 +100,16 @@ func TestI15LineReadsNoMoreThanItShows(t *testing.T) {
 // TestI15BoundsOfTexts: the API server accepts 1024 bytes as the note of an event, and 1.5 MiB as an object. A part leaves room
 // for others.
 func TestI15BoundsOfTexts(t *testing.T) {
-	if MostNote > 1024 || MostListed > 1<<20 {
-		t.Errorf("a note has %d bytes, and a list %d", MostNote, MostListed)
+	if MaxNote > 1024 || MaxListed > 1<<20 {
+		t.Errorf("a note has %d bytes, and a list %d", MaxNote, MaxListed)
 	}
-	if bounds := []int{MostBrief, MostPart, MostNote, MostMessage, MostListed / 100}; !slices.IsSorted(bounds) || len(slices.Compact(bounds)) < 5 {
+	if bounds := []int{MaxBrief, MaxPart, MaxNote, MaxMessage, MaxListed / 100}; !slices.IsSorted(bounds) || len(slices.Compact(bounds)) < 5 {
 		t.Errorf("the bounds are %v", bounds)
 	}
 }
 
 func TestLines(t *testing.T) {
-	if got, want := Lines(MostMessage, "a\n\tb\x1b\r"), "a\n\tb\\x1b "; got != want {
+	if got, want := Lines(MaxMessage, "a\n\tb\x1b\r"), "a\n\tb\\x1b "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -120,10 +120,10 @@ func FuzzLine(f *testing.F) {
 		"://" + strings.Repeat("u", 40) + "@" + strings.Repeat("b", 2000) + "@", "://u@" + strings.Repeat("b", 2045), "://u@" + strings.Repeat("\x1b", 1000), strings.Repeat("ü", 600),
 	} {
 		f.Add(seed, 64)
-		f.Add(seed, MostMessage)
+		f.Add(seed, MaxMessage)
 	}
 	f.Fuzz(func(t *testing.T, text string, most int) {
-		most = min(max(most, 0), MostMessage)
+		most = min(max(most, 0), MaxMessage)
 		got := Line(most, text)
 		if len(got) > most {
 			t.Errorf("it has %d bytes, and at most %d were to be: %q", len(got), most, got)

@@ -38,8 +38,8 @@ func (m *Member) Selected() bool {
 type Selection struct {
 	namespace string
 	selector  labels.Selector
-	// places are those of the members among the targets of the index.
-	places []int
+	// positions are those of the members among the targets of the index.
+	positions []int
 	// ended is set once nothing has the selection. Objects refer to it until they are swept.
 	ended bool
 }
@@ -54,9 +54,9 @@ type Index[T Object] struct {
 	selections []*Selection
 	// ended is the number of selections that objects may refer to and that have ended.
 	ended int
-	// numbered is false when places and targets are to be made anew.
-	numbered bool
-	targets  []T
+	// positioned is false when places and targets are to be made anew.
+	positioned bool
+	targets    []T
 }
 
 // Len returns the number of objects.
@@ -67,14 +67,14 @@ func (x *Index[T]) All() []T { return x.objects }
 
 // Get returns the object of a key, and false when there is none.
 func (x *Index[T]) Get(key string) (T, bool) {
-	if i, found := x.place(key); found {
+	if i, found := x.position(key); found {
 		return x.objects[i], true
 	}
 	var none T
 	return none, false
 }
 
-func (x *Index[T]) place(key string) (int, bool) {
+func (x *Index[T]) position(key string) (int, bool) {
 	return slices.BinarySearchFunc(x.objects, key, func(o T, key string) int { return strings.Compare(o.Key(), key) })
 }
 
@@ -89,15 +89,15 @@ func (x *Index[T]) Replace(o T) { x.store(o) }
 
 // store has an object take over the selections of the older version of it, which Match compares with.
 func (x *Index[T]) store(o T) {
-	i, found := x.place(o.Key())
+	i, found := x.position(o.Key())
 	switch {
 	case !found:
 		x.objects = slices.Insert(x.objects, i, o)
-		x.numbered = false
+		x.positioned = false
 	case x.objects[i].member() != o.member():
 		*o.member() = *x.objects[i].member()
 		x.objects[i] = o
-		x.numbered = x.numbered && !x.SelectedOnly // the targets have the older version
+		x.positioned = x.positioned && !x.SelectedOnly // the targets have the older version
 	}
 }
 
@@ -115,15 +115,15 @@ func (x *Index[T]) Match(o T) bool {
 	if slices.Equal(in, former) {
 		return false
 	}
-	x.numbered = false
+	x.positioned = false
 	return true
 }
 
 // Remove takes an object out of the index.
 func (x *Index[T]) Remove(key string) {
-	if i, found := x.place(key); found {
+	if i, found := x.position(key); found {
 		x.objects = slices.Delete(x.objects, i, i+1)
-		x.numbered = false
+		x.positioned = false
 	}
 }
 
@@ -137,7 +137,7 @@ func (x *Index[T]) Select(namespace string, selector labels.Selector) *Selection
 			m.in = append(m.in, s)
 		}
 	}
-	x.numbered = false
+	x.positioned = false
 	return s
 }
 
@@ -147,7 +147,7 @@ func (x *Index[T]) End(s *Selection) {
 		return
 	}
 	s.ended = true
-	x.numbered = false
+	x.positioned = false
 	x.selections = slices.DeleteFunc(x.selections, func(of *Selection) bool { return of == s })
 	x.ended++
 	if x.ended <= len(x.selections) {
@@ -162,7 +162,7 @@ func (x *Index[T]) End(s *Selection) {
 
 // Targets returns the objects to which the places of Members refer. The caller must not change the slice.
 func (x *Index[T]) Targets() []T {
-	x.number()
+	x.setPositions()
 	if x.SelectedOnly {
 		return x.targets
 	}
@@ -171,16 +171,16 @@ func (x *Index[T]) Targets() []T {
 
 // Members returns the places among the targets of what a selection selects. The slice is not changed any more.
 func (x *Index[T]) Members(s *Selection) []int {
-	x.number()
-	return s.places
+	x.setPositions()
+	return s.positions
 }
 
-func (x *Index[T]) number() {
-	if x.numbered {
+func (x *Index[T]) setPositions() {
+	if x.positioned {
 		return
 	}
 	for _, s := range x.selections {
-		s.places = make([]int, 0, len(s.places))
+		s.positions = make([]int, 0, len(s.positions))
 	}
 	x.targets = nil
 	for i, o := range x.objects {
@@ -194,11 +194,11 @@ func (x *Index[T]) number() {
 		}
 		for _, s := range m.in {
 			if !s.ended {
-				s.places = append(s.places, i)
+				s.positions = append(s.positions, i)
 			}
 		}
 	}
-	x.numbered = true
+	x.positioned = true
 }
 
 // Selections returns the number of selections that have not ended.

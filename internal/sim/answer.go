@@ -20,14 +20,14 @@ var (
 // writes reports whether a call changes something that a promise is about.
 func writes(c *pass.Call) bool {
 	switch c.Kind { //nolint:exhaustive // the others change nothing
-	case pass.CreateRepair, pass.AmendRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DropRepair, pass.HoldLease, pass.ReleaseLease:
+	case pass.CreateRepair, pass.UpdateRepair, pass.StartRemedy, pass.StopRequest, pass.WithdrawRequest, pass.DeleteRepair, pass.AcquireLease, pass.ReleaseLease:
 		return true
 	}
 	return false
 }
 
 // answer makes a call against the cluster.
-func (u *Universe) answer(p *plan, c *pass.Call, refused bool) (r pass.Result) {
+func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result) {
 	switch c.Kind { //nolint:exhaustive // the others are granted, and change nothing
 	case pass.ReadNode:
 		r.Node = u.readNode(p, &c.Target)
@@ -38,19 +38,19 @@ func (u *Universe) answer(p *plan, c *pass.Call, refused bool) (r pass.Result) {
 	case pass.ReadPolicy:
 		r.Fingerprint = u.truth.fingerprint()
 	case pass.CreateRepair:
-		r.Repair, r.OK = u.create(p, c.Entry)
+		r.Repair, r.OK = u.create(p, c.NewRepair)
 	case pass.ListRunning:
 		r.Repairs = u.running(p)
-	case pass.AmendRepair:
+	case pass.UpdateRepair:
 		r.Repair, r.OK = u.amend(p, c.Repair)
 	case pass.StartRemedy:
 		if refused {
 			return pass.Result{Err: errRefused}
 		}
-		r.Beginning, r.Err = u.start(p, c.Order)
-	case pass.DropRepair:
+		r.RemedyResult, r.Err = u.start(p, c.RemedyCall)
+	case pass.DeleteRepair:
 		r.OK = u.drop(c.Repair)
-	case pass.HoldLease:
+	case pass.AcquireLease:
 		r.OK = u.truth.hold(c.Target.Node.Name, c.Holder, c.For)
 	case pass.ReleaseLease:
 		u.truth.release(c.Node, c.Holder)
@@ -63,7 +63,7 @@ func (u *Universe) answer(p *plan, c *pass.Call, refused bool) (r pass.Result) {
 }
 
 // readNode is a live read of the node of a target.
-func (u *Universe) readNode(p *plan, t *core.Target) core.Node {
+func (u *Universe) readNode(p *passRun, t *core.Target) core.Node {
 	if u.setup.Faults.NoLiveRead {
 		n := t.Node
 		if n.State == core.NodeUnseen {
@@ -72,7 +72,7 @@ func (u *Universe) readNode(p *plan, t *core.Target) core.Node {
 		return n
 	}
 	slot := slotOf(t)
-	p.sick[slot] = u.truth.machines[slot].sick(u.truth.now)
+	p.unhealthy[slot] = u.truth.machines[slot].unhealthy(u.truth.now)
 	n := u.truth.readNode(slot)
 	if t.ID.Kind == "Node" && n.UID != t.ID.UID {
 		n = core.Node{State: core.NodeGone, Name: t.ID.Name}
@@ -80,11 +80,11 @@ func (u *Universe) readNode(p *plan, t *core.Target) core.Node {
 	return n
 }
 
-func (u *Universe) create(p *plan, e *core.Entry) (core.Repair, bool) {
+func (u *Universe) create(p *passRun, e *core.NewRepair) (core.Repair, bool) {
 	t := &e.Target
 	r := core.Repair{
 		Namespace: t.ID.Namespace, Name: e.Name, Target: t.ID, Node: t.Node.Name, Policy: e.Policy.ID, Owner: t.Owner, Holder: e.Policy.Holder,
-		Retry: e.Retry, Requested: e.Requested, Started: e.Started, Ladder: e.Ladder,
+		Retry: e.Retry, Requested: e.Requested, Started: e.Started, Steps: e.Steps,
 	}
 	if u.setup.Faults.OwnNames {
 		r.Name = p.engine.name + "-" + r.Name
@@ -97,7 +97,7 @@ func (u *Universe) create(p *plan, e *core.Entry) (core.Repair, bool) {
 }
 
 // running are the repairs that run. Without a fence, they are the ones of the engine.
-func (u *Universe) running(p *plan) []core.Repair {
+func (u *Universe) running(p *passRun) []core.Repair {
 	all := u.truth.ledger
 	if u.setup.Faults.NoFence {
 		all = slices.Concat(p.created, p.engine.ledger)
@@ -106,51 +106,51 @@ func (u *Universe) running(p *plan) []core.Repair {
 }
 
 // amend writes how far a repair has come, unless another writer has changed it since.
-func (u *Universe) amend(p *plan, r core.Repair) (core.Repair, bool) {
+func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 	faults := &u.setup.Faults
 	was := p.repair(r.Name)
-	if gone := len(r.Rungs) - len(was.Rungs); faults.TwoRungs && gone == 1 && len(r.Rungs) < len(r.Ladder) {
-		r.GiveUpStep(r.Rungs[len(r.Rungs)-1])
+	if gone := len(r.Tried) - len(was.Tried); faults.TwoSteps && gone == 1 && len(r.Tried) < len(r.Steps) {
+		r.GiveUpStep(r.Tried[len(r.Tried)-1])
 	}
-	if u.truth.overtaken(&r) && !faults.BlindAmend {
-		p.overtaken = true
+	if u.truth.overtaken(&r) && !faults.BlindUpdate {
+		p.conflict = true
 		return core.Repair{}, false
 	}
-	if len(r.Rungs) > len(was.Rungs) {
-		u.watchAdvance(p, &was, &r)
+	if len(r.Tried) > len(was.Tried) {
+		u.checkAdvance(p, &was, &r)
 	}
 	r.Revision = u.truth.amend(r)
 	return r, true
 }
 
 // start takes a step.
-func (u *Universe) start(p *plan, o *core.Order) (core.Beginning, error) {
-	b := beginning{target: p.target(o.Target.ID), policy: slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == o.Policy }), repair: p.repair(o.Repair)}
-	u.watchStart(p, b)
+func (u *Universe) start(p *passRun, o *core.RemedyCall) (core.RemedyResult, error) {
+	b := remedyStart{target: p.target(o.Target.ID), policy: slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == o.Policy }), repair: p.repair(o.Repair)}
+	u.checkStart(p, b)
 	switch effect := o.Step.Nature.Effect(); {
 	case effect.OwnerDecides:
 		return u.mark(p, b), nil
-	case effect.Claims:
+	case effect.MarksForRemediator:
 		return u.handOver(p, b), nil
-	case effect.Stands:
+	case effect.NeedsWithdrawal:
 		return u.ask(p, b, &o.Step)
 	default:
 		return u.remove(p, &o.Target), nil
 	}
 }
 
-// beginning is a remedy that begins.
-type beginning struct {
+// remedyStart is a remedy that begins.
+type remedyStart struct {
 	target, policy int
 	repair         core.Repair
 }
 
-// HandOver is the step that hands a machine over to an outside remediator.
-func HandOver() core.Step { return core.Step{Remedy: "HandOver", Nature: core.HandsOver} }
+// HandOverStep is the step that hands a machine over to an outside remediator.
+func HandOverStep() core.Step { return core.Step{Remedy: "HandOver", Nature: core.Annotate} }
 
 // handOver marks a machine for an outside remediator.
-func (u *Universe) handOver(p *plan, b beginning) core.Beginning {
-	t := &p.fleet.Targets[b.target]
+func (u *Universe) handOver(p *passRun, b remedyStart) core.RemedyResult {
+	t := &p.cluster.Targets[b.target]
 	slot := slotOf(t)
 	m := &u.truth.machines[slot]
 	if m.id().UID != t.ID.UID || fmt.Sprint(m.revision) != t.Revision {
@@ -158,16 +158,16 @@ func (u *Universe) handOver(p *plan, b beginning) core.Beginning {
 	}
 	before := u.truth.clone()
 	m.claimed, m.revision = true, m.revision+1
-	u.asked++
-	u.watchLimitsOf(p, before, slot)
+	u.requested++
+	u.checkLimitsOf(p, before, slot)
 	u.wrote(p, slot)
 	return core.Accepted
 }
 
-func (u *Universe) watchLimitsOf(p *plan, before *cluster, slot int) {
+func (u *Universe) checkLimitsOf(p *passRun, before *apiServer, slot int) {
 	for i := range p.policies {
 		if policy := &p.policies[i]; p.selects(policy, slot) {
-			u.watchLimits(p, before, policy, slot)
+			u.checkLimits(p, before, policy, slot)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (u *Universe) drop(r core.Repair) bool {
 }
 
 // hold takes a lease that is free, over or the holder's own.
-func (c *cluster) hold(node, holder string, d time.Duration) bool {
+func (c *apiServer) hold(node, holder string, d time.Duration) bool {
 	now := at(c.now)
 	if held := c.leases[node]; held.holder != "" && held.holder != holder && now.Before(held.until) {
 		return false
@@ -195,14 +195,14 @@ func (c *cluster) hold(node, holder string, d time.Duration) bool {
 	return true
 }
 
-func (c *cluster) release(node, holder string) {
+func (c *apiServer) release(node, holder string) {
 	if c.leases[node].holder == holder {
 		delete(c.leases, node)
 	}
 }
 
 // remove asks for the deletion of a machine.
-func (u *Universe) remove(p *plan, t *core.Target) core.Beginning {
+func (u *Universe) remove(p *passRun, t *core.Target) core.RemedyResult {
 	uid, revision, slot := t.ID.UID, t.Revision, slotOf(t)
 	if u.setup.Faults.BlindDelete {
 		uid, revision = "", ""
@@ -210,25 +210,25 @@ func (u *Universe) remove(p *plan, t *core.Target) core.Beginning {
 	before := u.truth.clone()
 	answer := u.truth.remove(slot, uid, revision)
 	if answer == core.Accepted {
-		u.watchDeletion(p, before, slot)
+		u.checkDeletion(p, before, slot)
 	}
 	return answer
 }
 
 // ask asks the remediator of a step.
-func (u *Universe) ask(p *plan, b beginning, step *core.Step) (core.Beginning, error) {
-	t := &p.fleet.Targets[b.target]
+func (u *Universe) ask(p *passRun, b remedyStart, step *core.Step) (core.RemedyResult, error) {
+	t := &p.cluster.Targets[b.target]
 	r := core.Request{
 		Remedy: step.Remedy, Template: step.Template, Target: t.ID, Policy: p.policies[b.policy].ID, Created: at(u.truth.now), Own: true,
 		Replaces: u.setup.Replacing,
 	}
 	before := u.truth.clone()
-	answer, made := u.truth.petition(request{r, templateOf(step.Template), slotOf(t), u.setup.Clinging})
+	answer, made := u.truth.createRequest(request{r, templateOf(step.Template), slotOf(t), u.setup.Clinging})
 	switch {
 	case answer == 0:
 		return 0, errRefused
 	case answer == core.Accepted && made:
-		u.watchRequest(p, before, b)
+		u.checkRequest(p, before, b)
 	case answer == core.Accepted:
 		p.found = true
 	}
@@ -236,8 +236,8 @@ func (u *Universe) ask(p *plan, b beginning, step *core.Step) (core.Beginning, e
 }
 
 // mark asks the owner of a machine. The machine is seen as it was written, before any watch shows it.
-func (u *Universe) mark(p *plan, b beginning) core.Beginning {
-	t := &p.fleet.Targets[b.target]
+func (u *Universe) mark(p *passRun, b remedyStart) core.RemedyResult {
+	t := &p.cluster.Targets[b.target]
 	slot, uid, revision := slotOf(t), t.ID.UID, t.Revision
 	if u.setup.Faults.BlindMark {
 		uid, revision = "", ""
@@ -249,7 +249,7 @@ func (u *Universe) mark(p *plan, b beginning) core.Beginning {
 	}
 	u.wrote(p, slot)
 	if p.found = p.found || !made; made {
-		u.watchMark(p, before, b)
+		u.checkMark(p, before, b)
 	}
 	return answer
 }
@@ -265,31 +265,31 @@ func (u *Universe) stop(r core.Request) error {
 	return nil
 }
 
-func (u *Universe) withdraw(p *plan, r core.Request) {
-	if r.Remedy == Mark().Remedy {
+func (u *Universe) withdraw(p *passRun, r core.Request) {
+	if r.Remedy == MarkStep().Remedy {
 		u.unmark(p, r)
 		return
 	}
 	hit := u.truth.withdraw(r, u.setup.Faults.BlindWithdrawal)
-	u.watchWithdrawal(p, r, hit)
+	u.checkWithdrawal(p, r, hit)
 }
 
 // unmark takes a mark back.
-func (u *Universe) unmark(p *plan, r core.Request) {
+func (u *Universe) unmark(p *passRun, r core.Request) {
 	slot := p.slotOf(r.Target)
 	before := u.truth.machines[slot]
-	hit := u.truth.spare(slot, r.ID.UID, u.setup.Faults.BlindWithdrawal)
-	u.watchSparing(p, r, before, hit)
+	hit := u.truth.unmark(slot, r.ID.UID, u.setup.Faults.BlindWithdrawal)
+	u.checkMarkRemoval(p, r, before, hit)
 	if hit == "" {
 		return
 	}
-	if m := &u.truth.machines[slot]; r.Settled && before.mark.ours {
-		m.spared = sparing{u.truth.now, u.truth.repairOf(r.Target.UID)}
+	if m := &u.truth.machines[slot]; r.TargetHealthy && before.mark.ours {
+		m.markRemoved = markRemoval{u.truth.now, u.truth.repairOf(r.Target.UID)}
 	}
 	u.wrote(p, slot)
 }
 
-func (u *Universe) wrote(p *plan, slot int) {
+func (u *Universe) wrote(p *passRun, slot int) {
 	if !u.setup.Faults.NoWriteThrough {
 		p.engine.see(u.truth, Step{Kind: SeeMachine, Which: slot})
 	}

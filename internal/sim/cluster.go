@@ -33,8 +33,8 @@ type machine struct {
 	awaited bool
 	// claimed is set while an outside remediator is at work on it.
 	claimed bool
-	// spared is how an engine has taken back its own mark last, the machine being well.
-	spared sparing
+	// markRemoved is how an engine has taken back its own mark last, the machine being well.
+	markRemoved markRemoval
 	// deselected is set while no policy selects it.
 	deselected bool
 	node       node
@@ -55,8 +55,8 @@ func (m machine) id() core.ID {
 	return core.ID{Kind: "Machine", Namespace: "sim", Name: fmt.Sprintf("m%d", m.slot), UID: fmt.Sprintf("m%d.%d", m.slot, m.generation)}
 }
 
-// cluster is the API server: the truth.
-type cluster struct {
+// apiServer is the API server: the truth.
+type apiServer struct {
 	now      int
 	machines []machine
 	ledger   []core.Repair
@@ -68,11 +68,11 @@ type cluster struct {
 	quorum core.Tri
 	// leases are the holders of the leases of nodes.
 	leases map[string]lease
-	// taken counts the entries that the ledger ever had.
-	taken uint64
+	// recorded counts the entries that the ledger ever had.
+	recorded uint64
 }
 
-func (c *cluster) clone() *cluster {
+func (c *apiServer) clone() *apiServer {
 	twin := *c
 	twin.leases = maps.Clone(c.leases)
 	twin.machines, twin.ledger, twin.requests = slices.Clone(c.machines), slices.Clone(c.ledger), slices.Clone(c.requests)
@@ -105,11 +105,11 @@ type lease struct {
 const stranger = "stranger"
 
 // takeLease has another tool take a lease that is free, or release its own.
-func (c *cluster) takeLease(slot int) {
+func (c *apiServer) takeLease(slot int) {
 	node := fmt.Sprintf("node-%d", slot)
 	switch c.leases[node].holder {
 	case "":
-		c.leases[node] = lease{stranger, at(c.now), at(c.now).Add(aeons)}
+		c.leases[node] = lease{stranger, at(c.now), at(c.now).Add(veryLong)}
 	case stranger:
 		delete(c.leases, node)
 	}
@@ -125,30 +125,30 @@ func at(t int) time.Time {
 const mostAmended = 1 << 20
 
 // create makes an entry of the ledger unless there is one of that name.
-func (c *cluster) create(r core.Repair) (core.Repair, bool) {
+func (c *apiServer) create(r core.Repair) (core.Repair, bool) {
 	if c.entry(r.Name) >= 0 {
 		return core.Repair{}, false
 	}
-	c.taken++
-	r.Contemporaries, r.Sequence, r.Revision = nil, c.taken, c.taken*mostAmended
+	c.recorded++
+	r.CreatedSameSecond, r.Sequence, r.Revision = nil, c.recorded, c.recorded*mostAmended
 	c.ledger = append(c.ledger, r)
 	return r, true
 }
 
 // overtaken tells whether an entry has been written since a repair was read from it.
-func (c *cluster) overtaken(r *core.Repair) bool {
+func (c *apiServer) overtaken(r *core.Repair) bool {
 	i := c.entry(r.Name)
 	return i >= 0 && c.ledger[i].Revision != r.Revision
 }
 
 // amend writes how far a repair has come, as a patch does: one that has ended stays so. It gives the new revision. An
 // entry that somebody has erased can't be amended, and need not.
-func (c *cluster) amend(r core.Repair) uint64 {
+func (c *apiServer) amend(r core.Repair) uint64 {
 	i := c.entry(r.Name)
 	if i < 0 {
 		return r.Revision
 	}
-	r.Contemporaries = nil
+	r.CreatedSameSecond = nil
 	if r.Running() {
 		r.Ended, r.Outcome = c.ledger[i].Ended, c.ledger[i].Outcome
 	}
@@ -157,17 +157,17 @@ func (c *cluster) amend(r core.Repair) uint64 {
 	return r.Revision
 }
 
-func (c *cluster) erase(name string) {
+func (c *apiServer) erase(name string) {
 	c.ledger = slices.DeleteFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
 }
 
-func (c *cluster) entry(name string) int {
+func (c *apiServer) entry(name string) int {
 	return slices.IndexFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
 }
 
 // remove asks for a machine's deletion as the API server would: a UID or revision that is given must
 // match. An empty one matches whatever has the name.
-func (c *cluster) remove(slot int, uid, revision string) core.Beginning {
+func (c *apiServer) remove(slot int, uid, revision string) core.RemedyResult {
 	m := &c.machines[slot]
 	if uid != "" && m.id().UID != uid || revision != "" && fmt.Sprint(m.revision) != revision {
 		return core.Stale
@@ -180,7 +180,7 @@ func (c *cluster) remove(slot int, uid, revision string) core.Beginning {
 }
 
 // readNode is a live read.
-func (c *cluster) readNode(slot int) core.Node { return facts(c.machines[slot]) }
+func (c *apiServer) readNode(slot int) core.Node { return facts(c.machines[slot]) }
 
 // facts are what decisions read of a machine's node.
 func facts(m machine) core.Node {
@@ -201,8 +201,8 @@ func facts(m machine) core.Node {
 	}
 }
 
-// sick tells whether the truth justifies a repair now.
-func (m machine) sick(now int) bool {
+// unhealthy tells whether the truth justifies a repair now.
+func (m machine) unhealthy(now int) bool {
 	if m.awaited {
 		return m.failed || time.Duration(now-m.created)*tick >= patience
 	}

@@ -15,9 +15,9 @@ import (
 // Faults are planted in the engine by tests, to show that they are found. The zero value has none.
 type Faults struct {
 	// Decide replaces core.Decide.
-	Decide func([]core.Policy, core.Fleet, time.Time) core.Decision
-	// NoMemory decides on what the caches show alone.
-	NoMemory bool
+	Decide func([]core.Policy, core.Cluster, time.Time) core.Decision
+	// NoExpectations decides on what the caches show alone.
+	NoExpectations bool
 	// NoLiveRead takes the caches' word for a live read.
 	NoLiveRead bool
 	// BlindDelete deletes by name, without UID and revision.
@@ -30,32 +30,32 @@ type Faults struct {
 	Hasty bool
 	// NoSecondLook doesn't pass again after it has ended a repair.
 	NoSecondLook bool
-	// NoAlarm doesn't pass again by time alone.
-	NoAlarm bool
-	// NoRequestMemory decides without what it has asked for and not seen.
-	NoRequestMemory bool
+	// NoTimer doesn't pass again by time alone.
+	NoTimer bool
+	// NoRequestExpectations decides without what it has asked for and not seen.
+	NoRequestExpectations bool
 	// BlindWithdrawal takes requests back by name, without UID.
 	BlindWithdrawal bool
 	// NoStop gives up steps without a word to their remediators.
 	NoStop bool
-	// BlindAmend writes how far a repair has come over whatever somebody else has written since.
-	BlindAmend bool
-	// TwoRungs gives up two steps at once.
-	TwoRungs bool
+	// BlindUpdate writes how far a repair has come over whatever somebody else has written since.
+	BlindUpdate bool
+	// TwoSteps gives up two steps at once.
+	TwoSteps bool
 	// BlindMark marks by name, without UID and revision.
 	BlindMark bool
 	// NoWriteThrough doesn't see what it has written on machines before a watch shows it.
 	NoWriteThrough bool
 }
 
-func (f *Faults) decide(policies []core.Policy, fleet core.Fleet, now time.Time) core.Decision {
-	if f.NoRequestMemory { // what no cache shows comes last
-		fleet.Requests = slices.DeleteFunc(slices.Clone(fleet.Requests), func(r core.Request) bool { return r.ID.UID == "" })
+func (f *Faults) decide(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
+	if f.NoRequestExpectations { // what no cache shows comes last
+		cluster.Requests = slices.DeleteFunc(slices.Clone(cluster.Requests), func(r core.Request) bool { return r.ID.UID == "" })
 	}
 	if f.Decide != nil {
-		return f.Decide(policies, fleet, now)
+		return f.Decide(policies, cluster, now)
 	}
-	return core.Decide(policies, fleet, now)
+	return core.Decide(policies, cluster, now)
 }
 
 // engine is one leader with its caches, each of which may lag on its own.
@@ -74,10 +74,10 @@ type engine struct {
 	leases map[string]lease
 	// state is what it remembers. It is never changed once a pass is over, so that copies of an engine may share it.
 	state *pass.State
-	// imprint tells states apart; nil while that was not needed.
-	imprint []byte
-	// flight is the pass under way, nil when there is none.
-	flight *flight
+	// digestCache tells states apart; nil while that was not needed.
+	digestCache []byte
+	// stepped is the pass under way, nil when there is none.
+	stepped *steppedPass
 	// passed is set once it has passed since it began.
 	passed bool
 	// repeat and nextAt are why it would pass again without any event.
@@ -85,7 +85,7 @@ type engine struct {
 	nextAt time.Time
 }
 
-func newEngine(name string, c *cluster) *engine {
+func newEngine(name string, c *apiServer) *engine {
 	e := &engine{name: name, state: &pass.State{}}
 	e.resync(c)
 	return e
@@ -101,7 +101,7 @@ func (e *engine) clone() *engine {
 }
 
 // resync fills all caches from the truth, as a process does when it begins.
-func (e *engine) resync(c *cluster) {
+func (e *engine) resync(c *apiServer) {
 	e.inStep = true
 	e.machines, e.nodes = slices.Clone(c.machines), make([]node, len(c.machines))
 	for i := range c.machines {
@@ -117,33 +117,33 @@ func (e *engine) resync(c *cluster) {
 // forget is a crash: another process begins, whose caches are not in step yet.
 func (e *engine) forget() {
 	e.inStep, e.repeat, e.nextAt, e.passed = false, false, time.Time{}, false
-	e.state, e.imprint, e.flight = &pass.State{}, nil, nil
+	e.state, e.digestCache, e.stepped = &pass.State{}, nil, nil
 }
 
 // digest is the same for engines that remember the same. What is only told of does not count.
 func (e *engine) digest() []byte {
-	if e.imprint == nil {
+	if e.digestCache == nil {
 		v := reflect.ValueOf(e.state).Elem()
 		for _, name := range []string{"Memory", "doubted", "lost", "vouched"} {
-			e.imprint = dump(e.imprint, v.FieldByName(name))
+			e.digestCache = dump(e.digestCache, v.FieldByName(name))
 		}
 	}
-	return e.imprint
+	return e.digestCache
 }
 
 // snapshot is the fleet as the caches show it: the machines, whose places are their numbers, and the nodes.
-func (e *engine) snapshot(u *Universe) core.Fleet {
-	f := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
+func (e *engine) snapshot(u *Universe) core.Cluster {
+	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
 	for i, m := range e.machines[:u.setup.Machines] {
 		m.node = e.nodes[i]
 		t := core.Target{
 			ID: m.id(), Created: at(m.created), Owner: owner(), Deleting: m.deleting, Failed: m.failed,
-			StartupFrom: at(m.created), Node: facts(m), Revision: fmt.Sprint(m.revision), Parts: core.Whole(),
+			StartupFrom: at(m.created), Node: facts(m), Revision: fmt.Sprint(m.revision), Parts: core.NoParts(),
 		}
 		if !m.node.exists && !m.awaited {
 			t.Node.State = core.NodeUnseen
 		}
-		t.Claimed = m.claimed
+		t.ExternallyRemediated = m.claimed
 		f.Targets = append(f.Targets, t)
 		if r, asks := m.request(); asks {
 			f.Requests = append(f.Requests, r)
@@ -151,7 +151,7 @@ func (e *engine) snapshot(u *Universe) core.Fleet {
 	}
 	for i, n := range e.nodes[:u.setup.Nodes] {
 		if m := (machine{slot: i, node: n}); n.exists && !n.deselected {
-			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), Parts: core.Whole()})
+			f.Targets = append(f.Targets, core.Target{ID: m.nodeID(), Created: at(-1000), Node: facts(m), Parts: core.NoParts()})
 		}
 	}
 	for i := range f.Targets {
@@ -186,7 +186,7 @@ func slotOf(t *core.Target) int {
 }
 
 // policies are those of the setup, with members among the targets of a snapshot.
-func (e *engine) policies(u *Universe, f *core.Fleet) []core.Policy {
+func (e *engine) policies(u *Universe, f *core.Cluster) []core.Policy {
 	if e.edition.removed {
 		return nil
 	}
@@ -221,22 +221,22 @@ func (e *engine) selected(machines []int) []int {
 func owner() core.ID { return core.ID{Kind: "MachineSet", Namespace: "sim", Name: "set", UID: "set"} }
 
 // target is the place of a target in the fleet, -1 when it is not there.
-func (p *plan) target(id core.ID) int {
-	return slices.IndexFunc(p.fleet.Targets, func(t core.Target) bool { return t.ID == id })
+func (p *passRun) target(id core.ID) int {
+	return slices.IndexFunc(p.cluster.Targets, func(t core.Target) bool { return t.ID == id })
 }
 
 // slotOf is the number of the machine that has a target's name.
-func (p *plan) slotOf(id core.ID) int {
+func (p *passRun) slotOf(id core.ID) int {
 	return slices.IndexFunc(p.engine.machines, func(m machine) bool { return m.id().Name == id.Name })
 }
 
 // selects tells whether a policy has a slot's machine or node among its members.
-func (p *plan) selects(policy *core.Policy, slot int) bool {
-	return slices.ContainsFunc(policy.Members, func(t int) bool { return slotOf(&p.fleet.Targets[t]) == slot })
+func (p *passRun) selects(policy *core.Policy, slot int) bool {
+	return slices.ContainsFunc(policy.Members, func(t int) bool { return slotOf(&p.cluster.Targets[t]) == slot })
 }
 
 // copied is a fleet with slices of its own.
-func copied(f core.Fleet) core.Fleet {
+func copied(f core.Cluster) core.Cluster {
 	f.Targets, f.Repairs, f.Requests = slices.Clone(f.Targets), slices.Clone(f.Repairs), slices.Clone(f.Requests)
 	return f
 }

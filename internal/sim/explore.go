@@ -23,7 +23,7 @@ type Bounds struct {
 type Result struct {
 	// States is how many different ones there were, Steps how many were taken.
 	States, Steps, Settled int
-	// Deletions is the most that were accepted in one story, Requests the most that were made.
+	// Deletions is the most that were accepted in one story, CreateRequest the most that were made.
 	Deletions, Requests int
 	// Ticks is how much time has passed in a walk.
 	Ticks int
@@ -63,7 +63,7 @@ func Explore(start *Universe, b Bounds) Result {
 			for _, s := range u.Steps() {
 				after := u.After(s)
 				result.Steps++
-				result.Deletions, result.Requests = max(result.Deletions, after.deletions), max(result.Requests, after.asked)
+				result.Deletions, result.Requests = max(result.Deletions, after.deletions), max(result.Requests, after.requested)
 				if after.complaint == "" && !remember(seen, after) {
 					continue
 				}
@@ -129,7 +129,7 @@ func Walk(start *Universe, dice *rand.Rand, length int) Result {
 	if result.Complaint = u.Settle(); result.Complaint != "" {
 		result.Trace = append(result.Trace, Step{Kind: Rest})
 	}
-	result.Settled, result.Deletions, result.Requests = 1, u.deletions, u.asked
+	result.Settled, result.Deletions, result.Requests = 1, u.deletions, u.requested
 	return result
 }
 
@@ -153,7 +153,7 @@ func (u *Universe) fingerprint() fingerprint {
 		b = dump(b, reflect.ValueOf(e.edition))
 		b = dump(b, reflect.ValueOf(e.skew))
 		b = append(b, e.digest()...)
-		b = append(b, e.flight.digest()...)
+		b = append(b, e.stepped.digest()...)
 	}
 	sum := sha256.Sum256(b)
 	return fingerprint(sum[:16])

@@ -13,12 +13,12 @@ const (
 	// LosingPass is a pass that loses the answer to a write, FailingPass one of which a call fails.
 	LosingPass
 	FailingPass
-	// Begin is the beginning of a pass that is made call by call, and Make one call of it. FailMake is a call that fails, and LoseMake
+	// BeginPass is the beginning of a pass that is made call by call, and MakeCall one call of it. FailCall is a call that fails, and LoseAnswer
 	// one whose answer is lost.
-	Begin
-	Make
-	FailMake
-	LoseMake
+	BeginPass
+	MakeCall
+	FailCall
+	LoseAnswer
 	Tick
 	Flap
 	Vanish
@@ -76,10 +76,10 @@ var sentences = [...]string{ //nolint:gosec // it takes a pass for a password
 	RefusedPass:  "engine %[1]s passes, and deletions are refused",
 	LosingPass:   "engine %[1]s passes, and the answer to write %[2]d is lost",
 	FailingPass:  "engine %[1]s passes, and call %[2]d fails",
-	Begin:        "engine %[1]s begins a pass",
-	Make:         "engine %[1]s makes call %[2]d of its calls",
-	FailMake:     "call %[2]d of the calls of engine %[1]s fails",
-	LoseMake:     "engine %[1]s makes call %[2]d of its calls, and its answer is lost",
+	BeginPass:    "engine %[1]s begins a pass",
+	MakeCall:     "engine %[1]s makes call %[2]d of its calls",
+	FailCall:     "call %[2]d of the calls of engine %[1]s fails",
+	LoseAnswer:   "engine %[1]s makes call %[2]d of its calls, and its answer is lost",
 	Tick:         "a tick of time",
 	Flap:         "node of m%[2]d turns from Ready to not, or back",
 	Vanish:       "node of m%[2]d is deleted, or registers again",

@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Mark is the step that has a machine ask its owner to replace it.
-func Mark() core.Step { return core.Step{Remedy: "Mark", Nature: core.Delegates} }
+// MarkStep is the step that has a machine ask its owner to replace it.
+func MarkStep() core.Step { return core.Step{Remedy: "Mark", Nature: core.AskOwner} }
 
 // mark is what a machine asks of its owner. It is a part of the machine, so it changes its revision, and whoever
 // sees the machine sees it. The zero mark asks nothing.
@@ -21,9 +21,9 @@ type mark struct {
 	deferred, followed bool
 }
 
-// sparing is when the mark of a machine that is well was taken back, and the repair that it was of. The zero sparing
+// markRemoval is when the mark of a machine that is well was taken back, and the repair that it was of. The zero sparing
 // is of none.
-type sparing struct {
+type markRemoval struct {
 	at     int
 	repair string
 }
@@ -31,7 +31,7 @@ type sparing struct {
 // delegates tells whether any policy leaves machines to their owners.
 func (s *Setup) delegates() bool {
 	return slices.ContainsFunc(s.Policies, func(p core.Policy) bool {
-		return slices.ContainsFunc(p.Ladder, func(step core.Step) bool { return step.Nature.Effect().OwnerDecides })
+		return slices.ContainsFunc(p.Steps, func(step core.Step) bool { return step.Nature.Effect().OwnerDecides })
 	})
 }
 
@@ -47,7 +47,7 @@ func (m machine) request() (core.Request, bool) {
 		return core.Request{}, false
 	}
 	id := m.id()
-	r := core.Request{ID: id, Remedy: Mark().Remedy, Target: id, Created: at(m.mark.since), Own: true, Answers: true, Leaving: m.mark.followed}
+	r := core.Request{ID: id, Remedy: MarkStep().Remedy, Target: id, Created: at(m.mark.since), Own: true, Answers: true, Leaving: m.mark.followed}
 	r.ID.UID = m.markUID()
 	if m.mark.deferred {
 		r.Answer = "not yet"
@@ -57,7 +57,7 @@ func (m machine) request() (core.Request, bool) {
 
 // ask marks a machine as the API server would: UID and revision that are given must match. A mark that is there
 // stays as it is, and then none is made.
-func (c *cluster) ask(slot int, uid, revision string) (answer core.Beginning, made bool) {
+func (c *apiServer) ask(slot int, uid, revision string) (answer core.RemedyResult, made bool) {
 	m := &c.machines[slot]
 	if uid != "" && m.id().UID != uid || revision != "" && fmt.Sprint(m.revision) != revision || uid != "" && m.deleting {
 		return core.Stale, false
@@ -70,9 +70,9 @@ func (c *cluster) ask(slot int, uid, revision string) (answer core.Beginning, ma
 	return core.Accepted, true
 }
 
-// spare takes back the mark of a UID, or of whichever machine has the name. It gives the UID of what it hit. What
+// unmark takes back the mark of a UID, or of whichever machine has the name. It gives the UID of what it hit. What
 // the owner does already it goes on with.
-func (c *cluster) spare(slot int, uid string, blind bool) string {
+func (c *apiServer) unmark(slot int, uid string, blind bool) string {
 	m := &c.machines[slot]
 	if !m.stands() || (!blind && m.markUID() != uid) {
 		return ""
@@ -83,13 +83,13 @@ func (c *cluster) spare(slot int, uid string, blind bool) string {
 	return hit
 }
 
-// forgive: only who took a mark back knows that it stood, until the end of the repair is recorded. A restart before that
+// forgetMarkRemovals: only who took a mark back knows that it stood, until the end of the repair is recorded. A restart before that
 // forgets it.
-func (u *Universe) forgive() {
+func (u *Universe) forgetMarkRemovals() {
 	for i := range u.truth.machines {
 		m := &u.truth.machines[i]
-		if m.spared.repair != "" && u.truth.repairOf(m.id().UID) == m.spared.repair {
-			m.spared = sparing{}
+		if m.markRemoved.repair != "" && u.truth.repairOf(m.id().UID) == m.markRemoved.repair {
+			m.markRemoved = markRemoval{}
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (u *Universe) mayFollow(i int) bool {
 }
 
 // touch is what becomes of a machine's mark at the hands of its owner, or of somebody else.
-func (c *cluster) touch(slot int, k Kind) {
+func (c *apiServer) touch(slot int, k Kind) {
 	m := &c.machines[slot]
 	switch k { //nolint:exhaustive // the others are about something else
 	case Follow:

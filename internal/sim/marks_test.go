@@ -11,7 +11,7 @@ import (
 
 // markPolicy has machines 0 to n-1 marked for their owner, as many at a time as there are unless a test says otherwise.
 func markPolicy(n int, changes ...func(*core.Policy)) core.Policy {
-	p := onePolicy(n, ladder(sim.Mark()), inFlight(core.Unlimited()))
+	p := onePolicy(n, ladder(sim.MarkStep()), inFlight(core.Unlimited()))
 	p.ID.Kind, p.IgnoresRequests = "MarkCheck", true
 	for _, change := range changes {
 		change(&p)
@@ -102,7 +102,7 @@ func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
 			sim.Setup{Policies: []core.Policy{markPolicy(1)}, Machines: 1, Failures: 1, Strays: 1, Replacements: 1}, sim.Faults{BlindMark: true}, "I11", nil,
 		},
 		"marks taken back by name":   {with(one, func(s *sim.Setup) { s.Unmarks, s.Strays = 1, 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
-		"nobody looks for an answer": {one, sim.Faults{NoAlarm: true}, "convergence", nil},
+		"nobody looks for an answer": {one, sim.Faults{NoTimer: true}, "convergence", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, c.isFound)
@@ -110,7 +110,7 @@ func TestPlantedFaultsOfMarksAreFound(t *testing.T) {
 }
 
 // besieged is a Decide that takes nothing back while too many are unhealthy.
-func besieged(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func besieged(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	if len(d.Tallies) > 0 && !d.Tallies[0].Permitted {
 		d.Withdrawals = nil
@@ -119,7 +119,7 @@ func besieged(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 }
 
 // doubling is a Decide that takes the repair of a marked machine for one that somebody has deleted.
-func doubling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func doubling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	f.Repairs = slices.Clone(f.Repairs)
 	for i := range f.Repairs {
 		r := &f.Repairs[i]
@@ -131,7 +131,7 @@ func doubling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 }
 
 // levelled is a Decide to which an owner is like any other remediator: one of the control plane at a time.
-func levelled(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func levelled(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	starts := core.Decide(policies, f, now).Starts
 	f.Targets = slices.Clone(f.Targets)
 	for i, s := range starts {
@@ -147,12 +147,12 @@ func levelled(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 }
 
 // restless is a Decide that never keeps its distance.
-func restless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func restless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, backoff(0)), f, now)
 }
 
 // meddling is a Decide that takes back whatever is asked for machines that are well, whoever selects them.
-func meddling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func meddling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Withdrawals = nil
 	for i, q := range f.Requests {

@@ -13,7 +13,7 @@ import (
 
 // nodePolicy has nodes 0 to n-1 repaired by asking one remediator, one node at a time unless a test says otherwise.
 func nodePolicy(n int, changes ...func(*core.Policy)) core.Policy {
-	p := onePolicy(n, ladder(sim.Ask(0, 0)))
+	p := onePolicy(n, ladder(sim.RequestStep(0, 0)))
 	p.ID.Kind, p.ID.Namespace, p.ID.Name, p.ID.UID = "NodeCheck", "", "nodes", "nodes"
 	for _, change := range changes {
 		change(&p)
@@ -21,13 +21,13 @@ func nodePolicy(n int, changes ...func(*core.Policy)) core.Policy {
 	return p
 }
 
-func ladder(steps ...core.Step) func(*core.Policy) { return func(p *core.Policy) { p.Ladder = steps } }
+func ladder(steps ...core.Step) func(*core.Policy) { return func(p *core.Policy) { p.Steps = steps } }
 
 // twoSteps asks a second remediator when the first has failed or had its tick.
-func twoSteps(p *core.Policy) { p.Ladder = []core.Step{sim.Ask(0, 1), sim.Ask(1, 1)} }
+func twoSteps(p *core.Policy) { p.Steps = []core.Step{sim.RequestStep(0, 1), sim.RequestStep(1, 1)} }
 
 func threeSteps(p *core.Policy) {
-	p.Ladder = []core.Step{sim.Ask(0, 1), sim.Ask(1, 1), sim.Ask(0, 1)}
+	p.Steps = []core.Step{sim.RequestStep(0, 1), sim.RequestStep(1, 1), sim.RequestStep(0, 1)}
 }
 
 func inFlight(a core.Amount) func(*core.Policy) { return func(p *core.Policy) { p.MaxInFlight = a } }
@@ -99,10 +99,10 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 	body := []core.Policy{nodePolicy(1, inFlight(core.Unlimited())), onePolicy(1, inFlight(core.Unlimited()), younger)}
 	with := func(s sim.Setup, change func(*sim.Setup)) sim.Setup { change(&s); return s }
 	cases := map[string]planted{
-		"no memory of requests":            {one, sim.Faults{NoRequestMemory: true}, "I8", nil},
+		"no memory of requests":            {one, sim.Faults{NoRequestExpectations: true}, "I8", nil},
 		"withdrawal by name":               {with(one, func(s *sim.Setup) { s.Remakes = 1 }), sim.Faults{BlindWithdrawal: true}, "I11", nil},
 		"steps given up without a stop":    {steps, sim.Faults{NoStop: true}, "ladder", nil},
-		"a step skipped":                   {with(steps, func(s *sim.Setup) { s.Policies = []core.Policy{nodePolicy(1, threeSteps)} }), sim.Faults{TwoRungs: true}, "ladder", nil},
+		"a step skipped":                   {with(steps, func(s *sim.Setup) { s.Policies = []core.Policy{nodePolicy(1, threeSteps)} }), sim.Faults{TwoSteps: true}, "ladder", nil},
 		"steps given up too early":         {steps, sim.Faults{Decide: impatient}, "ladder", nil},
 		"a node and its machine apart":     {sim.Setup{Policies: body, Machines: 1, Nodes: 1, NotReady: 1, Ticks: 2}, sim.Faults{Decide: dissecting}, "I2", []string{"I8", "convergence"}},
 		"withdrawals held back by a pause": {with(one, func(s *sim.Setup) { s.Pauses = 1 }), sim.Faults{Decide: pausing}, "I12", nil},
@@ -129,19 +129,19 @@ func TestPlantedFaultsOfRequestsAreFound(t *testing.T) {
 }
 
 // impatient is a Decide that gives no step its time.
-func impatient(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func impatient(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	f.Repairs = slices.Clone(f.Repairs)
 	for i := range f.Repairs {
-		f.Repairs[i].Ladder = slices.Clone(f.Repairs[i].Ladder)
-		for j := range f.Repairs[i].Ladder {
-			f.Repairs[i].Ladder[j].Limit = 1
+		f.Repairs[i].Steps = slices.Clone(f.Repairs[i].Steps)
+		for j := range f.Repairs[i].Steps {
+			f.Repairs[i].Steps[j].Limit = 1
 		}
 	}
 	return core.Decide(policies, f, now.Add(1))
 }
 
 // dissecting is a Decide that doesn't know which machine a node is of.
-func dissecting(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func dissecting(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	f.Targets = slices.Clone(f.Targets)
 	for i := range f.Targets {
 		f.Targets[i].Node.Name = ""
@@ -150,7 +150,7 @@ func dissecting(policies []core.Policy, f core.Fleet, now time.Time) core.Decisi
 }
 
 // pausing is a Decide that takes nothing back during a pause.
-func pausing(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func pausing(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	if policies[0].Paused {
 		d.Withdrawals = nil
@@ -159,7 +159,7 @@ func pausing(policies []core.Policy, f core.Fleet, now time.Time) core.Decision 
 }
 
 // fickle is a Decide that takes back all that was asked.
-func fickle(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func fickle(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Withdrawals = nil
 	for i := range f.Requests {
@@ -171,14 +171,14 @@ func fickle(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
 }
 
 // heartless is a Decide that takes back nothing of nodes that are gone.
-func heartless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func heartless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Withdrawals = slices.DeleteFunc(d.Withdrawals, func(w core.Withdrawal) bool { return w.Target < 0 })
 	return d
 }
 
 // patient is a Decide that ends no repair of a node that is gone while a request for it is on its way out.
-func patient(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func patient(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Finishes = slices.DeleteFunc(d.Finishes, func(e core.Finish) bool {
 		of := f.Repairs[e.Repair].Target
@@ -189,13 +189,13 @@ func patient(policies []core.Policy, f core.Fleet, now time.Time) core.Decision 
 }
 
 // levelling is a Decide to which the control plane is like any other node.
-func levelling(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func levelling(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	f.Targets = slices.Clone(f.Targets)
 	for i := range f.Targets {
 		f.Targets[i].ControlPlane = false
 	}
 	d := core.Decide(policies, f, now)
-	d.Polls = d.Confirm // a step needs a reading of the quorum
+	d.QuorumReads = d.Confirm // a step needs a reading of the quorum
 	return d
 }
 
@@ -217,7 +217,7 @@ func TestWalksOfNodes(t *testing.T) {
 	leaders := everything
 	// A leader whose caches lag gives up a step without a word to the remediator whom the other has asked meanwhile, and
 	// takes a target that it has not seen yet for one that is gone.
-	leaders.Leaders, leaders.Unwatched, leaders.Vanishings = 2, []string{"ladder: nobody has told"}, 0
+	leaders.Leaders, leaders.Unchecked, leaders.Vanishings = 2, []string{"ladder: nobody has told"}, 0
 	leaders.Policies, leaders.Machines, leaders.Failures = policies[:1], 0, 0
 	interrupted := everything
 	walks{150, 21, "requests", func(r sim.Result) int { return r.Requests }, 80}.through(t, map[string]sim.Setup{
@@ -229,7 +229,7 @@ func TestWalksOfNodes(t *testing.T) {
 // gives up a step once more, unless the ledger refuses that.
 func TestRecordsWrittenOverAreFound(t *testing.T) {
 	climbing := sim.Setup{Policies: []core.Policy{nodePolicy(1, twoSteps)}, Nodes: 1, NotReady: 1, Ticks: 8, Defeats: 2, Leaders: 2}
-	climbing.Unwatched = []string{"ladder: nobody has told"}
+	climbing.Unchecked = []string{"ladder: nobody has told"}
 	complaint := func(fault sim.Faults) string {
 		s := climbing
 		s.Faults = fault
@@ -241,7 +241,7 @@ func TestRecordsWrittenOverAreFound(t *testing.T) {
 		}
 		return ""
 	}
-	if got := complaint(sim.Faults{BlindAmend: true}); !strings.HasPrefix(got, "ladder") {
+	if got := complaint(sim.Faults{BlindUpdate: true}); !strings.HasPrefix(got, "ladder") {
 		t.Errorf("with the fault it finds %q, want a complaint about the ladder", got)
 	}
 	if got := complaint(sim.Faults{}); got != "" {

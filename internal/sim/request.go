@@ -14,10 +14,10 @@ const nodeCheck = "NodeCheck"
 // templates is how many there are. Each has a kind of its own, so that a node has at most one request of each.
 const templates = 2
 
-// Ask is the step that asks the remediator of a template, which is 0 or 1, for so many ticks; 0 is no limit.
-func Ask(template, ticks int) core.Step {
+// RequestStep is the step that asks the remediator of a template, which is 0 or 1, for so many ticks; 0 is no limit.
+func RequestStep(template, ticks int) core.Step {
 	return core.Step{
-		Remedy: "Ask", Nature: core.Requests, Limit: Ticks(ticks),
+		Remedy: "Ask", Nature: core.CreateRequest, Limit: Ticks(ticks),
 		Template: core.Reference{APIVersion: "sim/v1", Kind: fmt.Sprintf("Kind%dTemplate", template), Name: "template"},
 	}
 }
@@ -33,7 +33,7 @@ type request struct {
 
 func templateOf(r core.Reference) int {
 	for i := range templates {
-		if Ask(i, 0).Template == r {
+		if RequestStep(i, 0).Template == r {
 			return i
 		}
 	}
@@ -41,7 +41,7 @@ func templateOf(r core.Reference) int {
 }
 
 // requestsFrom are the requests that were made from a template.
-func (c *cluster) requestsFrom(template int) []request {
+func (c *apiServer) requestsFrom(template int) []request {
 	var found []request
 	for _, r := range c.requests {
 		if r.template == template {
@@ -52,20 +52,20 @@ func (c *cluster) requestsFrom(template int) []request {
 }
 
 // named is the place of the request that has the name of another, -1 when there is none.
-func (c *cluster) named(like *request) int {
+func (c *apiServer) named(like *request) int {
 	return slices.IndexFunc(c.requests, func(r request) bool {
 		return r.template == like.template && r.slot == like.slot && (!like.perLife || r.Target.UID == like.Target.UID)
 	})
 }
 
 // living is the place of the request of a UID, -1 when it is gone.
-func (c *cluster) living(uid string) int {
+func (c *apiServer) living(uid string) int {
 	return slices.IndexFunc(c.requests, func(r request) bool { return r.ID.UID == uid })
 }
 
-// petition makes a request unless there is one of its name. One that is about another node, or asked by another
+// createRequest makes a request unless there is one of its name. One that is about another node, or asked by another
 // policy, is in the way: then there is no answer.
-func (c *cluster) petition(r request) (answer core.Beginning, made bool) {
+func (c *apiServer) createRequest(r request) (answer core.RemedyResult, made bool) {
 	if i := c.named(&r); i >= 0 {
 		other := &c.requests[i]
 		switch {
@@ -80,21 +80,21 @@ func (c *cluster) petition(r request) (answer core.Beginning, made bool) {
 	return core.Accepted, true
 }
 
-func (c *cluster) make(r request) {
+func (c *apiServer) make(r request) {
 	c.made++
 	r.ID = core.ID{Kind: fmt.Sprintf("Kind%d", r.template), Name: r.Target.Name, UID: fmt.Sprintf("request-%d", c.made)}
 	c.requests = append(c.requests, r)
 }
 
 // stop tells the remediator of a request that its time is over. One that is gone is told nothing.
-func (c *cluster) stop(r core.Request) {
+func (c *apiServer) stop(r core.Request) {
 	if i := c.living(r.ID.UID); i >= 0 && c.requests[i].Stopped.IsZero() {
 		c.requests[i].Stopped = at(c.now)
 	}
 }
 
 // withdraw has a request go away. Without UID it is whichever has the name. It gives the UID of what it hit.
-func (c *cluster) withdraw(r core.Request, blind bool) string {
+func (c *apiServer) withdraw(r core.Request, blind bool) string {
 	i := c.living(r.ID.UID)
 	if blind {
 		i = slices.IndexFunc(c.requests, func(other request) bool { return other.ID.Kind == r.ID.Kind && other.ID.Name == r.ID.Name })
@@ -107,10 +107,10 @@ func (c *cluster) withdraw(r core.Request, blind bool) string {
 }
 
 // letGo removes a request.
-func (c *cluster) letGo(i int) { c.requests = slices.Delete(c.requests, i, i+1) }
+func (c *apiServer) letGo(i int) { c.requests = slices.Delete(c.requests, i, i+1) }
 
-// befall is what befalls a request.
-func (u *Universe) befall(s Step) {
+// changeRequest is what befalls a request.
+func (u *Universe) changeRequest(s Step) {
 	r := &u.truth.requests[s.Which]
 	n := &u.truth.machines[r.slot].node
 	switch s.Kind { //nolint:exhaustive // the others are about something else

@@ -11,8 +11,8 @@ import (
 func (u *Universe) calm() *Universe {
 	s := u.clone()
 	for _, e := range s.engines {
-		s.endFlight(e)
-		if e.skew.Abs() > core.MostSkew {
+		s.finishStepped(e)
+		if e.skew.Abs() > core.MaxSkew {
 			e.skew = 0
 		}
 	}
@@ -30,7 +30,7 @@ func (u *Universe) Settle() string {
 		}
 		if woken || s.wakeByTime() {
 			for _, e := range s.engines {
-				s.pass(e, smooth)
+				s.pass(e, noFault)
 			}
 		}
 		deletions := s.ownersEnd()
@@ -128,8 +128,8 @@ func (u *Universe) wakeByTime() bool {
 func (u *Universe) atRest() {
 	for _, e := range u.engines {
 		p := u.look(e)
-		if deeds := deedsOf(&p.decision); deeds != "" {
-			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", deeds)
+		if actions := actionsOf(&p.decision); actions != "" {
+			u.complain("convergence: nothing wakes the engine, and there is something to do: %s", actions)
 		}
 		if next := u.next(p); !next.IsZero() {
 			u.complain("convergence: nothing wakes the engine, and it is to look again at %s", next)
@@ -143,7 +143,7 @@ func (u *Universe) atRest() {
 		return
 	}
 	for i, m := range u.truth.machines {
-		if m.sick(u.truth.now) && !u.mayStaySick(i) {
+		if m.unhealthy(u.truth.now) && !u.mayStaySick(i) {
 			u.complain("convergence: %s is at rest and not repaired", m.id().UID)
 		}
 	}
@@ -166,7 +166,7 @@ func (u *Universe) mayStaySick(slot int) bool {
 		p := &u.setup.Policies[i]
 		unhealthy := 0
 		for _, m := range p.Members {
-			if m := u.truth.machines[m]; m.sick(u.truth.now) || !m.node.ready {
+			if m := u.truth.machines[m]; m.unhealthy(u.truth.now) || !m.node.ready {
 				unhealthy++
 			}
 		}

@@ -18,7 +18,7 @@ func onePolicy(n int, changes ...func(*core.Policy)) core.Policy {
 		ShortCircuit: core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
 		MaxInFlight:  core.Count(1),
 		Backoff:      core.DefaultBackoff(),
-		Ladder:       []core.Step{{Remedy: "Delete"}},
+		Steps:        []core.Step{{Remedy: "Delete"}},
 	}
 	for i := range n {
 		p.Members = append(p.Members, i)
@@ -105,9 +105,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	one := []core.Policy{onePolicy(3)}
 	cases := map[string]planted{
 		"no memory of what was done": {
-			sim.Setup{Policies: one, NotReady: 2, Ticks: 3, Flaps: 1}, sim.Faults{NoMemory: true, NoFence: true}, "I3", []string{"I8", "convergence"},
+			sim.Setup{Policies: one, NotReady: 2, Ticks: 3, Flaps: 1}, sim.Faults{NoExpectations: true, NoFence: true}, "I3", []string{"I8", "convergence"},
 		},
-		"no memory, seen otherwise":     {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{NoMemory: true}, "I8", nil},
+		"no memory, seen otherwise":     {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{NoExpectations: true}, "I8", nil},
 		"no gate for what is in flight": {sim.Setup{Policies: one, NotReady: 2, Ticks: 3}, sim.Faults{Decide: heedless}, "I3", nil},
 		"no short circuit": {
 			sim.Setup{Policies: []core.Policy{onePolicy(3, maxUnhealthy(core.Count(1)))}, NotReady: 2, Ticks: 3}, sim.Faults{Decide: fearless}, "I3", nil,
@@ -139,7 +139,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 // isFound explores the world with the fault, and without it for as long.
 func (p planted) isFound(t *testing.T) {
 	t.Parallel()
-	p.setup.Faults, p.setup.Unwatched = p.fault, p.but
+	p.setup.Faults, p.setup.Unchecked = p.fault, p.but
 	result := sim.Explore(sim.New(p.setup), sim.Bounds{Depth: 12, SettleEvery: 1})
 	if !strings.HasPrefix(result.Complaint, p.want) {
 		t.Fatalf("found %q after %d states, want a complaint about %s", result.Complaint, result.States, p.want)
@@ -148,36 +148,36 @@ func (p planted) isFound(t *testing.T) {
 		t.Errorf("the story is not complete:\n%s", result.Story())
 	}
 	t.Logf("found after %d states:\n%s", result.States, result.Story())
-	p.setup.Faults, p.setup.Unwatched = sim.Faults{}, nil
+	p.setup.Faults, p.setup.Unchecked = sim.Faults{}, nil
 	if result := sim.Explore(sim.New(p.setup), sim.Bounds{Depth: len(result.Trace), SettleEvery: 10}); result.Complaint != "" {
 		t.Errorf("without the fault there is a complaint too:\n%s", result.Story())
 	}
 }
 
 // heedless is a Decide that ignores how many are in flight.
-func heedless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func heedless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, func(p *core.Policy) { p.MaxInFlight = core.Unlimited() }), f, now)
 }
 
 // fearless is a Decide without a short circuit.
-func fearless(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func fearless(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, maxUnhealthy(core.Unlimited())), f, now)
 }
 
 // early is a Decide whose clock is fast.
-func early(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func early(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	return core.Decide(changed(policies, func(p *core.Policy) { p.Criteria.Conditions[0].For = sim.Ticks(1) }), f, now)
 }
 
 // stubborn is a Decide that never ends a repair.
-func stubborn(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func stubborn(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Finishes = nil
 	return d
 }
 
 // trusting is a Decide that takes every quorum to survive.
-func trusting(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func trusting(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	for i := range f.Targets {
 		f.Targets[i].QuorumSurvives = core.Yes
 	}
@@ -185,7 +185,7 @@ func trusting(policies []core.Policy, f core.Fleet, now time.Time) core.Decision
 }
 
 // silent is a Decide that gives no reasons.
-func silent(policies []core.Policy, f core.Fleet, now time.Time) core.Decision {
+func silent(policies []core.Policy, f core.Cluster, now time.Time) core.Decision {
 	d := core.Decide(policies, f, now)
 	d.Refusals = nil
 	return d
@@ -226,7 +226,7 @@ func TestWalks(t *testing.T) {
 // little.
 type walks struct {
 	stories, stream uint64
-	deeds           string
+	actions         string
 	count           func(sim.Result) int
 	least           int
 }
@@ -243,7 +243,7 @@ func (w walks) through(t *testing.T, worlds map[string]sim.Setup) {
 	for name, setup := range worlds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps, deeds := 0, 0
+			steps, actions := 0, 0
 			for seed := range stories {
 				dice := rand.New(rand.NewPCG(seed, w.stream))
 				s := setup
@@ -251,14 +251,14 @@ func (w walks) through(t *testing.T, worlds map[string]sim.Setup) {
 					s.Interpose = func(u *sim.Universe) { u.Disturb(dice) }
 				}
 				result := sim.Walk(sim.New(s), dice, 120)
-				steps, deeds = steps+result.Steps, deeds+w.count(result)
+				steps, actions = steps+result.Steps, actions+w.count(result)
 				if result.Complaint != "" {
 					t.Fatalf("seed %d:\n%s", seed, result.Story())
 				}
 			}
-			t.Logf("%d steps, %d %s", steps, deeds, w.deeds)
-			if deeds < least {
-				t.Errorf("only %d %s: these stories show little", deeds, w.deeds)
+			t.Logf("%d steps, %d %s", steps, actions, w.actions)
+			if actions < least {
+				t.Errorf("only %d %s: these stories show little", actions, w.actions)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 		}
 	}
 	steps = u.passSteps(steps, i)
-	if u.left[Restart] > 0 && (e.passed || e.flight != nil) {
+	if u.left[Restart] > 0 && (e.passed || e.stepped != nil) {
 		steps = append(steps, Step{Kind: Restart, Engine: i})
 	}
 	for m := range u.truth.machines {
@@ -68,17 +68,17 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 
 // passSteps are the passes that an engine may make, or the calls of the one under way.
 func (u *Universe) passSteps(steps []Step, i int) []Step {
-	if e := u.engines[i]; e.flight != nil {
+	if e := u.engines[i]; e.stepped != nil {
 		for which, c := range u.resume(e).calls {
-			steps = append(steps, Step{Kind: Make, Engine: i, Which: which})
-			steps = u.maybe(steps, Step{Kind: FailMake, Engine: i, Which: which})
+			steps = append(steps, Step{Kind: MakeCall, Engine: i, Which: which})
+			steps = u.maybe(steps, Step{Kind: FailCall, Engine: i, Which: which})
 			if writes(&c) {
-				steps = u.maybe(steps, Step{Kind: LoseMake, Engine: i, Which: which})
+				steps = u.maybe(steps, Step{Kind: LoseAnswer, Engine: i, Which: which})
 			}
 		}
 		return steps
 	}
-	if !u.setup.OnlyFlights {
+	if !u.setup.OnlySteppedPasses {
 		steps = append(steps, Step{Kind: Pass, Engine: i})
 	}
 	for writes := range 4 {
@@ -89,7 +89,7 @@ func (u *Universe) passSteps(steps []Step, i int) []Step {
 		steps = u.maybe(steps, Step{Kind: FailingPass, Engine: i, Which: call})
 	}
 	steps = u.maybe(steps, Step{Kind: RefusedPass, Engine: i})
-	return u.maybe(steps, Step{Kind: Begin, Engine: i})
+	return u.maybe(steps, Step{Kind: BeginPass, Engine: i})
 }
 
 func (u *Universe) machineSteps(steps []Step, m int) []Step {
@@ -119,12 +119,12 @@ func (u *Universe) machineSteps(steps []Step, m int) []Step {
 	return steps
 }
 
-func (e *engine) staleMachine(c *cluster, m int) bool {
+func (e *engine) staleMachine(c *apiServer, m int) bool {
 	a, b := e.machines[m], c.machines[m]
 	return a.generation != b.generation || a.revision != b.revision
 }
 
-func (e *engine) staleLedger(c *cluster) bool {
+func (e *engine) staleLedger(c *apiServer) bool {
 	if len(e.ledger) != len(c.ledger) {
 		return true
 	}
@@ -136,7 +136,7 @@ func (e *engine) staleLedger(c *cluster) bool {
 	return false
 }
 
-func (e *engine) staleRequests(c *cluster, template int) bool {
+func (e *engine) staleRequests(c *apiServer, template int) bool {
 	return !slices.Equal(e.requests[template], c.requestsFrom(template))
 }
 
@@ -148,7 +148,7 @@ func (u *Universe) After(s Step) *Universe {
 	}
 	e := next.engines[s.Engine]
 	switch s.Kind {
-	case Pass, CrashingPass, RefusedPass, LosingPass, FailingPass, Begin, Make, FailMake, LoseMake:
+	case Pass, CrashingPass, RefusedPass, LosingPass, FailingPass, BeginPass, MakeCall, FailCall, LoseAnswer:
 		next.passes(e, s)
 	case Tick:
 		next.truth.now++
@@ -161,18 +161,18 @@ func (u *Universe) After(s Step) *Universe {
 	case Restart:
 		next.left[CrashingPass]--
 		e.forget()
-		next.forgive()
+		next.forgetMarkRemovals()
 	case Resync:
 		e.resync(next.truth)
 	case SeeMachine, SeeNode, SeeLedger, SeeRequests, SeePolicies:
 		e.see(next.truth, s)
 	case Mend, Defeat, LetGo, Cancel, Remake:
-		next.befall(s)
+		next.changeRequest(s)
 	case Pause, Remove, Lease, Heal, Erase, Flap, Vanish, Fail, Deleted, Deselect, Follow, Discard, Defer, Unmark, Stray:
 		next.happen(s)
 	case Rest, kinds:
 	}
-	next.watch()
+	next.check()
 	return next
 }
 
@@ -180,25 +180,25 @@ func (u *Universe) After(s Step) *Universe {
 func (u *Universe) passes(e *engine, s Step) {
 	switch s.Kind { //nolint:exhaustive // the others are no passes
 	case Pass:
-		u.pass(e, smooth)
+		u.pass(e, noFault)
 	case CrashingPass:
 		u.left[Restart]--
-		u.pass(e, mishap{crashAfter: s.Which, loses: never, fails: never})
+		u.pass(e, passFault{crashAfter: s.Which, loses: never, fails: never})
 	case RefusedPass:
-		u.pass(e, mishap{crashAfter: never, loses: never, fails: never, refused: true})
+		u.pass(e, passFault{crashAfter: never, loses: never, fails: never, refused: true})
 	case LosingPass:
-		u.pass(e, mishap{crashAfter: never, loses: s.Which, fails: never})
+		u.pass(e, passFault{crashAfter: never, loses: s.Which, fails: never})
 	case FailingPass:
-		u.pass(e, mishap{crashAfter: never, loses: never, fails: s.Which})
-	case Begin:
-		u.takeOff(e)
-	case Make, FailMake, LoseMake:
-		u.fly(e, s.Which, s.Kind == FailMake, s.Kind == LoseMake)
+		u.pass(e, passFault{crashAfter: never, loses: never, fails: s.Which})
+	case BeginPass:
+		u.beginStepped(e)
+	case MakeCall, FailCall, LoseAnswer:
+		u.makeCall(e, s.Which, s.Kind == FailCall, s.Kind == LoseAnswer)
 	}
 }
 
 // see is one cache catching up.
-func (e *engine) see(c *cluster, s Step) {
+func (e *engine) see(c *apiServer, s Step) {
 	switch s.Kind { //nolint:exhaustive // the others are seen by nobody
 	case SeeMachine:
 		e.machines[s.Which] = c.machines[s.Which]

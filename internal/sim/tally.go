@@ -52,9 +52,9 @@ func (k Kind) fault() string {
 		return "passes that lose an answer"
 	case FailingPass:
 		return "passes with a call that fails"
-	case LoseMake:
+	case LoseAnswer:
 		return "lost answers between other events"
-	case FailMake:
+	case FailCall:
 		return "failed calls between other events"
 	case Flap:
 		return "nodes that turn from Ready to not, or back"

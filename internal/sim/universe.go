@@ -29,9 +29,9 @@ type Setup struct {
 	Ticks, Flaps, Vanishings, Failures, Crashes, Erasures, Refusals int
 	// Losses are how often the answer to a write is lost, and Misses how often a call fails.
 	Losses, Misses int
-	// Flights are how many passes are made call by call, each call a step among others. OnlyFlights has no other passes.
-	Flights     int
-	OnlyFlights bool
+	// SteppedPasses are how many passes are made call by call, each call a step among others. OnlySteppedPasses has no other passes.
+	SteppedPasses     int
+	OnlySteppedPasses bool
 	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often
 	// somebody deletes a request, or replaces it by a namesake.
 	Mends, Defeats, Cancellations, Remakes int
@@ -63,9 +63,9 @@ type Setup struct {
 	Replacing, Clinging bool
 
 	Faults Faults
-	// Unwatched are promises that the watcher overlooks, so that a fault which breaks several is
+	// Unchecked are promises that the watcher overlooks, so that a fault which breaks several is
 	// followed to the one that a test is about.
-	Unwatched []string
+	Unchecked []string
 	// Interpose, if set, is called before each write of a pass, to let something happen in between.
 	Interpose func(*Universe)
 }
@@ -75,18 +75,18 @@ type Universe struct {
 	setup *Setup
 	// delegates is set when any policy leaves machines to their owners.
 	delegates bool
-	truth     *cluster
+	truth     *apiServer
 	engines   []*engine
 	left      [kinds]int
 	// deletions counts those that the API server accepted, asked the requests that it has made.
-	deletions, asked int
+	deletions, requested int
 	// complaint is the first broken promise, in words.
 	complaint string
 }
 
 // New makes a universe in which every cache is in step.
 func New(s Setup) *Universe {
-	c := &cluster{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}}
+	c := &apiServer{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}}
 	for i := range max(s.Machines, s.Nodes) {
 		c.machines = append(c.machines, machine{slot: i, created: -1000, node: node{exists: true, ready: i >= s.NotReady, since: 0}})
 		if i >= s.NotReady {
@@ -107,7 +107,7 @@ func New(s Setup) *Universe {
 		Tick: s.Ticks, Flap: s.Flaps, Vanish: s.Vanishings, Fail: s.Failures, Restart: s.Crashes, CrashingPass: s.Crashes,
 		Erase: s.Erasures, RefusedPass: s.Refusals, Mend: s.Mends, Defeat: s.Defeats, Cancel: s.Cancellations, Remake: s.Remakes,
 		Pause: s.Pauses, Deselect: s.Deselections,
-		LosingPass: s.Losses, LoseMake: s.Losses, FailingPass: s.Misses, FailMake: s.Misses, Begin: s.Flights,
+		LosingPass: s.Losses, LoseAnswer: s.Losses, FailingPass: s.Misses, FailCall: s.Misses, BeginPass: s.SteppedPasses,
 		Remove: s.Removals, Turn: s.Turns, Lease: s.Thefts, Jump: s.Jumps, StaleList: s.StaleLists, Heal: s.Heals,
 		Follow: s.Replacements, Defer: s.Deferrals, Unmark: s.Unmarks, Stray: s.Strays,
 	}
@@ -129,7 +129,7 @@ func (u *Universe) Complaint() string { return u.complaint }
 
 func (u *Universe) complain(format string, args ...any) {
 	complaint := fmt.Sprintf(format, args...)
-	overlooked := slices.ContainsFunc(u.setup.Unwatched, func(promise string) bool { return strings.HasPrefix(complaint, promise) })
+	overlooked := slices.ContainsFunc(u.setup.Unchecked, func(promise string) bool { return strings.HasPrefix(complaint, promise) })
 	if u.complaint == "" && !overlooked {
 		u.complaint = complaint
 	}

@@ -16,8 +16,8 @@ const (
 	nodeBytes = 2 << 20
 	// objectBytes bounds what guards read, which is decoded as JSON and takes many times its size in memory.
 	objectBytes = 512 << 10
-	// lookBytes bounds an answer to a person's command, which looks once and then ends.
-	lookBytes = 16 << 20
+	// oneShotBytes bounds an answer to a person's command, which looks once and then ends.
+	oneShotBytes = 16 << 20
 	// errorBytes bounds an answer that is an error or that no object is read from, and headerBytes bounds headers.
 	errorBytes, headerBytes = 64 << 10, 64 << 10
 	// tokenBytes bounds the token with which a list goes on.
@@ -112,7 +112,7 @@ var (
 	errEncoding = &boundError{
 		name: "encoding", did: "sent an answer in an encoding or type that was not asked for", advice: seeWhatAnswers,
 	}
-	errRestless = &boundError{
+	errAlwaysOutdated = &boundError{
 		name: "watches", did: "ends each watch as out of date right after a list", advice: "see whether its etcd is compacted all the time",
 	}
 )

@@ -30,13 +30,13 @@ type Connection struct {
 	// nodeCount is how many nodes are kept, also between sessions, and weight what they take in memory. They belong to the
 	// session, and between sessions to run.
 	nodeCount, weight int
-	// tardy is set while lists of the cluster begin in the slow places, since one has needed more than a prompt turn.
-	tardy atomic.Bool
+	// listsSlowly is set while lists of the cluster begin in the slow places, since one has needed more than a prompt turn.
+	listsSlowly atomic.Bool
 
 	mu    sync.Mutex
 	state state
-	// line is nil while there is none.
-	line *line
+	// api is nil while there is none.
+	api *apiClient
 	// connected and failed count the attempts, by how they went.
 	connected, failed uint64
 	// exceeded counts the attempts that ended at a bound, by its name.
@@ -48,22 +48,22 @@ type Connection struct {
 
 // Answers tells whether the cluster's nodes are known as they are, and if not, why and what to do. There are no words
 // until the first attempt to connect has failed.
-func (c *Connection) Answers() (core.Tri, string) { return c.look().answers(c.Now()) }
+func (c *Connection) Answers() (core.Tri, string) { return c.currentState().answers(c.Now()) }
 
 // Lookup finds nodes by their name. It calls yield with a function that does, and holds all still until that returns.
 func (c *Connection) Lookup(yield func(find func(name string) (node.Facts, bool))) {
 	c.nodes.Lookup(yield)
 }
 
-var errNoLine = errors.New("there is no connection to the workload cluster")
+var errNotConnected = errors.New("there is no connection to the workload cluster")
 
 // ReadNode reads a node from the cluster's API server itself.
 func (c *Connection) ReadNode(ctx context.Context, name string) (core.Node, error) {
-	l := c.openLine()
-	if l == nil {
-		return core.Node{}, fmt.Errorf("getting node %s: %w", name, errNoLine)
+	api := c.currentAPI()
+	if api == nil {
+		return core.Node{}, fmt.Errorf("getting node %s: %w", name, errNotConnected)
 	}
-	n, err := l.readNode(ctx, name)
+	n, err := api.readNode(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // anything may answer 404 without a Status
 		return core.Node{State: core.NodeGone, Name: name}, nil
@@ -73,29 +73,29 @@ func (c *Connection) ReadNode(ctx context.Context, name string) (core.Node, erro
 	return node.FactsOf(n).Node, nil
 }
 
-func (c *Connection) openLine() *line {
+func (c *Connection) currentAPI() *apiClient {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.line
+	return c.api
 }
 
-func (c *Connection) look() state {
+func (c *Connection) currentState() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// note notes what becomes of the state.
-func (c *Connection) note(change func(state, time.Time) state) { c.take(change, false) }
+// update notes what becomes of the state.
+func (c *Connection) update(change func(state, time.Time) state) { c.updateAndWake(change, false) }
 
-// take notes what becomes of the state, and wakes whoever decides when something is different for it: a node, or
+// updateAndWake notes what becomes of the state, and wakes whoever decides when something is different for it: a node, or
 // whether the cluster answers. One that was silent for too long answers again with its next word.
-func (c *Connection) take(change func(state, time.Time) state, news bool) {
+func (c *Connection) updateAndWake(change func(state, time.Time) state, news bool) {
 	now := c.Now()
 	c.mu.Lock()
 	before := c.state
 	c.state = change(before, now)
-	begins := c.state.inStep && !before.inStep
+	begins := c.state.synced && !before.synced
 	if begins {
 		c.connected++
 	}
@@ -111,26 +111,26 @@ func (c *Connection) take(change func(state, time.Time) state, news bool) {
 	}
 }
 
-// lose notes why the cluster is not known any more.
-func (c *Connection) lose(err error, problem string) {
+// recordLoss notes why the cluster is not known any more.
+func (c *Connection) recordLoss(err error, problem string) {
 	c.mu.Lock()
 	c.failed++
 	if bound, is := errors.AsType[*boundError](err); is {
 		c.exceeded[bound.name]++
 	}
-	told := c.state.problem == problem && !c.state.inStep
+	told := c.state.problem == problem && !c.state.synced
 	c.mu.Unlock()
 	if !told {
 		c.Log.Info("no connection to a workload cluster; nothing is done there until there is one, and it is tried again",
 			"cluster", c.cluster.String(), "why", problem)
 	}
-	c.note(func(s state, _ time.Time) state { return s.lost(problem) })
+	c.update(func(s state, _ time.Time) state { return s.lost(problem) })
 }
 
 // run keeps the connection until the context ends.
 func (c *Connection) run(ctx context.Context) {
 	defer c.forgetNodes()
-	defer func() { c.note(func(s state, _ time.Time) state { return s.lost("") }) }()
+	defer func() { c.update(func(s state, _ time.Time) state { return s.lost("") }) }()
 	failures := 0
 	for ctx.Err() == nil {
 		inStep, err := c.attempt(ctx)
@@ -141,12 +141,12 @@ func (c *Connection) run(ctx context.Context) {
 			c.Log.Info("the kubeconfig of a workload cluster has changed; connecting anew", "cluster", c.cluster.String())
 			continue
 		}
-		if inStep >= c.Pace.Silence {
-			c.tardy.Store(false)
+		if inStep >= c.Timing.WatchSilence {
+			c.listsSlowly.Store(false)
 		}
-		lasted, longest := inStep >= c.Pace.Last, c.Pace.Last
+		lasted, longest := inStep >= c.Timing.MaxPause, c.Timing.MaxPause
 		if errors.Is(err, errBound) {
-			lasted, longest = inStep >= c.Pace.Silence, 10*c.Pace.Last
+			lasted, longest = inStep >= c.Timing.WatchSilence, 10*c.Timing.MaxPause
 		}
 		failures++
 		if lasted {
@@ -155,7 +155,7 @@ func (c *Connection) run(ctx context.Context) {
 		if lasted && apierrors.IsUnauthorized(err) {
 			continue // its credentials may have been replaced
 		}
-		_ = sleep(ctx, c.Pace.pause(failures, longest, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
+		_ = sleep(ctx, c.Timing.pause(failures, longest, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	}
 }
 
@@ -166,48 +166,48 @@ func (c *Connection) attempt(ctx context.Context) (inStep time.Duration, err err
 		return err
 	})
 	if _, panicked := errors.AsType[*contain.PanicError](err); panicked {
-		c.lose(err, faultOfOurs)
+		c.recordLoss(err, panicProblem)
 		c.Log.Error(err, "a connection to a workload cluster panicked, which is a fault of Fettle; it is made again after a pause; report it with this line", "cluster", c.cluster.String())
 		c.Panicked(c.cluster)
 	}
 	return inStep, err
 }
 
-// faultOfOurs is why a cluster is not known whose connection has panicked.
-const faultOfOurs = "the connection to it has failed by a fault of Fettle, and is made again; report it with the line of the log that says where it panicked"
+// panicProblem is why a cluster is not known whose connection has panicked.
+const panicProblem = "the connection to it has failed by a fault of Fettle, and is made again; report it with the line of the log that says where it panicked"
 
 // connect begins a session and runs it.
 func (c *Connection) connect(ctx context.Context) (time.Duration, error) {
 	s, err := c.begin(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.lose(err, err.Error())
+			c.recordLoss(err, err.Error())
 		}
 		return 0, err
 	}
-	c.use(s.line)
-	defer c.use(nil)
+	c.setAPI(s.apiClient)
+	defer c.setAPI(nil)
 	err = s.run(ctx)
 	_, panicked := errors.AsType[*contain.PanicError](err)
 	if ctx.Err() == nil && !panicked && !errors.Is(err, errChanged) {
-		c.lose(err, s.cause(err))
+		c.recordLoss(err, s.cause(err))
 	}
 	if errors.Is(err, errBound) {
 		c.forgetNodes()
 	}
-	return s.inStep(), err
+	return s.syncedFor(), err
 }
 
 // forgetNodes gives up the memory of a cluster that is not known any more. Its nodes are unknown then, not gone, since the
 // cluster does not answer.
 func (c *Connection) forgetNodes() {
 	c.nodes.Replace(nil)
-	c.memory.release(c.cluster.Namespace, c.weight)
+	c.budget.release(c.cluster.Namespace, c.weight)
 	c.nodeCount, c.weight = 0, 0
 }
 
-func (c *Connection) use(l *line) {
+func (c *Connection) setAPI(api *apiClient) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.line = l
+	c.api = api
 }

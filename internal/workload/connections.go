@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// Config is what Connections need. Every field is required but Panicked, Pace and Bounds.
+// Config is what Connections need. Every field is required but Panicked, Timing and Bounds.
 type Config struct {
 	// Secrets reads them from the management cluster's API server itself.
 	Secrets Reader
@@ -30,7 +30,7 @@ type Config struct {
 	Panicked  func(types.NamespacedName)
 	Log       logr.Logger
 	UserAgent string
-	Pace      Pace
+	Timing    Timing
 	Bounds    Bounds
 	codecs    runtime.NegotiatedSerializer
 	// dial makes connections to API servers.
@@ -41,24 +41,24 @@ type Config struct {
 type Connections struct {
 	Config
 
-	turns  *turns
-	memory *memory
-	// more has one element when fresh may have some.
-	more chan struct{}
+	turns  *listTurns
+	budget *memoryBudget
+	// added has one element when fresh may have some.
+	added chan struct{}
 
 	mu   sync.Mutex
 	kept map[types.NamespacedName]*Connection
-	// fresh are those that have not begun.
-	fresh []*Connection
+	// pending are those that have not begun.
+	pending []*Connection
 }
 
 // New makes connections to nothing yet.
 func New(c Config) *Connections {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
-	utilruntime.Must(lean.AddToScheme(scheme))
+	utilruntime.Must(slim.AddToScheme(scheme))
 	c.codecs = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.Pace, c.Bounds = c.Pace.orDefault(), c.Bounds.orDefault()
+	c.Timing, c.Bounds = c.Timing.orDefault(), c.Bounds.orDefault()
 	if c.Panicked == nil {
 		c.Panicked = func(types.NamespacedName) {}
 	}
@@ -66,7 +66,7 @@ func New(c Config) *Connections {
 		c.dial = dialer().DialContext
 	}
 	return &Connections{
-		Config: c, turns: newTurns(), memory: newMemory(c.Bounds.Memory), more: make(chan struct{}, 1),
+		Config: c, turns: newListTurns(), budget: newMemoryBudget(c.Bounds.Memory), added: make(chan struct{}, 1),
 		kept: map[types.NamespacedName]*Connection{},
 	}
 }
@@ -83,9 +83,9 @@ func (c *Connections) Keep(cluster types.NamespacedName) *Connection {
 		events: rate.NewLimiter(eventRate, eventBurst),
 	}
 	c.kept[cluster] = fresh
-	c.fresh = append(c.fresh, fresh)
+	c.pending = append(c.pending, fresh)
 	select {
-	case c.more <- struct{}{}:
+	case c.added <- struct{}{}:
 	default: // it has been told already
 	}
 	return fresh
@@ -97,7 +97,7 @@ func (c *Connections) Drop(cluster types.NamespacedName) {
 	kept := c.kept[cluster]
 	delete(c.kept, cluster)
 	// Where Start does not run, nothing else would ever take it from there.
-	c.fresh = slices.DeleteFunc(c.fresh, func(fresh *Connection) bool { return fresh == kept })
+	c.pending = slices.DeleteFunc(c.pending, func(fresh *Connection) bool { return fresh == kept })
 	c.mu.Unlock()
 	if kept != nil {
 		kept.drop()
@@ -109,7 +109,7 @@ func (c *Connections) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
-		for _, fresh := range c.takeFresh() {
+		for _, fresh := range c.takePending() {
 			if ctx, begun := fresh.start(ctx); begun {
 				running.Go(func() { fresh.run(ctx) })
 			}
@@ -117,7 +117,7 @@ func (c *Connections) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.more:
+		case <-c.added:
 		}
 	}
 }
@@ -125,11 +125,11 @@ func (c *Connections) Start(ctx context.Context) error {
 // NeedLeaderElection keeps replicas that don't lead from connecting: docs/adr/0013 says why.
 func (*Connections) NeedLeaderElection() bool { return true }
 
-func (c *Connections) takeFresh() []*Connection {
+func (c *Connections) takePending() []*Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fresh := c.fresh
-	c.fresh = nil
+	fresh := c.pending
+	c.pending = nil
 	return fresh
 }
 

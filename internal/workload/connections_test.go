@@ -27,7 +27,7 @@ func TestDroppedConnectionsAreForgotten(t *testing.T) {
 		all.Drop(cluster)
 	}
 	all.Drop(types.NamespacedName{Name: "never-kept"})
-	if fresh := all.takeFresh(); len(fresh) != 1 || fresh[0].cluster != kept || len(all.all()) != 1 {
+	if fresh := all.takePending(); len(fresh) != 1 || fresh[0].cluster != kept || len(all.all()) != 1 {
 		t.Errorf("%d connections are held to begin, and %d are kept, want one", len(fresh), len(all.all()))
 	}
 }
@@ -46,10 +46,10 @@ func TestDroppedConnectionsEnd(t *testing.T) {
 		synctest.Wait()
 		asked := len(s.times("ready"))
 		after(time.Hour)
-		if answers, _ := c.Answers(); answers != core.Unknown || len(s.times("ready")) != asked || c.nodeCount+c.weight+len(c.memory.of) != 0 {
+		if answers, _ := c.Answers(); answers != core.Unknown || len(s.times("ready")) != asked || c.nodeCount+c.weight+len(c.budget.byNamespace) != 0 {
 			t.Errorf("it answers %s, was asked %d times more, and %d nodes of %d bytes are accounted for", answers, len(s.times("ready"))-asked, c.nodeCount, c.weight)
 		}
-		if _, err := c.ReadNode(t.Context(), "a"); !errors.Is(err, errNoLine) {
+		if _, err := c.ReadNode(t.Context(), "a"); !errors.Is(err, errNotConnected) {
 			t.Errorf("a node is read with %v", err)
 		}
 	})

@@ -129,7 +129,7 @@ func causeOf(err error) string {
 		}
 	}
 	if dns, is := errors.AsType[*net.DNSError](err); is {
-		return "its name can't be resolved: " + sanitize.Line(sanitize.MostPart, dns.Err)
+		return "its name can't be resolved: " + sanitize.Line(sanitize.MaxPart, dns.Err)
 	}
 	if sending, is := errors.AsType[*url.Error](err); is && sending.Timeout() {
 		return "it takes too long"
@@ -142,11 +142,11 @@ func causeOf(err error) string {
 		case fromSystem:
 			return op.Op + ": " + number.Error()
 		case op.Op == remoteAlert:
-			return "it refuses the connection: " + sanitize.Line(sanitize.MostPart, op.Err.Error())
+			return "it refuses the connection: " + sanitize.Line(sanitize.MaxPart, op.Err.Error())
 		}
 	}
 	if status, is := errors.AsType[*apierrors.StatusError](err); is {
-		return sanitize.Failure(sanitize.MostPart, status)
+		return sanitize.Failure(sanitize.MaxPart, status)
 	}
 	return "what it sends is not the answer of an API server"
 }

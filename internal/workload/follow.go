@@ -21,9 +21,9 @@ const atOnce = time.Second + answerTimeout
 // errOutdated is why a watch can't go on from where it was, and a list is needed.
 var errOutdated = errors.New("the watch is out of date")
 
-// follow takes in all nodes, and then what changes, until something fails. It always begins with a list that is as
+// listAndWatch takes in all nodes, and then what changes, until something fails. It always begins with a list that is as
 // new as the cluster itself: one that an API server may give from an old cache would be believed.
-func (s *session) follow(ctx context.Context) error {
+func (s *session) listAndWatch(ctx context.Context) error {
 	early := 0 // lists in a row after which the cluster was soon out of date
 	for {
 		revision, err := s.list(ctx)
@@ -36,15 +36,15 @@ func (s *session) follow(ctx context.Context) error {
 		switch {
 		case !errors.Is(err, errOutdated):
 			return err
-		case lasted < s.Pace.Probe:
-			return errRestless
-		case lasted >= s.Pace.Silence:
+		case lasted < s.Timing.ProbeAfter:
+			return errAlwaysOutdated
+		case lasted >= s.Timing.WatchSilence:
 			early = 0
 			continue
 		}
 		early++
-		s.note(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) })    // nothing watches it in the pause
-		if err := sleep(ctx, s.Pace.pause(early, s.Pace.Last, rand.Float64())); err != nil { //nolint:gosec // it spreads load, and keeps no secret
+		s.update(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) })          // nothing watches it in the pause
+		if err := sleep(ctx, s.Timing.pause(early, s.Timing.MaxPause, rand.Float64())); err != nil { //nolint:gosec // it spreads load, and keeps no secret
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func (s *session) follow(ctx context.Context) error {
 
 func outOfDate(host string) string {
 	return fmt.Sprintf("the API server at %s ends watches of its nodes as out of date, and they are listed again after a pause; %s",
-		sanitize.URL(host), errRestless.advice)
+		sanitize.URL(host), errAlwaysOutdated.advice)
 }
 
 // watch takes in what changes, over one watch after the other, since API servers end each after a while. The pauses after
@@ -71,12 +71,12 @@ func (s *session) watch(ctx context.Context, revision string) error {
 		case last != "":
 			revision = last
 		}
-		if lasted >= s.Pace.Last {
+		if lasted >= s.Timing.MaxPause {
 			early = 0
 			continue
 		}
 		early++
-		if err := sleep(ctx, s.Pace.pause(early, s.Pace.Probe, rand.Float64())); err != nil { //nolint:gosec // the same
+		if err := sleep(ctx, s.Timing.pause(early, s.Timing.ProbeAfter, rand.Float64())); err != nil { //nolint:gosec // the same
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (s *session) watchOnce(ctx context.Context, revision string) (string, error
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	// Something on the way may swallow what the watch should bring.
-	silent := time.AfterFunc(s.Pace.Silence, func() { end(errOutdated) })
+	silent := time.AfterFunc(s.Timing.WatchSilence, func() { end(errOutdated) })
 	defer silent.Stop()
 	seconds := 300 + rand.IntN(300) //nolint:gosec // it spreads load, and keeps no secret
 	body, err := s.Get().Resource("nodes").Param("watch", "true").Param("allowWatchBookmarks", "true").
@@ -118,7 +118,7 @@ func (s *session) watchOnce(ctx context.Context, revision string) (string, error
 	}
 	defer body.Close()
 	events := &stream{body: body, stalls: func() { end(errStalled) }, patience: answerTimeout}
-	for last := ""; ; silent.Reset(s.Pace.Silence) {
+	for last := ""; ; silent.Reset(s.Timing.WatchSilence) {
 		frame, err := events.next()
 		switch {
 		case err == nil:
@@ -127,14 +127,14 @@ func (s *session) watchOnce(ctx context.Context, revision string) (string, error
 		default:
 			return "", fmt.Errorf("watching nodes: %w", causeIn(ctx, err))
 		}
-		if last, err = s.takeFrame(ctx, frame); err != nil {
+		if last, err = s.handleFrame(ctx, frame); err != nil {
 			return "", err
 		}
 	}
 }
 
-// takeFrame takes in an event as it travels, at the rate at which this cluster may send them.
-func (s *session) takeFrame(ctx context.Context, frame []byte) (string, error) {
+// handleFrame takes in an event as it travels, at the rate at which this cluster may send them.
+func (s *session) handleFrame(ctx context.Context, frame []byte) (string, error) {
 	if err := s.events.WaitN(ctx, 1+len(frame)/eventUnit); err != nil {
 		return "", fmt.Errorf("waiting to take in an event: %w", causeIn(ctx, err))
 	}
@@ -142,19 +142,19 @@ func (s *session) takeFrame(ctx context.Context, frame []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return e.node.ResourceVersion, s.takeOne(e)
+	return e.node.ResourceVersion, s.handleEvent(e)
 }
 
-func (s *session) takeOne(e event) error {
+func (s *session) handleEvent(e event) error {
 	changed := false
-	switch e.of {
+	switch e.kind {
 	case watch.Deleted:
 		changed = true
-		s.forget(e.node.Name)
+		s.removeNode(e.node.Name)
 		s.nodes.Remove(e.node.Name)
 	case watch.Added, watch.Modified:
-		s.forget(e.node.Name)
-		err := s.account(weigh(node.FactsOf(e.node)))
+		s.removeNode(e.node.Name)
+		err := s.addNode(weigh(node.FactsOf(e.node)))
 		if err != nil {
 			return err
 		}
@@ -165,25 +165,25 @@ func (s *session) takeOne(e event) error {
 	default:
 		return errNotNodes
 	}
-	s.take(state.spoke, changed)
+	s.updateAndWake(state.heardFrom, changed)
 	return nil
 }
 
-// account adds a node to the account of what is kept.
-func (s *session) account(weight int) error {
-	if !s.memory.take(s.cluster.Namespace, weight) {
+// addNode adds a node to the account of what is kept.
+func (s *session) addNode(weight int) error {
+	if !s.budget.reserve(s.cluster.Namespace, weight) {
 		return tooHeavyTogether(s.Bounds.Memory)
 	}
 	s.nodeCount, s.weight = s.nodeCount+1, s.weight+weight
 	return s.Bounds.check(s.nodeCount, s.weight)
 }
 
-// forget takes a node off the account of what is kept. It is called before the store loses or replaces the node.
-func (s *session) forget(name string) {
+// removeNode takes a node off the account of what is kept. It is called before the store loses or replaces the node.
+func (s *session) removeNode(name string) {
 	s.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
 		if before, known := find(name); known {
 			weight := weigh(before)
-			s.memory.release(s.cluster.Namespace, weight)
+			s.budget.release(s.cluster.Namespace, weight)
 			s.nodeCount, s.weight = s.nodeCount-1, s.weight-weight
 		}
 	})

@@ -19,11 +19,11 @@ var errRefused = errors.New("it is refused, since whoever may write the Secret w
 
 // What client-go has to say of a kubeconfig may quote it, and these words are for all who may read a status.
 var (
-	errIllegible = errors.New("it is no kubeconfig")
-	errLarge     = fmt.Errorf("it has more than %d KiB, or more than %d contexts, clusters or users; leave in it what reaches this one cluster", kubeconfigBytes>>10, kubeconfigParts)
-	errKey       = fmt.Errorf("a client-key-data of it has more than %d KiB; use a key of at most 8192 bits", keyBytes>>10)
-	errPlain     = errors.New("it names a server by another scheme than https, so that the credentials and all answers could be read and changed on the way; give an https address")
-	errUnusable  = errors.New("it lacks a part, or has one that can't be used; look at its current-context, and at the server, the proxy-url and the credentials of that")
+	errNotKubeconfig = errors.New("it is no kubeconfig")
+	errLarge         = fmt.Errorf("it has more than %d KiB, or more than %d contexts, clusters or users; leave in it what reaches this one cluster", kubeconfigBytes>>10, kubeconfigParts)
+	errLargeKey      = fmt.Errorf("a client-key-data of it has more than %d KiB; use a key of at most 8192 bits", keyBytes>>10)
+	errNotHTTPS      = errors.New("it names a server by another scheme than https, so that the credentials and all answers could be read and changed on the way; give an https address")
+	errUnusable      = errors.New("it lacks a part, or has one that can't be used; look at its current-context, and at the server, the proxy-url and the credentials of that")
 )
 
 // The bounds on a kubeconfig. An API server stores Secrets of 1 MiB, and what parses YAML takes many times its size. A larger
@@ -41,7 +41,7 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 	}
 	all, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, errIllegible
+		return nil, errNotKubeconfig
 	}
 	if err := refuse(all); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 			c.Server = "https://" + c.Server // else it would be asked in the open, and without credentials
 		}
 		if c != nil && c.Server != "" && !isHTTPS(c.Server) {
-			return nil, errPlain
+			return nil, errNotHTTPS
 		}
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*all, all.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
@@ -78,7 +78,7 @@ func refuseLarge(all *api.Config) error {
 	}
 	for _, u := range all.AuthInfos {
 		if u != nil && len(u.ClientKeyData) > keyBytes {
-			return errKey
+			return errLargeKey
 		}
 	}
 	return nil
@@ -109,9 +109,9 @@ func refuse(all *api.Config) error {
 	return nil
 }
 
-// mostOfAName is how much is repeated of a name in a kubeconfig.
-const mostOfAName = 64
+// maxName is how much is repeated of a name in a kubeconfig.
+const maxName = 64
 
 func refusal(part, name, field, instead string) error {
-	return fmt.Errorf("its %s %s has the field %s: %w; give %s instead", part, strconv.Quote(sanitize.Line(mostOfAName, name)), field, errRefused, instead)
+	return fmt.Errorf("its %s %s has the field %s: %w; give %s instead", part, strconv.Quote(sanitize.Line(maxName, name)), field, errRefused, instead)
 }

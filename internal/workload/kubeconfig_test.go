@@ -54,13 +54,13 @@ func TestI14KubeconfigsThatAreTooMuch(t *testing.T) {
 		raw  string
 		want error
 	}{
-		"plain http":            {kubeconfigOf("server: http://127.0.0.1:1", "token: t"), errPlain},
-		"plain http, shouted":   {kubeconfigOf("server: HTTP://127.0.0.1:1", "token: t"), errPlain},
-		"a file":                {kubeconfigOf("server: file:///etc/passwd", "token: t"), errPlain},
-		"in another cluster":    {kubeconfigOf(server+"}}, {name: other, cluster: {server: http://127.0.0.1:1", "token: t"), errPlain},
+		"plain http":            {kubeconfigOf("server: http://127.0.0.1:1", "token: t"), errNotHTTPS},
+		"plain http, shouted":   {kubeconfigOf("server: HTTP://127.0.0.1:1", "token: t"), errNotHTTPS},
+		"a file":                {kubeconfigOf("server: file:///etc/passwd", "token: t"), errNotHTTPS},
+		"in another cluster":    {kubeconfigOf(server+"}}, {name: other, cluster: {server: http://127.0.0.1:1", "token: t"), errNotHTTPS},
 		"large":                 {kubeconfigOf(server, "token: t") + "# " + strings.Repeat("x", kubeconfigBytes), errLarge},
 		"many users":            {kubeconfigOf(server, "token: t"+many), errLarge},
-		"a key that is no key":  {kubeconfigOf(server, "client-key-data: "+strings.Repeat("QUFB", keyBytes)), errKey},
+		"a key that is no key":  {kubeconfigOf(server, "client-key-data: "+strings.Repeat("QUFB", keyBytes)), errLargeKey},
 		"https in upper case":   {kubeconfigOf("server: HTTPS://127.0.0.1:1", "token: t"), nil},
 		"as large as it may be": {kubeconfigOf(server, "token: "+strings.Repeat("t", kubeconfigBytes/2)), nil},
 	}

@@ -17,15 +17,15 @@ func withLimit(ctx context.Context, most int64) context.Context {
 	return context.WithValue(ctx, limitKey{}, most)
 }
 
-// limiting is a transport that bounds what comes back. It stands above the transport that decompresses.
-type limiting struct {
+// limitedTransport is a transport that bounds what comes back. It stands above the transport that decompresses.
+type limitedTransport struct {
 	next http.RoundTripper
 	// most bounds the answer to a request whose context has no limit.
 	most int64
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l limiting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	watches := isWatch(r)
 	if watches { // a compressed watch could be expanded without end
 		r = r.Clone(r.Context())
@@ -66,7 +66,7 @@ func isProtobuf(contentType string) bool {
 }
 
 // limitOf returns the bound of an answer, or 0 for a watch, whose events are bounded one by one.
-func (l limiting) limitOf(resp *http.Response, watches bool) int64 {
+func (l limitedTransport) limitOf(resp *http.Response, watches bool) int64 {
 	if resp.StatusCode >= 300 {
 		return errorBytes
 	}

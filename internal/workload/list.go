@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
 	"github.com/fettle-io/fettle/internal/sanitize"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // listing is a list of all nodes of a cluster that is under way. It goes on where it was after a turn.
@@ -21,7 +21,7 @@ type listing struct {
 	// limit is how many nodes a page may have, and next the token of the page that comes next.
 	limit int
 	next  string
-	nodes []*lean.Node
+	nodes []*slim.Node
 	// weight is that of the nodes.
 	weight   int
 	revision string
@@ -30,30 +30,30 @@ type listing struct {
 // list takes in all nodes and returns the revision that they are of.
 func (s *session) list(ctx context.Context) (string, error) {
 	l := &listing{session: s, limit: page}
-	if err := s.turns.take(ctx, s.tardy.Load(), l.getOn, s.tarry); err != nil {
-		s.memory.release(s.cluster.Namespace, l.weight)
+	if err := s.turns.run(ctx, s.listsSlowly.Load(), l.readOn, s.noteSlowList); err != nil {
+		s.budget.release(s.cluster.Namespace, l.weight)
 		return "", fmt.Errorf("listing nodes: %w", err)
 	}
 	if s.listed.IsZero() {
 		s.listed = s.Now()
 	}
 	changed := s.nodes.Replace(l.nodes)
-	s.memory.release(s.cluster.Namespace, s.weight)
+	s.budget.release(s.cluster.Namespace, s.weight)
 	s.nodeCount, s.weight = len(l.nodes), l.weight
-	s.take(state.listed, changed)
+	s.updateAndWake(state.listed, changed)
 	return l.revision, nil
 }
 
-// tarry notes that a list was not done within a turn. Nothing watches the cluster until it is.
-func (s *session) tarry() {
-	s.tardy.Store(true)
-	s.note(func(now state, _ time.Time) state {
+// noteSlowList notes that a list was not done within a turn. Nothing watches the cluster until it is.
+func (s *session) noteSlowList() {
+	s.listsSlowly.Store(true)
+	s.update(func(now state, _ time.Time) state {
 		return now.lost(fmt.Sprintf("the API server at %s lists its nodes more slowly than others; the list goes on as soon as those allow", sanitize.URL(s.host)))
 	})
 }
 
-// getOn reads pages until there are no more, and reports whether it has read any.
-func (l *listing) getOn(ctx context.Context) (bool, error) {
+// readOn reads pages until there are no more, and reports whether it has read any.
+func (l *listing) readOn(ctx context.Context) (bool, error) {
 	before := len(l.nodes)
 	err := l.pages(ctx)
 	return len(l.nodes) > before, err
@@ -70,14 +70,14 @@ func (l *listing) pages(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		if err := l.takeIn(chunk); err != nil || l.next == "" {
+		if err := l.add(chunk); err != nil || l.next == "" {
 			return err
 		}
 	}
 }
 
 // page reads one page.
-func (l *listing) page(ctx context.Context) (*lean.NodeList, error) {
+func (l *listing) page(ctx context.Context) (*slim.NodeList, error) {
 	request := l.Get().Resource("nodes").Param("limit", strconv.Itoa(l.limit))
 	if l.next != "" {
 		request.Param("continue", l.next)
@@ -89,8 +89,8 @@ func (l *listing) page(ctx context.Context) (*lean.NodeList, error) {
 	return decodeNodes(body, l.Bounds.Nodes)
 }
 
-// takeIn adds a page. A list that would never end is refused: each page must bring nodes, and their number is bounded.
-func (l *listing) takeIn(chunk *lean.NodeList) error {
+// add adds a page. A list that would never end is refused: each page must bring nodes, and their number is bounded.
+func (l *listing) add(chunk *slim.NodeList) error {
 	if chunk.Continue != "" && (len(chunk.Items) == 0 || len(chunk.Continue) > tokenBytes || chunk.Continue == l.next) {
 		return errEndless
 	}
@@ -100,7 +100,7 @@ func (l *listing) takeIn(chunk *lean.NodeList) error {
 		l.nodes = append(l.nodes, &n)
 		weight += weigh(node.FactsOf(&n))
 	}
-	if !l.memory.take(l.cluster.Namespace, weight) {
+	if !l.budget.reserve(l.cluster.Namespace, weight) {
 		return tooHeavyTogether(l.Bounds.Memory)
 	}
 	l.weight += weight
@@ -109,10 +109,10 @@ func (l *listing) takeIn(chunk *lean.NodeList) error {
 }
 
 // readNode reads a node.
-func (l *line) readNode(ctx context.Context, name string) (*lean.Node, error) {
-	ctx, cancel := context.WithTimeout(withLimit(quiet(ctx), nodeBytes), readTimeout)
+func (api *apiClient) readNode(ctx context.Context, name string) (*slim.Node, error) {
+	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), nodeBytes), readTimeout)
 	defer cancel()
-	body, err := l.read(ctx, l.Get().Resource("nodes").Name(name))
+	body, err := api.read(ctx, api.Get().Resource("nodes").Name(name))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (l *line) readNode(ctx context.Context, name string) (*lean.Node, error) {
 }
 
 // read returns the body of an answer, which has protobuf or is an error.
-func (l *line) read(ctx context.Context, request *rest.Request) ([]byte, error) {
+func (api *apiClient) read(ctx context.Context, request *rest.Request) ([]byte, error) {
 	var contentType string
 	result := request.MaxRetries(0).Do(ctx)
 	if err := result.Error(); err != nil {

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // knows returns which of these nodes are known of a cluster.
@@ -43,13 +43,13 @@ func (s *server) wantKnown(c *Connection, names ...string) {
 	if answers, why := c.Answers(); answers != core.Yes || !slices.Equal(known, names) {
 		s.Errorf("it answers %s (%s), and known of %v are %v", answers, why, names, known)
 	}
-	if held := c.memory.held(); held != weight {
+	if held := c.budget.held(); held != weight {
 		s.Errorf("%d bytes are accounted for, want %d", held, weight)
 	}
 }
 
 // held is how many bytes are accounted for.
-func (m *memory) held() int {
+func (m *memoryBudget) held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.total
@@ -69,7 +69,7 @@ func (s *server) wantBound(c *Connection, bound, words string) {
 	if times, bounds := c.beyond(bound); answers != core.Unknown || !strings.Contains(why, words) || times == 0 || bounds != 1 {
 		s.Errorf("it answers %s (%s) after it exceeded %s %d times, and %d bounds; want %q", answers, why, bound, times, bounds, words)
 	}
-	if held := c.memory.held(); held != 0 {
+	if held := c.budget.held(); held != 0 {
 		s.Errorf("%d bytes are accounted for", held)
 	}
 }
@@ -227,8 +227,8 @@ func TestListThatFailsSaysWhy(t *testing.T) {
 		c, end := s.connects()
 		defer end()
 		after(100 * time.Millisecond)
-		if answers, why := c.Answers(); answers != core.Unknown || !strings.Contains(why, "may not read the nodes") || c.memory.held() != 0 {
-			t.Errorf("it answers %s (%s), and %d bytes are accounted for", answers, why, c.memory.held())
+		if answers, why := c.Answers(); answers != core.Unknown || !strings.Contains(why, "may not read the nodes") || c.budget.held() != 0 {
+			t.Errorf("it answers %s (%s), and %d bytes are accounted for", answers, why, c.budget.held())
 		}
 	})
 }
@@ -251,8 +251,8 @@ func TestSlowListGoesOnWhereItWas(t *testing.T) {
 		c, end := s.connects()
 		defer end()
 		after(5*time.Second + 500*time.Millisecond)
-		if answers, why := c.Answers(); answers != core.Unknown || !strings.Contains(why, "more slowly than others") || !c.tardy.Load() {
-			t.Errorf("after a turn it answers %s (%s), and its lists begin among the slow: %t", answers, why, c.tardy.Load())
+		if answers, why := c.Answers(); answers != core.Unknown || !strings.Contains(why, "more slowly than others") || !c.listsSlowly.Load() {
+			t.Errorf("after a turn it answers %s (%s), and its lists begin among the slow: %t", answers, why, c.listsSlowly.Load())
 		}
 		after(10 * time.Second)
 		s.wantKnown(c, "b", "d", "e")
@@ -323,7 +323,7 @@ func TestConnectionThatHasLastedIsMadeAgainSoon(t *testing.T) {
 		after(10 * time.Minute) // the pauses have grown to half a minute
 		broken.Store(false)
 		after(time.Minute)
-		c.tardy.Store(true)
+		c.listsSlowly.Store(true)
 		s.wantKnown(c, "a")
 		after(4 * time.Minute)
 		broken.Store(true)
@@ -334,8 +334,8 @@ func TestConnectionThatHasLastedIsMadeAgainSoon(t *testing.T) {
 		tried := len(s.times("secret"))
 		after(2 * time.Second)
 		s.wantKnown(c, "a")
-		if more := len(s.times("secret")) - tried; more != 1 || c.tardy.Load() {
-			t.Errorf("it took %d attempts; its lists begin among the slow: %t", more, c.tardy.Load())
+		if more := len(s.times("secret")) - tried; more != 1 || c.listsSlowly.Load() {
+			t.Errorf("it took %d attempts; its lists begin among the slow: %t", more, c.listsSlowly.Load())
 		}
 	})
 }
@@ -368,7 +368,7 @@ func TestWeight(t *testing.T) {
 	full := node.Facts{Revision: "12345"}
 	full.Node.Name, full.Node.UID = "abc", "uid4"
 	full.Node.Conditions = []core.Condition{{Type: "Ready", Status: "True", Reason: "KubeletReady"}, {Type: "Disk", Status: "No"}}
-	full.Labels = lean.LabelsOf(map[string]string{"zone": "abcde"})
+	full.Labels = slim.LabelsOf(map[string]string{"zone": "abcde"})
 	if got, want := weigh(empty), 512; got != want {
 		t.Errorf("an empty node weighs %d, want %d", got, want)
 	}

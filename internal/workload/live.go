@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // Live reads from the cluster's API server itself, over the connection of the moment. Of core/v1 it decodes nodes lean, and
@@ -29,31 +29,31 @@ var errKind = errors.New("objects of this type are not read from workload cluste
 
 // Get reads one object.
 func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	line := l.of.openLine()
-	if line == nil {
-		return errNoLine
+	api := l.of.currentAPI()
+	if api == nil {
+		return errNotConnected
 	}
 	metadata, is := obj.(*metav1.PartialObjectMetadata)
 	if !is {
 		return fmt.Errorf("getting a %T: %w", obj, errKind)
 	}
 	which := func(r *rest.Request) { at(r, key.Namespace).Name(key.Name) }
-	return line.readJSON(ctx, metadata.GroupVersionKind(), which, metadata)
+	return api.readJSON(ctx, metadata.GroupVersionKind(), which, metadata)
 }
 
 // List reads some.
 func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	line := l.of.openLine()
-	if line == nil {
-		return errNoLine
+	api := l.of.currentAPI()
+	if api == nil {
+		return errNotConnected
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	which := func(r *rest.Request) { choose(at(r, options.Namespace), options.AsListOptions()) }
 	switch list := list.(type) {
-	case *lean.NodeList:
-		return line.readNodes(ctx, which, list, l.of.Bounds.Nodes)
+	case *slim.NodeList:
+		return api.readNodes(ctx, which, list, l.of.Bounds.Nodes)
 	case *unstructured.UnstructuredList:
-		err := line.readJSON(ctx, elementOf(list.GroupVersionKind()), which, list)
+		err := api.readJSON(ctx, elementOf(list.GroupVersionKind()), which, list)
 		if next := list.GetContinue(); err == nil && next != "" && (len(list.Items) == 0 || len(next) > tokenBytes) {
 			err = errEndless // a caller that asks for the next page would never be done
 		}
@@ -85,12 +85,12 @@ func choose(r *rest.Request, o *metav1.ListOptions) {
 }
 
 // readNodes reads nodes.
-func (l *line) readNodes(ctx context.Context, which func(*rest.Request), into *lean.NodeList, most int) error {
-	ctx, cancel := context.WithTimeout(withLimit(quiet(ctx), pageBytes), readTimeout)
+func (api *apiClient) readNodes(ctx context.Context, which func(*rest.Request), into *slim.NodeList, most int) error {
+	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), pageBytes), readTimeout)
 	defer cancel()
-	request := l.RESTClient.Get().Resource("nodes")
+	request := api.RESTClient.Get().Resource("nodes")
 	which(request)
-	body, err := l.read(ctx, request)
+	body, err := api.read(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -102,18 +102,18 @@ func (l *line) readNodes(ctx context.Context, which func(*rest.Request), into *l
 }
 
 // readJSON reads objects of a kind. Only one is decoded at a time.
-func (l *line) readJSON(ctx context.Context, kind schema.GroupVersionKind, which func(*rest.Request), into runtime.Object) error {
+func (api *apiClient) readJSON(ctx context.Context, kind schema.GroupVersionKind, which func(*rest.Request), into runtime.Object) error {
 	mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return fmt.Errorf("reading a %s: %w", kind.Kind, errKind)
 	}
-	ctx, cancel := context.WithTimeout(withLimit(quiet(ctx), objectBytes), readTimeout)
+	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), objectBytes), readTimeout)
 	defer cancel()
 	root := "/apis/" + kind.GroupVersion().String()
 	if kind.Group == "" {
 		root = "/api/" + kind.Version
 	}
-	request := l.RESTClient.Get().AbsPath(root).Resource(mapping.Resource.Resource).SetHeader("Accept", "application/json")
+	request := api.RESTClient.Get().AbsPath(root).Resource(mapping.Resource.Resource).SetHeader("Accept", "application/json")
 	which(request)
 	result := request.MaxRetries(0).Do(ctx)
 	if err := result.Error(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // reading calls read with a connection that answers, over which what is not a list or a watch of nodes is answered so.
@@ -91,7 +91,7 @@ func TestI15ReadsEndInTime(t *testing.T) {
 			return err
 		},
 		"nodes": func(c *Connection, ctx context.Context) error {
-			return c.Live().List(ctx, &lean.NodeList{}, client.HasLabels{"x"})
+			return c.Live().List(ctx, &slim.NodeList{}, client.HasLabels{"x"})
 		},
 		"pods": func(c *Connection, ctx context.Context) error { return c.Live().List(ctx, pods) },
 		"a namespace": func(c *Connection, ctx context.Context) error {
@@ -245,7 +245,7 @@ func TestLiveListOfNodes(t *testing.T) {
 			reading(t, tc.answer, func(t *testing.T, s *server, c *Connection) {
 				t.Helper()
 				c.Bounds.Nodes = 2
-				into := &lean.NodeList{}
+				into := &slim.NodeList{}
 				err := c.Live().List(t.Context(), into, client.HasLabels{"role"})
 				if (err == nil) != (tc.fails == "") || (err != nil && !strings.Contains(err.Error(), tc.fails)) || len(into.Items) != tc.nodes {
 					t.Errorf("%d are read, %v; want %d, %q", len(into.Items), err, tc.nodes, tc.fails)
@@ -261,13 +261,13 @@ func TestLiveListOfNodes(t *testing.T) {
 // TestNothingIsReadWithoutAConnection, be it before the first or after it was dropped.
 func TestNothingIsReadWithoutAConnection(t *testing.T) {
 	c := New(Config{Now: clock}).Keep(types.NamespacedName{Name: "east"})
-	if _, err := c.ReadNode(t.Context(), "a"); !errors.Is(err, errNoLine) {
+	if _, err := c.ReadNode(t.Context(), "a"); !errors.Is(err, errNotConnected) {
 		t.Errorf("a node is read with %v", err)
 	}
-	if err := c.Live().Get(t.Context(), client.ObjectKey{Name: "x"}, metadataOf("", "v1", "Namespace")); !errors.Is(err, errNoLine) {
+	if err := c.Live().Get(t.Context(), client.ObjectKey{Name: "x"}, metadataOf("", "v1", "Namespace")); !errors.Is(err, errNotConnected) {
 		t.Errorf("an object is read with %v", err)
 	}
-	if err := c.Live().List(t.Context(), &lean.NodeList{}); !errors.Is(err, errNoLine) {
+	if err := c.Live().List(t.Context(), &slim.NodeList{}); !errors.Is(err, errNotConnected) {
 		t.Errorf("a list is read with %v", err)
 	}
 }

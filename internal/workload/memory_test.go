@@ -9,7 +9,7 @@ import (
 
 // TestI15MemoryOfClustersIsShared: a namespace that uses the memory up takes no more, and others may take their share of it.
 func TestI15MemoryOfClustersIsShared(t *testing.T) {
-	m := newMemory(100)
+	m := newMemoryBudget(100)
 	steps := []struct {
 		namespace string
 		bytes     int
@@ -24,20 +24,20 @@ func TestI15MemoryOfClustersIsShared(t *testing.T) {
 		{"third", 33, true},
 	}
 	for i, s := range steps {
-		if got := m.take(s.namespace, s.bytes); got != s.may {
-			t.Errorf("step %d: %s may take %d: %t, want %t (%v)", i, s.namespace, s.bytes, got, s.may, m.of)
+		if got := m.reserve(s.namespace, s.bytes); got != s.may {
+			t.Errorf("step %d: %s may take %d: %t, want %t (%v)", i, s.namespace, s.bytes, got, s.may, m.byNamespace)
 		}
 	}
 	m.release("tenant", 100)
-	if len(m.of) != 2 || !m.take("honest", 17) || m.take("honest", 1) {
-		t.Errorf("after the tenant has left: %v of %d", m.of, m.total)
+	if len(m.byNamespace) != 2 || !m.reserve("honest", 17) || m.reserve("honest", 1) {
+		t.Errorf("after the tenant has left: %v of %d", m.byNamespace, m.total)
 	}
 }
 
 // TestI15MemoryOfClustersIsBounded by twice of what is allowed, whatever is taken and released, and the accounts add up.
 func TestI15MemoryOfClustersIsBounded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		m, held := newMemory(1000), map[string]int{}
+		m, held := newMemoryBudget(1000), map[string]int{}
 		for range rapid.IntRange(1, 200).Draw(r, "steps") {
 			namespace := fmt.Sprint("n-", rapid.IntRange(0, 30).Draw(r, "namespace"))
 			if held[namespace] > 0 && rapid.IntRange(0, 9).Draw(r, "releases") == 0 {
@@ -45,15 +45,15 @@ func TestI15MemoryOfClustersIsBounded(t *testing.T) {
 				held[namespace] = 0
 				continue
 			}
-			if bytes := rapid.IntRange(1, 400).Draw(r, "bytes"); m.take(namespace, bytes) {
+			if bytes := rapid.IntRange(1, 400).Draw(r, "bytes"); m.reserve(namespace, bytes) {
 				held[namespace] += bytes
 			}
 		}
 		sum := 0
 		for namespace, bytes := range held {
 			sum += bytes
-			if m.of[namespace] != bytes {
-				r.Fatalf("the account of %s has %d, want %d", namespace, m.of[namespace], bytes)
+			if m.byNamespace[namespace] != bytes {
+				r.Fatalf("the account of %s has %d, want %d", namespace, m.byNamespace[namespace], bytes)
 			}
 		}
 		if m.total != sum || sum > 2*m.most {

@@ -38,7 +38,7 @@ func (c *Connection) collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	begun, connected, failed, inStep := c.end != nil, c.connected, c.failed, 0.0
 	bounds := maps.Clone(c.exceeded)
-	if c.state.inStep {
+	if c.state.synced {
 		inStep = 1
 	}
 	c.mu.Unlock()

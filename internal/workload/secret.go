@@ -37,13 +37,13 @@ func secretOf(cluster types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name + secretSuffix}
 }
 
-// A wordedError is an error whose words are already for people.
-type wordedError struct{ text string }
+// A userError is an error whose words are already for people.
+type userError struct{ text string }
 
-func (e wordedError) Error() string { return e.text }
+func (e userError) Error() string { return e.text }
 
-func worded(format string, a ...any) error {
-	return wordedError{sanitize.Line(sanitize.MostMessage, fmt.Sprintf(format, a...))}
+func userErrorf(format string, a ...any) error {
+	return userError{sanitize.Line(sanitize.MaxMessage, fmt.Sprintf(format, a...))}
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
@@ -58,11 +58,11 @@ func (c *Config) kubeconfig(ctx context.Context, cluster types.NamespacedName) (
 	err := c.Secrets.Get(ctx, at, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, worded("there is no Secret %s; the control plane's provider makes it once the cluster has an API server, and else it is to be made with a kubeconfig under the key %q", at, secretKey)
+		return nil, userErrorf("there is no Secret %s; the control plane's provider makes it once the cluster has an API server, and else it is to be made with a kubeconfig under the key %q", at, secretKey)
 	case apierrors.IsForbidden(err):
-		return nil, worded("Fettle may not read Secret %s; bind ClusterRole %s to its service account in namespace %s, or in all: docs/install.md says how", at, kubeconfigsRole, at.Namespace)
+		return nil, userErrorf("Fettle may not read Secret %s; bind ClusterRole %s to its service account in namespace %s, or in all: docs/install.md says how", at, kubeconfigsRole, at.Namespace)
 	case err != nil:
-		return nil, worded("Secret %s can't be read: %s; it is tried again", at, causeOf(err))
+		return nil, userErrorf("Secret %s can't be read: %s; it is tried again", at, causeOf(err))
 	}
 	return valueOf(secret)
 }
@@ -82,7 +82,7 @@ func valueOf(secret *unstructured.Unstructured) ([]byte, error) {
 		raw, err = base64.StdEncoding.DecodeString(text)
 	}
 	if err != nil {
-		return nil, worded("Secret %s has no kubeconfig under the key %q: %s; put one there", at, secretKey, err)
+		return nil, userErrorf("Secret %s has no kubeconfig under the key %q: %s; put one there", at, secretKey, err)
 	}
 	return raw, nil
 }

@@ -20,16 +20,16 @@ var errChanged = errors.New("the kubeconfig has changed")
 // says, since nothing that was known is worth more than a new list.
 type session struct {
 	*Connection
-	*line
+	*apiClient
 
-	// digest is that of the kubeconfig.
-	digest [sha256.Size]byte
+	// kubeconfigHash is that of the kubeconfig.
+	kubeconfigHash [sha256.Size]byte
 	// listed is when nodes were first taken in. It is zero before, and read once the session has ended.
 	listed time.Time
 }
 
-// inStep returns how long the session was in step before it ended.
-func (s *session) inStep() time.Duration {
+// syncedFor returns how long the session was in step before it ended.
+func (s *session) syncedFor() time.Duration {
 	if s.listed.IsZero() {
 		return 0
 	}
@@ -44,24 +44,24 @@ func (c *Connection) begin(ctx context.Context) (*session, error) {
 	}
 	config, err := readKubeconfig(raw)
 	if err != nil {
-		return nil, worded("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
+		return nil, userErrorf("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
 	}
 	return c.over(config, raw)
 }
 
 func (c *Connection) over(config *rest.Config, raw []byte) (*session, error) {
 	config.UserAgent = c.UserAgent
-	l, err := c.open(config)
+	api, err := c.open(config)
 	if err != nil {
-		return nil, worded("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
+		return nil, userErrorf("the kubeconfig in Secret %s can't be used: %s", secretOf(c.cluster), err)
 	}
-	return &session{Connection: c, line: l, digest: sha256.Sum256(raw)}, nil
+	return &session{Connection: c, apiClient: api, kubeconfigHash: sha256.Sum256(raw)}, nil
 }
 
 // run keeps in step, and tells why it ended. All that it began has ended by then.
 func (s *session) run(ctx context.Context) error {
 	defer s.close()
-	ctx, end := context.WithCancel(quiet(ctx))
+	ctx, end := context.WithCancel(withoutLogging(ctx))
 	var following sync.WaitGroup
 	defer following.Wait() // also when what follows panics
 	defer end()
@@ -69,46 +69,46 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	followed := make(chan error, 1)
-	following.Go(func() { followed <- contain.Run(func() error { return s.follow(ctx) }) })
-	return s.attend(ctx, followed)
+	following.Go(func() { followed <- contain.Run(func() error { return s.listAndWatch(ctx) }) })
+	return s.monitor(ctx, followed)
 }
 
-// attend probes a cluster that is silent and looks at its Secret, until following it ends or any of that does.
-func (s *session) attend(ctx context.Context, followed <-chan error) error {
-	silent := time.NewTimer(spread(s.Pace.Probe*4/5, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
+// monitor probes a cluster that is silent and looks at its Secret, until following it ends or any of that does.
+func (s *session) monitor(ctx context.Context, followed <-chan error) error {
+	silent := time.NewTimer(jitter(s.Timing.ProbeAfter*4/5, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	defer silent.Stop()
-	compare := time.NewTimer(spread(s.Pace.Compare, rand.Float64())) //nolint:gosec // the same
+	compare := time.NewTimer(jitter(s.Timing.SecretCheck, rand.Float64())) //nolint:gosec // the same
 	defer compare.Stop()
 	for {
 		select {
 		case err := <-followed:
 			return err
 		case <-silent.C:
-			left := s.Pace.Probe - s.Now().Sub(s.look().heard)
+			left := s.Timing.ProbeAfter - s.Now().Sub(s.currentState().heard)
 			if left <= 0 {
 				if err := s.probe(ctx); err != nil {
 					return err
 				}
-				left = s.Pace.Probe
+				left = s.Timing.ProbeAfter
 			}
 			silent.Reset(left)
 		case <-compare.C:
 			if s.changed(ctx) {
 				return errChanged
 			}
-			compare.Reset(spread(s.Pace.Compare, rand.Float64())) //nolint:gosec // the same
+			compare.Reset(jitter(s.Timing.SecretCheck, rand.Float64())) //nolint:gosec // the same
 		}
 	}
 }
 
 // probe proves that the API server itself answers.
 func (s *session) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Pace.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.Timing.ProbeTimeout)
 	defer cancel()
 	if err := s.isReady(ctx); err != nil {
 		return err
 	}
-	s.note(state.spoke)
+	s.update(state.heardFrom)
 	return nil
 }
 
@@ -116,12 +116,12 @@ func (s *session) probe(ctx context.Context) error {
 // what it said still works.
 func (s *session) changed(ctx context.Context) bool {
 	raw, err := s.kubeconfig(ctx, s.cluster)
-	return err == nil && sha256.Sum256(raw) != s.digest
+	return err == nil && sha256.Sum256(raw) != s.kubeconfigHash
 }
 
 // cause is what a session ended with, for people.
 func (s *session) cause(err error) string {
-	if text, is := errors.AsType[wordedError](err); is {
+	if text, is := errors.AsType[userError](err); is {
 		return text.text
 	}
 	return explain(err, s.host, secretOf(s.cluster).String())

@@ -6,14 +6,14 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// silence is how old the last word of a cluster may be that is believed. Probes fail sooner; this is for a process
+// maxSilence is how old the last word of a cluster may be that is believed. Probes fail sooner; this is for a process
 // that was halted, and whose probes were too.
-const silence = 20 * time.Second
+const maxSilence = 20 * time.Second
 
 // state is what is known of a connection.
 type state struct {
-	// inStep is set from when a list was taken in until something fails.
-	inStep bool
+	// synced is set from when a list was taken in until something fails.
+	synced bool
 	// heard is the last word of the cluster.
 	heard time.Time
 	// problem says why the cluster is not known, and what to do. It is empty until something has failed.
@@ -24,19 +24,19 @@ type state struct {
 // while the first attempt runs, since there is nothing to tell yet.
 func (s state) answers(now time.Time) (core.Tri, string) {
 	switch {
-	case !s.inStep:
+	case !s.synced:
 		return core.Unknown, s.problem
-	case now.Sub(s.heard) > silence:
-		return core.Unknown, "it has not been heard of for more than " + silence.String() + ", and is asked again"
+	case now.Sub(s.heard) > maxSilence:
+		return core.Unknown, "it has not been heard of for more than " + maxSilence.String() + ", and is asked again"
 	}
 	return core.Yes, ""
 }
 
 // listed: all nodes have been taken in.
-func (s state) listed(now time.Time) state { return state{inStep: true, heard: now} }
+func (s state) listed(now time.Time) state { return state{synced: true, heard: now} }
 
-// spoke: the cluster has said something. That alone makes nobody believe what was taken in before it fell silent.
-func (s state) spoke(now time.Time) state {
+// heardFrom: the cluster has said something. That alone makes nobody believe what was taken in before it fell silent.
+func (s state) heardFrom(now time.Time) state {
 	s.heard = now
 	return s
 }

@@ -34,17 +34,17 @@ func TestAnswersOnlyWhileInStep(t *testing.T) {
 		}
 	}
 	wants("it has just begun, and there is nothing to tell", 0, core.Unknown, "")
-	s = s.spoke(noon)
+	s = s.heardFrom(noon)
 	wants("it is reached, and its nodes are not known yet", 0, core.Unknown, "")
 	s = s.listed(noon)
 	wants("its nodes are known", 0, core.Yes, "")
 	wants("it is silent for as long as it may be", 20*time.Second, core.Yes, "")
 	wants("this process was halted, and probed nothing", 21*time.Second, core.Unknown, "not been heard of")
-	s = s.spoke(noon.Add(time.Minute))
+	s = s.heardFrom(noon.Add(time.Minute))
 	wants("it still answers", time.Minute, core.Yes, "")
 	s = s.lost("it is down")
 	wants("it is lost", time.Minute, core.Unknown, "it is down")
-	s = s.spoke(noon.Add(2 * time.Minute))
+	s = s.heardFrom(noon.Add(2 * time.Minute))
 	wants("it is reached again, and what is known is from before", 2*time.Minute, core.Unknown, "it is down")
 	s = s.listed(noon.Add(2 * time.Minute))
 	wants("all is taken in anew", 2*time.Minute, core.Yes, "")
@@ -63,15 +63,15 @@ func TestWhoDecidesIsWoken(t *testing.T) {
 		change   func(state, time.Time) state
 		wakes    bool
 	}{
-		{"it is reached", 0, state.spoke, false},
+		{"it is reached", 0, state.heardFrom, false},
 		{"its nodes are known", 0, state.listed, true},
-		{"it speaks", time.Second, state.spoke, false},
-		{"it is heard after a silence that is too long", time.Minute, state.spoke, true},
+		{"it speaks", time.Second, state.heardFrom, false},
+		{"it is heard after a silence that is too long", time.Minute, state.heardFrom, true},
 		{"it is lost", time.Second, func(s state, _ time.Time) state { return s.lost("it is down") }, true},
 		{"it is still lost", time.Second, func(s state, _ time.Time) state { return s.lost("it is down") }, false},
 	} {
 		now, woken = now.Add(step.after), 0
-		c.note(step.change)
+		c.update(step.change)
 		if (woken > 0) != step.wakes {
 			t.Errorf("%s: it is woken %d times", step.sentence, woken)
 		}
@@ -79,18 +79,18 @@ func TestWhoDecidesIsWoken(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	p := Pace{}.orDefault()
+	p := Timing{}.orDefault()
 	cases := map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 1000: 30 * time.Second}
 	for failures, want := range cases {
-		least, most := p.pause(failures, p.Last, 0), p.pause(failures, p.Last, 1)
+		least, most := p.pause(failures, p.MaxPause, 0), p.pause(failures, p.MaxPause, 1)
 		if least != want*3/4 || most != want*5/4 {
 			t.Errorf("after %d failures it waits %s to %s; want 3/4 to 5/4 of %s", failures, least, most, want)
 		}
 	}
-	if longer := p.pause(1000, 10*p.Last, 0); longer != 10*p.Last*3/4 {
+	if longer := p.pause(1000, 10*p.MaxPause, 0); longer != 10*p.MaxPause*3/4 {
 		t.Errorf("a cluster that exceeds bounds waits %s", longer)
 	}
-	if own := (Pace{First: time.Millisecond}).orDefault(); own.First != time.Millisecond || own.Probe != 0 {
+	if own := (Timing{MinPause: time.Millisecond}).orDefault(); own.MinPause != time.Millisecond || own.ProbeAfter != 0 {
 		t.Errorf("a pace that somebody has chosen is changed to %+v", own)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// roomy is how much memory a stream keeps between events. An event that takes more has memory of its own.
-const roomy = 64 << 10
+// maxIdleBuffer is how much memory a stream keeps between events. An event that takes more has memory of its own.
+const maxIdleBuffer = 64 << 10
 
 // stream reads the events of a watch. Reading ends when the context does.
 type stream struct {
@@ -35,7 +35,7 @@ func (s *stream) next() ([]byte, error) {
 	}
 	stalled := time.AfterFunc(s.patience, s.stalls)
 	defer stalled.Stop()
-	if s.frame.Cap() > roomy {
+	if s.frame.Cap() > maxIdleBuffer {
 		s.frame = bytes.Buffer{}
 	}
 	s.frame.Reset()

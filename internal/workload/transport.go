@@ -56,7 +56,7 @@ func httpClient(config *rest.Config, dial dialFunc, most int64) (*http.Client, e
 	if config.Proxy != nil {
 		transport.Proxy = config.Proxy
 	}
-	authenticated, err := rest.HTTPWrappersForConfig(config, limiting{next: transport, most: most})
+	authenticated, err := rest.HTTPWrappersForConfig(config, limitedTransport{next: transport, most: most})
 	if err != nil {
 		return nil, fmt.Errorf("its credentials can't be used: %w", err)
 	}

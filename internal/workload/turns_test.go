@@ -9,8 +9,8 @@ import (
 )
 
 // brief are turns with one place of each kind, and slow turns that end at once.
-func brief() *turns {
-	return &turns{
+func brief() *listTurns {
+	return &listTurns{
 		prompt: make(chan struct{}, 1), slow: make(chan struct{}, 1),
 		promptTurn: time.Millisecond, slowTurn: time.Millisecond, most: 4 * time.Millisecond,
 	}
@@ -47,7 +47,7 @@ func TestTurns(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			times, waits := 0, 0
-			err := brief().take(t.Context(), tc.tardy, func(ctx context.Context) (bool, error) {
+			err := brief().run(t.Context(), tc.tardy, func(ctx context.Context) (bool, error) {
 				times++
 				if times > len(tc.got) {
 					return true, tc.fails
@@ -73,14 +73,14 @@ func TestI15SlowListsDelayNoPromptOne(t *testing.T) {
 	holds := make(chan struct{}, 3)
 	for range 3 {
 		tarrying.Go(func() {
-			_ = turns.take(ctx, false, func(ctx context.Context) (bool, error) { return false, tillTheEnd(ctx) }, func() { holds <- struct{}{} })
+			_ = turns.run(ctx, false, func(ctx context.Context) (bool, error) { return false, tillTheEnd(ctx) }, func() { holds <- struct{}{} })
 		})
 	}
 	for range 3 {
 		<-holds
 	}
 	served := false
-	err := turns.take(ctx, false, func(context.Context) (bool, error) {
+	err := turns.run(ctx, false, func(context.Context) (bool, error) {
 		served = true
 		return true, nil
 	}, noWaits)

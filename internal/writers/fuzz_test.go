@@ -12,7 +12,7 @@ func FuzzTrim(f *testing.F) {
 	f.Add(`{"f:status":null}`)
 	f.Add(`[`)
 	f.Fuzz(func(t *testing.T, fields string) {
-		if strings.Count(fields, `"`) > mostKeys {
+		if strings.Count(fields, `"`) > maxKeys {
 			t.Skip("beyond the bounds")
 		}
 		u := writtenBy(entry("m", "status", fields))

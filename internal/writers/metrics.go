@@ -45,8 +45,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// found notes who writes the status of a health check too. The zero value is for no other controller.
-func (m *Metrics) found(resource string, of name, o other) {
+// set notes who writes the status of a health check too. The zero value is for no other controller.
+func (m *Metrics) set(resource string, of name, o other) {
 	if m == nil {
 		return
 	}

@@ -17,14 +17,14 @@ func TestMetrics(t *testing.T) {
 	now := noon
 	r := NewRegistry("machinehealthchecks.machine.openshift.io", m, func() time.Time { return now }, func(time.Duration, func()) {})
 	policy := &core.Policy{ID: core.ID{Namespace: "ns", Name: "example"}, DryRun: true}
-	r.See("ns", "example", nil, func() {})
-	for range enough {
+	r.Observe("ns", "example", nil, func() {})
+	for range minWrites {
 		now = now.Add(time.Second)
-		r.See("ns", "example", []Write{{"manager", now}}, func() {})
+		r.Observe("ns", "example", []Write{{"manager", now}}, func() {})
 	}
 	for _, dryRun := range []bool{true, false} {
 		policy.DryRun = dryRun
-		r.Look(policy, func() {})
+		r.Find(policy, func() {})
 		wantSeries(t, m, fmt.Sprintf("dry_run=%t manager=manager name=example namespace=ns resource=machinehealthchecks.machine.openshift.io 1", dryRun))
 	}
 	r.Drop("ns", "example")

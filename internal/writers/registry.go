@@ -15,8 +15,8 @@ type Registry struct {
 	now      func() time.Time
 	after    func(time.Duration, func())
 
-	mu      sync.Mutex
-	watches map[name]*watch
+	mu        sync.Mutex
+	histories map[name]*history
 }
 
 // name is that of a health check.
@@ -25,22 +25,22 @@ type name struct{ namespace, name string }
 // NewRegistry returns a registry of the health checks of a resource, such as nodehealthchecks.remediation.medik8s.io. Metrics may
 // be nil. After calls a function once a time is over.
 func NewRegistry(resource string, metrics *Metrics, now func() time.Time, after func(time.Duration, func())) *Registry {
-	return &Registry{resource: resource, metrics: metrics, now: now, after: after, watches: map[name]*watch{}}
+	return &Registry{resource: resource, metrics: metrics, now: now, after: after, histories: map[name]*history{}}
 }
 
-// See takes in a version of a health check from its watch, and calls wake when a pass is due because of it, at once or later.
-func (r *Registry) See(namespace, of string, writes []Write, wake func()) {
+// Observe takes in a version of a health check from its watch, and calls wake when a pass is due because of it, at once or later.
+func (r *Registry) Observe(namespace, of string, writes []Write, wake func()) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	key := name{namespace, of}
-	w := r.watches[key]
+	w := r.histories[key]
 	if w == nil {
-		w = &watch{}
-		r.watches[key] = w
+		w = &history{}
+		r.histories[key] = w
 	}
-	wait, due := w.see(writes, r.now())
+	wait, due := w.observe(writes, r.now())
 	r.mu.Unlock()
 	switch {
 	case due && wait == 0:
@@ -50,24 +50,24 @@ func (r *Registry) See(namespace, of string, writes []Write, wake func()) {
 	}
 }
 
-// Look returns in a pass who else writes the status of a health check. While the health check only rehearses, nobody is told:
+// Find returns in a pass who else writes the status of a health check. While the health check only rehearses, nobody is told:
 // both controllers are meant to write. Look has wake called when the other controller may be gone.
-func (r *Registry) Look(policy *core.Policy, wake func()) Finding {
+func (r *Registry) Find(policy *core.Policy, wake func()) Finding {
 	if r == nil {
 		return Finding{}
 	}
 	key := name{policy.ID.Namespace, policy.ID.Name}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.watches[key]
+	w := r.histories[key]
 	if w == nil {
 		return Finding{}
 	}
-	f, again := w.look(!policy.DryRun, r.now())
+	f, again := w.find(!policy.DryRun, r.now())
 	if again > 0 {
 		r.after(again, wake)
 	}
-	r.metrics.found(r.resource, key, other{manager: f.Manager, dryRun: policy.DryRun})
+	r.metrics.set(r.resource, key, other{manager: f.Manager, dryRun: policy.DryRun})
 	if policy.DryRun {
 		return Finding{}
 	}
@@ -82,6 +82,6 @@ func (r *Registry) Drop(namespace, of string) {
 	key := name{namespace, of}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.watches, key)
-	r.metrics.found(r.resource, key, other{})
+	delete(r.histories, key)
+	r.metrics.set(r.resource, key, other{})
 }

@@ -19,39 +19,39 @@ func TestRegistryWakes(t *testing.T) {
 	})
 	p := &core.Policy{ID: core.ID{Namespace: "n", Name: "p"}}
 	rehearsal := &core.Policy{ID: p.ID, DryRun: true}
-	if f := r.Look(p, wake); f != (Finding{}) {
+	if f := r.Find(p, wake); f != (Finding{}) {
 		t.Errorf("before its first version is found %+v", f)
 	}
 	writes := func() {
 		now = now.Add(time.Second)
-		r.See("n", "p", []Write{{"manager", now}}, wake)
+		r.Observe("n", "p", []Write{{"manager", now}}, wake)
 	}
-	r.See("n", "p", nil, wake)
-	r.See("n", "q", nil, wake)
-	for range enough {
+	r.Observe("n", "p", nil, wake)
+	r.Observe("n", "q", nil, wake)
+	for range minWrites {
 		writes()
 	}
-	if woken != enough || len(later) > 0 {
-		t.Errorf("%d writes have woken %d times, later by %v", enough, woken, later)
+	if woken != minWrites || len(later) > 0 {
+		t.Errorf("%d writes have woken %d times, later by %v", minWrites, woken, later)
 	}
-	if f := r.Look(rehearsal, wake); f != (Finding{}) || len(later) != 1 || later[0] != Quiet {
+	if f := r.Find(rehearsal, wake); f != (Finding{}) || len(later) != 1 || later[0] != QuietPeriod {
 		t.Errorf("in a rehearsal is found %+v, and looked again after %v", f, later)
 	}
-	if f := r.Look(p, wake); f != (Finding{Manager: "manager", News: true}) || len(later) != 1 {
+	if f := r.Find(p, wake); f != (Finding{Manager: "manager", News: true}) || len(later) != 1 {
 		t.Errorf("found %+v, and looked again after %v", f, later)
 	}
-	if f := r.Look(&core.Policy{ID: core.ID{Namespace: "n", Name: "q"}}, wake); f != (Finding{}) {
+	if f := r.Find(&core.Policy{ID: core.ID{Namespace: "n", Name: "q"}}, wake); f != (Finding{}) {
 		t.Errorf("of another health check is found %+v", f)
 	}
 	writes()
-	if len(later) != 2 || later[1] != pace {
-		t.Errorf("a write of a known controller wakes after %v, want the last after %s", later, pace)
+	if len(later) != 2 || later[1] != minPassInterval {
+		t.Errorf("a write of a known controller wakes after %v, want the last after %s", later, minPassInterval)
 	}
-	if woken != enough+2 {
-		t.Errorf("woken %d times, want %d", woken, enough+2)
+	if woken != minWrites+2 {
+		t.Errorf("woken %d times, want %d", woken, minWrites+2)
 	}
 	r.Drop("n", "p")
-	if f := r.Look(p, wake); f != (Finding{}) {
+	if f := r.Find(p, wake); f != (Finding{}) {
 		t.Errorf("once it is gone is found %+v", f)
 	}
 }
@@ -59,9 +59,9 @@ func TestRegistryWakes(t *testing.T) {
 // TestNoRegistryNoticesNothing: a dialect without a registry calls it all the same.
 func TestNoRegistryNoticesNothing(t *testing.T) {
 	var r *Registry
-	r.See("n", "p", []Write{{"manager", noon}}, func() { t.Error("it wakes") })
+	r.Observe("n", "p", []Write{{"manager", noon}}, func() { t.Error("it wakes") })
 	r.Drop("n", "p")
-	if f := r.Look(&core.Policy{}, nil); f != (Finding{}) {
+	if f := r.Find(&core.Policy{}, nil); f != (Finding{}) {
 		t.Errorf("found %+v", f)
 	}
 }

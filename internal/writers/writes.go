@@ -87,8 +87,8 @@ func keysOf(list json.RawMessage) []string {
 
 // The bounds of what a cache keeps of managed fields.
 const (
-	mostManagers = 16
-	mostKeys     = 64
+	maxManagers = 16
+	maxKeys     = 64
 )
 
 // Trim keeps of the managed fields of an object what Of reads: who has written which fields of the status, without what is in
@@ -96,7 +96,7 @@ const (
 func Trim(u *unstructured.Unstructured) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range u.GetManagedFields() {
-		if entry.Subresource != statusSubresource || entry.FieldsV1 == nil || len(kept) == mostManagers {
+		if entry.Subresource != statusSubresource || entry.FieldsV1 == nil || len(kept) == maxManagers {
 			continue
 		}
 		entry.FieldsV1 = outline(entry.FieldsV1)
@@ -113,7 +113,7 @@ func outline(of *metav1.FieldsV1) *metav1.FieldsV1 {
 	}
 	names := map[string]any{}
 	for name, inner := range owned.Status {
-		if len(names) == mostKeys {
+		if len(names) == maxKeys {
 			break
 		}
 		names[name] = struct{}{}
@@ -131,7 +131,7 @@ func outline(of *metav1.FieldsV1) *metav1.FieldsV1 {
 func outlineOfConditions(list json.RawMessage) map[string]struct{} {
 	keys := map[string]struct{}{}
 	for _, key := range keysOf(list) {
-		if len(keys) < mostKeys {
+		if len(keys) < maxKeys {
 			keys[key] = struct{}{}
 		}
 	}

@@ -72,7 +72,7 @@ func TestI15ManagedFieldsAreBounded(t *testing.T) {
 	}
 	large := `{"f:status":{"f:unhealthyNodes":{` + strings.Join(nodes, ",") + `},"f:conditions":{` + strings.Join(conditions, ",") + `}}}`
 	var entries []metav1.ManagedFieldsEntry
-	for i := range 2 * mostManagers {
+	for i := range 2 * maxManagers {
 		entries = append(entries, entry(fmt.Sprint("m", i), "status", large))
 	}
 	u := writtenBy(entries...)
@@ -81,7 +81,7 @@ func TestI15ManagedFieldsAreBounded(t *testing.T) {
 	for _, kept := range u.GetManagedFields() {
 		size += len(kept.FieldsV1.GetRawBytes())
 	}
-	if n := len(u.GetManagedFields()); n != mostManagers || size > 64<<10 {
+	if n := len(u.GetManagedFields()); n != maxManagers || size > 64<<10 {
 		t.Errorf("%d managers are kept with %d bytes", n, size)
 	}
 }

@@ -19,18 +19,18 @@ import (
 
 // machineSetController keeps each set at its number of machines.
 type machineSetController struct {
-	client client.Client
-	events events.EventRecorder
-	issued *issued
-	now    func() time.Time
+	client       client.Client
+	events       events.EventRecorder
+	expectations *expectations
+	now          func() time.Time
 }
 
 func newMachineSetController(mgr ctrl.Manager, now func() time.Time) *machineSetController {
 	return &machineSetController{
-		client: mgr.GetClient(),
-		events: mgr.GetEventRecorder("machineset-controller"),
-		issued: newIssued(),
-		now:    now,
+		client:       mgr.GetClient(),
+		events:       mgr.GetEventRecorder("machineset-controller"),
+		expectations: newExpectations(),
+		now:          now,
 	}
 }
 
@@ -48,7 +48,7 @@ func (c *machineSetController) Reconcile(ctx context.Context, req ctrl.Request) 
 		return ctrl.Result{}, settled(err)
 	}
 	now := c.now()
-	if wait := c.issued.unseen(set.UID, machines, now); wait > 0 {
+	if wait := c.expectations.unseen(set.UID, machines, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache is behind; its next event comes here
 	}
 	counted := notDeleting(machines)
@@ -136,7 +136,7 @@ func (c *machineSetController) create(ctx context.Context, set *machinev1.Machin
 	if err := c.client.Create(ctx, machine); err != nil {
 		return fmt.Errorf("creating a machine for set %s: %w", set.Name, err)
 	}
-	c.issued.created(set.UID, machine, now)
+	c.expectations.created(set.UID, machine, now)
 	eventMachineCreated(machine.Name).record(c.events, set)
 	return nil
 }
@@ -146,7 +146,7 @@ func (c *machineSetController) deleteMachine(ctx context.Context, set *machinev1
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting machine %s: %w", machine.Name, err)
 	}
-	c.issued.deleted(set.UID, machine, now)
+	c.expectations.deleted(set.UID, machine, now)
 	eventMachineDeleted(machine.Name).record(c.events, set)
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 
 const workers = 10
 
-// trade is what tells one remediator from another.
-type trade struct {
+// remediatorKind is what tells one remediator from another.
+type remediatorKind struct {
 	name       string
 	participle string
 	// replaces is set where the node goes, and another registers under its name.
@@ -28,8 +28,8 @@ type trade struct {
 	fresh    func() remediation
 }
 
-func trades() []trade {
-	return []trade{
+func remediatorKinds() []remediatorKind {
+	return []remediatorKind{
 		{name: "reboot", participle: "rebooted", fresh: func() remediation { return &remediationv1.RebootRemediation{} }},
 		{name: "reprovision", participle: "reprovisioned", replaces: true, fresh: func() remediation { return &remediationv1.ReprovisionRemediation{} }},
 	}
@@ -37,7 +37,7 @@ func trades() []trade {
 
 // remediator does the work of one trade.
 type remediator struct {
-	trade
+	remediatorKind
 
 	client client.Client
 	// live reads nodes, which are too many to be kept for the few that are remediated.
@@ -131,7 +131,7 @@ func (r *remediator) revive(ctx context.Context, object remediation) error {
 		return r.reboot(ctx, nodeOf(object))
 	}
 	_, status := object.Parts()
-	return r.enrol(ctx, nodeOf(object), status.Removed)
+	return r.registerReplacement(ctx, nodeOf(object), status.Removed)
 }
 
 // undo ends the work, wherever it stands: a node that was taken away is given back.
@@ -142,7 +142,7 @@ func (r *remediator) undo(ctx context.Context, object remediation) error {
 	case !r.replaces:
 		err = r.cordon(ctx, nodeOf(object), false)
 	case status.Removed != nil && !ended(status):
-		err = r.enrol(ctx, nodeOf(object), status.Removed)
+		err = r.registerReplacement(ctx, nodeOf(object), status.Removed)
 	}
 	if err != nil {
 		return err

@@ -66,8 +66,8 @@ func (r *remediator) remove(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// enrol registers a node in the place of one that was removed.
-func (r *remediator) enrol(ctx context.Context, name string, removed *remediationv1.Registration) error {
+// registerReplacement registers a node in the place of one that was removed.
+func (r *remediator) registerReplacement(ctx context.Context, name string, removed *remediationv1.Registration) error {
 	if removed == nil {
 		return nil
 	}

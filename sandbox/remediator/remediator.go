@@ -51,8 +51,8 @@ func Start(ctx context.Context, config *rest.Config, log logr.Logger) (*simulati
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range trades() {
-		r := &remediator{trade: t, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: time.Now}
+	for _, t := range remediatorKinds() {
+		r := &remediator{remediatorKind: t, client: mgr.GetClient(), live: mgr.GetAPIReader(), now: time.Now}
 		if err := r.register(mgr); err != nil {
 			return nil, fmt.Errorf("registering the %s remediator: %w", t.name, err)
 		}

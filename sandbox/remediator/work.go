@@ -47,7 +47,7 @@ const (
 
 // judge tells what is to be done about a remediation, whose node is nil when there is none; and when to look again, zero
 // for never. It is pure.
-func (t *trade) judge(r remediation, node *corev1.Node, now time.Time) (step, time.Time) {
+func (t *remediatorKind) judge(r remediation, node *corev1.Node, now time.Time) (step, time.Time) {
 	spec, status := r.Parts()
 	_, timedOut := r.GetAnnotations()[remediationv1.TimedOutAnnotation]
 	switch {
@@ -89,7 +89,7 @@ type report struct {
 }
 
 // reports are the words for each step that changes the conditions.
-func (t *trade) report(s step) report {
+func (t *remediatorKind) report(s step) report {
 	switch s {
 	case takeUp:
 		return report{metav1.ConditionTrue, metav1.ConditionUnknown, "RemediationStarted", "the node is being " + t.participle}

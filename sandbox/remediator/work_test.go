@@ -24,10 +24,10 @@ var (
 )
 
 func TestJudge(t *testing.T) {
-	reboot, reprovision := trades()[0], trades()[1]
+	reboot, reprovision := remediatorKinds()[0], remediatorKinds()[1]
 	cases := map[string]struct {
 		reason  string
-		trade   trade
+		trade   remediatorKind
 		meta    metav1.ObjectMeta
 		outcome remediationv1.Outcome
 		status  remediationv1.RemediationStatus
@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 // TestReports: every step that tells something tells both conditions, and an end is an end.
 func TestReports(t *testing.T) {
 	for next, over := range map[step]bool{takeUp: false, finish: true, fail: true, stop: true, nodeMissing: true} {
-		for _, trade := range trades() {
+		for _, trade := range remediatorKinds() {
 			var s remediationv1.RemediationStatus
 			trade.report(next).write(&s, 1, noon)
 			processing := meta.IsStatusConditionTrue(s.Conditions, remediationv1.ConditionProcessing)

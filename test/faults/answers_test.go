@@ -17,7 +17,7 @@ func faultSlow(method string) cluster.Fault {
 // refusal is one thing that the API server refuses in one namespace, and what that keeps Fettle from.
 type refusal struct {
 	method string
-	path   func(*scene) string
+	path   func(*machineFixture) string
 	// tries is how often Fettle tries at least; events are not repeated.
 	tries int
 	// acts is set where the machines are deleted all the same.
@@ -27,22 +27,22 @@ type refusal struct {
 }
 
 var refusals = map[string]refusal{
-	"status":  {method: "PATCH", tries: 3, path: func(s *scene) string { return s.checksHere() + "/example/status" }},
-	"record":  {method: "POST", tries: 3, path: (*scene).repairsHere},
-	"outcome": {method: "PATCH", tries: 3, path: func(s *scene) string { return s.repairsHere() + "/.*/status" }, acts: true},
-	"delete":  {method: "DELETE", tries: 3, path: func(s *scene) string { return s.machinesHere() + "/.*" }},
-	"node":    {method: "GET", tries: 3, path: func(s *scene) string { return nodesPath + "/" + s.namespace + "-.*" }},
-	"events":  {method: "POST", tries: 1, path: func(s *scene) string { return "/apis/events.k8s.io/v1/namespaces/" + s.namespace + "/events" }, acts: true, ends: true},
+	"status":  {method: "PATCH", tries: 3, path: func(s *machineFixture) string { return s.checksHere() + "/example/status" }},
+	"record":  {method: "POST", tries: 3, path: (*machineFixture).repairsHere},
+	"outcome": {method: "PATCH", tries: 3, path: func(s *machineFixture) string { return s.repairsHere() + "/.*/status" }, acts: true},
+	"delete":  {method: "DELETE", tries: 3, path: func(s *machineFixture) string { return s.machinesHere() + "/.*" }},
+	"node":    {method: "GET", tries: 3, path: func(s *machineFixture) string { return nodesPath + "/" + s.namespace + "-.*" }},
+	"events":  {method: "POST", tries: 1, path: func(s *machineFixture) string { return "/apis/events.k8s.io/v1/namespaces/" + s.namespace + "/events" }, acts: true, ends: true},
 }
 
 // refusedIn makes a scene for each call that may be refused, all kept by one Fettle, and lets each
 // call be refused in its scene.
-func (s *scene) refusedIn(f cluster.Fault) (map[string]*scene, map[string]*cluster.Injected) {
+func (s *machineFixture) refusedIn(f cluster.Fault) (map[string]*machineFixture, map[string]*cluster.Injected) {
 	s.t.Helper()
 	proxy, kubeconfig := s.throughProxy()
-	scenes, faults := map[string]*scene{}, map[string]*cluster.Injected{}
+	scenes, faults := map[string]*machineFixture{}, map[string]*cluster.Injected{}
 	for name := range refusals {
-		one := newScene(s.t, s.Cluster, s.namespace+"-"+name)
+		one := newMachineFixture(s.t, s.Cluster, s.namespace+"-"+name)
 		one.addMachines(names("m", 3))
 		one.healthCheck("example", 1)
 		scenes[name] = one
@@ -62,8 +62,8 @@ func (s *scene) refusedIn(f cluster.Fault) (map[string]*scene, map[string]*clust
 // answers: each call of Fettle's is answered with an error for a while, in a namespace of its own, and
 // later as it should be. Meanwhile Fettle asks again, but not without pauses, and nothing that must
 // come before something else is left out.
-func answers(status int) func(*scene) {
-	return func(whole *scene) {
+func answers(status int) func(*machineFixture) {
+	return func(whole *machineFixture) {
 		scenes, faults := whole.refusedIn(cluster.Fault{Status: status})
 		for name, s := range scenes {
 			s.wantHits(name, faults[name], refusals[name].tries)
@@ -89,7 +89,7 @@ func answers(status int) func(*scene) {
 }
 
 // throttled: the API server asks for patience a few times, and gets it.
-func throttled(whole *scene) {
+func throttled(whole *machineFixture) {
 	const times = 3
 	scenes, faults := whole.refusedIn(cluster.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}}, Times: times})
 	for name, s := range scenes {
@@ -121,8 +121,8 @@ func wantPatience(t *testing.T, hits []time.Time, times int) {
 }
 
 // refusedForLong: the pauses between calls that fail grow, whichever call it is.
-func refusedForLong(name string) func(*scene) {
-	return func(s *scene) {
+func refusedForLong(name string) func(*machineFixture) {
+	return func(s *machineFixture) {
 		r := refusals[name]
 		proxy, kubeconfig := s.throughProxy()
 		s.addMachines(names("m", 6))
@@ -149,7 +149,7 @@ func refusedForLong(name string) func(*scene) {
 }
 
 // whileRefused checks what Fettle may and may not do while a call of its is refused.
-func (s *scene) whileRefused(r refusal) {
+func (s *machineFixture) whileRefused(r refusal) {
 	s.t.Helper()
 	if !r.acts {
 		s.Never(s.t, "nothing is deleted", quiet/4, s.onlyGone(0))
@@ -162,7 +162,7 @@ func (s *scene) whileRefused(r refusal) {
 }
 
 // wantAttempts: each deletion that was refused is counted, once.
-func (s *scene) wantAttempts(status, refused int) {
+func (s *machineFixture) wantAttempts(status, refused int) {
 	s.t.Helper()
 	repairs, err := s.listRepairs(cluster.Context(s.t))
 	s.must("listing repairs", err)

@@ -4,8 +4,8 @@ import "syscall"
 
 // apiServerRestarted: the API server ends in the middle of fifty repairs, while kubelets report
 // themselves, and comes back. Fettle goes on by itself.
-func apiServerRestarted(signal syscall.Signal) func(*scene) {
-	return func(s *scene) {
+func apiServerRestarted(signal syscall.Signal) func(*machineFixture) {
+	return func(s *machineFixture) {
 		well, ill := names("well", 10), names("ill", 50)
 		s.addMachines(append(well, ill...))
 		s.heartbeats(append(well, ill...))
@@ -23,7 +23,7 @@ func apiServerRestarted(signal syscall.Signal) func(*scene) {
 }
 
 // slowWrites: an API server whose admission takes its time, as with webhooks, changes no limit.
-func slowWrites(s *scene) {
+func slowWrites(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 		proxy.Inject(s.t, faultSlow(method))

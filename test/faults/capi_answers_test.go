@@ -9,8 +9,8 @@ import (
 // marksRefused: marks, and what takes one back, are answered with an error for a while, and made once when that is over.
 // A conflict says that the machine has changed, so that it is looked at again each second; after other errors the pauses
 // grow.
-func marksRefused(status int) func(*herd) {
-	return func(h *herd) {
+func marksRefused(status int) func(*clusterFixture) {
+	return func(h *clusterFixture) {
 		proxy, kubeconfig := h.throughProxy()
 		all := names("m", 8)
 		h.addMachines(all)
@@ -41,7 +41,7 @@ func marksRefused(status int) func(*herd) {
 }
 
 // marksThrottled: the API server asks for patience a few times, and gets it.
-func marksThrottled(h *herd) {
+func marksThrottled(h *clusterFixture) {
 	proxy, kubeconfig := h.throughProxy()
 	h.addMachines(names("m", 4))
 	h.healthCheck(4, short)

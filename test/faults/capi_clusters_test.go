@@ -22,11 +22,11 @@ const unknownFor = 5 * time.Second
 // workloadServerAway: the API server of a workload cluster is killed in the middle of an outage. It comes back, and is
 // out of reach for a while more. Some of its machines are marked by then, for some the time is up meanwhile, and of both
 // some recover unseen.
-func workloadServerAway(other *herd) {
+func workloadServerAway(other *clusterFixture) {
 	t := other.t
 	server := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	proxy, address := server.StartProxy(t)
-	h := newHerdOn(t, other.Cluster, server, address, other.name+"-far")
+	h := newClusterFixtureOn(t, other.Cluster, server, address, other.name+"-far")
 	marked, suspect := names("marked", 4), names("suspect", 4)
 	h.addMachines(slices.Concat(names("well", 4), marked, suspect))
 	other.addMachines(names("m", 4))
@@ -65,7 +65,7 @@ func workloadServerAway(other *herd) {
 }
 
 // out has a workload cluster out of reach, until the function that it gives is called.
-func out(h *herd, proxy *cluster.Proxy) (back func()) {
+func out(h *clusterFixture, proxy *cluster.Proxy) (back func()) {
 	h.t.Helper()
 	calls := proxy.Inject(h.t, cluster.Fault{Path: ".*", Status: http.StatusServiceUnavailable})
 	watches := proxy.Inject(h.t, cluster.Fault{Path: ".*", Watch: true, Status: http.StatusServiceUnavailable})
@@ -77,7 +77,7 @@ func out(h *herd, proxy *cluster.Proxy) (back func()) {
 
 // clustersHandedOver: a leader of six workload clusters ends in good order, while it marks, and another takes over. The
 // kubeconfigs are replaced just before that, so that what each of them does in the workload clusters is known apart.
-func clustersHandedOver(whole *herd) {
+func clustersHandedOver(whole *clusterFixture) {
 	whole.isOver() // the others have all that happens
 	herds, before := whole.six()
 	after := make([]string, len(herds))
@@ -113,11 +113,11 @@ func clustersHandedOver(whole *herd) {
 }
 
 // six makes six herds of six machines each, and tells as whom they are connected to.
-func (h *herd) six() (herds []*herd, before []string) {
+func (h *clusterFixture) six() (herds []*clusterFixture, before []string) {
 	h.t.Helper()
 	const clusters = 6
 	for i := range clusters {
-		one := newHerd(h.t, h.Cluster, fmt.Sprintf("%s-%d", h.name, i))
+		one := newClusterFixture(h.t, h.Cluster, fmt.Sprintf("%s-%d", h.name, i))
 		one.healthCheck(6, short)
 		if i < clusters-1 {
 			one.makeMachines(names("m", 6))
@@ -132,7 +132,7 @@ func (h *herd) six() (herds []*herd, before []string) {
 
 // keepsToItself checks that a leader which has stopped asks nothing more of a workload cluster, as of when another held
 // the lease, and that its watch is over.
-func (h *herd) keepsToItself(user string, stopped time.Time) {
+func (h *clusterFixture) keepsToItself(user string, stopped time.Time) {
 	h.t.Helper()
 	lease := &coordinationv1.Lease{}
 	h.must("reading the lease", h.Get(cluster.Context(h.t), types.NamespacedName{Namespace: "fettle-system", Name: "fettle"}, lease))
@@ -153,7 +153,7 @@ func (h *herd) keepsToItself(user string, stopped time.Time) {
 }
 
 // hasConnected checks that a workload cluster has been listed by a user, and not again and again.
-func (h *herd) hasConnected(user string) {
+func (h *clusterFixture) hasConnected(user string) {
 	h.t.Helper()
 	lists := 0
 	for _, r := range h.RequestsOf(h.t, user) {

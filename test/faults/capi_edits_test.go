@@ -14,7 +14,7 @@ import (
 
 // sixAsk breaks six of ten machines, and returns when all six ask to be replaced. The owner puts off the first two, and
 // has begun with the third, which stays for a while.
-func (h *herd) sixAsk() (ill []string) {
+func (h *clusterFixture) sixAsk() (ill []string) {
 	h.t.Helper()
 	ill = names("ill", 6)
 	h.addMachines(append(names("well", 4), ill...))
@@ -29,7 +29,7 @@ func (h *herd) sixAsk() (ill []string) {
 }
 
 // clusterCheckDeleted: what the owner has not begun is taken back when the health check is gone.
-func clusterCheckDeleted(h *herd) {
+func clusterCheckDeleted(h *clusterFixture) {
 	h.StartFettle(h.t)
 	ill := h.sixAsk()
 	h.deleteCheck()
@@ -37,7 +37,7 @@ func clusterCheckDeleted(h *herd) {
 }
 
 // clusterCheckDeletedUnseen: nobody led when that happened, and whoever leads next never knew the health check.
-func clusterCheckDeletedUnseen(h *herd) {
+func clusterCheckDeletedUnseen(h *clusterFixture) {
 	f := h.StartFettle(h.t)
 	ill := h.sixAsk()
 	f.Kill(h.t)
@@ -47,7 +47,7 @@ func clusterCheckDeletedUnseen(h *herd) {
 }
 
 // asksNoMore waits until none asks but the one that is being replaced, and checks what is said of all that.
-func (h *herd) asksNoMore(ill []string) {
+func (h *clusterFixture) asksNoMore(ill []string) {
 	h.t.Helper()
 	h.wantStanding(1)
 	h.wantRepairs(v1alpha1.RepairRunning, 1)
@@ -56,9 +56,9 @@ func (h *herd) asksNoMore(ill []string) {
 		h.t.Errorf("%v ask to be replaced, want %v", got, ill[2:3])
 	}
 	for _, name := range []string{ill[0], ill[5], "well-00"} {
-		h.explains(name, saying{next: "no health check selects it"})
+		h.explains(name, explanation{next: "no health check selects it"})
 	}
-	h.explains(ill[2], saying{asked: true, repaired: true, next: "Its owner has begun to replace it"})
+	h.explains(ill[2], explanation{asked: true, repaired: true, next: "Its owner has begun to replace it"})
 	h.explainsRepairs()
 	h.wantReplaced(10)
 	h.explainsRepairs()
@@ -74,7 +74,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	c.ApplyDir(t, "sandbox/crd/clusterapi")
 	c.InstallFettle(t)
 	c.AllowClusterAPI(t)
-	h := newHerd(t, c, "nonsense")
+	h := newClusterFixture(t, c, "nonsense")
 	h.StartFettle(t)
 	ill := h.sixAsk()
 	good := map[string]any{"unhealthyNodeConditions": []any{map[string]any{"type": "Ready", "status": "False", "timeoutSeconds": int64(2)}}}
@@ -84,16 +84,16 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 		h.brokenSince([]string{"well-00"}, time.Now().Add(-time.Hour))
 		h.recover(ill[5:])
 		h.keepsMarked()
-		h.explains(ill[3], saying{health: "unknown", asked: true, repaired: true})
-		h.explains("well-00", saying{health: "unknown"})
+		h.explains(ill[3], explanation{health: "unknown", asked: true, repaired: true})
+		h.explains("well-00", explanation{health: "unknown"})
 	}
 	h.edit(map[string]any{"checks": good, "remediation": map[string]any{"triggerIf": map[string]any{"unhealthyInRange": "[3-1]"}}})
 	h.wantStanding(5) // what has recovered asks no more, though nothing begins
 	h.wantAllowed("False/InvalidSpec")
 	h.wantHealthy(4, 10)
 	h.keepsMarked()
-	h.explains(ill[3], saying{health: "unhealthy", asked: true, repaired: true})
-	h.explains("well-00", saying{health: "unhealthy", held: "InvalidSpec"})
+	h.explains(ill[3], explanation{health: "unhealthy", asked: true, repaired: true})
+	h.explains("well-00", explanation{health: "unhealthy", held: "InvalidSpec"})
 	h.due([]string{"well-00"})
 	h.edit(map[string]any{"remediation": nil})
 	h.wantMarked(7)
@@ -101,17 +101,17 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	h.edit(map[string]any{"clusterName": "elsewhere"})
 	h.wantAllowed("Unknown/ClusterNotFound")
 	h.wantStanding(1)
-	h.explains(ill[3], saying{})
+	h.explains(ill[3], explanation{})
 	again := slices.Concat(ill[:2], ill[3:5], []string{"well-00"})
 	h.due(again)
 	h.edit(map[string]any{"clusterName": prod})
 	h.wantMarked(7 + len(again))
-	h.explains(ill[3], saying{health: "unhealthy", asked: true, repaired: true})
+	h.explains(ill[3], explanation{health: "unhealthy", asked: true, repaired: true})
 	h.wantReplaced(10)
 }
 
-// saying is what is to be said of a machine. No health means that no health check selects it.
-type saying struct {
+// explanation is what is to be said of a machine. No health means that no health check selects it.
+type explanation struct {
 	health          string
 	asked, repaired bool
 	// held is the gate that holds back its repair, and next is part of what happens next.
@@ -119,7 +119,7 @@ type saying struct {
 }
 
 // explains checks what fettle explain says of a machine.
-func (h *herd) explains(machine string, want saying) {
+func (h *clusterFixture) explains(machine string, want explanation) {
 	h.t.Helper()
 	var said struct {
 		Targets []struct {
@@ -152,7 +152,7 @@ func (h *herd) explains(machine string, want saying) {
 }
 
 // explainsRepairs checks what fettle explain says of all repairs.
-func (h *herd) explainsRepairs() {
+func (h *clusterFixture) explainsRepairs() {
 	h.t.Helper()
 	h.mu.Lock()
 	repairs := map[string]repairSeen{}

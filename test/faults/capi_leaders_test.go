@@ -16,7 +16,7 @@ const (
 )
 
 // forty makes a herd of forty machines, of which thirty may fail.
-func (h *herd) forty() (well, ill []string) {
+func (h *clusterFixture) forty() (well, ill []string) {
 	h.t.Helper()
 	well, ill = names("well", wellOfForty), names("ill", illOfForty)
 	h.addMachines(append(well, ill...))
@@ -27,7 +27,7 @@ func (h *herd) forty() (well, ill []string) {
 // markingLeaderKilled: the leader is lost when ten of thirty marks are made, and the others are on their way or have no
 // more than a record. While nobody leads, more machines fail than remediation may go on with. The next leader marks
 // nothing until those have recovered, and then all that is left.
-func markingLeaderKilled(h *herd) {
+func markingLeaderKilled(h *clusterFixture) {
 	leads, _, proxy, holder := h.twoReplicas()
 	well, ill := h.forty()
 	h.wantHealthy(wellOfForty+illOfForty, wellOfForty+illOfForty)
@@ -50,7 +50,7 @@ func markingLeaderKilled(h *herd) {
 
 // marksOnTheirWay: the marks of a leader are on their way while it stands still, and arrive when another leader has
 // made them all. When it wakes up it holds the answers, and ends.
-func marksOnTheirWay(h *herd) {
+func marksOnTheirWay(h *clusterFixture) {
 	leads, _, proxy, holder := h.twoReplicas()
 	_, ill := h.forty()
 	h.wantHealthy(wellOfForty+illOfForty, wellOfForty+illOfForty)
@@ -69,7 +69,7 @@ func marksOnTheirWay(h *herd) {
 }
 
 // inWaves breaks thirty machines, six at a time, each wave older than the last, and waits for some marks of each.
-func (h *herd) inWaves(ill []string) {
+func (h *clusterFixture) inWaves(ill []string) {
 	h.t.Helper()
 	const wave = 6
 	for i := 0; i < len(ill); i += wave {
@@ -81,7 +81,7 @@ func (h *herd) inWaves(ill []string) {
 }
 
 // marksOfTwoLeaders: both lead at the same time, mark, and withdraw.
-func marksOfTwoLeaders(h *herd) {
+func marksOfTwoLeaders(h *clusterFixture) {
 	h.markedByTwo(func() {
 		h.StartFettle(h.t)
 		h.StartFettle(h.t)
@@ -89,7 +89,7 @@ func marksOfTwoLeaders(h *herd) {
 }
 
 // marksOfOneBehind: one of two leaders sees repairs and machines later than it sees nodes, and its writes pass at once.
-func marksOfOneBehind(h *herd) {
+func marksOfOneBehind(h *clusterFixture) {
 	proxy, kubeconfig := h.throughProxy()
 	for _, path := range []string{repairsPath, herdsPath} {
 		proxy.Inject(h.t, cluster.Fault{Path: path, Watch: true, Lag: 3 * time.Second})
@@ -100,7 +100,7 @@ func marksOfOneBehind(h *herd) {
 	})
 }
 
-func (h *herd) markedByTwo(start func()) {
+func (h *clusterFixture) markedByTwo(start func()) {
 	h.t.Helper()
 	well, ill := h.forty()
 	start()

@@ -13,8 +13,8 @@ import (
 
 // clockDiffers: while the API server's clock is this far ahead of Fettle's, nothing is repaired, and all that a person looks at
 // says why. What the clock is about to show is judged once the clocks agree, without any event.
-func clockDiffers(by time.Duration) func(*scene) {
-	return func(s *scene) {
+func clockDiffers(by time.Duration) func(*machineFixture) {
+	return func(s *machineFixture) {
 		proxy, kubeconfig := s.throughProxy()
 		s.addMachines(names("m", 4))
 		s.healthCheck("example", unlimited)
@@ -43,7 +43,7 @@ func clockDiffers(by time.Duration) func(*scene) {
 }
 
 // wantSkewTold: an event of the machine, the command line and the log say that the clock holds back its repair.
-func (s *scene) wantSkewTold(fettle *cluster.Fettle, by time.Duration) {
+func (s *machineFixture) wantSkewTold(fettle *cluster.Fettle, by time.Duration) {
 	s.t.Helper()
 	s.Eventually(s.t, "an event about the clock", func(ctx context.Context) error {
 		var events corev1.EventList

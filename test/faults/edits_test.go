@@ -15,7 +15,7 @@ import (
 
 // threeInDeletion breaks ten of fourteen machines, and returns when three of them are in deletion,
 // which is the limit, and stay so.
-func (s *scene) threeInDeletion() {
+func (s *machineFixture) threeInDeletion() {
 	s.t.Helper()
 	s.hold()
 	ill := names("ill", 10)
@@ -28,7 +28,7 @@ func (s *scene) threeInDeletion() {
 }
 
 // theRestStays: the deletions that have begun come to their end, and no more of them begin.
-func (s *scene) theRestStays() {
+func (s *machineFixture) theRestStays() {
 	s.t.Helper()
 	s.drainAll(0)
 	s.wantGone(3)
@@ -39,7 +39,7 @@ func (s *scene) theRestStays() {
 }
 
 // wantEnded waits until no repair runs.
-func (s *scene) wantEnded() {
+func (s *machineFixture) wantEnded() {
 	s.t.Helper()
 	s.Eventually(s.t, "all repairs have ended", func(ctx context.Context) error {
 		repairs, err := s.listRepairs(ctx)
@@ -53,7 +53,7 @@ func (s *scene) wantEnded() {
 }
 
 // healthCheckDeleted: without the health check nothing more begins, and what has begun ends.
-func healthCheckDeleted(s *scene) {
+func healthCheckDeleted(s *machineFixture) {
 	s.threeInDeletion()
 	s.deleteCheck("example")
 	s.barrier()
@@ -61,14 +61,14 @@ func healthCheckDeleted(s *scene) {
 }
 
 // selectorChanged: what a health check does not select any more is not its business.
-func selectorChanged(s *scene) {
+func selectorChanged(s *machineFixture) {
 	s.threeInDeletion()
 	s.edit("example", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"role": "nobody"}}})
 	s.wantStatus("example", 0, 0, "")
 	s.theRestStays()
 }
 
-func (s *scene) edit(check string, spec map[string]any) {
+func (s *machineFixture) edit(check string, spec map[string]any) {
 	s.t.Helper()
 	s.must("editing the health check", s.Patch(cluster.Context(s.t), s.check(check), merge(map[string]any{"spec": spec})))
 }
@@ -80,7 +80,7 @@ func TestHealthCheckEditedToNonsense(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	c.Apply(t, lenient(v1beta1.GroupVersion.WithKind("MachineHealthCheck"), "Namespaced", ""))
 	c.InstallFettle(t)
-	s := newScene(t, c, "nonsense")
+	s := newMachineFixture(t, c, "nonsense")
 	s.threeInDeletion()
 	good := []any{map[string]any{"type": "Ready", "status": "False", "timeout": short.String()}}
 	for _, nonsense := range []any{7, []any{map[string]any{"type": "Ready", "status": "False", "timeout": "soon"}}, "Ready"} {
@@ -97,7 +97,7 @@ func TestHealthCheckEditedToNonsense(t *testing.T) {
 	s.tellsTheTruth()
 }
 
-func (s *scene) wantReason(check, reason string) {
+func (s *machineFixture) wantReason(check, reason string) {
 	s.t.Helper()
 	s.Eventually(s.t, check+" is "+reason, func(ctx context.Context) error {
 		u := s.check(check) // what a test made of it need not fit the type
@@ -114,7 +114,7 @@ func (s *scene) wantReason(check, reason string) {
 
 // scaledDown: somebody takes away machines that are broken, broken and waiting, in deletion, and well,
 // while repairs run.
-func scaledDown(s *scene) {
+func scaledDown(s *machineFixture) {
 	s.threeInDeletion()
 	var waiting []string
 	for _, name := range names("ill", 10) {
@@ -134,7 +134,7 @@ func scaledDown(s *scene) {
 
 // machineGoneBeforeItsRepair: the machine is deleted by somebody else when its repair is recorded, and
 // when the request for its deletion is already on its way.
-func machineGoneBeforeItsRepair(s *scene) {
+func machineGoneBeforeItsRepair(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 5))
 	s.healthCheck("example", unlimited)

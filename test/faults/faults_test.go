@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 	for name, fault := range faultsOfMachines() {
 		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
 			t.Helper()
-			fault(newScene(t, c, name))
+			fault(newMachineFixture(t, c, name))
 		})
 	}
 	for name, fault := range faultsOfRemediations() {
@@ -48,13 +48,13 @@ func TestFaults(t *testing.T) {
 	for name, fault := range faultsOfHerds() {
 		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
 			t.Helper()
-			fault(newHerd(t, c, name))
+			fault(newClusterFixture(t, c, name))
 		})
 	}
 }
 
-func faultsOfMachines() map[string]func(*scene) {
-	return map[string]func(*scene){
+func faultsOfMachines() map[string]func(*machineFixture) {
+	return map[string]func(*machineFixture){
 		"api server stopped":             apiServerRestarted(syscall.SIGTERM),
 		"api server killed":              apiServerRestarted(syscall.SIGKILL),
 		"leader killed":                  leaderKilled,
@@ -127,8 +127,8 @@ func faultsOfRemediations() map[string]func(*pool) {
 }
 
 // faultsOfHerds are those of workload clusters, whose machines are marked for their owners.
-func faultsOfHerds() map[string]func(*herd) {
-	return map[string]func(*herd){
+func faultsOfHerds() map[string]func(*clusterFixture) {
+	return map[string]func(*clusterFixture){
 		"marking leader killed":        markingLeaderKilled,
 		"marking leader halted":        marksOnTheirWay,
 		"marked by two leaders":        marksOfTwoLeaders,

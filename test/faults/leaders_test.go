@@ -10,7 +10,7 @@ import (
 )
 
 // fiftyRepairs breaks fifty of sixty machines, and returns in the middle of their repairs.
-func (s *scene) fiftyRepairs() {
+func (s *machineFixture) fiftyRepairs() {
 	s.t.Helper()
 	well, ill := names("well", 10), names("ill", 50)
 	s.addMachines(append(well, ill...))
@@ -22,7 +22,7 @@ func (s *scene) fiftyRepairs() {
 }
 
 // leaderKilled: another replica finishes what the leader had begun.
-func leaderKilled(s *scene) {
+func leaderKilled(s *machineFixture) {
 	leads, _, _, holder := s.twoReplicas()
 	s.fiftyRepairs()
 	leads.Kill(s.t)
@@ -34,7 +34,7 @@ func leaderKilled(s *scene) {
 }
 
 // leaderStopped: a leader that ends in good order hands over.
-func leaderStopped(s *scene) {
+func leaderStopped(s *machineFixture) {
 	leads, _, _, holder := s.twoReplicas()
 	s.fiftyRepairs()
 	leads.Stop(s.t)
@@ -47,7 +47,7 @@ func leaderStopped(s *scene) {
 
 // leaderHalted: a leader that stands still for longer than its lease, and wakes up while another is
 // at work, does nothing twice and nothing beyond the limit.
-func leaderHalted(s *scene) {
+func leaderHalted(s *machineFixture) {
 	leads, _, _, holder := s.twoReplicas()
 	s.fiftyRepairs()
 	leads.Halt(s.t)
@@ -65,7 +65,7 @@ func leaderHalted(s *scene) {
 }
 
 // keepsTo watches that no more machines are in deletion than this.
-func (s *scene) keepsTo(limit int) {
+func (s *machineFixture) keepsTo(limit int) {
 	s.t.Helper()
 	s.Never(s.t, "too many deletions", quiet, func(context.Context) error {
 		if deleting, _, _ := s.counts(); deleting > limit {
@@ -77,7 +77,7 @@ func (s *scene) keepsTo(limit int) {
 
 // leaderHaltedAsItRecords: the records of a leader are on their way while it stands still, and arrive
 // when another leader has used up the limit for older faults. When it wakes it holds the answers.
-func leaderHaltedAsItRecords(s *scene) {
+func leaderHaltedAsItRecords(s *machineFixture) {
 	leads, _, proxy, holder := s.twoReplicas()
 	s.hold()
 	first, older := names("first", 6), names("older", 6)
@@ -108,7 +108,7 @@ func leaderHaltedAsItRecords(s *scene) {
 }
 
 // wantRepairs waits until this many repairs are recorded.
-func (s *scene) wantRepairs(n int) {
+func (s *machineFixture) wantRepairs(n int) {
 	s.t.Helper()
 	s.Eventually(s.t, fmt.Sprintf("%d repairs", n), func(context.Context) error {
 		s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *scene) wantRepairs(n int) {
 }
 
 // leaderLosesItsLease: a leader whose renewals fail ends, and the other one takes over.
-func leaderLosesItsLease(s *scene) {
+func leaderLosesItsLease(s *machineFixture) {
 	leads, _, proxy, holder := s.twoReplicas()
 	renewals := proxy.Inject(s.t, cluster.Fault{Method: "PUT", Path: leasesPath, Status: 500})
 	s.fiftyRepairs()
@@ -138,7 +138,7 @@ func leaderLosesItsLease(s *scene) {
 
 // inWaves breaks thirty machines, six at a time, each wave older than the one before. Leaders that
 // do not see the same choose different machines then.
-func (s *scene) inWaves(ill []string) {
+func (s *machineFixture) inWaves(ill []string) {
 	s.t.Helper()
 	const wave = 6
 	for i := 0; i < len(ill); i += wave {
@@ -149,8 +149,8 @@ func (s *scene) inWaves(ill []string) {
 }
 
 // twoLeaders: both act at the same time.
-func twoLeaders(limit int) func(*scene) {
-	return func(s *scene) {
+func twoLeaders(limit int) func(*machineFixture) {
+	return func(s *machineFixture) {
 		s.thirtyRepairs(limit, func() {
 			s.StartFettle(s.t)
 			s.StartFettle(s.t)
@@ -158,7 +158,7 @@ func twoLeaders(limit int) func(*scene) {
 	}
 }
 
-func (s *scene) thirtyRepairs(limit int, start func()) {
+func (s *machineFixture) thirtyRepairs(limit int, start func()) {
 	s.t.Helper()
 	well, ill := names("well", 4), names("ill", 30)
 	s.addMachines(append(well, ill...))
@@ -174,8 +174,8 @@ func (s *scene) thirtyRepairs(limit int, start func()) {
 
 // oneLeaderBehind: one of two leaders sees repairs and machines later than it sees nodes, and its
 // writes pass at once.
-func oneLeaderBehind(limit int) func(*scene) {
-	return func(s *scene) {
+func oneLeaderBehind(limit int) func(*machineFixture) {
+	return func(s *machineFixture) {
 		proxy, kubeconfig := s.throughProxy()
 		for _, path := range []string{repairsPath, machinesPath} {
 			proxy.Inject(s.t, cluster.Fault{Path: path, Watch: true, Lag: 3 * time.Second})
@@ -189,8 +189,8 @@ func oneLeaderBehind(limit int) func(*scene) {
 
 // oneLeaderBlind: one of two leaders knows nothing of the other's repairs, since its ledger and its
 // machines stand still from before the first of them on, and then sees faults that are older.
-func oneLeaderBlind(limit int) func(*scene) {
-	return func(s *scene) {
+func oneLeaderBlind(limit int) func(*machineFixture) {
+	return func(s *machineFixture) {
 		s.hold()
 		first, older := names("first", 6), names("older", 6)
 		s.addMachines(append(first, older...))
@@ -220,7 +220,7 @@ func oneLeaderBlind(limit int) func(*scene) {
 }
 
 // wantRead waits until the Fettle behind a proxy has read one of these nodes, and so means to act.
-func (s *scene) wantRead(proxy *cluster.Proxy, names []string) {
+func (s *machineFixture) wantRead(proxy *cluster.Proxy, names []string) {
 	s.t.Helper()
 	s.Eventually(s.t, "a live read", func(context.Context) error {
 		for _, name := range names {

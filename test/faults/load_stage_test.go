@@ -58,7 +58,7 @@ type load struct {
 
 // faulty is a herd behind a proxy, with what goes wrong there.
 type faulty struct {
-	*herd
+	*clusterFixture
 
 	proxy *cluster.Proxy
 	fault *cluster.Injected
@@ -107,7 +107,7 @@ func (l *load) plays(t *testing.T) {
 func (l *load) behind(name string, limit int, fault cluster.Fault) *faulty {
 	l.t.Helper()
 	proxy, address := l.StartProxy(l.t)
-	f := &faulty{herd: newHerdOn(l.t, l.Cluster, l.Cluster, address, name), proxy: proxy, fault: proxy.Inject(l.t, fault)}
+	f := &faulty{clusterFixture: newClusterFixtureOn(l.t, l.Cluster, l.Cluster, address, name), proxy: proxy, fault: proxy.Inject(l.t, fault)}
 	f.makeMachines(names("m", ofEach))
 	f.healthCheck(limit, short)
 	return f
@@ -117,7 +117,7 @@ func (l *load) behind(name string, limit int, fault cluster.Fault) *faulty {
 // does, and one that can't be read. From then on there are events.
 func (l *load) lacks() {
 	l.t.Helper()
-	h := l.lacking.herd
+	h := l.lacking.clusterFixture
 	h.wantAllowed("True/RemediationAllowed")
 	for machine, status := range map[string]int{"absent": 0, "hidden": 0, "refused": http.StatusServiceUnavailable} {
 		l.reads[machine] = l.lacking.proxy.Inject(l.whole, cluster.Fault{Path: nodesPath + "/" + h.node(machine), Status: status})

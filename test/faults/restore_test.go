@@ -19,7 +19,7 @@ func TestClusterIsRestored(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
 	c.InstallFettle(t)
-	s := newScene(t, c, "restored")
+	s := newMachineFixture(t, c, "restored")
 	s.addMachines(names("m", 4))
 	s.healthCheck("example", unlimited)
 	s.StartFettle(t)
@@ -50,7 +50,7 @@ func TestClusterIsRestored(t *testing.T) {
 }
 
 // passTime has the cluster reach revisions far beyond the revisions that it needs to start.
-func (s *scene) passTime() {
+func (s *machineFixture) passTime() {
 	s.t.Helper()
 	s.each(names("filler", 1000), func(ctx context.Context, name string) error {
 		filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}

@@ -10,7 +10,7 @@ import (
 
 // nodesStall: Fettle reads a node itself before it acts, so one that has recovered unseen stays, and
 // it asks no more often than it must. What broke unseen is found when the watch goes on.
-func nodesStall(s *scene) {
+func nodesStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))
 	// Long enough for m-01 to recover after Fettle has seen it fail, and before it is unhealthy.
@@ -35,7 +35,7 @@ func nodesStall(s *scene) {
 	s.tellsTheTruth()
 }
 
-func (s *scene) onlyGone(want int) func(context.Context) error {
+func (s *machineFixture) onlyGone(want int) func(context.Context) error {
 	return func(context.Context) error {
 		if deleting, gone, _ := s.counts(); deleting+gone != want {
 			return fmt.Errorf("%d machines are in deletion and %d gone, want %d in all", deleting, gone, want)
@@ -46,7 +46,7 @@ func (s *scene) onlyGone(want int) func(context.Context) error {
 
 // machinesStall: a machine that was replaced unseen by one of the same name is not hit in its place,
 // and Fettle doesn't run up against it without a pause.
-func machinesStall(s *scene) {
+func machinesStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))
 	s.healthCheck("example", unlimited)
@@ -71,7 +71,7 @@ func machinesStall(s *scene) {
 
 // repairsStall: Fettle knows what it has done itself. A process that begins while the ledger can't
 // be read does nothing.
-func repairsStall(s *scene) {
+func repairsStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	ill := names("ill", 12)
 	s.addMachines(append(names("well", 4), ill...))
@@ -96,7 +96,7 @@ func repairsStall(s *scene) {
 
 // healthChecksStall: what was seen of a health check goes on to hold, and what was not seen counts
 // as soon as the watch goes on.
-func healthChecksStall(s *scene) {
+func healthChecksStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))
 	s.healthCheck("example", 1)

@@ -26,7 +26,7 @@ func TestEmergencyStop(t *testing.T) {
 	c.InstallRemediators(t)
 	t.Run("machines of OpenShift", func(t *testing.T) { stopMachines(t, c) })
 	t.Run("nodes", func(t *testing.T) { stopNodes(t, c) })
-	t.Run("machines of Cluster API", func(t *testing.T) { stopHerd(t, c) })
+	t.Run("machines of Cluster API", func(t *testing.T) { stopClusterAPIMachines(t, c) })
 	t.Run("a cluster of Cluster API", func(t *testing.T) { stopCluster(t, c) })
 	t.Run("two fleets of the same nodes", func(t *testing.T) { sameNodes(t, c) })
 	t.Run("a dialect that does not run", func(t *testing.T) { dialectThatDoesNotRun(t, c) })
@@ -51,20 +51,20 @@ func (s *stage) noRepairs(namespace string, policies ...string) {
 
 func stopMachines(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	gone, paused, stands := newScene(t, c, "stop-gone"), newScene(t, c, "stop-paused"), newScene(t, c, "stop-stands")
+	gone, paused, stands := newMachineFixture(t, c, "stop-gone"), newMachineFixture(t, c, "stop-paused"), newMachineFixture(t, c, "stop-stands")
 	proxy, kubeconfig := gone.throughProxy()
-	for _, s := range []*scene{gone, paused, stands} {
+	for _, s := range []*machineFixture{gone, paused, stands} {
 		s.addMachines(names("m", 2))
 		s.healthCheck("example", unlimited)
 	}
 	gone.StartFettleWith(t, kubeconfig)
-	for _, s := range []*scene{gone, paused, stands} {
+	for _, s := range []*machineFixture{gone, paused, stands} {
 		s.wantStatus("example", 2, 2, "")
 	}
 	stall := proxy.Inject(t, cluster.Fault{Path: checksPath, Watch: true, Stall: true})
 	gone.deleteCheck("example")
 	paused.must("pausing it", paused.Patch(cluster.Context(t), paused.check("example"), annotated(v1beta1.PausedAnnotation)))
-	for _, s := range []*scene{gone, paused, stands} {
+	for _, s := range []*machineFixture{gone, paused, stands} {
 		s.longBroken([]string{"m-00"})
 	}
 	stands.wantGone(1)
@@ -104,9 +104,9 @@ func stopNodes(t *testing.T, c *cluster.Cluster) {
 	gone.noRepairs("fettle-system", gone.name, paused.name)
 }
 
-func stopHerd(t *testing.T, c *cluster.Cluster) {
+func stopClusterAPIMachines(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	h := newHerd(t, c, "stop-herd")
+	h := newClusterFixture(t, c, "stop-herd")
 	proxy, kubeconfig := h.throughProxy()
 	h.addMachines([]string{"gone", "paused", "stands"})
 	checks := map[string]*unstructured.Unstructured{}
@@ -135,7 +135,7 @@ func stopHerd(t *testing.T, c *cluster.Cluster) {
 // stopCluster pauses the Cluster, which the watch does not show, and not its health check.
 func stopCluster(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	h := newHerd(t, c, "stop-cluster")
+	h := newClusterFixture(t, c, "stop-cluster")
 	proxy, kubeconfig := h.throughProxy()
 	h.addMachines([]string{"a"})
 	h.checkOf("a")
@@ -166,7 +166,7 @@ func stopCluster(t *testing.T, c *cluster.Cluster) {
 }
 
 // checkOf creates a health check of one machine.
-func (h *herd) checkOf(machine string) *unstructured.Unstructured {
+func (h *clusterFixture) checkOf(machine string) *unstructured.Unstructured {
 	h.t.Helper()
 	ctx := cluster.Context(h.t)
 	label := merge(map[string]any{"metadata": map[string]any{"labels": map[string]any{"one": machine}}})
@@ -187,7 +187,7 @@ func (h *herd) checkOf(machine string) *unstructured.Unstructured {
 // MachineHealthCheck of Cluster API begins nothing and says so.
 func sameNodes(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	h, p := newHerd(t, c, "same-herd"), newPool(t, c, "same-pool")
+	h, p := newClusterFixture(t, c, "same-herd"), newPool(t, c, "same-pool")
 	h.StartFettle(t)
 	h.addMachines([]string{"a", "b"})
 	h.healthCheck(2, short)
@@ -211,7 +211,7 @@ func sameNodes(t *testing.T, c *cluster.Cluster) {
 // dialectThatDoesNotRun: on a health check that Fettle does not follow, it writes nothing.
 func dialectThatDoesNotRun(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	s, p := newScene(t, c, "left-alone"), newPool(t, c, "followed")
+	s, p := newMachineFixture(t, c, "left-alone"), newPool(t, c, "followed")
 	s.addMachines(names("m", 2))
 	s.healthCheck("example", unlimited)
 	before := s.revisionOf("example")
@@ -234,7 +234,7 @@ func dialectThatDoesNotRun(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-func (s *scene) revisionOf(check string) string {
+func (s *machineFixture) revisionOf(check string) string {
 	s.t.Helper()
 	u := s.check(check)
 	s.must("reading a health check", s.Get(cluster.Context(s.t), keyOf(u), u))

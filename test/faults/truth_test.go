@@ -18,13 +18,13 @@ import (
 
 func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
 
-func (s *scene) listRepairs(ctx context.Context) ([]v1alpha1.Repair, error) {
+func (s *machineFixture) listRepairs(ctx context.Context) ([]v1alpha1.Repair, error) {
 	var list v1alpha1.RepairList
 	err := s.List(ctx, &list, client.InNamespace(s.namespace))
 	return list.Items, err
 }
 
-func (s *scene) isDeleting(name string) bool {
+func (s *machineFixture) isDeleting(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.machines {
@@ -37,7 +37,7 @@ func (s *scene) isDeleting(name string) bool {
 
 // tellsTheTruth: what Fettle says in the end, when everything has come to rest, is what the witness has
 // seen: of every repair how it ended and when, and of machines that are left how they are.
-func (s *scene) tellsTheTruth() {
+func (s *machineFixture) tellsTheTruth() {
 	s.t.Helper()
 	repairs, err := s.listRepairs(cluster.Context(s.t))
 	s.must("listing repairs", err)
@@ -56,7 +56,7 @@ func (s *scene) tellsTheTruth() {
 	}
 }
 
-func (s *scene) isTrue(r *v1alpha1.Repair) error {
+func (s *machineFixture) isTrue(r *v1alpha1.Repair) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.machines[r.Spec.Target.UID]
@@ -98,7 +98,7 @@ func (s *stage) explain(namespace, subject string, answer any) {
 	}
 }
 
-func (s *scene) explainsRepair(r *v1alpha1.Repair) {
+func (s *machineFixture) explainsRepair(r *v1alpha1.Repair) {
 	s.t.Helper()
 	var said struct {
 		Repair struct {
@@ -122,7 +122,7 @@ func (s *scene) explainsRepair(r *v1alpha1.Repair) {
 	}
 }
 
-func (s *scene) explainsMachine(name string) {
+func (s *machineFixture) explainsMachine(name string) {
 	s.t.Helper()
 	var said struct {
 		Targets []struct {
@@ -147,7 +147,7 @@ func (s *scene) explainsMachine(name string) {
 	}
 }
 
-func (s *scene) isBroken(name string) bool {
+func (s *machineFixture) isBroken(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.machines {

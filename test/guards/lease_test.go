@@ -95,7 +95,7 @@ func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	n := node(t, c, "forbidden", corev1.ConditionTrue)
 	config := account(t, c, "stranger")
-	held, err := first(leases(t, config, newClock().now)).Hold(cluster.Context(t), n, us, time.Minute)
+	held, err := first(leases(t, config, newClock().now)).Acquire(cluster.Context(t), n, us, time.Minute)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("without the right it is not forbidden: %v", err)
 	}
@@ -105,7 +105,7 @@ func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
 	)
 	c.Eventually(t, "the namespace is missing", func(ctx context.Context) error {
-		held, err = first(leases(t, config, newClock().now)).Hold(ctx, n, us, time.Minute)
+		held, err = first(leases(t, config, newClock().now)).Acquire(ctx, n, us, time.Minute)
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("held: %t, %w", held, err)
 		}
@@ -156,7 +156,7 @@ func namespaceComes(t *testing.T, c *cluster.Cluster) {
 	if err := guard.Watch(cluster.Context(t)); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	is(t, c, "it is in step with nothing", true, guard.InStep)
+	is(t, c, "it is in step with nothing", true, guard.HasSynced)
 	n := node(t, c, "first", corev1.ConditionTrue)
 	if got := surveyed(guard, n); got != (core.Lease{}) || woken.count() > 0 {
 		t.Errorf("there is no lease, yet it sees %+v and woke the engine %d times", got, woken.count())
@@ -176,12 +176,12 @@ func namespaceComes(t *testing.T, c *cluster.Cluster) {
 // surveyed is what a survey says of a target's lease, and that it says nothing of a machine without a node.
 func surveyed(guard *lease.Client, n core.Target) core.Lease {
 	bare := core.Target{ID: core.ID{Kind: "Machine", Name: "without-a-node"}}
-	fleet := core.Fleet{Targets: []core.Target{bare, n}}
-	guard.Survey(nil, &fleet)
-	if fleet.Targets[0].Lease != (core.Lease{}) {
+	cluster := core.Cluster{Targets: []core.Target{bare, n}}
+	guard.AddFacts(nil, &cluster)
+	if cluster.Targets[0].Lease != (core.Lease{}) {
 		return core.Lease{Holder: "a machine without a node has a lease"}
 	}
-	l := fleet.Targets[1].Lease
+	l := cluster.Targets[1].Lease
 	if !l.Until.IsZero() {
 		l.Until = l.Until.Local()
 	}
@@ -190,15 +190,15 @@ func surveyed(guard *lease.Client, n core.Target) core.Lease {
 
 // found are the leases that a survey tells of, whether their nodes are targets or not.
 func found(guard *lease.Client) []core.NodeLease {
-	var fleet core.Fleet
-	guard.Survey(nil, &fleet)
-	return fleet.Leases
+	var cluster core.Cluster
+	guard.AddFacts(nil, &cluster)
+	return cluster.Leases
 }
 
 // hold takes a lease for 11 minutes, and fails unless that succeeds or is refused as wanted.
 func hold(t *testing.T, guard *lease.Client, n core.Target, holder string, want bool) {
 	t.Helper()
-	if held, err := guard.Hold(cluster.Context(t), n, holder, 660e9); err != nil || held != want {
+	if held, err := guard.Acquire(cluster.Context(t), n, holder, 660e9); err != nil || held != want {
 		t.Fatalf("%s holds the lease of %s: %t, want %t (%v)", holder, n.Node.Name, held, want, err)
 	}
 }
@@ -288,7 +288,7 @@ func manyAtOnce(t *testing.T, c *cluster.Cluster) {
 		for i := range 8 {
 			all.Go(func() {
 				holder := fmt.Sprintf("fettle.io/NodeHealthCheck-%d", i)
-				held, err := guard.Hold(cluster.Context(t), n, holder, time.Minute)
+				held, err := guard.Acquire(cluster.Context(t), n, holder, time.Minute)
 				if err != nil {
 					t.Errorf("%s: %v", holder, err)
 				}
@@ -307,16 +307,16 @@ func manyAtOnce(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// meddler lets something happen between a read and the write that follows.
-type meddler struct {
+// racingClient lets something happen between a read and the write that follows.
+type racingClient struct {
 	client.Client
 
-	meddle func()
+	afterGet func()
 }
 
-func (m *meddler) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (m *racingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	err := m.Client.Get(ctx, key, into, opts...)
-	m.meddle()
+	m.afterGet()
 	return err
 }
 
@@ -326,7 +326,7 @@ func inBetween(t *testing.T, c *cluster.Cluster) {
 	guard, _ := leases(t, c.Config, clock.now)
 	n := node(t, c, "between", corev1.ConditionTrue)
 	meddled := func(what func()) *lease.Client {
-		return lease.NewClient(lease.Config{Live: &meddler{as(t, c.Config), what}, Writer: as(t, c.Config), Now: clock.now})
+		return lease.NewClient(lease.Config{Live: &racingClient{as(t, c.Config), what}, Writer: as(t, c.Config), Now: clock.now})
 	}
 	hold(t, meddled(sync.OnceFunc(func() { hold(t, guard, n, them, true) })), n, us, false)
 	clock.pass(time.Hour)
@@ -349,7 +349,7 @@ func inBetween(t *testing.T, c *cluster.Cluster) {
 		clock.pass(time.Hour)
 		hold(t, guard, n, them, true)
 		clock.pass(time.Hour)
-	}).Hold(cluster.Context(t), n, us, time.Minute); held || err == nil {
+	}).Acquire(cluster.Context(t), n, us, time.Minute); held || err == nil {
 		t.Errorf("a lease that changes all the time is held: %t, %v", held, err)
 	}
 }
@@ -378,7 +378,7 @@ func underItsRights(t *testing.T, c *cluster.Cluster) {
 	guard, _ := leases(t, identity(t, c.FettleKubeconfig(t)), clock.now)
 	n := node(t, c, "granted", corev1.ConditionTrue)
 	c.Eventually(t, "Fettle may take a lease", func(ctx context.Context) error {
-		_, err := guard.Hold(ctx, n, us, time.Minute)
+		_, err := guard.Acquire(ctx, n, us, time.Minute)
 		return err
 	})
 	if err := guard.Watch(cluster.Context(t)); err != nil {

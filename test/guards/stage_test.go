@@ -17,7 +17,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/guard/lease"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -52,7 +52,7 @@ func (c *clock) pass(d time.Duration) {
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{metav1.AddMetaToScheme, lean.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{metav1.AddMetaToScheme, slim.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatalf("making a scheme: %v", err)
 		}
@@ -103,27 +103,27 @@ func informers(t *testing.T, config *rest.Config, namespaces ...string) cache.Ca
 }
 
 // leases gives a guard of leases that acts as somebody, and tells how often it has woken the engine.
-func leases(t *testing.T, config *rest.Config, now func() time.Time) (*lease.Client, *wakes) {
+func leases(t *testing.T, config *rest.Config, now func() time.Time) (*lease.Client, *wakeCounter) {
 	t.Helper()
-	direct, woken := as(t, config), &wakes{}
+	direct, woken := as(t, config), &wakeCounter{}
 	return lease.NewClient(lease.Config{
 		Informers: informers(t, config, lease.Namespace), Live: direct, Writer: direct, Now: now, Wake: woken.wake,
 	}), woken
 }
 
-// wakes counts how often the engine was woken.
-type wakes struct {
+// wakeCounter counts how often the engine was woken.
+type wakeCounter struct {
 	mu sync.Mutex
 	n  int
 }
 
-func (w *wakes) wake() {
+func (w *wakeCounter) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.n++
 }
 
-func (w *wakes) count() int {
+func (w *wakeCounter) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.n

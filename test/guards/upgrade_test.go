@@ -39,12 +39,12 @@ func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	c.InstallFettle(t)
-	d := newDial(t, identity(t, c.FettleKubeconfig(t)))
+	d := newUpgradeGuard(t, identity(t, c.FettleKubeconfig(t)))
 	wantTri(t, "what is served is not known yet", core.Unknown, d.survey(), nil)
 	d.served = core.No
 	wantTri(t, "no OpenShift", core.No, d.survey(), nil)
-	if err := d.guard.Watch(cluster.Context(t)); !meta.IsNoMatchError(err) || d.guard.InStep() {
-		t.Fatalf("watching what is not served gives %v; in step: %t", err, d.guard.InStep())
+	if err := d.guard.Watch(cluster.Context(t)); !meta.IsNoMatchError(err) || d.guard.HasSynced() {
+		t.Fatalf("watching what is not served gives %v; in step: %t", err, d.guard.HasSynced())
 	}
 	c.Apply(t, clusterVersions)
 	d.served = core.Yes
@@ -58,31 +58,31 @@ func TestUpgrades(t *testing.T) {
 	upgradesAreUnseen(t, c)
 }
 
-// dial is a guard of upgrades, what it is told to be served, and how often it has woken the engine.
-type dial struct {
-	wakes
+// upgradeGuard is a guard of upgrades, what it is told to be served, and how often it has woken the engine.
+type upgradeGuard struct {
+	wakeCounter
 
 	guard  *upgrade.Client
 	served core.Tri
 }
 
-// newDial makes a guard that acts as somebody, and to whom nothing was said of what is served.
-func newDial(t *testing.T, config *rest.Config) *dial {
+// newUpgradeGuard makes a guard that acts as somebody, and to whom nothing was said of what is served.
+func newUpgradeGuard(t *testing.T, config *rest.Config) *upgradeGuard {
 	t.Helper()
-	d := &dial{served: core.Unknown}
+	d := &upgradeGuard{served: core.Unknown}
 	d.guard = upgrade.NewClient(upgrade.Config{
 		Informers: informers(t, config), Served: func() core.Tri { return d.served }, Wake: d.wake,
 	})
 	return d
 }
 
-func (d *dial) survey() core.Tri {
-	fleet := core.Fleet{Upgrading: core.Yes}
-	d.guard.Survey(nil, &fleet)
-	return fleet.Upgrading
+func (d *upgradeGuard) survey() core.Tri {
+	cluster := core.Cluster{Upgrading: core.Yes}
+	d.guard.AddFacts(nil, &cluster)
+	return cluster.Upgrading
 }
 
-func upgradesOfAVersion(t *testing.T, c *cluster.Cluster, d *dial) {
+func upgradesOfAVersion(t *testing.T, c *cluster.Cluster, d *upgradeGuard) {
 	t.Helper()
 	v := version(t, c)
 	is(t, c, "a version that says nothing", core.No, d.survey)
@@ -107,7 +107,7 @@ func upgradesOfAVersion(t *testing.T, c *cluster.Cluster, d *dial) {
 // upgradesAreUnseen by whoever may not watch them.
 func upgradesAreUnseen(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	d := newDial(t, account(t, c, "stranger"))
+	d := newUpgradeGuard(t, account(t, c, "stranger"))
 	d.served = core.Yes
 	is(t, c, "it is watched", nil, func() error { return d.guard.Watch(cluster.Context(t)) })
 	c.Never(t, "it is known without the right to watch", 500*time.Millisecond, func(context.Context) error {

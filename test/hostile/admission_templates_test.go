@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -193,7 +193,7 @@ func (w *templatesWorld) wantKinds() {
 	for kind, refused := range templatesKinds() {
 		apiVersion, kind, _ := strings.Cut(kind, " ")
 		w.want(refused, kind+" of "+apiVersion, w.create(requestsOpenShift, fmt.Sprintf(`{remediationTemplate: {apiVersion: %s, kind: %s, name: t}}`, apiVersion, kind)))
-		if err := setting.RequestKind(apiVersion, kind); (err != nil) != refused {
+		if err := specparse.RequestKind(apiVersion, kind); (err != nil) != refused {
 			w.t.Errorf("Fettle answers %s of %s with %v, and the policy refuses it: %t", kind, apiVersion, err, refused)
 		}
 	}

@@ -180,7 +180,7 @@ func (w *floodWorld) createsChecks() error {
 // it is not judged.
 func (w *floodWorld) wantRefused() {
 	w.t.Helper()
-	fit := (core.MostJudgements(floodMachines) - 1 - floodHonest) / (1 + floodMachines)
+	fit := (core.MaxVerdicts(floodMachines) - 1 - floodHonest) / (1 + floodMachines)
 	w.Eventually(w.t, "Fettle refuses health checks", func(context.Context) error {
 		invalid, known := 0, 0
 		all, err := w.series()
@@ -197,7 +197,7 @@ func (w *floodWorld) wantRefused() {
 	})
 	last := w.tenant.object("MachineHealthCheck", fmt.Sprintf("flood-%d", floodChecks-1))
 	w.Eventually(w.t, "a refused health check says why", func(ctx context.Context) error {
-		return w.says(ctx, last, "False", core.OverlookedReason)
+		return w.says(ctx, last, "False", core.UnjudgedReason)
 	})
 }
 

@@ -41,7 +41,7 @@ func TestAutoscalerOfMachineSets(t *testing.T) {
 
 // scaled is a namespace with machine sets that the stand-in scales: workers make machines that join, and spot makes none that do.
 type scaled struct {
-	*fleet
+	*machineFixture
 
 	autoscaler *standInAutoscaler
 }
@@ -50,7 +50,7 @@ func newScaled(t *testing.T, c *cluster.Cluster, name string) *scaled {
 	t.Helper()
 	c.Namespace(t, name)
 	return &scaled{
-		fleet: &fleet{Cluster: c, t: t, namespace: name},
+		machineFixture: &machineFixture{Cluster: c, t: t, namespace: name},
 		autoscaler: &standInAutoscaler{
 			Client: c.Client, t: t, namespace: name, apiVersion: "machine.openshift.io/v1beta1", scales: "MachineSet",
 			mark: "machine.openshift.io/delete-machine", ofSet: "set", provision: 5 * time.Second,
@@ -97,7 +97,7 @@ func (s *scaled) checked(lines ...string) {
 // breaks has the cloud take the instance of a machine for ever.
 func (s *scaled) breaks(machine string) {
 	s.t.Helper()
-	p := &pool{s.fleet}
+	p := &pool{s.machineFixture}
 	p.change(object("sandbox.fettle.io/v1alpha1", "Instance", "", machine), `{"spec":{"fault":"Terminated"}}`)
 }
 
@@ -232,7 +232,7 @@ func scaledWhileARepairRuns(s *scaled) {
 	s.checked("maxUnhealthy: 40%")
 	s.wantStatus("example", 3, 3, 1, "")
 	sick := s.autoscaler.newest(s.Cluster, "workers", 3)
-	p := &pool{s.fleet}
+	p := &pool{s.machineFixture}
 	p.change(s.autoscaler.object("Machine", sick), `{"spec":{"lifecycleHooks":{"preTerminate":[{"name":"wait","owner":"test"}]}}}`)
 	s.breaks(sick)
 	s.Eventually(s.t, "machine "+sick+" is being deleted", func(ctx context.Context) error {

@@ -22,7 +22,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	f := newFleet(t, c, "bad")
+	f := newMachineFixture(t, c, "bad")
 	for _, tc := range refusedSpecs() {
 		err := f.tryHealthCheck("bad", nil, tc.spec)
 		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
@@ -92,7 +92,7 @@ func refusedSpecs() []refused {
 }
 
 // refusesRepairs: a Repair that typed clients can't read is refused.
-func (f *fleet) refusesRepairs() {
+func (f *machineFixture) refusesRepairs() {
 	f.t.Helper()
 	reference := map[string]any{"kind": "Machine", "name": "m", "uid": "u"}
 	for _, tc := range []struct {
@@ -143,7 +143,7 @@ func TestSeedManifestsAreAccepted(t *testing.T) {
 }
 
 // badAnnotation: what no schema can refuse is said on the object, once, and keeps nobody else.
-func badAnnotation(f *fleet) {
+func badAnnotation(f *machineFixture) {
 	f.machine("a", machineOptions{phase: "Failed", labels: map[string]string{"role": "pet"}})
 	f.machine("b", machineOptions{phase: "Failed"})
 	f.healthCheck("broken", map[string]string{annotation.MaxInFlight: "lots"}, "selector: {matchLabels: {role: pet}}")
@@ -166,7 +166,7 @@ func badAnnotation(f *fleet) {
 }
 
 // repair creates a Repair as somebody would who has read about them.
-func (f *fleet) repair(name string, spec, status any) {
+func (f *machineFixture) repair(name string, spec, status any) {
 	f.t.Helper()
 	r := object("fettle.io/v1alpha1", "Repair", f.namespace, name)
 	r.Object["spec"] = spec
@@ -180,7 +180,7 @@ func (f *fleet) repair(name string, spec, status any) {
 	}
 }
 
-func (f *fleet) requestsAbout() []cluster.Request {
+func (f *machineFixture) requestsAbout() []cluster.Request {
 	f.t.Helper()
 	var about []cluster.Request
 	for _, r := range f.Requests(f.t) {

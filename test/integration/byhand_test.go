@@ -24,8 +24,8 @@ func TestRepairByHand(t *testing.T) {
 	c.InstallRemediators(t)
 	c.Apply(t, viewers+byHandUsers)
 	process := c.StartFettle(t)
-	t.Run("machine", func(t *testing.T) { repairMachineByHand(newFleet(t, c, "hand-machine")) })
-	t.Run("marked", func(t *testing.T) { repairMarkedMachineByHand(newFleet(t, c, "hand-marked")) })
+	t.Run("machine", func(t *testing.T) { repairMachineByHand(newMachineFixture(t, c, "hand-machine")) })
+	t.Run("marked", func(t *testing.T) { repairMarkedMachineByHand(newMachineFixture(t, c, "hand-marked")) })
 	p := newPool(t, c, "hand-nodes")
 	t.Run("node", func(t *testing.T) { repairNodeByHand(&pool{p.in(t)}) })
 	process.Stop(t)
@@ -57,7 +57,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: annotator}]
 `
 
 // wantNoRepair asks for a repair that is refused.
-func (f *fleet) wantNoRepair(question string, words ...string) {
+func (f *machineFixture) wantNoRepair(question string, words ...string) {
 	f.t.Helper()
 	answer, status := f.ask(strings.Fields(question)...)
 	for _, w := range words {
@@ -68,7 +68,7 @@ func (f *fleet) wantNoRepair(question string, words ...string) {
 }
 
 // wantRequest asks for a repair once.
-func (f *fleet) wantRequest(question string, words ...string) {
+func (f *machineFixture) wantRequest(question string, words ...string) {
 	f.t.Helper()
 	answer, status := f.ask(strings.Fields(question)...)
 	for _, w := range words {
@@ -79,7 +79,7 @@ func (f *fleet) wantRequest(question string, words ...string) {
 }
 
 // repairMachineByHand: a paused health check holds the request back, and a person may take it back.
-func repairMachineByHand(f *fleet) {
+func repairMachineByHand(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{})
 	}
@@ -107,7 +107,7 @@ func repairMachineByHand(f *fleet) {
 }
 
 // repairMarkedMachineByHand: a machine that a remediator takes in hand and gives back is not handed over again.
-func repairMarkedMachineByHand(f *fleet) {
+func repairMarkedMachineByHand(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
 	f.healthCheck("example", map[string]string{"machine.openshift.io/remediation-strategy": "external-baremetal"}, readyCheck())
@@ -167,14 +167,14 @@ func restartAfterARepairByHand(p *pool) {
 }
 
 // wantAsked wants the annotation of a request to be there, or not.
-func (f *fleet) wantAsked(u *unstructured.Unstructured, want bool) {
+func (f *machineFixture) wantAsked(u *unstructured.Unstructured, want bool) {
 	f.t.Helper()
 	if err := f.isAnnotated(cluster.Context(f.t), u, annotation.RepairRequestedAt); (err == nil) != want {
 		f.t.Errorf("want a request %t: %v", want, err)
 	}
 }
 
-func (f *fleet) isAnnotated(ctx context.Context, u *unstructured.Unstructured, key string) error {
+func (f *machineFixture) isAnnotated(ctx context.Context, u *unstructured.Unstructured, key string) error {
 	if err := f.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func TestWatchFilter(t *testing.T) {
 		_, err := c.RESTMapper().RESTMapping(clusterv1.GroupVersion.WithKind("MachineSet").GroupKind())
 		return err
 	})
-	h := newHerd(t, c, c, "filtered")
+	h := newClusterFixture(t, c, c, "filtered")
 	h.running("a", "b")
 	h.healthCheck()
 	h.changeCheck(`{"metadata":{"labels":{"cluster.x-k8s.io/watch-filter":"others"}}}`)
@@ -250,16 +250,16 @@ func TestNodesOfTheSameName(t *testing.T) {
 	management.InstallFettleForNodes(t)
 	management.AllowClusterAPI(t)
 	management.StartFettle(t)
-	one, two := newHerd(t, management, first, "one"), newHerd(t, management, second, "two")
-	for _, h := range []*herd{one, two} {
+	one, two := newClusterFixture(t, management, first, "one"), newClusterFixture(t, management, second, "two")
+	for _, h := range []*clusterFixture{one, two} {
 		h.machine("a")
 		if err := h.workload.Create(cluster.Context(t), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "two-a"}}); err != nil {
 			t.Fatalf("creating a node: %v", err)
 		}
 	}
 	two.nodeIs("a", corev1.ConditionTrue)
-	(&herd{Client: one.Client, t: t, management: management, workload: first, namespace: "two"}).nodeIs("a", corev1.ConditionTrue)
-	for _, h := range []*herd{one, two} {
+	(&clusterFixture{Client: one.Client, t: t, management: management, workload: first, namespace: "two"}).nodeIs("a", corev1.ConditionTrue)
+	for _, h := range []*clusterFixture{one, two} {
 		h.changeStatus("a", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "two-a" })
 		h.healthCheck()
 		h.wantCounts("1/1 healthy, 1 allowed")

@@ -116,23 +116,23 @@ func TestConditionsOfMachinesOnARealServer(t *testing.T) {
 	}
 	finding := []core.Verdict{{Reason: core.NodeStartupTimeout, Limit: time.Minute}}
 
-	passed := write(first, clusterapi.Passed())
+	passed := write(first, clusterapi.HealthCheckSucceeded())
 	says("it is well", "HealthCheckSucceeded True HealthCheckSucceeded", "HealthCheckSucceeded True")
-	wantConflict("it has changed since it was read", first, clusterapi.Passed())
-	if again := write(passed, clusterapi.Passed()); again != passed {
+	wantConflict("it has changed since it was read", first, clusterapi.HealthCheckSucceeded())
+	if again := write(passed, clusterapi.HealthCheckSucceeded()); again != passed {
 		t.Error("nothing was to be changed, and it was written")
 	}
 
-	failed := write(passed, append(clusterapi.Failed(passed, "", finding), clusterapi.AskOwner(passed)...))
+	failed := write(passed, append(clusterapi.HealthCheckFailed(passed, "", finding), clusterapi.AskOwner(passed)...))
 	says("it has failed", "HealthCheckSucceeded False NodeStartupTimeout OwnerRemediated False WaitingForRemediation",
 		"HealthCheckSucceeded False NodeStartupTimeout OwnerRemediated False WaitingForRemediation")
 
-	spared := write(failed, append(clusterapi.SpareOwner(failed), clusterapi.Passed()...))
+	spared := write(failed, append(clusterapi.WithdrawOwnerRequest(failed), clusterapi.HealthCheckSucceeded()...))
 	says("it has recovered", "HealthCheckSucceeded True HealthCheckSucceeded", "HealthCheckSucceeded True")
-	wantConflict("its places are not there any more", failed, clusterapi.SpareOwner(failed))
+	wantConflict("its places are not there any more", failed, clusterapi.WithdrawOwnerRequest(failed))
 
 	namesake := *spared
 	namesake.UID = "another"
-	wantConflict("another machine was meant", &namesake, clusterapi.Failed(spared, "", finding))
+	wantConflict("another machine was meant", &namesake, clusterapi.HealthCheckFailed(spared, "", finding))
 	says("another machine was meant", "HealthCheckSucceeded True HealthCheckSucceeded", "HealthCheckSucceeded True")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // changeMachine changes a machine on one side.
-func (h *herd) changeMachine(name, node string, from, to machineState) {
+func (h *clusterFixture) changeMachine(name, node string, from, to machineState) {
 	h.t.Helper()
 	var annotations []string
 	if from.annotation != "" && from.annotation != to.annotation {

@@ -32,7 +32,7 @@ const (
 func (w *judgedWorld) build(t *testing.T, managements [2]*cluster.Cluster, workload *cluster.Cluster) {
 	t.Helper()
 	for side, management := range managements {
-		h := newHerd(t, management, workload, w.name)
+		h := newClusterFixture(t, management, workload, w.name)
 		w.sides[side] = h
 		h.changeCluster(func(c *clusterv1.Cluster) {
 			c.Spec.Paused = &w.stages[0].clusterPaused
@@ -66,7 +66,7 @@ func (m judgedMachine) differs(machine *clusterv1.Machine) {
 	}
 }
 
-func (w *judgedWorld) healthCheck(h *herd) *clusterv1.MachineHealthCheck {
+func (w *judgedWorld) healthCheck(h *clusterFixture) *clusterv1.MachineHealthCheck {
 	c := &clusterv1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "check"},
 		Spec: clusterv1.MachineHealthCheckSpec{
@@ -200,11 +200,11 @@ func (w *judgedWorld) changeNode(machine string, from, to machineState) {
 }
 
 // patchWorkload is Patch with the options of a patch of a status.
-func (h *herd) patchWorkload(ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (h *clusterFixture) patchWorkload(ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return h.workload.Patch(ctx, o, patch)
 }
 
-func (h *herd) patchNode(machine string, body map[string]any,
+func (h *clusterFixture) patchNode(machine string, body map[string]any,
 	patch func(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error,
 ) {
 	h.t.Helper()

@@ -17,7 +17,7 @@ type judgedWorld struct {
 	stages   [judgedStages]judgedStage
 
 	// sides are the same world on two management clusters.
-	sides [2]*herd
+	sides [2]*clusterFixture
 	stage int
 	due   time.Time
 	rest  judgedRest

@@ -36,7 +36,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	management.InstallFettleForNodes(t)
 	management.AllowClusterAPI(t)
 	management.StartFettle(t)
-	cases := map[string]func(*herd){
+	cases := map[string]func(*clusterFixture){
 		"owner":             ownerIsAsked,
 		"seed-workers":      workersOfTheSeed,
 		"seed-control":      controlPlaneOfTheSeed,
@@ -75,7 +75,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(newHerd(t, management, workload, name))
+			run(newClusterFixture(t, management, workload, name))
 		})
 	}
 }
@@ -83,7 +83,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 // ownerIsAsked follows one repair until nothing is left of it (docs/reference/cluster-api.md#status,
 // docs/reference/cluster-api.md#conditions, docs/reference/cluster-api.md#events,
 // docs/reference/cluster-api.md#open-gate).
-func ownerIsAsked(h *herd) {
+func ownerIsAsked(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck()
 	h.wantCounts("3/3 healthy, 3 allowed")
@@ -115,7 +115,7 @@ func ownerIsAsked(h *herd) {
 }
 
 // workersOfTheSeed: the manifest of docs/reference/proposals.md#cluster-api-guide, older version and all.
-func workersOfTheSeed(h *herd) {
+func workersOfTheSeed(h *clusterFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		h.machine(name, func(m *clusterv1.Machine) { m.Labels["nodepool"] = "nodepool-0" })
 		h.joins(name)
@@ -142,7 +142,7 @@ unhealthyConditions:
 }
 
 // controlPlaneOfTheSeed selects by the label of the control plane.
-func controlPlaneOfTheSeed(h *herd) {
+func controlPlaneOfTheSeed(h *clusterFixture) {
 	h.machine("a", controlPlane)
 	h.joins("a")
 	h.running("worker")
@@ -166,7 +166,7 @@ unhealthyConditions:
 }
 
 // severalFindings: the machine's own conditions go first, and all are told (docs/reference/cluster-api.md#order-of-checks).
-func severalFindings(h *herd) {
+func severalFindings(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck("  unhealthyMachineConditions:", `  - {type: Broken, status: "True", timeoutSeconds: 0}`)
 	h.fail("a")
@@ -178,7 +178,7 @@ func severalFindings(h *herd) {
 }
 
 // closedGate: who fails is told, and nobody is marked (docs/reference/cluster-api.md#closed-gate). What was marked before stays.
-func closedGate(h *herd) {
+func closedGate(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}")
 	h.wantCounts("3/3 healthy, 1 allowed")
@@ -198,7 +198,7 @@ func closedGate(h *herd) {
 }
 
 // gateOfARange wins over the other limit (docs/reference/cluster-api.md#gate).
-func gateOfARange(h *herd) {
+func gateOfARange(h *clusterFixture) {
 	h.running("a", "b", "c", "d")
 	h.healthCheck(`remediation: {triggerIf: {unhealthyInRange: "[2-3]"}}`)
 	h.wantCheck("RemediationAllowed", "False/TooManyUnhealthy", "[2-3]")
@@ -212,7 +212,7 @@ func gateOfARange(h *herd) {
 }
 
 // rangeTheWrongWayRound is told, and the counts are right all the same.
-func rangeTheWrongWayRound(h *herd) {
+func rangeTheWrongWayRound(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck(`remediation: {triggerIf: {unhealthyInRange: "[3-1]"}}`)
 	h.fail("a")
@@ -222,7 +222,7 @@ func rangeTheWrongWayRound(h *herd) {
 }
 
 // nodeThatNeverJoins: the clock begins with the latest of several instants (docs/reference/cluster-api.md#checks).
-func nodeThatNeverJoins(h *herd) {
+func nodeThatNeverJoins(h *clusterFixture) {
 	h.machine("a")
 	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 30}")
 	h.wantCounts("0/1 healthy, 0 allowed")
@@ -244,7 +244,7 @@ func nodeThatNeverJoins(h *herd) {
 	h.wantMachine("a", succeeded, "False/NodeStartupTimeout", "30s")
 }
 
-func startupDisabled(h *herd) {
+func startupDisabled(h *clusterFixture) {
 	h.machine("a")
 	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 0}")
 	h.wantCounts("0/1 healthy, 0 allowed")
@@ -253,7 +253,7 @@ func startupDisabled(h *herd) {
 }
 
 // nodeThatIsDeleted: at once (docs/reference/cluster-api.md#checks).
-func nodeThatIsDeleted(h *herd) {
+func nodeThatIsDeleted(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantCounts("2/2 healthy, 2 allowed")
@@ -265,7 +265,7 @@ func nodeThatIsDeleted(h *herd) {
 	h.wantLegacy("a", clusterv1.ConditionType(succeeded), "False/NodeNotFound/Warning")
 }
 
-func conditionOfTheMachine(h *herd) {
+func conditionOfTheMachine(h *clusterFixture) {
 	h.machine("a") // it has no node, and that doesn't matter
 	h.healthCheck("  unhealthyMachineConditions:", `  - {type: BootstrapConfigReady, status: "False", timeoutSeconds: 1}`)
 	h.wantCounts("0/1 healthy, 0 allowed")
@@ -277,7 +277,7 @@ func conditionOfTheMachine(h *herd) {
 }
 
 // terminalFailure is that of docs/reference/proposals.md#cluster-api-guide.
-func terminalFailure(h *herd) {
+func terminalFailure(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.changeStatus("a", func(m *clusterv1.Machine) {
@@ -287,7 +287,7 @@ func terminalFailure(h *herd) {
 	h.wantMarked("a", "MachineHasFailure")
 }
 
-func personAsks(h *herd) {
+func personAsks(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantCounts("2/2 healthy, 2 allowed")
@@ -297,7 +297,7 @@ func personAsks(h *herd) {
 }
 
 // repairMachineOfAClusterByHand: fettle repair has the owner asked, and takes that back when the person does.
-func repairMachineOfAClusterByHand(h *herd) {
+func repairMachineOfAClusterByHand(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantCounts("2/2 healthy, 2 allowed")
@@ -314,7 +314,7 @@ func repairMachineOfAClusterByHand(h *herd) {
 }
 
 // skippedMachines are no targets, and their conditions are left alone (docs/reference/cluster-api.md#targets).
-func skippedMachines(h *herd) {
+func skippedMachines(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.machine("d", annotated(clusterv1.PausedAnnotation))
 	h.healthCheck()
@@ -331,7 +331,7 @@ func skippedMachines(h *herd) {
 	h.wantMarked("b", "UnhealthyNode")
 }
 
-func pausedCheckOfACluster(h *herd) {
+func pausedCheckOfACluster(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantCounts("2/2 healthy, 2 allowed")
@@ -349,7 +349,7 @@ func pausedCheckOfACluster(h *herd) {
 }
 
 // takeOver: the pause stops the built-in health check, and its word about it is left alone.
-func takeOver(h *herd) {
+func takeOver(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.changeCheck(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":"","fettle.io/takes-over":"true"}}}`)
@@ -364,7 +364,7 @@ func takeOver(h *herd) {
 }
 
 // pausedCluster: nothing at all is touched, as while a cluster is moved.
-func pausedCluster(h *herd) {
+func pausedCluster(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.wantMachine("a", succeeded, "True/HealthCheckSucceeded")
@@ -380,7 +380,7 @@ func pausedCluster(h *herd) {
 }
 
 // controlPlaneThatIsNotUp: only its own machines are judged (docs/reference/cluster-api.md#order-of-checks).
-func controlPlaneThatIsNotUp(h *herd) {
+func controlPlaneThatIsNotUp(h *clusterFixture) {
 	h.clusterIs(clusterv1.ClusterControlPlaneInitializedCondition, false)
 	h.machine("worker")
 	h.machine("first", func(m *clusterv1.Machine) { m.Labels[clusterv1.MachineControlPlaneLabel] = "" })
@@ -400,7 +400,7 @@ func controlPlaneThatIsNotUp(h *herd) {
 
 // infrastructureThatIsNotReady: nothing is judged, and a machine with a node counts as healthy
 // (docs/reference/cluster-api.md#order-of-checks, docs/reference/cluster-api.md#counting).
-func infrastructureThatIsNotReady(h *herd) {
+func infrastructureThatIsNotReady(h *clusterFixture) {
 	h.clusterIs(clusterv1.ClusterInfrastructureReadyCondition, false)
 	h.running("a", "b")
 	h.healthCheck()
@@ -412,7 +412,7 @@ func infrastructureThatIsNotReady(h *herd) {
 }
 
 // machineWithoutAnOwner is found unhealthy, and nobody is asked.
-func machineWithoutAnOwner(h *herd) {
+func machineWithoutAnOwner(h *clusterFixture) {
 	h.machine("a", orphan)
 	h.joins("a")
 	h.healthCheck()
@@ -423,7 +423,7 @@ func machineWithoutAnOwner(h *herd) {
 }
 
 // answersOfTheOwner are kept, and told by the repair (3).
-func answersOfTheOwner(h *herd) {
+func answersOfTheOwner(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.fail("a")
@@ -457,7 +457,7 @@ func answersOfTheOwner(h *herd) {
 }
 
 // externalRemediation has an object for each machine, taken back as it recovers (docs/reference/cluster-api.md#open-gate).
-func externalRemediation(h *herd) {
+func externalRemediation(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.template()
 	h.healthCheck(h.byTemplate())
@@ -491,7 +491,7 @@ func externalRemediation(h *herd) {
 }
 
 // externalRemediatorHandsBack: Metal3's remediator gives a machine up by the deprecated condition alone, which owners do not read.
-func externalRemediatorHandsBack(h *herd) {
+func externalRemediatorHandsBack(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.template()
 	h.healthCheck(h.byTemplate())
@@ -516,17 +516,17 @@ func externalRemediatorHandsBack(h *herd) {
 	h.wantRepairs("a Succeeded")
 }
 
-func (h *herd) template() {
+func (h *clusterFixture) template() {
 	h.t.Helper()
 	h.management.Apply(h.t, "apiVersion: "+remediators+"\nkind: "+rebooting+"Template\nmetadata: {name: reboot, namespace: "+h.namespace+"}\nspec: {template: {spec: {outcome: Ignore}}}")
 }
 
 // byTemplate has the remediation left to the template's remediator.
-func (h *herd) byTemplate() string {
+func (h *clusterFixture) byTemplate() string {
 	return "remediation: {templateRef: {apiVersion: " + remediators + ", kind: " + rebooting + "Template, name: reboot}}"
 }
 
-func (h *herd) wantNoRequest(name string) {
+func (h *clusterFixture) wantNoRequest(name string) {
 	h.t.Helper()
 	h.management.Eventually(h.t, "the object for "+name+" is taken back", func(ctx context.Context) error {
 		u, err := h.request(ctx, rebooting, name)
@@ -538,7 +538,7 @@ func (h *herd) wantNoRequest(name string) {
 }
 
 // templateThatIsMissing is told on the machine, and used as soon as it is there.
-func templateThatIsMissing(h *herd) {
+func templateThatIsMissing(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck(h.byTemplate())
 	h.fail("a")
@@ -552,7 +552,7 @@ func templateThatIsMissing(h *herd) {
 }
 
 // requestOfSomebodyElse: an object that is in the way of one machine is told, and holds up no other.
-func requestOfSomebodyElse(h *herd) {
+func requestOfSomebodyElse(h *clusterFixture) {
 	h.running("a", "b")
 	h.template()
 	u := object(remediators, rebooting, h.namespace, "a")
@@ -567,7 +567,7 @@ func requestOfSomebodyElse(h *herd) {
 }
 
 // controlPlaneIsMarkedWhole: its owner chooses, and minds the quorum.
-func controlPlaneIsMarkedWhole(h *herd) {
+func controlPlaneIsMarkedWhole(h *clusterFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		h.machine(name, func(m *clusterv1.Machine) { m.Labels[clusterv1.MachineControlPlaneLabel] = "" })
 		h.joins(name)
@@ -579,7 +579,7 @@ func controlPlaneIsMarkedWhole(h *herd) {
 	h.wantMarked("b", "UnhealthyNode")
 }
 
-func rehearsal(h *herd) {
+func rehearsal(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.changeCheck(`{"metadata":{"annotations":{"fettle.io/dry-run":"true"}}}`)
@@ -590,7 +590,7 @@ func rehearsal(h *herd) {
 
 // healthCheckThatIsDeleted: what was handed over stays with the owner (docs/reference/cluster-api.md#situations), and
 // the repair ends.
-func healthCheckThatIsDeleted(h *herd) {
+func healthCheckThatIsDeleted(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.fail("a")
@@ -602,7 +602,7 @@ func healthCheckThatIsDeleted(h *herd) {
 }
 
 // anotherWriter is noticed and named.
-func anotherWriter(h *herd) {
+func anotherWriter(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.wantCounts("1/1 healthy, 1 allowed")
@@ -619,7 +619,7 @@ func anotherWriter(h *herd) {
 }
 
 // secretThatComesLate: without it nothing is known, and that is told (I1).
-func secretThatComesLate(h *herd) {
+func secretThatComesLate(h *clusterFixture) {
 	h.running("a")
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: h.namespace, Name: herdCluster + "-kubeconfig"}

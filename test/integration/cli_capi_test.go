@@ -33,7 +33,7 @@ func TestCommandLineOnClusterAPI(t *testing.T) {
 	management.InstallFettle(t)
 	management.AllowClusterAPI(t)
 	management.Apply(t, clusterViewers)
-	cases := map[string]func(*herd){
+	cases := map[string]func(*clusterFixture){
 		"ask-workers":   askAboutWorkers,
 		"ask-namesakes": askAboutNamesakes,
 		"ask-nodes":     askAboutNodesOfTheSameName,
@@ -52,7 +52,7 @@ func TestCommandLineOnClusterAPI(t *testing.T) {
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(newHerd(t, management, workload, name))
+			run(newClusterFixture(t, management, workload, name))
 		})
 	}
 }
@@ -91,17 +91,17 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: keeper}]
 `
 
 // asked is the herd's namespace as the tests of the command line know it.
-func (h *herd) asked() *fleet {
-	return &fleet{Cluster: h.management, t: h.t, namespace: h.namespace}
+func (h *clusterFixture) asked() *machineFixture {
+	return &machineFixture{Cluster: h.management, t: h.t, namespace: h.namespace}
 }
 
-func (h *herd) wantAnswer(question string, words ...string) string {
+func (h *clusterFixture) wantAnswer(question string, words ...string) string {
 	h.t.Helper()
 	return h.asked().wantAnswer(question, words...)
 }
 
 // wantRefused asks what has no answer.
-func (h *herd) wantRefused(question string, words ...string) {
+func (h *clusterFixture) wantRefused(question string, words ...string) {
 	h.t.Helper()
 	answer, status := h.asked().ask(strings.Fields(question)...)
 	for _, w := range words {
@@ -112,7 +112,7 @@ func (h *herd) wantRefused(question string, words ...string) {
 }
 
 // says sets a condition of a machine as of some time ago.
-func (h *herd) says(machine, condition string, status metav1.ConditionStatus, reason, message string, ago time.Duration) {
+func (h *clusterFixture) says(machine, condition string, status metav1.ConditionStatus, reason, message string, ago time.Duration) {
 	h.t.Helper()
 	h.changeStatus(machine, func(m *clusterv1.Machine) {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
@@ -122,14 +122,14 @@ func (h *herd) says(machine, condition string, status metav1.ConditionStatus, re
 }
 
 // asksOwner has a machine ask its owner to replace it, as Fettle does, and the owner answer.
-func (h *herd) asksOwner(machine, reason, message string, ago time.Duration) {
+func (h *clusterFixture) asksOwner(machine, reason, message string, ago time.Duration) {
 	h.t.Helper()
 	h.says(machine, succeeded, metav1.ConditionFalse, "UnhealthyNode", "Health check failed:\n  * Condition Ready on Node has been False for at least 1s", ago)
 	h.says(machine, byOwner, metav1.ConditionFalse, reason, message, ago)
 }
 
 // recorded makes the entry of the ledger for a machine, as the controller does, and gives its name.
-func (h *herd) recorded(machine string) string {
+func (h *clusterFixture) recorded(machine string) string {
 	h.t.Helper()
 	m, err := h.get(cluster.Context(h.t), machine)
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *herd) recorded(machine string) string {
 	return r.GetName()
 }
 
-func askAboutWorkers(h *herd) {
+func askAboutWorkers(h *clusterFixture) {
 	h.running("a", "b")
 	h.machine("young")
 	h.machine("out", annotated(skipAnnotation))
@@ -170,7 +170,7 @@ func askAboutWorkers(h *herd) {
 }
 
 // askAboutNamesakes: a machine of OpenShift has the name and the namespace of one of a workload cluster.
-func askAboutNamesakes(h *herd) {
+func askAboutNamesakes(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.create(object("machine.openshift.io/v1beta1", "Machine", h.namespace, "a"))
@@ -193,9 +193,9 @@ func askAboutNamesakes(h *herd) {
 }
 
 // askAboutNodesOfTheSameName: nodes of two workload clusters may have one name.
-func askAboutNodesOfTheSameName(h *herd) {
+func askAboutNodesOfTheSameName(h *clusterFixture) {
 	h.running("a")
-	other := newHerd(h.t, h.management, h.workload, h.namespace+"-2")
+	other := newClusterFixture(h.t, h.management, h.workload, h.namespace+"-2")
 	other.machine("x")
 	other.changeStatus("x", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = h.node("a") })
 	h.healthCheck()
@@ -211,7 +211,7 @@ func askAboutNodesOfTheSameName(h *herd) {
 }
 
 // askWithoutKubeconfigs: who may not get the Secret is told what Fettle has written.
-func askWithoutKubeconfigs(h *herd) {
+func askWithoutKubeconfigs(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.wantAnswer("status --as keeper", "check          c         2/2       allowed", "All machines are healthy")
@@ -242,7 +242,7 @@ func askWithoutKubeconfigs(h *herd) {
 	h.wantAnswer("status --as half", "Can't tell what machinehealthchecks.cluster.x-k8s.io do", "ClusterRole fettle-view-cluster-api")
 }
 
-func (h *herd) kubeconfigIs(text string) {
+func (h *clusterFixture) kubeconfigIs(text string) {
 	h.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: herdCluster + "-kubeconfig"}}
 	body, err := json.Marshal(map[string]any{"data": map[string][]byte{"value": []byte(text)}})
@@ -259,7 +259,7 @@ func kubeconfigWith(server, user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nclusters: [{name: x, cluster: {server: '" + server + "'}}]\nusers: [{name: x, user: " + user + "}]\n"
 }
 
-func askAboutAClusterThatIsDown(h *herd) {
+func askAboutAClusterThatIsDown(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.kubeconfigIs(kubeconfigWith("https://127.0.0.1:1", "{token: x}"))
@@ -268,7 +268,7 @@ func askAboutAClusterThatIsDown(h *herd) {
 }
 
 // askAboutAClusterThatHangs: somebody takes connections there, and never says anything.
-func askAboutAClusterThatHangs(h *herd) {
+func askAboutAClusterThatHangs(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -280,7 +280,7 @@ func askAboutAClusterThatHangs(h *herd) {
 	h.wantAnswer("status", "does not answer: it takes too long", "can't tell: NodesUnseen")
 }
 
-func askAboutAKubeconfigThatRunsCommands(h *herd) {
+func askAboutAKubeconfigThatRunsCommands(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	mark := h.t.TempDir() + "/ran"
@@ -291,7 +291,7 @@ func askAboutAKubeconfigThatRunsCommands(h *herd) {
 	}
 }
 
-func askAboutAPausedCluster(h *herd) {
+func askAboutAPausedCluster(h *clusterFixture) {
 	h.running("a")
 	h.fail("a")
 	h.healthCheck()
@@ -302,7 +302,7 @@ func askAboutAPausedCluster(h *herd) {
 }
 
 // control makes a control plane with three machines of which a asks to be replaced.
-func (h *herd) control(spec string) *unstructured.Unstructured {
+func (h *clusterFixture) control(spec string) *unstructured.Unstructured {
 	h.t.Helper()
 	h.management.Apply(h.t, `
 apiVersion: controlplane.cluster.x-k8s.io/v1beta2
@@ -331,7 +331,7 @@ spec:
 	return k
 }
 
-func askAboutAControlPlaneThatWaits(h *herd) {
+func askAboutAControlPlaneThatWaits(h *clusterFixture) {
 	h.control("remediation: {maxRetry: 2, retryPeriodSeconds: 600}")
 	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {cluster.x-k8s.io/control-plane: ''}}\nchecks: {unhealthyNodeConditions: [{type: Ready, status: 'False', timeoutSeconds: 1}]}")
 	h.wantAnswer("explain machine/a", "healthy, no criterion is met", "at most 2 times (spec.remediation.maxRetry), 10m0s after the one before (spec.remediation.retryPeriodSeconds)", "1h0m0s or later")
@@ -363,7 +363,7 @@ func askAboutAControlPlaneThatWaits(h *herd) {
 	h.wantAnswer("explain machine/b --as viewer", "machine a asks for it too and goes first")
 }
 
-func askAboutAMachineDeploymentThatWaits(h *herd) {
+func askAboutAMachineDeploymentThatWaits(h *clusterFixture) {
 	one := intstr.FromInt32(1)
 	deployment := &clusterv1.MachineDeployment{
 		ObjectMeta: h.meta("workers"),
@@ -397,7 +397,7 @@ func askAboutAMachineDeploymentThatWaits(h *herd) {
 	}
 }
 
-func askAboutARepairOfAWorkloadCluster(h *herd) {
+func askAboutARepairOfAWorkloadCluster(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
 	h.fail("a")
@@ -412,7 +412,7 @@ func askAboutARepairOfAWorkloadCluster(h *herd) {
 	h.wantAnswer("explain machine/a", "no criterion is met")
 }
 
-func (h *herd) patchRepair(name string, status map[string]any) {
+func (h *clusterFixture) patchRepair(name string, status map[string]any) {
 	h.t.Helper()
 	body, err := json.Marshal(map[string]any{"status": status})
 	if err == nil {
@@ -423,7 +423,7 @@ func (h *herd) patchRepair(name string, status map[string]any) {
 	}
 }
 
-func askAboutClustersAsAProgram(h *herd) {
+func askAboutClustersAsAProgram(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	h.asksOwner("a", "WaitingForRemediation", "", time.Minute)
@@ -449,7 +449,7 @@ func askAboutClustersAsAProgram(h *herd) {
 }
 
 // followAWorkloadCluster: a watch follows nodes in their own cluster.
-func followAWorkloadCluster(h *herd) {
+func followAWorkloadCluster(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
 	var out lockedBuffer
@@ -479,7 +479,7 @@ func followAWorkloadCluster(h *herd) {
 	_ = cmd.Wait() // it was killed
 }
 
-func checkFilesOfClusterAPI(h *herd) {
+func checkFilesOfClusterAPI(h *clusterFixture) {
 	h.running("a", "b", "d")
 	h.fail("a")
 	older := func(name, spec string) string {

@@ -38,7 +38,7 @@ func TestCommandLineOnNodes(t *testing.T) {
 		c.Apply(t, strings.NewReplacer("GROUP", "fix.example", "SCOPE", "Namespaced", "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(madeKinds))
 	}
 	c.Namespace(t, "remediators")
-	f := &fleet{Cluster: c, t: t, namespace: "default"}
+	f := &machineFixture{Cluster: c, t: t, namespace: "default"}
 	f.askBeforeAnything()
 	f.template("Reboot")
 	f.template("Fence")
@@ -95,7 +95,7 @@ func textOf(t *testing.T, u *unstructured.Unstructured) string {
 }
 
 // poolNode creates a node of a pool, with a Ready condition since an hour.
-func (f *fleet) poolNode(pool, name, ready string, labels map[string]string) {
+func (f *machineFixture) poolNode(pool, name, ready string, labels map[string]string) {
 	f.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": pool}}}
 	maps.Copy(n.Labels, labels)
@@ -103,7 +103,7 @@ func (f *fleet) poolNode(pool, name, ready string, labels map[string]string) {
 	f.poolReady(name, ready)
 }
 
-func (f *fleet) poolReady(name, ready string) {
+func (f *machineFixture) poolReady(name, ready string) {
 	f.t.Helper()
 	at := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	f.patchStatus(object("v1", "Node", "", name), map[string]any{"conditions": []any{map[string]any{
@@ -112,7 +112,7 @@ func (f *fleet) poolReady(name, ready string) {
 }
 
 // template makes the template of a kind, once that is served.
-func (f *fleet) template(kind string) {
+func (f *machineFixture) template(kind string) {
 	f.t.Helper()
 	f.Apply(f.t, "apiVersion: fix.example/v1\nkind: "+kind+"Template\nmetadata: {name: usual, namespace: remediators}\nspec: {template: {spec: {}}}\n")
 }
@@ -134,7 +134,7 @@ func oneStep(template string) string {
 	return "remediationTemplate: {apiVersion: fix.example/v1, kind: RebootTemplate, namespace: remediators, name: " + template + "}"
 }
 
-func (f *fleet) uidOfObject(u *unstructured.Unstructured) string {
+func (f *machineFixture) uidOfObject(u *unstructured.Unstructured) string {
 	f.t.Helper()
 	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(u), u); err != nil {
 		f.t.Fatalf("reading %s %s: %v", u.GetKind(), u.GetName(), err)
@@ -143,7 +143,7 @@ func (f *fleet) uidOfObject(u *unstructured.Unstructured) string {
 }
 
 // recorded makes the entry of the ledger for a node, as the controller does, and gives its name.
-func (f *fleet) recorded(check, node string, started time.Time) string {
+func (f *machineFixture) recorded(check, node string, started time.Time) string {
 	f.t.Helper()
 	uid := f.uidOfObject(object("v1", "Node", "", node))
 	step := func(kind, timeout string) map[string]any {
@@ -164,7 +164,7 @@ func (f *fleet) recorded(check, node string, started time.Time) string {
 }
 
 // asked makes the remediation object of a node, as the controller does.
-func (f *fleet) asked(kind, check, node string) *unstructured.Unstructured {
+func (f *machineFixture) asked(kind, check, node string) *unstructured.Unstructured {
 	f.t.Helper()
 	u := object("fix.example/v1", kind, "remediators", node)
 	uid := f.uidOfObject(object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", check))
@@ -181,7 +181,7 @@ func (f *fleet) asked(kind, check, node string) *unstructured.Unstructured {
 }
 
 // holds has somebody hold the lease of a node for an hour.
-func (f *fleet) holds(holder, node string) {
+func (f *machineFixture) holds(holder, node string) {
 	f.t.Helper()
 	now, hour := metav1.NowMicro(), int32(3600)
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "medik8s-leases", Name: "node-" + node}}
@@ -190,7 +190,7 @@ func (f *fleet) holds(holder, node string) {
 }
 
 // askBeforeAnything: on a cluster without a Machine API, and without remediators.
-func (f *fleet) askBeforeAnything() {
+func (f *machineFixture) askBeforeAnything() {
 	f.wantAnswer("status", "There are no health checks in namespace default.")
 	f.poolNode("first", "first-a", "Unknown", nil)
 	f.wantAnswer("explain node/first-a", "No NodeHealthCheck selects node first-a.", "Nothing is done to it.")
@@ -205,7 +205,7 @@ func (f *fleet) askBeforeAnything() {
 }
 
 // askThroughALadder: each moment of a repair, from before it to after its end.
-func (f *fleet) askThroughALadder() {
+func (f *machineFixture) askThroughALadder() {
 	f.poolNode("ladder", "ladder-a", "Unknown", nil)
 	f.poolNode("ladder", "ladder-b", "True", nil)
 	f.Apply(f.t, poolCheck("ladder", "ladder", twoSteps, "healthyDelay: -1s"))
@@ -236,7 +236,7 @@ func (f *fleet) askThroughALadder() {
 }
 
 // followTheEndOfANode: a watch tells that the node is healthy again, that a person is waited for, and what follows.
-func (f *fleet) followTheEndOfANode(repair string) {
+func (f *machineFixture) followTheEndOfANode(repair string) {
 	var out lockedBuffer
 	ctx, stop := context.WithCancel(cluster.Context(f.t))
 	defer stop()
@@ -279,13 +279,13 @@ func (f *fleet) followTheEndOfANode(repair string) {
 }
 
 // answers has a remediator say something of what it was asked.
-func (f *fleet) answers(u *unstructured.Unstructured, condition, status string) {
+func (f *machineFixture) answers(u *unstructured.Unstructured, condition, status string) {
 	f.t.Helper()
 	f.patchStatus(u, map[string]any{"conditions": []any{map[string]any{"type": condition, "status": status}}})
 }
 
 // asAProgramOnNodes: programs are told the same.
-func (f *fleet) asAProgramOnNodes() {
+func (f *machineFixture) asAProgramOnNodes() {
 	f.t.Helper()
 	var e struct {
 		Kind    string
@@ -321,7 +321,7 @@ func (f *fleet) asAProgramOnNodes() {
 	}
 }
 
-func (f *fleet) askWhatHoldsNodesBack() {
+func (f *machineFixture) askWhatHoldsNodesBack() {
 	f.poolNode("held", "held-a", "Unknown", map[string]string{"remediation.medik8s.io/exclude-from-remediation": "true"})
 	f.poolNode("held", "held-b", "Unknown", nil)
 	f.holds("node-maintenance", "held-b")
@@ -338,7 +338,7 @@ func (f *fleet) askWhatHoldsNodesBack() {
 	f.poolReady("held-b", "True")
 }
 
-func (f *fleet) mergeSpec(u *unstructured.Unstructured, patch string) {
+func (f *machineFixture) mergeSpec(u *unstructured.Unstructured, patch string) {
 	f.t.Helper()
 	if err := f.Patch(cluster.Context(f.t), u, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		f.t.Fatalf("patching %s: %v", u.GetName(), err)
@@ -346,7 +346,7 @@ func (f *fleet) mergeSpec(u *unstructured.Unstructured, patch string) {
 }
 
 // askAboutTheControlPlane: quorum is asked for live, and of two members neither can be spared.
-func (f *fleet) askAboutTheControlPlane() {
+func (f *machineFixture) askAboutTheControlPlane() {
 	masters := map[string]string{"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "true"}
 	f.poolNode("masters", "master-a", "Unknown", masters)
 	f.poolNode("masters", "master-b", "True", masters)
@@ -358,7 +358,7 @@ func (f *fleet) askAboutTheControlPlane() {
 }
 
 // askAboutNodesWithFewPermissions: what may not be read can't be told, and the rest is.
-func (f *fleet) askAboutNodesWithFewPermissions() {
+func (f *machineFixture) askAboutNodesWithFewPermissions() {
 	f.poolNode("seen", "seen-a", "Unknown", nil)
 	f.Apply(f.t, poolCheck("seen", "seen", oneStep("usual")))
 	f.wantAnswer("explain node/seen-a --as viewer", "Lease          free", "Now it is left to an outside remediator")
@@ -376,7 +376,7 @@ func (f *fleet) askAboutNodesWithFewPermissions() {
 	}
 }
 
-func (f *fleet) checkFilesOfNodes() {
+func (f *machineFixture) checkFilesOfNodes() {
 	f.poolNode("files", "files-a", "Unknown", nil)
 	f.poolNode("files", "files-b", "True", nil)
 	cases := map[string]struct {
@@ -409,7 +409,7 @@ func (f *fleet) checkFilesOfNodes() {
 }
 
 // checkFileOfWhatExists: fields that the file no longer has don't stand beside those that exclude them.
-func (f *fleet) checkFileOfWhatExists() {
+func (f *machineFixture) checkFileOfWhatExists() {
 	f.Apply(f.t, strings.Replace(poolCheck("known", "known", oneStep("usual")), "maxUnhealthy: 100%", "minHealthy: 51%", 1))
 	for sentence, tc := range map[string]struct {
 		text   string
@@ -426,7 +426,7 @@ func (f *fleet) checkFileOfWhatExists() {
 }
 
 // askBesideOddRepairs: a Repair that somebody wrote by hand, where no definition keeps him from nonsense, hides nothing.
-func (f *fleet) askBesideOddRepairs() {
+func (f *machineFixture) askBesideOddRepairs() {
 	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "repairs.fettle.io")
 	f.mergeSpec(definition, `{"spec": {"versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
 		"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`)
@@ -444,7 +444,7 @@ func (f *fleet) askBesideOddRepairs() {
 }
 
 // askAboutAMachineAndItsNode: where the Machine API comes, a node may be a machine's too, and the older health check leads.
-func (f *fleet) askAboutAMachineAndItsNode() {
+func (f *machineFixture) askAboutAMachineAndItsNode() {
 	f.ApplyDir(f.t, "sandbox/crd")
 	for _, u := range cluster.Manifest(f.t, cluster.OpenShiftCRD) {
 		f.Apply(f.t, textOf(f.t, u))

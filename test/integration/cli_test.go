@@ -29,7 +29,7 @@ func TestCommandLine(t *testing.T) {
 	c.InstallFettle(t)
 	c.Apply(t, viewers)
 	c.StartFettle(t, "--leader-elect=true")
-	cases := map[string]func(*fleet){
+	cases := map[string]func(*machineFixture){
 		"healthy":        askAboutAHealthyFleet,
 		"suspect":        askAboutASuspect,
 		"ownerless":      askAboutAMachineWithoutOwner,
@@ -49,7 +49,7 @@ func TestCommandLine(t *testing.T) {
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(newFleet(t, c, name))
+			run(newMachineFixture(t, c, name))
 		})
 	}
 }
@@ -77,7 +77,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: stranger}]
 `
 
 // command prepares a run of the binary, by a name, in the fleet's namespace.
-func (f *fleet) command(binary string, args ...string) *exec.Cmd {
+func (f *machineFixture) command(binary string, args ...string) *exec.Cmd {
 	f.t.Helper()
 	cmd := exec.CommandContext(cluster.Context(f.t), binary, append(args, "-n", f.namespace)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig())
@@ -85,7 +85,7 @@ func (f *fleet) command(binary string, args ...string) *exec.Cmd {
 }
 
 // ask runs fettle and gives what it printed, errors last, and its exit status.
-func (f *fleet) ask(args ...string) (string, int) {
+func (f *machineFixture) ask(args ...string) (string, int) {
 	f.t.Helper()
 	var out, errs bytes.Buffer
 	cmd := f.command(cluster.Binary(f.t, "fettle"), args...)
@@ -99,7 +99,7 @@ func (f *fleet) ask(args ...string) (string, int) {
 }
 
 // wantAnswer asks until the answer says all of the words.
-func (f *fleet) wantAnswer(question string, words ...string) string {
+func (f *machineFixture) wantAnswer(question string, words ...string) string {
 	f.t.Helper()
 	var answer string
 	f.Eventually(f.t, "fettle "+question, func(context.Context) error {
@@ -121,7 +121,7 @@ func (f *fleet) wantAnswer(question string, words ...string) string {
 	return answer
 }
 
-func askAboutAHealthyFleet(f *fleet) {
+func askAboutAHealthyFleet(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
 	f.machine("other", machineOptions{labels: map[string]string{"role": "infra"}})
@@ -138,7 +138,7 @@ func askAboutAHealthyFleet(f *fleet) {
 	}
 }
 
-func askAboutASuspect(f *fleet) {
+func askAboutASuspect(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
 	f.healthCheck("example", nil, strings.ReplaceAll(readyCheck("maxUnhealthy: 50%"), "timeout: "+short, "timeout: 1h"))
@@ -147,7 +147,7 @@ func askAboutASuspect(f *fleet) {
 	f.wantAnswer("explain machine/a", "suspect, node condition Ready has been Unknown since", "it is deleted, and its owner makes a new machine, if Ready is still Unknown.")
 }
 
-func askAboutAMachineWithoutOwner(f *fleet) {
+func askAboutAMachineWithoutOwner(f *machineFixture) {
 	f.machine("a", machineOptions{noOwner: true})
 	f.healthCheck("example", nil, readyCheck())
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
@@ -157,7 +157,7 @@ func askAboutAMachineWithoutOwner(f *fleet) {
 	f.wantMachines("a")
 }
 
-func askAboutTooManyUnhealthy(f *fleet) {
+func askAboutTooManyUnhealthy(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{})
@@ -171,7 +171,7 @@ func askAboutTooManyUnhealthy(f *fleet) {
 	f.wantAnswer("explain node/"+f.nodeName("a"), "TooManyUnhealthy (example): 3 of 3 are not healthy")
 }
 
-func askAboutAPause(f *fleet) {
+func askAboutAPause(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck())
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
@@ -180,7 +180,7 @@ func askAboutAPause(f *fleet) {
 	f.wantAnswer("explain machinehealthcheck example", "stopped: Paused", "Paused is closed, for 1 (a): the health check is paused")
 }
 
-func askAboutTheLimitInFlight(f *fleet) {
+func askAboutTheLimitInFlight(f *machineFixture) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{})
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-2*time.Hour))
@@ -193,7 +193,7 @@ func askAboutTheLimitInFlight(f *fleet) {
 	f.release("a")
 }
 
-func askAboutABackOff(f *fleet) {
+func askAboutABackOff(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
 	f.healthCheck("example", map[string]string{annotation.BackoffBase: "1h", annotation.BackoffLimit: "1h"}, readyCheck())
@@ -205,7 +205,7 @@ func askAboutABackOff(f *fleet) {
 	f.wantMachines("b")
 }
 
-func askAboutARepair(f *fleet) {
+func askAboutARepair(f *machineFixture) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.setReady("a", corev1.ConditionFalse)
 	f.healthCheck("example", nil, readyCheck())
@@ -222,7 +222,7 @@ func askAboutARepair(f *fleet) {
 	f.wantAnswer("explain mhc/example", "Repairs that ended last", name+": of a, Succeeded")
 }
 
-func (f *fleet) repairName() string {
+func (f *machineFixture) repairName() string {
 	f.t.Helper()
 	repairs, err := f.repairs(cluster.Context(f.t))
 	if err != nil || len(repairs) != 1 {
@@ -231,7 +231,7 @@ func (f *fleet) repairName() string {
 	return repairs[0].Name
 }
 
-func askWithFewPermissions(f *fleet) {
+func askWithFewPermissions(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", nil, readyCheck())
 	f.wantAnswer("status --as viewer", "leads", "1/1")
@@ -257,7 +257,7 @@ func askWithFewPermissions(f *fleet) {
 	}
 }
 
-func askThroughKubectl(f *fleet) {
+func askThroughKubectl(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", nil, readyCheck())
 	dir := f.t.TempDir()
@@ -284,7 +284,7 @@ func askThroughKubectl(f *fleet) {
 	}
 }
 
-func askAsAProgram(f *fleet) {
+func askAsAProgram(f *machineFixture) {
 	f.machine("a", machineOptions{noOwner: true})
 	f.healthCheck("example", nil, readyCheck())
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
@@ -325,7 +325,7 @@ func askAsAProgram(f *fleet) {
 }
 
 // followARepair: a watch ends by itself when the repair has ended.
-func followARepair(f *fleet) {
+func followARepair(f *machineFixture) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.setReady("a", corev1.ConditionFalse)
 	f.healthCheck("example", nil, readyCheck())
@@ -352,7 +352,7 @@ func followARepair(f *fleet) {
 	}
 }
 
-func askForWhatIsNot(f *fleet) {
+func askForWhatIsNot(f *machineFixture) {
 	f.machine("worker-1", machineOptions{})
 	cases := map[string]string{
 		"explain machine/wroker-1":                                 "did you mean worker-1?",
@@ -379,12 +379,12 @@ func askForWhatIsNot(f *fleet) {
 }
 
 // manifest is a health check to be checked.
-func (f *fleet) manifest(name, maxUnhealthy string) string {
+func (f *machineFixture) manifest(name, maxUnhealthy string) string {
 	return "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nmetadata: {name: " + name + ", namespace: " + f.namespace + "}\nspec:\n" +
 		indent(readyCheck("maxUnhealthy: "+maxUnhealthy))
 }
 
-func (f *fleet) file(text string) string {
+func (f *machineFixture) file(text string) string {
 	f.t.Helper()
 	path := filepath.Join(f.t.TempDir(), "check.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -393,7 +393,7 @@ func (f *fleet) file(text string) string {
 	return path
 }
 
-func checkFiles(f *fleet) {
+func checkFiles(f *machineFixture) {
 	f.machine("a", machineOptions{noOwner: true})
 	f.machine("b", machineOptions{})
 	f.setCondition("b", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
@@ -427,7 +427,7 @@ func checkFiles(f *fleet) {
 	}
 }
 
-func checkWhatExists(f *fleet) {
+func checkWhatExists(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("old", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 50%"))
 	answer, status := f.ask("check", f.file(f.manifest("old", "75%")))

@@ -27,15 +27,15 @@ const (
 {all: [{type: AgentReady, missing: true}], for: 4s}]`
 )
 
-// nodesOf are nodes that a test tells about.
-type nodesOf struct {
+// nodeFixture are nodes that a test tells about.
+type nodeFixture struct {
 	*cluster.Cluster
 
 	t *testing.T
 }
 
 // says has a node say a condition, by "Type=Status/Reason", as of a while ago.
-func (n nodesOf) says(node string, ago time.Duration, conditions ...string) {
+func (n nodeFixture) says(node string, ago time.Duration, conditions ...string) {
 	n.t.Helper()
 	at := metav1.NewTime(time.Now().Add(-ago))
 	var list []any
@@ -50,14 +50,14 @@ func (n nodesOf) says(node string, ago time.Duration, conditions ...string) {
 }
 
 // lacks takes a condition from a node, and returns when that was.
-func (n nodesOf) lacks(node, kind string) time.Time {
+func (n nodeFixture) lacks(node, kind string) time.Time {
 	n.t.Helper()
 	at := time.Now()
 	n.patch(node, []any{map[string]any{"$patch": "delete", "type": kind}})
 	return at
 }
 
-func (n nodesOf) patch(node string, conditions []any) {
+func (n nodeFixture) patch(node string, conditions []any) {
 	n.t.Helper()
 	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
 	if err == nil {
@@ -76,7 +76,7 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	first := c.StartFettle(t)
-	f, nodes := newFleet(t, c, "criteria"), nodesOf{c, t}
+	f, nodes := newMachineFixture(t, c, "criteria"), nodeFixture{c, t}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		f.machine(name, machineOptions{})
 		nodes.says(f.nodeName(name), time.Hour, "Ready=True", "AgentReady=True")
@@ -124,7 +124,7 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 }
 
 // startedAfter checks that the repair of a machine did not start before an instant, of which whole seconds count.
-func (f *fleet) startedAfter(machine string, at time.Time) {
+func (f *machineFixture) startedAfter(machine string, at time.Time) {
 	f.t.Helper()
 	repairs, err := f.repairs(cluster.Context(f.t))
 	found := false
@@ -142,7 +142,7 @@ func (f *fleet) startedAfter(machine string, at time.Time) {
 }
 
 // wantReasons waits until the repair of a machine says why.
-func (f *fleet) wantReasons(machine, why string) {
+func (f *machineFixture) wantReasons(machine, why string) {
 	f.t.Helper()
 	f.Eventually(f.t, "the repair of "+machine+" says why", func(ctx context.Context) error {
 		repairs, err := f.repairs(ctx)
@@ -156,8 +156,8 @@ func (f *fleet) wantReasons(machine, why string) {
 }
 
 // criteriaOfAMachine are those of an annotation, for Cluster API.
-func criteriaOfAMachine(h *herd) {
-	nodes := nodesOf{h.workload, h.t}
+func criteriaOfAMachine(h *clusterFixture) {
+	nodes := nodeFixture{h.workload, h.t}
 	h.running("a", "b", "c", "d")
 	for _, name := range []string{"a", "b", "c", "d"} {
 		nodes.says(h.node(name), time.Hour, "AgentReady=True")
@@ -191,7 +191,7 @@ func criteriaOfAMachine(h *herd) {
 
 // criteriaOfANode are those of an annotation, for NodeHealthChecks, beside the conditions of the specification.
 func criteriaOfANode(p *pool) {
-	nodes := nodesOf{p.Cluster, p.t}
+	nodes := nodeFixture{p.Cluster, p.t}
 	p.nodes("a", "b", "c", "d")
 	for _, name := range []string{"a", "b", "c", "d"} {
 		nodes.says(p.nodeName(name), time.Hour, "AgentReady=True")

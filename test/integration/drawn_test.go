@@ -62,12 +62,12 @@ func nearly(whole map[string]any) *rapid.Generator[any] {
 
 // drawn makes a flood of nonsense beside a fleet that makes sense: a health check, a Repair and two
 // machines in each of many namespaces.
-func drawn(sane *fleet) {
+func drawn(sane *machineFixture) {
 	deletable := map[string]bool{}
 	sane.machine("well", machineOptions{})
 	sane.healthCheck("good", nil, readyCheck())
 	for i := range draws {
-		f := newFleet(sane.t, sane.Cluster, fmt.Sprintf("drawn-%d", i))
+		f := newMachineFixture(sane.t, sane.Cluster, fmt.Sprintf("drawn-%d", i))
 		f.drawHealthCheck(i)
 		for _, role := range []string{"worker", "pet"} {
 			deletable[f.namespace+"/"+role] = f.drawMachine(role, i)
@@ -85,7 +85,7 @@ func drawn(sane *fleet) {
 }
 
 // onlyDeletableAreGone also wants some of them gone, or nothing was put to the test.
-func onlyDeletableAreGone(ctx context.Context, sane *fleet, deletable map[string]bool) error {
+func onlyDeletableAreGone(ctx context.Context, sane *machineFixture, deletable map[string]bool) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("machine.openshift.io/v1beta1")
 	list.SetKind("MachineList")
@@ -113,7 +113,7 @@ func onlyDeletableAreGone(ctx context.Context, sane *fleet, deletable map[string
 }
 
 // drawMachine makes a machine and tells whether somebody might have it deleted.
-func (f *fleet) drawMachine(role string, i int) bool {
+func (f *machineFixture) drawMachine(role string, i int) bool {
 	f.t.Helper()
 	whole := map[string]any{
 		"phase": "Failed", "lastUpdated": "2026-08-03T12:00:00Z", "nodeRef": map[string]any{"kind": "Node", "name": "nowhere"},
@@ -161,7 +161,7 @@ func unhealthyFor(status any) bool {
 	return len(validation.IsDNS1123Subdomain(node)) == 0
 }
 
-func (f *fleet) drawHealthCheck(i int) {
+func (f *machineFixture) drawHealthCheck(i int) {
 	f.t.Helper()
 	whole := map[string]any{
 		"selector":            map[string]any{"matchLabels": map[string]any{"role": "pet"}},
@@ -177,7 +177,7 @@ func (f *fleet) drawHealthCheck(i int) {
 	})).Example(i))
 }
 
-func (f *fleet) drawRepair(i int) {
+func (f *machineFixture) drawRepair(i int) {
 	f.t.Helper()
 	reference := map[string]any{"kind": "Machine", "namespace": f.namespace, "name": "pet", "uid": "unknown"}
 	spec := rapid.OneOf(anything(3), nearly(map[string]any{

@@ -43,7 +43,7 @@ func relapsesAreGivenUp(p *pool) {
 
 // replacementsAreGivenUp: the replacements of a machine fail as often as the health check allows, so their machine set is given up.
 // A machine that nothing replaces there is marked all the same, and a person has the rest resumed.
-func replacementsAreGivenUp(h *herd) {
+func replacementsAreGivenUp(h *clusterFixture) {
 	h.running("first")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")
 	h.changeCheck(`{"metadata":{"annotations":{"` + annotation.GiveUpAfter + `":"2","` + annotation.BackoffBase + `":"1s"}}}`)

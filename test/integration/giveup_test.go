@@ -32,7 +32,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	token := c.ServiceAccount(t, "fettle-system", "scraper")
 	fettle := c.StartFettle(t, "--metrics-bind-address="+metrics)
 	c.Namespace(t, "lost")
-	f := &fleet{Cluster: c, t: t, namespace: "lost"}
+	f := &machineFixture{Cluster: c, t: t, namespace: "lost"}
 	const base, limit, tries = 2 * time.Second, 4 * time.Second, 3
 	f.healthCheck("example", map[string]string{
 		annotation.BackoffBase: base.String(), annotation.BackoffLimit: limit.String(),
@@ -49,7 +49,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 		}
 	}
 	f.wantWarning("RemediationHeldPoolGivenUp")
-	s := &scraper{fleet: f, url: "https://" + metrics + "/metrics", token: token}
+	s := &scraper{machineFixture: f, url: "https://" + metrics + "/metrics", token: token}
 	s.wantSeries("the pool that is given up", map[string]float64{`fettle_refusals{gate="PoolGivenUp",namespace="lost",policy="example"}`: 1})
 	f.wantAnswer("status", "PoolGivenUp")
 	f.wantAnswer("explain machine/"+f.machineOfSet("never"), "PoolGivenUp (example): 3 replacements in a row have failed, so this pool is given up", "fettle.io/resumed-at")
@@ -107,7 +107,7 @@ spec:
 
 // wantPoolRepairs waits until the machines of a set have been repaired as often, and returns these repairs in their order. It fails
 // the test when there are more.
-func (f *fleet) wantPoolRepairs(set string, n int) []v1alpha1.Repair {
+func (f *machineFixture) wantPoolRepairs(set string, n int) []v1alpha1.Repair {
 	f.t.Helper()
 	var found []v1alpha1.Repair
 	f.Eventually(f.t, fmt.Sprintf("%d repairs of machine set %s", n, set), func(ctx context.Context) error {
@@ -129,7 +129,7 @@ func (f *fleet) wantPoolRepairs(set string, n int) []v1alpha1.Repair {
 }
 
 // wantGivenUp waits until the health check says that it has given a machine set up, and how that is resumed.
-func (f *fleet) wantGivenUp(set string) {
+func (f *machineFixture) wantGivenUp(set string) {
 	f.t.Helper()
 	f.Eventually(f.t, "machine set "+set+" is given up", func(ctx context.Context) error {
 		var mhc v1beta1.MachineHealthCheck
@@ -150,7 +150,7 @@ func (f *fleet) wantGivenUp(set string) {
 	})
 }
 
-func (f *fleet) wantWarning(reason string) {
+func (f *machineFixture) wantWarning(reason string) {
 	f.t.Helper()
 	f.Eventually(f.t, "warning "+reason, func(ctx context.Context) error {
 		var list eventsv1.EventList
@@ -167,7 +167,7 @@ func (f *fleet) wantWarning(reason string) {
 }
 
 // machineOfSet returns the name of the machine of a machine set.
-func (f *fleet) machineOfSet(set string) string {
+func (f *machineFixture) machineOfSet(set string) string {
 	f.t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("machine.openshift.io/v1beta1")

@@ -33,9 +33,9 @@ func TestHandoverClusterAPI(t *testing.T) {
 	management.StartFettle(t)
 	t.Run("from", func(t *testing.T) {
 		t.Parallel()
-		handoverFromClusterAPI(&herd{Client: from.Client, t: t, management: management, workload: workload, namespace: from.namespace})
+		handoverFromClusterAPI(&clusterFixture{Client: from.Client, t: t, management: management, workload: workload, namespace: from.namespace})
 	})
-	for name, run := range map[string]func(*herd){"handover-to": handoverToClusterAPI, "handover-both": bothFollow} {
+	for name, run := range map[string]func(*clusterFixture){"handover-to": handoverToClusterAPI, "handover-both": bothFollow} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(provisioned(t, management, workload, name))
@@ -44,16 +44,16 @@ func TestHandoverClusterAPI(t *testing.T) {
 }
 
 // provisioned is a herd whose Cluster says that its infrastructure is there, for which Cluster API's own controller waits.
-func provisioned(t *testing.T, management, workload *cluster.Cluster, name string) *herd {
+func provisioned(t *testing.T, management, workload *cluster.Cluster, name string) *clusterFixture {
 	t.Helper()
-	h := newHerd(t, management, workload, name)
+	h := newClusterFixture(t, management, workload, name)
 	h.changeCluster(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = new(true) })
 	return h
 }
 
 // clusterAPIMarks has Cluster API's own controller mark a machine, and the health check rehearse for Fettle, which does not run
 // yet.
-func clusterAPIMarks(h *herd) {
+func clusterAPIMarks(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")
 	h.changeCheck(handoverRehearse)
@@ -61,7 +61,7 @@ func clusterAPIMarks(h *herd) {
 	h.wantMarked("a", "UnhealthyNode")
 }
 
-func handoverFromClusterAPI(h *herd) {
+func handoverFromClusterAPI(h *clusterFixture) {
 	// 1. Fettle rehearses.
 	h.fail("b")
 	h.wantMarked("b", "UnhealthyNode")
@@ -82,7 +82,7 @@ func handoverFromClusterAPI(h *herd) {
 	h.wantCheck(saysPaused, "True/Paused")
 }
 
-func handoverToClusterAPI(h *herd) {
+func handoverToClusterAPI(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")
 	h.changeCheck(handoverTakeOver)
@@ -108,7 +108,7 @@ func handoverToClusterAPI(h *herd) {
 }
 
 // bothFollow: the other writer is told of.
-func bothFollow(h *herd) {
+func bothFollow(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")
 	h.fail("a")

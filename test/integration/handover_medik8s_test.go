@@ -31,7 +31,7 @@ func TestHandoverMedik8s(t *testing.T) {
 	c.StartFettle(t)
 	// It goes on at once, since the operator acts meanwhile.
 	t.Run("from", func(t *testing.T) {
-		handoverFromMedik8s(&pool{&fleet{Cluster: c, t: t, namespace: from.namespace}}, beforeFettle)
+		handoverFromMedik8s(&pool{&machineFixture{Cluster: c, t: t, namespace: from.namespace}}, beforeFettle)
 	})
 	for name, run := range map[string]func(*pool){
 		"handover-to": handoverToMedik8s, "their-lease": leaseOfMedik8s, "handover-both": bothAct, "by-hand": statusEditedByHand,

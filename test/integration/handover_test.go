@@ -45,11 +45,11 @@ func TestHandOver(t *testing.T) {
 	c.InstallFettle(t)
 	c.Apply(t, mayScrape)
 	token := c.ServiceAccount(t, "fettle-system", "scraper")
-	f := newFleet(t, c, "handover")
+	f := newMachineFixture(t, c, "handover")
 	replica := func() (*cluster.Fettle, *scraper, string) {
 		metrics, probes := cluster.FreeAddress(t), cluster.FreeAddress(t)
 		r := c.StartFettle(t, "--leader-elect", never, "--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes)
-		return r, &scraper{fleet: f, url: "https://" + metrics + "/metrics", token: token}, probes
+		return r, &scraper{machineFixture: f, url: "https://" + metrics + "/metrics", token: token}, probes
 	}
 	first, leading, _ := replica()
 	f.healthCheck("example", nil, readyCheck())
@@ -84,7 +84,7 @@ func TestLeaderThatLosesItsLease(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	fettle := c.StartFettle(t, "--leader-elect", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
-	f := newFleet(t, c, "lost")
+	f := newMachineFixture(t, c, "lost")
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()
@@ -115,7 +115,7 @@ func TestEndDuringACall(t *testing.T) {
 	c.InstallFettle(t)
 	asked := make(chan struct{}, 1)
 	forget := slowAdmission(t, c, asked)
-	f := newFleet(t, c, "during")
+	f := newMachineFixture(t, c, "during")
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.Eventually(t, "the webhook is asked", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)

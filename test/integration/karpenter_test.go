@@ -107,7 +107,7 @@ const kubeletStops = `{"metadata":{"labels":{"sandbox.fettle.io/kubelet":"stoppe
 
 // repairsSoFar returns the repairs of all nodes as "node phase".
 func (k *karpenter) repairsSoFar(ctx context.Context) ([]string, error) {
-	repairs, err := (&fleet{Cluster: k.Cluster, t: k.t}).repairs(ctx)
+	repairs, err := (&machineFixture{Cluster: k.Cluster, t: k.t}).repairs(ctx)
 	var have []string
 	for i := range repairs {
 		have = append(have, repairs[i].Spec.Target.Name+" "+string(repairs[i].Status.Phase))

@@ -94,20 +94,20 @@ spec:
 
 // quickstart is the workload cluster of the guide.
 type quickstart struct {
-	*herd
+	*clusterFixture
 
 	name string
 	// m1 and those after it are machines of the control plane, each the replacement of the one before.
 	m1, m11, m12, m13, m14 string
 	alarming, dead         string
-	seen                   *sightings
+	seen                   *observedMachines
 }
 
 func newQuickstart(t *testing.T) *quickstart {
 	t.Helper()
 	management := cluster.Start(t, cluster.Options{Args: []string{noNodeController, "--cluster-api", "--cluster-api-control-planes"}})
 	workload := cluster.Start(t, cluster.Options{Args: []string{"--kubelets", "--node-monitor-grace-period=4s", "--node-monitor-period=500ms"}})
-	q := &quickstart{name: "capi-quickstart", herd: &herd{
+	q := &quickstart{name: "capi-quickstart", clusterFixture: &clusterFixture{
 		Client: typed(t, management), t: t, management: management, workload: workload, namespace: "default",
 	}}
 	management.InstallFettle(t)
@@ -337,8 +337,8 @@ func (q *quickstart) wantCheck(check, condition, want string, words ...string) {
 	})
 }
 
-// sightings are what a watch of the machines of the control plane has shown.
-type sightings struct {
+// observedMachines are what a watch of the machines of the control plane has shown.
+type observedMachines struct {
 	limit atomic.Int32
 
 	mutex    sync.Mutex
@@ -348,7 +348,7 @@ type sightings struct {
 }
 
 // watchMachines looks at every change until the test ends.
-func watchMachines(t *testing.T, management *cluster.Cluster) *sightings {
+func watchMachines(t *testing.T, management *cluster.Cluster) *observedMachines {
 	t.Helper()
 	c, err := client.NewWithWatch(management.Config, client.Options{Scheme: typed(t, management).Scheme()})
 	if err != nil {
@@ -359,7 +359,7 @@ func watchMachines(t *testing.T, management *cluster.Cluster) *sightings {
 		t.Fatalf("watching machines: %v", err)
 	}
 	t.Cleanup(watched.Stop)
-	s := &sightings{machines: map[types.UID]*clusterv1.Machine{}}
+	s := &observedMachines{machines: map[types.UID]*clusterv1.Machine{}}
 	go func() {
 		for event := range watched.ResultChan() {
 			if m, ok := event.Object.(*clusterv1.Machine); ok {
@@ -370,7 +370,7 @@ func watchMachines(t *testing.T, management *cluster.Cluster) *sightings {
 	return s
 }
 
-func (s *sightings) note(kind watch.EventType, m *clusterv1.Machine) {
+func (s *observedMachines) note(kind watch.EventType, m *clusterv1.Machine) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.machines[m.UID] = m

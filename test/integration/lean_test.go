@@ -19,7 +19,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/dialect/openshift"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -29,7 +29,7 @@ func TestLeanReadsWhatStockReads(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	f := newFleet(t, c, "lean")
+	f := newMachineFixture(t, c, "lean")
 	f.makeNodesOfManyShapes()
 	f.machine("m", machineOptions{labels: map[string]string{"zone": "a"}})
 	f.machine("alone", machineOptions{noOwner: true, noNodeRef: true, finalizer: true})
@@ -45,7 +45,7 @@ type leanReaders struct{ cached, live client.Reader }
 func leanReader(t *testing.T, c *cluster.Cluster, format string) leanReaders {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{metav1.AddMetaToScheme, lean.AddToScheme, openshift.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{metav1.AddMetaToScheme, slim.AddToScheme, openshift.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatalf("making a scheme: %v", err)
 		}
@@ -64,7 +64,7 @@ func leanReader(t *testing.T, c *cluster.Cluster, format string) leanReaders {
 	return leanReaders{cached: cached, live: live}
 }
 
-func (f *fleet) makeNodesOfManyShapes() {
+func (f *machineFixture) makeNodesOfManyShapes() {
 	f.t.Helper()
 	ready := func(since time.Time) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since), LastHeartbeatTime: metav1.Now(), Reason: "R", Message: "m"}
@@ -125,7 +125,7 @@ func metaReading(o client.Object) map[string]any {
 	return reading
 }
 
-func leanNode(n *lean.Node) nodeReading {
+func leanNode(n *slim.Node) nodeReading {
 	return nodeReading{Meta: metaReading(n), Conditions: append([]core.Condition{}, n.Conditions...)}
 }
 
@@ -137,7 +137,7 @@ func stockNode(n *corev1.Node) nodeReading {
 	return r
 }
 
-func (f *fleet) stockNodes(t *testing.T) map[string]nodeReading {
+func (f *machineFixture) stockNodes(t *testing.T) map[string]nodeReading {
 	t.Helper()
 	var list corev1.NodeList
 	if err := f.List(cluster.Context(t), &list); err != nil {
@@ -154,7 +154,7 @@ func (f *fleet) stockNodes(t *testing.T) map[string]nodeReading {
 }
 
 // compareNodes compares until all agree, since controllers go on to annotate nodes for a moment.
-func (f *fleet) compareNodes(t *testing.T, r leanReaders) {
+func (f *machineFixture) compareNodes(t *testing.T, r leanReaders) {
 	t.Helper()
 	readers := map[string]func(context.Context) (map[string]nodeReading, error){
 		"by watch": r.watched, "by pages": r.paged, "one by one": r.gotten,
@@ -173,14 +173,14 @@ func (f *fleet) compareNodes(t *testing.T, r leanReaders) {
 }
 
 func (r leanReaders) watched(ctx context.Context) (map[string]nodeReading, error) {
-	var list lean.NodeList
+	var list slim.NodeList
 	err := r.cached.List(ctx, &list)
 	return readAll(&list), err
 }
 
 func (r leanReaders) paged(ctx context.Context) (map[string]nodeReading, error) {
 	all, told := map[string]nodeReading{}, int64(-1)
-	for page := (&lean.NodeList{}); ; {
+	for page := (&slim.NodeList{}); ; {
 		if err := r.live.List(ctx, page, client.Limit(3), client.Continue(page.Continue)); err != nil {
 			return nil, err
 		}
@@ -201,7 +201,7 @@ func (r leanReaders) paged(ctx context.Context) (map[string]nodeReading, error) 
 func (r leanReaders) gotten(ctx context.Context) (map[string]nodeReading, error) {
 	listed, err := r.watched(ctx)
 	for name := range listed {
-		n := &lean.Node{}
+		n := &slim.Node{}
 		if err := r.live.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
 			return nil, err
 		}
@@ -210,7 +210,7 @@ func (r leanReaders) gotten(ctx context.Context) (map[string]nodeReading, error)
 	return listed, err
 }
 
-func readAll(list *lean.NodeList) map[string]nodeReading {
+func readAll(list *slim.NodeList) map[string]nodeReading {
 	all := map[string]nodeReading{}
 	for i := range list.Items {
 		all[list.Items[i].Name] = leanNode(&list.Items[i])
@@ -228,7 +228,7 @@ func differ(err error, want, got any) error {
 	return nil
 }
 
-func (f *fleet) compareMachines(t *testing.T, r leanReaders) {
+func (f *machineFixture) compareMachines(t *testing.T, r leanReaders) {
 	t.Helper()
 	stock := &unstructured.UnstructuredList{}
 	stock.SetAPIVersion("machine.openshift.io/v1beta1")

@@ -37,22 +37,22 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 }
 
 // recordedOne gives a ledger on a real API server, with one repair.
-func recordedOne(t *testing.T) (*cluster.Cluster, *ledger.Shelf, core.Repair) {
+func recordedOne(t *testing.T) (*cluster.Cluster, *ledger.Store, core.Repair) {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: repairs-of-nodes}}")
-	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.Fleet) {}}).Of(ledger.Fleet{})
-	r, created, err := l.Open(t.Context(), repairOfANode(time.Now().Truncate(time.Microsecond)))
+	l := ledger.NewClient(ledger.Config{Namespace: "repairs-of-nodes", Live: c.Client, Writer: c.Client, Log: logr.Discard(), Wake: func(ledger.ClusterKey) {}}).Store(ledger.ClusterKey{})
+	r, created, err := l.Create(t.Context(), repairOfANode(time.Now().Truncate(time.Microsecond)))
 	if err != nil || !created {
 		t.Fatalf("recording gives %t, %v", created, err)
 	}
 	return c, l, r
 }
 
-func amends(t *testing.T, l *ledger.Shelf, r core.Repair, text string) core.Repair {
+func amends(t *testing.T, l *ledger.Store, r core.Repair, text string) core.Repair {
 	t.Helper()
-	amended, written, err := l.Amend(t.Context(), r, text, nil)
+	amended, written, err := l.Update(t.Context(), r, text, nil)
 	if err != nil || !written {
 		t.Fatalf("%s: it is written: %t, with the error %v", text, written, err)
 	}
@@ -66,11 +66,11 @@ func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	c, l, r := recordedOne(t)
 	started := r.Started
 	advanced, ended := r, r
-	advanced.Rungs = []core.Rung{{Ended: started.Add(time.Minute), Outcome: core.Failed, Text: "it failed"}}
+	advanced.Tried = []core.StepRecord{{Ended: started.Add(time.Minute), Outcome: core.Failed, Text: "it failed"}}
 	ended.Ended, ended.Outcome = started.Add(time.Minute), core.Withdrawn
 	advanced = amends(t, l, advanced, "it failed")
 	for sentence, late := range map[string]core.Repair{"the repair as it was": r, "its end": ended} {
-		if _, written, err := l.Amend(t.Context(), late, sentence, nil); written || err != nil {
+		if _, written, err := l.Update(t.Context(), late, sentence, nil); written || err != nil {
 			t.Errorf("%s, which somebody else has overtaken, is written: %t, with the error %v", sentence, written, err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	wantKept(t, l, advanced)
 
 	label(t, c, &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}})
-	if _, written, err := l.Amend(t.Context(), advanced, "handed over", nil); written || err != nil {
+	if _, written, err := l.Update(t.Context(), advanced, "handed over", nil); written || err != nil {
 		t.Errorf("what was read before the label is written: %t, with the error %v", written, err)
 	}
 	running, err := l.Running(t.Context())
@@ -96,7 +96,7 @@ func TestLedgerDropsWhatWasRead(t *testing.T) {
 	object := &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 	drops := func(sentence string, r core.Repair, want bool) {
 		t.Helper()
-		if dropped, err := l.Drop(t.Context(), r); dropped != want || err != nil {
+		if dropped, err := l.Delete(t.Context(), r); dropped != want || err != nil {
 			t.Errorf("%s: it is deleted: %t, with the error %v", sentence, dropped, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestLedgerDropsWhatWasRead(t *testing.T) {
 	if err := c.Delete(t.Context(), object); err != nil {
 		t.Fatalf("deleting: %v", err)
 	}
-	another, created, err := l.Open(t.Context(), repairOfANode(r.Started))
+	another, created, err := l.Create(t.Context(), repairOfANode(r.Started))
 	if err != nil || !created {
 		t.Fatalf("recording another gives %t, %v", created, err)
 	}
@@ -125,13 +125,13 @@ func label(t *testing.T, c *cluster.Cluster, o client.Object) {
 	}
 }
 
-func repairOfANode(started time.Time) core.Entry {
+func repairOfANode(started time.Time) core.NewRepair {
 	node := core.ID{Kind: "Node", Name: "n", UID: "n-uid"}
-	return core.Entry{
+	return core.NewRepair{
 		Name: core.RepairName(node, 1), Started: started,
 		Target: core.Target{ID: node, Node: core.Node{State: core.NodePresent, Name: "n"}},
 		Policy: core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "workers", UID: "check-uid"}, Holder: holderOf("workers")},
-		Ladder: longLadder(),
+		Steps:  longLadder(),
 		Verdict: core.Verdict{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: time.Minute},
 		},
@@ -141,9 +141,9 @@ func repairOfANode(started time.Time) core.Entry {
 func longLadder() []core.Step {
 	template := core.Reference{APIVersion: "fix.example/v1", Kind: "FixTemplate", Namespace: "fixers", Name: "quick"}
 	return []core.Step{
-		{Remedy: "RequestNodeRemediation", Nature: core.Requests, Template: template, Limit: 5*time.Minute + 250*time.Millisecond},
-		{Remedy: "AnnotateMachine", Nature: core.HandsOver, Limit: 48 * time.Hour},
-		{Remedy: "DeleteMachine", Nature: core.Destroys},
+		{Remedy: "RequestNodeRemediation", Nature: core.CreateRequest, Template: template, Limit: 5*time.Minute + 250*time.Millisecond},
+		{Remedy: "AnnotateMachine", Nature: core.Annotate, Limit: 48 * time.Hour},
+		{Remedy: "DeleteMachine", Nature: core.Delete},
 	}
 }
 
@@ -154,17 +154,17 @@ func stepsOfARepair(started time.Time) func(yield func(string, func(*core.Repair
 		_ = yield("it is well", func(r *core.Repair) { r.Recovered = at(2) }) &&
 			yield("it is not", func(r *core.Repair) { r.Recovered = time.Time{} }) &&
 			yield("too slow", func(r *core.Repair) {
-				r.Rungs = []core.Rung{{Ended: at(5), Outcome: core.TimedOut, Text: "too slow"}}
+				r.Tried = []core.StepRecord{{Ended: at(5), Outcome: core.TimedOut, Text: "too slow"}}
 			}) &&
 			yield("handed over", func(r *core.Repair) { r.Begun = at(6) }) &&
 			yield("can't be mended", func(r *core.Repair) {
-				r.Rungs, r.Begun = append(r.Rungs, core.Rung{Ended: at(7), Outcome: core.Failed, Text: "can't be mended"}), time.Time{}
+				r.Tried, r.Begun = append(r.Tried, core.StepRecord{Ended: at(7), Outcome: core.Failed, Text: "can't be mended"}), time.Time{}
 			}) &&
 			yield("refused", func(r *core.Repair) { r.Attempts, r.LastAttempt = 1, at(8) })
 	}
 }
 
-func wantKept(t *testing.T, l *ledger.Shelf, want core.Repair) {
+func wantKept(t *testing.T, l *ledger.Store, want core.Repair) {
 	t.Helper()
 	running, err := l.Running(t.Context())
 	if err != nil {

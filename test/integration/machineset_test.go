@@ -12,9 +12,9 @@ import (
 )
 
 // TestFailedMachinesBackOff runs the loop of docs/reference/proposals.md#autoscaler-scenarios: a machine set
-// whose machines all fail to launch, and a health check that deletes Failed machines at once. The
+// whose machines all fail to launch, and a health check that deletes HealthCheckFailed machines at once. The
 // deletions must slow down to one per limit, so that whoever watches the machine set for longer than
-// that sees a machine which stays Failed.
+// that sees a machine which stays HealthCheckFailed.
 func TestFailedMachinesBackOff(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--machine-api"}})
@@ -22,7 +22,7 @@ func TestFailedMachinesBackOff(t *testing.T) {
 	c.StartFettle(t)
 	c.Namespace(t, "loop")
 	const base, limit = time.Second, 4 * time.Second
-	f := &fleet{Cluster: c, t: t, namespace: "loop"}
+	f := &machineFixture{Cluster: c, t: t, namespace: "loop"}
 	f.healthCheck("example", map[string]string{
 		annotation.BackoffBase: base.String(), annotation.BackoffLimit: limit.String(),
 		annotation.MaxInFlight: "unlimited",
@@ -51,7 +51,7 @@ func TestFailedMachinesBackOff(t *testing.T) {
 	f.wantEventAboutSomeMachine("RemediationHeldBackingOff")
 }
 
-func deletions(f *fleet) []time.Time {
+func deletions(f *machineFixture) []time.Time {
 	var at []time.Time
 	for _, r := range f.Requests(f.t) {
 		if r.Verb == "delete" && r.Resource == "machines" && r.Namespace == f.namespace && r.Code == 200 {
@@ -61,7 +61,7 @@ func deletions(f *fleet) []time.Time {
 	return at
 }
 
-func (f *fleet) wantEventAboutSomeMachine(reason string) {
+func (f *machineFixture) wantEventAboutSomeMachine(reason string) {
 	f.t.Helper()
 	f.Eventually(f.t, "event "+reason, func(context.Context) error {
 		if have := f.EventReasons(f.t, f.namespace, ""); !slices.Contains(have, reason) {

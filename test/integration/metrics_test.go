@@ -38,7 +38,7 @@ subjects:
 
 // scraper reads the metrics of one Fettle.
 type scraper struct {
-	*fleet
+	*machineFixture
 
 	url, token string
 }
@@ -92,8 +92,8 @@ func TestMetrics(t *testing.T) {
 	c.Apply(t, mayScrape)
 	address := cluster.FreeAddress(t)
 	c.StartFettle(t, "--metrics-bind-address="+address)
-	f := newFleet(t, c, "metrics")
-	s := &scraper{fleet: f, url: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "scraper")}
+	f := newMachineFixture(t, c, "metrics")
+	s := &scraper{machineFixture: f, url: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "scraper")}
 	f.healthCheck("example", nil, readyCheck("maxUnhealthy: 50%"))
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{})

@@ -22,7 +22,7 @@ func TestPassesMakeNoCalls(t *testing.T) {
 	address := cluster.FreeAddress(t)
 	c.StartFettle(t, "--metrics-bind-address="+address)
 	p := newPool(t, c, "calls")
-	s := &scraper{fleet: p.fleet, url: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "scraper")}
+	s := &scraper{machineFixture: p.machineFixture, url: "https://" + address + "/metrics", token: c.ServiceAccount(t, "fettle-system", "scraper")}
 
 	for i := range 40 {
 		p.nodes(fmt.Sprintf("healthy-%d", i))

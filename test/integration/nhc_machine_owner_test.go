@@ -31,7 +31,7 @@ func TestMachinesOwnRequestsWithoutTheirHealthChecks(t *testing.T) {
 		}
 		return fmt.Errorf("it is there (%w)", err)
 	})
-	f := newFleet(t, c, "owned")
+	f := newMachineFixture(t, c, "owned")
 	p := &pool{f}
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{})

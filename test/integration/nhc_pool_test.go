@@ -31,12 +31,12 @@ const (
 
 // pool is some nodes that one test has for itself, and the NodeHealthChecks that it makes for them. Both have
 // names that begin with the pool's, as has the namespace of its templates. So no pool's name, with a hyphen, may begin another's.
-type pool struct{ *fleet }
+type pool struct{ *machineFixture }
 
 func newPool(t *testing.T, c *cluster.Cluster, name string) *pool {
 	t.Helper()
 	c.Namespace(t, name)
-	return &pool{&fleet{Cluster: c, t: t, namespace: name}}
+	return &pool{&machineFixture{Cluster: c, t: t, namespace: name}}
 }
 
 // nodes makes nodes that are ready.

@@ -105,7 +105,7 @@ func TestHealthChecksOfTwoKinds(t *testing.T) {
 	c.InstallFettle(t)
 	c.InstallRemediators(t)
 	c.StartFettle(t)
-	f := newFleet(t, c, "two-kinds")
+	f := newMachineFixture(t, c, "two-kinds")
 	p := &pool{f}
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{})
@@ -134,7 +134,7 @@ func TestHealthChecksOfTwoKinds(t *testing.T) {
 }
 
 // namedNodeCheck creates a health check of the nodes that machines have.
-func (f *fleet) namedNodeCheck(p *pool, name string) {
+func (f *machineFixture) namedNodeCheck(p *pool, name string) {
 	f.t.Helper()
 	p.namedCheck(name, "{for: test}", p.single(rebooting, "reboot"))
 	f.Eventually(f.t, "the health check of nodes is followed", func(ctx context.Context) error {

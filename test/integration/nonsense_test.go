@@ -30,18 +30,18 @@ func TestNonsense(t *testing.T) {
 	c.Apply(t, lenient("machine.openshift.io", "v1beta1", "Machine"))
 	c.Apply(t, lenient("fettle.io", "v1alpha1", "Repair"))
 	c.InstallFettle(t)
-	machines := newFleet(t, c, "machines")
+	machines := newMachineFixture(t, c, "machines")
 	early := machines.unreadableMachines("early")
 	machines.machine("good-early", machineOptions{phase: "Failed"})
-	repairs := newFleet(t, c, "repairs")
+	repairs := newMachineFixture(t, c, "repairs")
 	repairs.unreadableRepairs("early")
 	c.StartFettle(t)
 	t.Run("machines", func(t *testing.T) { machines.in(t).aroundUnreadableMachines(early) })
-	checks := newFleet(t, c, "checks")
+	checks := newMachineFixture(t, c, "checks")
 	t.Run("health checks", func(t *testing.T) { checks.in(t).aroundBrokenHealthChecks() })
-	sane := newFleet(t, c, "sane")
+	sane := newMachineFixture(t, c, "sane")
 	t.Run("drawn", func(t *testing.T) { drawn(sane.in(t)) })
-	nodes := newFleet(t, c, "nodes")
+	nodes := newMachineFixture(t, c, "nodes")
 	t.Run("nodes", func(t *testing.T) { nodes.in(t).aroundOddNodes() })
 	t.Run("repairs", func(t *testing.T) { repairs.in(t).aroundUnreadableRepairs() })
 }
@@ -97,7 +97,7 @@ func unreadable() map[string]struct {
 }
 
 // unreadableMachines makes one machine of each kind and gives their names.
-func (f *fleet) unreadableMachines(prefix string) []string {
+func (f *machineFixture) unreadableMachines(prefix string) []string {
 	f.t.Helper()
 	var names []string
 	for name, tc := range unreadable() {
@@ -114,7 +114,7 @@ func (f *fleet) unreadableMachines(prefix string) []string {
 	return names
 }
 
-func (f *fleet) aroundUnreadableMachines(early []string) {
+func (f *machineFixture) aroundUnreadableMachines(early []string) {
 	f.healthCheck("good", unlimited(), readyCheck())
 	f.wantMachines(early...)
 	late := f.unreadableMachines("late")
@@ -137,7 +137,7 @@ func (f *fleet) aroundUnreadableMachines(early []string) {
 }
 
 // in is the same fleet for a part of a test.
-func (f *fleet) in(t *testing.T) *fleet {
+func (f *machineFixture) in(t *testing.T) *machineFixture {
 	t.Helper()
 	part := *f
 	part.t = t
@@ -146,7 +146,7 @@ func (f *fleet) in(t *testing.T) *fleet {
 
 // unreadableRepairs are Repairs that somebody wrote by hand where no definition keeps him from nonsense:
 // of no machine, or of one that is healthy. It gives what is said of each.
-func (f *fleet) unreadableRepairs(prefix string) map[string]string {
+func (f *machineFixture) unreadableRepairs(prefix string) map[string]string {
 	f.t.Helper()
 	target := map[string]any{"kind": "Machine", "namespace": f.namespace, "name": "m", "uid": "none"}
 	nonsense := map[string]struct {
@@ -175,7 +175,7 @@ func (f *fleet) unreadableRepairs(prefix string) map[string]string {
 
 // repairMadeByHand makes one of a machine, with times as people write them and an end that no Repair has. It has the name that
 // Fettle would give it, and returns that.
-func (f *fleet) repairMadeByHand(machine string) string {
+func (f *machineFixture) repairMadeByHand(machine string) string {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
 	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(m), m); err != nil {
@@ -190,7 +190,7 @@ func (f *fleet) repairMadeByHand(machine string) string {
 	return name
 }
 
-func (f *fleet) aroundUnreadableRepairs() {
+func (f *machineFixture) aroundUnreadableRepairs() {
 	f.machine("a", machineOptions{phase: "Failed"})
 	byHand := f.repairMadeByHand("a")
 	f.healthCheck("good", unlimited(), readyCheck())
@@ -205,7 +205,7 @@ func (f *fleet) aroundUnreadableRepairs() {
 }
 
 // wantIgnored waits until people were told of as many ignored Repairs as they are told of at once, and of each what is wrong.
-func (f *fleet) wantIgnored(said map[string]string) {
+func (f *machineFixture) wantIgnored(said map[string]string) {
 	f.t.Helper()
 	const atOnce = 10
 	f.Eventually(f.t, "events RepairIgnored", func(ctx context.Context) error {
@@ -236,7 +236,7 @@ func unlimited() map[string]string {
 }
 
 // wantPhase waits until a Repair has a phase.
-func (f *fleet) wantPhase(repair, phase string) {
+func (f *machineFixture) wantPhase(repair, phase string) {
 	f.t.Helper()
 	f.Eventually(f.t, "phase of "+repair, func(ctx context.Context) error {
 		r := object("fettle.io/v1alpha1", "Repair", f.namespace, repair)
@@ -265,7 +265,7 @@ func followed(spec string) bool {
 
 // aroundBrokenHealthChecks: each that can't be followed says so, once, and holds what it selects; the others
 // in the namespace go on.
-func (f *fleet) aroundBrokenHealthChecks() {
+func (f *machineFixture) aroundBrokenHealthChecks() {
 	f.machine("pet", machineOptions{phase: "Failed", labels: map[string]string{"role": "pet"}})
 	said := map[string]string{}
 	for i, tc := range refusedSpecs() {
@@ -326,7 +326,7 @@ func badAnnotations() map[string][]string {
 }
 
 // wantInvalid waits until each health check has a condition that names what is wrong.
-func (f *fleet) wantInvalid(said map[string]string) {
+func (f *machineFixture) wantInvalid(said map[string]string) {
 	f.t.Helper()
 	f.Eventually(f.t, "conditions InvalidSpec", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
@@ -347,7 +347,7 @@ func (f *fleet) wantInvalid(said map[string]string) {
 }
 
 // scribble writes into the status of a health check what may be none.
-func (f *fleet) scribble(name string, statuses ...any) {
+func (f *machineFixture) scribble(name string, statuses ...any) {
 	f.t.Helper()
 	for _, status := range statuses {
 		f.Eventually(f.t, "scribbling", func(ctx context.Context) error {
@@ -363,7 +363,7 @@ func (f *fleet) scribble(name string, statuses ...any) {
 
 // aroundOddNodes: what a node says of its conditions is believed only as far as it makes sense. A condition whose
 // transition lies in the future counts from when Fettle first saw it.
-func (f *fleet) aroundOddNodes() {
+func (f *machineFixture) aroundOddNodes() {
 	at := func(status, since string) map[string]any {
 		return map[string]any{"type": "Ready", "status": status, "lastTransitionTime": since}
 	}
@@ -400,7 +400,7 @@ func (f *fleet) aroundOddNodes() {
 }
 
 // contradicts makes a machine whose node says two things of one condition, which the API server takes.
-func (f *fleet) contradicts(name string) {
+func (f *machineFixture) contradicts(name string) {
 	f.t.Helper()
 	f.machine(name, machineOptions{})
 	n := &corev1.Node{}

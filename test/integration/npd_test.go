@@ -37,11 +37,11 @@ func TestNodeProblemDetector(t *testing.T) {
 	})
 	t.Run("deleted", func(t *testing.T) {
 		t.Parallel()
-		detectedAndDeleted(newFleet(t, c, "npd-deleted"))
+		detectedAndDeleted(newMachineFixture(t, c, "npd-deleted"))
 	})
 	t.Run("requested", func(t *testing.T) {
 		t.Parallel()
-		detectedAndRequested(&pool{newFleet(t, c, "npd-requested")})
+		detectedAndRequested(&pool{newMachineFixture(t, c, "npd-requested")})
 	})
 }
 
@@ -98,7 +98,7 @@ func (p *pool) wantRecovering(node string, recovering bool) {
 
 // detectedAndDeleted: a machine whose deletion was decided goes, and its repair goes on until then. The criterion is that of an
 // annotation, by the reason.
-func detectedAndDeleted(f *fleet) {
+func detectedAndDeleted(f *machineFixture) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{})
 	f.healthCheck("example", map[string]string{annotation.UnhealthyConditions: deadlocked}, readyCheck("maxUnhealthy: 100%"))
@@ -120,7 +120,7 @@ func detectedAndDeleted(f *fleet) {
 }
 
 // letMachineGo takes the finalizers of a machine away, as its provider does when its instance is gone.
-func (f *fleet) letMachineGo(name string) {
+func (f *machineFixture) letMachineGo(name string) {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, name)
 	if err := f.Patch(cluster.Context(f.t), m, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
@@ -133,7 +133,7 @@ func detectedAndRequested(p *pool) {
 	p.machine("a", machineOptions{})
 	p.machine("b", machineOptions{})
 	p.template(rebooting, "reboot", false)
-	p.fleet.healthCheck("example", map[string]string{annotation.UnhealthyConditions: deadlocked},
+	p.machineFixture.healthCheck("example", map[string]string{annotation.UnhealthyConditions: deadlocked},
 		readyCheck("maxUnhealthy: 100%", p.single(rebooting, "reboot")))
 	detector := p.StartDetector(p.t, p.nodeName("a"))
 	detector.Fails(p.t)
@@ -184,7 +184,7 @@ func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 	management.InstallFettle(t)
 	management.AllowClusterAPI(t)
 	management.StartFettle(t)
-	h := newHerd(t, management, workload, "npd")
+	h := newClusterFixture(t, management, workload, "npd")
 	h.running("a", "b")
 	h.healthCheck(`  - {type: KernelDeadlock, status: "True", timeoutSeconds: 1}`)
 	detector := workload.StartDetector(t, h.node("a"))
@@ -212,7 +212,7 @@ func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 }
 
 // keepsMarked checks for a while that a machine is its owner's to repair, and not healthy.
-func (h *herd) keepsMarked(name string) {
+func (h *clusterFixture) keepsMarked(name string) {
 	h.t.Helper()
 	h.management.Never(h.t, "machine "+name+" stays marked", quiet, func(ctx context.Context) error {
 		m, err := h.get(ctx, name)

@@ -28,7 +28,7 @@ func TestMachineHealthCheck(t *testing.T) {
 	// By this it is known for an OpenShift, whose etcd Fettle may not ask without config/openshift.
 	c.Namespace(t, "openshift-etcd")
 	c.StartFettle(t)
-	cases := map[string]func(*fleet){
+	cases := map[string]func(*machineFixture){
 		"condition":      nodeConditionHeldForItsTimeout,
 		"own-clocks":     eachConditionHasItsOwnClock,
 		"max-number":     maxUnhealthyAsANumber,
@@ -63,12 +63,12 @@ func TestMachineHealthCheck(t *testing.T) {
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(newFleet(t, c, name))
+			run(newMachineFixture(t, c, name))
 		})
 	}
 }
 
-func nodeConditionHeldForItsTimeout(f *fleet) {
+func nodeConditionHeldForItsTimeout(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck("maxUnhealthy: 50%"))
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
@@ -98,7 +98,7 @@ func nodeConditionHeldForItsTimeout(f *fleet) {
 	}
 }
 
-func eachConditionHasItsOwnClock(f *fleet) {
+func eachConditionHasItsOwnClock(f *machineFixture) {
 	f.healthCheck("example", nil, `
 unhealthyConditions:
 - {type: Ready, status: "False", timeout: 1h}
@@ -112,7 +112,7 @@ unhealthyConditions:
 	f.keepsMachines("a")
 }
 
-func maxUnhealthyAsANumber(f *fleet) {
+func maxUnhealthyAsANumber(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
 	f.machine("c", machineOptions{})
@@ -130,7 +130,7 @@ func maxUnhealthyAsANumber(f *fleet) {
 	f.wantStatus("example", 2, 2, 1, "")
 }
 
-func maxUnhealthyAsAPercentage(f *fleet) {
+func maxUnhealthyAsAPercentage(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		f.machine(name, machineOptions{})
 	}
@@ -146,7 +146,7 @@ func maxUnhealthyAsAPercentage(f *fleet) {
 
 // zoneThatReturnsBitByBit: the short circuit opens while the last node has yet to report itself, and
 // that node is not deleted for being the last.
-func zoneThatReturnsBitByBit(f *fleet) {
+func zoneThatReturnsBitByBit(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.machine(name, machineOptions{})
 	}
@@ -167,7 +167,7 @@ func zoneThatReturnsBitByBit(f *fleet) {
 	f.wantRepairs()
 }
 
-func nodeThatNeverJoined(f *fleet) {
+func nodeThatNeverJoined(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck("nodeStartupTimeout: "+short))
 	f.machine("a", machineOptions{noNode: true, noNodeRef: true, phase: "Provisioned"})
 	f.wantMachines()
@@ -178,21 +178,21 @@ func nodeThatNeverJoined(f *fleet) {
 	}
 }
 
-func startupTimeoutOfZero(f *fleet) {
+func startupTimeoutOfZero(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck(`nodeStartupTimeout: "0"`))
 	f.machine("a", machineOptions{noNode: true, noNodeRef: true, phase: "Provisioned"})
 	f.wantStatus("example", 0, 1, 0, "")
 	f.keepsMachines("a")
 }
 
-func machineInPhaseFailed(f *fleet) {
+func machineInPhaseFailed(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()
 	f.wantEvent("a", "MachineDeleted")
 }
 
-func nodeRemoved(f *fleet) {
+func nodeRemoved(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck(`nodeStartupTimeout: "0"`))
 	f.machine("a", machineOptions{})
 	f.wantStatus("example", 1, 1, 1, "")
@@ -209,7 +209,7 @@ func nodeRemoved(f *fleet) {
 	f.t.Error("the machine was deleted without a live read which confirmed that its node is gone")
 }
 
-func machineWithoutOwner(f *fleet) {
+func machineWithoutOwner(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{noOwner: true})
 	f.setReady("a", corev1.ConditionFalse)
@@ -218,14 +218,14 @@ func machineWithoutOwner(f *fleet) {
 	f.wantRepairs()
 }
 
-func controlPlaneMachine(f *fleet) {
+func controlPlaneMachine(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{labels: map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"}, phase: "Failed"})
 	f.wantEvent("a", "RemediationHeldQuorumUnknown")
 	f.keepsMachines("a")
 }
 
-func machineOfAControlPlaneNode(f *fleet) {
+func machineOfAControlPlaneNode(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{controlNode: true})
 	f.setReady("a", corev1.ConditionFalse)
@@ -233,7 +233,7 @@ func machineOfAControlPlaneNode(f *fleet) {
 	f.keepsMachines("a")
 }
 
-func pausedHealthCheck(f *fleet) {
+func pausedHealthCheck(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck())
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
@@ -244,7 +244,7 @@ func pausedHealthCheck(f *fleet) {
 	f.wantMachines()
 }
 
-func dryRun(f *fleet) {
+func dryRun(f *machineFixture) {
 	f.healthCheck("example", map[string]string{annotation.DryRun: "true"}, readyCheck())
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
@@ -256,7 +256,7 @@ func dryRun(f *fleet) {
 	f.wantMachines()
 }
 
-func oneDeletionAtATime(f *fleet) {
+func oneDeletionAtATime(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{finalizer: true})
 	}
@@ -278,7 +278,7 @@ func oneDeletionAtATime(f *fleet) {
 }
 
 // release lets a machine that is being deleted go.
-func (f *fleet) release(machine string) {
+func (f *machineFixture) release(machine string) {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
@@ -287,7 +287,7 @@ func (f *fleet) release(machine string) {
 	}
 }
 
-func unlimitedDeletions(f *fleet) {
+func unlimitedDeletions(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{finalizer: true})
 		f.setReady(name, corev1.ConditionUnknown)
@@ -297,7 +297,7 @@ func unlimitedDeletions(f *fleet) {
 }
 
 // reclaimedMachinesGoTogether: the health check is as OpenShift's own machine-api-termination-handler has it.
-func reclaimedMachinesGoTogether(f *fleet) {
+func reclaimedMachinesGoTogether(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.machine(name, machineOptions{finalizer: true})
 	}
@@ -319,13 +319,13 @@ unhealthyConditions: [{type: Terminating, status: "True", timeout: 0s}]`)
 	f.wantMachines("-d")
 }
 
-func emptySelector(f *fleet) {
+func emptySelector(f *machineFixture) {
 	f.machine("a", machineOptions{labels: map[string]string{"role": "other"}, phase: "Failed"})
 	f.healthCheck("example", nil, "selector: {}")
 	f.wantMachines()
 }
 
-func selectorExpressions(f *fleet) {
+func selectorExpressions(f *machineFixture) {
 	f.machine("a", machineOptions{labels: map[string]string{"pool": "spot"}, phase: "Failed"})
 	f.machine("b", machineOptions{labels: map[string]string{"pool": "pets"}, phase: "Failed"})
 	f.machine("c", machineOptions{phase: "Failed"})
@@ -336,7 +336,7 @@ func selectorExpressions(f *fleet) {
 }
 
 // overlappingHealthChecks: every health check that selects a machine must allow its repair.
-func overlappingHealthChecks(f *fleet) {
+func overlappingHealthChecks(f *machineFixture) {
 	f.healthCheck("strict", nil, "maxUnhealthy: 0")
 	f.healthCheck("lenient", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
@@ -351,7 +351,7 @@ func overlappingHealthChecks(f *fleet) {
 }
 
 // externalBaremetalIsNotDeleted: it is marked and left to a remediator, which takes the mark away.
-func externalBaremetalIsNotDeleted(f *fleet) {
+func externalBaremetalIsNotDeleted(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
 	f.machine("a", machineOptions{noOwner: true})
 	f.machine("b", machineOptions{})
@@ -369,7 +369,7 @@ func externalBaremetalIsNotDeleted(f *fleet) {
 }
 
 // failedBaremetalIsDeleted: there is no host left to power on.
-func failedBaremetalIsDeleted(f *fleet) {
+func failedBaremetalIsDeleted(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()
@@ -378,7 +378,7 @@ func failedBaremetalIsDeleted(f *fleet) {
 }
 
 // markedBaremetalThatFailsIsDeleted: whoever was to power it on may never take the mark away.
-func markedBaremetalThatFailsIsDeleted(f *fleet) {
+func markedBaremetalThatFailsIsDeleted(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
@@ -388,12 +388,12 @@ func markedBaremetalThatFailsIsDeleted(f *fleet) {
 	f.wantRepairs("a Succeeded", "a Withdrawn")
 }
 
-func (f *fleet) wantMarked(machine string, marked bool) {
+func (f *machineFixture) wantMarked(machine string, marked bool) {
 	f.t.Helper()
 	f.Eventually(f.t, "the mark on "+machine, func(ctx context.Context) error { return f.isMarked(ctx, machine, marked) })
 }
 
-func (f *fleet) isMarked(ctx context.Context, machine string, marked bool) error {
+func (f *machineFixture) isMarked(ctx context.Context, machine string, marked bool) error {
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
 	if err := f.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
 		return err
@@ -408,7 +408,7 @@ func (f *fleet) isMarked(ctx context.Context, machine string, marked bool) error
 }
 
 // comesToEnd waits until no repair of a machine runs.
-func (f *fleet) comesToEnd(machine string) {
+func (f *machineFixture) comesToEnd(machine string) {
 	f.t.Helper()
 	f.Eventually(f.t, "the end of the repair of "+machine, func(ctx context.Context) error {
 		repairs, err := f.repairs(ctx)
@@ -422,7 +422,7 @@ func (f *fleet) comesToEnd(machine string) {
 }
 
 // remediationTemplateIsNotDeleted: without its template nothing is done, and the health check says so.
-func remediationTemplateIsNotDeleted(f *fleet) {
+func remediationTemplateIsNotDeleted(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck("remediationTemplate: {apiVersion: example.com/v1, kind: RebootTemplate, name: reboot}"))
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
@@ -431,7 +431,7 @@ func remediationTemplateIsNotDeleted(f *fleet) {
 	f.keepsMachines("a")
 }
 
-func deletedHealthCheckEndsTheCheck(f *fleet) {
+func deletedHealthCheckEndsTheCheck(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.PausedAnnotation: "yes"}, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantStatus("example", 0, 1, 0, v1beta1.PausedReason)
@@ -441,7 +441,7 @@ func deletedHealthCheckEndsTheCheck(f *fleet) {
 	f.keepsMachines("a")
 }
 
-func recoveryBeforeTheTimeout(f *fleet) {
+func recoveryBeforeTheTimeout(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{})
 	f.wantStatus("example", 1, 1, 1, "")
@@ -472,7 +472,7 @@ spec: {policyName: no-requests-in-%[1]s, validationActions: [Deny]}
 
 // requestsAreTold: the status says that a template is missing, that an object can't be created, and that neither is so any
 // more (docs/reference/openshift.md#remediation-objects).
-func requestsAreTold(f *fleet) {
+func requestsAreTold(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", nil, readyCheck(
 		"remediationTemplate: {apiVersion: fettle.io/v1alpha1, kind: MachineDeletionRemediationTemplate, name: replace}"))
@@ -498,7 +498,7 @@ func requestsAreTold(f *fleet) {
 }
 
 // wantConditions waits until the health check has these, each "Type=Status Reason".
-func (f *fleet) wantConditions(want ...string) {
+func (f *machineFixture) wantConditions(want ...string) {
 	f.t.Helper()
 	f.Eventually(f.t, "conditions of the health check", func(ctx context.Context) error {
 		var mhc v1beta1.MachineHealthCheck

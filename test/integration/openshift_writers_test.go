@@ -16,7 +16,7 @@ import (
 
 // anotherWriterOfOpenShift: a controller that writes the status again and again is told of by its field manager. Fettle goes on
 // with its own limits, and its status is right.
-func anotherWriterOfOpenShift(f *fleet) {
+func anotherWriterOfOpenShift(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
@@ -29,7 +29,7 @@ func anotherWriterOfOpenShift(f *fleet) {
 }
 
 // statusOfMachinesEditedByHand: one edit is no other controller, and Fettle writes the status anew.
-func statusOfMachinesEditedByHand(f *fleet) {
+func statusOfMachinesEditedByHand(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{})
 	f.wantStatus("example", 1, 1, 1, "")
@@ -47,7 +47,7 @@ func statusOfMachinesEditedByHand(f *fleet) {
 }
 
 // wantAnotherWriter writes the status of a health check as another controller does, until Fettle tells of that one.
-func (f *fleet) wantAnotherWriter(check, manager string) {
+func (f *machineFixture) wantAnotherWriter(check, manager string) {
 	f.t.Helper()
 	f.Eventually(f.t, "another controller is told of", func(ctx context.Context) error {
 		u, err := f.writesStatus(ctx, check, manager, `{"expectedMachines":7}`)
@@ -59,7 +59,7 @@ func (f *fleet) wantAnotherWriter(check, manager string) {
 }
 
 // writesStatus merges a part into the status of a health check as another field manager does.
-func (f *fleet) writesStatus(ctx context.Context, check, manager, status string) (*unstructured.Unstructured, error) {
+func (f *machineFixture) writesStatus(ctx context.Context, check, manager, status string) (*unstructured.Unstructured, error) {
 	u := f.check(check)
 	err := f.Status().Patch(ctx, u, client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)), client.FieldOwner(manager))
 	return u, err

@@ -53,7 +53,7 @@ func TestProbes(t *testing.T) {
 	for _, kind := range []string{"Cluster", "Machine", "MachineHealthCheck"} {
 		c.Apply(t, olderVersionOfClusterAPI(kind))
 	}
-	f := newFleet(t, c, "probes")
+	f := newMachineFixture(t, c, "probes")
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()

@@ -29,7 +29,7 @@ func TestRightsOnClusterAPI(t *testing.T) {
 	c.Namespace(t, "rights")
 	c.AllowClusterAPIIn(t, "rights")
 	fettle := c.StartFettle(t)
-	h := newHerd(t, c, c, "rights")
+	h := newClusterFixture(t, c, c, "rights")
 	h.running("a", "b")
 	h.healthCheck()
 	h.fail("a")
@@ -41,7 +41,7 @@ func TestRightsOnClusterAPI(t *testing.T) {
 	h.fail("b")
 	h.wantMachine("b", externally, "False/WaitingForRemediation")
 	asksAProvider(h)
-	secretIsElsewhere(newHerd(t, c, c, "elsewhere"))
+	secretIsElsewhere(newClusterFixture(t, c, c, "elsewhere"))
 	fettle.Stop(t)
 
 	effective, uses := c.Effective(t), c.Uses(t)
@@ -66,7 +66,7 @@ rules:
 `
 
 // asksAProvider: the role of a provider's manager grants Fettle nothing, and the machine says what does.
-func asksAProvider(h *herd) {
+func asksAProvider(h *clusterFixture) {
 	for kind, names := range map[string]string{providersRemediation: "xremediations", providersRemediation + "Template": "xremediationtemplates"} {
 		h.management.Apply(h.t, strings.NewReplacer("GROUP", providersGroup, "SCOPE", "Namespaced", "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(madeKinds))
 	}
@@ -80,7 +80,7 @@ func asksAProvider(h *herd) {
 }
 
 // secretIsElsewhere: a cluster whose Secret Fettle may not read is unknown, and its health check says what grants that.
-func secretIsElsewhere(h *herd) {
+func secretIsElsewhere(h *clusterFixture) {
 	h.running("d")
 	h.healthCheck()
 	h.wantCheck("RemediationAllowed", "Unknown/ConnectionDown", "may not read Secret elsewhere/c-kubeconfig", "ClusterRole fettle-cluster-api-kubeconfigs", "in namespace elsewhere")
@@ -88,7 +88,7 @@ func secretIsElsewhere(h *herd) {
 
 // machineChangesAllTheTime has Fettle take marks back from a machine that others write on meanwhile, until it has read it
 // anew for that.
-func (h *herd) machineChangesAllTheTime() {
+func (h *clusterFixture) machineChangesAllTheTime() {
 	h.t.Helper()
 	read := cluster.Right{Group: clusterv1.GroupVersion.Group, Resource: "machines", Verb: "get"}
 	h.management.Eventually(h.t, "a machine is read anew", func(context.Context) error {

@@ -34,12 +34,12 @@ func TestRights(t *testing.T) {
 	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1", "--repair-namespace="+repairNamespace, "--metrics-bind-address="+address)
 	c.InstallFettle(t)
 	remediatesNodes(t, c)
-	f := newFleet(t, c, "rights")
+	f := newMachineFixture(t, c, "rights")
 	repairsAndPrunes(f)
 	remediatesForOthers(f)
 	isRefused(f)
 	isRefusedForOthers(f)
-	marks(newFleet(t, c, "metal"))
+	marks(newMachineFixture(t, c, "metal"))
 	onlyRehearses(f)
 	tellsOfTheSameTwice(f)
 	givesMetrics(f, "https://"+address+"/metrics")
@@ -54,7 +54,7 @@ func TestRights(t *testing.T) {
 }
 
 // repairsAndPrunes: two machines are replaced, and of two older records, which no back-off reads, the first goes.
-func repairsAndPrunes(f *fleet) {
+func repairsAndPrunes(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()
@@ -65,7 +65,7 @@ func repairsAndPrunes(f *fleet) {
 }
 
 // marks: a machine is marked for an outside remediator.
-func marks(f *fleet) {
+func marks(f *machineFixture) {
 	f.healthCheck("metal", map[string]string{"machine.openshift.io/remediation-strategy": "external-baremetal"},
 		"selector: {matchLabels: {role: metal}}\nunhealthyConditions:\n"+`- {type: Ready, status: "False", timeout: 2s}`)
 	f.machine("m", machineOptions{labels: map[string]string{"role": "metal"}})
@@ -74,7 +74,7 @@ func marks(f *fleet) {
 }
 
 // remediatesForOthers: a health checker has a machine deleted whose set wants no other.
-func remediatesForOthers(f *fleet) {
+func remediatesForOthers(f *machineFixture) {
 	f.linked("r", machineOptions{labels: map[string]string{"role": "other"}})
 	passesASecond(f.t)
 	f.remediate("r")
@@ -83,7 +83,7 @@ func remediatesForOthers(f *fleet) {
 }
 
 // isRefusedForOthers: before a deletion that was refused is tried again, the remediation is read again.
-func isRefusedForOthers(f *fleet) {
+func isRefusedForOthers(f *machineFixture) {
 	f.linked("s", machineOptions{labels: map[string]string{"role": "other"}})
 	passesASecond(f.t)
 	f.remediate("s")
@@ -97,7 +97,7 @@ func isRefusedForOthers(f *fleet) {
 }
 
 // isRefused: a deletion is refused, so the repair's status says so.
-func isRefused(f *fleet) {
+func isRefused(f *machineFixture) {
 	f.Apply(f.t, noMachineMayBeDeleted)
 	f.machine("c", machineOptions{})
 	f.setReady("c", corev1.ConditionFalse)
@@ -107,14 +107,14 @@ func isRefused(f *fleet) {
 }
 
 // onlyRehearses: a dry run is told.
-func onlyRehearses(f *fleet) {
+func onlyRehearses(f *machineFixture) {
 	f.annotate(f.check("example"), "fettle.io/dry-run", "true")
 	f.machine("d", machineOptions{phase: "Failed"})
 	f.wantEvent("d", "DryRun")
 }
 
 // tellsOfTheSameTwice: an event that happens again is a series.
-func tellsOfTheSameTwice(f *fleet) {
+func tellsOfTheSameTwice(f *machineFixture) {
 	f.healthCheck("patient", nil, "selector: {matchLabels: {role: patient}}\nunhealthyConditions:\n"+
 		`- {type: Ready, status: "False", timeout: 1h}`)
 	f.machine("e", machineOptions{labels: map[string]string{"role": "patient"}})
@@ -136,7 +136,7 @@ func tellsOfTheSameTwice(f *fleet) {
 
 // givesMetrics: the Prometheus that config/monitoring names reads them, and finds every series that an alert
 // asks for, but the one of workload clusters, of which there are none.
-func givesMetrics(f *fleet, url string) {
+func givesMetrics(f *machineFixture, url string) {
 	f.machine("g", machineOptions{phase: "Failed", noOwner: true, labels: map[string]string{"role": "patient"}})
 	f.Namespace(f.t, "monitoring")
 	token := f.ServiceAccount(f.t, "monitoring", "prometheus-k8s")
@@ -189,7 +189,7 @@ func onAnOlderServer(t *testing.T, c *cluster.Cluster) {
 	kubeconfig := c.FettleKubeconfig(t)
 	cluster.Redirect(t, kubeconfig, c.StartOlderServer(t))
 	fettle := c.StartFettleWith(t, kubeconfig, "--leader-elect")
-	f := newFleet(t, c, "older")
+	f := newMachineFixture(t, c, "older")
 	f.healthCheck("example", map[string]string{"fettle.io/dry-run": "true"}, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantEvent("a", "DryRun")

@@ -21,8 +21,8 @@ var record = flag.Bool("record", false, "write down what the API server answers,
 
 // recordings are what is asked for, in which format, and where the answers of a version are kept.
 var recordings = []struct{ path, accept, dir, file string }{
-	{"/api/v1/nodes", runtime.ContentTypeProtobuf, "internal/lean", "nodes.pb"},
-	{"/api/v1/nodes", runtime.ContentTypeJSON, "internal/lean", "nodes.json"},
+	{"/api/v1/nodes", runtime.ContentTypeProtobuf, "internal/slim", "nodes.pb"},
+	{"/api/v1/nodes", runtime.ContentTypeJSON, "internal/slim", "nodes.json"},
 	{"/apis/machine.openshift.io/v1beta1/namespaces/recorded/machines", runtime.ContentTypeJSON, "internal/dialect/openshift", "machines.json"},
 	{"/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases", runtime.ContentTypeJSON, "internal/guard/lease", "leases.json"},
 }
@@ -33,7 +33,7 @@ func TestRecording(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=serviceaccount-controller"}})
 	c.InstallFettle(t)
-	f := newFleet(t, c, "recorded")
+	f := newMachineFixture(t, c, "recorded")
 	f.recordedNodes()
 	f.recordedMachines()
 	f.recordedLeases()
@@ -77,7 +77,7 @@ func write(t *testing.T, path string, answer []byte) {
 // then is the time of all that a recording tells.
 var then = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 
-func (f *fleet) recordedNodes() {
+func (f *machineFixture) recordedNodes() {
 	f.t.Helper()
 	worker := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name:        "worker",
@@ -106,7 +106,7 @@ func condition(kind, status, reason string) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "m", "lastTransitionTime": at, "lastHeartbeatTime": at}
 }
 
-func (f *fleet) recordedMachines() {
+func (f *machineFixture) recordedMachines() {
 	f.t.Helper()
 	for name, phase := range map[string]string{"worker": "Running", "broken": "Failed"} {
 		m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, name)
@@ -120,7 +120,7 @@ func (f *fleet) recordedMachines() {
 	}
 }
 
-func (f *fleet) recordedLeases() {
+func (f *machineFixture) recordedLeases() {
 	f.t.Helper()
 	l := object("coordination.k8s.io/v1", "Lease", "medik8s-leases", "node-worker")
 	at := then.Format(metav1.RFC3339Micro)

@@ -28,12 +28,12 @@ func TestMachineDeletionRemediation(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	c.Apply(t, noneMayBeDeletedIn("refused"))
-	younger := newFleet(t, c, "younger")
+	younger := newMachineFixture(t, c, "younger")
 	remediationOlderThanItsMachine(younger)
 	c.StartFettle(t)
 	younger.wantRemediation("a", "Processing=False", "Succeeded=False RemediationCannotStartMachineNotFound")
 	younger.keepsMachines("a")
-	cases := map[string]func(*fleet){
+	cases := map[string]func(*machineFixture){
 		"content":   machineOfASetThatWantsNoMore,
 		"no-node":   remediationOfNoNode,
 		"no-link":   remediationOfANodeWithoutMachine,
@@ -46,21 +46,21 @@ func TestMachineDeletionRemediation(t *testing.T) {
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(newFleet(t, c, name))
+			run(newMachineFixture(t, c, name))
 		})
 	}
 }
 
 // remediationOlderThanItsMachine: the node of the remediation's name, and its machine, come after it. They
 // are the replacement of what was meant.
-func remediationOlderThanItsMachine(f *fleet) {
+func remediationOlderThanItsMachine(f *machineFixture) {
 	f.remediate("a")
 	passesASecond(f.t)
 	f.linked("a", machineOptions{})
 }
 
 // machineOfASetThatWantsNoMore: the machine is deleted once, by its UID, and nothing is to replace it.
-func machineOfASetThatWantsNoMore(f *fleet) {
+func machineOfASetThatWantsNoMore(f *machineFixture) {
 	f.linked("a", machineOptions{})
 	f.linked("b", machineOptions{})
 	uid := f.uidOf("a")
@@ -81,21 +81,21 @@ func machineOfASetThatWantsNoMore(f *fleet) {
 }
 
 // requestsTo gives Fettle's requests by verb and resource, refused ones too.
-func (f *fleet) requestsTo(verb, resource string) []cluster.Request {
+func (f *machineFixture) requestsTo(verb, resource string) []cluster.Request {
 	f.t.Helper()
 	return slices.DeleteFunc(f.Requests(f.t), func(r cluster.Request) bool {
 		return r.Verb != verb || r.Resource != resource || r.Namespace != f.namespace
 	})
 }
 
-func remediationOfNoNode(f *fleet) {
+func remediationOfNoNode(f *machineFixture) {
 	f.remediate("a")
 	f.wantRemediation("a", "Processing=False", "Succeeded=False RemediationCannotStartNodeNotFound", "PermanentNodeDeletionExpected=False NothingDeleted")
 	f.wantNotes("a", "RemediationCannotStart")
 	f.endRemediation("a")
 }
 
-func remediationOfANodeWithoutMachine(f *fleet) {
+func remediationOfANodeWithoutMachine(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	passesASecond(f.t)
 	f.remediate("a")
@@ -103,7 +103,7 @@ func remediationOfANodeWithoutMachine(f *fleet) {
 	f.keepsMachines("a")
 }
 
-func remediationWithoutOwner(f *fleet) {
+func remediationWithoutOwner(f *machineFixture) {
 	f.linked("a", machineOptions{noOwner: true})
 	passesASecond(f.t)
 	f.remediate("a")
@@ -114,7 +114,7 @@ func remediationWithoutOwner(f *fleet) {
 }
 
 // remediationOwnedByItsMachine: the machine that owns it is the one that is meant, though its node is gone.
-func remediationOwnedByItsMachine(f *fleet) {
+func remediationOwnedByItsMachine(f *machineFixture) {
 	f.machine("a", machineOptions{noNode: true})
 	f.remediate("a", func(r *v1alpha1.MachineDeletionRemediation) {
 		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine", Name: "a", UID: f.uidOf("a")}}
@@ -124,7 +124,7 @@ func remediationOwnedByItsMachine(f *fleet) {
 
 // remediationThatTimesOut: it stops, and stays until the health checker takes it away. Once the machine is
 // replaced all the same it says so, since the health checker would wait for a node that never returns.
-func remediationThatTimesOut(f *fleet) {
+func remediationThatTimesOut(f *machineFixture) {
 	f.linked("a", machineOptions{finalizer: true})
 	passesASecond(f.t)
 	f.remediate("a")
@@ -142,7 +142,7 @@ func remediationThatTimesOut(f *fleet) {
 }
 
 // remediationWithdrawnMidWork: what was asked for goes on by itself, and nothing holds the remediation.
-func remediationWithdrawnMidWork(f *fleet) {
+func remediationWithdrawnMidWork(f *machineFixture) {
 	f.linked("a", machineOptions{finalizer: true})
 	passesASecond(f.t)
 	f.remediate("a")
@@ -153,7 +153,7 @@ func remediationWithdrawnMidWork(f *fleet) {
 }
 
 // deletionThatIsRefused: it is tried again until the remediation is withdrawn, and not after that.
-func deletionThatIsRefused(f *fleet) {
+func deletionThatIsRefused(f *machineFixture) {
 	f.linked("a", machineOptions{})
 	passesASecond(f.t)
 	f.remediate("a")
@@ -183,7 +183,7 @@ func TestMachineDeletionRemediationReplaces(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController, "--machine-api", "--machine-api-poll=200ms"}})
 	c.InstallFettle(t)
 	c.Namespace(t, "sets")
-	f := &fleet{Cluster: c, t: t, namespace: "sets"}
+	f := &machineFixture{Cluster: c, t: t, namespace: "sets"}
 	c.Apply(t, machineSetOf(2, "sets"))
 	names := f.joined(2)
 	victim, other := names[0], names[1]
@@ -221,7 +221,7 @@ func TestSeveralMachineDeletionRemediations(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController, "--machine-api", "--machine-api-poll=200ms"}})
 	c.InstallFettle(t)
 	c.Namespace(t, "several")
-	f := &fleet{Cluster: c, t: t, namespace: "several"}
+	f := &machineFixture{Cluster: c, t: t, namespace: "several"}
 	const replicas, broken = 12, 9
 	c.Apply(t, machineSetOf(replicas, "several"))
 	names := f.joined(replicas)
@@ -243,7 +243,7 @@ func TestSeveralMachineDeletionRemediations(t *testing.T) {
 }
 
 // linked makes a machine and its node, which knows it.
-func (f *fleet) linked(machine string, o machineOptions) {
+func (f *machineFixture) linked(machine string, o machineOptions) {
 	f.t.Helper()
 	f.machine(machine, o)
 	f.annotate(object("v1", "Node", "", f.nodeName(machine)), "machine.openshift.io/machine", f.namespace+"/"+machine)
@@ -262,13 +262,13 @@ func passesASecond(t *testing.T) {
 }
 
 // remediate creates the remediation of a machine's node.
-func (f *fleet) remediate(machine string, changes ...func(*v1alpha1.MachineDeletionRemediation)) {
+func (f *machineFixture) remediate(machine string, changes ...func(*v1alpha1.MachineDeletionRemediation)) {
 	f.t.Helper()
 	f.createRemediation(f.nodeName(machine), f.nodeName(machine), changes...)
 }
 
 // createRemediation creates one as the operator of NodeHealthCheck does.
-func (f *fleet) createRemediation(name, node string, changes ...func(*v1alpha1.MachineDeletionRemediation)) {
+func (f *machineFixture) createRemediation(name, node string, changes ...func(*v1alpha1.MachineDeletionRemediation)) {
 	f.t.Helper()
 	r := &v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{
 		Namespace: f.namespace, Name: name,
@@ -281,24 +281,24 @@ func (f *fleet) createRemediation(name, node string, changes ...func(*v1alpha1.M
 	f.create(r)
 }
 
-func (f *fleet) remediation(machine string) *unstructured.Unstructured {
+func (f *machineFixture) remediation(machine string) *unstructured.Unstructured {
 	return object("fettle.io/v1alpha1", "MachineDeletionRemediation", f.namespace, f.nodeName(machine))
 }
 
-func (f *fleet) wantRemediation(machine string, conditions ...string) *v1alpha1.MachineDeletionRemediation {
+func (f *machineFixture) wantRemediation(machine string, conditions ...string) *v1alpha1.MachineDeletionRemediation {
 	f.t.Helper()
 	return f.wantRemediationOf(f.nodeName(machine), conditions...)
 }
 
 // wantRemediationOf waits for conditions such as "Succeeded=True Reason", or without the reason.
-func (f *fleet) wantRemediationOf(node string, conditions ...string) *v1alpha1.MachineDeletionRemediation {
+func (f *machineFixture) wantRemediationOf(node string, conditions ...string) *v1alpha1.MachineDeletionRemediation {
 	f.t.Helper()
 	var r v1alpha1.MachineDeletionRemediation
 	f.Eventually(f.t, "remediation of "+node, func(ctx context.Context) error { return f.isRemediation(ctx, node, &r, conditions...) })
 	return &r
 }
 
-func (f *fleet) isRemediation(ctx context.Context, node string, into *v1alpha1.MachineDeletionRemediation, conditions ...string) error {
+func (f *machineFixture) isRemediation(ctx context.Context, node string, into *v1alpha1.MachineDeletionRemediation, conditions ...string) error {
 	var r v1alpha1.MachineDeletionRemediation
 	if err := f.Get(ctx, types.NamespacedName{Namespace: f.namespace, Name: node}, &r); err != nil {
 		return err
@@ -316,13 +316,13 @@ func (f *fleet) isRemediation(ctx context.Context, node string, into *v1alpha1.M
 	return nil
 }
 
-func (f *fleet) endRemediation(machine string) {
+func (f *machineFixture) endRemediation(machine string) {
 	f.t.Helper()
 	f.endRemediationOf(f.nodeName(machine))
 }
 
 // endRemediationOf deletes a remediation, as a health checker does, and waits until it is gone.
-func (f *fleet) endRemediationOf(node string) {
+func (f *machineFixture) endRemediationOf(node string) {
 	f.t.Helper()
 	u := object("fettle.io/v1alpha1", "MachineDeletionRemediation", f.namespace, node)
 	if err := f.Delete(cluster.Context(f.t), u); err != nil {
@@ -338,7 +338,7 @@ func (f *fleet) endRemediationOf(node string) {
 }
 
 // wantNotes waits for events of these reasons about a remediation, all of which begin as the contract says.
-func (f *fleet) wantNotes(machine string, reasons ...string) {
+func (f *machineFixture) wantNotes(machine string, reasons ...string) {
 	f.t.Helper()
 	f.Eventually(f.t, "events about the remediation of "+machine, func(ctx context.Context) error {
 		var list eventsv1.EventList
@@ -364,7 +364,7 @@ func (f *fleet) wantNotes(machine string, reasons ...string) {
 	})
 }
 
-func (f *fleet) uidOf(machine string) types.UID {
+func (f *machineFixture) uidOf(machine string) types.UID {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
 	if err := f.Get(cluster.Context(f.t), client.ObjectKeyFromObject(m), m); err != nil {
@@ -374,12 +374,12 @@ func (f *fleet) uidOf(machine string) types.UID {
 }
 
 // letGo removes the finalizers of a machine, as its controller does in the end.
-func (f *fleet) letGo(machine string) {
+func (f *machineFixture) letGo(machine string) {
 	f.t.Helper()
 	f.patch(object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine), map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-func (f *fleet) patch(u *unstructured.Unstructured, change map[string]any) {
+func (f *machineFixture) patch(u *unstructured.Unstructured, change map[string]any) {
 	f.t.Helper()
 	body, err := (&unstructured.Unstructured{Object: change}).MarshalJSON()
 	if err == nil {
@@ -391,7 +391,7 @@ func (f *fleet) patch(u *unstructured.Unstructured, change map[string]any) {
 }
 
 // joined waits until so many machines, these aside, refer to nodes that know them, and gives their names.
-func (f *fleet) joined(n int, but ...string) []string {
+func (f *machineFixture) joined(n int, but ...string) []string {
 	f.t.Helper()
 	var names []string
 	f.Eventually(f.t, fmt.Sprint(n, " machines have joined"), func(ctx context.Context) error {

@@ -24,7 +24,7 @@ func TestRestartWhileAMachineIsBeingDeleted(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
 	first := c.StartFettle(t)
-	f := newFleet(t, c, "restart")
+	f := newMachineFixture(t, c, "restart")
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{finalizer: true})
 	f.setCondition("a", "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
@@ -53,7 +53,7 @@ func TestRestartBetweenRecordAndDeed(t *testing.T) {
 	c.InstallFettle(t)
 	c.Apply(t, noMachineMayBeDeleted)
 	first := c.StartFettle(t)
-	f := newFleet(t, c, "between")
+	f := newMachineFixture(t, c, "between")
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
 	f.healthCheck("example", nil, readyCheck())
@@ -86,7 +86,7 @@ func TestRefusedDeletionOfARecoveredMachine(t *testing.T) {
 	c.InstallFettle(t)
 	c.Apply(t, noMachineMayBeDeleted)
 	c.StartFettle(t)
-	f := newFleet(t, c, "refused")
+	f := newMachineFixture(t, c, "refused")
 	f.machine("a", machineOptions{})
 	f.setReady("a", corev1.ConditionFalse)
 	f.healthCheck("example", nil, readyCheck())
@@ -96,7 +96,7 @@ func TestRefusedDeletionOfARecoveredMachine(t *testing.T) {
 	f.keepsMachines("a")
 }
 
-func (f *fleet) wantRequests(want int, verb, resource string) {
+func (f *machineFixture) wantRequests(want int, verb, resource string) {
 	f.t.Helper()
 	if have := cluster.Count(f.Requests(f.t), verb, resource, f.namespace); have != want {
 		f.t.Errorf("the API server answered %d requests to %s %s, want %d", have, verb, resource, want)
@@ -128,7 +128,7 @@ func TestFinishedRepairsAreDropped(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	f := newFleet(t, c, "retention")
+	f := newMachineFixture(t, c, "retention")
 	f.endedLongAgo("old-1", "old-2", "old-3")
 	c.StartFettle(t, "--repair-retention-count=1")
 	f.machine("a", machineOptions{})
@@ -141,7 +141,7 @@ func TestFinishedRepairsAreDropped(t *testing.T) {
 }
 
 // endedLongAgo records repairs of machines that are gone, each of which ended a minute after the one before, hours ago.
-func (f *fleet) endedLongAgo(machines ...string) {
+func (f *machineFixture) endedLongAgo(machines ...string) {
 	f.t.Helper()
 	for i, name := range machines {
 		ended := time.Now().Add(time.Duration(i)*time.Minute - 4*time.Hour)

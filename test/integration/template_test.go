@@ -21,7 +21,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/remedy/template"
-	"github.com/fettle-io/fettle/internal/served"
+	"github.com/fettle-io/fettle/internal/servedapi"
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
@@ -55,7 +55,7 @@ rules:
 // remediation is the remedy at work as Fettle's service account, in the hands of a test that plays the engine.
 type remediation struct {
 	*cluster.Cluster
-	*template.Docket
+	*template.ClusterClient
 
 	t     *testing.T
 	woken chan struct{}
@@ -89,10 +89,10 @@ func newRemediation(t *testing.T) *remediation {
 		t.Fatalf("making a client: %v", err)
 	}
 	r := &remediation{Cluster: c, t: t, woken: make(chan struct{}, 1)}
-	definitions := &served.Waker{Informers: informers, Log: logr.Discard(), Awake: func() {}}
-	r.Docket = template.NewClient(template.Config{
+	definitions := &servedapi.Starter{Informers: informers, Log: logr.Discard(), OnChange: func() {}}
+	r.ClusterClient = template.NewClient(template.Config{
 		Informers: informers, API: api, Served: definitions.Served, Changed: definitions.Changed, Log: logr.Discard(),
-	}).Of(template.Fleet{}, r.wake)
+	}).ForCluster(template.ClusterKey{}, r.wake)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	parts := []func(context.Context) error{informers.Start, definitions.Start, r.Start}
@@ -131,11 +131,11 @@ func (r *remediation) grants(group string) {
 }
 
 // survey plays a pass of the engine over one policy, without making a call.
-func (r *remediation) survey(steps ...core.Step) ([]core.Step, core.Fleet) {
-	policies := []core.Policy{{ID: core.ID{Kind: "NodeHealthCheck", Name: "check"}, Ladder: steps}}
-	var fleet core.Fleet
-	r.Survey(policies, &fleet)
-	return policies[0].Ladder, fleet
+func (r *remediation) survey(steps ...core.Step) ([]core.Step, core.Cluster) {
+	policies := []core.Policy{{ID: core.ID{Kind: "NodeHealthCheck", Name: "check"}, Steps: steps}}
+	var cluster core.Cluster
+	r.AddFacts(policies, &cluster)
+	return policies[0].Steps, cluster
 }
 
 // templatePatience is how long a test waits for a state: long, since machines that run tests may be busy.
@@ -149,8 +149,8 @@ func (r *remediation) wantProblem(words string, steps ...core.Step) time.Duratio
 	deadline := time.NewTimer(templatePatience)
 	defer deadline.Stop()
 	for {
-		ladder, _ := r.survey(steps...)
-		got := ladder[0].Problem
+		steps, _ := r.survey(steps...)
+		got := steps[0].Problem
 		if words == "" && got == "" || words != "" && strings.Contains(got, words) {
 			return time.Since(began)
 		}
@@ -168,14 +168,14 @@ func (r *remediation) wantUnseen(why string, s core.Step, want ...core.Reference
 	deadline := time.NewTimer(templatePatience)
 	defer deadline.Stop()
 	for {
-		_, fleet := r.survey(s)
-		if slices.Equal(fleet.Unseen, want) {
+		_, cluster := r.survey(s)
+		if slices.Equal(cluster.UnlistedTemplates, want) {
 			return
 		}
 		select {
 		case <-r.woken:
 		case <-deadline.C:
-			r.t.Fatalf("%s: the requests that can't be seen are %v, want %v", why, fleet.Unseen, want)
+			r.t.Fatalf("%s: the requests that can't be seen are %v, want %v", why, cluster.UnlistedTemplates, want)
 		}
 	}
 }
@@ -186,19 +186,19 @@ func (r *remediation) wantRequest(what string, is func(core.Request) bool, steps
 	deadline := time.NewTimer(templatePatience)
 	defer deadline.Stop()
 	for {
-		_, fleet := r.survey(steps...)
-		if i := slices.IndexFunc(fleet.Requests, is); i >= 0 {
-			return fleet.Requests[i]
+		_, cluster := r.survey(steps...)
+		if i := slices.IndexFunc(cluster.Requests, is); i >= 0 {
+			return cluster.Requests[i]
 		}
 		select {
 		case <-r.woken:
 		case <-deadline.C:
-			r.t.Fatalf("no request is seen that %s, among %+v", what, fleet.Requests)
+			r.t.Fatalf("no request is seen that %s, among %+v", what, cluster.Requests)
 		}
 	}
 }
 
-func (r *remediation) begins(want core.Beginning, o core.Order, says ...string) {
+func (r *remediation) begins(want core.RemedyResult, o core.RemedyCall, says ...string) {
 	r.t.Helper()
 	got, err := r.Begin(cluster.Context(r.t), o)
 	if got != want || (err != nil) != (len(says) > 0) {
@@ -217,7 +217,7 @@ func (r *remediation) read(group, kind, namespace, name string) (*unstructured.U
 }
 
 // order makes a node, its health check, and the order to ask for the node's remediation.
-func (r *remediation) order(node string, step core.Step) core.Order {
+func (r *remediation) order(node string, step core.Step) core.RemedyCall {
 	r.t.Helper()
 	check := object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", "check")
 	check.Object["spec"] = map[string]any{"remediationTemplate": map[string]any{"apiVersion": "a.example/v1", "kind": "RebootTemplate", "name": "t", "namespace": "default"}}
@@ -230,7 +230,7 @@ func (r *remediation) order(node string, step core.Step) core.Order {
 			r.t.Fatalf("reading %s: %v", o.GetName(), err)
 		}
 	}
-	return core.Order{
+	return core.RemedyCall{
 		Target: core.Target{ID: core.ID{Kind: "Node", Name: node, UID: string(n.UID)}},
 		Policy: core.ID{Kind: "NodeHealthCheck", Name: "check", UID: string(check.GetUID())},
 		Step:   step,
@@ -239,7 +239,7 @@ func (r *remediation) order(node string, step core.Step) core.Order {
 
 func step(group, namespace, name string) core.Step {
 	return core.Step{
-		Remedy: template.NodeRemedy, Nature: core.Requests,
+		Remedy: template.NodeRemedy, Nature: core.CreateRequest,
 		Template: core.Reference{APIVersion: group + "/v1", Kind: "RebootTemplate", Namespace: namespace, Name: name},
 	}
 }
@@ -253,7 +253,7 @@ func TestTemplatesComeLate(t *testing.T) {
 	r := newRemediation(t)
 	s := step("a.example", "default", "t")
 	r.wantProblem("the cluster does not serve RebootTemplate (a.example/v1)", s)
-	if ladder, _ := r.survey(s); !ladder[0].Missing {
+	if steps, _ := r.survey(s); !steps[0].Missing {
 		t.Error("the template is not missing")
 	}
 	r.wantUnseen("there can be none", s)
@@ -394,18 +394,18 @@ func TestFormsOfRequests(t *testing.T) {
 			`, namespace: default, annotations: {remediation.medik8s.io/multiple-templates-support: "true"}}}`)
 	}
 	r.Apply(t, "{apiVersion: b.example/v1, kind: RebootTemplate, metadata: {name: t}, spec: {template: {spec: {}}}}")
-	ladder := []core.Step{step("a.example", "default", "t"), step("a.example", "default", "u"), step("b.example", "elsewhere", "t")}
-	for i := range ladder {
-		r.wantProblem("", append(ladder[i:len(ladder):len(ladder)], ladder[:i]...)...)
+	steps := []core.Step{step("a.example", "default", "t"), step("a.example", "default", "u"), step("b.example", "elsewhere", "t")}
+	for i := range steps {
+		r.wantProblem("", append(steps[i:len(steps):len(steps)], steps[:i]...)...)
 	}
-	located, _ := r.survey(ladder...)
+	located, _ := r.survey(steps...)
 	for _, s := range located {
 		r.begins(core.Accepted, r.order("w", s))
 		r.begins(core.Accepted, r.order("w", s))
-		r.wantRequest("was made from "+s.Template.String(), func(q core.Request) bool { return q.Template == s.Template && q.Target.Name == "w" }, ladder...)
+		r.wantRequest("was made from "+s.Template.String(), func(q core.Request) bool { return q.Template == s.Template && q.Target.Name == "w" }, steps...)
 	}
-	if _, fleet := r.survey(ladder...); len(fleet.Requests) != 3 {
-		t.Errorf("%d requests stand: %+v", len(fleet.Requests), fleet.Requests)
+	if _, cluster := r.survey(steps...); len(cluster.Requests) != 3 {
+		t.Errorf("%d requests stand: %+v", len(cluster.Requests), cluster.Requests)
 	}
 
 	machine := object("machine.openshift.io/v1beta1", "Machine", "default", "m")
@@ -415,7 +415,7 @@ func TestFormsOfRequests(t *testing.T) {
 	s := step("a.example", "default", "t")
 	s.Remedy = template.MachineRemedy
 	judged := core.Target{ID: core.ID{Kind: "Machine", Namespace: "default", Name: "m", UID: string(machine.GetUID())}, Revision: machine.GetResourceVersion()}
-	o := core.Order{Target: judged, Step: s, Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "default", Name: "check", UID: "check-uid"}}
+	o := core.RemedyCall{Target: judged, Step: s, Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "default", Name: "check", UID: "check-uid"}}
 	earlier := o
 	earlier.Target.Revision = "1"
 	r.begins(core.Stale, earlier)
@@ -524,8 +524,8 @@ func TestListsAloneAreNotEnough(t *testing.T) {
 	r.wantUnseen("requests are looked for once the template was found", s, core.Reference{APIVersion: "a.example/v1", Kind: "RebootTemplate"})
 	r.wantProblem("may not list and watch RebootTemplate", s)
 	r.Never(t, "another problem is told", quiet, func(context.Context) error {
-		ladder, _ := r.survey(s)
-		if got := ladder[0].Problem; !strings.Contains(got, "may not list and watch RebootTemplate") {
+		steps, _ := r.survey(s)
+		if got := steps[0].Problem; !strings.Contains(got, "may not list and watch RebootTemplate") {
 			return errors.New(got)
 		}
 		return nil

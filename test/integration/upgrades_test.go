@@ -28,13 +28,13 @@ func TestMachineHealthChecksWaitForUpgrades(t *testing.T) {
 	c.InstallFettle(t)
 	c.Apply(t, clusterVersions)
 	c.StartFettle(t)
-	waiting, others := newFleet(t, c, "waiting"), newFleet(t, c, "others")
-	version := upgrade{fleet: waiting, version: object("config.openshift.io/v1", "ClusterVersion", "", "version")}
+	waiting, others := newMachineFixture(t, c, "waiting"), newMachineFixture(t, c, "others")
+	version := upgrade{machineFixture: waiting, version: object("config.openshift.io/v1", "ClusterVersion", "", "version")}
 	waiting.create(version.version)
 	version.progresses(true)
 	waiting.healthCheck("example", map[string]string{annotation.WaitForUpgrades: "true"}, readyCheck())
 	others.healthCheck("example", nil, readyCheck())
-	for _, f := range []*fleet{waiting, others} {
+	for _, f := range []*machineFixture{waiting, others} {
 		for _, name := range []string{"a", "b"} {
 			f.machine(name, machineOptions{})
 		}
@@ -61,7 +61,7 @@ func TestMachineHealthChecksWaitForUpgrades(t *testing.T) {
 
 // upgrade is what OpenShift says of upgrades.
 type upgrade struct {
-	*fleet
+	*machineFixture
 
 	version *unstructured.Unstructured
 }
@@ -79,7 +79,7 @@ func (u upgrade) nodeIsReconfigured(machine string) {
 }
 
 // areStill checks that exactly these machines exist now.
-func (f *fleet) areStill(names ...string) {
+func (f *machineFixture) areStill(names ...string) {
 	f.t.Helper()
 	if err := f.areMachines(cluster.Context(f.t), names); err != nil {
 		f.t.Error(err)
@@ -88,12 +88,12 @@ func (f *fleet) areStill(names ...string) {
 
 // upgradeOfACluster: a health check that waits for upgrades marks nobody until its Cluster says that there is none. What another
 // Cluster says is no matter.
-func upgradeOfACluster(h *herd) {
+func upgradeOfACluster(h *clusterFixture) {
 	h.waitsForUpgrades()
 	h.wantHeld("a", "Cluster c has no condition RollingOut")
 	h.clusterIs(clusterv1.ClusterRollingOutCondition, true)
 	h.wantHeld("b", "condition RollingOut of Cluster c is True")
-	other := newHerd(h.t, h.management, h.workload, h.namespace+"-not")
+	other := newClusterFixture(h.t, h.management, h.workload, h.namespace+"-not")
 	other.clusterIs(clusterv1.ClusterRollingOutCondition, false)
 	other.waitsForUpgrades()
 	other.fail("a")
@@ -188,7 +188,7 @@ func (m *managed) clusterIs(t *testing.T, name, condition, want string) {
 }
 
 // waitsForUpgrades makes machines, and a health check that waits for upgrades of their cluster.
-func (h *herd) waitsForUpgrades() {
+func (h *clusterFixture) waitsForUpgrades() {
 	h.t.Helper()
 	h.running("a", "b", "c", "d")
 	h.management.Apply(h.t, "apiVersion: "+clusterAPI+"\nkind: MachineHealthCheck\nmetadata: {name: check, namespace: "+h.namespace+
@@ -204,7 +204,7 @@ checks: {unhealthyNodeConditions: [{type: Ready, status: "False", timeoutSeconds
 `
 
 // wantHeld has a machine fail, and waits until the health check says why it is not repaired.
-func (h *herd) wantHeld(machine, why string) {
+func (h *clusterFixture) wantHeld(machine, why string) {
 	h.t.Helper()
 	h.fail(machine)
 	h.wantEvent(machine, "RemediationHeldClusterUpgrading")
@@ -212,7 +212,7 @@ func (h *herd) wantHeld(machine, why string) {
 }
 
 // areUnmarked checks that machines are not marked now.
-func (h *herd) areUnmarked(machines ...string) {
+func (h *clusterFixture) areUnmarked(machines ...string) {
 	h.t.Helper()
 	for _, name := range machines {
 		m, err := h.get(cluster.Context(h.t), name)

@@ -103,7 +103,7 @@ type answer struct {
 func vulncheck(t *testing.T, database, without string, env ...string) answer {
 	t.Helper()
 	notes := filepath.Join(t.TempDir(), "notes")
-	cmd := exec.Command(filepath.Join(cluster.Root(), "hack", "vulncheck"), cluster.Tool(t, "govulncheck"), database, without, "./internal/setting")
+	cmd := exec.Command(filepath.Join(cluster.Root(), "hack", "vulncheck"), cluster.Tool(t, "govulncheck"), database, without, "./internal/specparse")
 	cmd.Env = append(append(os.Environ(), "NOTES="+notes), env...)
 	output, err := cmd.CombinedOutput()
 	note, _ := os.ReadFile(notes)
@@ -121,7 +121,7 @@ func TestVulnerabilities(t *testing.T) {
 		says     string
 	}{
 		"a function that is called":          {found, false, "GO-9999-0001"},
-		"the same, from a database at a URL": {served.URL, false, "setting.go"},
+		"the same, from a database at a URL": {served.URL, false, "specparse.go"},
 		"not called, and fixed":              {harmless, true, "0 vulnerabilities"},
 		"a folder that does not exist":       {filepath.Join(t.TempDir(), "none"), false, "is not a vulnerability database"},
 		"a folder that is no database":       {t.TempDir(), false, "is not a vulnerability database"},

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/internal/workload"
 	"github.com/fettle-io/fettle/test/cluster"
 )
@@ -83,7 +83,7 @@ func takesInNodes(s *stage) {
 	if err != nil || live.State != core.NodePresent || live.UID == "" || len(live.Conditions) != 1 {
 		t.Errorf("b is read as %+v, %v", live, err)
 	}
-	var list lean.NodeList
+	var list slim.NodeList
 	if err := c.Live().List(cluster.Context(t), &list); err != nil || len(list.Items) < 2 {
 		t.Errorf("%d nodes are read live, %v", len(list.Items), err)
 	}
@@ -244,7 +244,7 @@ func readsLive(s *stage) {
 	if err := c.Live().List(ctx, leases, client.InNamespace("kube-system")); err != nil || len(leases.Items) == 0 || leases.Items[0].GetKind() != "Lease" {
 		t.Errorf("%d leases are read, %v", len(leases.Items), err)
 	}
-	var nodes lean.NodeList
+	var nodes slim.NodeList
 	if err := c.Live().List(ctx, &nodes, client.HasLabels{"no-node-has-this"}); err != nil || len(nodes.Items) > 0 {
 		t.Errorf("%d nodes are read by a label that none has, %v", len(nodes.Items), err)
 	}
@@ -254,7 +254,7 @@ func rotated(s *stage) {
 	t := s.T
 	s.keeps("rotated", s.account("old"))
 	pace := quick
-	pace.Compare = time.Hour
+	pace.SecretCheck = time.Hour
 	s.connects(pace)
 	c := s.Keep(named("rotated"))
 	s.answers(c)

@@ -24,9 +24,9 @@ import (
 )
 
 // quick is a pace at which a test need not wait long. A busy machine must still have the patience.
-var quick = workload.Pace{
-	Probe: 200 * time.Millisecond, Patience: 2 * time.Second, Compare: 300 * time.Millisecond, Silence: time.Minute,
-	First: 50 * time.Millisecond, Last: 300 * time.Millisecond,
+var quick = workload.Timing{
+	ProbeAfter: 200 * time.Millisecond, ProbeTimeout: 2 * time.Second, SecretCheck: 300 * time.Millisecond, WatchSilence: time.Minute,
+	MinPause: 50 * time.Millisecond, MaxPause: 300 * time.Millisecond,
 }
 
 // the rights that a connection needs, and nothing else.
@@ -65,13 +65,13 @@ func start(t *testing.T) *stage {
 }
 
 // connects begins with connections anew.
-func (s *stage) connects(pace workload.Pace) {
+func (s *stage) connects(pace workload.Timing) {
 	if s.stop != nil {
 		s.stop()
 	}
 	s.woken = map[types.NamespacedName]int{}
 	s.Connections = workload.New(workload.Config{
-		Secrets: s.Client, Now: time.Now, Wake: s.wake, Log: logr.Discard(), UserAgent: "fettle/test", Pace: pace,
+		Secrets: s.Client, Now: time.Now, Wake: s.wake, Log: logr.Discard(), UserAgent: "fettle/test", Timing: pace,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -55,12 +55,12 @@ type Config struct {
 type Client struct {
 	Config
 
-	watched  watching.Kinds
+	watched  informer.Kinds
 	machines clusterapi.Writer
 
 	// mu guards rooms, and what comes into them: a room that is empty goes.
-	mu    sync.Mutex
-	rooms map[types.NamespacedName]*room
+	mu     sync.Mutex
+	stores map[types.NamespacedName]*store
 	// clusterOfCheck is where each health check is.
 	clusterOfCheck map[types.NamespacedName]types.NamespacedName
 }
@@ -69,7 +69,7 @@ type Client struct {
 func NewClient(c Config) *Client {
 	return &Client{
 		Config: c, machines: clusterapi.Writer{Statuses: c.Writer, Live: c.Live, Now: c.Now},
-		rooms: map[types.NamespacedName]*room{}, clusterOfCheck: map[types.NamespacedName]types.NamespacedName{},
+		stores: map[types.NamespacedName]*store{}, clusterOfCheck: map[types.NamespacedName]types.NamespacedName{},
 	}
 }
 
@@ -82,10 +82,10 @@ func NewClient(c Config) *Client {
 func (c *Client) Watch(ctx context.Context) error {
 	check := &unstructured.Unstructured{}
 	check.SetGroupVersionKind(checkKind)
-	return c.watched.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "clusters", Object: &clusterapi.Cluster{}, Handler: handler(c.putCluster, c.dropCluster)},
-		watching.Kind{Plural: "health checks", Object: check, Handler: handler(c.putCheck, c.dropCheck)},
-		watching.Kind{Plural: "machines", Object: &clusterapi.Machine{}, Handler: handler(c.putMachine, c.dropMachine)},
+	return c.watched.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "clusters", Object: &clusterapi.Cluster{}, Handler: handler(c.putCluster, c.dropCluster)},
+		informer.Kind{Plural: "health checks", Object: check, Handler: handler(c.putCheck, c.dropCheck)},
+		informer.Kind{Plural: "machines", Object: &clusterapi.Machine{}, Handler: handler(c.putMachine, c.dropMachine)},
 	)
 }
 
@@ -115,47 +115,47 @@ func handler[T client.Object](put func(old, fresh T), drop func(old T)) toolscac
 	}
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
-// within changes what is known of a cluster, and wakes its engine when that can change a decision.
-func (c *Client) within(cluster types.NamespacedName, change func(*room) bool) {
-	if c.into(cluster, change) {
+// update changes what is known of a cluster, and wakes its engine when that can change a decision.
+func (c *Client) update(cluster types.NamespacedName, change func(*store) bool) {
+	if c.change(cluster, change) {
 		c.Wake(cluster)
 	}
 }
 
-func (c *Client) into(cluster types.NamespacedName, change func(*room) bool) bool {
+func (c *Client) change(cluster types.NamespacedName, change func(*store) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.rooms[cluster]
-	if r == nil {
-		r = newRoom()
-		c.rooms[cluster] = r
+	s := c.stores[cluster]
+	if s == nil {
+		s = newStore()
+		c.stores[cluster] = s
 	}
-	changed := change(r)
-	if r.empty() {
-		delete(c.rooms, cluster)
+	changed := change(s)
+	if s.empty() {
+		delete(c.stores, cluster)
 	}
 	return changed
 }
 
-// roomOf gives what is known of a cluster, an empty room for nothing.
-func (c *Client) roomOf(cluster types.NamespacedName) *room {
+// storeOf gives what is known of a cluster, an empty room for nothing.
+func (c *Client) storeOf(cluster types.NamespacedName) *store {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.rooms[cluster]; r != nil {
-		return r
+	if s := c.stores[cluster]; s != nil {
+		return s
 	}
-	return newRoom()
+	return newStore()
 }
 
 func (c *Client) putCluster(_, fresh *clusterapi.Cluster) {
-	c.within(types.NamespacedName{Namespace: fresh.Namespace, Name: fresh.Name}, func(r *room) bool { return r.putCluster(fresh) })
+	c.update(types.NamespacedName{Namespace: fresh.Namespace, Name: fresh.Name}, func(s *store) bool { return s.putCluster(fresh) })
 }
 
 func (c *Client) dropCluster(old *clusterapi.Cluster) {
-	c.within(types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, func(r *room) bool { return r.putCluster(nil) })
+	c.update(types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, func(s *store) bool { return s.putCluster(nil) })
 }
 
 // clusterOfMachine is false for a machine that does not say which cluster it is of.
@@ -173,14 +173,14 @@ func (c *Client) putMachine(old, fresh *clusterapi.Machine) {
 		}
 	}
 	if has {
-		c.within(cluster, func(r *room) bool { return r.putMachine(fresh) })
+		c.update(cluster, func(s *store) bool { return s.putMachine(fresh) })
 	}
 }
 
 func (c *Client) dropMachine(old *clusterapi.Machine) {
 	if cluster, had := clusterOfMachine(old); had {
-		c.within(cluster, func(r *room) bool {
-			r.dropMachine(old.Name)
+		c.update(cluster, func(s *store) bool {
+			s.dropMachine(old.Name)
 			return true
 		})
 	}
@@ -204,15 +204,15 @@ func (c *Client) putCheck(_, u *unstructured.Unstructured) {
 		return
 	}
 	first := false
-	c.within(cluster, func(r *room) bool {
-		_, checked := r.standing()
+	c.update(cluster, func(s *store) bool {
+		_, checked := s.clusterAndChecks()
 		first = !checked
-		return r.putCheck(fresh)
+		return s.putCheck(fresh)
 	})
 	if first {
 		c.changed()
 	}
-	c.Writers.See(name.Namespace, name.Name, writers.Of(u, ownFields()), func() { c.Wake(cluster) })
+	c.Writers.Observe(name.Namespace, name.Name, writers.Of(u, ownFields()), func() { c.Wake(cluster) })
 }
 
 // dropCheck forgets a health check.
@@ -238,9 +238,9 @@ func (c *Client) moveCheck(check types.NamespacedName, to *types.NamespacedName)
 
 func (c *Client) forgetCheck(cluster types.NamespacedName, name string) {
 	last := false
-	c.within(cluster, func(r *room) bool {
-		r.dropCheck(name)
-		_, checked := r.standing()
+	c.update(cluster, func(s *store) bool {
+		s.dropCheck(name)
+		_, checked := s.clusterAndChecks()
 		last = !checked
 		return true
 	})
@@ -260,8 +260,8 @@ func (c *Client) Clusters() []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var clusters []types.NamespacedName
-	for cluster, r := range c.rooms {
-		if _, checked := r.standing(); checked {
+	for cluster, s := range c.stores {
+		if _, checked := s.clusterAndChecks(); checked {
 			clusters = append(clusters, cluster)
 		}
 	}
@@ -274,11 +274,11 @@ func (c *Client) Clusters() []types.NamespacedName {
 func (c *Client) Machine(id core.ID) *clusterapi.Machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for cluster, r := range c.rooms {
+	for cluster, s := range c.stores {
 		if cluster.Namespace != id.Namespace {
 			continue
 		}
-		if m := r.machineOf(id.Name); m != nil {
+		if m := s.machineOf(id.Name); m != nil {
 			return m
 		}
 	}
@@ -288,8 +288,8 @@ func (c *Client) Machine(id core.ID) *clusterapi.Machine {
 // Wrote takes in a machine as it is after a write, before the watch shows it.
 func (c *Client) Wrote(m *clusterapi.Machine) {
 	if cluster, has := clusterOfMachine(m); has {
-		c.into(cluster, func(r *room) bool {
-			r.wroteMachine(m)
+		c.change(cluster, func(s *store) bool {
+			s.storeWrittenMachine(m)
 			return false
 		})
 	}

@@ -14,7 +14,7 @@ import (
 func TestI09ClockThatHoldsRepairs(t *testing.T) {
 	tally := core.Tally{Total: 3, Healthy: 2, Permitted: true}
 	for gate, reason := range map[core.Gate]string{core.ClockSkewed: "ClockSkewed", core.ClockUnknown: "ClockUnknown"} {
-		got := remediationAllowed(&core.PolicyReport{Policy: core.Policy{Ladder: []core.Step{{}}}, Tally: tally, Clock: gate})
+		got := remediationAllowed(&core.PolicyReport{Policy: core.Policy{Steps: []core.Step{{}}}, Tally: tally, Clock: gate})
 		if got.Status != metav1.ConditionFalse || got.Reason != reason || !strings.Contains(got.Message, "clocks of Fettle") {
 			t.Errorf("the condition is %+v", got)
 		}
@@ -23,8 +23,8 @@ func TestI09ClockThatHoldsRepairs(t *testing.T) {
 			h.readStatus(&unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
 				map[string]any{"type": "RemediationAllowed", "status": status, "reason": reason},
 			}}}})
-			if h.policy.ClockHeld != want {
-				t.Errorf("of %s with status %s a reader finds the gate %v, want %v", reason, status, h.policy.ClockHeld, want)
+			if h.policy.ClockGate != want {
+				t.Errorf("of %s with status %s a reader finds the gate %v, want %v", reason, status, h.policy.ClockGate, want)
 			}
 		}
 	}

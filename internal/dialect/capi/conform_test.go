@@ -14,10 +14,10 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/conform"
 )
 
-// wordy hands events on as they are.
-type wordy func(reason, action, text string)
+// eventFunc hands events on as they are.
+type eventFunc func(reason, action, text string)
 
-func (w wordy) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
+func (w eventFunc) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
 	w(reason, action, fmt.Sprintf(note, args...))
 }
 
@@ -25,21 +25,21 @@ func (w wordy) Eventf(_, _ runtime.Object, _, reason, action, note string, args 
 type worldly struct {
 	client.Client
 
-	w *conform.World
+	w *conform.APIServer
 }
 
 func (w worldly) Status() client.SubResourceWriter { return statusesOf{w: w.w} }
 
 // clustered answers reads of the Cluster beside those of health checks.
 type clustered struct {
-	*conform.World
+	*conform.APIServer
 
 	cluster *unstructured.Unstructured
 }
 
 func (c clustered) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	if into.GetObjectKind().GroupVersionKind().Kind != "Cluster" {
-		return c.World.Get(ctx, key, into, options...)
+		return c.APIServer.Get(ctx, key, into, options...)
 	}
 	into.(*unstructured.Unstructured).Object = c.cluster.DeepCopy().Object
 	return nil
@@ -48,7 +48,7 @@ func (c clustered) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 type statusesOf struct {
 	client.SubResourceWriter
 
-	w *conform.World
+	w *conform.APIServer
 }
 
 func (s statusesOf) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
@@ -80,24 +80,24 @@ func TestConforms(t *testing.T) {
 			"a broken selector": spec("{selector: {matchExpressions: [{key: a, operator: Is}]}}"),
 			"an empty selector": spec("{selector: {matchLabels: null}}"),
 		},
-		Begin: func(t *testing.T, w *conform.World) conform.Stage {
+		Begin: func(t *testing.T, w *conform.APIServer) conform.Harness {
 			t.Helper()
 			s := begin(t, func(c *Config) {
-				c.Served, c.Now, c.Events, c.Writer, c.Live = w.Served, func() time.Time { return w.Now }, wordy(w.Tell), worldly{w: w}, clustered{w, theCluster(t)}
+				c.Served, c.Now, c.Events, c.Writer, c.Live = w.Served, func() time.Time { return w.Now }, eventFunc(w.RecordEvent), worldly{w: w}, clustered{w, theCluster(t)}
 			})
 			for _, i := range s.in.informer {
 				i.synced = false
 			}
-			return conform.Stage{
-				Dialect: s.fleet,
-				Fill: func() {
+			return conform.Harness{
+				Dialect: s.dialect,
+				SyncCaches: func() {
 					for _, i := range s.in.informer {
 						i.synced = true
 					}
 					s.see(theCluster(t))
 				},
-				Show: s.see,
-				Add: func(name string) {
+				PutCheck: s.see,
+				AddTarget: func(name string) {
 					s.nodes.has("True", ago(time.Hour), name+"-node")
 					s.see(aMachine(t, name))
 				},

@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // What a KubeadmControlPlane writes and goes by. Its own module would bring kubeadm's types along.
@@ -29,8 +29,8 @@ const (
 
 // Wait is one thing that an owner waits for before it replaces a machine.
 type Wait struct {
-	// Text says what, in a sentence without its full stop, and Mend what a person can do, if anything.
-	Text, Mend string
+	// Text says what, in a sentence without its full stop, and Hint what a person can do, if anything.
+	Text, Hint string
 	// Until is when time alone has ended it; zero when time alone does not.
 	Until time.Time
 }
@@ -43,7 +43,7 @@ type controlPlane struct {
 	maxRetry                      *int32
 	retryPeriod, minHealthyPeriod time.Duration
 	// fields are what the version in which it was read calls these.
-	fields settings
+	fields fieldPaths
 	// replacing is the machine that it is replacing.
 	replacing replacement
 	// last is the replacement that it began last.
@@ -54,8 +54,8 @@ type controlPlane struct {
 	wrong []string
 }
 
-// settings are the paths of settings.
-type settings struct{ maxRetry, retryPeriod, minHealthyPeriod string }
+// fieldPaths are the paths of settings.
+type fieldPaths struct{ maxRetry, retryPeriod, minHealthyPeriod string }
 
 // replacement is the replacing of one machine, as annotations and the status record it. The zero one is none.
 type replacement struct {
@@ -78,7 +78,7 @@ func readReplacement(annotations map[string]string, key string) replacement {
 	}
 	var r replacement
 	if err := json.Unmarshal([]byte(value), &r); err != nil {
-		return replacement{unreadable: legible.Excerpt(value)}
+		return replacement{unreadable: lenient.Excerpt(value)}
 	}
 	return r
 }
@@ -93,7 +93,7 @@ func seconds(n *int32, otherwise time.Duration) time.Duration {
 
 // readControlPlane reads a KubeadmControlPlane of either version. What can't be read is as if it were absent, and told.
 func readControlPlane(u *unstructured.Unstructured) controlPlane {
-	spec, wrong := legible.Part[struct {
+	spec, wrong := lenient.Part[struct {
 		Remediation *struct {
 			MaxRetry                *int32 `json:"maxRetry"`
 			RetryPeriodSeconds      *int32 `json:"retryPeriodSeconds"`
@@ -105,7 +105,7 @@ func readControlPlane(u *unstructured.Unstructured) controlPlane {
 			MinHealthyPeriod *metav1.Duration `json:"minHealthyPeriod"`
 		} `json:"remediationStrategy"`
 	}](u.Object, "spec")
-	status, alsoWrong := legible.Part[struct {
+	status, alsoWrong := lenient.Part[struct {
 		Initialized    bool `json:"initialized"`
 		Initialization struct {
 			ControlPlaneInitialized bool `json:"controlPlaneInitialized"`
@@ -121,7 +121,7 @@ func readControlPlane(u *unstructured.Unstructured) controlPlane {
 	_, paused := annotations[clusterv1.PausedAnnotation]
 	k := controlPlane{
 		name: u.GetName(), paused: paused, minHealthyPeriod: defaultMinHealthyPeriod,
-		fields:      settings{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"},
+		fields:      fieldPaths{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"},
 		initialized: status.Initialized || status.Initialization.ControlPlaneInitialized,
 		replacing:   readReplacement(annotations, replacingAnnotation),
 		last:        replacement{Machine: status.LastRemediation.Machine, Retries: status.LastRemediation.RetryCount},
@@ -140,7 +140,7 @@ func readControlPlane(u *unstructured.Unstructured) controlPlane {
 		k.maxRetry, k.retryPeriod, k.minHealthyPeriod = r.MaxRetry, seconds(r.RetryPeriodSeconds, 0), seconds(r.MinHealthyPeriodSeconds, defaultMinHealthyPeriod)
 	case spec.RemediationStrategy != nil:
 		r := spec.RemediationStrategy
-		k.fields = settings{"spec.remediationStrategy.maxRetry", "spec.remediationStrategy.retryPeriod", "spec.remediationStrategy.minHealthyPeriod"}
+		k.fields = fieldPaths{"spec.remediationStrategy.maxRetry", "spec.remediationStrategy.retryPeriod", "spec.remediationStrategy.minHealthyPeriod"}
 		k.maxRetry, k.retryPeriod = r.MaxRetry, r.RetryPeriod.Duration
 		if r.MinHealthyPeriod != nil {
 			k.minHealthyPeriod = r.MinHealthyPeriod.Duration
@@ -180,13 +180,13 @@ func (k *controlPlane) waits(machine *clusterapi.Machine, members []*clusterapi.
 		}
 	}
 	add(Wait{
-		Text: "annotation " + clusterv1.PausedAnnotation + " is on the control plane, which does nothing as long as it is", Mend: "remove the annotation",
+		Text: "annotation " + clusterv1.PausedAnnotation + " is on the control plane, which does nothing as long as it is", Hint: "remove the annotation",
 	}, k.paused)
 	add(k.busy(machine, members))
 	add(k.others(machine, members))
 	add(k.retry(before, now))
 	if k.initialized {
-		add(alone(members))
+		add(onlyMember(members))
 		add(joining(members))
 	}
 	return waits
@@ -199,7 +199,7 @@ func (k *controlPlane) busy(machine *clusterapi.Machine, members []*clusterapi.M
 	case r.unreadable != "":
 		return Wait{
 			Text: fmt.Sprintf("annotation %s on the control plane is %s, which it can't read, so it fails in each pass", replacingAnnotation, r.unreadable),
-			Mend: "remove the annotation from the control plane",
+			Hint: "remove the annotation from the control plane",
 		}, true
 	case r.Machine == "" || slices.ContainsFunc(members, func(m *clusterapi.Machine) bool { return m.CreationTimestamp.After(r.At) }):
 		return Wait{}, false
@@ -208,7 +208,7 @@ func (k *controlPlane) busy(machine *clusterapi.Machine, members []*clusterapi.M
 	}
 	return Wait{
 		Text: fmt.Sprintf("it replaces %s since %s, whose replacement is not there yet, and it replaces one at a time", r.Machine, stamp(r.At)),
-		Mend: "see what keeps it from making that, in the conditions and events of the control plane",
+		Hint: "see what keeps it from making that, in the conditions and events of the control plane",
 	}, true
 }
 
@@ -218,7 +218,7 @@ func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi
 		if m.DeletionTimestamp != nil && m.Name != machine.Name {
 			return Wait{
 				Text: fmt.Sprintf("machine %s is being deleted, and it replaces one at a time", m.Name),
-				Mend: "if that takes long, see which finalizer or drain holds it: kubectl describe machine " + m.Name,
+				Hint: "if that takes long, see which finalizer or drain holds it: kubectl describe machine " + m.Name,
 			}, true
 		}
 	}
@@ -233,7 +233,7 @@ func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi
 func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
 	if before.unreadable != "" {
 		return Wait{
-			Text: fmt.Sprintf("annotation %s on the machine is %s, which the control plane can't read", replacesAnnotation, before.unreadable), Mend: "remove the annotation from the machine",
+			Text: fmt.Sprintf("annotation %s on the machine is %s, which the control plane can't read", replacesAnnotation, before.unreadable), Hint: "remove the annotation from the machine",
 		}, true
 	}
 	anew := before.At.Add(k.minHealthyPeriod)
@@ -243,7 +243,7 @@ func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
 	if k.maxRetry != nil && before.Retries >= *k.maxRetry {
 		return Wait{
 			Text:  fmt.Sprintf("it replaces %s, whose replacement began at %s as retry %d, and %s is %d", before.Machine, stamp(before.At), before.Retries, k.fields.maxRetry, *k.maxRetry),
-			Mend:  fmt.Sprintf("raise %s, or remove annotation %s from the machine", k.fields.maxRetry, replacesAnnotation),
+			Hint:  fmt.Sprintf("raise %s, or remove annotation %s from the machine", k.fields.maxRetry, replacesAnnotation),
 			Until: anew,
 		}, true
 	}
@@ -256,15 +256,15 @@ func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
 	}
 	return Wait{
 		Text:  fmt.Sprintf("it replaces %s, whose replacement began at %s, and %s is %s", before.Machine, stamp(before.At), k.fields.retryPeriod, k.retryPeriod),
-		Mend:  fmt.Sprintf("shorten %s, or remove annotation %s from the machine", k.fields.retryPeriod, replacesAnnotation),
+		Hint:  fmt.Sprintf("shorten %s, or remove annotation %s from the machine", k.fields.retryPeriod, replacesAnnotation),
 		Until: again,
 	}, true
 }
 
-// alone: the last machine of a control plane that is up is never replaced.
-func alone(members []*clusterapi.Machine) (Wait, bool) {
+// onlyMember: the last machine of a control plane that is up is never replaced.
+func onlyMember(members []*clusterapi.Machine) (Wait, bool) {
 	return Wait{
-		Text: "it is the only machine of its control plane, and with it the cluster would be lost", Mend: "have more machines in the control plane (spec.replicas), then the broken one is replaced",
+		Text: "it is the only machine of its control plane, and with it the cluster would be lost", Hint: "have more machines in the control plane (spec.replicas), then the broken one is replaced",
 	}, len(members) <= 1
 }
 
@@ -280,16 +280,16 @@ func joining(members []*clusterapi.Machine) (Wait, bool) {
 
 func failing(m *clusterapi.Machine) bool { return isFalse(m.Mark(clusterapi.Current, healthType)) }
 
-// asks tells whether a machine asks its owner to replace it, as owners understand it.
-func asks(m *clusterapi.Machine) bool {
+// requestsReplacement tells whether a machine asks its owner to replace it, as owners understand it.
+func requestsReplacement(m *clusterapi.Machine) bool {
 	return failing(m) && isFalse(m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition))
 }
 
 func isFalse(m *clusterapi.Mark) bool { return m != nil && m.Status == string(metav1.ConditionFalse) }
 
-// gravest are the conditions by which a control plane takes one machine for more broken than another, the first that
+// severityOrder are the conditions by which a control plane takes one machine for more broken than another, the first that
 // differs deciding.
-var gravest = [...]string{
+var severityOrder = [...]string{
 	"EtcdMemberHealthy", "EtcdPodHealthy", "APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "NodeKubeadmLabelsAndTaintsSet",
 }
 
@@ -298,7 +298,7 @@ var gravest = [...]string{
 func mostBroken(members []*clusterapi.Machine) *clusterapi.Machine {
 	var asking []*clusterapi.Machine
 	for _, m := range members {
-		if asks(m) {
+		if requestsReplacement(m) {
 			asking = append(asking, m)
 		}
 	}
@@ -306,8 +306,8 @@ func mostBroken(members []*clusterapi.Machine) *clusterapi.Machine {
 		return nil
 	}
 	return slices.MinFunc(asking, func(a, b *clusterapi.Machine) int {
-		order := cmp.Or(falseFirst(!a.Condemned(), !b.Condemned()), falseFirst(a.Node != "", b.Node != ""))
-		for _, kind := range gravest {
+		order := cmp.Or(falseFirst(!a.RemediationRequested(), !b.RemediationRequested()), falseFirst(a.Node != "", b.Node != ""))
+		for _, kind := range severityOrder {
 			order = cmp.Or(order, falseFirst(isTrue(a, kind), isTrue(b, kind)))
 		}
 		return cmp.Or(order, a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))

@@ -30,7 +30,7 @@ func flow(t *testing.T, yaml string) *unstructured.Unstructured {
 }
 
 func marked(m *clusterapi.Machine, kind, reason string) {
-	m.Marks = append(m.Marks, clusterapi.Mark{In: clusterapi.Current, Type: kind, Since: ago(time.Minute), Words: &clusterapi.Words{Status: "False", Reason: reason}})
+	m.Marks = append(m.Marks, clusterapi.Mark{In: clusterapi.Current, Type: kind, Since: ago(time.Minute), ConditionContent: &clusterapi.ConditionContent{Status: "False", Reason: reason}})
 }
 
 // asking is how machines ask to be replaced.
@@ -86,7 +86,7 @@ func TestRetries(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			k := controlPlane{
 				name: "cp", maxRetry: tc.retries, retryPeriod: tc.pause, minHealthyPeriod: tc.anew, initialized: true,
-				fields: settings{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"},
+				fields: fieldPaths{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"},
 			}
 			before := replacement{}
 			if tc.before >= 0 {
@@ -96,8 +96,8 @@ func TestRetries(t *testing.T) {
 			switch {
 			case waits != (tc.until >= 0):
 				t.Errorf("%s: it waits %t: %+v", tc.reason, waits, wait)
-			case waits && (!wait.Until.Equal(noon.Add(tc.until)) || !strings.Contains(wait.Mend, tc.mend)):
-				t.Errorf("%s: it waits until %s, want %s; %s", tc.reason, wait.Until, noon.Add(tc.until), wait.Mend)
+			case waits && (!wait.Until.Equal(noon.Add(tc.until)) || !strings.Contains(wait.Hint, tc.mend)):
+				t.Errorf("%s: it waits until %s, want %s; %s", tc.reason, wait.Until, noon.Add(tc.until), wait.Hint)
 			}
 			if waits {
 				if _, still := k.retry(before, wait.Until); still {
@@ -157,13 +157,13 @@ func TestWhatControlPlanesWaitFor(t *testing.T) {
 // TestMostBroken: each key goes before all that follow it.
 func TestMostBroken(t *testing.T) {
 	worse := map[string]func(*clusterapi.Machine){"no node": nodeless}
-	for _, kind := range gravest {
+	for _, kind := range severityOrder {
 		worse[kind] = condition(kind, "Unknown")
 	}
-	order := append([]string{"no node"}, gravest[:]...)
+	order := append([]string{"no node"}, severityOrder[:]...)
 	well := func(but string) func(*clusterapi.Machine) {
 		return func(m *clusterapi.Machine) {
-			for _, kind := range gravest {
+			for _, kind := range severityOrder {
 				if kind != but {
 					condition(kind, "True")(m)
 				}
@@ -186,7 +186,7 @@ func TestMostBroken(t *testing.T) {
 // TestReadingControlPlanes of both versions.
 func TestReadingControlPlanes(t *testing.T) {
 	three := int32(3)
-	current := settings{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"}
+	current := fieldPaths{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"}
 	cases := map[string]struct {
 		yaml string
 		want controlPlane
@@ -205,7 +205,7 @@ func TestReadingControlPlanes(t *testing.T) {
 			  spec: {remediationStrategy: {maxRetry: 3, retryPeriod: 1m, minHealthyPeriod: 2h}}, status: {initialized: true, lastRemediation: {machine: l, timestamp: "2026-08-03T10:00:00Z", retryCount: 1}}}`,
 			controlPlane{
 				name: "cp", maxRetry: &three, retryPeriod: time.Minute, minHealthyPeriod: 2 * time.Hour, initialized: true,
-				fields: settings{"spec.remediationStrategy.maxRetry", "spec.remediationStrategy.retryPeriod", "spec.remediationStrategy.minHealthyPeriod"},
+				fields: fieldPaths{"spec.remediationStrategy.maxRetry", "spec.remediationStrategy.retryPeriod", "spec.remediationStrategy.minHealthyPeriod"},
 				last:   replacement{Machine: "l", At: ago(2 * time.Hour), Retries: 1},
 			},
 		},
@@ -224,7 +224,7 @@ func TestReadingControlPlanes(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			got := readControlPlane(flow(t, tc.yaml))
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(controlPlane{}, settings{}, replacement{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(controlPlane{}, fieldPaths{}, replacement{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if rules := got.rules(); len(rules) == 0 || !strings.Contains(rules[0], got.fields.maxRetry) {
@@ -266,9 +266,9 @@ func TestMachineSetsWait(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			p := readPool(flow(t, tc.set), nil)
+			p := readMachineSet(flow(t, tc.set), nil)
 			if tc.deployment != "" {
-				p = readPool(flow(t, tc.set), flow(t, tc.deployment))
+				p = readMachineSet(flow(t, tc.set), flow(t, tc.deployment))
 			}
 			got := p.waits(self(), append(tc.others, self()))
 			if len(got) != min(1, len(tc.want)) || (len(got) == 1 && !strings.Contains(got[0].Text, tc.want)) {

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // Current gives a health check in the version in which a [Reading] takes it in. One of v1beta1 is converted as clusters
@@ -17,7 +17,7 @@ func Current(u *unstructured.Unstructured) *unstructured.Unstructured {
 	type check struct {
 		Spec deprecatedSpec `json:"spec"`
 	}
-	old, _ := setting.ReadLeniently[check](u, "spec.maxUnhealthy") // what is wrong, Review tells
+	old, _ := specparse.ReadLeniently[check](u, "spec.maxUnhealthy") // what is wrong, Review tells
 	spec, _ := old.Spec.converted()
 	fresh := u.DeepCopy()
 	fresh.SetGroupVersionKind(checkKind)

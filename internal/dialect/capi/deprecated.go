@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // deprecatedSpec is a specification as v1beta1 has it, and as most manifests are still written. Clusters convert it; it
@@ -58,15 +58,15 @@ func reviewDeprecated(u *unstructured.Unstructured) []Remark {
 		Spec   deprecatedSpec `json:"spec"`
 		Status any            `json:"status"`
 	}
-	remarks := setting.ReviewIdentity(u, deprecatedVersion)
-	mhc, wrong := setting.ReadLeniently[MachineHealthCheck](u, "spec.maxUnhealthy")
+	remarks := specparse.ReviewIdentity(u, deprecatedVersion)
+	mhc, wrong := specparse.ReadLeniently[MachineHealthCheck](u, "spec.maxUnhealthy")
 	spec, problems := mhc.Spec.converted()
 	of := reviewSpec(&spec, u.GetAnnotations(), len(wrong) == 0)
 	for i := range of {
 		of[i].Field, of[i].Text = deprecatedNames.Replace(of[i].Field), deprecatedNames.Replace(of[i].Text)
 	}
 	if t := mhc.Spec.RemediationTemplate; t != nil && t.Namespace != "" && t.Namespace != u.GetNamespace() {
-		of = append(of, doubt("spec.remediationTemplate.namespace", "spec.remediationTemplate.namespace is ignored: the template is looked for in the health check's own namespace"))
+		of = append(of, warning("spec.remediationTemplate.namespace", "spec.remediationTemplate.namespace is ignored: the template is looked for in the health check's own namespace"))
 	}
 	return slices.Concat(remarks, wrong, problems, of)
 }
@@ -104,9 +104,9 @@ type conversion struct{ problems []Remark }
 
 // seconds converts a duration. What is none is told, and 0, of which nothing more is to be said.
 func (c *conversion) seconds(field, text string) *int32 {
-	d, err := setting.Duration(text)
+	d, err := specparse.Duration(text)
 	if err != nil {
-		c.problems = append(c.problems, setting.Problem(fmt.Sprintf("%s %v", field, err)))
+		c.problems = append(c.problems, specparse.Problem(fmt.Sprintf("%s %v", field, err)))
 	}
 	whole := int32(min(d/time.Second, math.MaxInt32)) //nolint:gosec // bounded on the same line
 	return &whole

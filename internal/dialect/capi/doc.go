@@ -3,11 +3,11 @@
 // machines and events, as docs/dialects/cluster-api.md has it.
 //
 // A [Client] watches a management cluster. Each workload cluster that has a health check is a fleet of its own, by
-// [Client.Fleet], with nodes that are seen through a connection of its own:
+// [Client.Dialect], with nodes that are seen through a connection of its own:
 //
 //	client := capi.NewClient(config)
 //	for _, cluster := range client.Clusters() {
-//		fleet := client.Fleet(cluster, connectionTo(cluster))
+//		fleet := client.Dialect(cluster, connectionTo(cluster))
 //	}
 //
 // translate.go, target.go, status.go, mark.go and events.go are pure; client.go, fleet.go, record.go and standby.go are

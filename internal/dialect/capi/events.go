@@ -19,19 +19,19 @@ const markedReason = "MachineMarkedUnhealthy"
 type event = healthcheck.Event
 
 // eventFor renders a happening.
-func eventFor(h core.Happening) event {
-	return healthcheck.Words{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Remedy: wordsOf}.Event(h)
+func eventFor(h core.Event) event {
+	return healthcheck.EventTexts{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Remedy: remedyTexts}.Event(h)
 }
 
-// wordsOf returns the words for a remedy. Today's controller has one reason for all that begins.
-func wordsOf(remedy string) healthcheck.RemedyWords {
+// remedyTexts returns the words for a remedy. Today's controller has one reason for all that begins.
+func remedyTexts(remedy string) healthcheck.RemedyTexts {
 	if remedy == RequestMachineRemediation {
-		return healthcheck.RemedyWords{
+		return healthcheck.RemedyTexts{
 			Begun: markedReason, Refused: clusterv1.ExternalRemediationRequestCreationFailedV1Beta1Reason, Noun: "repair by an outside remediator",
 			Does: "left to an outside remediator, for whom a remediation object was created", Done: "handed to an outside remediator",
 		}
 	}
-	return healthcheck.RemedyWords{
+	return healthcheck.RemedyTexts{
 		Begun: markedReason, Refused: "MachineMarkFailed", Noun: "replacement by the machine's owner",
 		Does: "marked for its owner to replace it (condition " + clusterv1.MachineOwnerRemediatedCondition + ")", Done: "marked for its owner",
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // FuzzReadHealthCheck: whatever a definition lets in is either followed, within bounds that make sense, or told and not
@@ -46,8 +46,8 @@ func FuzzReadHealthCheck(f *testing.F) {
 			h := readHealthCheck(u)
 			wantToldOrSane(t, h)
 			wantNothingRepairedWithAProblem(t, h)
-			fresh, _ := statusOf(h, findings{report: core.PolicyReport{Policy: h.policy}, now: noon})
-			(&obstacle{reason: "R", message: "m"}).statusOf(h, noon)
+			fresh, _ := statusOf(h, statusInput{report: core.PolicyReport{Policy: h.policy}, now: noon})
+			(&blockage{reason: "R", message: "m"}).statusOf(h, noon)
 			if _, err := json.Marshal(fresh); err != nil {
 				t.Errorf("its status can't be written: %v", err)
 			}
@@ -61,7 +61,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 func wantToldOrSane(t *testing.T, h *healthCheck) {
 	t.Helper()
 	p := h.policy
-	if len(p.Problem) > setting.MostSaid+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
+	if len(p.Problem) > specparse.MaxProblems+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
 		t.Errorf("the problem can't be told: %q", p.Problem)
 	}
 	if p.Problem != "" {
@@ -84,7 +84,7 @@ func wantNothingRepairedWithAProblem(t *testing.T, h *healthCheck) {
 	p.Members = []int{0}
 	failed := core.Target{ID: core.ID{Kind: "Machine", Name: "m", UID: "u"}, Owner: core.ID{UID: "o"}, Failed: true, Node: core.Node{State: core.NodeAwaited}}
 	now := noon.Add(time.Hour)
-	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, now)
+	d := core.Decide([]core.Policy{p}, core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, now)
 	if p.Problem != "" && len(d.Starts) > 0 {
 		t.Errorf("%q, and yet something is repaired", p.Problem)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // The kinds of owners whose rules are known here.
@@ -44,11 +44,11 @@ type Answer struct {
 // given, with the annotations of the machine. It is false for machines that nobody replaces.
 func (r *Reading) Answer(machine core.ID, annotations map[string]string, owners []*unstructured.Unstructured, now time.Time) (Answer, bool) {
 	m := r.machine(machine.Namespace, machine.Name)
-	if m == nil || string(m.UID) != machine.UID || m.Replacer() == nil {
+	if m == nil || string(m.UID) != machine.UID || m.ReplacingOwner() == nil {
 		return Answer{}, false
 	}
-	owner := m.Replacer()
-	a := Answer{Kind: owner.Kind, Name: owner.Name, Asked: asks(m)}
+	owner := m.ReplacingOwner()
+	a := Answer{Kind: owner.Kind, Name: owner.Name, Asked: requestsReplacement(m)}
 	if mark := m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition); a.Asked {
 		a.Since = mark.Since
 		if mark.Reason != clusterv1.MachineOwnerRemediatedWaitingForRemediationReason {
@@ -64,7 +64,7 @@ func (r *Reading) Answer(machine core.ID, annotations map[string]string, owners 
 			a.Waits = k.waits(m, pool, readReplacement(annotations, replacesAnnotation), now)
 		}
 	case find(machineSetKind) != nil:
-		p := readPool(find(machineSetKind), find(machineDeploymentKind))
+		p := readMachineSet(find(machineSetKind), find(machineDeploymentKind))
 		a.Rules = p.rules()
 		if a.Asked && m.DeletionTimestamp == nil {
 			a.Waits = p.waits(m, pool)
@@ -86,7 +86,7 @@ func ownersBy(owners []*unstructured.Unstructured) func(kind string) *unstructur
 // pool gives the machines that a machine's owner keeps, those too that are taken out of health checking.
 func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machine {
 	var pool []*clusterapi.Machine
-	for _, m := range r.client.roomOf(types.NamespacedName{Namespace: of.Namespace, Name: of.ClusterName()}).roster.All() {
+	for _, m := range r.client.storeOf(types.NamespacedName{Namespace: of.Namespace, Name: of.ClusterName()}).index.All() {
 		if m.Owner != nil && m.Owner.UID == owner {
 			pool = append(pool, m.Machine)
 		}
@@ -94,31 +94,31 @@ func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machi
 	return pool
 }
 
-// pool is what a MachineSet goes by when machines ask it to replace them (docs/reference/cluster-api.md#machineset).
-type pool struct {
+// machineSet is what a MachineSet goes by when machines ask it to replace them (docs/reference/cluster-api.md#machineset).
+type machineSet struct {
 	paused bool
 	// deployment is the name of the MachineDeployment that it is of, if it is of one that could be read.
 	deployment string
 	// outdated is set when a rollout is about to replace all machines of the set anyway.
 	outdated bool
-	// most is how many may be replaced at a time, nil for any number; field is where that is said.
-	most  *int
-	field string
+	// maxInFlight is how many may be replaced at a time, nil for any number; field is where that is said.
+	maxInFlight *int
+	field       string
 	// wrong says what of it can't be read.
 	wrong []string
 }
 
-// readPool reads a MachineSet and its MachineDeployment, which is nil for none, of either version.
-func readPool(set, deployment *unstructured.Unstructured) pool {
+// readMachineSet reads a MachineSet and its MachineDeployment, which is nil for none, of either version.
+func readMachineSet(set, deployment *unstructured.Unstructured) machineSet {
 	_, paused := set.GetAnnotations()[clusterv1.PausedAnnotation]
-	p := pool{paused: paused}
+	p := machineSet{paused: paused}
 	if deployment == nil {
 		return p
 	}
 	type limit struct {
 		MaxInFlight *intstr.IntOrString `json:"maxInFlight"`
 	}
-	spec, wrong := legible.Part[struct {
+	spec, wrong := lenient.Part[struct {
 		Replicas    *int32 `json:"replicas"`
 		Remediation limit  `json:"remediation"`
 		Strategy    struct {
@@ -144,40 +144,40 @@ func readPool(set, deployment *unstructured.Unstructured) pool {
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(most, replicas, true)
 	if err != nil {
-		p.wrong = append(p.wrong, p.field+" is "+legible.Quote(most.String())+" and can't be read")
+		p.wrong = append(p.wrong, p.field+" is "+lenient.Quote(most.String())+" and can't be read")
 		return p
 	}
-	p.most = &n
+	p.maxInFlight = &n
 	return p
 }
 
-func (p *pool) rules() []string {
+func (p *machineSet) rules() []string {
 	rules := p.wrong
 	switch {
 	case p.deployment == "":
-	case p.most == nil:
+	case p.maxInFlight == nil:
 		rules = append([]string{"Any number of its machines are replaced at a time (" + p.field + " of MachineDeployment " + p.deployment + " is not set)"}, rules...)
 	default:
-		rules = append([]string{fmt.Sprintf("At most %d of its machines are replaced at a time (%s of MachineDeployment %s)", *p.most, p.field, p.deployment)}, rules...)
+		rules = append([]string{fmt.Sprintf("At most %d of its machines are replaced at a time (%s of MachineDeployment %s)", *p.maxInFlight, p.field, p.deployment)}, rules...)
 	}
 	return rules
 }
 
 // waits says what a MachineSet waits for before it replaces a machine that has asked for that. What its preflight checks
 // say is for it to tell.
-func (p *pool) waits(machine *clusterapi.Machine, members []*clusterapi.Machine) []Wait {
+func (p *machineSet) waits(machine *clusterapi.Machine, members []*clusterapi.Machine) []Wait {
 	var waits []Wait
 	if p.paused {
 		waits = append(waits, Wait{
-			Text: "annotation " + clusterv1.PausedAnnotation + " is on the machine set, which does nothing as long as it is", Mend: "remove the annotation",
+			Text: "annotation " + clusterv1.PausedAnnotation + " is on the machine set, which does nothing as long as it is", Hint: "remove the annotation",
 		})
 	}
 	if p.outdated {
 		return append(waits, Wait{
-			Text: "its machine set is not the current one of MachineDeployment " + p.deployment + ", whose rollout replaces the machine", Mend: "see what holds up the rollout, which never comes with the strategy OnDelete",
+			Text: "its machine set is not the current one of MachineDeployment " + p.deployment + ", whose rollout replaces the machine", Hint: "see what holds up the rollout, which never comes with the strategy OnDelete",
 		})
 	}
-	if p.most == nil {
+	if p.maxInFlight == nil {
 		return waits
 	}
 	leaving, before := 0, 0
@@ -185,26 +185,26 @@ func (p *pool) waits(machine *clusterapi.Machine, members []*clusterapi.Machine)
 		switch mark := m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition); {
 		case m.DeletionTimestamp != nil && isFalse(mark) && mark.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason:
 			leaving++
-		case m.DeletionTimestamp == nil && asks(m) && goesFirst(m, machine):
+		case m.DeletionTimestamp == nil && requestsReplacement(m) && goesFirst(m, machine):
 			before++
 		}
 	}
-	if leaving+before < *p.most {
+	if leaving+before < *p.maxInFlight {
 		return waits
 	}
 	mend := "raise " + p.field + " of MachineDeployment " + p.deployment
-	if *p.most == 0 {
-		return append(waits, Wait{Text: p.field + " of MachineDeployment " + p.deployment + " is 0, so none of its machines is ever replaced", Mend: mend})
+	if *p.maxInFlight == 0 {
+		return append(waits, Wait{Text: p.field + " of MachineDeployment " + p.deployment + " is 0, so none of its machines is ever replaced", Hint: mend})
 	}
 	return append(waits, Wait{
-		Text: fmt.Sprintf("%d of its machine set are being replaced and %d go first, and %s of MachineDeployment %s lets at most %d be replaced at a time", leaving, before, p.field, p.deployment, *p.most),
-		Mend: mend,
+		Text: fmt.Sprintf("%d of its machine set are being replaced and %d go first, and %s of MachineDeployment %s lets at most %d be replaced at a time", leaving, before, p.field, p.deployment, *p.maxInFlight),
+		Hint: mend,
 	})
 }
 
 // goesFirst: those that a person has asked for, then the newest, then by name.
 func goesFirst(a, than *clusterapi.Machine) bool {
-	order := cmp.Or(falseFirst(!a.Condemned(), !than.Condemned()), than.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, than.Name))
+	order := cmp.Or(falseFirst(!a.RemediationRequested(), !than.RemediationRequested()), than.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, than.Name))
 	return order < 0
 }
 

@@ -53,7 +53,7 @@ func (r *Reading) PutCheck(obj any) bool {
 // DropCheck forgets a health check by namespace/name.
 func (r *Reading) DropCheck(key string) {
 	u := &unstructured.Unstructured{}
-	of := named(key)
+	of := parseKey(key)
 	u.SetNamespace(of.Namespace)
 	u.SetName(of.Name)
 	r.client.dropCheck(u)
@@ -67,7 +67,7 @@ func (r *Reading) PutMachine(obj any) bool {
 
 // DropMachine forgets a machine by namespace/name.
 func (r *Reading) DropMachine(key string) {
-	if of := named(key); r.machine(of.Namespace, of.Name) != nil {
+	if of := parseKey(key); r.machine(of.Namespace, of.Name) != nil {
 		r.client.dropMachine(r.machine(of.Namespace, of.Name))
 	}
 }
@@ -81,12 +81,12 @@ func (r *Reading) PutCluster(obj any) bool {
 // DropCluster forgets a Cluster by namespace/name.
 func (r *Reading) DropCluster(key string) {
 	gone := &clusterapi.Cluster{}
-	of := named(key)
+	of := parseKey(key)
 	gone.Namespace, gone.Name = of.Namespace, of.Name
 	r.client.dropCluster(gone)
 }
 
-func named(key string) types.NamespacedName {
+func parseKey(key string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(key, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
@@ -99,7 +99,7 @@ func (r *Reading) machine(namespace, name string) *clusterapi.Machine {
 // names.
 func (r *Reading) Clusters() []types.NamespacedName {
 	var clusters []types.NamespacedName
-	for cluster := range r.client.rooms {
+	for cluster := range r.client.stores {
 		clusters = append(clusters, cluster)
 	}
 	sortClusters(clusters)
@@ -109,12 +109,12 @@ func (r *Reading) Clusters() []types.NamespacedName {
 // HasNodes tells whether what is said of a cluster hangs on its nodes. Before its control plane is there, and while the
 // cluster is to be left alone, it does not.
 func (r *Reading) HasNodes(cluster types.NamespacedName) bool {
-	room := r.client.roomOf(cluster)
-	c, _ := room.standing()
+	store := r.client.storeOf(cluster)
+	c, _ := store.clusterAndChecks()
 	if c == nil || !c.ControlPlaneInitialized.Reached {
 		return false
 	}
-	_, halted := r.Halt(cluster)
+	_, halted := r.Blocked(cluster)
 	return !halted
 }
 
@@ -126,62 +126,62 @@ func (r *Reading) Nodes(cluster types.NamespacedName) *node.Store {
 	return r.nodes[cluster]
 }
 
-// Halted says why a cluster is left alone by everybody: in a word, and in a sentence without its full stop.
-type Halted struct{ Reason, Message string }
+// Block says why a cluster is left alone by everybody: in a word, and in a sentence without its full stop.
+type Block struct{ Reason, Message string }
 
-// Halt tells whether a cluster is left alone whatever its nodes say.
-func (r *Reading) Halt(cluster types.NamespacedName) (Halted, bool) {
-	fleet := r.client.Fleet(cluster, answering{})
-	o := fleet.standsBy(r.client.roomOf(cluster))
+// Blocked tells whether a cluster is left alone whatever its nodes say.
+func (r *Reading) Blocked(cluster types.NamespacedName) (Block, bool) {
+	dialect := r.client.Dialect(cluster, noNodes{})
+	o := dialect.blockedBy(r.client.storeOf(cluster))
 	switch {
 	case o == nil:
-		return Halted{}, false
+		return Block{}, false
 	case o.paused:
-		return Halted{Reason: clusterv1.PausedReason, Message: "its Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
+		return Block{Reason: clusterv1.PausedReason, Message: "its Cluster " + cluster.Name + " has spec.paused, so nothing of it is touched; set that to false to go on"}, true
 	}
-	return Halted{Reason: o.reason, Message: o.message}, true
+	return Block{Reason: o.reason, Message: o.message}, true
 }
 
-// answering are the nodes of a cluster that answers.
-type answering struct{}
+// noNodes are the nodes of a cluster that answers.
+type noNodes struct{}
 
 // Answers always.
-func (answering) Answers() (core.Tri, string) { return core.Yes, "" }
+func (noNodes) Answers() (core.Tri, string) { return core.Yes, "" }
 
 // Lookup finds none.
-func (answering) Lookup(yield func(find func(name string) (node.Facts, bool))) {
+func (noNodes) Lookup(yield func(find func(name string) (node.Facts, bool))) {
 	yield(func(string) (node.Facts, bool) { return node.Facts{}, false })
 }
 
 // ReadNode is not called.
-func (answering) ReadNode(context.Context, string) (core.Node, error) { return core.Node{}, nil }
+func (noNodes) ReadNode(context.Context, string) (core.Node, error) { return core.Node{}, nil }
 
 // Observe gives the fleet of a cluster as of an instant at which the reading was complete. Without the nodes that it
 // hangs on it is not known how it stands.
 func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Observation {
 	o := core.Observation{Kind: machineKind, Observed: core.Yes}
-	store := r.nodes[cluster]
-	if _, halted := r.Halt(cluster); halted || (store == nil && r.HasNodes(cluster)) {
+	nodeStore := r.nodes[cluster]
+	if _, halted := r.Blocked(cluster); halted || (nodeStore == nil && r.HasNodes(cluster)) {
 		o.Observed = core.Unknown
 	}
-	lookup := answering{}.Lookup
-	if store != nil {
-		lookup = store.Lookup
+	lookup := noNodes{}.Lookup
+	if nodeStore != nil {
+		lookup = nodeStore.Lookup
 	}
-	room := r.client.roomOf(cluster)
-	lookup(func(find func(string) (node.Facts, bool)) { room.snapshot(&o, find) })
+	store := r.client.storeOf(cluster)
+	lookup(func(find func(string) (node.Facts, bool)) { store.snapshot(&o, find) })
 	for i := range o.Targets {
 		t := &o.Targets[i]
 		t.NodeReadAt = at
-		if store != nil && t.Node.State == core.NodeUnseen {
+		if nodeStore != nil && t.Node.State == core.NodeUnseen {
 			t.Node.State = core.NodeGone
 		}
 	}
 	for i := range o.Policies {
 		p := &o.Policies[i]
-		if check, known := room.checkOf(p.ID); known {
-			p.Opening = openingOf(check.status.Conditions, p.StormCooldown, at)
-			if why, is := yielded(check.status.Conditions); is {
+		if check, known := store.checkOf(p.ID); known {
+			p.Cooldown = openingOf(check.status.Conditions, p.StormCooldown, at)
+			if why, is := startsBlockedBefore(check.status.Conditions); is {
 				p.Paused, p.PauseReason = true, why
 			}
 		}
@@ -190,15 +190,15 @@ func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Obser
 }
 
 // openingOf gives what the status tells of a short circuit that has opened.
-func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Time) core.Opening {
+func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Time) core.CooldownState {
 	for i := range conditions {
 		c := &conditions[i]
 		if c.Type != clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Status != metav1.ConditionFalse || c.Reason != healthcheck.StormCooldownReason {
 			continue
 		}
-		return core.OpeningTold(c.LastTransitionTime.Time, cooldown, at)
+		return core.CooldownFromStatus(c.LastTransitionTime.Time, cooldown, at)
 	}
-	return core.Opening{}
+	return core.CooldownState{}
 }
 
 // Unmet gives the requirements of a health check's selector that a machine of the same cluster does not meet, and false
@@ -208,17 +208,17 @@ func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	if !known || check.Namespace != machine.Namespace {
 		return nil, false
 	}
-	room := r.client.roomOf(cluster)
-	c, isCheck := room.checkOf(check)
-	m := room.machineOf(machine.Name)
+	store := r.client.storeOf(cluster)
+	c, isCheck := store.checkOf(check)
+	m := store.machineOf(machine.Name)
 	if !isCheck || m == nil || string(m.UID) != machine.UID {
 		return nil, false
 	}
 	return selector.Unmet(c.selector, m.Labels)
 }
 
-// LeftOut says by what somebody has taken a machine out of all health checking, and is false for others.
-func (r *Reading) LeftOut(machine core.ID) (string, bool) {
+// Skipped says by what somebody has taken a machine out of all health checking, and is false for others.
+func (r *Reading) Skipped(machine core.ID) (string, bool) {
 	m := r.machine(machine.Namespace, machine.Name)
 	switch {
 	case m == nil || string(m.UID) != machine.UID || !m.Skipped():
@@ -241,7 +241,7 @@ type Written struct {
 // Written gives what was last written in the status of a health check.
 func (r *Reading) Written(check core.ID) Written {
 	cluster := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
-	c, known := r.client.roomOf(cluster).checkOf(check)
+	c, known := r.client.storeOf(cluster).checkOf(check)
 	if !known {
 		return Written{}
 	}

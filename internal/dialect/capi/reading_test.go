@@ -8,8 +8,8 @@ import (
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
 	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // readingOfBlue has the cluster blue with machines a and b, the node of a, and a health check.
@@ -29,9 +29,9 @@ func readingOfBlue(t *testing.T) *Reading {
 	return r
 }
 
-func nodeOfA(t *testing.T) *lean.Node {
+func nodeOfA(t *testing.T) *slim.Node {
 	t.Helper()
-	n := &lean.Node{}
+	n := &slim.Node{}
 	n.Name, n.UID = "a-node", "a-node-uid"
 	n.Conditions = []core.Condition{{Type: "Ready", Status: "True", Since: ago(time.Hour)}}
 	return n
@@ -52,11 +52,11 @@ func TestReadingTellsWhatItDoesNotKnow(t *testing.T) {
 		t.Errorf("with nodes it is observed %s, and nodes are %v", o.Observed, got)
 	}
 	r.PutCluster(decoded(t, theCluster(t, "spec: {paused: true}"), &clusterapi.Cluster{}))
-	if halted, is := r.Halt(blue); !is || halted.Reason != "Paused" || r.HasNodes(blue) || r.Observe(blue, noon).Observed != core.Unknown {
+	if halted, is := r.Blocked(blue); !is || halted.Reason != "Paused" || r.HasNodes(blue) || r.Observe(blue, noon).Observed != core.Unknown {
 		t.Errorf("paused it is %+v, %t", halted, is)
 	}
 	r.DropCluster("clusters/blue")
-	if halted, is := r.Halt(blue); !is || halted.Reason != clusterNotFoundReason {
+	if halted, is := r.Blocked(blue); !is || halted.Reason != clusterNotFoundReason {
 		t.Errorf("without its Cluster it is %+v, %t", halted, is)
 	}
 }
@@ -67,9 +67,9 @@ func TestReadingSeesWhatTheControllerSees(t *testing.T) {
 	if _, err := r.Nodes(blue).Put(nodeOfA(t)); err != nil {
 		t.Fatal(err)
 	}
-	room := r.client.roomOf(blue)
+	store := r.client.storeOf(blue)
 	var want core.Observation
-	r.Nodes(blue).Lookup(func(find func(string) (node.Facts, bool)) { room.snapshot(&want, find) })
+	r.Nodes(blue).Lookup(func(find func(string) (node.Facts, bool)) { store.snapshot(&want, find) })
 	targets := append([]core.Target{}, want.Targets...)
 	got := r.Observe(blue, noon)
 	for i := range targets {
@@ -109,12 +109,12 @@ func TestCoolingDownAsWritten(t *testing.T) {
 		return `status: {conditions: [{type: RemediationAllowed, status: "False", reason: StormCooldown, message: "", lastTransitionTime: "` + ago(since).Format(time.RFC3339) + `"}]}`
 	}
 	r.PutCheck(aCheck(t, "check", status(2*time.Second), `metadata: {resourceVersion: "6"}`))
-	if o := r.Observe(blue, noon); !o.Policies[0].Opening.First.Equal(ago(2*time.Second)) || !o.Policies[0].Opening.Last.Equal(ago(2*time.Second)) {
-		t.Errorf("within the cooldown: %+v", o.Policies[0].Opening)
+	if o := r.Observe(blue, noon); !o.Policies[0].Cooldown.First.Equal(ago(2*time.Second)) || !o.Policies[0].Cooldown.Last.Equal(ago(2*time.Second)) {
+		t.Errorf("within the cooldown: %+v", o.Policies[0].Cooldown)
 	}
 	r.PutCheck(aCheck(t, "check", status(time.Minute), `metadata: {resourceVersion: "7"}`))
-	if o := r.Observe(blue, noon); !o.Policies[0].Opening.Last.Equal(noon) {
-		t.Errorf("long after: somebody must have recovered, %+v", o.Policies[0].Opening)
+	if o := r.Observe(blue, noon); !o.Policies[0].Cooldown.Last.Equal(noon) {
+		t.Errorf("long after: somebody must have recovered, %+v", o.Policies[0].Cooldown)
 	}
 }
 

@@ -18,46 +18,46 @@ import (
 	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
-// Record writes the statuses that have changed.
-func (f *Fleet) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
-	r := f.client.roomOf(f.cluster)
+// WriteStatuses writes the statuses that have changed.
+func (d *Dialect) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	s := d.client.storeOf(d.cluster)
 	return healthcheck.Record(reports, func(report *core.PolicyReport) func() error {
 		if report.Deferred {
 			return nil
 		}
-		return func() error { return f.recordOne(ctx, r, *report) }
+		return func() error { return d.recordOne(ctx, s, *report) }
 	})
 }
 
 // recordOne has a health check belong to its cluster, and then writes its status.
-func (f *Fleet) recordOne(ctx context.Context, r *room, report core.PolicyReport) error {
+func (d *Dialect) recordOne(ctx context.Context, s *store, report core.PolicyReport) error {
 	id := report.Policy.ID
-	check, known := r.checkOf(id)
+	check, known := s.checkOf(id)
 	if !known {
 		return nil
 	}
 	if !report.Policy.Paused {
-		if err := f.adopt(ctx, r, &check); err != nil {
+		if err := d.adopt(ctx, s, &check); err != nil {
 			return err
 		}
 	}
-	now := f.client.Now()
-	other := f.client.Writers.Look(&report.Policy, func() { f.client.Wake(f.cluster) })
+	now := d.client.Now()
+	other := d.client.Writers.Find(&report.Policy, func() { d.client.Wake(d.cluster) })
 	if other.News {
-		rival := anotherController(other.Manager)
-		f.client.tell(warning(&rival, id))
+		foreign := foreignWriterCondition(other.Manager)
+		d.client.emit(conditionEvent(&foreign, id))
 	}
-	yields := r.yieldsNow()
-	fresh, changed := statusOf(&check, findings{report: report, targets: r.namesOf(id), manager: other.Manager, yields: yields, now: now})
+	yields := s.startsBlockedNow()
+	fresh, changed := statusOf(&check, statusInput{report: report, targets: s.namesOf(id), manager: other.Manager, startsBlocked: yields, now: now})
 	if !changed {
 		return nil
 	}
 	tells := yields != nil && yields.isNews(&check)
-	if err := f.writeStatus(ctx, &check, fresh); err != nil {
+	if err := d.writeStatus(ctx, &check, fresh); err != nil {
 		return err
 	}
 	if tells {
-		f.client.tell(yields.event(id))
+		d.client.emit(yields.event(id))
 	}
 	return nil
 }
@@ -66,8 +66,8 @@ func (f *Fleet) recordOne(ctx context.Context, r *room, report core.PolicyReport
 
 // adopt gives a health check the label of its cluster and an owner reference to it, where either is missing, as tools of
 // Cluster API expect (docs/reference/cluster-api.md#the-pass).
-func (f *Fleet) adopt(ctx context.Context, r *room, check *healthCheck) error {
-	cluster := r.clusterNow()
+func (d *Dialect) adopt(ctx context.Context, s *store, check *healthCheck) error {
+	cluster := s.clusterNow()
 	if cluster == nil || check.cluster == "" || (check.labelled && ownedBy(check.owners, cluster)) {
 		return nil
 	}
@@ -80,15 +80,15 @@ func (f *Fleet) adopt(ctx context.Context, r *room, check *healthCheck) error {
 		return fmt.Errorf("encoding the owner: %w", err)
 	}
 	u := healthcheck.Object(checkKind, check.policy.ID)
-	err = f.client.Writer.Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(clusterapi.FieldOwner))
+	err = d.client.Writer.Patch(ctx, u, client.RawPatch(types.MergePatchType, body), client.FieldOwner(clusterapi.FieldOwner))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("having it belong to its cluster: %w", err)
 	}
-	r.wroteCheck(u)
-	if now, known := r.checkOf(check.policy.ID); known {
+	s.storeWritten(u)
+	if now, known := s.checkOf(check.policy.ID); known {
 		*check = now
 	}
 	return nil
@@ -109,14 +109,14 @@ func withOwner(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) []me
 
 // writeStatus writes a status, and a brief one where that is refused as too large, since nothing is repaired that is not
 // recorded.
-func (f *Fleet) writeStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
-	write := func(s clusterv1.MachineHealthCheckStatus) error { return f.patchStatus(ctx, check, s) }
+func (d *Dialect) writeStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
+	write := func(s clusterv1.MachineHealthCheckStatus) error { return d.patchStatus(ctx, check, s) }
 	return healthcheck.Write(status, write, brief)
 }
 
 // patchStatus insists on the revision that the status was made from, since lists of conditions are replaced as a whole
 // and may hold those of others.
-func (f *Fleet) patchStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
+func (d *Dialect) patchStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
 	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets}
 	if len(status.Targets) == 0 {
 		fields["targets"] = nil // a merge would leave the former ones
@@ -135,9 +135,9 @@ func (f *Fleet) patchStatus(ctx context.Context, check *healthCheck, status clus
 		return fmt.Errorf("encoding the status: %w", err)
 	}
 	u := healthcheck.Object(checkKind, check.policy.ID)
-	there, err := healthcheck.PatchStatus(ctx, f.client.Writer, u, types.MergePatchType, body)
+	there, err := healthcheck.PatchStatus(ctx, d.client.Writer, u, types.MergePatchType, body)
 	if there {
-		f.client.roomOf(f.cluster).wroteCheck(u)
+		d.client.storeOf(d.cluster).storeWritten(u)
 	}
 	return err
 }
@@ -150,11 +150,11 @@ func set(fields map[string]any, name string, n *int32) {
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Announce emits the events of what happened. They are written in the background.
-func (f *Fleet) Announce(happenings []core.Happening) {
-	for _, h := range happenings {
-		f.client.tell(eventFor(h))
+// EmitEvents emits the events of what happened. They are written in the background.
+func (d *Dialect) EmitEvents(events []core.Event) {
+	for _, h := range events {
+		d.client.emit(eventFor(h))
 	}
 }
 
-func (c *Client) tell(e event) { e.Emit(c.Events, clusterv1.GroupVersion.String()) }
+func (c *Client) emit(e event) { e.Emit(c.Events, clusterv1.GroupVersion.String()) }

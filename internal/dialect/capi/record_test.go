@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-func (s *stage) statusOf(name string) clusterv1.MachineHealthCheckStatus {
+func (s *harness) statusOf(name string) clusterv1.MachineHealthCheckStatus {
 	s.t.Helper()
 	return readHealthCheck(s.stored("MachineHealthCheck clusters/" + name)).status
 }
@@ -125,7 +125,7 @@ func TestStatusesOfOthersStay(t *testing.T) {
 func TestWhatStatusesSay(t *testing.T) {
 	cases := map[string]struct {
 		check []string
-		world func(*core.Fleet, []core.Policy)
+		world func(*core.Cluster, []core.Policy)
 		want  []string
 	}{
 		"paused": {
@@ -144,9 +144,9 @@ func TestWhatStatusesSay(t *testing.T) {
 			},
 		},
 		"a template that is missing": {
-			[]string{theTemplate}, func(_ *core.Fleet, p []core.Policy) {
-				p[0].Ladder = []core.Step{p[0].Ladder[0]}
-				p[0].Ladder[0].Problem, p[0].Ladder[0].Missing = "there is none", true
+			[]string{theTemplate}, func(_ *core.Cluster, p []core.Policy) {
+				p[0].Steps = []core.Step{p[0].Steps[0]}
+				p[0].Steps[0].Problem, p[0].Steps[0].Missing = "there is none", true
 			},
 			[]string{
 				"Paused=False NotPaused", "RemediationAllowed=False TemplateUnusable", "old RemediationAllowed=False TemplateUnusable",
@@ -170,7 +170,7 @@ func TestWhatStatusesSay(t *testing.T) {
 // TestGoneMachinesAreNamed: where machines that are gone count, the condition names them, by either limit.
 func TestGoneMachinesAreNamed(t *testing.T) {
 	for _, limit := range []core.ShortCircuit{{MaxUnhealthy: core.Count(1)}, {Range: &core.Range{From: 3, To: 5}}} {
-		r := &core.PolicyReport{Policy: core.Policy{ShortCircuit: limit}, Tally: core.Tally{Total: 3, Healthy: 2, Behind: 1, Waits: "machine m is gone"}}
+		r := &core.PolicyReport{Policy: core.Policy{ShortCircuit: limit}, Tally: core.Tally{Total: 3, Healthy: 2, AwaitingReplacement: 1, Waits: "machine m is gone"}}
 		if got := remediationAllowed(r).Message; !strings.HasSuffix(got, "); machine m is gone") || !strings.Contains(got, "unhealthy: 2,") {
 			t.Errorf("it says %q", got)
 		}
@@ -180,9 +180,9 @@ func TestGoneMachinesAreNamed(t *testing.T) {
 // TestTemplateConditionsAreTakenBack, which today's controller never does.
 func TestTemplateConditionsAreTakenBack(t *testing.T) {
 	s := settle(t, theTemplate)
-	s.pass(func(_ *core.Fleet, p []core.Policy) {
-		p[0].Ladder = []core.Step{p[0].Ladder[0]}
-		p[0].Ladder[0].Problem = "it is broken"
+	s.pass(func(_ *core.Cluster, p []core.Policy) {
+		p[0].Steps = []core.Step{p[0].Steps[0]}
+		p[0].Steps[0].Problem = "it is broken"
 	})
 	if said := s.said("MachineHealthCheck clusters/check"); !slices.Contains(said, "old ExternalRemediationTemplateAvailable=False ExternalRemediationTemplateUnusable") {
 		t.Errorf("it says %v", said)
@@ -225,16 +225,16 @@ func TestHealthChecksBelongToTheirClusters(t *testing.T) {
 // nothing is paused.
 func TestAdoptionNeedsNoNodes(t *testing.T) {
 	for sentence, tc := range map[string]struct {
-		change  func(*stage)
+		change  func(*harness)
 		check   string
 		adopted bool
 	}{
-		"its nodes can't be seen":     {func(s *stage) { s.nodes.answers = core.No }, "{}", true},
-		"the other is paused":         {func(s *stage) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`, true},
-		"it is paused":                {func(s *stage) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`, false},
-		"there is no cluster":         {func(s *stage) { s.in.informer["Cluster"].hide("clusters/blue") }, "{}", false},
-		"the cluster can't be read":   {func(s *stage) { s.see(theCluster(s.t, "spec: {paused: maybe}")) }, "{}", false},
-		"the cluster is paused as is": {func(s *stage) { s.see(theCluster(s.t, "spec: {paused: true}")) }, "{}", false},
+		"its nodes can't be seen":     {func(s *harness) { s.nodes.answers = core.No }, "{}", true},
+		"the other is paused":         {func(s *harness) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`, true},
+		"it is paused":                {func(s *harness) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`, false},
+		"there is no cluster":         {func(s *harness) { s.in.informer["Cluster"].hide("clusters/blue") }, "{}", false},
+		"the cluster can't be read":   {func(s *harness) { s.see(theCluster(s.t, "spec: {paused: maybe}")) }, "{}", false},
+		"the cluster is paused as is": {func(s *harness) { s.see(theCluster(s.t, "spec: {paused: true}")) }, "{}", false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := settle(t, "metadata: {labels: null, ownerReferences: null}", tc.check)
@@ -259,14 +259,14 @@ func TestAdoptionThatFailsIsTold(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	resource := schema.GroupResource{Resource: "machinehealthchecks"}
 	o := s.observe()
-	fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: o.Targets}
-	d := core.Decide(o.Policies, fleet, s.now)
+	cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: o.Targets}
+	d := core.Decide(o.Policies, cluster, s.now)
 	s.refuse["check"] = apierrors.NewForbidden(resource, "check", errDown)
-	if failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet)); !apierrors.IsForbidden(errors.Join(failed[o.Policies[0].ID])) {
+	if failed := s.dialect.WriteStatuses(t.Context(), d.Reports(o.Policies, &cluster)); !apierrors.IsForbidden(errors.Join(failed[o.Policies[0].ID])) {
 		t.Errorf("it tells %v", failed)
 	}
 	s.refuse["check"] = apierrors.NewNotFound(resource, "check")
-	if failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet)); len(failed) > 0 {
+	if failed := s.dialect.WriteStatuses(t.Context(), d.Reports(o.Policies, &cluster)); len(failed) > 0 {
 		t.Errorf("it is gone, and it tells %v", failed)
 	}
 }
@@ -315,7 +315,7 @@ func TestAnotherController(t *testing.T) {
 	if told := s.told(); len(told) > 0 {
 		t.Errorf("told again is %v", told)
 	}
-	s.now = s.now.Add(writers.Quiet)
+	s.now = s.now.Add(writers.QuietPeriod)
 	clear(s.woken)
 	s.later[0]()
 	if s.woken[blue] != 1 {
@@ -328,33 +328,33 @@ func TestAnotherController(t *testing.T) {
 // TestStandingBy: why nothing is known, or nothing done, is told in the status, whose numbers stay.
 func TestStandingBy(t *testing.T) {
 	cases := map[string]struct {
-		change func(*stage)
+		change func(*harness)
 		want   []string
 		event  string
 		says   string
 	}{
 		"the workload cluster does not answer": {
-			func(s *stage) { s.nodes.answers, s.nodes.why = core.No, "connection refused; start it" },
+			func(s *harness) { s.nodes.answers, s.nodes.why = core.No, "connection refused; start it" },
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ConnectionDown", "old RemediationAllowed=Unknown ConnectionDown"},
 			"ConnectionDown", "connection refused; start it",
 		},
 		"nobody knows whether it answers": {
-			func(s *stage) { s.nodes.answers, s.nodes.why = core.Unknown, "it is being connected" },
+			func(s *harness) { s.nodes.answers, s.nodes.why = core.Unknown, "it is being connected" },
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ConnectionDown", "old RemediationAllowed=Unknown ConnectionDown"},
 			"ConnectionDown", "it is being connected",
 		},
 		"there is no cluster": {
-			func(s *stage) { s.in.informer["Cluster"].hide("clusters/blue") },
+			func(s *harness) { s.in.informer["Cluster"].hide("clusters/blue") },
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ClusterNotFound", "old RemediationAllowed=Unknown ClusterNotFound"},
 			"ClusterNotFound", "there is no Cluster blue in namespace clusters",
 		},
 		"the cluster can't be read": {
-			func(s *stage) { s.see(theCluster(s.t, "spec: {paused: maybe}")) },
+			func(s *harness) { s.see(theCluster(s.t, "spec: {paused: maybe}")) },
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ClusterUnreadable", "old RemediationAllowed=Unknown ClusterUnreadable"},
 			"ClusterUnreadable", "maybe",
 		},
 		"the cluster is paused, and left alone": {
-			func(s *stage) { s.see(theCluster(s.t, "spec: {paused: true}")) },
+			func(s *harness) { s.see(theCluster(s.t, "spec: {paused: true}")) },
 			[]string{"Paused=True Paused", "RemediationAllowed=True RemediationAllowed", "old RemediationAllowed=True"}, "", "spec.paused",
 		},
 	}
@@ -464,7 +464,7 @@ func TestI15TargetsFitAnObject(t *testing.T) {
 	for i := range names {
 		names[i] = names[i][:20]
 	}
-	if n := len(listed(names)); n != mostTargets {
+	if n := len(listed(names)); n != maxTargets {
 		t.Errorf("%d short names are listed", n)
 	}
 	if got := listed(names[:3]); len(got) != 3 {
@@ -499,10 +499,10 @@ func TestBrief(t *testing.T) {
 func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	o := s.observe()
-	fleet := core.Fleet{Observed: core.Yes, Targets: o.Targets}
-	d := core.Decide(o.Policies, fleet, s.now)
+	cluster := core.Cluster{Observed: core.Yes, Targets: o.Targets}
+	d := core.Decide(o.Policies, cluster, s.now)
 	s.panics = "check"
-	failed := s.fleet.Record(t.Context(), d.Reports(o.Policies, &fleet))
+	failed := s.dialect.WriteStatuses(t.Context(), d.Reports(o.Policies, &cluster))
 	if err := failed[o.Policies[0].ID]; err == nil || !strings.Contains(err.Error(), "the sky falls") {
 		t.Errorf("it tells %v", failed)
 	}

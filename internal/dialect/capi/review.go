@@ -14,12 +14,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
-	"github.com/fettle-io/fettle/internal/legible"
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // Remark is something to say about a health check that somebody is about to apply.
-type Remark = setting.Remark
+type Remark = specparse.Remark
 
 // Review says what is wrong with a health check that was written, and what in it may not be meant. It is false for
 // objects of another kind. What is written in the deprecated version is what a cluster would convert.
@@ -31,8 +31,8 @@ func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 	if of.Version == deprecatedVersion.Version {
 		return reviewDeprecated(u), true
 	}
-	remarks := setting.ReviewIdentity(u, clusterv1.GroupVersion)
-	mhc, wrong := setting.ReadLeniently[clusterv1.MachineHealthCheck](u, "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo")
+	remarks := specparse.ReviewIdentity(u, clusterv1.GroupVersion)
+	mhc, wrong := specparse.ReadLeniently[clusterv1.MachineHealthCheck](u, "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo")
 	return slices.Concat(remarks, wrong, reviewSpec(&mhc.Spec, u.GetAnnotations(), len(wrong) == 0)), true
 }
 
@@ -41,19 +41,21 @@ func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 func reviewSpec(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string, legible bool) []Remark {
 	var remarks []Remark
 	for _, problem := range (&healthCheck{}).problemsOf(spec, annotations) {
-		remarks = append(remarks, setting.Problem(problem))
+		remarks = append(remarks, specparse.Problem(problem))
 	}
 	remarks = append(remarks, refusedByAdmission(spec)...)
 	if !legible {
 		return remarks
 	}
-	return slices.Concat(remarks, doubtfulConditions(spec.Checks.UnhealthyNodeConditions, annotations), doubtfulLimits(spec, annotations), doubtfulSwitches(annotations))
+	return slices.Concat(remarks, conditionWarnings(spec.Checks.UnhealthyNodeConditions, annotations), limitWarnings(spec, annotations), annotationWarnings(annotations))
 }
 
-func doubt(field, format string, args ...any) Remark { return setting.Doubt(field, format, args...) }
+func warning(field, format string, args ...any) Remark {
+	return specparse.Warning(field, format, args...)
+}
 
-// leastStartup is as short a startup timeout as Cluster API's admission takes.
-const leastStartup = 30
+// minStartup is as short a startup timeout as Cluster API's admission takes.
+const minStartup = 30
 
 var wholeNumber = regexp.MustCompile(`^[0-9]+$`)
 
@@ -61,15 +63,15 @@ var wholeNumber = regexp.MustCompile(`^[0-9]+$`)
 func refusedByAdmission(spec *clusterv1.MachineHealthCheckSpec) []Remark {
 	var remarks []Remark
 	const field = "spec.checks.nodeStartupTimeoutSeconds"
-	if s := spec.Checks.NodeStartupTimeoutSeconds; s != nil && *s > 0 && *s < leastStartup {
-		remarks = append(remarks, setting.Fault(field, "is %ds, and Cluster API refuses less than %ds; give more, or 0 for no limit", *s, leastStartup))
+	if s := spec.Checks.NodeStartupTimeoutSeconds; s != nil && *s > 0 && *s < minStartup {
+		remarks = append(remarks, specparse.Fault(field, "is %ds, and Cluster API refuses less than %ds; give more, or 0 for no limit", *s, minStartup))
 	}
 	const limit = "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo"
 	if v := spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo; v != nil && v.Type == intstr.String && wholeNumber.MatchString(v.StrVal) {
-		remarks = append(remarks, setting.Fault(limit, "is %q, and Cluster API refuses a number in quotes; give %s", v.StrVal, v.StrVal))
+		remarks = append(remarks, specparse.Fault(limit, "is %q, and Cluster API refuses a number in quotes; give %s", v.StrVal, v.StrVal))
 	}
 	if of, set := spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; set && of != spec.ClusterName {
-		remarks = append(remarks, setting.Fault("spec.selector", "asks for machines of cluster %q, and spec.clusterName is %q; leave the label out, since it is always asked for", of, spec.ClusterName))
+		remarks = append(remarks, specparse.Fault("spec.selector", "asks for machines of cluster %q, and spec.clusterName is %q; leave the label out, since it is always asked for", of, spec.ClusterName))
 	}
 	return slices.Concat(remarks, refusedConditions(spec.Checks.UnhealthyMachineConditions), refusedTemplate(&spec.Remediation.TemplateRef))
 }
@@ -87,10 +89,10 @@ func refusedConditions(conditions []clusterv1.UnhealthyMachineCondition) []Remar
 	for i, c := range conditions {
 		field := fmt.Sprintf("spec.checks.unhealthyMachineConditions[%d]", i)
 		if c.Type != "" && !conditionType.MatchString(c.Type) {
-			remarks = append(remarks, setting.Fault(field+".type", "is %s, which no condition of a machine can be called; give one such as NodeHealthy", legible.Quote(c.Type)))
+			remarks = append(remarks, specparse.Fault(field+".type", "is %s, which no condition of a machine can be called; give one such as NodeHealthy", lenient.Quote(c.Type)))
 		}
 		if c.Status != "" && !slices.Contains([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}, c.Status) {
-			remarks = append(remarks, setting.Fault(field+".status", "is %s; give \"True\", \"False\" or Unknown", legible.Quote(string(c.Status))))
+			remarks = append(remarks, specparse.Fault(field+".status", "is %s; give \"True\", \"False\" or Unknown", lenient.Quote(string(c.Status))))
 		}
 	}
 	return remarks
@@ -103,72 +105,72 @@ func refusedTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference
 	if err != nil || version.Version == "" || groupVersion.MatchString(r.APIVersion) {
 		return nil
 	}
-	return []Remark{setting.Fault(field, "is %s; give a group and a version, as in %s", legible.Quote(r.APIVersion), templateExample)}
+	return []Remark{specparse.Fault(field, "is %s; give a group and a version, as in %s", lenient.Quote(r.APIVersion), templateExample)}
 }
 
-func doubtfulConditions(conditions []clusterv1.UnhealthyNodeCondition, annotations map[string]string) []Remark {
+func conditionWarnings(conditions []clusterv1.UnhealthyNodeCondition, annotations map[string]string) []Remark {
 	const list = "spec.checks.unhealthyNodeConditions"
 	if _, others := annotations[annotation.UnhealthyConditions]; others && len(conditions) == 0 {
 		return nil
 	}
 	if len(conditions) == 0 {
-		return []Remark{doubt(list, "there are no unhealthyNodeConditions, so only machines that fail, lose their node or never get one are found; "+
+		return []Remark{warning(list, "there are no unhealthyNodeConditions, so only machines that fail, lose their node or never get one are found; "+
 			"a node that falls silent is not (condition Ready, status Unknown)")}
 	}
-	written := make([]setting.WrittenCondition, len(conditions))
+	written := make([]specparse.WrittenCondition, len(conditions))
 	for i, c := range conditions {
-		written[i] = setting.WrittenCondition{Type: string(c.Type), Status: string(c.Status)}
+		written[i] = specparse.WrittenCondition{Type: string(c.Type), Status: string(c.Status)}
 		if c.TimeoutSeconds != nil {
 			written[i].For = fmt.Sprintf("%ds", *c.TimeoutSeconds)
 		}
 	}
-	remarks := setting.DoubtConditions(written, setting.ConditionWords{Duration: "timeoutSeconds", Target: "machine"})
+	remarks := specparse.ConditionWarnings(written, specparse.ConditionWords{Duration: "timeoutSeconds", Target: "machine"})
 	inPlace := strings.NewReplacer("spec.unhealthyConditions", list, "a duration such as 300s", "a number of seconds such as 300")
 	for i := range remarks {
 		remarks[i].Field, remarks[i].Text = inPlace.Replace(remarks[i].Field), inPlace.Replace(remarks[i].Text)
 	}
-	repeated := setting.Repeated(written)
+	repeated := specparse.Repeated(written)
 	for _, i := range slices.Sorted(maps.Keys(repeated)) {
 		field := fmt.Sprintf("%s[%d]", list, i)
-		remarks = append(remarks, doubt(field, "%s names condition %s with status %s once more, after [%d]; the shorter timeout decides", field, written[i].Type, written[i].Status, repeated[i]))
+		remarks = append(remarks, warning(field, "%s names condition %s with status %s once more, after [%d]; the shorter timeout decides", field, written[i].Type, written[i].Status, repeated[i]))
 	}
 	return remarks
 }
 
-func doubtfulLimits(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []Remark {
+func limitWarnings(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []Remark {
 	var remarks []Remark
 	limits := &spec.Remediation.TriggerIf
 	const field, within = "spec.remediation.triggerIf.unhealthyLessThanOrEqualTo", "spec.remediation.triggerIf.unhealthyInRange"
 	switch v := limits.UnhealthyLessThanOrEqualTo; {
 	case limits.UnhealthyInRange != "" && v != nil:
-		remarks = append(remarks, doubt(field, "%s is ignored, since %s is set; remove one of them", field, within))
+		remarks = append(remarks, warning(field, "%s is ignored, since %s is set; remove one of them", field, within))
 	case limits.UnhealthyInRange != "":
 	case v == nil:
-		remarks = append(remarks, doubt(field, "%s is not set, so it is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
-	case setting.IsAmount(v, "100%"):
-		remarks = append(remarks, doubt(field, "%s is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
-	case setting.IsAmount(v, "0"), setting.IsAmount(v, "0%"), v.Type == intstr.Int && v.IntValue() < 0:
-		remarks = append(remarks, doubt(field, "%s is %s, so nothing is ever repaired: one unhealthy machine is too many already; the annotation %s or %s says that better",
+		remarks = append(remarks, warning(field, "%s is not set, so it is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
+	case specparse.IsAmount(v, "100%"):
+		remarks = append(remarks, warning(field, "%s is 100%% and never stops repairs, also when a whole zone fails; a limit such as 40%% would", field))
+	case specparse.IsAmount(v, "0"), specparse.IsAmount(v, "0%"), v.Type == intstr.Int && v.IntValue() < 0:
+		remarks = append(remarks, warning(field, "%s is %s, so nothing is ever repaired: one unhealthy machine is too many already; the annotation %s or %s says that better",
 			field, v, clusterv1.PausedAnnotation, annotation.DryRun))
 	}
 	if v := annotations[annotation.MaxInFlight]; v == "0" || v == "0%" {
-		remarks = append(remarks, doubt("metadata.annotations."+annotation.MaxInFlight, "annotation %s is %s, so nothing is ever repaired", annotation.MaxInFlight, v))
+		remarks = append(remarks, warning("metadata.annotations."+annotation.MaxInFlight, "annotation %s is %s, so nothing is ever repaired", annotation.MaxInFlight, v))
 	}
 	if s := spec.Checks.NodeStartupTimeoutSeconds; s != nil && *s == 0 {
 		const startup = "spec.checks.nodeStartupTimeoutSeconds"
-		remarks = append(remarks, doubt(startup, "%s is 0, so a machine whose node never joins is never found", startup))
+		remarks = append(remarks, warning(startup, "%s is 0, so a machine whose node never joins is never found", startup))
 	}
 	return remarks
 }
 
-func doubtfulSwitches(annotations map[string]string) []Remark {
-	remarks := setting.DoubtAnnotations(annotations,
+func annotationWarnings(annotations map[string]string) []Remark {
+	remarks := specparse.AnnotationWarnings(annotations,
 		annotation.DryRun, annotation.MaxInFlight, annotation.StormCooldown, annotation.BackoffBase, annotation.BackoffLimit, annotation.GiveUpAfter, annotation.ResumedAt, annotation.TakesOver, annotation.Paused,
 		annotation.WaitForUpgrades, annotation.UnhealthyConditions, annotation.NodeGoneDelay)
-	remarks = append(remarks, setting.DoubtGroups(annotations, annotation.UnhealthyConditions, "machine")...)
+	remarks = append(remarks, specparse.GroupWarnings(annotations, annotation.UnhealthyConditions, "machine")...)
 	for _, key := range [...]string{clusterv1.PausedAnnotation, annotation.Paused} {
 		if _, paused := annotations[key]; paused && (key == annotation.Paused || annotations[annotation.TakesOver] != "true") {
-			remarks = append(remarks, doubt("metadata.annotations."+key, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", key))
+			remarks = append(remarks, warning("metadata.annotations."+key, "annotation %s is set, with whatever value, so nothing is repaired until it is removed", key))
 		}
 	}
 	return remarks

@@ -13,19 +13,19 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/healthcheck"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/sanitize"
-	"github.com/fettle-io/fettle/internal/telling"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// mostTargets is as many as a status may name.
-const mostTargets = 10000
+// maxTargets is as many as a status may name.
+const maxTargets = 10000
 
 // listed returns the first names of targets that a status has room for. How many there are is in expectedMachines.
 func listed(names []string) []string {
 	size := 0
 	for i, name := range names {
-		if size += len(name) + len(`"",`); i == mostTargets || size > sanitize.MostListed {
+		if size += len(name) + len(`"",`); i == maxTargets || size > sanitize.MaxListed {
 			return names[:i]
 		}
 	}
@@ -38,7 +38,7 @@ func brief(s clusterv1.MachineHealthCheckStatus) clusterv1.MachineHealthCheckSta
 	s.Conditions = slices.Clone(s.Conditions)
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition || c.Type == writers.Condition {
-			c.Message = telling.Brief(c.Message)
+			c.Message = messages.Brief(c.Message)
 		}
 	}
 	own := []clusterv1.ConditionType{
@@ -47,7 +47,7 @@ func brief(s clusterv1.MachineHealthCheckStatus) clusterv1.MachineHealthCheckSta
 	deprecated := slices.Clone(deprecatedOf(&s))
 	for i := range deprecated {
 		if c := &deprecated[i]; slices.Contains(own, c.Type) {
-			c.Message = telling.Brief(c.Message)
+			c.Message = messages.Brief(c.Message)
 		}
 	}
 	if deprecated != nil {
@@ -56,24 +56,24 @@ func brief(s clusterv1.MachineHealthCheckStatus) clusterv1.MachineHealthCheckSta
 	return s
 }
 
-// findings are what a status is made from.
-type findings struct {
+// statusInput are what a status is made from.
+type statusInput struct {
 	report core.PolicyReport
 	// targets are the names of the machines that the health check selects, in their order.
 	targets []string
 	// manager is the field manager of another controller that writes the status, empty when there is none.
 	manager string
-	// yields is why nothing begins, nil when something may.
-	yields *obstacle
-	now    time.Time
+	// startsBlocked is why nothing begins, nil when something may.
+	startsBlocked *blockage
+	now           time.Time
 }
 
 // statusOf gives the status that a health check should have, and whether that differs from the one that it has.
-func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatus, bool) {
+func statusOf(check *healthCheck, f statusInput) (clusterv1.MachineHealthCheckStatus, bool) {
 	r := &f.report
 	allowed := remediationAllowed(r)
-	if f.yields != nil {
-		allowed = f.yields.told()
+	if f.startsBlocked != nil {
+		allowed = f.startsBlocked.condition()
 	}
 	fresh := check.status
 	fresh.ExpectedMachines = number(r.Tally.Total)
@@ -84,17 +84,17 @@ func statusOf(check *healthCheck, f findings) (clusterv1.MachineHealthCheckStatu
 	}
 	fresh.ObservedGeneration = check.generation
 	fresh.Targets = listed(f.targets)
-	own, types := []told{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, writers.Condition}
+	own, types := []conditionValue{allowed}, []string{clusterv1.MachineHealthCheckRemediationAllowedCondition, writers.Condition}
 	if !check.takesOver {
-		own = append(own, paused(check.policy.Paused, annotated))
+		own = append(own, paused(check.policy.Paused, pausedByAnnotation))
 		types = append(types, clusterv1.PausedCondition)
 	}
 	if f.manager != "" {
-		own = append(own, anotherController(f.manager))
+		own = append(own, foreignWriterCondition(f.manager))
 	}
-	s := statement{check: check, now: f.now}
+	s := conditionBuilder{check: check, now: f.now}
 	fresh.Conditions = s.conditions(own, types...)
-	fresh.Deprecated = s.deprecated(append(conditionWords().External(r), allowed),
+	fresh.Deprecated = s.deprecated(append(machineConditions().External(r), allowed),
 		clusterv1.RemediationAllowedV1Beta1Condition, clusterv1.ExternalRemediationTemplateAvailableV1Beta1Condition, clusterv1.ExternalRemediationRequestAvailableV1Beta1Condition)
 	return fresh, !equality.Semantic.DeepEqual(check.status, fresh)
 }
@@ -104,19 +104,19 @@ func number(n int) *int32 {
 	return &of
 }
 
-// told is what a condition says, in either list. Severity is for the deprecated one, where it is False.
-type told = healthcheck.Condition
+// conditionValue is what a condition says, in either list. Severity is for the deprecated one, where it is False.
+type conditionValue = healthcheck.Condition
 
-// conditionWords are what Cluster API's health checks say of whether repairs are allowed. Today's controller never takes the conditions
+// machineConditions are what Cluster API's health checks say of whether repairs are allowed. Today's controller never takes the conditions
 // of templates back (docs/reference/cluster-api.md#conditions).
-func conditionWords() healthcheck.MachineWords {
-	return healthcheck.MachineWords{
+func machineConditions() healthcheck.MachineConditions {
+	return healthcheck.MachineConditions{
 		Resource: resource, Noun: noun, Paused: clusterv1.PausedAnnotation + " or " + annotation.Paused, Restriction: restriction,
 		Reason: clusterv1.MachineHealthCheckRemediationAllowedReason, Remedy: RequestMachineRemediation,
 	}
 }
 
-func remediationAllowed(r *core.PolicyReport) told { return conditionWords().Allowed(r) }
+func remediationAllowed(r *core.PolicyReport) conditionValue { return machineConditions().Allowed(r) }
 
 // restriction says which limit holds repairs back.
 func restriction(r *core.PolicyReport) string {
@@ -129,34 +129,34 @@ func restriction(r *core.PolicyReport) string {
 		r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
 }
 
-// annotated is why a health check is paused when its Cluster is not.
-const annotated = "the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set on it"
+// pausedByAnnotation is why a health check is paused when its Cluster is not.
+const pausedByAnnotation = "the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set on it"
 
-func paused(is bool, why string) told {
+func paused(is bool, why string) conditionValue {
 	if !is {
-		return told{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason}
+		return conditionValue{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason}
 	}
-	return told{
+	return conditionValue{
 		Type: clusterv1.PausedCondition, Status: metav1.ConditionTrue, Reason: clusterv1.PausedReason,
 		Message: "This health check is paused, since " + why + "; remove that to go on",
 	}
 }
 
-// statement makes lists of conditions from the conditions of a health check.
-type statement struct {
+// conditionBuilder makes lists of conditions from the conditions of a health check.
+type conditionBuilder struct {
 	check *healthCheck
 	now   time.Time
 }
 
-func (s *statement) at() metav1.Time { return metav1.NewTime(s.now.UTC().Truncate(time.Second)) }
+func (s *conditionBuilder) at() metav1.Time { return metav1.NewTime(s.now.UTC().Truncate(time.Second)) }
 
 // conditions replaces conditions of these types by what is told, and keeps those of others in their places. A
 // transition is a change of status.
-func (s *statement) conditions(own []told, types ...string) []metav1.Condition {
+func (s *conditionBuilder) conditions(own []conditionValue, types ...string) []metav1.Condition {
 	var fresh []metav1.Condition
 	placed := make([]bool, len(own))
 	for _, c := range s.check.status.Conditions {
-		i := slices.IndexFunc(own, func(t told) bool { return t.Type == c.Type })
+		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == c.Type })
 		switch {
 		case i < 0 && slices.Contains(types, c.Type):
 			continue
@@ -174,9 +174,9 @@ func (s *statement) conditions(own []told, types ...string) []metav1.Condition {
 	return fresh
 }
 
-func (s *statement) condition(t *told, was *metav1.Condition) metav1.Condition {
+func (s *conditionBuilder) condition(t *conditionValue, was *metav1.Condition) metav1.Condition {
 	c := metav1.Condition{
-		Type: t.Type, Status: t.Status, Reason: t.Reason, Message: telling.Message(t.Message), LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
+		Type: t.Type, Status: t.Status, Reason: t.Reason, Message: messages.Message(t.Message), LastTransitionTime: s.at(), ObservedGeneration: s.check.generation,
 	}
 	if was != nil && was.Status == t.Status && !was.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = was.LastTransitionTime
@@ -185,11 +185,11 @@ func (s *statement) condition(t *told, was *metav1.Condition) metav1.Condition {
 }
 
 // deprecated does the same in the deprecated list, where any change is a transition.
-func (s *statement) deprecated(own []told, types ...clusterv1.ConditionType) *clusterv1.MachineHealthCheckDeprecatedStatus {
+func (s *conditionBuilder) deprecated(own []conditionValue, types ...clusterv1.ConditionType) *clusterv1.MachineHealthCheckDeprecatedStatus {
 	var fresh clusterv1.Conditions
 	placed := make([]bool, len(own))
 	for _, c := range deprecatedOf(&s.check.status) {
-		i := slices.IndexFunc(own, func(t told) bool { return t.Type == string(c.Type) })
+		i := slices.IndexFunc(own, func(t conditionValue) bool { return t.Type == string(c.Type) })
 		switch {
 		case i < 0 && slices.Contains(types, c.Type):
 			continue
@@ -214,10 +214,10 @@ func deprecatedOf(s *clusterv1.MachineHealthCheckStatus) clusterv1.Conditions {
 	return s.Deprecated.V1Beta1.Conditions
 }
 
-func (s *statement) deprecatedCondition(t *told, was *clusterv1.Condition) clusterv1.Condition {
+func (s *conditionBuilder) deprecatedCondition(t *conditionValue, was *clusterv1.Condition) clusterv1.Condition {
 	c := clusterv1.Condition{Type: clusterv1.ConditionType(t.Type), Status: corev1.ConditionStatus(t.Status), LastTransitionTime: s.at()}
 	if t.Status != metav1.ConditionTrue {
-		c.Reason, c.Severity, c.Message = t.Reason, clusterv1.ConditionSeverity(t.Severity), telling.Message(t.Message)
+		c.Reason, c.Severity, c.Message = t.Reason, clusterv1.ConditionSeverity(t.Severity), messages.Message(t.Message)
 	}
 	if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Severity == c.Severity && was.Message == c.Message {
 		c.LastTransitionTime = was.LastTransitionTime

@@ -11,38 +11,38 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// sight is what machines are seen by.
-type sight struct {
+// translator is what machines are seen by.
+type translator struct {
 	cluster *clusterapi.Cluster
 	// find gives the nodes of the cluster by name.
 	find func(name string) (node.Facts, bool)
-	// asked are the types of conditions of machines that health checks ask for.
-	asked map[string]bool
-	parts *clusterapi.PartsOfMachines
+	// conditionTypes are the types of conditions of machines that health checks ask for.
+	conditionTypes map[string]bool
+	parts          *clusterapi.PartsCache
 }
 
 // targetOf translates a machine.
-func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
-	cluster := s.cluster
+func (tr *translator) targetOf(m *clusterapi.Machine) core.Target {
+	cluster := tr.cluster
 	t := core.Target{
-		ID:            idOf(m),
-		Created:       m.CreationTimestamp.Time,
-		Deleting:      m.DeletionTimestamp != nil,
-		Condemned:     m.Condemned(),
-		RepairRequest: m.RepairRequest(),
-		LeftAlone:     m.Skipped(),
-		Premature:     premature(m, cluster),
-		Conditions:    s.conditionsOf(m),
-		Failed:        m.Failure != "",
-		HandedBack:    m.HandedBack(),
-		StartupFrom:   startupFrom(m, cluster),
-		ControlPlane:  m.ControlPlane(),
-		Node:          core.Node{State: core.NodeAwaited},
-		Problem:       m.Unreadable,
-		Revision:      m.ResourceVersion,
-		Parts:         s.parts.Parts(m),
+		ID:                   idOf(m),
+		Created:              m.CreationTimestamp.Time,
+		Deleting:             m.DeletionTimestamp != nil,
+		RemediationRequested: m.RemediationRequested(),
+		RepairRequest:        m.RepairRequest(),
+		Skipped:              m.Skipped(),
+		Premature:            premature(m, cluster),
+		Conditions:           tr.conditionsOf(m),
+		Failed:               m.Failure != "",
+		HandedBack:           m.HandedBack(),
+		StartupFrom:          startupFrom(m, cluster),
+		ControlPlane:         m.ControlPlane(),
+		Node:                 core.Node{State: core.NodeAwaited},
+		Problem:              m.Unreadable,
+		Revision:             m.ResourceVersion,
+		Parts:                tr.parts.Parts(m),
 	}
-	if owner := m.Replacer(); owner != nil {
+	if owner := m.ReplacingOwner(); owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
 	// Before the control plane is there, nobody can say what nodes there are (docs/reference/cluster-api.md#the-pass).
@@ -50,15 +50,15 @@ func (s *sight) targetOf(m *clusterapi.Machine) core.Target {
 		return t
 	}
 	t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
-	if facts, seen := s.find(m.Node); seen {
+	if facts, seen := tr.find(m.Node); seen {
 		t.Node = facts.Node
 		t.ControlPlane = t.ControlPlane || facts.Node.ControlPlane
 	}
 	return t
 }
 
-// claim is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
-func (m *machine) claim() string {
+// refersTo is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
+func (m *machine) refersTo() string {
 	if m.DeletionTimestamp != nil {
 		return ""
 	}
@@ -66,13 +66,13 @@ func (m *machine) claim() string {
 }
 
 // conditionsOf gives those conditions that health checks ask for.
-func (s *sight) conditionsOf(m *clusterapi.Machine) []core.Condition {
-	if len(s.asked) == 0 {
+func (tr *translator) conditionsOf(m *clusterapi.Machine) []core.Condition {
+	if len(tr.conditionTypes) == 0 {
 		return nil
 	}
 	var conditions []core.Condition
 	for i := range m.Conditions {
-		if c := &m.Conditions[i]; s.asked[c.Type()] {
+		if c := &m.Conditions[i]; tr.conditionTypes[c.Type()] {
 			conditions = append(conditions, c.Full())
 		}
 	}
@@ -119,13 +119,13 @@ func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 // has taken out stays as it is. A mark doesn't say who made it. It is the condition of health checking, which Fettle
 // writes on every machine, so it counts as Fettle's own.
 func requestOf(m *clusterapi.Machine) (core.Request, bool) {
-	mark := m.Asked()
+	mark := m.OwnerRequest()
 	if mark == nil || m.Skipped() {
 		return core.Request{}, false
 	}
 	r := core.Request{
 		ID: idOf(m), APIVersion: clusterv1.GroupVersion.String(), Remedy: MarkOwner, Target: idOf(m),
-		Created: mark.Since, Own: true, Answers: true, Answer: m.Answer(), Leaving: mark.Followed(),
+		Created: mark.Since, Own: true, Answers: true, Answer: m.Answer(), Leaving: mark.InProgress(),
 	}
 	r.ID.UID = mark.ID(m)
 	return r, true

@@ -91,7 +91,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 			"Metal3 3.2", "{}", of(withoutNode, `status: {deprecated: {v1beta1: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}}}`),
 			[]func(*core.Target){func(target *core.Target) { target.HandedBack = instant(t, "2026-08-03T11:00:00Z") }},
 		},
-		"a person's word": {"", "{}", of(withoutNode, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`), []func(*core.Target){func(t *core.Target) { t.Condemned = true }}},
+		"a person's word": {"", "{}", of(withoutNode, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`), []func(*core.Target){func(t *core.Target) { t.RemediationRequested = true }}},
 		"it is deleted":   {"", "{}", of(withoutNode, `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`), []func(*core.Target){func(t *core.Target) { t.Deleting = true }}},
 		"nobody owns it":  {"nobody replaces it", "{}", of(withoutNode, "metadata: {ownerReferences: null}"), []func(*core.Target){func(t *core.Target) { t.Owner = core.ID{} }}},
 		"it can't be read": {"", "{}", of("status: {nodeRef: {name: 7}}"), []func(*core.Target){func(t *core.Target) {
@@ -114,11 +114,11 @@ func TestMachineBecomesTarget(t *testing.T) {
 			}
 			m := decoded(t, aMachine(t, "m", tc.machine...), &clusterapi.Machine{})
 			cluster := decoded(t, theCluster(t, tc.cluster), &clusterapi.Cluster{})
-			s := sight{
-				cluster: cluster, asked: map[string]bool{"InfrastructureReady": true}, parts: &clusterapi.PartsOfMachines{},
+			tr := translator{
+				cluster: cluster, conditionTypes: map[string]bool{"InfrastructureReady": true}, parts: &clusterapi.PartsCache{},
 				find: func(name string) (node.Facts, bool) { return seen, name == "m-node" },
 			}
-			got := s.targetOf(m)
+			got := tr.targetOf(m)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\ntarget (-want +got):\n%s", tc.reason, diff)
 			}

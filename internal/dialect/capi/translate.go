@@ -19,10 +19,10 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/healthcheck"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/selector"
-	"github.com/fettle-io/fettle/internal/setting"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 const (
@@ -67,13 +67,13 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			IgnoresRequests: true,
 			// As today: machines that are being made are no reason for an event (docs/reference/cluster-api.md#events).
 			QuietWhileNoneFails: true,
-			Advice:              telling.Advice(),
+			Advice:              messages.Advice(),
 		},
 	}
 	h.labelled = u.GetLabels()[clusterv1.ClusterNameLabel] == h.cluster
-	spec, wrong := legible.Part[clusterv1.MachineHealthCheckSpec](u.Object, "spec")
-	h.policy.Problem = setting.Sentence(append(h.problemsOf(&spec, u.GetAnnotations()), h.withhold(wrong)...))
-	h.policy.Fingerprint = setting.Fingerprint(h.policy, h.selector, h.cluster, u.GetLabels()[clusterv1.WatchLabel])
+	spec, wrong := lenient.Part[clusterv1.MachineHealthCheckSpec](u.Object, "spec")
+	h.policy.Problem = specparse.JoinProblems(append(h.problemsOf(&spec, u.GetAnnotations()), h.resetUnparsable(wrong)...))
+	h.policy.Fingerprint = specparse.Fingerprint(h.policy, h.selector, h.cluster, u.GetLabels()[clusterv1.WatchLabel])
 	h.readStatus(u)
 	return h
 }
@@ -91,15 +91,15 @@ func clusterOf(u *unstructured.Unstructured) string {
 // readStatus takes over the status that was last written. One that somebody else has made illegible is written anew,
 // and repairs may have been stopped before that.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
-	status, wrong := legible.Part[clusterv1.MachineHealthCheckStatus](u.Object, "status")
+	status, wrong := lenient.Part[clusterv1.MachineHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
 		status.ExpectedMachines = nil
 	}
 	h.status = status
-	h.policy.Held = len(wrong) > 0 || h.wasHeld()
+	h.policy.WasStopped = len(wrong) > 0 || h.wasHeld()
 	for _, c := range status.Conditions {
 		if c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Status == metav1.ConditionFalse {
-			h.policy.ClockHeld = core.GateOfClock(c.Reason)
+			h.policy.ClockGate = core.GateOfClock(c.Reason)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 // field.
 func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
-	p.Ladder = readLadder(&spec.Remediation.TemplateRef, p.ID.Namespace)
+	p.Steps = readSteps(&spec.Remediation.TemplateRef, p.ID.Namespace)
 	var problems [15]error
 	if spec.ClusterName == "" {
 		problems[0] = errors.New("spec.clusterName is missing; give the name of the Cluster whose machines are checked")
@@ -119,17 +119,17 @@ func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotat
 	p.Criteria.NodeStartup, problems[4] = readStartup(spec.Checks.NodeStartupTimeoutSeconds)
 	p.ShortCircuit, problems[5] = readLimits(&spec.Remediation.TriggerIf)
 	p.MaxInFlight, problems[6] = readMaxInFlight(annotations)
-	p.Backoff, problems[7] = setting.Backoff(annotations)
-	p.DryRun, problems[8] = setting.DryRun(annotations, annotation.DryRun)
-	p.StormCooldown, problems[9] = setting.StormCooldown(annotations)
+	p.Backoff, problems[7] = specparse.Backoff(annotations)
+	p.DryRun, problems[8] = specparse.DryRun(annotations, annotation.DryRun)
+	p.StormCooldown, problems[9] = specparse.StormCooldown(annotations)
 	problems[10] = checkTemplate(&spec.Remediation.TemplateRef)
-	h.takesOver, problems[11] = setting.DryRun(annotations, annotation.TakesOver)
-	p.WaitsForUpgrades, problems[12] = setting.DryRun(annotations, annotation.WaitForUpgrades)
-	p.Criteria.Groups, problems[13] = setting.Groups(annotations, annotation.UnhealthyConditions)
-	p.Criteria.NodeGoneDelay, problems[14] = setting.GoneDelay(annotations, annotation.NodeGoneDelay)
+	h.takesOver, problems[11] = specparse.DryRun(annotations, annotation.TakesOver)
+	p.WaitsForUpgrades, problems[12] = specparse.DryRun(annotations, annotation.WaitForUpgrades)
+	p.Criteria.Groups, problems[13] = specparse.Groups(annotations, annotation.UnhealthyConditions)
+	p.Criteria.NodeGoneDelay, problems[14] = specparse.GoneDelay(annotations, annotation.NodeGoneDelay)
 	p.Paused = h.isPaused(annotations)
-	p.Illegible = problems[1] != nil || problems[2] != nil || problems[3] != nil || problems[13] != nil
-	return setting.Each(problems[:]...)
+	p.Unparsable = problems[1] != nil || problems[2] != nil || problems[3] != nil || problems[13] != nil
+	return specparse.ErrorLines(problems[:]...)
 }
 
 func (h *healthCheck) isPaused(annotations map[string]string) bool {
@@ -138,24 +138,24 @@ func (h *healthCheck) isPaused(annotations map[string]string) bool {
 	return fettle || (everybody && !h.takesOver)
 }
 
-// withhold takes back what a field of the wrong type was translated to: it is absent, but that must not mean what its
+// resetUnparsable takes back what a field of the wrong type was translated to: it is absent, but that must not mean what its
 // absence means.
-func (h *healthCheck) withhold(wrong []legible.Problem) []string {
+func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	p := &h.policy
 	for i, w := range wrong {
-		problems[i] = setting.WrongType(w, "machinehealthcheck")
+		problems[i] = specparse.WrongType(w, "machinehealthcheck")
 		part, within, _ := strings.Cut(w.Field, ".")
 		field, _, _ := strings.Cut(within, ".")
 		all := part == "spec" && field == ""
 		if all || field == "selector" {
-			h.selector, p.Illegible = labels.Nothing(), true
+			h.selector, p.Unparsable = labels.Nothing(), true
 		}
 		if all || field == "checks" {
-			p.Illegible, p.Criteria.NodeStartup = true, 0
+			p.Unparsable, p.Criteria.NodeStartup = true, 0
 		}
 		if all || field == "remediation" {
-			p.Ladder, p.ShortCircuit = nil, core.ShortCircuit{}
+			p.Steps, p.ShortCircuit = nil, core.ShortCircuit{}
 		}
 	}
 	return problems
@@ -163,7 +163,7 @@ func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 
 // readSelector: nobody means to select every machine of a cluster by saying nothing (docs/reference/cluster-api.md#spec).
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
-	selector, err := setting.Selector(s)
+	selector, err := specparse.Selector(s)
 	switch {
 	case err != nil:
 		return selector, fmt.Errorf("spec.selector %w", err)
@@ -181,8 +181,8 @@ func readNodeConditions(conditions []clusterv1.UnhealthyNodeCondition) ([]core.C
 	return readConditions("spec.checks.unhealthyNodeConditions", written, nil)
 }
 
-// fedBack are conditions of machines that follow from what is written about their health.
-var fedBack = [...]string{
+// derivedConditions are conditions of machines that follow from what is written about their health.
+var derivedConditions = [...]string{
 	clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineHealthCheckSucceededCondition,
 	clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition,
 }
@@ -192,7 +192,7 @@ func readMachineConditions(conditions []clusterv1.UnhealthyMachineCondition) ([]
 	for i, c := range conditions {
 		written[i] = writtenCondition{c.Type, string(c.Status), c.TimeoutSeconds}
 	}
-	return readConditions("spec.checks.unhealthyMachineConditions", written, fedBack[:])
+	return readConditions("spec.checks.unhealthyMachineConditions", written, derivedConditions[:])
 }
 
 type writtenCondition struct {
@@ -201,8 +201,8 @@ type writtenCondition struct {
 }
 
 func readConditions(field string, conditions []writtenCondition, refused []string) ([]core.ConditionCriterion, error) {
-	if len(conditions) > setting.MostConditions {
-		return nil, fmt.Errorf("%s has %d entries; give at most %d", field, len(conditions), setting.MostConditions)
+	if len(conditions) > specparse.MaxConditions {
+		return nil, fmt.Errorf("%s has %d entries; give at most %d", field, len(conditions), specparse.MaxConditions)
 	}
 	var criteria []core.ConditionCriterion
 	var problems []error
@@ -244,7 +244,7 @@ func readLimits(t *clusterv1.MachineHealthCheckRemediationTriggerIf) (core.Short
 	if t.UnhealthyLessThanOrEqualTo == nil {
 		return core.ShortCircuit{MaxUnhealthy: core.Percent(100)}, nil
 	}
-	most, err := readMost(t.UnhealthyLessThanOrEqualTo)
+	most, err := readMaxUnhealthy(t.UnhealthyLessThanOrEqualTo)
 	if err != nil {
 		return core.ShortCircuit{}, fmt.Errorf("spec.remediation.triggerIf.unhealthyLessThanOrEqualTo %w", err)
 	}
@@ -257,24 +257,24 @@ func readRange(s string) (core.Range, error) {
 	const give = "give the least and the most, such as [1-3]"
 	match := rangePattern.FindStringSubmatch(s)
 	if match == nil {
-		return core.Range{}, fmt.Errorf("is %s; %s", legible.Quote(s), give)
+		return core.Range{}, fmt.Errorf("is %s; %s", lenient.Quote(s), give)
 	}
 	from, err1 := strconv.ParseUint(match[1], 10, 32)
 	to, err2 := strconv.ParseUint(match[2], 10, 32)
 	switch {
 	case err1 != nil || err2 != nil:
-		return core.Range{}, fmt.Errorf("is %s, with a number above %d; %s", legible.Quote(s), uint32(math.MaxUint32), give)
+		return core.Range{}, fmt.Errorf("is %s, with a number above %d; %s", lenient.Quote(s), uint32(math.MaxUint32), give)
 	case from > to:
-		return core.Range{}, fmt.Errorf("is %s, which no number is in; %s", legible.Quote(s), give)
+		return core.Range{}, fmt.Errorf("is %s, which no number is in; %s", lenient.Quote(s), give)
 	}
 	return core.Range{From: int(from), To: int(to)}, nil
 }
 
 var percentPattern = regexp.MustCompile(`^-?[0-9]{1,9}%$`)
 
-// readMost: the API takes percentages of which more than 100 never stop repairs, and less than 0, as any number below
+// readMaxUnhealthy: the API takes percentages of which more than 100 never stop repairs, and less than 0, as any number below
 // zero, always do (docs/reference/cluster-api.md#gate).
-func readMost(v *intstr.IntOrString) (core.Amount, error) {
+func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	switch {
 	case v.Type == intstr.Int:
 		return core.Count(v.IntValue()), nil
@@ -283,7 +283,7 @@ func readMost(v *intstr.IntOrString) (core.Amount, error) {
 			return core.Percent(n), nil
 		}
 	}
-	return setting.Amount(v.StrVal)
+	return specparse.Amount(v.StrVal)
 }
 
 // wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind

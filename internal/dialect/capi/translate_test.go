@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/messages"
 )
 
 // policy is what becomes of aCheck("check"), with changes.
 func policy(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
-		Advice:  telling.Advice(),
+		Advice:  messages.Advice(),
 		ID:      core.ID{Kind: "MachineHealthCheck", Namespace: "clusters", Name: "check", UID: "check-uid"},
 		Created: time.Date(2026, time.August, 1, 0, 0, 0, 0, time.UTC).Local(),
 		Criteria: core.Criteria{
@@ -27,7 +27,7 @@ func policy(changes ...func(*core.Policy)) core.Policy {
 		StormCooldown:       5 * time.Second,
 		MaxInFlight:         core.Unlimited(),
 		Backoff:             core.DefaultBackoff(),
-		Ladder:              []core.Step{{Remedy: MarkOwner, Nature: core.Delegates}},
+		Steps:               []core.Step{{Remedy: MarkOwner, Nature: core.AskOwner}},
 		IgnoresRequests:     true,
 		QuietWhileNoneFails: true,
 	}
@@ -80,9 +80,9 @@ func TestHealthCheckBecomesPolicy(t *testing.T) {
 		"a template": {
 			"spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: XTemplate, name: t}}}",
 			policy(func(p *core.Policy) {
-				p.Ladder = []core.Step{
-					{Remedy: RequestMachineRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate", Namespace: "clusters", Name: "t"}},
-					{Remedy: MarkOwner, Nature: core.Delegates},
+				p.Steps = []core.Step{
+					{Remedy: RequestMachineRemediation, Nature: core.CreateRequest, Template: core.Reference{APIVersion: "x.example/v1", Kind: "XTemplate", Namespace: "clusters", Name: "t"}},
+					{Remedy: MarkOwner, Nature: core.AskOwner},
 				}
 			}),
 		},
@@ -172,8 +172,8 @@ func TestWhatCannotBeFollowedIsTold(t *testing.T) {
 					t.Errorf("the problem does not say %q: %s", words, h.policy.Problem)
 				}
 			}
-			if h.policy.Illegible != tc.illegible {
-				t.Errorf("illegible: %t", h.policy.Illegible)
+			if h.policy.Unparsable != tc.illegible {
+				t.Errorf("illegible: %t", h.policy.Unparsable)
 			}
 			if strings.Contains(h.policy.Problem, "\n") || h.cluster != "blue" {
 				t.Errorf("it is told to %q: %q", h.cluster, h.policy.Problem)
@@ -181,7 +181,7 @@ func TestWhatCannotBeFollowedIsTold(t *testing.T) {
 			p := h.policy
 			p.Members = []int{0}
 			failed := core.Target{ID: core.ID{Kind: "Machine", UID: "u"}, Owner: core.ID{UID: "o"}, Failed: true, Node: core.Node{State: core.NodeAwaited}}
-			if d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, noon); len(d.Starts) > 0 {
+			if d := core.Decide([]core.Policy{p}, core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{failed}}, noon); len(d.Starts) > 0 {
 				t.Error("something is repaired")
 			}
 		})
@@ -205,8 +205,8 @@ func TestWasHeld(t *testing.T) {
 		condition("SoleController", "False", "AnotherController"):     false,
 		"status: {conditions: broken}":                                true,
 	} {
-		if h := readHealthCheck(aCheck(t, "check", status)); h.policy.Held != want {
-			t.Errorf("%s: held: %t", status, h.policy.Held)
+		if h := readHealthCheck(aCheck(t, "check", status)); h.policy.WasStopped != want {
+			t.Errorf("%s: held: %t", status, h.policy.WasStopped)
 		}
 	}
 }
@@ -220,10 +220,10 @@ func TestPauseOfTheOtherHoldsNothing(t *testing.T) {
 		stopped  = `{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy, message: "", lastTransitionTime: "2026-08-02T00:00:00Z"}`
 		statuses = `status: {conditions: [%s]}`
 	)
-	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs))); h.policy.Held {
+	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs))); h.policy.WasStopped {
 		t.Error("a pause of the built-in health check holds repairs")
 	}
-	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs+","+stopped))); !h.policy.Held {
+	if h := readHealthCheck(aCheck(t, "check", over, fmt.Sprintf(statuses, theirs+","+stopped))); !h.policy.WasStopped {
 		t.Error("repairs were stopped, and that is forgotten")
 	}
 	s := settle(t, over, fmt.Sprintf(statuses, theirs))

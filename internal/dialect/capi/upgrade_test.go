@@ -60,7 +60,7 @@ func TestUpgradesOfOtherClusters(t *testing.T) {
 	if _, d := s.pass(); len(d.Starts) != 1 {
 		t.Errorf("it starts %d repairs; refusals: %v", len(d.Starts), d.Refusals)
 	}
-	other, err := s.client.Fleet(types.NamespacedName{Namespace: blue.Namespace, Name: "green"}, s.nodes).Observe()
+	other, err := s.client.Dialect(types.NamespacedName{Namespace: blue.Namespace, Name: "green"}, s.nodes).Observe()
 	if err != nil || other.Upgrading != core.Yes {
 		t.Errorf("the other is being upgraded: %s, %v", other.Upgrading, err)
 	}

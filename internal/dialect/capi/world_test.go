@@ -196,15 +196,15 @@ func (n *nodes) has(status string, since time.Time, names ...string) {
 	}
 }
 
-// informers are caches that are filled by hand, one for each kind that is watched.
-type informers struct {
+// fakeInformers are caches that are filled by hand, one for each kind that is watched.
+type fakeInformers struct {
 	cache.Informers
 
 	refuse   map[string]error
-	informer map[string]*informer
+	informer map[string]*fakeInformer
 }
 
-type informer struct {
+type fakeInformer struct {
 	cache.Informer
 
 	synced  bool
@@ -215,12 +215,12 @@ type informer struct {
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 
-	of *informer
+	of *fakeInformer
 }
 
 func (r registration) HasSynced() bool { return r.of.synced }
 
-func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	kind := map[string]string{"*unstructured.Unstructured": "MachineHealthCheck", "*clusterapi.Machine": machineKind, "*clusterapi.Cluster": "Cluster"}[fmt.Sprintf("%T", obj)]
 	if err := i.refuse[kind]; err != nil {
 		return nil, err
@@ -228,13 +228,13 @@ func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache
 	return i.informer[kind], nil
 }
 
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.handler = h
 	return registration{of: i}, nil
 }
 
 // show has a cache show an object, and hide one that it has shown.
-func (i *informer) show(obj client.Object) {
+func (i *fakeInformer) show(obj client.Object) {
 	key := obj.GetNamespace() + "/" + obj.GetName()
 	old := i.shown[key]
 	i.shown[key] = obj
@@ -245,20 +245,20 @@ func (i *informer) show(obj client.Object) {
 	i.handler.OnUpdate(old, obj)
 }
 
-func (i *informer) hide(key string) {
+func (i *fakeInformer) hide(key string) {
 	old := i.shown[key]
 	delete(i.shown, key)
 	i.handler.OnDelete(old)
 }
 
-// stage is a management cluster, as an API server with caches that are filled by hand, and the fleet of blue.
-type stage struct {
-	t      *testing.T
-	in     *informers
-	client *Client
-	fleet  *Fleet
-	nodes  *nodes
-	now    time.Time
+// harness is a management cluster, as an API server with caches that are filled by hand, and the fleet of blue.
+type harness struct {
+	t       *testing.T
+	in      *fakeInformers
+	client  *Client
+	dialect *Dialect
+	nodes   *nodes
+	now     time.Time
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
@@ -275,15 +275,15 @@ type stage struct {
 }
 
 // begin raises a stage whose caches are in step and empty.
-func begin(t *testing.T, changes ...func(*Config)) *stage {
+func begin(t *testing.T, changes ...func(*Config)) *harness {
 	t.Helper()
-	s := &stage{
+	s := &harness{
 		t: t, now: noon, nodes: &nodes{facts: map[string]node.Facts{}, answers: core.Yes},
-		in:      &informers{refuse: map[string]error{}, informer: map[string]*informer{}},
+		in:      &fakeInformers{refuse: map[string]error{}, informer: map[string]*fakeInformer{}},
 		objects: map[string]*unstructured.Unstructured{}, refuse: map[string]error{}, woken: map[types.NamespacedName]int{},
 	}
 	for _, kind := range []string{"Cluster", "MachineHealthCheck", "Machine"} {
-		s.in.informer[kind] = &informer{synced: true, shown: map[string]client.Object{}}
+		s.in.informer[kind] = &fakeInformer{synced: true, shown: map[string]client.Object{}}
 	}
 	config := Config{
 		Informers: s.in, Live: s.api(), Writer: s.api(), Events: s, Now: func() time.Time { return s.now },
@@ -298,12 +298,12 @@ func begin(t *testing.T, changes ...func(*Config)) *stage {
 	if err := s.client.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	s.fleet = s.client.Fleet(blue, s.nodes)
+	s.dialect = s.client.Dialect(blue, s.nodes)
 	return s
 }
 
 // show puts objects on the API server and into the caches.
-func (s *stage) show(objects ...*unstructured.Unstructured) *stage {
+func (s *harness) show(objects ...*unstructured.Unstructured) *harness {
 	s.t.Helper()
 	for _, u := range objects {
 		s.mu.Lock()
@@ -315,7 +315,7 @@ func (s *stage) show(objects ...*unstructured.Unstructured) *stage {
 }
 
 // see puts an object into its cache alone.
-func (s *stage) see(u *unstructured.Unstructured) {
+func (s *harness) see(u *unstructured.Unstructured) {
 	s.t.Helper()
 	var obj client.Object = u.DeepCopy()
 	switch u.GetKind() {
@@ -328,16 +328,16 @@ func (s *stage) see(u *unstructured.Unstructured) {
 }
 
 // settle is a stage with a cluster that is up, three machines with nodes that are Ready, and a health check.
-func settle(t *testing.T, check ...string) *stage {
+func settle(t *testing.T, check ...string) *harness {
 	t.Helper()
 	s := begin(t)
 	s.nodes.has("True", ago(time.Hour), "a-node", "b-node", "c-node")
 	return s.show(theCluster(t), aMachine(t, "a"), aMachine(t, "b"), aMachine(t, "c"), aCheck(t, "check", check...))
 }
 
-func (s *stage) observe() core.Observation {
+func (s *harness) observe() core.Observation {
 	s.t.Helper()
-	o, err := s.fleet.Observe()
+	o, err := s.dialect.Observe()
 	if err != nil {
 		s.t.Fatalf("observing: %v", err)
 	}
@@ -345,31 +345,31 @@ func (s *stage) observe() core.Observation {
 }
 
 // pass is what a pass of the engine does, but for calling remedies: it observes, decides, records, marks and announces.
-func (s *stage) pass(changes ...func(*core.Fleet, []core.Policy)) (core.Observation, core.Decision) {
+func (s *harness) pass(changes ...func(*core.Cluster, []core.Policy)) (core.Observation, core.Decision) {
 	s.t.Helper()
 	o := s.observe()
-	fleet := core.Fleet{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: o.Upgrading, UpgradingWhy: o.UpgradingWhy, Targets: o.Targets, Requests: o.Requests}
-	for i := range fleet.Targets {
-		t := &fleet.Targets[i]
+	cluster := core.Cluster{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: o.Upgrading, UpgradingWhy: o.UpgradingWhy, Targets: o.Targets, Requests: o.Requests}
+	for i := range cluster.Targets {
+		t := &cluster.Targets[i]
 		t.NodeReadAt = s.now
 		if t.Node.State == core.NodeUnseen {
 			t.Node.State = core.NodeGone
 		}
 	}
 	for _, change := range changes {
-		change(&fleet, o.Policies)
+		change(&cluster, o.Policies)
 	}
 	if o.Observed != core.Yes {
-		if err := s.fleet.StandBy(s.t.Context()); err != nil {
+		if err := s.dialect.ReportBlocked(s.t.Context()); err != nil {
 			s.t.Fatalf("standing by: %v", err)
 		}
 		return o, core.Decision{}
 	}
-	d := core.Decide(o.Policies, fleet, s.now)
-	if failed := s.fleet.Record(s.t.Context(), d.Reports(o.Policies, &fleet)); len(failed) > 0 {
+	d := core.Decide(o.Policies, cluster, s.now)
+	if failed := s.dialect.WriteStatuses(s.t.Context(), d.Reports(o.Policies, &cluster)); len(failed) > 0 {
 		s.t.Fatalf("recording: %v", failed)
 	}
-	if _, err := s.fleet.Mark(s.t.Context(), o.Policies, &fleet, d.Judgements(o.Policies, &fleet)); err != nil {
+	if _, err := s.dialect.WriteConditions(s.t.Context(), o.Policies, &cluster, d.CombinedVerdicts(o.Policies, &cluster)); err != nil {
 		s.t.Fatalf("marking: %v", err)
 	}
 	return o, d
@@ -388,7 +388,7 @@ func keyOf(u client.Object) string {
 }
 
 // stored gives what the API server has.
-func (s *stage) stored(key string) *unstructured.Unstructured {
+func (s *harness) stored(key string) *unstructured.Unstructured {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,7 +400,7 @@ func (s *stage) stored(key string) *unstructured.Unstructured {
 }
 
 // said gives the conditions of an object as lines, of both lists.
-func (s *stage) said(key string) []string {
+func (s *harness) said(key string) []string {
 	s.t.Helper()
 	u := s.stored(key)
 	var lines []string
@@ -423,7 +423,7 @@ func (s *stage) said(key string) []string {
 }
 
 // written gives the writes since the last time, as kind and name, in the order of names.
-func (s *stage) written() []string {
+func (s *harness) written() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.writes
@@ -433,14 +433,14 @@ func (s *stage) written() []string {
 }
 
 // told gives the events since the last time.
-func (s *stage) told() []string {
+func (s *harness) told() []string {
 	e := s.events
 	s.events = nil
 	return e
 }
 
 // Eventf takes in an event.
-func (s *stage) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+func (s *harness) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	ref, _ := regarding.(*corev1.ObjectReference)
 	s.events = append(s.events, strings.Join([]string{kind, reason, ref.Kind + " " + ref.Name, fmt.Sprintf(note, args...)}, "|"))
 }
@@ -449,10 +449,10 @@ func (s *stage) Eventf(regarding, _ runtime.Object, kind, reason, _, note string
 type api struct {
 	client.Client
 
-	s *stage
+	s *harness
 }
 
-func (s *stage) api() client.Client { return api{s: s} }
+func (s *harness) api() client.Client { return api{s: s} }
 
 func (a api) Get(_ context.Context, at client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(at.Namespace)
@@ -492,7 +492,7 @@ func (a api) Status() client.SubResourceWriter { return statuses{s: a.s} }
 type statuses struct {
 	client.SubResourceWriter
 
-	s *stage
+	s *harness
 }
 
 func (w statuses) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -501,7 +501,7 @@ func (w statuses) Patch(_ context.Context, obj client.Object, patch client.Patch
 	return w.s.patch("/status", options.FieldManager, obj, patch)
 }
 
-func (s *stage) patch(subresource, manager string, obj client.Object, patch client.Patch) error {
+func (s *harness) patch(subresource, manager string, obj client.Object, patch client.Patch) error {
 	data, err := patch.Data(obj)
 	if err != nil {
 		return err
@@ -560,7 +560,7 @@ func apply(before, data []byte, kind types.PatchType) ([]byte, error) {
 }
 
 // sign notes who has written a status, as the API server does.
-func (s *stage) sign(u *unstructured.Unstructured, manager string) {
+func (s *harness) sign(u *unstructured.Unstructured, manager string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	list = slices.DeleteFunc(list, func(e any) bool { return e.(map[string]any)["manager"] == manager })
 	list = append(list, map[string]any{
@@ -573,7 +573,7 @@ func (s *stage) sign(u *unstructured.Unstructured, manager string) {
 }
 
 // wantSaid compares what an object says, in any order.
-func (s *stage) wantSaid(sentence, key string, want ...string) {
+func (s *harness) wantSaid(sentence, key string, want ...string) {
 	s.t.Helper()
 	slices.Sort(want)
 	if got := s.said(key); !slices.Equal(got, want) {

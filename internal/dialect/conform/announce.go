@@ -13,16 +13,16 @@ import (
 
 // announces: whatever happens can be told, of one target and of many, in a note that the API server takes.
 func (f *Fixture) announces(t *testing.T) {
-	w, s := f.settled(t, f.Check)
+	w, s := f.startSynced(t, f.Check)
 	policy := observed(t, s).Policies[0].ID
-	s.Announce(nil)
-	s.Announce([]core.Happening{{}})
-	w.told()
+	s.EmitEvents(nil)
+	s.EmitEvents([]core.Event{{}})
+	w.takeEvents()
 	begun := 0
-	for h := range f.happenings(policy) {
-		s.Announce([]core.Happening{h})
-		for _, n := range w.told() {
-			if h.Kind == core.Begun {
+	for h := range f.events(policy) {
+		s.EmitEvents([]core.Event{h})
+		for _, n := range w.takeEvents() {
+			if h.Kind == core.EventStarted {
 				begun++
 			}
 			n.check(t, &h)
@@ -36,7 +36,7 @@ func (f *Fixture) announces(t *testing.T) {
 // longestNote is what the API server takes of an event's note, in bytes.
 const longestNote = 1024
 
-func (n note) check(t *testing.T, h *core.Happening) {
+func (n event) check(t *testing.T, h *core.Event) {
 	t.Helper()
 	switch {
 	case n.text == "" || n.reason == "" || n.action == "":
@@ -50,17 +50,17 @@ func (n note) check(t *testing.T, h *core.Happening) {
 	}
 }
 
-// happenings gives all there are, of one target and of many, with short words and with long ones.
-func (f *Fixture) happenings(policy core.ID) func(yield func(core.Happening) bool) {
+// events gives all there are, of one target and of many, with short words and with long ones.
+func (f *Fixture) events(policy core.ID) func(yield func(core.Event) bool) {
 	words := []struct{ name, text string }{
 		{"worker", "for a reason"}, {strings.Repeat("long-", 40), strings.Repeat("für Gründe ", 300)},
 		{"worker", "for a reason\x1b[2J\r\nof \u202eothers\x00"},
 	}
-	return func(yield func(core.Happening) bool) {
-		for k := core.Suspected; k.String() != "unnamed"; k++ {
+	return func(yield func(core.Event) bool) {
+		for k := core.EventSuspected; k.String() != "unnamed"; k++ {
 			for _, gate := range gatesOf(k) {
 				for i, w := range words {
-					h := core.Happening{Kind: k, Policy: policy, Gate: gate, Text: w.text, Remedy: f.Remedies[i%len(f.Remedies)]}
+					h := core.Event{Kind: k, Policy: policy, Gate: gate, Text: w.text, Remedy: f.Remedies[i%len(f.Remedies)]}
 					one, several := h, h
 					several.Targets = f.many(w.name)
 					one.Target, one.Node = several.Targets[0], w.name
@@ -83,8 +83,8 @@ func (f *Fixture) many(name string) []core.ID {
 }
 
 // gatesOf are those that a happening of a kind may be about.
-func gatesOf(k core.HappeningKind) []core.Gate {
-	if k != core.Held {
+func gatesOf(k core.EventKind) []core.Gate {
+	if k != core.EventHeldBack {
 		return []core.Gate{0}
 	}
 	var gates []core.Gate

@@ -32,38 +32,38 @@ func Run(t *testing.T, f Fixture) {
 	t.Run("tells whether it acts", f.acts)
 	t.Run("waits for upgrades", f.waitsForUpgrades)
 	t.Run("announces whatever happens", f.announces)
-	t.Run("takes back a confirmation", f.unvouches)
+	t.Run("takes back a confirmation", f.withdrawsConfirmation)
 }
 
 // errDown is not an answer of the API server.
 var errDown = errors.New("the API server is down")
 
-// enter begins a dialect in a world of its own.
-func (f *Fixture) enter(t *testing.T) (*World, Stage) {
+// start begins a dialect in a world of its own.
+func (f *Fixture) start(t *testing.T) (*APIServer, Harness) {
 	t.Helper()
-	w := &World{
+	w := &APIServer{
 		Now:    time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC),
 		served: core.Yes, checks: map[string]*unstructured.Unstructured{},
 	}
 	return w, f.Begin(t, w)
 }
 
-// settled begins a dialect whose caches are in step and show three targets, and the health check when there is one.
-func (f *Fixture) settled(t *testing.T, check *unstructured.Unstructured) (*World, Stage) {
+// startSynced begins a dialect whose caches are in step and show three targets, and the health check when there is one.
+func (f *Fixture) startSynced(t *testing.T, check *unstructured.Unstructured) (*APIServer, Harness) {
 	t.Helper()
-	w, s := f.enter(t)
-	s.Fill()
+	w, s := f.start(t)
+	s.SyncCaches()
 	for _, name := range []string{"a", "b", "c"} {
-		s.Add(name)
+		s.AddTarget(name)
 	}
 	if check != nil {
-		w.has(check)
-		s.Show(check.DeepCopy())
+		w.put(check)
+		s.PutCheck(check.DeepCopy())
 	}
 	return w, s
 }
 
-func observed(t *testing.T, s Stage) core.Observation {
+func observed(t *testing.T, s Harness) core.Observation {
 	t.Helper()
 	o, err := s.Observe()
 	if err != nil {
@@ -74,7 +74,7 @@ func observed(t *testing.T, s Stage) core.Observation {
 
 // observesNothing: what is not served, or not in step, has no policies and no targets, and says which of both it is (I1).
 func (f *Fixture) observesNothing(t *testing.T) {
-	w, s := f.enter(t)
+	w, s := f.start(t)
 	want := func(sentence string, observedAs core.Tri) {
 		t.Helper()
 		if o := observed(t, s); o.Observed != observedAs || o.Kind != f.Kind || len(o.Policies)+len(o.Targets) > 0 {
@@ -87,7 +87,7 @@ func (f *Fixture) observesNothing(t *testing.T) {
 	want("not known whether it is served", core.Unknown)
 	w.served = core.No
 	want("not served", core.No)
-	s.Fill()
+	s.SyncCaches()
 	want("not served any more", core.No)
 	w.served = core.Yes
 	want("in step with an empty cluster", core.Yes)
@@ -95,7 +95,7 @@ func (f *Fixture) observesNothing(t *testing.T) {
 
 // observes: targets and policies have what the engine relies on, and the same comes out twice (I7, I11).
 func (f *Fixture) observes(t *testing.T) {
-	_, s := f.settled(t, f.Check)
+	_, s := f.startSynced(t, f.Check)
 	o := observed(t, s)
 	if len(o.Policies) != 1 || len(o.Targets) != 3 {
 		t.Fatalf("there are %d policies and %d targets, want 1 and 3", len(o.Policies), len(o.Targets))
@@ -134,11 +134,11 @@ func decide(o *core.Observation) core.Decision { return decideDuring(o, core.No)
 // decideDuring does the same in a cluster that is being upgraded or not.
 func decideDuring(o *core.Observation, upgrading core.Tri) core.Decision {
 	now := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
-	fleet := core.Fleet{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: upgrading, Targets: slices.Clone(o.Targets)}
-	for i := range fleet.Targets {
-		fleet.Targets[i].NodeReadAt = now
+	cluster := core.Cluster{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: upgrading, Targets: slices.Clone(o.Targets)}
+	for i := range cluster.Targets {
+		cluster.Targets[i].NodeReadAt = now
 	}
-	return core.Decide(o.Policies, fleet, now)
+	return core.Decide(o.Policies, cluster, now)
 }
 
 // failing has the first target be beyond recovery, which every policy takes for unhealthy at once.
@@ -152,7 +152,7 @@ func failing(o core.Observation) *core.Observation {
 // followsNoNonsense: a health check that can't be followed is a policy that says so and permits nothing, and never an
 // error that keeps others from being observed.
 func (f *Fixture) followsNoNonsense(t *testing.T) {
-	_, s := f.settled(t, f.Check)
+	_, s := f.startSynced(t, f.Check)
 	o := observed(t, s)
 	if d := decide(failing(o)); len(d.Starts) != 1 {
 		t.Fatalf("a sound health check permits %d repairs of one target that failed, so this shows nothing; refusals: %v", len(d.Starts), d.Refusals)
@@ -163,7 +163,7 @@ func (f *Fixture) followsNoNonsense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken := f.Check.DeepCopy()
 			broken.Object["spec"] = spec
-			_, s := f.settled(t, broken)
+			_, s := f.startSynced(t, broken)
 			o := observed(t, s)
 			if o.Observed != core.Yes || len(o.Policies) != 1 || len(o.Targets) > 3 {
 				t.Fatalf("it observes %s, %d policies and %d targets", o.Observed, len(o.Policies), len(o.Targets))
@@ -182,26 +182,26 @@ func (f *Fixture) followsNoNonsense(t *testing.T) {
 }
 
 // reports are what a pass finds.
-func reports(t *testing.T, s Stage, change func(*core.Observation) *core.Observation) []core.PolicyReport {
+func reports(t *testing.T, s Harness, change func(*core.Observation) *core.Observation) []core.PolicyReport {
 	t.Helper()
 	o := observed(t, s)
 	changed := change(&o)
-	fleet := core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: changed.Targets}
+	cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: changed.Targets}
 	d := decide(changed)
-	return d.Reports(changed.Policies, &fleet)
+	return d.Reports(changed.Policies, &cluster)
 }
 
 func asTheyAre(o *core.Observation) *core.Observation { return o }
 
 // records: a status is written when it has changed, and insists on the revision that it was made from.
 func (f *Fixture) records(t *testing.T) {
-	w, s := f.settled(t, f.Check)
+	w, s := f.startSynced(t, f.Check)
 	record := func(sentence, revision string, change func(*core.Observation) *core.Observation) {
 		t.Helper()
-		if failed := s.Record(t.Context(), reports(t, s, change)); len(failed) > 0 {
+		if failed := s.WriteStatuses(t.Context(), reports(t, s, change)); len(failed) > 0 {
 			t.Errorf("%s: recording failed: %v", sentence, failed)
 		}
-		written := w.written()
+		written := w.takeWrites()
 		switch {
 		case revision == "" && len(written) > 0:
 			t.Errorf("%s: %d statuses were written, want none", sentence, len(written))
@@ -214,14 +214,14 @@ func (f *Fixture) records(t *testing.T) {
 	for i := range deferred {
 		deferred[i].Deferred = true
 	}
-	if failed := s.Record(t.Context(), deferred); len(failed)+len(w.written()) > 0 {
+	if failed := s.WriteStatuses(t.Context(), deferred); len(failed)+len(w.takeWrites()) > 0 {
 		t.Errorf("a status that is deferred was written, or failed: %v", failed)
 	}
 	record("there was no status", first, asTheyAre)
 	record("nothing has changed", "", asTheyAre)
 	record("a target has failed", next(first), func(o *core.Observation) *core.Observation { return failing(*o) })
 	record("nothing has changed since", "", func(o *core.Observation) *core.Observation { return failing(*o) })
-	if failed := s.Record(t.Context(), nil); len(failed)+len(w.written()) > 0 {
+	if failed := s.WriteStatuses(t.Context(), nil); len(failed)+len(w.takeWrites()) > 0 {
 		t.Errorf("there is nothing to record, yet something was written, or failed: %v", failed)
 	}
 }
@@ -242,16 +242,16 @@ func (f *Fixture) recordsAgain(t *testing.T) {
 		"it is gone":            {apierrors.NewNotFound(resource, f.Check.GetName()), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			w, s := f.settled(t, f.Check)
-			w.refuses(c.answer)
+			w, s := f.startSynced(t, f.Check)
+			w.fail(c.answer)
 			found := reports(t, s, asTheyAre)
-			failed := s.Record(t.Context(), found)
+			failed := s.WriteStatuses(t.Context(), found)
 			if err := failed[found[0].Policy.ID]; (err != nil) != c.fails || (c.fails && !errors.Is(err, c.answer)) || (!c.fails && len(failed) > 0) {
 				t.Errorf("it tells %v", failed)
 			}
-			w.refuses(nil)
-			w.written()
-			if failed := s.Record(t.Context(), reports(t, s, asTheyAre)); len(failed) > 0 || len(w.written()) != 1 {
+			w.fail(nil)
+			w.takeWrites()
+			if failed := s.WriteStatuses(t.Context(), reports(t, s, asTheyAre)); len(failed) > 0 || len(w.takeWrites()) != 1 {
 				t.Errorf("then it was not written, or failed: %v", failed)
 			}
 		})
@@ -259,7 +259,7 @@ func (f *Fixture) recordsAgain(t *testing.T) {
 }
 
 // nonsense reports a health check that can't be followed, for a reason that is long and has control characters.
-func nonsense(t *testing.T, s Stage) []core.PolicyReport {
+func nonsense(t *testing.T, s Harness) []core.PolicyReport {
 	t.Helper()
 	return reports(t, s, func(o *core.Observation) *core.Observation {
 		o.Policies[0].Problem = "\x1b[2J\n" + strings.Repeat("it is long ", 1<<19)
@@ -269,17 +269,17 @@ func nonsense(t *testing.T, s Stage) []core.PolicyReport {
 
 // recordsHarmlessly: what people read of a status is bounded and has no control characters. It is written once.
 func (f *Fixture) recordsHarmlessly(t *testing.T) {
-	w, s := f.settled(t, f.Check)
-	if failed := s.Record(t.Context(), nonsense(t, s)); len(failed) > 0 {
+	w, s := f.startSynced(t, f.Check)
+	if failed := s.WriteStatuses(t.Context(), nonsense(t, s)); len(failed) > 0 {
 		t.Errorf("it was not written: %v", failed)
 	}
 	message, written := w.message(f.Check.GetName(), "RemediationAllowed")
-	if !written || len(message) > sanitize.MostMessage || len(message) < sanitize.MostPart || strings.ContainsAny(message, "\x1b\n") {
+	if !written || len(message) > sanitize.MaxMessage || len(message) < sanitize.MaxPart || strings.ContainsAny(message, "\x1b\n") {
 		t.Errorf("it says %d bytes: %.300q", len(message), message)
 	}
-	w.written()
+	w.takeWrites()
 	w.Now = w.Now.Add(time.Hour)
-	if failed, writes := s.Record(t.Context(), nonsense(t, s)), w.written(); len(failed) > 0 || len(writes) > 0 {
+	if failed, writes := s.WriteStatuses(t.Context(), nonsense(t, s)), w.takeWrites(); len(failed) > 0 || len(writes) > 0 {
 		t.Errorf("what has not changed was written again: %v, %v", writes, failed)
 	}
 }
@@ -287,21 +287,21 @@ func (f *Fixture) recordsHarmlessly(t *testing.T) {
 // recordsBriefly: a status that the API server refuses as too large is cut, so that nothing is kept from being repaired.
 // Its numbers stay right.
 func (f *Fixture) recordsBriefly(t *testing.T) {
-	w, s := f.settled(t, f.Check)
+	w, s := f.startSynced(t, f.Check)
 	found := nonsense(t, s)
 	const most = 2048
 	w.mu.Lock()
-	w.most = most
+	w.maxStatusSize = most
 	w.mu.Unlock()
-	if failed := s.Record(t.Context(), found); len(failed) > 0 {
+	if failed := s.WriteStatuses(t.Context(), found); len(failed) > 0 {
 		t.Errorf("it was not written: %v", failed)
 	}
-	writes := w.written()
+	writes := w.takeWrites()
 	if len(writes) != 2 || writes[0] != writes[1] {
 		t.Errorf("it was written as %v", writes)
 	}
 	message, written := w.message(f.Check.GetName(), "RemediationAllowed")
-	if !written || len(message) > sanitize.MostBrief || !strings.Contains(message, "can't be followed") || strings.ContainsAny(message, "\x1b\n") {
+	if !written || len(message) > sanitize.MaxBrief || !strings.Contains(message, "can't be followed") || strings.ContainsAny(message, "\x1b\n") {
 		t.Errorf("it says %q", message)
 	}
 }
@@ -322,23 +322,23 @@ func (f *Fixture) readsPolicies(t *testing.T) {
 		"another of its name": {func(u *unstructured.Unstructured) { u.SetUID("another") }, false},
 		"being deleted":       {func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) }, false},
 	} {
-		w, s := f.settled(t, f.Check)
+		w, s := f.startSynced(t, f.Check)
 		p := observed(t, s).Policies[0]
 		changed := f.Check.DeepCopy()
 		c.change(changed)
 		changed.SetResourceVersion(next(changed.GetResourceVersion()))
-		w.has(changed)
+		w.put(changed)
 		if found, err := s.ReadPolicy(t.Context(), p.ID); err != nil || p.Fingerprint == "" || (found == p.Fingerprint) != c.stands {
 			t.Errorf("%s: it reads %q, %v, and has observed %q", sentence, found, err, p.Fingerprint)
 		}
 	}
-	w, s := f.settled(t, f.Check)
+	w, s := f.startSynced(t, f.Check)
 	id := observed(t, s).Policies[0].ID
-	w.lacks(id.Name)
+	w.remove(id.Name)
 	if found, err := s.ReadPolicy(t.Context(), id); err != nil || found != "" {
 		t.Errorf("it is gone: it reads %q, %v", found, err)
 	}
-	w.refuses(errDown)
+	w.fail(errDown)
 	if found, err := s.ReadPolicy(t.Context(), id); !errors.Is(err, errDown) || found != "" {
 		t.Errorf("the API server is down: it reads %q, %v", found, err)
 	}
@@ -347,8 +347,8 @@ func (f *Fixture) readsPolicies(t *testing.T) {
 // acts: a dialect that judges nodes of the cluster that Fettle runs in acts while it has a health check that may have
 // something repaired and selects a target, and does not know that before it is in step (I12).
 func (f *Fixture) acts(t *testing.T) {
-	w, s := f.enter(t)
-	d, is := s.Dialect.(neighbor)
+	w, s := f.start(t)
+	d, is := s.Dialect.(homeDialect)
 	if !is {
 		t.Skip("its nodes are those of other clusters")
 	}
@@ -369,12 +369,12 @@ func (f *Fixture) acts(t *testing.T) {
 	w.served = core.No
 	want("it is not served", core.No, core.No)
 	w.served = core.Yes
-	s.Fill()
+	s.SyncCaches()
 	want("there is no health check", core.No, core.No)
 	check := f.Check.DeepCopy()
-	s.Show(check)
+	s.PutCheck(check)
 	want("the health check selects nothing", core.No, core.No)
-	s.Add("a")
+	s.AddTarget("a")
 	want("the health check selects other nodes", core.Yes, core.No)
 	node := observed(t, s).Targets[0].Node
 	for name, c := range map[string]struct {
@@ -392,18 +392,18 @@ func (f *Fixture) acts(t *testing.T) {
 		}
 	}
 	nodes = map[string]string{node.Name: node.UID}
-	for sentence, change := range f.idle() {
+	for sentence, change := range f.inactive() {
 		changed := f.Check.DeepCopy()
 		change(changed)
 		check.SetResourceVersion(next(check.GetResourceVersion()))
 		changed.SetResourceVersion(check.GetResourceVersion())
-		s.Show(changed)
+		s.PutCheck(changed)
 		want(sentence, core.No, core.No)
 	}
 }
 
-// idle are changes after which a health check has nothing repaired, by what they are.
-func (f *Fixture) idle() map[string]func(*unstructured.Unstructured) {
+// inactive are changes after which a health check has nothing repaired, by what they are.
+func (f *Fixture) inactive() map[string]func(*unstructured.Unstructured) {
 	return map[string]func(*unstructured.Unstructured){
 		"it is a dry run":      func(u *unstructured.Unstructured) { annotate(u, "fettle.io/dry-run", "true") },
 		"it can't be followed": func(u *unstructured.Unstructured) { annotate(u, "fettle.io/max-in-flight", "nonsense") },
@@ -420,11 +420,11 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(annotations)
 }
 
-// unvouches: a dialect that takes a person's word takes it back without an error where there is nobody any more to take
+// withdrawsConfirmation: a dialect that takes a person's word takes it back without an error where there is nobody any more to take
 // it back from.
-func (f *Fixture) unvouches(t *testing.T) {
-	w, s := f.settled(t, f.Check)
-	d, confirms := s.Dialect.(confirmer)
+func (f *Fixture) withdrawsConfirmation(t *testing.T) {
+	w, s := f.startSynced(t, f.Check)
+	d, confirms := s.Dialect.(confirmationWithdrawer)
 	if !confirms {
 		t.Skip("nobody confirms anything in this dialect")
 	}
@@ -439,8 +439,8 @@ func (f *Fixture) unvouches(t *testing.T) {
 		"it is another":          {apierrors.NewConflict(resource, "a", errors.New("another UID")), false},
 		"the API server is down": {errDown, true},
 	} {
-		w.refuses(c.answer)
-		if err := d.Unvouch(t.Context(), target); (err != nil) != c.fails || (c.fails && !errors.Is(err, c.answer)) {
+		w.fail(c.answer)
+		if err := d.WithdrawConfirmation(t.Context(), target); (err != nil) != c.fails || (c.fails && !errors.Is(err, c.answer)) {
 			t.Errorf("%s: it tells %v", sentence, err)
 		}
 	}

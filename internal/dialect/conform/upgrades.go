@@ -29,6 +29,6 @@ func (f *Fixture) startsDuring(t *testing.T, upgrading core.Tri, wait string) in
 	if wait != "" {
 		annotate(check, "fettle.io/wait-for-upgrades", wait)
 	}
-	_, s := f.settled(t, check)
+	_, s := f.startSynced(t, check)
 	return len(decideDuring(failing(observed(t, s)), upgrading).Starts)
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/healthcheck"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/node"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -60,15 +60,15 @@ type Config struct {
 type Client struct {
 	Config
 
-	watched watching.Kinds
-	fleet   fleet
-	// doubts are the nodes whose exclusion is unclear and which that was told of.
-	doubts doubts
+	watched informer.Kinds
+	store   store
+	// unclearExclusions are the nodes whose exclusion is unclear and which that was told of.
+	unclearExclusions unclearExclusions
 }
 
 // NewClient makes a client that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, fleet: newFleet()}
+	return &Client{Config: c, store: newStore()}
 }
 
 // +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks,verbs=list;watch
@@ -77,9 +77,9 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	return c.watched.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
-		watching.Kind{Plural: "nodes", Object: &lean.Node{}, Handler: c.handler(c.fleet.putNode, c.fleet.dropNode)},
+	return c.watched.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
+		informer.Kind{Plural: "nodes", Object: &slim.Node{}, Handler: c.handler(c.store.putNode, c.store.dropNode)},
 	)
 }
 
@@ -110,14 +110,14 @@ func (c *Client) handler(put func(any) bool, drop func(name string) bool) toolsc
 // putCheck takes in a health check and reports whether that can change a decision.
 func (c *Client) putCheck(obj any) bool {
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
-		c.Writers.See("", u.GetName(), writers.Of(u, ownFields()), c.Wake)
+		c.Writers.Observe("", u.GetName(), writers.Of(u, ownFields()), c.Wake)
 	}
-	return c.fleet.putCheck(obj)
+	return c.store.putCheck(obj)
 }
 
 func (c *Client) dropCheck(name string) bool {
 	c.Writers.Drop("", name)
-	return c.fleet.dropCheck(name)
+	return c.store.dropCheck(name)
 }
 
 // Observe gives the health checks and the nodes that they select, from what has been watched. While the
@@ -126,24 +126,24 @@ func (c *Client) Observe() (core.Observation, error) {
 	switch {
 	case c.Served != nil && c.Served() == core.No:
 		return core.Observation{Kind: nodeKind, Observed: core.No}, nil
-	case !c.InStep():
+	case !c.HasSynced():
 		return core.Observation{Kind: nodeKind}, nil
 	}
 	o := core.Observation{Kind: nodeKind, Observed: core.Yes}
-	o.Policies, o.Targets = c.fleet.snapshot()
-	c.offer(o.Policies)
+	o.Policies, o.Targets = c.store.snapshot()
+	c.suggestRemediators(o.Policies)
 	return o, nil
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
 // ReadNode reads a target from the API server itself. A node that has its name and is another one is as
 // good as none.
 func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
-	var n lean.Node
+	var n slim.Node
 	err := c.Live.Get(ctx, types.NamespacedName{Name: t.ID.Name}, &n)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(n.UID) != t.ID.UID:
@@ -165,18 +165,18 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// Record writes the statuses that have changed, and tells of what begins or ends with that.
-func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+// WriteStatuses writes the statuses that have changed, and tells of what begins or ends with that.
+func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	now := c.Now()
-	c.Metrics.found(reports, c.fleet.factsOf, now)
-	c.emit(c.doubts.news(reports, c.fleet.factsOf))
+	c.Metrics.update(reports, c.store.factsOf, now)
+	c.emit(c.unclearExclusions.news(reports, c.store.factsOf))
 	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
-		last, known := c.fleet.recordOf(r.Policy.ID)
-		other := c.Writers.Look(&r.Policy, c.Wake)
+		last, known := c.store.statusOf(r.Policy.ID)
+		other := c.Writers.Find(&r.Policy, c.Wake)
 		if other.News {
-			c.emit([]event{anotherControllerEvent(r.Policy.ID, other.Manager)})
+			c.emit([]event{foreignWriterEvent(r.Policy.ID, other.Manager)})
 		}
-		fresh, changed := statusOf(last.status, *r, now, anotherController(other.Manager)...)
+		fresh, changed := statusOf(last.status, *r, now, foreignWriterConditions(other.Manager)...)
 		if !known || !changed || r.Deferred {
 			return nil
 		}
@@ -193,7 +193,7 @@ func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[co
 // writeStatus replaces the status as a whole, since what a merge does not name stays, such as a node that
 // is healthy again. It insists on the revision that the status was made from, which may hold what others
 // wrote.
-func (c *Client) writeStatus(ctx context.Context, id core.ID, last record, fresh v1alpha1.NodeHealthCheckStatus) error {
+func (c *Client) writeStatus(ctx context.Context, id core.ID, last storedStatus, fresh v1alpha1.NodeHealthCheckStatus) error {
 	body, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": last.revision},
 		{"op": "add", "path": "/status", "value": fresh},
@@ -204,7 +204,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, last record, fresh
 	u := healthcheck.Object(checkKind, core.ID{Name: id.Name})
 	there, err := healthcheck.PatchStatus(ctx, c.Writer, u, types.JSONPatchType, body)
 	if there {
-		c.fleet.wroteCheck(u)
+		c.store.storeWritten(u)
 		c.emit(transitions(id, last.status, fresh))
 	}
 	return err
@@ -212,9 +212,9 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, last record, fresh
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Announce emits the events of what happened. They are written in the background.
-func (c *Client) Announce(happenings []core.Happening) {
-	for _, h := range happenings {
+// EmitEvents emits the events of what happened. They are written in the background.
+func (c *Client) EmitEvents(events []core.Event) {
+	for _, h := range events {
 		if e, told := eventFor(h); told {
 			c.emit([]event{e})
 		}
@@ -229,9 +229,9 @@ func (c *Client) emit(events []event) {
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
-// Unvouch takes a person's word that a node is healthy away from it. One that is gone, or is another node
+// WithdrawConfirmation takes a person's word that a node is healthy away from it. One that is gone, or is another node
 // of that name, is no error.
-func (c *Client) Unvouch(ctx context.Context, t core.Target) error {
+func (c *Client) WithdrawConfirmation(ctx context.Context, t core.Target) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": t.ID.UID, "annotations": map[string]any{v1alpha1.ConfirmedHealthyAnnotation: nil},
 	}})

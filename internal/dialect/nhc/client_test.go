@@ -26,7 +26,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 var (
@@ -36,15 +36,15 @@ var (
 	errConflict = apierrors.NewConflict(anything, "it", errors.New("it has changed"))
 )
 
-// informers are caches that are filled by hand, one for each kind that is watched.
-type informers struct {
+// fakeInformers are caches that are filled by hand, one for each kind that is watched.
+type fakeInformers struct {
 	cache.Informers
 
 	refuse   map[string]error
-	informer map[string]*informer
+	informer map[string]*fakeInformer
 }
 
-type informer struct {
+type fakeInformer struct {
 	cache.Informer
 
 	refuse  error
@@ -56,17 +56,17 @@ type informer struct {
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 
-	of *informer
+	of *fakeInformer
 }
 
 func (r registration) HasSynced() bool { return r.of.synced }
 
-func newInformers() *informers {
-	return &informers{refuse: map[string]error{}, informer: map[string]*informer{"check": {}, "node": {}}}
+func newFakeInformers() *fakeInformers {
+	return &fakeInformers{refuse: map[string]error{}, informer: map[string]*fakeInformer{"check": {}, "node": {}}}
 }
 
-func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "check", "*lean.Node": "node"}[fmt.Sprintf("%T", obj)]
+func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	kind := map[string]string{"*unstructured.Unstructured": "check", "*slim.Node": "node"}[fmt.Sprintf("%T", obj)]
 	i.informer[kind].asked++
 	if err := i.refuse[kind]; err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache
 	return i.informer[kind], nil
 }
 
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.handler = h
 	return registration{of: i}, i.refuse
 }
@@ -127,13 +127,13 @@ func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 
 func TestWatching(t *testing.T) {
 	woken := 0
-	in := newInformers()
+	in := newFakeInformers()
 	c := NewClient(Config{Informers: in, Wake: func() { woken++ }})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
 	for _, kind := range []string{"check", "node"} {
-		if o, _ := c.Observe(); o.Observed != core.Unknown || o.Kind != "Node" || c.InStep() {
+		if o, _ := c.Observe(); o.Observed != core.Unknown || o.Kind != "Node" || c.HasSynced() {
 			t.Errorf("it is in step before every %s has been taken in", kind)
 		}
 		in.informer[kind].synced = true
@@ -177,16 +177,16 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"}}
 	for _, kind := range []string{"check", "node"} {
 		t.Run(kind, func(t *testing.T) {
-			in := newInformers()
+			in := newFakeInformers()
 			in.refuse[kind] = unserved
 			c := NewClient(Config{Informers: in, Wake: func() {}})
-			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.InStep() {
-				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.InStep())
+			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.HasSynced() {
+				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.HasSynced())
 			}
 			delete(in.refuse, kind)
 			in.informer[kind].refuse = errDown
-			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
-				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.InStep())
+			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
+				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.HasSynced())
 			}
 			in.informer[kind].refuse = nil
 			if err := c.Watch(t.Context()); err != nil {
@@ -202,7 +202,7 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 
 // TestWhatIsNotServedIsNotAwaited, so that it keeps nobody else from being judged.
 func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
-	in, served := newInformers(), core.Unknown
+	in, served := newFakeInformers(), core.Unknown
 	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
 	observes := func(sentence string, want core.Tri) {
 		t.Helper()
@@ -229,7 +229,7 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 func TestLiveReadOfANode(t *testing.T) {
 	is := func(uid string) getter {
 		return func(name string, into client.Object) error {
-			n := into.(*lean.Node)
+			n := into.(*slim.Node)
 			n.Name, n.UID, n.Conditions = name, types.UID(uid), []core.Condition{{Type: "Ready", Status: "True", Since: dawn}}
 			return nil
 		}
@@ -262,8 +262,8 @@ func TestLiveReadOfANode(t *testing.T) {
 	}
 }
 
-// desk is a client that knows some health checks, with the statuses that it writes and the events that it emits.
-type desk struct {
+// fakeServer is a client that knows some health checks, with the statuses that it writes and the events that it emits.
+type fakeServer struct {
 	*Client
 
 	mu      sync.Mutex
@@ -271,9 +271,9 @@ type desk struct {
 	events  []string
 }
 
-func newDesk(t *testing.T, answer func(d *desk, u *unstructured.Unstructured) error, names ...string) *desk {
+func newFakeServer(t *testing.T, answer func(d *fakeServer, u *unstructured.Unstructured) error, names ...string) *fakeServer {
 	t.Helper()
-	d := &desk{written: map[string][]map[string]any{}}
+	d := &fakeServer{written: map[string][]map[string]any{}}
 	d.Client = NewClient(Config{
 		Now:  func() time.Time { return dawn },
 		Wake: func() { t.Error("a status write woke the engine") },
@@ -294,13 +294,13 @@ func newDesk(t *testing.T, answer func(d *desk, u *unstructured.Unstructured) er
 		}),
 	})
 	for _, name := range names {
-		d.fleet.putCheck(posted(t, name, "5", selectsWorkers))
+		d.store.putCheck(posted(t, name, "5", selectsWorkers))
 	}
 	return d
 }
 
-// store answers a write as an API server does that stores it.
-func (d *desk) store(u *unstructured.Unstructured) error {
+// put answers a write as an API server does that stores it.
+func (d *fakeServer) put(u *unstructured.Unstructured) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	name := u.GetName()
@@ -315,11 +315,11 @@ func (d *desk) store(u *unstructured.Unstructured) error {
 	return nil
 }
 
-func (d *desk) reports(changes ...func(*core.PolicyReport)) []core.PolicyReport {
-	policies, _ := d.fleet.snapshot()
+func (d *fakeServer) reports(changes ...func(*core.PolicyReport)) []core.PolicyReport {
+	policies, _ := d.store.snapshot()
 	reports := make([]core.PolicyReport, 0, len(policies))
 	for _, p := range policies {
-		r := core.PolicyReport{Policy: p, Tally: core.Tally{Total: 3, Healthy: 3, MostUnhealthy: 1, Permitted: true}}
+		r := core.PolicyReport{Policy: p, Tally: core.Tally{Total: 3, Healthy: 3, MaxUnhealthy: 1, Permitted: true}}
 		for _, change := range changes {
 			change(&r)
 		}
@@ -329,8 +329,8 @@ func (d *desk) reports(changes ...func(*core.PolicyReport)) []core.PolicyReport 
 }
 
 func TestRecordWritesWhatHasChanged(t *testing.T) {
-	d := newDesk(t, (*desk).store, "a", "b")
-	if failed := d.Record(t.Context(), d.reports()); len(failed) > 0 {
+	d := newFakeServer(t, (*fakeServer).put, "a", "b")
+	if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed) > 0 {
 		t.Fatalf("recording failed: %v", failed)
 	}
 	condition := func(kind, status, reason string) map[string]any {
@@ -356,10 +356,10 @@ func TestRecordWritesWhatHasChanged(t *testing.T) {
 	}
 	clear(d.written)
 	d.events = nil
-	if failed := d.Record(t.Context(), d.reports()); len(failed)+len(d.written)+len(d.events) > 0 {
+	if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed)+len(d.written)+len(d.events) > 0 {
 		t.Errorf("nothing has changed, yet %v was written and %v told; failed: %v", d.written, d.events, failed)
 	}
-	d.Record(t.Context(), d.reports(func(r *core.PolicyReport) { r.Tally.Healthy = 2 }))
+	d.WriteStatuses(t.Context(), d.reports(func(r *core.PolicyReport) { r.Tally.Healthy = 2 }))
 	if len(d.written) != 2 || len(d.events) > 0 {
 		t.Errorf("one node fewer is healthy, yet %v was written and %v told", d.written, d.events)
 	}
@@ -378,13 +378,13 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+			d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 				if u.GetName() == "a" && tc.answer != nil {
 					return tc.answer
 				}
-				return d.store(u)
+				return d.put(u)
 			}, "a", "b")
-			failed := d.Record(t.Context(), d.reports())
+			failed := d.WriteStatuses(t.Context(), d.reports())
 			if err := failed[checkID("a")]; (err != nil) != tc.fails || (tc.fails && (len(failed) != 1 || !errors.Is(err, tc.answer))) {
 				t.Errorf("%s, yet it tells %v", tc.reason, failed)
 			}
@@ -400,23 +400,23 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 
 // TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
 func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
-	d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+	d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 		if u.GetName() == "a" {
 			panic("the sky falls")
 		}
-		return d.store(u)
+		return d.put(u)
 	}, "a", "b")
-	failed := d.Record(t.Context(), d.reports())
+	failed := d.WriteStatuses(t.Context(), d.reports())
 	if err := errors.Join(slices.Collect(maps.Values(failed))...); len(failed) != 1 || !strings.Contains(err.Error(), "the sky falls") || len(d.written) != 2 {
 		t.Errorf("it tells %v, and has written %v", failed, d.written)
 	}
 }
 
 func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
-	d := newDesk(t, (*desk).store, "a")
+	d := newFakeServer(t, (*fakeServer).put, "a")
 	reports := d.reports()
 	reports[0].Policy.ID.UID = "another-uid"
-	if failed := d.Record(t.Context(), reports); len(failed)+len(d.written) > 0 {
+	if failed := d.WriteStatuses(t.Context(), reports); len(failed)+len(d.written) > 0 {
 		t.Errorf("the status of a health check that is gone was written: %v, %v", d.written, failed)
 	}
 }
@@ -424,22 +424,22 @@ func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
 // TestAnswerToAWriteBringsNothingBack: when the watch has told of a health check's end before the answer to
 // the last write of its status is read, that answer must not bring it back for ever.
 func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
-	endings := map[string]func(d *desk){
-		"it was deleted": func(d *desk) { d.fleet.dropCheck("a") },
-		"a namesake came": func(d *desk) {
+	endings := map[string]func(d *fakeServer){
+		"it was deleted": func(d *fakeServer) { d.store.dropCheck("a") },
+		"a namesake came": func(d *fakeServer) {
 			u := posted(t, "a", "7", selectsMasters)
 			u.SetUID("another-uid")
-			d.fleet.putCheck(u)
+			d.store.putCheck(u)
 		},
 	}
 	for sentence, end := range endings {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+			d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 				end(d)
-				return d.store(u)
+				return d.put(u)
 			}, "a")
-			d.Record(t.Context(), d.reports())
-			policies, _ := d.fleet.snapshot()
+			d.WriteStatuses(t.Context(), d.reports())
+			policies, _ := d.store.snapshot()
 			for i := range policies {
 				if policies[i].ID.UID == "a-uid" {
 					t.Errorf("the health check is back: %+v", policies[i].ID)
@@ -451,11 +451,11 @@ func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 
 // TestUnclearExclusionIsToldOnce, for as long as it lasts.
 func TestUnclearExclusionIsToldOnce(t *testing.T) {
-	d := newDesk(t, (*desk).store, "w")
+	d := newFakeServer(t, (*fakeServer).put, "w")
 	unclear := seen("a", tagged(v1alpha1.ExcludeLabel, ""))
-	d.fleet.putNode(unclear)
+	d.store.putNode(unclear)
 	ill := func(r *core.PolicyReport) {
-		r.Cases = []core.Case{{Target: nodeID("a"), Health: core.Unhealthy}}
+		r.Members = []core.MemberReport{{Target: nodeID("a"), Health: core.Unhealthy}}
 	}
 	tells := func(sentence string, want int) {
 		t.Helper()
@@ -470,30 +470,30 @@ func TestUnclearExclusionIsToldOnce(t *testing.T) {
 			t.Errorf("%s: told %d times, want %d", sentence, told, want)
 		}
 	}
-	d.Record(t.Context(), d.reports())
+	d.WriteStatuses(t.Context(), d.reports())
 	tells("the node is healthy", 0)
-	d.Record(t.Context(), d.reports(ill))
+	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("it is unhealthy", 1)
-	d.Record(t.Context(), d.reports(ill))
+	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("it still is", 0)
-	d.fleet.putNode(seen("a"))
-	d.Record(t.Context(), d.reports(ill))
+	d.store.putNode(seen("a"))
+	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("the label is gone", 0)
-	d.fleet.putNode(unclear)
-	d.Record(t.Context(), d.reports(ill))
+	d.store.putNode(unclear)
+	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("it is back", 1)
-	d.fleet.putNode(seen("a", tagged(v1alpha1.ExcludeLabel, ""), renamed("other")))
-	d.Record(t.Context(), d.reports(ill))
+	d.store.putNode(seen("a", tagged(v1alpha1.ExcludeLabel, ""), renamed("other")))
+	d.WriteStatuses(t.Context(), d.reports(ill))
 	tells("it is on a namesake", 0)
 }
 
 func TestAnnounceEmitsEvents(t *testing.T) {
 	var lines []string
 	c := NewClient(Config{Events: recorder(func(line string) { lines = append(lines, line) })})
-	c.Announce([]core.Happening{
-		{Kind: core.Begun, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "100% sure"},
-		{Kind: core.Restricted, Policy: checkID("w"), Text: "why"},
-		{Kind: core.Misconfigured, Policy: checkID("w"), Text: "why"},
+	c.EmitEvents([]core.Event{
+		{Kind: core.EventStarted, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "100% sure"},
+		{Kind: core.EventShortCircuited, Policy: checkID("w"), Text: "why"},
+		{Kind: core.EventMisconfigured, Policy: checkID("w"), Text: "why"},
 	})
 	of := "remediation.medik8s.io/v1alpha1 NodeHealthCheck /w w-uid"
 	want := []string{
@@ -525,7 +525,7 @@ func TestUnvouch(t *testing.T) {
 				got = fmt.Sprintf("%s %s %s %s", gvk.GroupVersion(), gvk.Kind, obj.GetName(), kind) + " " + string(body)
 				return tc.answer
 			})})
-			err := c.Unvouch(t.Context(), core.Target{ID: nodeID("a")})
+			err := c.WithdrawConfirmation(t.Context(), core.Target{ID: nodeID("a")})
 			if (err != nil) != tc.fails || (tc.fails && !errors.Is(err, tc.answer)) {
 				t.Errorf("the error is %v, want one: %t. %s", err, tc.fails, tc.reason)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/sanitize"
-	"github.com/fettle-io/fettle/internal/telling"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -36,15 +36,15 @@ func disabled(p *core.Policy) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.DisabledCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.EnabledReason}
 	if p.Problem != "" {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.InvalidSpecReason
-		if p.Overlooked {
-			c.Reason = core.OverlookedReason
+		if p.Unjudged {
+			c.Reason = core.UnjudgedReason
 		}
 		c.Message = "Nothing is remediated, since this health check can't be followed: " + p.Problem
 		return c
 	}
 	var problems []string
-	for i := range p.Ladder {
-		s := &p.Ladder[i]
+	for i := range p.Steps {
+		s := &p.Steps[i]
 		switch {
 		case s.Problem == "":
 			continue
@@ -58,7 +58,7 @@ func disabled(p *core.Policy) metav1.Condition {
 	}
 	if len(problems) > 0 {
 		c.Status = metav1.ConditionTrue
-		c.Message = sanitize.Line(mostSaid, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
+		c.Message = sanitize.Line(maxMessage, "No remediation begins, since a template can't be used: "+strings.Join(problems, "; "))
 	}
 	return c
 }
@@ -114,31 +114,31 @@ func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 		c.Reason = tooManyUnhealthyReason
 		c.Message = fmt.Sprintf("No remediation begins, since more nodes are not healthy than maxUnhealthy or minHealthy allows, "+
 			"which points to a fault that they share; it resumes when enough are healthy again (observed: %d, unhealthy: %d, at most: %d)",
-			r.Tally.Total, r.Tally.Unhealthy(), r.Tally.MostUnhealthy) + telling.Behind(r)
+			r.Tally.Total, r.Tally.Unhealthy(), r.Tally.MaxUnhealthy) + messages.GoneTargets(r)
 	case r.Tally.CoolingDown:
 		c.Reason = stormCooldownReason
 		c.Message = "Remediation was stopped until just now; it resumes when those that recover have had time to do so (spec.stormCooldownDuration)"
 	case r.Clock != 0:
-		c.Reason, c.Message = r.Clock.String(), telling.Clock(r)
+		c.Reason, c.Message = r.Clock.String(), messages.Clock(r)
 	default:
-		given := telling.GivenUp(r, resource, annotation.ResumedAt)
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, given+telling.Concerns(r, noun)
+		given := messages.GivenUp(r, resource, annotation.ResumedAt)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, allowedReason, given+messages.UnhealthyTargets(r, noun)
 		if given != "" {
-			c.Reason = telling.GivenUpReason
+			c.Reason = messages.GivenUpReason
 		}
 	}
 	return c
 }
 
-// mostSaid bounds what a condition says of templates, of which there may be any number.
-const mostSaid = 2048
+// maxMessage bounds what a condition says of templates, of which there may be any number.
+const maxMessage = 2048
 
 // withConditions replaces our conditions, keeps those of others, and sorts all by type. The transition time
 // is renewed when the status differs, and only then.
 func withConditions(old, ours []metav1.Condition, now time.Time) []metav1.Condition {
 	fresh := slices.DeleteFunc(slices.Clone(old), func(c metav1.Condition) bool { return isOurs(c.Type) })
 	for _, c := range ours {
-		c.Message, c.LastTransitionTime = telling.Message(c.Message), metav1.NewTime(now)
+		c.Message, c.LastTransitionTime = messages.Message(c.Message), metav1.NewTime(now)
 		if was := meta.FindStatusCondition(old, c.Type); was != nil && was.Status == c.Status {
 			c.LastTransitionTime = was.LastTransitionTime
 		}

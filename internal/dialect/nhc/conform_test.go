@@ -15,10 +15,10 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/conform"
 )
 
-// wordy hands events on as they are.
-type wordy func(reason, action, text string)
+// eventFunc hands events on as they are.
+type eventFunc func(reason, action, text string)
 
-func (w wordy) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
+func (w eventFunc) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
 	w(reason, action, fmt.Sprintf(note, args...))
 }
 
@@ -39,16 +39,16 @@ func TestConforms(t *testing.T) {
 			"no number":          map[string]any{"selector": selector, "remediationTemplate": template, "maxUnhealthy": "many"},
 			"a broken selector":  map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Is"}}}, "remediationTemplate": template},
 		},
-		Begin: begun,
+		Begin: begin,
 	})
 }
 
-// begun is the dialect with caches that are filled by hand.
-func begun(t *testing.T, w *conform.World) conform.Stage {
+// begin is the dialect with caches that are filled by hand.
+func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	t.Helper()
-	in := newInformers()
+	in := newFakeInformers()
 	c := NewClient(Config{
-		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
+		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: eventFunc(w.RecordEvent),
 		Writer: patcher(func(obj client.Object, _ types.PatchType, data []byte) error {
 			u, isCheck := obj.(*unstructured.Unstructured)
 			if !isCheck {
@@ -67,15 +67,15 @@ func begun(t *testing.T, w *conform.World) conform.Stage {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	return conform.Stage{
+	return conform.Harness{
 		Dialect: c,
-		Fill: func() {
+		SyncCaches: func() {
 			for _, i := range in.informer {
 				i.synced = true
 			}
 		},
-		Show: func(u *unstructured.Unstructured) { in.informer["check"].handler.OnAdd(u, false) },
-		Add: func(name string) {
+		PutCheck: func(u *unstructured.Unstructured) { in.informer["check"].handler.OnAdd(u, false) },
+		AddTarget: func(name string) {
 			in.informer["node"].handler.OnAdd(seen(name, func(n *corev1.Node) { n.UID = types.UID(name + "-uid") }), false)
 		},
 	}

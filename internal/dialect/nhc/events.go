@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/healthcheck"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/node"
-	"github.com/fettle-io/fettle/internal/telling"
 )
 
 // noun is what one target is called.
@@ -32,23 +32,23 @@ const (
 )
 
 // eventFor renders a happening. It is false for what the status tells: its transitions have events.
-func eventFor(h core.Happening) (event, bool) {
-	if h.Kind == core.Misconfigured {
+func eventFor(h core.Event) (event, bool) {
+	if h.Kind == core.EventMisconfigured {
 		return event{}, false
 	}
-	e := healthcheck.Words{Noun: noun, Unreadable: "NodeUnreadable", Held: heldReason, Remedy: wordsOf}.Event(h)
-	subject, because := telling.Subject(h, noun), telling.Because(h)
+	e := healthcheck.EventTexts{Noun: noun, Unreadable: "NodeUnreadable", Held: heldReason, Remedy: remedyTexts}.Event(h)
+	subject, because := messages.Subject(h, noun), messages.ReasonClause(h)
 	switch h.Kind {
-	case core.Restricted:
+	case core.EventShortCircuited:
 		e.Reason, e.Note = skippedReason, "no remediation begins: "+h.Text
-	case core.Held:
+	case core.EventHeldBack:
 		e.Warning = isWarning(h.Gate)
 		e.Note = subject + " unhealthy and not remediated" + because
-	case core.Begun:
+	case core.EventStarted:
 		e.Note = subject + " to be remediated" + stepText(h) + because
-	case core.Rehearsed:
+	case core.EventDryRun:
 		e.Note = "were it not for the annotation " + annotation.DryRun + ", remediation would begin now: " + subject + " unhealthy" + because
-	case core.Suspected, core.Unreadable, core.Misconfigured, core.Refused, core.Escalated, core.Relieved, core.Lingering:
+	case core.EventSuspected, core.EventUnreadable, core.EventMisconfigured, core.EventRefused, core.EventEscalated, core.EventWithdrawn, core.EventStuck:
 	}
 	on := h.Target
 	if len(h.Targets) > 0 {
@@ -73,19 +73,19 @@ func eventOn(on core.ID, e event) event {
 }
 
 func heldReason(g core.Gate) string {
-	if g == core.LadderExhausted {
+	if g == core.StepsExhausted {
 		return "NoTemplateLeft"
 	}
 	return skippedReason
 }
 
-// wordsOf returns the same words for all remedies, since each is asked of a remediator.
-func wordsOf(string) healthcheck.RemedyWords {
-	return healthcheck.RemedyWords{Begun: "RemediationCreated", Refused: "RemediationFailed", Done: "remediated"}
+// remedyTexts returns the same words for all remedies, since each is asked of a remediator.
+func remedyTexts(string) healthcheck.RemedyTexts {
+	return healthcheck.RemedyTexts{Begun: "RemediationCreated", Refused: "RemediationFailed", Done: "remediated"}
 }
 
 // stepText says which step of a repair begins, for all but the first.
-func stepText(h core.Happening) string {
+func stepText(h core.Event) string {
 	if h.Step < 2 {
 		return ""
 	}
@@ -101,85 +101,85 @@ func isWarning(g core.Gate) bool {
 		return false
 	case core.PolicyInvalid, core.TooManyUnhealthy, core.StormCooldown, core.NoRemedy, core.NoOwner, core.QuorumUnknown, core.PoolGivenUp,
 		core.ControlPlaneBusy, core.QuorumLost, core.Excluded, core.LeaseHeld, core.TemplateUnusable, core.RequestsUnseen,
-		core.LadderExhausted, core.ClockSkewed, core.ClockUnknown:
+		core.StepsExhausted, core.ClockSkewed, core.ClockUnknown:
 	}
 	return true
 }
 
 // transitions gives the events of what begins or ends with a new status.
 func transitions(id core.ID, old, fresh v1alpha1.NodeHealthCheckStatus) []event {
-	told := append(enabling(&old, &fresh), storming(&old, &fresh)...)
-	for i := range told {
-		told[i].Action = healthcheck.CheckAction
-		told[i] = eventAbout(id, told[i])
+	events := append(enabledEvents(&old, &fresh), stormEvents(&old, &fresh)...)
+	for i := range events {
+		events[i].Action = healthcheck.CheckAction
+		events[i] = eventAbout(id, events[i])
 	}
-	return told
+	return events
 }
 
-// enabling tells when a health check is enabled, disabled or disabled for another reason, or paused.
-func enabling(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
-	var told []event
+// enabledEvents tells when a health check is enabled, disabled or disabled for another reason, or paused.
+func enabledEvents(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
+	var events []event
 	was, now := meta.FindStatusCondition(old.Conditions, v1alpha1.DisabledCondition), meta.FindStatusCondition(fresh.Conditions, v1alpha1.DisabledCondition)
-	enabled := !holds(fresh, v1alpha1.DisabledCondition)
+	enabled := !isTrue(fresh, v1alpha1.DisabledCondition)
 	switch {
-	case enabled && (was == nil || holds(old, v1alpha1.DisabledCondition)):
-		told = append(told, event{Reason: "Enabled", Note: "nodes are checked, and remediated when they are unhealthy"})
+	case enabled && (was == nil || isTrue(old, v1alpha1.DisabledCondition)):
+		events = append(events, event{Reason: "Enabled", Note: "nodes are checked, and remediated when they are unhealthy"})
 	case !enabled && (was == nil || was.Status != now.Status || was.Reason != now.Reason || was.Message != now.Message):
-		told = append(told, event{Warning: true, Reason: "Disabled", Note: now.Reason + ": " + now.Message})
+		events = append(events, event{Warning: true, Reason: "Disabled", Note: now.Reason + ": " + now.Message})
 	}
 	if fresh.Phase == v1alpha1.PhasePaused && old.Phase != v1alpha1.PhasePaused {
-		told = append(told, event{Reason: skippedReason, Note: "no remediation begins while spec.pauseRequests has entries; remove them to go on"})
+		events = append(events, event{Reason: skippedReason, Note: "no remediation begins while spec.pauseRequests has entries; remove them to go on"})
 	}
-	return told
+	return events
 }
 
-// storming tells when a storm begins, calms down and ends.
-func storming(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
-	var told []event
-	storm, before := holds(fresh, v1alpha1.StormActiveCondition), holds(old, v1alpha1.StormActiveCondition)
+// stormEvents tells when a storm begins, calms down and ends.
+func stormEvents(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
+	var events []event
+	storm, before := isTrue(fresh, v1alpha1.StormActiveCondition), isTrue(old, v1alpha1.StormActiveCondition)
 	switch {
 	case storm && !before:
-		told = append(told, event{
+		events = append(events, event{
 			Warning: true, Reason: "StormRecoveryStarted",
 			Note: "too many nodes are unhealthy, so no remediation begins until enough are healthy and the cooldown is over",
 		})
 	case !storm && before:
-		told = append(told, event{Reason: "StormRecoveryEnded", Note: "the storm is over, and remediation resumes"})
+		events = append(events, event{Reason: "StormRecoveryEnded", Note: "the storm is over, and remediation resumes"})
 	}
-	if holds(fresh, v1alpha1.StormCooldownCondition) && !holds(old, v1alpha1.StormCooldownCondition) {
-		told = append(told, event{
+	if isTrue(fresh, v1alpha1.StormCooldownCondition) && !isTrue(old, v1alpha1.StormCooldownCondition) {
+		events = append(events, event{
 			Warning: true, Reason: "StormRecoveryCooldownStarted",
 			Note: "enough nodes are healthy again; remediation resumes when the cooldown is over",
 		})
 	}
-	return told
+	return events
 }
 
-func holds(s *v1alpha1.NodeHealthCheckStatus, condition string) bool {
+func isTrue(s *v1alpha1.NodeHealthCheckStatus, condition string) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, condition)
 }
 
-// doubts are the unhealthy nodes of which it was told that their exclusion is unclear, by health check. It
+// unclearExclusions are the unhealthy nodes of which it was told that their exclusion is unclear, by health check. It
 // is not safe for concurrent use. Losing it repeats an event.
-type doubts map[doubt]bool
+type unclearExclusions map[unclearExclusion]bool
 
-type doubt struct{ check, node string }
+type unclearExclusion struct{ check, node string }
 
 // news gives the events of doubts that have arisen since the last pass.
-func (d *doubts) news(reports []core.PolicyReport, find func(name string) (node.Facts, bool)) []event {
-	var told []event
-	now := doubts{}
+func (d *unclearExclusions) news(reports []core.PolicyReport, find func(name string) (node.Facts, bool)) []event {
+	var events []event
+	now := unclearExclusions{}
 	for i := range reports {
 		r := &reports[i]
-		for j := range r.Cases {
-			t := r.Cases[j].Target
+		for j := range r.Members {
+			t := r.Members[j].Target
 			if n, known := find(t.Name); !known || !n.Mislabelled || n.Node.UID != t.UID {
 				continue
 			}
-			at := doubt{check: r.Policy.ID.UID, node: t.UID}
+			at := unclearExclusion{check: r.Policy.ID.UID, node: t.UID}
 			now[at] = true
 			if !(*d)[at] {
-				told = append(told, eventOn(t, event{
+				events = append(events, eventOn(t, event{
 					Regarding: r.Policy.ID, Warning: true, Reason: "InvalidNodeLabel", Action: healthcheck.CheckAction,
 					Note: "node " + t.Name + " has the label " + v1alpha1.ExcludeLabel + " without a value, which does not exclude it; give the value \"true\", or remove the label",
 				}))
@@ -187,5 +187,5 @@ func (d *doubts) news(reports []core.PolicyReport, find func(name string) (node.
 		}
 	}
 	*d = now
-	return told
+	return events
 }

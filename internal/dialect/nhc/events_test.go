@@ -17,24 +17,24 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-func happened(kind core.HappeningKind) core.Happening {
-	return core.Happening{Kind: kind, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "why"}
+func happened(kind core.EventKind) core.Event {
+	return core.Event{Kind: kind, Policy: checkID("w"), Target: nodeID("a"), Node: "a", Text: "why"}
 }
 
-func happenedAt(step int, kind core.HappeningKind) core.Happening {
+func happenedAt(step int, kind core.EventKind) core.Event {
 	h := happened(kind)
 	h.Step = step
 	return h
 }
 
-func heldBy(gate core.Gate) core.Happening {
-	h := happened(core.Held)
+func heldBy(gate core.Gate) core.Event {
+	h := happened(core.EventHeldBack)
 	h.Gate = gate
 	return h
 }
 
-func several(kind core.HappeningKind, names ...string) core.Happening {
-	h := core.Happening{Kind: kind, Policy: checkID("w"), Text: "why"}
+func several(kind core.EventKind, names ...string) core.Event {
+	h := core.Event{Kind: kind, Policy: checkID("w"), Text: "why"}
 	for _, name := range names {
 		h.Targets = append(h.Targets, nodeID(name))
 	}
@@ -52,24 +52,24 @@ func line(e event) string {
 
 func TestHappeningBecomesEvent(t *testing.T) {
 	const unremediated = "|Remediate|w|a|[remediation] node a is unhealthy and not remediated: why"
-	restricted := core.Happening{Kind: core.Restricted, Policy: checkID("w"), Text: "why"}
+	restricted := core.Event{Kind: core.EventShortCircuited, Policy: checkID("w"), Text: "why"}
 	var dozen []string
 	for i := range 12 {
 		dozen = append(dozen, fmt.Sprint("n", i))
 	}
 	cases := map[string]struct {
-		happening core.Happening
+		happening core.Event
 		want      string
 	}{
-		"a suspicion":             {happened(core.Suspected), "Normal|DetectedUnhealthy|HealthCheck|w|a|[remediation] node a is not healthy: why"},
-		"an unreadable node":      {happened(core.Unreadable), "Warning|NodeUnreadable|HealthCheck|w|a|[remediation] node a is left alone: why"},
+		"a suspicion":             {happened(core.EventSuspected), "Normal|DetectedUnhealthy|HealthCheck|w|a|[remediation] node a is not healthy: why"},
+		"an unreadable node":      {happened(core.EventUnreadable), "Warning|NodeUnreadable|HealthCheck|w|a|[remediation] node a is left alone: why"},
 		"a short circuit":         {restricted, "Warning|RemediationSkipped|Remediate|w||[remediation] no remediation begins: why"},
-		"a remediation":           {happened(core.Begun), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
-		"its end":                 {happened(core.Relieved), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
-		"an object that stays":    {happened(core.Lingering), "Warning|RemediationStuck|Remediate|w|a|[remediation] node a is not to be remediated any more, and the object for that does not go away: why"},
-		"a step given up":         {happenedAt(2, core.Escalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and step 2 of its remediation is given up: why"},
-		"a refusal":               {happened(core.Refused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since that was refused; it is tried again after a pause: why"},
-		"a rehearsal":             {happened(core.Rehearsed), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
+		"a remediation":           {happened(core.EventStarted), "Normal|RemediationCreated|Remediate|w|a|[remediation] node a is to be remediated: why"},
+		"its end":                 {happened(core.EventWithdrawn), "Normal|RemediationRemoved|Remediate|w|a|[remediation] node a is not to be remediated any more, and the request for that is withdrawn: why"},
+		"an object that stays":    {happened(core.EventStuck), "Warning|RemediationStuck|Remediate|w|a|[remediation] node a is not to be remediated any more, and the object for that does not go away: why"},
+		"a step given up":         {happenedAt(2, core.EventEscalated), "Warning|RemediationGivenUp|Remediate|w|a|[remediation] node a is still unhealthy, and step 2 of its remediation is given up: why"},
+		"a refusal":               {happened(core.EventRefused), "Warning|RemediationFailed|Remediate|w|a|[remediation] node a is not remediated yet, since that was refused; it is tried again after a pause: why"},
+		"a rehearsal":             {happened(core.EventDryRun), "Normal|DryRun|Remediate|w|a|[remediation] were it not for the annotation fettle.io/dry-run, remediation would begin now: node a is unhealthy: why"},
 		"a pause":                 {heldBy(core.PolicyPaused), "Normal|RemediationSkipped" + unremediated},
 		"an upgrade":              {heldBy(core.ClusterUpgrading), "Normal|RemediationSkipped" + unremediated},
 		"an upgrade of the node":  {heldBy(core.TargetUpgrading), "Normal|RemediationSkipped" + unremediated},
@@ -82,9 +82,9 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		"a quorum":                {heldBy(core.QuorumLost), "Warning|RemediationSkipped" + unremediated},
 		"a quorum nobody knows":   {heldBy(core.QuorumUnknown), "Warning|RemediationSkipped" + unremediated},
 		"a lease":                 {heldBy(core.LeaseHeld), "Warning|RemediationSkipped" + unremediated},
-		"the end of all steps":    {heldBy(core.LadderExhausted), "Warning|NoTemplateLeft" + unremediated},
-		"several":                 {several(core.Begun, "a", "b"), "Normal|RemediationCreated|Remediate|w|a|[remediation] 2 nodes (a, b) are to be remediated; of the first, why"},
-		"more than anybody reads": {several(core.Relieved, dozen...), "Normal|RemediationRemoved|Remediate|w|n0|[remediation] 12 nodes (n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more) are not to be remediated any more, and the request for that is withdrawn; of the first, why"},
+		"the end of all steps":    {heldBy(core.StepsExhausted), "Warning|NoTemplateLeft" + unremediated},
+		"several":                 {several(core.EventStarted, "a", "b"), "Normal|RemediationCreated|Remediate|w|a|[remediation] 2 nodes (a, b) are to be remediated; of the first, why"},
+		"more than anybody reads": {several(core.EventWithdrawn, dozen...), "Normal|RemediationRemoved|Remediate|w|n0|[remediation] 12 nodes (n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more) are not to be remediated any more, and the request for that is withdrawn; of the first, why"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -99,10 +99,10 @@ func TestHappeningBecomesEvent(t *testing.T) {
 // TestEveryHappeningHasAnEvent, also those that are added later, but the one that the status tells.
 func TestEveryHappeningHasAnEvent(t *testing.T) {
 	known := 0
-	for kind := core.HappeningKind(1); kind.String() != "unnamed"; kind++ {
+	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {
 		known++
 		e, told := eventFor(happened(kind))
-		if told != (kind != core.Misconfigured) {
+		if told != (kind != core.EventMisconfigured) {
 			t.Errorf("%s is told by an event: %t", kind, told)
 		}
 		if told && (e.Reason == "" || e.Action == "" || e.Regarding != checkID("w") || !strings.HasSuffix(e.Note, "why")) {

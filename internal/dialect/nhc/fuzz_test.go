@@ -15,7 +15,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // fields are names of fields, and values that mean something, of a health check.
@@ -87,19 +87,19 @@ func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 
 // senseless says in what a policy makes no sense.
 func senseless(p *core.Policy) string {
-	disorderly := slices.ContainsFunc(p.Ladder, func(s core.Step) bool {
-		return s.Remedy != RequestRemediation || s.Nature != core.Requests || len(p.Ladder) > 1 && s.Limit < time.Minute ||
+	disorderly := slices.ContainsFunc(p.Steps, func(s core.Step) bool {
+		return s.Remedy != RequestRemediation || s.Nature != core.CreateRequest || len(p.Steps) > 1 && s.Limit < time.Minute ||
 			s.Problem == "" && (s.Template.APIVersion == "" || s.Template.Name == "" || !strings.HasSuffix(s.Template.Kind, "Template")) || !tellable(s.Problem)
 	})
 	amount := func(a core.Amount) bool { return a.Number >= 0 && (!a.Percent || a.Number <= 100) }
 	switch {
-	case !tellable(p.Problem) || len(p.Problem) > setting.MostSaid+len("…"):
+	case !tellable(p.Problem) || len(p.Problem) > specparse.MaxProblems+len("…"):
 		return "its problem can't be told"
 	case disorderly:
 		return "a step makes no sense"
 	case p.Problem != "":
 		return ""
-	case len(p.Ladder) == 0:
+	case len(p.Steps) == 0:
 		return "followed without a ladder"
 	case p.StormCooldown < 0 || p.Backoff.Base > p.Backoff.Limit || p.Backoff.Base < 0:
 		return "followed although a pause makes no sense"
@@ -161,7 +161,7 @@ func wantNothingBegunWithAProblem(t *testing.T, p core.Policy) {
 	}}
 	p.Members = []int{0}
 	target := core.Target{ID: core.ID{Kind: "Node", Name: "n", UID: "u"}, Created: now.Add(-48 * time.Hour), Node: node, NodeReadAt: now}
-	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{target}}, now)
+	d := core.Decide([]core.Policy{p}, core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: []core.Target{target}}, now)
 	if p.Problem != "" && len(d.Starts) > 0 {
 		t.Errorf("%q, and yet something is begun", p.Problem)
 	}

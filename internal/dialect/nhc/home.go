@@ -8,12 +8,12 @@ import (
 // Acts reports whether there is a health check that may have anything repaired: it can be followed, is not paused, is no dry
 // run, and selects a node.
 func (c *Client) Acts() core.Tri {
-	return healthcheck.Know(c.Served, c.InStep, c.fleet.acts)
+	return healthcheck.WhenSynced(c.Served, c.HasSynced, c.store.acts)
 }
 
 // ActsOn reports whether such a health check selects any of these nodes, which are UIDs by name.
 func (c *Client) ActsOn(nodes map[string]string) core.Tri {
-	return healthcheck.Know(c.Served, c.InStep, func() bool { return c.fleet.actsOn(nodes) })
+	return healthcheck.WhenSynced(c.Served, c.HasSynced, func() bool { return c.store.actsOn(nodes) })
 }
 
 // HasAny reports whether the cluster has any of these nodes. The caller asks no other dialect once it knows.
@@ -23,38 +23,38 @@ func (c *Client) HasAny(nodes map[string]string) core.Tri {
 			return core.Yes
 		}
 	}
-	if c.watched.HasTaken("nodes") {
+	if c.watched.KindHasSynced("nodes") {
 		return core.No
 	}
 	return core.Unknown
 }
 
 func (c *Client) hasNode(name, uid string) bool {
-	facts, seen := c.fleet.factsOf(name)
+	facts, seen := c.store.factsOf(name)
 	return seen && facts.Node.UID == uid
 }
 
-func (f *fleet) acts() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, check := range f.checks {
-		if check.policy.Repairs() && len(f.roster.Members(check.selection)) > 0 {
+func (s *store) acts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, check := range s.checks {
+		if check.policy.Repairs() && len(s.index.Members(check.selection)) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (f *fleet) actsOn(nodes map[string]string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *store) actsOn(nodes map[string]string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for name, uid := range nodes {
-		s := f.nodes[name]
-		if s == nil || s.seen.Facts().Node.UID != uid {
+		entry := s.nodes[name]
+		if entry == nil || entry.view.Facts().Node.UID != uid {
 			continue
 		}
-		for _, check := range f.checks {
-			if check.policy.Repairs() && s.In(check.selection) {
+		for _, check := range s.checks {
+			if check.policy.Repairs() && entry.In(check.selection) {
 				return true
 			}
 		}

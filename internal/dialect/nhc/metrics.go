@@ -22,7 +22,7 @@ type Metrics struct {
 
 	mu sync.Mutex
 	// requests are those that stand, by UID. aged are, by node, how many have grown old.
-	requests map[string]asked
+	requests map[string]openRequest
 	aged     map[string]float64
 	// observed are the series of durations.
 	observed map[series]bool
@@ -31,8 +31,8 @@ type Metrics struct {
 // series is how a remediation is labelled: by its node, not by its own name.
 type series struct{ node, namespace, kind string }
 
-// asked is a request that stands.
-type asked struct {
+// openRequest is a request that stands.
+type openRequest struct {
 	series
 
 	policy  string
@@ -51,7 +51,7 @@ func NewMetrics() *Metrics {
 			Help:    "How long remediations of a node were there until it was healthy again.",
 			Buckets: []float64{30, 60, 120, 180, 240, 300, 600, 1200, 2400, 3600},
 		}, labels),
-		requests: map[string]asked{}, aged: map[string]float64{}, observed: map[series]bool{},
+		requests: map[string]openRequest{}, aged: map[string]float64{}, observed: map[series]bool{},
 	}
 }
 
@@ -79,17 +79,17 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.durations.Collect(out)
 }
 
-// found takes in what one pass found for all health checks.
-func (m *Metrics) found(reports []core.PolicyReport, find func(name string) (node.Facts, bool), now time.Time) {
+// update takes in what one pass found for all health checks.
+func (m *Metrics) update(reports []core.PolicyReport, find func(name string) (node.Facts, bool), now time.Time) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, well := m.requests, map[string]func(node string) bool{}
-	m.requests = map[string]asked{}
+	m.requests = map[string]openRequest{}
 	for i := range reports {
-		m.take(&reports[i], before, now)
+		m.addRequests(&reports[i], before, now)
 		well[reports[i].Policy.ID.UID] = recoveredIn(&reports[i])
 	}
 	for uid, a := range before {
@@ -107,17 +107,17 @@ func (m *Metrics) found(reports []core.PolicyReport, find func(name string) (nod
 // recoveredIn tells of nodes whether they are not found unhealthy.
 func recoveredIn(r *core.PolicyReport) func(node string) bool {
 	return func(name string) bool {
-		return !slices.ContainsFunc(r.Cases, func(c core.Case) bool { return c.Target.Name == name && c.Health == core.Unhealthy })
+		return !slices.ContainsFunc(r.Members, func(c core.MemberReport) bool { return c.Target.Name == name && c.Health == core.Unhealthy })
 	}
 }
 
-// take takes in the requests of one health check, and counts those that have grown old, once each.
-func (m *Metrics) take(r *core.PolicyReport, before map[string]asked, now time.Time) {
-	for i := range r.Cases {
-		c := &r.Cases[i]
+// addRequests takes in the requests of one health check, and counts those that have grown old, once each.
+func (m *Metrics) addRequests(r *core.PolicyReport, before map[string]openRequest, now time.Time) {
+	for i := range r.Members {
+		c := &r.Members[i]
 		for j := range c.Requests {
 			q := &c.Requests[j]
-			a := asked{
+			a := openRequest{
 				series: series{node: c.Target.Name, namespace: q.ID.Namespace, kind: q.ID.Kind},
 				policy: r.Policy.ID.UID, created: q.Created, aged: before[q.ID.UID].aged,
 			}

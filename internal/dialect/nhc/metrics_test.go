@@ -48,7 +48,7 @@ func TestTodaysSeries(t *testing.T) {
 	nodes := map[string]bool{"a": true, "b": true}
 	find := func(name string) (node.Facts, bool) { return node.Facts{}, nodes[name] }
 	var none *Metrics
-	none.found([]core.PolicyReport{found()}, find, dawn)
+	none.update([]core.PolicyReport{found()}, find, dawn)
 
 	m := NewMetrics()
 	second := asks("a-2", 30*time.Second)
@@ -62,7 +62,7 @@ func TestTodaysSeries(t *testing.T) {
 		lasted   = `unhealthy_node_duration_seconds name="a" namespace="n" remediation="Reboot": 2 in 210s, 1 within 60s of 10 buckets`
 	)
 	pass := func(at time.Time, reports ...core.PolicyReport) func() {
-		return func() { m.found(reports, find, at) }
+		return func() { m.update(reports, find, at) }
 	}
 	steps := []struct {
 		sentence string
@@ -80,13 +80,13 @@ func TestTodaysSeries(t *testing.T) {
 		{"a request is gone, and its node is unhealthy still", pass(dawn.Add(30*time.Second), found(ails("b", core.Unhealthy))), []string{oldB, lasted}},
 		{"a series ends with its node", func() {
 			delete(nodes, "b")
-			m.found([]core.PolicyReport{found(ails("a", core.Suspect, asks("a-3", 47*time.Hour)))}, find, dawn)
+			m.update([]core.PolicyReport{found(ails("a", core.Suspect, asks("a-3", 47*time.Hour)))}, find, dawn)
 		}, []string{rebootsA, lasted}},
 		{"it grows old", pass(dawn.Add(time.Hour), found(ails("a", core.Suspect, asks("a-3", 47*time.Hour)))), []string{oldA, rebootsA, lasted}},
 		{"its health check is gone", pass(dawn.Add(time.Hour)), []string{oldA, lasted}},
 		{"so is the node", func() {
 			delete(nodes, "a")
-			m.found(nil, find, dawn)
+			m.update(nil, find, dawn)
 		}, nil},
 	}
 	for _, step := range steps {

@@ -14,35 +14,35 @@ import (
 // Reading is a cluster as somebody has just read it from the API server, object by object, who means
 // to ask the core about it and to write nothing. Its rules are those of the controller. What is put
 // into it tells whether it can change a decision.
-type Reading struct{ fleet fleet }
+type Reading struct{ store store }
 
 // NewReading makes a reading of an empty cluster.
-func NewReading() *Reading { return &Reading{fleet: newFleet()} }
+func NewReading() *Reading { return &Reading{store: newStore()} }
 
 // PutCheck takes in a health check, an *unstructured.Unstructured.
-func (r *Reading) PutCheck(obj any) bool { return r.fleet.putCheck(obj) }
+func (r *Reading) PutCheck(obj any) bool { return r.store.putCheck(obj) }
 
 // DropCheck forgets a health check by name.
-func (r *Reading) DropCheck(name string) { r.fleet.dropCheck(name) }
+func (r *Reading) DropCheck(name string) { r.store.dropCheck(name) }
 
 // PutNode takes in a node.
-func (r *Reading) PutNode(obj any) bool { return r.fleet.putNode(obj) }
+func (r *Reading) PutNode(obj any) bool { return r.store.putNode(obj) }
 
 // DropNode forgets a node by name.
-func (r *Reading) DropNode(name string) { r.fleet.dropNode(name) }
+func (r *Reading) DropNode(name string) { r.store.dropNode(name) }
 
 // Observe gives the health checks, and the nodes that they select, as of an instant at which the reading was
 // complete. What it gives is good until the next observation.
 func (r *Reading) Observe(at time.Time) core.Observation {
 	o := core.Observation{Kind: nodeKind, Observed: core.Yes}
-	o.Policies, o.Targets = r.fleet.snapshot()
+	o.Policies, o.Targets = r.store.snapshot()
 	for i := range o.Targets {
 		o.Targets[i].NodeReadAt = at
 	}
 	for i := range o.Policies {
 		p := &o.Policies[i]
-		if last, known := r.fleet.recordOf(p.ID); known {
-			p.Opening = openingOf(last.status.Conditions)
+		if last, known := r.store.statusOf(p.ID); known {
+			p.Cooldown = openingOf(last.status.Conditions)
 		}
 	}
 	return o
@@ -50,30 +50,30 @@ func (r *Reading) Observe(at time.Time) core.Observation {
 
 // openingOf gives what the status tells of a short circuit that has opened: only a cooldown that was asked for has a
 // condition whose time is that of the opening. Of others it is not known, and they are told as if they began now.
-func openingOf(conditions []metav1.Condition) core.Opening {
+func openingOf(conditions []metav1.Condition) core.CooldownState {
 	c := meta.FindStatusCondition(conditions, v1alpha1.StormCooldownCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
-		return core.Opening{}
+		return core.CooldownState{}
 	}
-	return core.Opening{First: c.LastTransitionTime.Time, Last: c.LastTransitionTime.Time}
+	return core.CooldownState{First: c.LastTransitionTime.Time, Last: c.LastTransitionTime.Time}
 }
 
 // Unmet gives the requirements of a health check's selector that a node does not meet, and false when there is
 // no such pair.
 func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
-	r.fleet.mu.Lock()
-	defer r.fleet.mu.Unlock()
-	c, n := r.fleet.checks[check.Name], r.fleet.nodes[of.Name]
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	c, n := r.store.checks[check.Name], r.store.nodes[of.Name]
 	if check.Kind != healthCheckKind || of.Kind != nodeKind || c == nil || n == nil {
 		return nil, false
 	}
-	return selector.Unmet(c.selector, n.seen.Labels())
+	return selector.Unmet(c.selector, n.view.Labels())
 }
 
 // TemplateProblem returns what the controller has written of a health check whose templates it can't use, and false when it can
 // use them. That hangs on its own rights, which the reader does not share.
 func (r *Reading) TemplateProblem(check core.ID) (metav1.Condition, bool) {
-	last, known := r.fleet.recordOf(check)
+	last, known := r.store.statusOf(check)
 	c := meta.FindStatusCondition(last.status.Conditions, v1alpha1.DisabledCondition)
 	if !known || check.Kind != healthCheckKind || c == nil || c.Status != metav1.ConditionTrue {
 		return metav1.Condition{}, false

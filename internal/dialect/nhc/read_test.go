@@ -65,7 +65,7 @@ func TestOpeningIsReadFromTheStatus(t *testing.T) {
 		"one that is over":    {conditions(metav1.ConditionFalse), time.Time{}},
 		"one that nobody has": {posted(t, "workers", "1", selectsWorkers), time.Time{}},
 	} {
-		if got := aReading(t, tc.check).Observe(dawn).Policies[0].Opening; !got.First.Equal(tc.want) || !got.Last.Equal(tc.want) {
+		if got := aReading(t, tc.check).Observe(dawn).Policies[0].Cooldown; !got.First.Equal(tc.want) || !got.Last.Equal(tc.want) {
 			t.Errorf("%s: the opening is %+v, want %s", sentence, got, tc.want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // dawn is when these tests take place. It is a local time, as decoding gives it.
@@ -55,7 +55,7 @@ func leavingSoon(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // seen is a node, a worker unless it is changed, as a cache gives it.
-func seen(name string, changes ...func(*corev1.Node)) *lean.Node {
+func seen(name string, changes ...func(*corev1.Node)) *slim.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "7", CreationTimestamp: metav1.NewTime(before(24 * time.Hour)),
 		Labels: map[string]string{"role": "worker"},
@@ -65,7 +65,7 @@ func seen(name string, changes ...func(*corev1.Node)) *lean.Node {
 		change(n)
 	}
 	body, err := n.Marshal()
-	decoded := &lean.Node{}
+	decoded := &slim.Node{}
 	if err := errors.Join(err, decoded.Unmarshal(body)); err != nil {
 		panic(err)
 	}

@@ -20,8 +20,8 @@ import (
 // found is what was found for a health check with ten nodes, nine of them healthy.
 func found(changes ...func(*core.PolicyReport)) core.PolicyReport {
 	r := core.PolicyReport{
-		Policy: core.Policy{ID: checkID("w"), Ladder: []core.Step{{Remedy: "RequestNodeRemediation", Nature: core.Requests}}},
-		Tally:  core.Tally{Total: 10, Healthy: 9, MostUnhealthy: 4, Permitted: true},
+		Policy: core.Policy{ID: checkID("w"), Steps: []core.Step{{Remedy: "RequestNodeRemediation", Nature: core.CreateRequest}}},
+		Tally:  core.Tally{Total: 10, Healthy: 9, MaxUnhealthy: 4, Permitted: true},
 	}
 	for _, change := range changes {
 		change(&r)
@@ -47,13 +47,13 @@ func isBroken(r *core.PolicyReport) { r.Policy.Problem, r.Tally.Permitted = "spe
 
 func lacks(template string) func(*core.PolicyReport) {
 	return func(r *core.PolicyReport) {
-		r.Policy.Ladder = append(r.Policy.Ladder, core.Step{Problem: template + " does not exist", Missing: true})
+		r.Policy.Steps = append(r.Policy.Steps, core.Step{Problem: template + " does not exist", Missing: true})
 	}
 }
 
 func dislikes(template string) func(*core.PolicyReport) {
 	return func(r *core.PolicyReport) {
-		r.Policy.Ladder = append(r.Policy.Ladder, core.Step{Problem: template + " has no spec.template"})
+		r.Policy.Steps = append(r.Policy.Steps, core.Step{Problem: template + " has no spec.template"})
 	}
 }
 
@@ -66,7 +66,7 @@ func concerned(name, text string) func(*core.PolicyReport) {
 // ails adds a case of a node with these requests.
 func ails(name string, health core.Health, requests ...core.Request) func(*core.PolicyReport) {
 	return func(r *core.PolicyReport) {
-		r.Cases = append(r.Cases, core.Case{Target: nodeID(name), Health: health, Requests: requests})
+		r.Members = append(r.Members, core.MemberReport{Target: nodeID(name), Health: health, Requests: requests})
 	}
 }
 
@@ -222,7 +222,7 @@ func TestUnhealthyNodes(t *testing.T) {
 	second := asks("a-2", time.Minute)
 	second.Stopped, second.Template.Name = dawn.Add(700*time.Millisecond), "second"
 	recovering := func(r *core.PolicyReport) {
-		r.Cases = append(r.Cases, core.Case{
+		r.Members = append(r.Members, core.MemberReport{
 			Target: nodeID("c"), Health: core.Suspect, Requests: []core.Request{asks("c", time.Hour)}, HealthySince: before(time.Minute), Delayed: true,
 		})
 	}
@@ -260,7 +260,7 @@ func TestUnhealthyNodes(t *testing.T) {
 // (docs/reference/medik8s.md#remediating-a-node).
 func TestTimedOutIsTold(t *testing.T) {
 	step := func(template string) core.Step {
-		return core.Step{Remedy: RequestRemediation, Nature: core.Requests, Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
+		return core.Step{Remedy: RequestRemediation, Nature: core.CreateRequest, Template: core.Reference{APIVersion: "t.example/v1", Kind: "RebootTemplate", Namespace: "n", Name: template}}
 	}
 	request := func(template, check string) core.Request {
 		q := asks("a-"+template, time.Hour)
@@ -268,8 +268,8 @@ func TestTimedOutIsTold(t *testing.T) {
 		return q
 	}
 	repair := core.Repair{
-		Target: nodeID("a"), Policy: checkID("w"), Ladder: []core.Step{step("first"), step("second")},
-		Rungs: []core.Rung{{Ended: before(time.Minute), Outcome: core.TimedOut}},
+		Target: nodeID("a"), Policy: checkID("w"), Steps: []core.Step{step("first"), step("second")},
+		Tried: []core.StepRecord{{Ended: before(time.Minute), Outcome: core.TimedOut}},
 	}
 	told := request("first", "w")
 	told.Stopped = before(time.Second)
@@ -286,7 +286,7 @@ func TestTimedOutIsTold(t *testing.T) {
 		"another health check leads that": {request("first", "other"), &repair, time.Time{}},
 	} {
 		s := statusFor(func(r *core.PolicyReport) {
-			r.Cases = []core.Case{{Target: nodeID("a"), Health: core.Unhealthy, Repair: tc.repair, Requests: []core.Request{tc.request}}}
+			r.Members = []core.MemberReport{{Target: nodeID("a"), Health: core.Unhealthy, Repair: tc.repair, Requests: []core.Request{tc.request}}}
 		})
 		if diff := cmp.Diff(timeOrNone(tc.want), s.UnhealthyNodes[0].Remediations[0].TimedOut); diff != "" {
 			t.Errorf("%s; timed out (-want +got):\n%s", sentence, diff)
@@ -314,7 +314,7 @@ func TestNodesOfOneNameShareAnEntry(t *testing.T) {
 // TestConditionsNameTheDeparted that have a place among the limits, whether that holds anything back or not.
 func TestConditionsNameTheDeparted(t *testing.T) {
 	const text = "node a is gone, and its repair goes on: X n/a has not said yet that it is replaced"
-	behind := func(r *core.PolicyReport) { r.Tally.Behind, r.Tally.Waits = 1, text }
+	behind := func(r *core.PolicyReport) { r.Tally.AwaitingReplacement, r.Tally.Waits = 1, text }
 	for name, s := range map[string]v1alpha1.NodeHealthCheckStatus{
 		"all others are healthy": statusFor(healthy(10), behind), "another is not": statusFor(concerned("b", "is being repaired"), behind), "too many": statusFor(healthy(5), behind),
 	} {
@@ -341,7 +341,7 @@ func TestNumbersAreRightWhateverHolds(t *testing.T) {
 // TestStatusFitsAnObject: of very many nodes those with remediations are named first.
 func TestStatusFitsAnObject(t *testing.T) {
 	var many []func(*core.PolicyReport)
-	for i := range 3 * mostListed {
+	for i := range 3 * maxListed {
 		if name := fmt.Sprintf("n-%05d", i); i%3 == 2 && i < 3000 {
 			many = append(many, ails(name, core.Unhealthy, asks(name, time.Hour)))
 		} else {
@@ -349,17 +349,17 @@ func TestStatusFitsAnObject(t *testing.T) {
 		}
 	}
 	s := statusFor(many...)
-	if len(s.UnhealthyNodes) != mostListed || len(s.InFlightRemediations) != mostListed || s.UnhealthyNodes[0].Name != "n-00002" {
+	if len(s.UnhealthyNodes) != maxListed || len(s.InFlightRemediations) != maxListed || s.UnhealthyNodes[0].Name != "n-00002" {
 		t.Errorf("%d nodes are named, the first %s, %d under remediation", len(s.UnhealthyNodes), s.UnhealthyNodes[0].Name, len(s.InFlightRemediations))
 	}
-	if want := fmt.Sprintf("no room here for the names of %d more nodes", 2*mostListed); !strings.Contains(s.Reason, want) || *s.ObservedNodes != 10 {
+	if want := fmt.Sprintf("no room here for the names of %d more nodes", 2*maxListed); !strings.Contains(s.Reason, want) || *s.ObservedNodes != 10 {
 		t.Errorf("the reason is %q, want %q", s.Reason, want)
 	}
 	body, err := json.Marshal(s)
 	if err != nil || len(body) > 1<<20 {
 		t.Errorf("the status has %d bytes (%v), which must be below a mebibyte", len(body), err)
 	}
-	if c := meta.FindStatusCondition(statusFor(lacks(strings.Repeat("ü", 5000))).Conditions, "Disabled"); len(c.Message) > mostSaid {
+	if c := meta.FindStatusCondition(statusFor(lacks(strings.Repeat("ü", 5000))).Conditions, "Disabled"); len(c.Message) > maxMessage {
 		t.Errorf("a message has %d bytes, which the API may not take", len(c.Message))
 	}
 }
@@ -371,8 +371,8 @@ func TestI15StatusFitsWhateverRequestsAreCalled(t *testing.T) {
 		name := fmt.Sprintf("%03d", i) + strings.Repeat("n", 250)
 		request := asks(name, time.Hour)
 		many = append(many, ails(name, core.Unhealthy, request, request, request, request), func(r *core.PolicyReport) {
-			for j := range r.Cases[i].Requests {
-				q := &r.Cases[i].Requests[j]
+			for j := range r.Members[i].Requests {
+				q := &r.Members[i].Requests[j]
 				q.ID.Namespace, q.ID.Name, q.Template.Name = strings.Repeat("s", 63), strings.Repeat("r", 253), "\x1b"+strings.Repeat("t", 1<<10)
 			}
 		})
@@ -454,7 +454,7 @@ func TestNoChangeNoWrite(t *testing.T) {
 	uneven := asks("a", 90*time.Minute)
 	uneven.Created, uneven.Stopped = uneven.Created.Add(123*time.Millisecond), dawn.Add(time.Microsecond)
 	delayed := func(r *core.PolicyReport) {
-		r.Cases = append(r.Cases, core.Case{Target: nodeID("b"), Health: core.Suspect, Requests: []core.Request{uneven}, HealthySince: dawn.Add(-1), Delayed: true})
+		r.Members = append(r.Members, core.MemberReport{Target: nodeID("b"), Health: core.Suspect, Requests: []core.Request{uneven}, HealthySince: dawn.Add(-1), Delayed: true})
 	}
 	for sentence, r := range map[string]core.PolicyReport{
 		"all is well": found(), "stopped": found(healthy(2)), "a storm": found(hasCooldown, healthy(2)), "cooling": found(hasCooldown, cooling),

@@ -15,10 +15,10 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/selector"
-	"github.com/fettle-io/fettle/internal/setting"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 const (
@@ -45,8 +45,8 @@ type healthCheck struct {
 	selector labels.Selector
 	revision string
 	status   v1alpha1.NodeHealthCheckStatus
-	// bare is set when it names no remedy.
-	bare bool
+	// noRemedy is set when it names no remedy.
+	noRemedy bool
 	// selection is set while the fleet has the health check.
 	selection *selector.Selection
 }
@@ -58,20 +58,20 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		revision: u.GetResourceVersion(),
 		selector: labels.Nothing(),
 		policy: core.Policy{
-			ID:               core.ID{Kind: healthCheckKind, Name: u.GetName(), UID: string(u.GetUID())},
-			Created:          u.GetCreationTimestamp().Time,
-			TellsUnhealthy:   true,
-			WaitsForUpgrades: true,
-			Advice:           telling.Advice(),
-			Holder:           core.HolderOf(core.ID{Kind: healthCheckKind, Name: u.GetName()}),
+			ID:                   core.ID{Kind: healthCheckKind, Name: u.GetName(), UID: string(u.GetUID())},
+			Created:              u.GetCreationTimestamp().Time,
+			EmitsUnhealthyEvents: true,
+			WaitsForUpgrades:     true,
+			Advice:               messages.Advice(),
+			Holder:               core.HolderOf(core.ID{Kind: healthCheckKind, Name: u.GetName()}),
 		},
 	}
-	spec, wrong := legible.Part[v1alpha1.NodeHealthCheckSpec](u.Object, "spec")
+	spec, wrong := lenient.Part[v1alpha1.NodeHealthCheckSpec](u.Object, "spec")
 	problems := h.problemsOf(&spec, wrong, u.GetAnnotations())
-	h.withhold(wrong)
-	h.bare = len(wrong) == 0 && spec.RemediationTemplate == nil && len(spec.EscalatingRemediations) == 0
-	h.policy.Problem = setting.Sentence(append(mistyped(wrong).told(), problems...))
-	h.policy.Fingerprint = setting.Fingerprint(h.policy, h.selector)
+	h.resetUnparsable(wrong)
+	h.noRemedy = len(wrong) == 0 && spec.RemediationTemplate == nil && len(spec.EscalatingRemediations) == 0
+	h.policy.Problem = specparse.JoinProblems(append(mistyped(wrong).messages(), problems...))
+	h.policy.Fingerprint = specparse.Fingerprint(h.policy, h.selector)
 	h.readStatus(u)
 	return h
 }
@@ -79,15 +79,15 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 // readStatus takes over the status that was last written. One that somebody else has made illegible is written
 // anew, and remediation may have been stopped before that.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
-	status, wrong := legible.Part[v1alpha1.NodeHealthCheckStatus](u.Object, "status")
+	status, wrong := lenient.Part[v1alpha1.NodeHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
 		status.ObservedNodes = nil
 	}
 	h.status = status
-	h.policy.Held = len(wrong) > 0 || h.wasHeld()
+	h.policy.WasStopped = len(wrong) > 0 || h.wasHeld()
 	for _, c := range status.Conditions {
 		if c.Type == v1alpha1.RemediationAllowedCondition && c.Status == metav1.ConditionFalse {
-			h.policy.ClockHeld = core.GateOfClock(c.Reason)
+			h.policy.ClockGate = core.GateOfClock(c.Reason)
 		}
 	}
 }
@@ -131,47 +131,47 @@ func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong misty
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.ShortCircuit, problems[2] = readShortCircuit(spec)
 	if !wrong.has("remediationTemplate") && !wrong.has("escalatingRemediations") {
-		p.Ladder, problems[3] = readLadder(spec)
+		p.Steps, problems[3] = readSteps(spec)
 	}
 	p.HealthyDelay, problems[4] = readHealthyDelay(spec.HealthyDelay)
 	p.StormCooldown, p.FixedCooldown, problems[5] = readStormCooldown(spec.StormCooldownDuration)
 	p.Backoff, problems[6] = readBackoff(spec.Backoff, annotations)
-	p.MaxInFlight, problems[7] = setting.InFlight(annotations, annotation.MaxInFlight, core.Unlimited())
-	p.DryRun, problems[8] = setting.DryRun(annotations, annotation.DryRun)
-	p.Criteria.Groups, problems[9] = setting.Groups(annotations, annotation.UnhealthyConditions)
+	p.MaxInFlight, problems[7] = specparse.InFlight(annotations, annotation.MaxInFlight, core.Unlimited())
+	p.DryRun, problems[8] = specparse.DryRun(annotations, annotation.DryRun)
+	p.Criteria.Groups, problems[9] = specparse.Groups(annotations, annotation.UnhealthyConditions)
 	p.Paused = len(spec.PauseRequests) > 0
-	p.Illegible = problems[0] != nil || problems[1] != nil || problems[9] != nil
-	return setting.Each(problems[:]...)
+	p.Unparsable = problems[0] != nil || problems[1] != nil || problems[9] != nil
+	return specparse.ErrorLines(problems[:]...)
 }
 
 // mistyped are the fields of a spec that are of the wrong type.
-type mistyped []legible.Problem
+type mistyped []lenient.Problem
 
 // has tells whether a field of the spec is among them, or the whole spec.
 func (m mistyped) has(field string) bool {
-	return slices.ContainsFunc(m, func(w legible.Problem) bool {
+	return slices.ContainsFunc(m, func(w lenient.Problem) bool {
 		_, within, _ := strings.Cut(w.Field, ".")
 		first, _, _ := strings.Cut(within, ".")
 		return first == "" || first == field
 	})
 }
 
-func (m mistyped) told() []string {
+func (m mistyped) messages() []string {
 	problems := make([]string, len(m))
 	for i, w := range m {
-		problems[i] = setting.WrongType(w, "nodehealthcheck")
+		problems[i] = specparse.WrongType(w, "nodehealthcheck")
 	}
 	return problems
 }
 
-// withhold takes back what a field of the wrong type was translated to: it is absent, but that must not mean
+// resetUnparsable takes back what a field of the wrong type was translated to: it is absent, but that must not mean
 // what its absence means.
-func (h *healthCheck) withhold(wrong mistyped) {
+func (h *healthCheck) resetUnparsable(wrong mistyped) {
 	if wrong.has("selector") {
-		h.selector, h.policy.Illegible = labels.Nothing(), true
+		h.selector, h.policy.Unparsable = labels.Nothing(), true
 	}
 	if wrong.has("unhealthyConditions") {
-		h.policy.Criteria.Conditions, h.policy.Illegible = nil, true
+		h.policy.Criteria.Conditions, h.policy.Unparsable = nil, true
 	}
 	if wrong.has("minHealthy") || wrong.has("maxUnhealthy") {
 		h.policy.ShortCircuit = core.ShortCircuit{}
@@ -190,7 +190,7 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		s = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: workerLabel, Operator: metav1.LabelSelectorOpExists}}}
 	}
-	selector, err := setting.Selector(s)
+	selector, err := specparse.Selector(s)
 	if err != nil {
 		return selector, fmt.Errorf("spec.selector %w", err)
 	}
@@ -205,8 +205,8 @@ func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionC
 		}, nil
 	case len(conditions) == 0:
 		return nil, errors.New("spec.unhealthyConditions is empty, so that no node would ever be unhealthy; remove it for the default, or give one such as {type: Ready, status: Unknown, duration: 300s}")
-	case len(conditions) > setting.MostConditions:
-		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), setting.MostConditions)
+	case len(conditions) > specparse.MaxConditions:
+		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), specparse.MaxConditions)
 	}
 	criteria := make([]core.ConditionCriterion, 0, len(conditions))
 	var problems []error
@@ -215,7 +215,7 @@ func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionC
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d] lacks a type or a status; give both, such as {type: Ready, status: Unknown, duration: 300s}", i))
 			continue
 		}
-		limit, err := setting.Duration(string(c.Duration))
+		limit, err := specparse.Duration(string(c.Duration))
 		if c.Duration == "" {
 			err = errors.New("is missing; give a duration such as 300s, 10m or 1h30m")
 		}
@@ -257,7 +257,7 @@ func readShortCircuit(spec *v1alpha1.NodeHealthCheckSpec) (core.ShortCircuit, er
 }
 
 func readAmount(field string, v *intstr.IntOrString) (core.Amount, error) {
-	a, err := setting.Amount(v.String())
+	a, err := specparse.Amount(v.String())
 	if err != nil {
 		return a, fmt.Errorf("%s %w", field, err)
 	}
@@ -272,7 +272,7 @@ func readHealthyDelay(d *v1alpha1.Duration) (time.Duration, error) {
 	}
 	delay, err := time.ParseDuration(string(*d))
 	if err != nil {
-		return untilConfirmed, fmt.Errorf("spec.healthyDelay is %s; give a duration such as 300s or 10m, or a negative one such as -1s to wait until a person confirms that the node is healthy", legible.Quote(string(*d)))
+		return untilConfirmed, fmt.Errorf("spec.healthyDelay is %s; give a duration such as 300s or 10m, or a negative one such as -1s to wait until a person confirms that the node is healthy", lenient.Quote(string(*d)))
 	}
 	return delay, nil
 }
@@ -283,9 +283,9 @@ func readStormCooldown(d *v1alpha1.Duration) (cooldown time.Duration, fixed bool
 	if d == nil {
 		return core.DefaultStormCooldown, false, nil
 	}
-	cooldown, err = setting.Duration(string(*d))
+	cooldown, err = specparse.Duration(string(*d))
 	if err != nil || *d == "" {
-		return core.DefaultStormCooldown, false, fmt.Errorf("spec.stormCooldownDuration is %s; give a duration such as 300s, 10m or 1h30m", legible.Quote(string(*d)))
+		return core.DefaultStormCooldown, false, fmt.Errorf("spec.stormCooldownDuration is %s; give a duration such as 300s, 10m or 1h30m", lenient.Quote(string(*d)))
 	}
 	return cooldown, true, nil
 }
@@ -295,22 +295,22 @@ const exponential = "exponential"
 
 // readBackoff: a health check without back-off has none, as in today's operator, and gives up no node unless its annotation says so.
 func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backoff, error) {
-	base, badBase := setting.Pause(annotations, annotation.BackoffBase, core.DefaultBackoff().Base)
+	base, badBase := specparse.PositiveDuration(annotations, annotation.BackoffBase, core.DefaultBackoff().Base)
 	fallback := 0
 	if b != nil {
 		fallback = core.DefaultBackoff().GiveUpAfter
 	}
-	after, resumed, badEnd := setting.GiveUp(annotations, annotation.GiveUpAfter, annotation.ResumedAt, fallback)
+	after, resumed, badEnd := specparse.GiveUp(annotations, annotation.GiveUpAfter, annotation.ResumedAt, fallback)
 	if b == nil {
 		return core.Backoff{GiveUpAfter: after, ResumedAt: resumed}, errors.Join(badBase, badEnd)
 	}
 	var badType, badLimit error
 	if b.Type != exponential {
-		badType = fmt.Errorf("spec.backoff.type is %s; give %s", legible.Quote(b.Type), exponential)
+		badType = fmt.Errorf("spec.backoff.type is %s; give %s", lenient.Quote(b.Type), exponential)
 	}
 	limit, err := time.ParseDuration(string(b.Limit))
 	if err != nil || limit <= 0 {
-		badLimit = fmt.Errorf("spec.backoff.limit is %s; give a duration above zero, such as 10m", legible.Quote(string(b.Limit)))
+		badLimit = fmt.Errorf("spec.backoff.limit is %s; give a duration above zero, such as 10m", lenient.Quote(string(b.Limit)))
 	}
 	if err := errors.Join(badBase, badType, badLimit, badEnd); err != nil {
 		return core.Backoff{}, err

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/setting"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/messages"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // objectOf reads an object as a watch delivers it.
@@ -61,9 +61,9 @@ func escalating(steps ...[3]string) string {
 	return `{escalatingRemediations: [` + strings.Join(all, ", ") + `]}`
 }
 
-func rung(kind, name string, limit time.Duration) core.Step {
+func stepRecord(kind, name string, limit time.Duration) core.Step {
 	return core.Step{
-		Remedy: "RequestNodeRemediation", Nature: core.Requests, Limit: limit,
+		Remedy: "RequestNodeRemediation", Nature: core.CreateRequest, Limit: limit,
 		Template: core.Reference{APIVersion: "example.org/v1", Kind: kind, Namespace: "remediators", Name: name},
 	}
 }
@@ -75,17 +75,17 @@ func readiness(duration time.Duration) []core.ConditionCriterion {
 // plainPolicy is the policy of a health check that names a template and says nothing else.
 func plainPolicy(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
-		Advice:           telling.Advice(),
-		ID:               core.ID{Kind: "NodeHealthCheck", Name: "check", UID: "check-uid"},
-		Created:          time.Date(2026, time.August, 2, 12, 0, 0, 0, time.UTC).Local(),
-		Criteria:         core.Criteria{Conditions: readiness(5 * time.Minute)},
-		ShortCircuit:     core.ShortCircuit{MaxUnhealthy: core.Percent(49)},
-		StormCooldown:    core.DefaultStormCooldown,
-		MaxInFlight:      core.Unlimited(),
-		Ladder:           []core.Step{rung("RebootTemplate", "soft", 0)},
-		TellsUnhealthy:   true,
-		WaitsForUpgrades: true,
-		Holder:           "fettle.io/NodeHealthCheck-check",
+		Advice:               messages.Advice(),
+		ID:                   core.ID{Kind: "NodeHealthCheck", Name: "check", UID: "check-uid"},
+		Created:              time.Date(2026, time.August, 2, 12, 0, 0, 0, time.UTC).Local(),
+		Criteria:             core.Criteria{Conditions: readiness(5 * time.Minute)},
+		ShortCircuit:         core.ShortCircuit{MaxUnhealthy: core.Percent(49)},
+		StormCooldown:        core.DefaultStormCooldown,
+		MaxInFlight:          core.Unlimited(),
+		Steps:                []core.Step{stepRecord("RebootTemplate", "soft", 0)},
+		EmitsUnhealthyEvents: true,
+		WaitsForUpgrades:     true,
+		Holder:               "fettle.io/NodeHealthCheck-check",
 	}
 	for _, change := range changes {
 		change(&p)
@@ -106,7 +106,7 @@ func finds(c ...core.ConditionCriterion) func(*core.Policy) {
 }
 
 func climbing(steps ...core.Step) func(*core.Policy) {
-	return func(p *core.Policy) { p.Ladder = steps }
+	return func(p *core.Policy) { p.Steps = steps }
 }
 
 func delayed(d time.Duration) func(*core.Policy) { return func(p *core.Policy) { p.HealthyDelay = d } }
@@ -123,7 +123,7 @@ func inFlightMost(a core.Amount) func(*core.Policy) {
 	return func(p *core.Policy) { p.MaxInFlight = a }
 }
 
-func illegible(p *core.Policy)   { p.Illegible = true }
+func illegible(p *core.Policy)   { p.Unparsable = true }
 func pausing(p *core.Policy)     { p.Paused = true }
 func isRehearsed(p *core.Policy) { p.DryRun = true }
 
@@ -217,44 +217,44 @@ func ladderCases() map[string]rendition {
 		s.Problem = problem
 		return s
 	}
-	metal := rung("Metal3RemediationTemplate", "power", 0)
+	metal := stepRecord("Metal3RemediationTemplate", "power", 0)
 	metal.Template.Namespace = "openshift-machine-api"
 	return map[string]rendition{
 		"an escalation in another order": {
 			"lower orders go first, whatever their place",
 			escalating([3]string{"20", "60s", fenceYAML}, [3]string{"-1", "5m", rebootYAML}), nil,
-			plainPolicy(climbing(rung("RebootTemplate", "soft", 5*time.Minute), rung("FenceTemplate", "ipmi", time.Minute))),
+			plainPolicy(climbing(stepRecord("RebootTemplate", "soft", 5*time.Minute), stepRecord("FenceTemplate", "ipmi", time.Minute))),
 		},
 		"an escalation within one kind": {
 			"whether that works is for the remedy to say",
 			escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", strings.Replace(rebootYAML, "soft", "hard", 1)}), nil,
-			plainPolicy(climbing(rung("RebootTemplate", "soft", time.Minute), rung("RebootTemplate", "hard", time.Minute))),
+			plainPolicy(climbing(stepRecord("RebootTemplate", "soft", time.Minute), stepRecord("RebootTemplate", "hard", time.Minute))),
 		},
 		"an escalation with the same template twice": {
 			"what failed once is not tried again", escalating([3]string{"1", "60s", rebootYAML}, [3]string{"2", "60s", rebootYAML}), nil,
-			plainPolicy(climbing(rung("RebootTemplate", "soft", time.Minute), bad(rung("RebootTemplate", "soft", time.Minute),
+			plainPolicy(climbing(stepRecord("RebootTemplate", "soft", time.Minute), bad(stepRecord("RebootTemplate", "soft", time.Minute),
 				"spec.escalatingRemediations[1].remediationTemplate is that of an earlier entry too; remove one of them, since what failed once is not tried again"))),
 		},
 		"a template, and an escalation without steps": {"an empty list is none", withReboot(`escalatingRemediations: []`), nil, plainPolicy()},
-		"machines deleted":                            {"goes with the default limit", `{remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(climbing(rung("MachineDELETIONRemediationTemplate", "delete", 0)))},
-		"machines deleted while enough are healthy":   {"goes with minHealthy", `{minHealthy: 2, remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(atLeast(core.Count(2)), climbing(rung("MachineDELETIONRemediationTemplate", "delete", 0)))},
+		"machines deleted":                            {"goes with the default limit", `{remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(climbing(stepRecord("MachineDELETIONRemediationTemplate", "delete", 0)))},
+		"machines deleted while enough are healthy":   {"goes with minHealthy", `{minHealthy: 2, remediationTemplate: ` + moverYAML + `}`, nil, plainPolicy(atLeast(core.Count(2)), climbing(stepRecord("MachineDELETIONRemediationTemplate", "delete", 0)))},
 		"metal3 where it works":                       {"in the namespace of machines", `{remediationTemplate: {apiVersion: example.org/v1, kind: Metal3RemediationTemplate, namespace: openshift-machine-api, name: power}}`, nil, plainPolicy(climbing(metal))},
 		"metal3 elsewhere": {
 			"it is the template that can't be used", `{remediationTemplate: {apiVersion: example.org/v1, kind: Metal3RemediationTemplate, namespace: remediators, name: power}}`, nil,
-			plainPolicy(climbing(bad(rung("Metal3RemediationTemplate", "power", 0),
+			plainPolicy(climbing(bad(stepRecord("Metal3RemediationTemplate", "power", 0),
 				`spec.remediationTemplate.namespace is "remediators"; a Metal3RemediationTemplate works in openshift-machine-api only, so make one there and refer to that`))),
 		},
 		"no template": {
 			"the kind says so", `{remediationTemplate: {apiVersion: example.org/v1, kind: Reboot, namespace: remediators, name: soft}}`, nil,
-			plainPolicy(climbing(bad(rung("Reboot", "soft", 0), `spec.remediationTemplate.kind is "Reboot"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
+			plainPolicy(climbing(bad(stepRecord("Reboot", "soft", 0), `spec.remediationTemplate.kind is "Reboot"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
 		},
 		"a template of nothing": {
 			"what remains of the kind would be no kind", `{remediationTemplate: {apiVersion: example.org/v1, kind: Template, namespace: remediators, name: soft}}`, nil,
-			plainPolicy(climbing(bad(rung("Template", "soft", 0), `spec.remediationTemplate.kind is "Template"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
+			plainPolicy(climbing(bad(stepRecord("Template", "soft", 0), `spec.remediationTemplate.kind is "Template"; give the kind of a template, which ends in Template, such as SelfNodeRemediationTemplate`))),
 		},
 		"a reference that lacks its name": {
 			"it can't be found", escalating([3]string{"1", "60s", `{apiVersion: example.org/v1, kind: RebootTemplate, namespace: remediators}`}), nil,
-			plainPolicy(climbing(bad(rung("RebootTemplate", "", time.Minute), "spec.escalatingRemediations[0].remediationTemplate lacks an apiVersion, a kind or a name; "+
+			plainPolicy(climbing(bad(stepRecord("RebootTemplate", "", time.Minute), "spec.escalatingRemediations[0].remediationTemplate lacks an apiVersion, a kind or a name; "+
 				"give all three, such as {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: NAMESPACE, name: NAME}"))),
 		},
 	}
@@ -269,8 +269,8 @@ func TestProposalsManifest(t *testing.T) {
 	got := readHealthCheck(objectOf(t, string(text)))
 	want := plainPolicy(finds(readiness(5 * time.Minute)[1], readiness(5 * time.Minute)[0]))
 	want.ID, want.Created, want.Holder = core.ID{Kind: "NodeHealthCheck", Name: "example"}, time.Time{}, "fettle.io/NodeHealthCheck-example"
-	want.Ladder = []core.Step{{
-		Remedy: "RequestNodeRemediation", Nature: core.Requests,
+	want.Steps = []core.Step{{
+		Remedy: "RequestNodeRemediation", Nature: core.CreateRequest,
 		Template: core.Reference{APIVersion: "poison-pill.medik8s.io/v1alpha1", Kind: "PoisonPillRemediationTemplate", Name: "m3-remediation-group"},
 	}}
 	if diff := cmp.Diff(want, got.policy, asTranslated()); diff != "" {
@@ -329,7 +329,7 @@ func TestMistakeBecomesProblem(t *testing.T) {
 						t.Errorf("the problem does not say %q:\n%s", words, got.Problem)
 					}
 				}
-				if strings.Contains(got.Problem, "\n") || len(got.Problem) > setting.MostSaid+len("…") {
+				if strings.Contains(got.Problem, "\n") || len(got.Problem) > specparse.MaxProblems+len("…") {
 					t.Errorf("the problem is not one line of some length, but %d bytes:\n%.500s", len(got.Problem), got.Problem)
 				}
 				if want := plainPolicy(); got.ID != want.ID || got.Holder != want.Holder || !got.WaitsForUpgrades {
@@ -496,8 +496,8 @@ func TestLongCooldownNeedsAStorm(t *testing.T) {
 		not("Paused") + `, {type: StormActive, status: "False"}`: false,
 	} {
 		u := specified(t, withReboot(`stormCooldownDuration: 30m`)+"\nstatus: {conditions: ["+conditions+"]}", nil)
-		if got := readHealthCheck(u); got.policy.Held != want || !got.policy.FixedCooldown {
-			t.Errorf("%s: held is %t, want %t; %s", conditions, got.policy.Held, want, got.policy.Problem)
+		if got := readHealthCheck(u); got.policy.WasStopped != want || !got.policy.FixedCooldown {
+			t.Errorf("%s: held is %t, want %t; %s", conditions, got.policy.WasStopped, want, got.policy.Problem)
 		}
 	}
 }
@@ -528,8 +528,8 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			u := specified(t, withReboot(``)+"\nstatus: "+tc.status, nil)
 			got := readHealthCheck(u)
-			if got.policy.Held != tc.want {
-				t.Errorf("held is %t, want %t", got.policy.Held, tc.want)
+			if got.policy.WasStopped != tc.want {
+				t.Errorf("held is %t, want %t", got.policy.WasStopped, tc.want)
 			}
 			if got.policy.Problem != "" {
 				t.Errorf("a status is no mistake of the spec: %s", got.policy.Problem)
@@ -545,8 +545,8 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 func TestIllegibleGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
 		p := readHealthCheck(specified(t, withReboot(``), map[string]string{annotation.UnhealthyConditions: text})).policy
-		if p.Illegible != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
-			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Illegible, p.Problem, p.Criteria.Groups)
+		if p.Unparsable != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
+			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Unparsable, p.Problem, p.Criteria.Groups)
 		}
 	}
 }

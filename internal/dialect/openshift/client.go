@@ -18,9 +18,9 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/healthcheck"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/node"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/slim"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -55,14 +55,14 @@ type Client struct {
 	Config
 
 	// machines are watched without health checks too.
-	checks, machines, sets watching.Kinds
-	fleet                  fleet
+	checks, machines, sets informer.Kinds
+	store                  store
 	nodes                  *node.Store
 }
 
 // NewClient makes a client that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, fleet: newFleet(), nodes: node.NewStore()}
+	return &Client{Config: c, store: newStore(), nodes: node.NewStore()}
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks,verbs=list;watch
@@ -72,8 +72,8 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
 // called again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	err := c.checks.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
+	err := c.checks.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
 	)
 	if err != nil {
 		return err
@@ -113,15 +113,15 @@ func (c *Client) putNode(obj any) bool {
 // putCheck takes in a health check and reports whether that can change a decision.
 func (c *Client) putCheck(obj any) bool {
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
-		c.Writers.See(u.GetNamespace(), u.GetName(), writers.Of(u, ownFields()), c.Wake)
+		c.Writers.Observe(u.GetNamespace(), u.GetName(), writers.Of(u, ownFields()), c.Wake)
 	}
-	return c.fleet.putCheck(obj)
+	return c.store.putCheck(obj)
 }
 
 func (c *Client) dropCheck(key string) {
 	namespace, name, _ := strings.Cut(key, "/")
 	c.Writers.Drop(namespace, name)
-	c.fleet.dropCheck(key)
+	c.store.dropCheck(key)
 }
 
 // Observe gives the machines of the cluster and the health checks, from what has been watched. While the
@@ -130,24 +130,24 @@ func (c *Client) Observe() (core.Observation, error) {
 	switch {
 	case c.Served != nil && c.Served() == core.No:
 		return core.Observation{Kind: machineKind, Observed: core.No}, nil
-	case !c.InStep():
+	case !c.HasSynced():
 		return core.Observation{Kind: machineKind}, nil
 	}
 	o := core.Observation{Kind: machineKind, Observed: core.Yes}
 	c.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
-		o.Policies, o.Targets = c.fleet.snapshot(find)
+		o.Policies, o.Targets = c.store.snapshot(find)
 	})
 	return o, nil
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.checks.InStep() && c.MachinesInStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.checks.HasSynced() && c.MachinesSynced() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
 // ReadNode reads the node that a machine refers to from the API server itself.
 func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
-	var n lean.Node
+	var n slim.Node
 	err := c.Live.Get(ctx, types.NamespacedName{Name: t.Node.Name}, &n)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -169,16 +169,16 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// Record writes the statuses that have changed.
-func (c *Client) Record(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
-	c.Metrics.found(reports)
+// WriteStatuses writes the statuses that have changed.
+func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
+	c.Metrics.setGauges(reports)
 	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
-		old, revision, known := c.fleet.statusOf(r.Policy.ID)
-		other := c.Writers.Look(&r.Policy, c.Wake)
+		old, revision, known := c.store.statusOf(r.Policy.ID)
+		other := c.Writers.Find(&r.Policy, c.Wake)
 		if other.News {
-			c.emit(anotherControllerEvent(r.Policy.ID, other.Manager))
+			c.emit(foreignWriterEvent(r.Policy.ID, other.Manager))
 		}
-		fresh, changed := statusOf(old, *r, c.Now(), anotherController(other.Manager)...)
+		fresh, changed := statusOf(old, *r, c.Now(), foreignWriterConditions(other.Manager)...)
 		if !known || !changed || r.Deferred {
 			return nil
 		}
@@ -205,17 +205,17 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 	u := healthcheck.Object(checkKind, id)
 	there, err := healthcheck.PatchStatus(ctx, c.Writer, u, types.MergePatchType, body)
 	if there {
-		c.fleet.wroteCheck(u)
+		c.store.storeWritten(u)
 	}
 	return err
 }
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Announce emits the events of what happened. They are written in the background.
-func (c *Client) Announce(happenings []core.Happening) {
-	c.Metrics.happened(happenings)
-	for _, h := range happenings {
+// EmitEvents emits the events of what happened. They are written in the background.
+func (c *Client) EmitEvents(coreEvents []core.Event) {
+	c.Metrics.countEvents(coreEvents)
+	for _, h := range coreEvents {
 		c.emit(eventFor(h))
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 var (
@@ -35,45 +35,45 @@ var (
 	errConflict = apierrors.NewConflict(nobody, "it", errors.New("it has changed"))
 )
 
-// informers are caches that are filled by hand, one for each kind that is watched.
-type informers struct {
+// fakeInformers are caches that are filled by hand, one for each kind that is watched.
+type fakeInformers struct {
 	cache.Informers
 
-	refuse   map[string]error
-	informer map[string]*informer
+	refuse map[string]error
+	byKind map[string]*fakeInformer
 }
 
-type informer struct {
+type fakeInformer struct {
 	cache.Informer
 
 	refuse  error
 	synced  bool
 	handler toolscache.ResourceEventHandler
-	asked   int
+	watches int
 }
 
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 
-	of *informer
+	of *fakeInformer
 }
 
 func (r registration) HasSynced() bool { return r.of.synced }
 
-func newInformers() *informers {
-	return &informers{refuse: map[string]error{}, informer: map[string]*informer{"check": {}, "machine": {}, "node": {}}}
+func newFakeInformers() *fakeInformers {
+	return &fakeInformers{refuse: map[string]error{}, byKind: map[string]*fakeInformer{"check": {}, "machine": {}, "node": {}}}
 }
 
-func (i *informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "check", "*openshift.Machine": "machine", "*lean.Node": "node"}[fmt.Sprintf("%T", obj)]
-	i.informer[kind].asked++
+func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	kind := map[string]string{"*unstructured.Unstructured": "check", "*openshift.Machine": "machine", "*slim.Node": "node"}[fmt.Sprintf("%T", obj)]
+	i.byKind[kind].watches++
 	if err := i.refuse[kind]; err != nil {
 		return nil, err
 	}
-	return i.informer[kind], nil
+	return i.byKind[kind], nil
 }
 
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.handler = h
 	return registration{of: i}, i.refuse
 }
@@ -120,22 +120,22 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note
 
 func TestWatching(t *testing.T) {
 	woken := 0
-	in := newInformers()
+	in := newFakeInformers()
 	c := NewClient(Config{Informers: in, Wake: func() { woken++ }})
 	o, err := c.Observe()
-	if err != nil || o.Observed != core.Unknown || c.InStep() {
+	if err != nil || o.Observed != core.Unknown || c.HasSynced() {
 		t.Fatalf("nothing is watched, yet it observes %+v, %v", o, err)
 	}
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
 	for _, kind := range []string{"check", "machine", "node"} {
-		if o, _ := c.Observe(); o.Observed == core.Yes || c.InStep() {
+		if o, _ := c.Observe(); o.Observed == core.Yes || c.HasSynced() {
 			t.Errorf("it is in step before every %s has been taken in", kind)
 		}
-		in.informer[kind].synced = true
+		in.byKind[kind].synced = true
 	}
-	checks, machines, nodes := in.informer["check"].handler, in.informer["machine"].handler, in.informer["node"].handler
+	checks, machines, nodes := in.byKind["check"].handler, in.byKind["machine"].handler, in.byKind["node"].handler
 	wakes := func(sentence string, want int, events ...func()) {
 		t.Helper()
 		woken = 0
@@ -146,7 +146,7 @@ func TestWatching(t *testing.T) {
 			t.Errorf("%s woke the engine %d times, want %d", sentence, woken, want)
 		}
 	}
-	n := &lean.Node{}
+	n := &slim.Node{}
 	n.Name, n.UID = "m-node", "n"
 	wakes("three that are new", 3,
 		func() { checks.OnAdd(check(t, "check", "1", workers, nil), true) },
@@ -176,7 +176,7 @@ func TestWatching(t *testing.T) {
 
 // TestWhatIsNotServedIsNotAwaited, so that it keeps nobody else from being judged.
 func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
-	in, served := newInformers(), core.Unknown
+	in, served := newFakeInformers(), core.Unknown
 	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
 	observes := func(sentence string, want core.Tri) {
 		t.Helper()
@@ -192,7 +192,7 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	for _, i := range in.informer {
+	for _, i := range in.byKind {
 		i.synced = true
 	}
 	observes("all was taken in", core.Yes)
@@ -204,23 +204,23 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}}
 	for _, kind := range []string{"check", "machine", "node"} {
 		t.Run(kind, func(t *testing.T) {
-			in := newInformers()
+			in := newFakeInformers()
 			in.refuse[kind] = unserved
 			c := NewClient(Config{Informers: in, Wake: func() {}})
-			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.InStep() {
-				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.InStep())
+			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.HasSynced() {
+				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.HasSynced())
 			}
 			delete(in.refuse, kind)
-			in.informer[kind].refuse = errDown
-			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.InStep() {
-				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.InStep())
+			in.byKind[kind].refuse = errDown
+			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
+				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.HasSynced())
 			}
-			in.informer[kind].refuse = nil
+			in.byKind[kind].refuse = nil
 			if err := c.Watch(t.Context()); err != nil {
 				t.Fatalf("watching: %v", err)
 			}
-			asked := in.informer["node"].asked
-			if err := c.Watch(t.Context()); err != nil || in.informer["node"].asked != asked {
+			asked := in.byKind["node"].watches
+			if err := c.Watch(t.Context()); err != nil || in.byKind["node"].watches != asked {
 				t.Errorf("watching once more begins anew: %v", err)
 			}
 		})
@@ -229,7 +229,7 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 
 func TestLiveReadOfANode(t *testing.T) {
 	present := func(name string, into client.Object) error {
-		n := into.(*lean.Node)
+		n := into.(*slim.Node)
 		n.Name, n.UID = name, "live-uid"
 		n.Conditions = []core.Condition{{Type: "Ready", Status: "True", Since: noon}}
 		return nil
@@ -263,17 +263,17 @@ func TestLiveReadOfANode(t *testing.T) {
 	}
 }
 
-// desk is a client that knows some health checks, with the statuses that it writes.
-type desk struct {
+// fakeServer is a client that knows some health checks, with the statuses that it writes.
+type fakeServer struct {
 	*Client
 
 	mu      sync.Mutex
 	written map[string]map[string]any
 }
 
-func newDesk(t *testing.T, answer func(d *desk, u *unstructured.Unstructured) error, names ...string) *desk {
+func newFakeServer(t *testing.T, answer func(d *fakeServer, u *unstructured.Unstructured) error, names ...string) *fakeServer {
 	t.Helper()
-	d := &desk{written: map[string]map[string]any{}}
+	d := &fakeServer{written: map[string]map[string]any{}}
 	d.Client = NewClient(Config{Now: func() time.Time { return noon }, Wake: func() { t.Error("a status write woke the engine") }, Writer: patcher(
 		func(u *unstructured.Unstructured, body map[string]any) error {
 			d.mu.Lock()
@@ -282,13 +282,13 @@ func newDesk(t *testing.T, answer func(d *desk, u *unstructured.Unstructured) er
 			return answer(d, u)
 		})})
 	for _, name := range names {
-		d.fleet.putCheck(check(t, name, "5", workers, nil))
+		d.store.putCheck(check(t, name, "5", workers, nil))
 	}
 	return d
 }
 
-// store answers a write as an API server does that stores it.
-func (d *desk) store(u *unstructured.Unstructured) error {
+// persist answers a write as an API server does that stores it.
+func (d *fakeServer) persist(u *unstructured.Unstructured) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	name := u.GetName()
@@ -299,11 +299,11 @@ func (d *desk) store(u *unstructured.Unstructured) error {
 	return nil
 }
 
-func (d *desk) reports(changes ...func(*core.Tally)) []core.PolicyReport {
-	policies, _ := d.fleet.snapshot(none)
+func (d *fakeServer) reports(changes ...func(*core.Tally)) []core.PolicyReport {
+	policies, _ := d.store.snapshot(none)
 	reports := make([]core.PolicyReport, 0, len(policies))
 	for _, p := range policies {
-		r := core.PolicyReport{Policy: p, Tally: core.Tally{Total: 3, Healthy: 3, MostUnhealthy: 3, Permitted: true}}
+		r := core.PolicyReport{Policy: p, Tally: core.Tally{Total: 3, Healthy: 3, MaxUnhealthy: 3, Permitted: true}}
 		for _, change := range changes {
 			change(&r.Tally)
 		}
@@ -313,8 +313,8 @@ func (d *desk) reports(changes ...func(*core.Tally)) []core.PolicyReport {
 }
 
 func TestRecordWritesWhatHasChanged(t *testing.T) {
-	d := newDesk(t, (*desk).store, "a", "b")
-	if failed := d.Record(t.Context(), d.reports()); len(failed) > 0 {
+	d := newFakeServer(t, (*fakeServer).persist, "a", "b")
+	if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed) > 0 {
 		t.Fatalf("recording failed: %v", failed)
 	}
 	body := map[string]any{
@@ -329,10 +329,10 @@ func TestRecordWritesWhatHasChanged(t *testing.T) {
 		t.Errorf("statuses (-want +got):\n%s", diff)
 	}
 	clear(d.written)
-	if failed := d.Record(t.Context(), d.reports()); len(failed)+len(d.written) > 0 {
+	if failed := d.WriteStatuses(t.Context(), d.reports()); len(failed)+len(d.written) > 0 {
 		t.Errorf("nothing has changed, yet %v was written; failed: %v", d.written, failed)
 	}
-	d.Record(t.Context(), d.reports(func(t *core.Tally) { t.Healthy = 2 }))
+	d.WriteStatuses(t.Context(), d.reports(func(t *core.Tally) { t.Healthy = 2 }))
 	if len(d.written) != 2 {
 		t.Errorf("one machine fewer is healthy, yet %v was written", d.written)
 	}
@@ -351,13 +351,13 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+			d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 				if u.GetName() == "a" && tc.answer != nil {
 					return tc.answer
 				}
-				return d.store(u)
+				return d.persist(u)
 			}, "a", "b")
-			failed := d.Record(t.Context(), d.reports())
+			failed := d.WriteStatuses(t.Context(), d.reports())
 			a := core.ID{Kind: healthCheckKind, Namespace: "machines", Name: "a", UID: "a-uid"}
 			if err := failed[a]; (err != nil) != tc.fails || (tc.fails && (len(failed) != 1 || !errors.Is(err, tc.answer))) {
 				t.Errorf("%s, yet it tells %v", tc.reason, failed)
@@ -371,23 +371,23 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 
 // TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
 func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
-	d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+	d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 		if u.GetName() == "a" {
 			panic("the sky falls")
 		}
-		return d.store(u)
+		return d.persist(u)
 	}, "a", "b")
-	failed := d.Record(t.Context(), d.reports())
+	failed := d.WriteStatuses(t.Context(), d.reports())
 	if err := errors.Join(slices.Collect(maps.Values(failed))...); len(failed) != 1 || !strings.Contains(err.Error(), "the sky falls") || len(d.written) != 2 {
 		t.Errorf("it tells %v, and has written %v", failed, d.written)
 	}
 }
 
 func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
-	d := newDesk(t, (*desk).store, "a")
+	d := newFakeServer(t, (*fakeServer).persist, "a")
 	reports := d.reports()
 	reports[0].Policy.ID.UID = "another-uid"
-	if failed := d.Record(t.Context(), reports); len(failed)+len(d.written) > 0 {
+	if failed := d.WriteStatuses(t.Context(), reports); len(failed)+len(d.written) > 0 {
 		t.Errorf("the status of a health check that is gone was written: %v, %v", d.written, failed)
 	}
 }
@@ -395,22 +395,22 @@ func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
 // TestAnswerToAWriteBringsNothingBack: when the watch has told of a health check's end before the
 // answer to the last write of its status is read, that answer must not bring it back for ever.
 func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
-	endings := map[string]func(d *desk){
-		"it was deleted": func(d *desk) { d.fleet.dropCheck("machines/a") },
-		"a namesake came": func(d *desk) {
+	endings := map[string]func(d *fakeServer){
+		"it was deleted": func(d *fakeServer) { d.store.dropCheck("machines/a") },
+		"a namesake came": func(d *fakeServer) {
 			u := check(t, "a", "7", masters, nil)
 			u.SetUID("another-uid")
-			d.fleet.putCheck(u)
+			d.store.putCheck(u)
 		},
 	}
 	for sentence, end := range endings {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDesk(t, func(d *desk, u *unstructured.Unstructured) error {
+			d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 				end(d)
-				return d.store(u)
+				return d.persist(u)
 			}, "a")
-			d.Record(t.Context(), d.reports())
-			policies, _ := d.fleet.snapshot(none)
+			d.WriteStatuses(t.Context(), d.reports())
+			policies, _ := d.store.snapshot(none)
 			for i := range policies {
 				if policies[i].ID.UID == "a-uid" {
 					t.Errorf("the health check is back: %+v", policies[i].ID)
@@ -423,7 +423,7 @@ func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 func TestAnnounceEmitsEvents(t *testing.T) {
 	var lines []string
 	c := NewClient(Config{Events: recorder(func(line string) { lines = append(lines, line) })})
-	c.Announce([]core.Happening{happening(core.Begun, "100% sure"), {Kind: core.Restricted, Policy: aCheck, Text: "why"}})
+	c.EmitEvents([]core.Event{coreEvent(core.EventStarted, "100% sure"), {Kind: core.EventShortCircuited, Policy: aCheck, Text: "why"}})
 	want := []string{
 		"Normal|MachineDeleted|Remediate|machine.openshift.io/v1beta1|Machine|machines/m|m-uid|" +
 			"MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: 100% sure",

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/dialect/conform"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// wordy hands events on as they are.
-type wordy func(reason, action, text string)
+// eventFunc hands events on as they are.
+type eventFunc func(reason, action, text string)
 
-func (w wordy) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
+func (w eventFunc) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
 	w(reason, action, fmt.Sprintf(note, args...))
 }
 
@@ -37,16 +37,16 @@ func TestConforms(t *testing.T) {
 			"half a template":   map[string]any{"selector": selector, "unhealthyConditions": conditions, "remediationTemplate": map[string]any{"kind": "XTemplate"}},
 			"a broken selector": map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Is"}}}, "unhealthyConditions": conditions},
 		},
-		Begin: begun,
+		Begin: begin,
 	})
 }
 
-// begun is the dialect with caches that are filled by hand.
-func begun(t *testing.T, w *conform.World) conform.Stage {
+// begin is the dialect with caches that are filled by hand.
+func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	t.Helper()
-	in := newInformers()
+	in := newFakeInformers()
 	c := NewClient(Config{
-		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: wordy(w.Tell),
+		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: eventFunc(w.RecordEvent),
 		Writer: patcher(func(u *unstructured.Unstructured, body map[string]any) error {
 			meta, _ := body["metadata"].(map[string]any)
 			return w.Write(u, fmt.Sprint(meta["resourceVersion"]), body["status"])
@@ -55,28 +55,28 @@ func begun(t *testing.T, w *conform.World) conform.Stage {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	return conform.Stage{
+	return conform.Harness{
 		Dialect: c,
-		Fill: func() {
-			for _, i := range in.informer {
+		SyncCaches: func() {
+			for _, i := range in.byKind {
 				i.synced = true
 			}
 		},
-		Show: func(u *unstructured.Unstructured) { in.informer["check"].handler.OnAdd(u, false) },
-		Add: func(name string) {
-			in.informer["machine"].handler.OnAdd(aMachine(name), false)
-			in.informer["node"].handler.OnAdd(readyNode(t, name+"-node"), false)
+		PutCheck: func(u *unstructured.Unstructured) { in.byKind["check"].handler.OnAdd(u, false) },
+		AddTarget: func(name string) {
+			in.byKind["machine"].handler.OnAdd(aMachine(name), false)
+			in.byKind["node"].handler.OnAdd(readyNode(t, name+"-node"), false)
 		},
 	}
 }
 
 // readyNode is a node as a cache gives it.
-func readyNode(t *testing.T, name string) *lean.Node {
+func readyNode(t *testing.T, name string) *slim.Node {
 	t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(ago(time.Hour))}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True", LastTransitionTime: metav1.NewTime(ago(time.Hour))}}
 	body, err := n.Marshal()
-	decoded := &lean.Node{}
+	decoded := &slim.Node{}
 	if err := errors.Join(err, decoded.Unmarshal(body)); err != nil {
 		t.Fatalf("decoding a node: %v", err)
 	}

@@ -17,26 +17,26 @@ const resource = "machinehealthchecks.machine.openshift.io"
 type event = healthcheck.Event
 
 // eventFor renders a happening.
-func eventFor(h core.Happening) event {
-	return healthcheck.Words{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Held: heldReason, Remedy: wordsOf}.Event(h)
+func eventFor(h core.Event) event {
+	return healthcheck.EventTexts{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Held: heldReason, Remedy: remedyTexts}.Event(h)
 }
 
-// wordsOf gives today's reasons where today's controller has an event; for remediation objects it has
+// remedyTexts gives today's reasons where today's controller has an event; for remediation objects it has
 // none (docs/reference/openshift.md#events).
-func wordsOf(remedy string) healthcheck.RemedyWords {
+func remedyTexts(remedy string) healthcheck.RemedyTexts {
 	switch remedy {
 	case AnnotateMachine:
-		return healthcheck.RemedyWords{
+		return healthcheck.RemedyTexts{
 			Begun: "ExternalAnnotationAdded", Refused: "ExternalAnnotationFailed", Noun: "repair by an outside remediator",
-			Does: "left to an outside remediator, for whom it is marked by the annotation " + claimAnnotation, Done: "marked for an outside remediator",
+			Does: "left to an outside remediator, for whom it is marked by the annotation " + externalAnnotation, Done: "marked for an outside remediator",
 		}
 	case RequestMachineRemediation:
-		return healthcheck.RemedyWords{
+		return healthcheck.RemedyTexts{
 			Begun: "ExternalRemediationRequested", Refused: v1beta1.ExternalRemediationRequestCreationFailedReason, Noun: "repair by an outside remediator",
 			Does: "left to an outside remediator, for whom a remediation object was created", Done: "handed to an outside remediator",
 		}
 	}
-	return healthcheck.RemedyWords{
+	return healthcheck.RemedyTexts{
 		Begun: "MachineDeleted", Refused: "MachineDeletionFailed", Noun: "deletion",
 		Does: "being deleted, for the owner to replace", Done: "deleted",
 	}

@@ -18,48 +18,48 @@ var (
 	aTarget = core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}
 )
 
-func happening(kind core.HappeningKind, text string) core.Happening {
-	return core.Happening{Kind: kind, Policy: aCheck, Target: aTarget, Node: "m-node", Text: text}
+func coreEvent(kind core.EventKind, text string) core.Event {
+	return core.Event{Kind: kind, Policy: aCheck, Target: aTarget, Node: "m-node", Text: text}
 }
 
-func held(gate core.Gate) core.Happening {
-	h := happening(core.Held, "why")
+func held(gate core.Gate) core.Event {
+	h := coreEvent(core.EventHeldBack, "why")
 	h.Gate = gate
 	return h
 }
 
-func by(remedy string, h core.Happening) core.Happening {
+func by(remedy string, h core.Event) core.Event {
 	h.Remedy = remedy
 	return h
 }
 
 func TestHappeningBecomesEvent(t *testing.T) {
-	of := func(kind core.HappeningKind) core.Happening {
-		return core.Happening{Kind: kind, Policy: aCheck, Text: "why"}
+	of := func(kind core.EventKind) core.Event {
+		return core.Event{Kind: kind, Policy: aCheck, Text: "why"}
 	}
 	cases := map[string]struct {
-		happening core.Happening
+		happening core.Event
 		kind      string
 		want      event
 	}{
 		"a suspicion": {
-			happening(core.Suspected, "why"), "Normal",
+			coreEvent(core.EventSuspected, "why"), "Normal",
 			event{Regarding: aTarget, Reason: "DetectedUnhealthy", Action: "HealthCheck", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not healthy: why"},
 		},
 		"a machine that can't be read": {
-			happening(core.Unreadable, "why"), "Warning",
+			coreEvent(core.EventUnreadable, "why"), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "MachineUnreadable", Action: "HealthCheck", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left alone: why"},
 		},
 		"a short circuit": {
-			of(core.Restricted), "Warning",
+			of(core.EventShortCircuited), "Warning",
 			event{Regarding: aCheck, Warning: true, Reason: "RemediationRestricted", Action: "Remediate", Note: "Repairs are stopped: why"},
 		},
 		"a health check that can't be followed": {
-			of(core.Misconfigured), "Warning",
+			of(core.EventMisconfigured), "Warning",
 			event{Regarding: aCheck, Warning: true, Reason: "InvalidSpec", Action: "Remediate", Note: "Nothing is repaired, since this health check can't be followed: why"},
 		},
 		"an object that does not go away": {
-			happening(core.Lingering, "why"), "Warning",
+			coreEvent(core.EventStuck, "why"), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "RemediationStuck", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not to be remediated any more, and the object for that does not go away: why"},
 		},
 		"a machine that nobody owns": {
@@ -75,48 +75,48 @@ func TestHappeningBecomesEvent(t *testing.T) {
 			event{Regarding: aTarget, Reason: "RemediationHeldNoRemedy", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
 		"a repair that begins": {
-			happening(core.Begun, "why"), "Normal",
+			coreEvent(core.EventStarted, "why"), "Normal",
 			event{Regarding: aTarget, Reason: "MachineDeleted", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
 		},
 		"a deletion that is refused": {
-			happening(core.Refused, "why"), "Warning",
+			coreEvent(core.EventRefused, "why"), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "MachineDeletionFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not deleted yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a deletion that begins": {
-			by(DeleteMachine, happening(core.Begun, "why")), "Normal",
+			by(DeleteMachine, coreEvent(core.EventStarted, "why")), "Normal",
 			event{Regarding: aTarget, Reason: "MachineDeleted", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is being deleted, for the owner to replace: why"},
 		},
 		"a machine that is marked": {
-			by(AnnotateMachine, happening(core.Begun, "why")), "Normal",
+			by(AnnotateMachine, coreEvent(core.EventStarted, "why")), "Normal",
 			event{Regarding: aTarget, Reason: "ExternalAnnotationAdded", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom it is marked by the annotation host.metal3.io/external-remediation: why"},
 		},
 		"a mark that is refused": {
-			by(AnnotateMachine, happening(core.Refused, "why")), "Warning",
+			by(AnnotateMachine, coreEvent(core.EventRefused, "why")), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "ExternalAnnotationFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not marked for an outside remediator yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a machine for which a remediator is asked": {
-			by(RequestMachineRemediation, happening(core.Begun, "why")), "Normal",
+			by(RequestMachineRemediation, coreEvent(core.EventStarted, "why")), "Normal",
 			event{Regarding: aTarget, Reason: "ExternalRemediationRequested", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom a remediation object was created: why"},
 		},
 		"a remediation object that is refused": {
-			by(RequestMachineRemediation, happening(core.Refused, "why")), "Warning",
+			by(RequestMachineRemediation, coreEvent(core.EventRefused, "why")), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "ExternalRemediationRequestCreationFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not handed to an outside remediator yet, since that was refused; it is tried again after a pause: why"},
 		},
 		"a rehearsal with a remediator": {
-			by(AnnotateMachine, happening(core.Rehearsed, "why")), "Normal",
+			by(AnnotateMachine, coreEvent(core.EventDryRun, "why")), "Normal",
 			event{Regarding: aTarget, Reason: "DryRun", Action: "Remediate", Note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a repair by an outside remediator would begin now: machine m (node m-node) is unhealthy: why"},
 		},
 		"a rehearsal": {
-			happening(core.Rehearsed, "why"), "Normal",
+			coreEvent(core.EventDryRun, "why"), "Normal",
 			event{Regarding: aTarget, Reason: "DryRun", Action: "Remediate", Note: "MachineHealthCheck machines/workers: were it not for the annotation fettle.io/dry-run, a deletion would begin now: machine m (node m-node) is unhealthy: why"},
 		},
 	}
-	several := core.Happening{Kind: core.Begun, Policy: aCheck, Text: "why"}
+	several := core.Event{Kind: core.EventStarted, Policy: aCheck, Text: "why"}
 	for i := range 12 {
 		several.Targets = append(several.Targets, core.ID{Kind: "Machine", Namespace: "machines", Name: fmt.Sprint("m", i)})
 	}
 	cases["several that begin together"] = struct {
-		happening core.Happening
+		happening core.Event
 		kind      string
 		want      event
 	}{several, "Normal", event{
@@ -139,9 +139,9 @@ func TestHappeningBecomesEvent(t *testing.T) {
 // TestEveryHappeningHasAnEvent, also those that are added later.
 func TestEveryHappeningHasAnEvent(t *testing.T) {
 	known := 0
-	for kind := core.HappeningKind(1); kind.String() != "unnamed"; kind++ {
+	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {
 		known++
-		if e := eventFor(happening(kind, "why")); e.Reason == "" || e.Action == "" || e.Regarding == (core.ID{}) || !strings.HasSuffix(e.Note, "why") {
+		if e := eventFor(coreEvent(kind, "why")); e.Reason == "" || e.Action == "" || e.Regarding == (core.ID{}) || !strings.HasSuffix(e.Note, "why") {
 			t.Errorf("%s has the event %+v", kind, e)
 		}
 	}
@@ -151,7 +151,7 @@ func TestEveryHappeningHasAnEvent(t *testing.T) {
 }
 
 func TestMachineWithoutNodeIsToldWithoutNode(t *testing.T) {
-	h := happening(core.Suspected, "why")
+	h := coreEvent(core.EventSuspected, "why")
 	h.Node = ""
 	want := "MachineHealthCheck machines/workers: machine m is not healthy: why"
 	if got := eventFor(h).Note; got != want {

@@ -15,22 +15,22 @@ var metal = requests("infrastructure.cluster.x-k8s.io/v1beta1", "Metal3Remediati
 
 // unusable says why the template of a policy can't be used.
 func unusable(problem string, missing bool) func(*core.Policy) {
-	return func(p *core.Policy) { p.Ladder[0].Problem, p.Ladder[0].Missing = problem, missing }
+	return func(p *core.Policy) { p.Steps[0].Problem, p.Steps[0].Missing = problem, missing }
 }
 
 // handled is a case under repair for which the creation of an object was refused so often.
-func handled(name string, attempts int, requests ...core.Request) core.Case {
+func handled(name string, attempts int, requests ...core.Request) core.MemberReport {
 	p := plain(metal)
-	return core.Case{
+	return core.MemberReport{
 		Target:   core.ID{Kind: "Machine", Namespace: "machines", Name: name},
-		Repair:   &core.Repair{Namespace: "machines", Name: name + "-1", Ladder: p.Ladder, StepState: core.StepState{Attempts: attempts}},
+		Repair:   &core.Repair{Namespace: "machines", Name: name + "-1", Steps: p.Steps, StepState: core.StepState{Attempts: attempts}},
 		Lead:     p.ID,
 		Requests: requests,
 	}
 }
 
-func withCases(r core.PolicyReport, cases ...core.Case) core.PolicyReport {
-	r.Cases = cases
+func withCases(r core.PolicyReport, cases ...core.MemberReport) core.PolicyReport {
+	r.Members = cases
 	return r
 }
 
@@ -47,7 +47,7 @@ func TestExternalRemediation(t *testing.T) {
 	over := handled("b", 1)
 	over.Repair.Ended = noon
 	byDeletion := handled("b", 1)
-	byDeletion.Repair.Ladder = deletion()
+	byDeletion.Repair.Steps = deletion()
 	ledByAnother := handled("b", 1)
 	ledByAnother.Lead.Name = "another"
 	cases := map[string]struct {
@@ -99,7 +99,7 @@ func TestExternalRemediation(t *testing.T) {
 			},
 		},
 		"what is over, and what others do": {
-			reason: "a deletion that is refused is no object that is refused", report: withCases(report(7, nil, metal), over, byDeletion, ledByAnother, core.Case{}),
+			reason: "a deletion that is refused is no object that is refused", report: withCases(report(7, nil, metal), over, byDeletion, ledByAnother, core.MemberReport{}),
 			want: []v1beta1.Condition{yes(request), yes(template), yes(allowed)},
 		},
 	}

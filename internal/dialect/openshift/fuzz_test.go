@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // words are field names, and values that mean something, of a health check.
@@ -85,7 +85,7 @@ func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 		if h.policy.Problem == "" && (h.policy.Criteria.NodeStartup < 0 || h.policy.Backoff.Base > h.policy.Backoff.Limit || h.policy.MaxInFlight.Number < 0) {
 			t.Errorf("followed although it makes no sense: %+v", h.policy)
 		}
-		f := newFleet()
+		f := newStore()
 		f.putMachine(aMachine("m"))
 		f.putCheck(u)
 		f.snapshot(none)
@@ -140,7 +140,7 @@ func FuzzReadHealthCheck(f *testing.F) {
 func wantToldOrSane(t *testing.T, h *healthCheck) {
 	t.Helper()
 	p := h.policy
-	if len(p.Problem) > setting.MostSaid+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
+	if len(p.Problem) > specparse.MaxProblems+len("…") || strings.Contains(p.Problem, "\n") || !utf8.ValidString(p.Problem) {
 		t.Errorf("the problem can't be told: %q", p.Problem)
 	}
 	if p.Problem != "" {
@@ -162,7 +162,7 @@ func wantNothingRepairedWithAProblem(t *testing.T, h *healthCheck) {
 	p.Members = []int{0}
 	failed := target(func(t *core.Target) { t.Failed, t.Node = true, core.Node{State: core.NodeAwaited} })
 	now := noon.Add(time.Hour)
-	d := core.Decide([]core.Policy{p}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{failed}}, now)
+	d := core.Decide([]core.Policy{p}, core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{failed}}, now)
 	if p.Problem != "" && len(d.Starts) > 0 {
 		t.Errorf("%q, and yet something is repaired", p.Problem)
 	}

@@ -9,12 +9,12 @@ import (
 // Acts reports whether there is a health check that may have anything repaired: it can be followed, is not paused, is no dry
 // run, and selects a machine.
 func (c *Client) Acts() core.Tri {
-	return healthcheck.Know(c.Served, c.InStep, c.fleet.acts)
+	return healthcheck.WhenSynced(c.Served, c.HasSynced, c.store.acts)
 }
 
 // ActsOn reports whether such a health check selects any of these nodes, which are UIDs by name.
 func (c *Client) ActsOn(nodes map[string]string) core.Tri {
-	return healthcheck.Know(c.Served, c.InStep, func() bool { return c.actsOn(nodes) })
+	return healthcheck.WhenSynced(c.Served, c.HasSynced, func() bool { return c.actsOn(nodes) })
 }
 
 // HasAny reports whether the cluster has any of these nodes. The caller asks no other dialect once it knows.
@@ -24,7 +24,7 @@ func (c *Client) HasAny(nodes map[string]string) core.Tri {
 			return core.Yes
 		}
 	}
-	if c.machines.HasTaken("nodes") {
+	if c.machines.KindHasSynced("nodes") {
 		return core.No
 	}
 	return core.Unknown
@@ -41,15 +41,15 @@ func (c *Client) hasNode(name, uid string) bool {
 
 func (c *Client) actsOn(nodes map[string]string) bool {
 	acts := false
-	c.nodes.Lookup(func(find func(string) (node.Facts, bool)) { acts = c.fleet.actsOn(nodes, find) })
+	c.nodes.Lookup(func(find func(string) (node.Facts, bool)) { acts = c.store.actsOn(nodes, find) })
 	return acts
 }
 
-func (f *fleet) acts() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, check := range f.checks {
-		if check.policy.Repairs() && len(f.roster.Members(check.selection)) > 0 {
+func (s *store) acts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, check := range s.checks {
+		if check.policy.Repairs() && len(s.index.Members(check.selection)) > 0 {
 			return true
 		}
 	}
@@ -57,16 +57,16 @@ func (f *fleet) acts() bool {
 }
 
 // actsOn leaves out machines that are not judged, such as a machine that refers to a node of another namespace's machine.
-func (f *fleet) actsOn(nodes map[string]string, find func(string) (node.Facts, bool)) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	machines := f.roster.Targets()
-	for _, check := range f.checks {
+func (s *store) actsOn(nodes map[string]string, find func(string) (node.Facts, bool)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	machines := s.index.Targets()
+	for _, check := range s.checks {
 		if !check.policy.Repairs() {
 			continue
 		}
-		for _, i := range f.roster.Members(check.selection) {
-			if f.isOneOf(machines[i], nodes, find) {
+		for _, i := range s.index.Members(check.selection) {
+			if s.isOneOf(machines[i], nodes, find) {
 				return true
 			}
 		}
@@ -75,12 +75,12 @@ func (f *fleet) actsOn(nodes map[string]string, find func(string) (node.Facts, b
 }
 
 // isOneOf reports whether the node of a machine is one of these and its own.
-func (f *fleet) isOneOf(m *machine, nodes map[string]string, find func(string) (node.Facts, bool)) bool {
+func (s *store) isOneOf(m *machine, nodes map[string]string, find func(string) (node.Facts, bool)) bool {
 	uid, named := nodes[m.node]
 	if !named {
 		return false
 	}
 	var t core.Target
-	f.fill(&t, m, find)
+	s.fillTarget(&t, m, find)
 	return t.Problem == "" && t.Node.UID == uid
 }

@@ -11,14 +11,14 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
-	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // Machine is the part of a machine.openshift.io Machine that decisions read. The rest is never
 // decoded, and never written: Fettle deletes machines and changes none.
 type Machine struct {
-	lean.Meta
+	slim.Meta
 
 	// Phase is empty for a machine that its controller has not seen yet.
 	Phase string
@@ -38,19 +38,19 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
-// mostOfAPhase is how much is kept of a phase: more than the longest that there is, so that no other becomes one.
-const mostOfAPhase = 64
+// maxPhaseLength is how much is kept of a phase: more than the longest that there is, so that no other becomes one.
+const maxPhaseLength = 64
 
 // UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
 func (m *Machine) UnmarshalJSON(body []byte) error {
 	var wire struct {
-		Metadata lean.Metadata `json:"metadata"`
+		Metadata slim.Metadata `json:"metadata"`
 		Status   plainStatus   `json:"status"`
 	}
 	status := &wire.Status
 	if utiljson.Unmarshal(body, &wire) != nil {
 		var apart struct {
-			Metadata lean.Metadata `json:"metadata"`
+			Metadata slim.Metadata `json:"metadata"`
 			Status   machineStatus `json:"status"`
 		}
 		if err := utiljson.Unmarshal(body, &apart); err != nil {
@@ -59,11 +59,11 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 		wire.Metadata, status = apart.Metadata, &apart.Status.plainStatus
 	}
 	status.checkNode()
-	meta := wire.Metadata.Keep(claimAnnotation, annotation.RepairRequestedAt)
-	status.tell(meta.Unread)
+	meta := wire.Metadata.Keep(externalAnnotation, annotation.RepairRequestedAt)
+	status.addProblem(meta.Unread)
 	*m = Machine{
 		Meta:        meta,
-		Phase:       lean.Word(legible.Prefix(status.Phase, mostOfAPhase)),
+		Phase:       slim.Intern(lenient.Prefix(status.Phase, maxPhaseLength)),
 		LastUpdated: status.LastUpdated.Time,
 		Node:        status.NodeRef.Name,
 		Unreadable:  status.unreadable,

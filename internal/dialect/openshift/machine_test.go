@@ -28,7 +28,7 @@ func target(changes ...func(*core.Target)) core.Target {
 		StartupFrom: ago(23 * time.Hour),
 		Node:        core.Node{State: core.NodeUnseen, Name: "m-node"},
 		Revision:    "7",
-		Parts:       core.Whole(),
+		Parts:       core.NoParts(),
 	}
 	for _, change := range changes {
 		change(&t)
@@ -36,15 +36,15 @@ func target(changes ...func(*core.Target)) core.Target {
 	return t
 }
 
-func owned(changes ...func(*metav1.OwnerReference)) func(*stock) {
-	return func(m *stock) {
+func owned(changes ...func(*metav1.OwnerReference)) func(*apiMachine) {
+	return func(m *apiMachine) {
 		for _, change := range changes {
 			change(&m.OwnerReferences[0])
 		}
 	}
 }
 
-func ownerless(m *stock) { m.OwnerReferences = nil }
+func ownerless(m *apiMachine) { m.OwnerReferences = nil }
 
 type machineCase struct {
 	reason  string
@@ -93,7 +93,7 @@ func phaseCases() map[string]machineCase {
 		},
 		"a phase in lower case": {reason: "is another phase", machine: aMachine("m", inPhase("failed")), want: target()},
 		"no phase": {
-			reason: "a machine whose controller has not seen it yet", machine: aMachine("m", func(m *stock) { m.Status.Phase = nil }), want: target(),
+			reason: "a machine whose controller has not seen it yet", machine: aMachine("m", func(m *apiMachine) { m.Status.Phase = nil }), want: target(),
 		},
 		"a machine being deleted": {
 			reason: "by whomever", machine: aMachine("m", deleting), want: target(func(t *core.Target) { t.Deleting = true }),
@@ -103,7 +103,7 @@ func phaseCases() map[string]machineCase {
 
 func relationCases() map[string]machineCase {
 	nobody := func(t *core.Target) { t.Owner = core.ID{} }
-	claimed := func(t *core.Target) { t.Claimed = true }
+	claimed := func(t *core.Target) { t.ExternallyRemediated = true }
 	controlPlane := func(t *core.Target) { t.ControlPlane = true }
 	no := false
 	return map[string]machineCase{
@@ -176,14 +176,14 @@ status:
 }
 
 // someMachine draws machines with everything that decisions read, and more.
-func someMachine() *rapid.Generator[*stock] {
-	return rapid.Custom(func(t *rapid.T) *stock {
-		m := &stock{ObjectMeta: metav1.ObjectMeta{
+func someMachine() *rapid.Generator[*apiMachine] {
+	return rapid.Custom(func(t *rapid.T) *apiMachine {
+		m := &apiMachine{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "machines", Name: rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "name"), UID: "uid",
 			ResourceVersion:   rapid.StringMatching(`[1-9][0-9]{0,3}`).Draw(t, "revision"),
 			CreationTimestamp: metav1.NewTime(someInstant().Draw(t, "created")),
 			Labels:            someStrings(roleLabel, "role", "zone").Draw(t, "labels"),
-			Annotations:       someStrings(claimAnnotation, "a", "b").Draw(t, "annotations"),
+			Annotations:       someStrings(externalAnnotation, "a", "b").Draw(t, "annotations"),
 			Finalizers:        rapid.SliceOfN(rapid.Just("f"), 0, 2).Draw(t, "finalizers"),
 			OwnerReferences:   rapid.SliceOfN(someOwner(), 0, 2).Draw(t, "owners"),
 			ManagedFields:     rapid.SliceOfN(rapid.Just(metav1.ManagedFieldsEntry{Manager: "x"}), 0, 2).Draw(t, "managed"),
@@ -221,10 +221,10 @@ func someOwner() *rapid.Generator[metav1.OwnerReference] {
 	})
 }
 
-// readStock is the naive twin of readMachine: it reads a whole machine.
-func readStock(s *stock) core.Target {
+// readAPIMachine is the naive twin of readMachine: it reads a whole machine.
+func readAPIMachine(s *apiMachine) core.Target {
 	t := core.Target{
-		ID: core.ID{Kind: "Machine", Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}, Revision: s.ResourceVersion, Parts: core.Whole(),
+		ID: core.ID{Kind: "Machine", Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}, Revision: s.ResourceVersion, Parts: core.NoParts(),
 		Created: s.CreationTimestamp.Time, StartupFrom: s.CreationTimestamp.Time, Deleting: s.DeletionTimestamp != nil,
 		ControlPlane: s.Labels["machine.openshift.io/cluster-api-machine-role"] == "master", Node: core.Node{State: core.NodeAwaited},
 	}
@@ -240,7 +240,7 @@ func readStock(s *stock) core.Target {
 	if s.Status.NodeRef != nil && s.Status.NodeRef.Name != "" {
 		t.Node = core.Node{State: core.NodeUnseen, Name: s.Status.NodeRef.Name}
 	}
-	_, t.Claimed = s.Annotations["host.metal3.io/external-remediation"]
+	_, t.ExternallyRemediated = s.Annotations["host.metal3.io/external-remediation"]
 	return t
 }
 
@@ -249,7 +249,7 @@ func TestDecodingLosesNothingThatIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someMachine().Draw(t, "machine")
 		got := readMachine(s.decoded())
-		if diff := cmp.Diff(readStock(s), got.target); diff != "" {
+		if diff := cmp.Diff(readAPIMachine(s), got.target); diff != "" {
 			t.Errorf("target (-of the whole machine +of the lean one):\n%s", diff)
 		}
 		if diff := cmp.Diff(labels.Set(s.Labels), labels.Set(got.labels.Map()), cmpopts.EquateEmpty()); diff != "" {
@@ -309,14 +309,14 @@ func meddle(m *Machine) {
 
 // BenchmarkDecode compares what a machine costs to decode, lean and whole.
 func BenchmarkDecode(b *testing.B) {
-	s := aStock("m", annotated("note", strings.Repeat("x", 300)))
+	s := newAPIMachine("m", annotated("note", strings.Repeat("x", 300)))
 	s.Spec = map[string]any{"providerSpec": map[string]any{"value": map[string]any{"image": strings.Repeat("x", 800)}}}
 	s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":"` + strings.Repeat("x", 1500) + `"}`)}}
 	body, err := json.Marshal(s)
 	if err != nil {
 		b.Fatalf("encoding: %v", err)
 	}
-	for name, into := range map[string]func() any{"whole": func() any { return &stock{} }, "lean": func() any { return &Machine{} }} {
+	for name, into := range map[string]func() any{"whole": func() any { return &apiMachine{} }, "lean": func() any { return &Machine{} }} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
@@ -347,7 +347,7 @@ func TestI15MachineIsBounded(t *testing.T) {
 	if err := m.UnmarshalJSON([]byte(body)); err != nil {
 		t.Fatalf("decoding: %v", err)
 	}
-	if m.Phase == "Failed" || len(m.Phase) > mostOfAPhase || m.Node != "" || len(m.Labels) > 0 || len(m.Unreadable) > 1000 {
+	if m.Phase == "Failed" || len(m.Phase) > maxPhaseLength || m.Node != "" || len(m.Labels) > 0 || len(m.Unreadable) > 1000 {
 		t.Errorf("kept are a phase of %d bytes, the node %.40q, %d labels, and a sentence of %d bytes", len(m.Phase), m.Node, len(m.Labels), len(m.Unreadable))
 	}
 	for _, want := range []string{"a label whose key or value is longer than", "no node can be called"} {

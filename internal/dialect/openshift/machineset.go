@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/informer"
 )
 
 const machineSetKind = "MachineSet"
@@ -21,12 +21,12 @@ var MachineSetKinds = []string{"machinesets.machine.openshift.io"} //nolint:goch
 
 // WatchMachineSets begins to watch machine sets. Without them no template is known. Like Watch, it may be called again.
 func (c *Client) WatchMachineSets(ctx context.Context) error {
-	return c.sets.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "machine sets", Object: machineSetObject(), Handler: c.handler(c.fleet.putSet, c.fleet.dropSet)})
+	return c.sets.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "machine sets", Object: machineSetObject(), Handler: c.handler(c.store.putSet, c.store.dropSet)})
 }
 
-// MachineSetsInStep tells whether the machine sets have been taken in.
-func (c *Client) MachineSetsInStep() bool { return c.sets.InStep() }
+// MachineSetsSynced tells whether the machine sets have been taken in.
+func (c *Client) MachineSetsSynced() bool { return c.sets.HasSynced() }
 
 func machineSetObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
@@ -38,23 +38,23 @@ func machineSetObject() *unstructured.Unstructured {
 type machineSet struct{ uid, template string }
 
 // putSet takes in a machine set and tells whether that can change a decision. Its scale, which others change often, can't.
-func (f *fleet) putSet(obj any) bool {
+func (s *store) putSet(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return false
 	}
 	key, fresh := u.GetNamespace()+"/"+u.GetName(), machineSet{string(u.GetUID()), templateOf(u)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	old := f.sets[key]
-	f.sets[key] = fresh
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.sets[key]
+	s.sets[key] = fresh
 	return old != fresh
 }
 
-func (f *fleet) dropSet(key string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.sets, key)
+func (s *store) dropSet(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sets, key)
 }
 
 // templateOf tells templates apart; it is empty for a machine set without any.

@@ -20,7 +20,7 @@ func aMachineSet(uid string, replicas int64, template any) *unstructured.Unstruc
 
 // TestTemplatesOfMachineSets: a target knows the template of its machine set, and another number of replicas is no other template.
 func TestTemplatesOfMachineSets(t *testing.T) {
-	f := newFleet()
+	f := newStore()
 	m := aMachine("a")
 	f.putMachine(m)
 	template := func() string {

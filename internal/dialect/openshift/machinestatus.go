@@ -9,7 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // plainStatus is the part of a machine's status that decisions read.
@@ -35,7 +35,7 @@ type machineStatus struct{ plainStatus }
 
 // UnmarshalJSON never fails.
 func (s *machineStatus) UnmarshalJSON(body []byte) error {
-	s.plainStatus = readApart(body)
+	s.plainStatus = readFieldByField(body)
 	return nil
 }
 
@@ -46,21 +46,21 @@ func (s *plainStatus) checkNode() {
 		return
 	}
 	s.NodeRef.Name = ""
-	s.tell(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", legible.Quote(name)))
+	s.addProblem(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", lenient.Quote(name)))
 }
 
-// tell adds a problem, if there is one, to what can't be read.
-func (s *plainStatus) tell(problem string) {
+// addProblem adds a problem, if there is one, to what can't be read.
+func (s *plainStatus) addProblem(problem string) {
 	if problem != "" {
 		s.unreadable = strings.TrimPrefix(s.unreadable+"; "+problem, "; ")
 	}
 }
 
-// readApart reads each field by itself, so that one that can't be read hides no other.
-func readApart(body []byte) plainStatus {
+// readFieldByField reads each field by itself, so that one that can't be read hides no other.
+func readFieldByField(body []byte) plainStatus {
 	var fields map[string]json.RawMessage
 	if utiljson.Unmarshal(body, &fields) != nil {
-		return plainStatus{unreadable: fmt.Sprintf("status is %s and not an object", legible.Excerpt(string(body)))}
+		return plainStatus{unreadable: fmt.Sprintf("status is %s and not an object", lenient.Excerpt(string(body)))}
 	}
 	var problems []string
 	s := plainStatus{
@@ -75,7 +75,7 @@ func readApart(body []byte) plainStatus {
 func readField[T any](fields map[string]json.RawMessage, name, give string, problems *[]string) T {
 	var into, nothing T
 	if value, set := fields[name]; set && utiljson.Unmarshal(value, &into) != nil {
-		*problems = append(*problems, fmt.Sprintf("status.%s is %s and not %s", name, legible.Excerpt(string(value)), give))
+		*problems = append(*problems, fmt.Sprintf("status.%s is %s and not %s", name, lenient.Excerpt(string(value)), give))
 		return nothing
 	}
 	return into

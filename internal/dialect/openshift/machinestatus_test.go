@@ -114,7 +114,7 @@ func FuzzReadMachine(f *testing.F) {
 			t.Errorf("a node of the impossible name %q is looked for", read.node)
 		}
 		policy := plain(func(p *core.Policy) { p.Members = []int{0} })
-		d := core.Decide([]core.Policy{policy}, core.Fleet{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{target}}, noon.Add(time.Hour))
+		d := core.Decide([]core.Policy{policy}, core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Targets: []core.Target{target}}, noon.Add(time.Hour))
 		if v := d.Verdicts[0]; target.Problem != "" && v.Health != core.Undetermined {
 			t.Errorf("%q, and yet it is judged: %s", target.Problem, v.Text())
 		}

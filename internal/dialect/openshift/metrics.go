@@ -59,9 +59,9 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// found takes in what one pass found for all health checks. The series of one that is gone end; those
+// setGauges takes in what one pass found for all health checks. The series of one that is gone end; those
 // of one that is paused stay as they were, and so does the short circuit of one that can't be followed.
-func (m *Metrics) found(reports []core.PolicyReport) {
+func (m *Metrics) setGauges(reports []core.PolicyReport) {
 	if m == nil {
 		return
 	}
@@ -91,17 +91,17 @@ func (m *Metrics) found(reports []core.PolicyReport) {
 	m.checks = checks
 }
 
-// happened takes in the deletions that were accepted, of which a storm tells several together. What is
+// countEvents takes in the deletions that were accepted, of which a storm tells several together. What is
 // left to an outside remediator doesn't count, as today (docs/reference/openshift.md#metrics).
-func (m *Metrics) happened(happenings []core.Happening) {
+func (m *Metrics) countEvents(coreEvents []core.Event) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, h := range happenings {
+	for _, h := range coreEvents {
 		outside := h.Remedy == AnnotateMachine || h.Remedy == RequestMachineRemediation
-		if s := m.checks[checkName{h.Policy.Namespace, h.Policy.Name}]; s != nil && h.Kind == core.Begun && !outside {
+		if s := m.checks[checkName{h.Policy.Namespace, h.Policy.Name}]; s != nil && h.Kind == core.EventStarted && !outside {
 			s.deleted += float64(max(1, len(h.Targets)))
 		}
 	}

@@ -48,9 +48,9 @@ func TestTodaysSeries(t *testing.T) {
 	}
 	paused := func(p *core.Policy) { p.Paused = true }
 	broken := func(p *core.Policy) { p.Problem = "maxUnhealthy is not a number" }
-	begun := core.Happening{Kind: core.Begun, Policy: report("a", 0, true).Policy.ID}
+	begun := core.Event{Kind: core.EventStarted, Policy: report("a", 0, true).Policy.ID}
 	refused, stranger := begun, begun
-	refused.Kind, stranger.Policy.Name = core.Refused, "z"
+	refused.Kind, stranger.Policy.Name = core.EventRefused, "z"
 	marked, requested := begun, begun
 	marked.Remedy, requested.Remedy = AnnotateMachine, RequestMachineRemediation
 	several := begun
@@ -58,8 +58,8 @@ func TestTodaysSeries(t *testing.T) {
 	several.Targets = make([]core.ID, 4)
 
 	var none *Metrics
-	none.found([]core.PolicyReport{report("a", 1, true)})
-	none.happened([]core.Happening{begun})
+	none.setGauges([]core.PolicyReport{report("a", 1, true)})
+	none.countEvents([]core.Event{begun})
 
 	m := NewMetrics()
 	steps := []struct {
@@ -68,35 +68,35 @@ func TestTodaysSeries(t *testing.T) {
 		want     []string
 	}{
 		{"before the first pass nothing is claimed", func() {}, nil},
-		{"each selects some", func() { m.found([]core.PolicyReport{report("a", 3, true), report("b", 2, false)}) }, []string{
+		{"each selects some", func() { m.setGauges([]core.PolicyReport{report("a", 3, true), report("b", 2, false)}) }, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 2",
 			"remediation_success_total a machines: 0", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
-		{"accepted deletions count, and nothing else does", func() { m.happened([]core.Happening{begun, refused, stranger, marked, requested, begun}) }, []string{
+		{"accepted deletions count, and nothing else does", func() { m.countEvents([]core.Event{begun, refused, stranger, marked, requested, begun}) }, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 2",
 			"remediation_success_total a machines: 2", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
-		{"several that are told together count each", func() { m.happened([]core.Happening{several}) }, []string{
+		{"several that are told together count each", func() { m.countEvents([]core.Event{several}) }, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 2",
 			"remediation_success_total a machines: 6", "remediation_success_total b machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
 		{"a pause freezes, and nonsense leaves the short circuit alone", func() {
-			m.found([]core.PolicyReport{report("a", 5, false, paused), report("b", 4, true, broken), report("c", 1, true, paused)})
+			m.setGauges([]core.PolicyReport{report("a", 5, false, paused), report("b", 4, true, broken), report("c", 1, true, paused)})
 		}, []string{
 			"nodes_covered a machines: 3", "nodes_covered b machines: 4",
 			"remediation_success_total a machines: 6", "remediation_success_total b machines: 0", "remediation_success_total c machines: 0",
 			"short_circuit a machines: 0", "short_circuit b machines: 1",
 		}},
-		{"series end with their health check", func() { m.found([]core.PolicyReport{report("b", 2, true)}) }, []string{
+		{"series end with their health check", func() { m.setGauges([]core.PolicyReport{report("b", 2, true)}) }, []string{
 			"nodes_covered b machines: 2", "remediation_success_total b machines: 0", "short_circuit b machines: 0",
 		}},
-		{"one of the same name begins anew", func() { m.found([]core.PolicyReport{report("a", 1, true)}) }, []string{
+		{"one of the same name begins anew", func() { m.setGauges([]core.PolicyReport{report("a", 1, true)}) }, []string{
 			"nodes_covered a machines: 1", "remediation_success_total a machines: 0", "short_circuit a machines: 0",
 		}},
-		{"the last one ends", func() { m.found(nil) }, nil},
+		{"the last one ends", func() { m.setGauges(nil) }, nil},
 	}
 	for _, step := range steps {
 		step.do()

@@ -17,30 +17,30 @@ import (
 //
 // Machines must be read before nodes: then a node that a machine names, and that was not read, is gone.
 type Reading struct {
-	fleet fleet
+	store store
 	nodes *node.Store
 }
 
 // NewReading makes a reading of an empty cluster.
-func NewReading() *Reading { return &Reading{fleet: newFleet(), nodes: node.NewStore()} }
+func NewReading() *Reading { return &Reading{store: newStore(), nodes: node.NewStore()} }
 
 // PutCheck takes in a health check, an *unstructured.Unstructured.
-func (r *Reading) PutCheck(obj any) bool { return r.fleet.putCheck(obj) }
+func (r *Reading) PutCheck(obj any) bool { return r.store.putCheck(obj) }
 
 // DropCheck forgets a health check by namespace/name.
-func (r *Reading) DropCheck(key string) { r.fleet.dropCheck(key) }
+func (r *Reading) DropCheck(key string) { r.store.dropCheck(key) }
 
 // PutMachine takes in a machine.
-func (r *Reading) PutMachine(obj any) bool { return r.fleet.putMachine(obj) }
+func (r *Reading) PutMachine(obj any) bool { return r.store.putMachine(obj) }
 
 // DropMachine forgets a machine by namespace/name.
-func (r *Reading) DropMachine(key string) { r.fleet.dropMachine(key) }
+func (r *Reading) DropMachine(key string) { r.store.dropMachine(key) }
 
 // PutMachineSet takes in a machine set, an *unstructured.Unstructured.
-func (r *Reading) PutMachineSet(obj any) bool { return r.fleet.putSet(obj) }
+func (r *Reading) PutMachineSet(obj any) bool { return r.store.putSet(obj) }
 
 // DropMachineSet forgets a machine set by namespace/name.
-func (r *Reading) DropMachineSet(key string) { r.fleet.dropSet(key) }
+func (r *Reading) DropMachineSet(key string) { r.store.dropSet(key) }
 
 // PutNode takes in a node.
 func (r *Reading) PutNode(obj any) bool {
@@ -55,7 +55,7 @@ func (r *Reading) DropNode(name string) { r.nodes.Remove(name) }
 func (r *Reading) Observe(at time.Time) core.Observation {
 	o := core.Observation{Kind: machineKind, Observed: core.Yes}
 	r.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
-		o.Policies, o.Targets = r.fleet.snapshot(find)
+		o.Policies, o.Targets = r.store.snapshot(find)
 	})
 	for i := range o.Targets {
 		t := &o.Targets[i]
@@ -66,31 +66,31 @@ func (r *Reading) Observe(at time.Time) core.Observation {
 	}
 	for i := range o.Policies {
 		p := &o.Policies[i]
-		if status, _, known := r.fleet.statusOf(p.ID); known {
-			p.Opening = openingOf(status.Conditions, p.StormCooldown, at)
+		if status, _, known := r.store.statusOf(p.ID); known {
+			p.Cooldown = openingOf(status.Conditions, p.StormCooldown, at)
 		}
 	}
 	return o
 }
 
 // openingOf gives what the status tells of a short circuit that has opened.
-func openingOf(conditions []v1beta1.Condition, cooldown time.Duration, at time.Time) core.Opening {
+func openingOf(conditions []v1beta1.Condition, cooldown time.Duration, at time.Time) core.CooldownState {
 	for i := range conditions {
 		c := &conditions[i]
 		if c.Type != v1beta1.RemediationAllowedCondition || c.Status != string(corev1.ConditionFalse) || c.Reason != v1beta1.StormCooldownReason {
 			continue
 		}
-		return core.OpeningTold(c.LastTransitionTime.Time, cooldown, at)
+		return core.CooldownFromStatus(c.LastTransitionTime.Time, cooldown, at)
 	}
-	return core.Opening{}
+	return core.CooldownState{}
 }
 
 // Unmet gives the requirements of a health check's selector that a machine of the same namespace
 // does not meet, and false when there is no such pair.
 func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
-	r.fleet.mu.Lock()
-	defer r.fleet.mu.Unlock()
-	c, m := r.fleet.checks[check.Namespace+"/"+check.Name], r.fleet.machines[machine.Namespace+"/"+machine.Name]
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	c, m := r.store.checks[check.Namespace+"/"+check.Name], r.store.machines[machine.Namespace+"/"+machine.Name]
 	if c == nil || m == nil || check.Namespace != machine.Namespace {
 		return nil, false
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 var readAt = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -28,9 +28,9 @@ func aReading(t *testing.T) *Reading {
 	for name, labels := range map[string]map[string]string{
 		"in": {"role": "worker", "zone": "a"}, "out": {"role": "worker"},
 	} {
-		r.PutMachine(aMachine(name, inNamespace("ns"), refer("node-"+name), func(m *stock) { m.Labels = labels }))
+		r.PutMachine(aMachine(name, inNamespace("ns"), refer("node-"+name), func(m *apiMachine) { m.Labels = labels }))
 	}
-	r.PutNode(&lean.Node{Meta: lean.Meta{Name: "node-in", UID: "n"}})
+	r.PutNode(&slim.Node{Meta: slim.Meta{Name: "node-in", UID: "n"}})
 	return r
 }
 
@@ -95,12 +95,12 @@ func TestOpeningFromStatus(t *testing.T) {
 	}
 	cases := map[string]struct {
 		conditions []v1beta1.Condition
-		want       core.Opening
+		want       core.CooldownState
 	}{
-		"no condition":              {nil, core.Opening{}},
-		"stopped for other reasons": {status(v1beta1.TooManyUnhealthyReason, time.Second), core.Opening{}},
-		"opened just now":           {status(v1beta1.StormCooldownReason, 10*time.Second), core.Opening{First: readAt.Add(-10 * time.Second), Last: readAt.Add(-10 * time.Second)}},
-		"prolonged by recoveries":   {status(v1beta1.StormCooldownReason, time.Minute), core.Opening{First: readAt.Add(-time.Minute), Last: readAt}},
+		"no condition":              {nil, core.CooldownState{}},
+		"stopped for other reasons": {status(v1beta1.TooManyUnhealthyReason, time.Second), core.CooldownState{}},
+		"opened just now":           {status(v1beta1.StormCooldownReason, 10*time.Second), core.CooldownState{First: readAt.Add(-10 * time.Second), Last: readAt.Add(-10 * time.Second)}},
+		"prolonged by recoveries":   {status(v1beta1.StormCooldownReason, time.Minute), core.CooldownState{First: readAt.Add(-time.Minute), Last: readAt}},
 	}
 	for sentence, tc := range cases {
 		if got := openingOf(tc.conditions, 30*time.Second, readAt); got != tc.want {

@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/healthcheck"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -21,7 +21,7 @@ import (
 func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now time.Time, more ...v1beta1.Condition) (v1beta1.MachineHealthCheckStatus, bool) {
 	allowed := remediationAllowed(r)
 	own := append([]v1beta1.Condition{allowed}, more...)
-	for _, c := range conditionWords().External(&r) {
+	for _, c := range machineConditions().External(&r) {
 		own = append(own, conditionOf(c))
 	}
 	fresh := v1beta1.MachineHealthCheckStatus{
@@ -35,16 +35,16 @@ func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now tim
 	return fresh, !reflect.DeepEqual(old, fresh)
 }
 
-// conditionWords are what OpenShift's health checks say of whether repairs are allowed. Today's controller sets the conditions of templates
+// machineConditions are what OpenShift's health checks say of whether repairs are allowed. Today's controller sets the conditions of templates
 // after it has written its status, so no user ever sees them (docs/reference/openshift.md#conditions).
-func conditionWords() healthcheck.MachineWords {
-	return healthcheck.MachineWords{
+func machineConditions() healthcheck.MachineConditions {
+	return healthcheck.MachineConditions{
 		Resource: resource, Noun: noun, Paused: v1beta1.PausedAnnotation, Restriction: restriction, Remedy: RequestMachineRemediation,
 	}
 }
 
 func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
-	return conditionOf(conditionWords().Allowed(&r))
+	return conditionOf(machineConditions().Allowed(&r))
 }
 
 // restriction says which limit holds repairs back.
@@ -78,7 +78,7 @@ var ownConditions = [...]string{
 func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condition {
 	fresh := slices.Clone(own)
 	for i := range fresh {
-		fresh[i].Message = telling.Message(fresh[i].Message)
+		fresh[i].Message = messages.Message(fresh[i].Message)
 		fresh[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 	}
 	for _, o := range old {
@@ -100,7 +100,7 @@ func brief(s v1beta1.MachineHealthCheckStatus) v1beta1.MachineHealthCheckStatus 
 	s.Conditions = slices.Clone(s.Conditions)
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; slices.Contains(ownConditions[:], c.Type) {
-			c.Message = telling.Brief(c.Message)
+			c.Message = messages.Brief(c.Message)
 		}
 	}
 	return s

@@ -17,7 +17,7 @@ import (
 func report(healthy int, tally func(*core.Tally), changes ...func(*core.Policy)) core.PolicyReport {
 	r := core.PolicyReport{
 		Policy: plain(append([]func(*core.Policy){maxUnhealthy(core.Percent(40))}, changes...)...),
-		Tally:  core.Tally{Total: 10, Healthy: healthy, MostUnhealthy: 4, Permitted: healthy >= 6},
+		Tally:  core.Tally{Total: 10, Healthy: healthy, MaxUnhealthy: 4, Permitted: healthy >= 6},
 	}
 	if tally != nil {
 		tally(&r.Tally)
@@ -96,7 +96,7 @@ func TestRemediationAllowed(t *testing.T) {
 			want: v1beta1.Condition{Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning", Message: stopped + "(total: 10, unhealthy: 5, maxUnhealthy: -3, which counts as 0)"},
 		},
 		"too many, with a machine that is gone": {
-			reason: "what counts and is no machine any more is named", report: report(5, func(t *core.Tally) { t.Behind, t.Waits = 1, "machine m is gone" }),
+			reason: "what counts and is no machine any more is named", report: report(5, func(t *core.Tally) { t.AwaitingReplacement, t.Waits = 1, "machine m is gone" }),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "TooManyUnhealthy", Severity: "Warning",
 				Message: stopped + "(total: 10, unhealthy: 6, maxUnhealthy: 40%); machine m is gone",
@@ -150,7 +150,7 @@ func TestRemediationAllowed(t *testing.T) {
 }
 
 func TestManyMachinesFitTheStatus(t *testing.T) {
-	r := report(10, func(t *core.Tally) { t.MostUnhealthy = 1 << 40 })
+	r := report(10, func(t *core.Tally) { t.MaxUnhealthy = 1 << 40 })
 	got, _ := statusOf(v1beta1.MachineHealthCheckStatus{}, r, noon)
 	if got.RemediationsAllowed != 1<<30 {
 		t.Errorf("%d repairs are allowed, want %d: the field has 32 bits and its sign must not turn", got.RemediationsAllowed, 1<<30)
@@ -233,9 +233,9 @@ func TestNoChangeNoWrite(t *testing.T) {
 func TestChangedNumbersAreWritten(t *testing.T) {
 	written, _ := statusOf(v1beta1.MachineHealthCheckStatus{}, report(9, nil), noon)
 	for sentence, change := range map[string]func(*core.Tally){
-		"one more machine":         func(t *core.Tally) { t.Total, t.Healthy = 11, 10; t.MostUnhealthy = 4 },
+		"one more machine":         func(t *core.Tally) { t.Total, t.Healthy = 11, 10; t.MaxUnhealthy = 4 },
 		"one fewer healthy":        func(t *core.Tally) { t.Healthy = 8 },
-		"a larger limit":           func(t *core.Tally) { t.MostUnhealthy = 5 },
+		"a larger limit":           func(t *core.Tally) { t.MaxUnhealthy = 5 },
 		"too many are not healthy": func(t *core.Tally) { t.Permitted = false },
 	} {
 		if _, changed := statusOf(written, report(9, change), noon); !changed {
@@ -243,8 +243,8 @@ func TestChangedNumbersAreWritten(t *testing.T) {
 		}
 	}
 	for sentence, change := range map[string]func(*core.Tally){
-		"what is in flight":          func(t *core.Tally) { t.InFlight, t.MostInFlight = 1, 1 },
-		"an opening long since over": func(t *core.Tally) { t.Opening, t.ResumeAt = core.Opening{First: noon}, noon },
+		"what is in flight":          func(t *core.Tally) { t.InFlight, t.MaxInFlight = 1, 1 },
+		"an opening long since over": func(t *core.Tally) { t.Cooldown, t.ResumeAt = core.CooldownState{First: noon}, noon },
 	} {
 		if _, changed := statusOf(written, report(9, change), noon); changed {
 			t.Errorf("%s is in no field, yet the status is written", sentence)

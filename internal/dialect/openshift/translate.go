@@ -15,22 +15,22 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/messages"
 	"github.com/fettle-io/fettle/internal/selector"
-	"github.com/fettle-io/fettle/internal/setting"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/slim"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 const (
 	machineKind     = "Machine"
 	healthCheckKind = "MachineHealthCheck"
 
-	// claimAnnotation on a machine asks an outside remediator to repair it.
-	claimAnnotation = v1beta1.ExternalRemediationAnnotation
-	roleLabel       = "machine.openshift.io/cluster-api-machine-role"
-	masterRole      = "master"
-	failedPhase     = "Failed"
+	// externalAnnotation on a machine asks an outside remediator to repair it.
+	externalAnnotation = v1beta1.ExternalRemediationAnnotation
+	roleLabel          = "machine.openshift.io/cluster-api-machine-role"
+	masterRole         = "master"
+	failedPhase        = "Failed"
 )
 
 // checkKind is the kind of health checks.
@@ -61,12 +61,12 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 			// As today: a machine whose remediator is still at work and which looks healthy is
 			// (docs/reference/openshift.md#counting).
 			IgnoresRequests: true,
-			Advice:          telling.Advice(),
+			Advice:          messages.Advice(),
 		},
 	}
-	spec, wrong := legible.Part[v1beta1.MachineHealthCheckSpec](u.Object, "spec")
+	spec, wrong := lenient.Part[v1beta1.MachineHealthCheckSpec](u.Object, "spec")
 	h.policy.Problem = h.translate(&spec, wrong, u.GetAnnotations())
-	h.policy.Fingerprint = setting.Fingerprint(h.policy, h.selector)
+	h.policy.Fingerprint = specparse.Fingerprint(h.policy, h.selector)
 	h.readStatus(u)
 	return h
 }
@@ -74,63 +74,63 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 // readStatus takes over the status that was last written. One that somebody else has made illegible is
 // written anew, and repairs may have been stopped before that.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
-	status, wrong := legible.Part[v1beta1.MachineHealthCheckStatus](u.Object, "status")
+	status, wrong := lenient.Part[v1beta1.MachineHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
 		status.ExpectedMachines = nil
 	}
 	h.status = status
-	h.policy.Held = len(wrong) > 0 || wasHeld(status.Conditions)
+	h.policy.WasStopped = len(wrong) > 0 || wasHeld(status.Conditions)
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == v1beta1.RemediationAllowedCondition && c.Status == string(corev1.ConditionFalse) {
-			h.policy.ClockHeld = core.GateOfClock(c.Reason)
+			h.policy.ClockGate = core.GateOfClock(c.Reason)
 		}
 	}
 }
 
 // translate fills in the policy and gives everything that is wrong with it, as a sentence.
-func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []legible.Problem, annotations map[string]string) string {
-	return setting.Sentence(append(h.problemsOf(spec, annotations), h.withhold(wrong)...))
+func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []lenient.Problem, annotations map[string]string) string {
+	return specparse.JoinProblems(append(h.problemsOf(spec, annotations), h.resetUnparsable(wrong)...))
 }
 
 // problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that
 // begins with the field.
 func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
-	p.Ladder, p.FailedLadder = readLadders(spec, annotations, p.ID.Namespace)
+	p.Steps, p.FailedSteps = readSteps(spec, annotations, p.ID.Namespace)
 	var problems [12]error
 	h.selector, problems[0] = readSelector(&spec.Selector)
 	p.Criteria.Conditions, problems[1] = readConditions(spec.UnhealthyConditions)
 	p.Criteria.NodeStartup, problems[2] = readStartup(spec.NodeStartupTimeout)
 	p.ShortCircuit.MaxUnhealthy, problems[3] = readMaxUnhealthy(spec.MaxUnhealthy)
-	p.MaxInFlight, problems[4] = readMaxInFlight(annotations, p.Ladder)
+	p.MaxInFlight, problems[4] = readMaxInFlight(annotations, p.Steps)
 	_, limited := annotations[annotation.MaxInFlight]
-	p.PassesReclaims = !limited
-	p.Backoff, problems[5] = setting.Backoff(annotations)
-	p.DryRun, problems[6] = setting.DryRun(annotations, annotation.DryRun)
-	p.StormCooldown, problems[7] = setting.StormCooldown(annotations)
+	p.ReclaimsBypassMaxInFlight = !limited
+	p.Backoff, problems[5] = specparse.Backoff(annotations)
+	p.DryRun, problems[6] = specparse.DryRun(annotations, annotation.DryRun)
+	p.StormCooldown, problems[7] = specparse.StormCooldown(annotations)
 	problems[8] = checkTemplate(spec.RemediationTemplate)
-	p.WaitsForUpgrades, problems[9] = setting.DryRun(annotations, annotation.WaitForUpgrades)
-	p.Criteria.Groups, problems[10] = setting.Groups(annotations, annotation.UnhealthyConditions)
-	p.Criteria.NodeGoneDelay, problems[11] = setting.GoneDelay(annotations, annotation.NodeGoneDelay)
+	p.WaitsForUpgrades, problems[9] = specparse.DryRun(annotations, annotation.WaitForUpgrades)
+	p.Criteria.Groups, problems[10] = specparse.Groups(annotations, annotation.UnhealthyConditions)
+	p.Criteria.NodeGoneDelay, problems[11] = specparse.GoneDelay(annotations, annotation.NodeGoneDelay)
 	_, p.Paused = annotations[v1beta1.PausedAnnotation]
-	p.Illegible = problems[0] != nil || problems[1] != nil || problems[10] != nil
-	return setting.Each(problems[:]...)
+	p.Unparsable = problems[0] != nil || problems[1] != nil || problems[10] != nil
+	return specparse.ErrorLines(problems[:]...)
 }
 
-// withhold takes back what a field of the wrong type was translated to: it is absent, but that must
+// resetUnparsable takes back what a field of the wrong type was translated to: it is absent, but that must
 // not mean what its absence means.
-func (h *healthCheck) withhold(wrong []legible.Problem) []string {
+func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	for i, w := range wrong {
-		problems[i] = setting.WrongType(w, "machinehealthcheck")
+		problems[i] = specparse.WrongType(w, "machinehealthcheck")
 		part, within, _ := strings.Cut(w.Field, ".")
 		field, _, _ := strings.Cut(within, ".")
 		all := part == "spec" && field == ""
 		if all || field == "selector" {
-			h.selector, h.policy.Illegible = labels.Nothing(), true
+			h.selector, h.policy.Unparsable = labels.Nothing(), true
 		}
 		if all || field == "unhealthyConditions" {
-			h.policy.Illegible = true
+			h.policy.Unparsable = true
 		}
 		if all || field == "nodeStartupTimeout" {
 			h.policy.Criteria.NodeStartup = 0
@@ -139,14 +139,14 @@ func (h *healthCheck) withhold(wrong []legible.Problem) []string {
 			h.policy.ShortCircuit.MaxUnhealthy = core.Amount{}
 		}
 		if all || field == "remediationTemplate" {
-			h.policy.Ladder, h.policy.FailedLadder = nil, nil
+			h.policy.Steps, h.policy.FailedSteps = nil, nil
 		}
 	}
 	return problems
 }
 
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
-	selector, err := setting.Selector(s)
+	selector, err := specparse.Selector(s)
 	if err != nil {
 		return selector, fmt.Errorf("spec.selector %w", err)
 	}
@@ -154,8 +154,8 @@ func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCriterion, error) {
-	if len(conditions) > setting.MostConditions {
-		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), setting.MostConditions)
+	if len(conditions) > specparse.MaxConditions {
+		return nil, fmt.Errorf("spec.unhealthyConditions has %d entries; give at most %d", len(conditions), specparse.MaxConditions)
 	}
 	criteria := make([]core.ConditionCriterion, 0, len(conditions))
 	var problems []error
@@ -164,7 +164,7 @@ func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCr
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d] lacks a type or a status; give both, such as {type: Ready, status: Unknown, timeout: 300s}", i))
 			continue
 		}
-		limit, err := setting.Duration(string(c.Timeout))
+		limit, err := specparse.Duration(string(c.Timeout))
 		if err != nil {
 			problems = append(problems, fmt.Errorf("spec.unhealthyConditions[%d].timeout %w", i, err))
 			continue
@@ -184,7 +184,7 @@ func readStartup(d *v1beta1.Duration) (time.Duration, error) {
 	if d == nil {
 		return defaultNodeStartup, nil
 	}
-	limit, err := setting.Duration(string(*d))
+	limit, err := specparse.Duration(string(*d))
 	if err != nil {
 		return 0, fmt.Errorf("spec.nodeStartupTimeout %w", err)
 	}
@@ -200,7 +200,7 @@ func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	if v.Type == intstr.Int {
 		return core.Count(v.IntValue()), nil
 	}
-	a, err := setting.Amount(v.StrVal)
+	a, err := specparse.Amount(v.StrVal)
 	if err != nil {
 		return core.Amount{}, fmt.Errorf("spec.maxUnhealthy %w", err)
 	}
@@ -227,12 +227,12 @@ type machine struct {
 	// key is its namespace/name.
 	key    string
 	target core.Target
-	labels lean.Labels
+	labels slim.Labels
 	// node is the name of the node that the machine refers to, if it does.
 	node string
-	// leads is set once the node was seen to be one of the control plane. The label of a machine may say that too, and
+	// onControlPlane is set once the node was seen to be one of the control plane. The label of a machine may say that too, and
 	// anybody who may write machines may write that.
-	leads bool
+	onControlPlane bool
 }
 
 // Key implements selector.Object.
@@ -243,8 +243,8 @@ func (m *machine) Matches(namespace string, s labels.Selector) bool {
 	return namespace == m.target.ID.Namespace && s.Matches(m.labels)
 }
 
-// claim is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
-func (m *machine) claim() string {
+// refersTo is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
+func (m *machine) refersTo() string {
 	if m == nil || m.target.Deleting {
 		return ""
 	}
@@ -264,7 +264,7 @@ func readMachine(m *Machine) *machine {
 		Node:         core.Node{State: core.NodeAwaited},
 		Problem:      m.Unreadable,
 		Revision:     m.ResourceVersion,
-		Parts:        core.Whole(), // its provider's part stands in its spec
+		Parts:        core.NoParts(), // its provider's part stands in its spec
 	}
 	if !m.LastUpdated.IsZero() {
 		t.StartupFrom = m.LastUpdated
@@ -275,7 +275,7 @@ func readMachine(m *Machine) *machine {
 	if owner := m.Owner; owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
-	t.Claimed, t.RepairRequest = m.Annotations.Has(claimAnnotation), m.RepairRequest()
+	t.ExternallyRemediated, t.RepairRequest = m.Annotations.Has(externalAnnotation), m.RepairRequest()
 	if m.Node != "" {
 		t.Node = core.Node{State: core.NodeUnseen, Name: m.Node}
 	}

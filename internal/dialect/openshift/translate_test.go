@@ -11,26 +11,26 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/setting"
-	"github.com/fettle-io/fettle/internal/telling"
+	"github.com/fettle-io/fettle/internal/messages"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // deletion is the ladder of every health check that asks for no other way to repair.
-func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", Nature: core.Destroys}} }
+func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", Nature: core.Delete}} }
 
 // plain is the policy of a health check that says nothing.
 func plain(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
-		Advice:         telling.Advice(),
-		ID:             core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check", UID: "check-uid"},
-		Created:        ago(24 * time.Hour),
-		Criteria:       core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{}},
-		ShortCircuit:   core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
-		StormCooldown:  core.DefaultStormCooldown,
-		MaxInFlight:    core.Count(1),
-		PassesReclaims: true,
-		Backoff:        core.Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: 10},
-		Ladder:         deletion(),
+		Advice:                    messages.Advice(),
+		ID:                        core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check", UID: "check-uid"},
+		Created:                   ago(24 * time.Hour),
+		Criteria:                  core.Criteria{NodeStartup: 10 * time.Minute, Conditions: []core.ConditionCriterion{}},
+		ShortCircuit:              core.ShortCircuit{MaxUnhealthy: core.Percent(100)},
+		StormCooldown:             core.DefaultStormCooldown,
+		MaxInFlight:               core.Count(1),
+		ReclaimsBypassMaxInFlight: true,
+		Backoff:                   core.Backoff{Base: 5 * time.Second, Limit: 20 * time.Minute, GiveUpAfter: 10},
+		Steps:                     deletion(),
 
 		IgnoresRequests: true,
 	}
@@ -53,7 +53,7 @@ func maxUnhealthy(a core.Amount) func(*core.Policy) {
 }
 
 func maxInFlight(a core.Amount) func(*core.Policy) {
-	return func(p *core.Policy) { p.MaxInFlight, p.PassesReclaims = a, false }
+	return func(p *core.Policy) { p.MaxInFlight, p.ReclaimsBypassMaxInFlight = a, false }
 }
 
 func backoff(base, limit time.Duration) func(*core.Policy) {
@@ -64,12 +64,12 @@ func stormCooldown(d time.Duration) func(*core.Policy) {
 	return func(p *core.Policy) { p.StormCooldown = d }
 }
 
-func noRemedy(p *core.Policy) { p.Ladder, p.FailedLadder = nil, nil }
+func noRemedy(p *core.Policy) { p.Steps, p.FailedSteps = nil, nil }
 
 func requests(apiVersion, kind, name string) func(*core.Policy) {
 	return func(p *core.Policy) {
-		p.Ladder = []core.Step{{
-			Remedy: "RequestMachineRemediation", Nature: core.Requests,
+		p.Steps = []core.Step{{
+			Remedy: "RequestMachineRemediation", Nature: core.CreateRequest,
 			Template: core.Reference{APIVersion: apiVersion, Kind: kind, Namespace: p.ID.Namespace, Name: name},
 		}}
 		p.MaxInFlight = core.Unlimited()
@@ -77,7 +77,7 @@ func requests(apiVersion, kind, name string) func(*core.Policy) {
 }
 
 func handsOver(p *core.Policy) {
-	p.Ladder, p.FailedLadder = []core.Step{{Remedy: "AnnotateMachine", Nature: core.HandsOver}}, deletion()
+	p.Steps, p.FailedSteps = []core.Step{{Remedy: "AnnotateMachine", Nature: core.Annotate}}, deletion()
 	p.MaxInFlight = core.Unlimited()
 }
 
@@ -320,7 +320,7 @@ func TestNonsenseBecomesProblem(t *testing.T) {
 						t.Errorf("the problem does not say %q:\n%s", words, got.Problem)
 					}
 				}
-				if strings.Contains(got.Problem, "\n") || len(got.Problem) > setting.MostSaid+len("…") {
+				if strings.Contains(got.Problem, "\n") || len(got.Problem) > specparse.MaxProblems+len("…") {
 					t.Errorf("the problem is not one line of some length, but %d bytes:\n%.500s", len(got.Problem), got.Problem)
 				}
 				if want := plain().ID; got.ID != want {
@@ -470,7 +470,7 @@ func TestProblemKeepsTheRest(t *testing.T) {
 	}
 }
 
-func illegible(p *core.Policy) { p.Illegible = true }
+func illegible(p *core.Policy) { p.Unparsable = true }
 
 // TestWrongTypeHidesNothingElse: what is of the wrong type is neither what it was meant to be nor the
 // default, and everything else is read.
@@ -519,8 +519,8 @@ func TestStatusOfOthersIsNoMistakeOfTheSpec(t *testing.T) {
 		`{conditions: [{type: 5}]}`, `{expectedMachines: many, currentHealthy: 1, conditions: []}`, `{remediationsAllowed: 1e308}`,
 	} {
 		h := readHealthCheck(manifest(t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nstatus: "+status))
-		if h.policy.Problem != "" || !h.policy.Held {
-			t.Errorf("%s: the problem is %q, and repairs may have been stopped: %t", status, h.policy.Problem, h.policy.Held)
+		if h.policy.Problem != "" || !h.policy.WasStopped {
+			t.Errorf("%s: the problem is %q, and repairs may have been stopped: %t", status, h.policy.Problem, h.policy.WasStopped)
 		}
 		report := core.PolicyReport{Policy: h.policy, Tally: core.Tally{Permitted: true}}
 		fresh, changed := statusOf(h.status, report, noon)
@@ -551,7 +551,7 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			u := manifest(t, "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nstatus: {conditions: "+tc.conditions+"}")
-			if got := readHealthCheck(u).policy.Held; got != tc.want {
+			if got := readHealthCheck(u).policy.WasStopped; got != tc.want {
 				t.Errorf("held is %t, want %t", got, tc.want)
 			}
 		})
@@ -562,8 +562,8 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 func TestIllegibleGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
 		p := readHealthCheck(check(t, "check", "1", `{}`, map[string]string{annotation.UnhealthyConditions: text})).policy
-		if p.Illegible != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
-			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Illegible, p.Problem, p.Criteria.Groups)
+		if p.Unparsable != want || (p.Problem != "") != want || (p.Criteria.Groups == nil) != want {
+			t.Errorf("%s: illegible is %t, the problem is %q, the groups are %v", text, p.Unparsable, p.Problem, p.Criteria.Groups)
 		}
 	}
 }

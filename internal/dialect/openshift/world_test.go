@@ -61,8 +61,8 @@ spec: `+spec)
 	return u
 }
 
-// stock is a Machine as the API has it, and as any typed client would decode it.
-type stock struct {
+// apiMachine is a Machine as the API has it, and as any typed client would decode it.
+type apiMachine struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -81,7 +81,7 @@ type reference struct {
 }
 
 // decoded is what a client of this dialect gets of a machine.
-func (s *stock) decoded() *Machine {
+func (s *apiMachine) decoded() *Machine {
 	body, err := json.Marshal(s)
 	m := &Machine{}
 	if err := errors.Join(err, json.Unmarshal(body, m)); err != nil {
@@ -90,10 +90,10 @@ func (s *stock) decoded() *Machine {
 	return m
 }
 
-// aStock is a machine of the namespace machines that a machine set owns and whose node has joined.
-func aStock(name string, changes ...func(*stock)) *stock {
+// newAPIMachine is a machine of the namespace machines that a machine set owns and whose node has joined.
+func newAPIMachine(name string, changes ...func(*apiMachine)) *apiMachine {
 	yes := true
-	m := &stock{ObjectMeta: metav1.ObjectMeta{
+	m := &apiMachine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "machines", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "7",
 		CreationTimestamp: metav1.NewTime(ago(24 * time.Hour)),
 		Labels:            map[string]string{"role": "worker"},
@@ -111,35 +111,35 @@ func aStock(name string, changes ...func(*stock)) *stock {
 }
 
 // aMachine is the same as decoded.
-func aMachine(name string, changes ...func(*stock)) *Machine {
-	return aStock(name, changes...).decoded()
+func aMachine(name string, changes ...func(*apiMachine)) *Machine {
+	return newAPIMachine(name, changes...).decoded()
 }
 
-func refer(node string) func(*stock) {
-	return func(m *stock) { m.Status.NodeRef = &reference{Kind: "Node", Name: node} }
+func refer(node string) func(*apiMachine) {
+	return func(m *apiMachine) { m.Status.NodeRef = &reference{Kind: "Node", Name: node} }
 }
 
-func labelled(key, value string) func(*stock) {
-	return func(m *stock) {
+func labelled(key, value string) func(*apiMachine) {
+	return func(m *apiMachine) {
 		m.Labels = maps.Clone(m.Labels)
 		m.Labels[key] = value
 	}
 }
 
-func annotated(key, value string) func(*stock) {
-	return func(m *stock) { m.Annotations = map[string]string{key: value} }
+func annotated(key, value string) func(*apiMachine) {
+	return func(m *apiMachine) { m.Annotations = map[string]string{key: value} }
 }
 
-func inNamespace(namespace string) func(*stock) {
-	return func(m *stock) { m.Namespace = namespace }
+func inNamespace(namespace string) func(*apiMachine) {
+	return func(m *apiMachine) { m.Namespace = namespace }
 }
 
-func inPhase(phase string) func(*stock) { return func(m *stock) { m.Status.Phase = &phase } }
+func inPhase(phase string) func(*apiMachine) { return func(m *apiMachine) { m.Status.Phase = &phase } }
 
-func withoutNode(m *stock)  { m.Status.NodeRef = nil }
-func neverUpdated(m *stock) { m.Status.LastUpdated = nil }
+func withoutNode(m *apiMachine)  { m.Status.NodeRef = nil }
+func neverUpdated(m *apiMachine) { m.Status.LastUpdated = nil }
 
-func deleting(m *stock) {
+func deleting(m *apiMachine) {
 	at := metav1.NewTime(noon)
 	m.DeletionTimestamp = &at
 }

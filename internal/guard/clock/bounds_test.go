@@ -16,8 +16,8 @@ import (
 
 // TestI05LimitsOfASpan: the clocks agree if every difference in the span is permitted, and differ if none is.
 func TestI05LimitsOfASpan(t *testing.T) {
-	const most = core.MostSkew
-	for s, want := range map[span]core.Tri{
+	const most = core.MaxSkew
+	for s, want := range map[skewRange]core.Tri{
 		{-most, most}:              core.Yes,
 		{0, most}:                  core.Yes,
 		{-most, 0}:                 core.Yes,
@@ -33,16 +33,16 @@ func TestI05LimitsOfASpan(t *testing.T) {
 		{-most - 1, most + 1}:      core.Unknown,
 	} {
 		if got := s.agrees(); got != want {
-			t.Errorf("from %s to %s ahead they agree: %s, want %s", s.least, s.most, got, want)
+			t.Errorf("from %s to %s ahead they agree: %s, want %s", s.min, s.max, got, want)
 		}
 	}
 }
 
 // TestMeasurementsThatMeet in one difference agree on it, and the later one counts where they don't meet.
 func TestMeasurementsThatMeet(t *testing.T) {
-	for later, want := range map[span]span{{5, 9}: {5, 5}, {4, 9}: {4, 5}, {6, 9}: {6, 9}, {-3, 0}: {0, 0}, {-3, -1}: {-3, -1}} {
-		if got := (span{0, 5}).narrowed(later); got != want {
-			t.Errorf("0 to 5 and %d to %d make %d to %d, want %d to %d", later.least, later.most, got.least, got.most, want.least, want.most)
+	for later, want := range map[skewRange]skewRange{{5, 9}: {5, 5}, {4, 9}: {4, 5}, {6, 9}: {6, 9}, {-3, 0}: {0, 0}, {-3, -1}: {-3, -1}} {
+		if got := (skewRange{0, 5}).intersect(later); got != want {
+			t.Errorf("0 to 5 and %d to %d make %d to %d, want %d to %d", later.min, later.max, got.min, got.max, want.min, want.max)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestSuccessesTell(t *testing.T) {
 	for code, want := range map[int]core.Tri{
 		199: core.Unknown, 200: core.Yes, 201: core.Yes, 299: core.Yes, 300: core.Unknown, 301: core.Unknown,
 	} {
-		r := newRoom()
+		r := newMeterFixture()
 		r.change = func(response *http.Response) { response.StatusCode = code }
 		if got := r.ask(t); got != want {
 			t.Errorf("after an answer with code %d they agree: %s, want %s", code, got, want)
@@ -62,7 +62,7 @@ func TestSuccessesTell(t *testing.T) {
 
 // TestStepsAreToldOnce: a step of a second or more is told and wakes, and so is what is known of the clocks when it changes.
 func TestStepsAreToldOnce(t *testing.T) {
-	r := newRoom()
+	r := newMeterFixture()
 	var said []string
 	r.Log = funcr.NewJSON(func(line string) { said = append(said, line) }, funcr.Options{
 		RenderBuiltinsHook: func(list []any) []any { return list[len(list)-2:] },
@@ -74,10 +74,10 @@ func TestStepsAreToldOnce(t *testing.T) {
 	if want := []string{`{"msg":"Fettle's clock agrees with the API server's"}`}; !slices.Equal(said, want) {
 		t.Errorf("after two answers it says %q, want %q", said, want)
 	}
-	for step, want := range map[time.Duration]int{leastStep - 1: 0, leastStep: 1, leastStep + 1: 1, 1 - leastStep: 0, -leastStep: 1} {
+	for step, want := range map[time.Duration]int{minStep - 1: 0, minStep: 1, minStep + 1: 1, 1 - minStep: 0, -minStep: 1} {
 		said, r.woken = nil, 0
 		r.ahead += step
-		r.look()
+		r.check()
 		if len(said) != want || r.woken != want {
 			t.Errorf("after a step of %s it says %q and wakes %d times, want %d", step, said, r.woken, want)
 		}
@@ -86,8 +86,8 @@ func TestStepsAreToldOnce(t *testing.T) {
 
 // TestFirstLookSeesNoStep: the clock is compared with what it showed when the meter was made.
 func TestFirstLookSeesNoStep(t *testing.T) {
-	r := newRoom()
-	r.look()
+	r := newMeterFixture()
+	r.check()
 	if r.woken != 0 {
 		t.Errorf("the first look wakes %d times", r.woken)
 	}
@@ -97,7 +97,7 @@ func TestFirstLookSeesNoStep(t *testing.T) {
 func TestStartLooksEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now() //nolint:forbidigo // a clock of the test's own
-		r := &room{}
+		r := &meterFixture{}
 		r.Meter = NewMeter(Config{
 			Now:     func() time.Time { return noon.Add(r.ahead + time.Since(began)) }, //nolint:forbidigo // the same
 			Elapsed: func() time.Duration { return time.Since(began) },                 //nolint:forbidigo // the same
@@ -124,7 +124,7 @@ func TestStartLooksEachSecond(t *testing.T) {
 // TestMetricIsDescribed, so that no other can be registered by its name.
 func TestMetricIsDescribed(t *testing.T) {
 	described := make(chan *prometheus.Desc, 2)
-	newRoom().Describe(described)
+	newMeterFixture().Describe(described)
 	if len(described) != 1 {
 		t.Errorf("it describes %d series, want 1", len(described))
 	}

@@ -14,8 +14,8 @@ import (
 
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
-// room is a meter with its clocks and an API server with its own.
-type room struct {
+// meterFixture is a meter with its clocks and an API server with its own.
+type meterFixture struct {
 	*Meter
 
 	// passed is what the monotonic clock shows. Ahead is by how much Fettle's clock is ahead of the API server's.
@@ -26,8 +26,8 @@ type room struct {
 	woken       int
 }
 
-func newRoom() *room {
-	r := &room{change: func(*http.Response) {}}
+func newMeterFixture() *meterFixture {
+	r := &meterFixture{change: func(*http.Response) {}}
 	r.Meter = NewMeter(Config{
 		Now:     func() time.Time { return noon.Add(r.passed + r.ahead) },
 		Elapsed: func() time.Duration { return r.passed },
@@ -38,7 +38,7 @@ func newRoom() *room {
 }
 
 // ask has the API server asked once.
-func (r *room) ask(t interface{ Fatal(args ...any) }) core.Tri {
+func (r *meterFixture) ask(t interface{ Fatal(args ...any) }) core.Tri {
 	next := roundTripper(func(*http.Request) (*http.Response, error) {
 		r.passed += r.takes - r.late
 		date := noon.Add(r.passed).Format(http.TimeFormat)
@@ -66,13 +66,13 @@ func TestI05MeasuredByOneAnswer(t *testing.T) {
 		"an hour ahead":                   {time.Hour, 0, 0, core.No},
 		"an hour behind":                  {-time.Hour, 0, 0, core.No},
 		"a year ahead, told late":         {365 * 24 * time.Hour, time.Minute, time.Minute, core.No},
-		"at the limit":                    {core.MostSkew + 100*time.Millisecond, 0, 0, core.Unknown},
+		"at the limit":                    {core.MaxSkew + 100*time.Millisecond, 0, 0, core.Unknown},
 		"the same, told late":             {0, 3 * time.Second, 3 * time.Second, core.Yes},
 		"the same, told too late to know": {0, 10 * time.Second, 10 * time.Second, core.Unknown},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			r := newRoom()
+			r := newMeterFixture()
 			if got := r.Agrees(); got != core.Unknown {
 				t.Errorf("before the first answer it agrees: %s", got)
 			}
@@ -90,7 +90,7 @@ func TestI05MeasureIsNeverWrong(t *testing.T) {
 		return time.Duration(rapid.Int64Range(0, int64(most)).Draw(r, what))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRoom()
+		r := newMeterFixture()
 		r.ahead = upTo(t, 20*time.Second, "ahead") - 10*time.Second
 		for range rapid.IntRange(1, 10).Draw(t, "answers") {
 			r.passed += upTo(t, time.Minute, "pause")
@@ -100,7 +100,7 @@ func TestI05MeasureIsNeverWrong(t *testing.T) {
 				r.ahead += upTo(t, 20*time.Second, "by") - 10*time.Second
 			}
 			agrees := r.ask(t)
-			if within := r.ahead.Abs() <= core.MostSkew; (agrees == core.Yes && !within) || (agrees == core.No && within) {
+			if within := r.ahead.Abs() <= core.MaxSkew; (agrees == core.Yes && !within) || (agrees == core.No && within) {
 				t.Fatalf("it is ahead by %s and agrees: %s (%+v)", r.ahead, agrees, r.Meter.ahead)
 			}
 		}
@@ -109,8 +109,8 @@ func TestI05MeasureIsNeverWrong(t *testing.T) {
 
 // TestAnswersTogether: a difference near the limit is known after a few answers, since each comes at another part of a second.
 func TestAnswersTogether(t *testing.T) {
-	for ahead, want := range map[time.Duration]core.Tri{core.MostSkew - 200*time.Millisecond: core.Yes, core.MostSkew + 200*time.Millisecond: core.No} {
-		r := newRoom()
+	for ahead, want := range map[time.Duration]core.Tri{core.MaxSkew - 200*time.Millisecond: core.Yes, core.MaxSkew + 200*time.Millisecond: core.No} {
+		r := newMeterFixture()
 		r.ahead = ahead
 		for range 12 {
 			r.passed += 2100 * time.Millisecond
@@ -128,9 +128,9 @@ func TestAnswersTogether(t *testing.T) {
 
 // TestI05ClockThatIsSet: a step of either clock shows at the next look or answer, and again when it is undone.
 func TestI05ClockThatIsSet(t *testing.T) {
-	r := newRoom()
+	r := newMeterFixture()
 	r.ask(t)
-	r.look()
+	r.check()
 	for i, step := range []time.Duration{time.Hour, -time.Hour, -time.Hour, time.Hour} {
 		r.ahead += step
 		want := core.No
@@ -141,8 +141,8 @@ func TestI05ClockThatIsSet(t *testing.T) {
 			t.Errorf("once Fettle's clock was set by %s it agrees: %s", step, got)
 		}
 		r.woken = 0
-		r.look()
-		r.look()
+		r.check()
+		r.check()
 		if r.woken != 1 {
 			t.Errorf("it woke %d times", r.woken)
 		}
@@ -163,14 +163,14 @@ func TestI05ClockThatIsSet(t *testing.T) {
 
 // TestSmallStepsWake: what is due at an instant is due then by the clock as it was set.
 func TestSmallStepsWake(t *testing.T) {
-	r := newRoom()
+	r := newMeterFixture()
 	r.ask(t)
 	r.woken = 0
 	for step, want := range map[time.Duration]int{100 * time.Millisecond: 0, 2 * time.Second: 1, -2 * time.Second: 1} {
 		before := r.woken
 		r.ahead += step
 		r.passed += time.Minute
-		r.look()
+		r.check()
 		if r.woken-before != want {
 			t.Errorf("a step of %s wakes %d times, want %d", step, r.woken-before, want)
 		}
@@ -185,7 +185,7 @@ func TestAnswersThatTellNothing(t *testing.T) {
 		"a failure":           func(r *http.Response) { r.StatusCode = http.StatusServiceUnavailable },
 		"a cached answer":     func(r *http.Response) { r.Header.Set("Age", "3600") },
 	} {
-		r := newRoom()
+		r := newMeterFixture()
 		r.change = change
 		if got := r.ask(t); got != core.Unknown {
 			t.Errorf("by %s it agrees: %s", sentence, got)
@@ -204,7 +204,7 @@ func TestAnswersThatTellNothing(t *testing.T) {
 func TestCorrected(t *testing.T) {
 	present := time.Now() //nolint:forbidigo // nothing else carries what a monotonic clock shows
 	for ahead, within := range map[time.Duration]time.Duration{time.Second: 0, 2 * time.Hour: time.Second, -2 * time.Hour: time.Second} {
-		r := newRoom()
+		r := newMeterFixture()
 		r.ahead = ahead
 		if got := r.Corrected(present); !got.Equal(present) {
 			t.Errorf("before the first answer %s is corrected to %s", present, got)
@@ -219,7 +219,7 @@ func TestCorrected(t *testing.T) {
 			t.Errorf("%s ahead, %s is corrected to %s, want %s", ahead, present, got, want)
 		}
 	}
-	r := newRoom()
+	r := newMeterFixture()
 	r.ask(t)
 	r.ahead = time.Hour
 	if got, want := r.Corrected(present), present.Add(-time.Hour).Round(0); got.Sub(want).Abs() > time.Second {
@@ -228,7 +228,7 @@ func TestCorrected(t *testing.T) {
 }
 
 func TestMetric(t *testing.T) {
-	r := newRoom()
+	r := newMeterFixture()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(r.Meter)
 	if families, err := registry.Gather(); err != nil || len(families) != 0 {

@@ -26,18 +26,18 @@ type Meter struct {
 	mu sync.Mutex
 	// known is set once there was an answer, which came at the reading at.
 	known bool
-	ahead span
+	ahead skewRange
 	at    reading
-	// told is what was told last, and looked at which reading.
-	told   core.Tri
-	looked reading
-	wake   func()
+	// reported is what was told last, and looked at which reading.
+	reported  core.Tri
+	checkedAt reading
+	wake      func()
 }
 
 // NewMeter makes a meter that knows nothing yet.
 func NewMeter(c Config) *Meter {
 	m := &Meter{Config: c, wake: func() {}}
-	m.looked = m.read()
+	m.checkedAt = m.read()
 	return m
 }
 
@@ -83,7 +83,7 @@ func (m *Meter) Wrap(next http.RoundTripper) http.RoundTripper {
 		sent := m.Elapsed()
 		response, err := next.RoundTrip(r)
 		if err == nil {
-			m.answered(response, sent)
+			m.observe(response, sent)
 		}
 		return response, err //nolint:wrapcheck // a transport passes on what it gets
 	})
@@ -94,9 +94,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip sends a request.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answered takes in the date of an answer. Failures may be told by a proxy on the way, and an answer with an age comes from a
+// observe takes in the date of an answer. Failures may be told by a proxy on the way, and an answer with an age comes from a
 // cache: neither has the date of the API server.
-func (m *Meter) answered(response *http.Response, sent time.Duration) {
+func (m *Meter) observe(response *http.Response, sent time.Duration) {
 	if response.StatusCode < 200 || response.StatusCode > 299 || response.Header.Get("Age") != "" {
 		return
 	}
@@ -106,31 +106,31 @@ func (m *Meter) answered(response *http.Response, sent time.Duration) {
 	}
 	m.mu.Lock()
 	now := m.read()
-	fresh := measure(date, sent, now)
+	fresh := measureSkew(date, sent, now)
 	if m.known {
-		fresh = m.ahead.after(now.since(m.at)).narrowed(fresh)
+		fresh = m.ahead.after(now.since(m.at)).intersect(fresh)
 	}
 	m.known, m.ahead, m.at = true, fresh, now
 	m.mu.Unlock()
-	m.look()
+	m.check()
 }
 
-// lookEvery is how often the clocks are looked at. A step of Fettle's clock is noticed within that time.
-const lookEvery = time.Second
+// checkInterval is how often the clocks are looked at. A step of Fettle's clock is noticed within that time.
+const checkInterval = time.Second
 
-// leastStep is the least step of a clock that is worth a look at what is due.
-const leastStep = time.Second
+// minStep is the least step of a clock that is worth a look at what is due.
+const minStep = time.Second
 
 // Start looks at the clocks until the context ends.
 func (m *Meter) Start(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			m.look()
+			m.check()
 		}
 	}
 }
@@ -138,30 +138,30 @@ func (m *Meter) Start(ctx context.Context) error {
 // NeedLeaderElection has replicas measure that don't lead.
 func (*Meter) NeedLeaderElection() bool { return false }
 
-// look tells what has changed since the last look.
-func (m *Meter) look() {
+// check tells what has changed since the last look.
+func (m *Meter) check() {
 	m.mu.Lock()
 	now := m.read()
-	_, set := now.since(m.looked)
-	m.looked = now
-	agrees, before, wake := m.agrees(now), m.told, m.wake
-	m.told = agrees
+	_, set := now.since(m.checkedAt)
+	m.checkedAt = now
+	agrees, before, wake := m.agrees(now), m.reported, m.wake
+	m.reported = agrees
 	ahead := m.ahead.after(now.since(m.at)).middle()
 	m.mu.Unlock()
-	stepped := set.Abs() >= leastStep
+	stepped := set.Abs() >= minStep
 	if stepped {
 		m.Log.Info("Fettle's clock was set", "by", set.String())
 	}
 	if agrees != before {
-		m.tell(agrees, ahead)
+		m.logAgreement(agrees, ahead)
 	}
 	if stepped || agrees != before {
 		wake()
 	}
 }
 
-func (m *Meter) tell(agrees core.Tri, ahead time.Duration) {
-	log := m.Log.WithValues("ahead", ahead.Round(time.Millisecond).String(), "most", core.MostSkew.String())
+func (m *Meter) logAgreement(agrees core.Tri, ahead time.Duration) {
+	log := m.Log.WithValues("ahead", ahead.Round(time.Millisecond).String(), "most", core.MaxSkew.String())
 	switch agrees {
 	case core.Yes:
 		log.Info("Fettle's clock agrees with the API server's")

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/informer"
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
@@ -37,14 +37,14 @@ type Config struct {
 type Client struct {
 	Config
 
-	watched watching.Kinds
+	watched informer.Kinds
 
 	mu     sync.Mutex
-	leases book
+	leases store
 }
 
 // NewClient makes a client that watches nothing yet.
-func NewClient(c Config) *Client { return &Client{Config: c, leases: book{}} }
+func NewClient(c Config) *Client { return &Client{Config: c, leases: store{}} }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=medik8s-leases,verbs=get;list;watch;create;update;delete
 
@@ -52,15 +52,15 @@ func NewClient(c Config) *Client { return &Client{Config: c, leases: book{}} }
 func (c *Client) Watch(ctx context.Context) error {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(leaseKind)
-	return c.watched.Begin(ctx, c.Informers, watching.Kind{Plural: "the leases of nodes", Object: kind, Handler: toolscache.ResourceEventHandlerFuncs{
+	return c.watched.Watch(ctx, c.Informers, informer.Kind{Plural: "the leases of nodes", Object: kind, Handler: toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    c.put,
 		UpdateFunc: func(_, obj any) { c.put(obj) },
 		DeleteFunc: c.drop,
 	}})
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 func (c *Client) put(obj any) {
 	l, ok := obj.(*unstructured.Unstructured)
@@ -89,37 +89,37 @@ func (c *Client) drop(obj any) {
 	}
 }
 
-// Survey says of each target who validly holds the lease of its node, as far as that was seen, and of what nodes
-// there are leases. While leases can't be watched it says nothing: nothing begins without Hold, which reads
+// AddFacts says of each target who validly holds the lease of its node, as far as that was seen, and of what nodes
+// there are leases. While leases can't be watched it says nothing: nothing begins without Acquire, which reads
 // live.
-func (c *Client) Survey(_ []core.Policy, fleet *core.Fleet) {
+func (c *Client) AddFacts(_ []core.Policy, cluster *core.Cluster) {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leases.survey(fleet, now)
+	c.leases.addFacts(cluster, now)
 }
 
-// looks bounds how often a lease is read anew because it has changed between read and write.
-const looks = 3
+// maxAttempts bounds how often a lease is read anew because it has changed between read and write.
+const maxAttempts = 3
 
-// errUnsteady is for a lease that changes all the time.
-var errUnsteady = errors.New("it changed whenever it was looked at; it is tried again")
+// errContended is for a lease that changes all the time.
+var errContended = errors.New("it changed whenever it was looked at; it is tried again")
 
-// Hold takes the lease of a target's node for a time from now, or renews it. It is false while somebody else
+// Acquire takes the lease of a target's node for a time from now, or renews it. It is false while somebody else
 // validly holds it. Each write insists on what was read, so of two who take it at the same moment one has it.
 // A target without a node has no lease, and nobody else can have it.
-func (c *Client) Hold(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error) {
+func (c *Client) Acquire(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error) {
 	node := nodeOf(t)
 	if node.Name == "" {
 		return true, nil
 	}
-	for look := range looks {
+	for look := range maxAttempts {
 		var held bool
 		var err error
-		if look == 0 && c.free(node.Name) {
-			held, err = true, c.issue(ctx, node, holder, during)
+		if look == 0 && c.isFree(node.Name) {
+			held, err = true, c.createLease(ctx, node, holder, during)
 		} else {
-			held, err = c.hold(ctx, node, holder, during)
+			held, err = c.acquire(ctx, node, holder, during)
 		}
 		if err == nil {
 			return held, nil
@@ -128,13 +128,13 @@ func (c *Client) Hold(ctx context.Context, t core.Target, holder string, during 
 			return false, explain("taking", node.Name, err)
 		}
 	}
-	return false, explain("taking", node.Name, errUnsteady)
+	return false, explain("taking", node.Name, errContended)
 }
 
-// free tells whether nobody has the lease of a node, as far as was seen. If somebody has taken it since, making it
+// isFree tells whether nobody has the lease of a node, as far as was seen. If somebody has taken it since, making it
 // fails, and then it is looked at.
-func (c *Client) free(node string) bool {
-	if !c.InStep() {
+func (c *Client) isFree(node string) bool {
+	if !c.HasSynced() {
 		return false
 	}
 	c.mu.Lock()
@@ -162,27 +162,27 @@ func hasChanged(err error) bool {
 // goneError is for a lease that went between read and write.
 type goneError struct{ error }
 
-func (c *Client) hold(ctx context.Context, node core.Node, holder string, during time.Duration) (bool, error) {
+func (c *Client) acquire(ctx context.Context, node core.Node, holder string, during time.Duration) (bool, error) {
 	l := object(node.Name)
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l)
 	// A renewal that comes while the answer is awaited must not seem to lie in the future.
 	now := c.Now()
 	if apierrors.IsNotFound(err) {
-		return true, c.issue(ctx, node, holder, during)
+		return true, c.createLease(ctx, node, holder, during)
 	}
 	if err != nil {
 		return false, err //nolint:wrapcheck // Hold says what was being done
 	}
 	old := read(l)
 	c.mu.Lock()
-	known := c.leases.seenBefore(node.Name, &old)
+	known := c.leases.withFirstSeen(node.Name, &old)
 	c.mu.Unlock()
-	r, may := taken(known, holder, now, during)
+	r, may := acquiredRecord(known, holder, now, during)
 	if !may {
 		return false, nil
 	}
 	write(l, &r)
-	belong(l, node)
+	setOwner(l, node)
 	if err := c.Writer.Update(ctx, l, client.FieldOwner(writers.FieldOwner)); err != nil {
 		if apierrors.IsNotFound(err) {
 			err = &goneError{err}
@@ -192,9 +192,9 @@ func (c *Client) hold(ctx context.Context, node core.Node, holder string, during
 	return true, nil
 }
 
-// issue makes the lease of a node, and fails when there is one.
-func (c *Client) issue(ctx context.Context, node core.Node, holder string, during time.Duration) error {
-	r, _ := taken(nil, holder, c.Now(), during)
+// createLease makes the lease of a node, and fails when there is one.
+func (c *Client) createLease(ctx context.Context, node core.Node, holder string, during time.Duration) error {
+	r, _ := acquiredRecord(nil, holder, c.Now(), during)
 	return c.create(ctx, render(node, &r))
 }
 
@@ -209,7 +209,7 @@ func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error
 
 // Release gives the lease of a node back. One that is somebody else's, or is gone, is no error.
 func (c *Client) Release(ctx context.Context, node, holder string) error {
-	for range looks {
+	for range maxAttempts {
 		err := c.release(ctx, node, holder)
 		if client.IgnoreNotFound(err) == nil {
 			return nil
@@ -218,7 +218,7 @@ func (c *Client) Release(ctx context.Context, node, holder string) error {
 			return explain("giving back", node, err)
 		}
 	}
-	return explain("giving back", node, errUnsteady)
+	return explain("giving back", node, errContended)
 }
 
 func (c *Client) release(ctx context.Context, node, holder string) error {

@@ -3,10 +3,10 @@
 // it is the Lease node-NAME in the namespace medik8s-leases (docs/guards.md).
 //
 // lease.go is pure and says whose a lease is, and what it becomes when it is taken; client.go is the thin rest.
-// What [Client.Survey] tells comes from a cache and is for refusals and people; [Client.Hold] reads and writes
+// What [Client.AddFacts] tells comes from a cache and is for refusals and people; [Client.Acquire] reads and writes
 // the API server itself, and only what it says permits anything.
 //
-//	held, err := leases.Hold(ctx, target, "fettle.io/NodeHealthCheck-workers", 11*time.Minute)
+//	held, err := leases.Acquire(ctx, target, "fettle.io/NodeHealthCheck-workers", 11*time.Minute)
 //	if err != nil || !held {
 //		return // somebody else is at work on the node, or nobody knows
 //	}

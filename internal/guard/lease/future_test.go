@@ -12,7 +12,7 @@ import (
 func TestLeaseRenewedInTheFuture(t *testing.T) {
 	ahead := record{holder: "maintenance", acquired: noon, renewed: noon.Add(365 * 24 * time.Hour), duration: time.Hour}
 	l := render(core.Node{Name: "n", UID: "n"}, &ahead)
-	b := book{}
+	b := store{}
 	b.put(l, noon)
 	for _, tc := range []struct {
 		after time.Duration
@@ -20,28 +20,28 @@ func TestLeaseRenewedInTheFuture(t *testing.T) {
 	}{{0, true}, {time.Minute, true}, {time.Hour - time.Second, true}, {time.Hour, false}, {1000 * time.Hour, false}} {
 		now := noon.Add(tc.after)
 		b.put(l, now) // a watch that begins anew shows it again
-		fleet := core.Fleet{Targets: []core.Target{{Node: core.Node{Name: "n"}}}}
-		b.survey(&fleet, now)
-		if got := fleet.Targets[0].Lease; (got.Holder != "") != tc.held || (tc.held && !got.Until.Equal(noon.Add(time.Hour))) {
+		cluster := core.Cluster{Targets: []core.Target{{Node: core.Node{Name: "n"}}}}
+		b.addFacts(&cluster, now)
+		if got := cluster.Targets[0].Lease; (got.Holder != "") != tc.held || (tc.held && !got.Until.Equal(noon.Add(time.Hour))) {
 			t.Errorf("%s after it was seen it is %+v", tc.after, got)
 		}
-		if got := fleet.Leases[0].Renewed; !got.Equal(noon) {
+		if got := cluster.Leases[0].Renewed; !got.Equal(noon) {
 			t.Errorf("%s after it was seen it counts as renewed at %s", tc.after, got)
 		}
 		live := read(l)
-		if _, may := taken(b.seenBefore("N", &live), "us", now, time.Minute); may == tc.held {
+		if _, may := acquiredRecord(b.withFirstSeen("N", &live), "us", now, time.Minute); may == tc.held {
 			t.Errorf("%s after it was seen it may be taken: %t", tc.after, may)
 		}
 	}
 	live := read(l)
-	if _, may := taken((book{}).seenBefore("n", &live), "us", noon.Add(1000*time.Hour), time.Minute); may {
+	if _, may := acquiredRecord((store{}).withFirstSeen("n", &live), "us", noon.Add(1000*time.Hour), time.Minute); may {
 		t.Error("a lease that was never seen before may be taken")
 	}
 	again := record{holder: "maintenance", acquired: noon, renewed: noon.Add(366 * 24 * time.Hour), duration: time.Hour}
 	b.put(render(core.Node{Name: "n", UID: "n"}, &again), noon.Add(2*time.Hour))
-	fleet := core.Fleet{Targets: []core.Target{{Node: core.Node{Name: "n"}}}}
-	b.survey(&fleet, noon.Add(2*time.Hour))
-	if got := fleet.Targets[0].Lease; !got.Until.Equal(noon.Add(3 * time.Hour)) {
+	cluster := core.Cluster{Targets: []core.Target{{Node: core.Node{Name: "n"}}}}
+	b.addFacts(&cluster, noon.Add(2*time.Hour))
+	if got := cluster.Targets[0].Lease; !got.Until.Equal(noon.Add(3 * time.Hour)) {
 		t.Errorf("once its holder has renewed it, it is %+v", got)
 	}
 }
@@ -51,7 +51,7 @@ func TestLeaseRenewedInTheFuture(t *testing.T) {
 func TestLeaseOutlivesNoClockThatIsSetBack(t *testing.T) {
 	seen := time.Now() //nolint:forbidigo // only the runtime makes a time with a monotonic reading
 	l := render(core.Node{Name: "n", UID: "n"}, &record{holder: "dead", acquired: seen, renewed: seen, duration: time.Hour})
-	b := book{}
+	b := store{}
 	b.put(l, seen)
 	for _, tc := range []struct {
 		after time.Duration
@@ -59,16 +59,16 @@ func TestLeaseOutlivesNoClockThatIsSetBack(t *testing.T) {
 	}{{time.Minute, true}, {59 * time.Minute, true}, {time.Hour + time.Second, false}} {
 		now := setBack(t, seen.Add(tc.after), 24*60*60)
 		b.put(l, now) // a watch that begins anew shows it again
-		fleet := core.Fleet{Targets: []core.Target{{Node: core.Node{Name: "n"}}}}
-		b.survey(&fleet, now)
-		if got := fleet.Targets[0].Lease; (got.Holder != "") != tc.held {
+		cluster := core.Cluster{Targets: []core.Target{{Node: core.Node{Name: "n"}}}}
+		b.addFacts(&cluster, now)
+		if got := cluster.Targets[0].Lease; (got.Holder != "") != tc.held {
 			t.Errorf("%s after it was seen it is %+v; want it to be held: %t", tc.after, got, tc.held)
 		}
-		if idle := now.Sub(fleet.Leases[0].Renewed); idle < tc.after {
+		if idle := now.Sub(cluster.Leases[0].Renewed); idle < tc.after {
 			t.Errorf("%s after it was renewed it counts as idle for %s", tc.after, idle)
 		}
 		live := read(l)
-		if _, may := taken(b.seenBefore("n", &live), "us", now, time.Minute); may == tc.held {
+		if _, may := acquiredRecord(b.withFirstSeen("n", &live), "us", now, time.Minute); may == tc.held {
 			t.Errorf("%s after it was seen it may be taken: %t", tc.after, may)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // Namespace has the leases of nodes, by agreement of those who take nodes out of service.
@@ -43,13 +43,13 @@ type spec struct {
 	LeaseTransitions     int64             `json:"leaseTransitions"`
 }
 
-// mostOfAHolder is how much is read of a holder's name: more than any name that Fettle has as one.
-const mostOfAHolder = 512
+// maxHolderLength is how much is read of a holder's name: more than any name that Fettle has as one.
+const maxHolderLength = 512
 
 // read gives what a Lease says. What can't be read of it is absent.
 func read(l *unstructured.Unstructured) record {
-	s, _ := legible.Part[spec](l.Object, "spec")
-	r := record{holder: holderOf(l, legible.Prefix(s.HolderIdentity, mostOfAHolder)), duration: time.Duration(s.LeaseDurationSeconds) * time.Second, transitions: s.LeaseTransitions}
+	s, _ := lenient.Part[spec](l.Object, "spec")
+	r := record{holder: holderOf(l, lenient.Prefix(s.HolderIdentity, maxHolderLength)), duration: time.Duration(s.LeaseDurationSeconds) * time.Second, transitions: s.LeaseTransitions}
 	if s.AcquireTime != nil {
 		r.acquired = s.AcquireTime.Time
 	}
@@ -59,9 +59,9 @@ func read(l *unstructured.Unstructured) record {
 	return r
 }
 
-// from is when the holder's time began. A record that was renewed in the future counts from when it was first seen: the
+// heldFrom is when the holder's time began. A record that was renewed in the future counts from when it was first seen: the
 // clock of its holder is ahead, or Fettle's was set back.
-func (r *record) from(now time.Time) time.Time {
+func (r *record) heldFrom(now time.Time) time.Time {
 	switch {
 	case r.seen.IsZero() && r.renewed.After(now):
 		return now
@@ -75,12 +75,12 @@ func (r *record) from(now time.Time) time.Time {
 	return r.renewed
 }
 
-// until is when the holder's time is over.
-func (r *record) until(now time.Time) time.Time { return r.from(now).Add(r.duration) }
+// expiresAt is when the holder's time is over.
+func (r *record) expiresAt(now time.Time) time.Time { return r.heldFrom(now).Add(r.duration) }
 
 // validAt reports whether the holder has the lease at an instant: it was renewed, and its time is not over.
 func (r *record) validAt(now time.Time) bool {
-	return r.holder != "" && !r.renewed.IsZero() && now.Before(r.until(now))
+	return r.holder != "" && !r.renewed.IsZero() && now.Before(r.expiresAt(now))
 }
 
 // same tells whether two records can't lead to different decisions.
@@ -88,9 +88,9 @@ func (r *record) same(other *record) bool {
 	return r.holder == other.holder && r.renewed.Equal(other.renewed) && r.duration == other.duration
 }
 
-// taken is the record by which a holder has the lease for a time from now, where old is nil when there was
+// acquiredRecord is the record by which a holder has the lease for a time from now, where old is nil when there was
 // none. It is false while somebody else validly has it. Whoever renews has held it since it was acquired.
-func taken(old *record, holder string, now time.Time, during time.Duration) (record, bool) {
+func acquiredRecord(old *record, holder string, now time.Time, during time.Duration) (record, bool) {
 	r := record{holder: holder, acquired: now, renewed: now, duration: wholeSeconds(during)}
 	if old == nil {
 		return r, true
@@ -131,7 +131,7 @@ func write(l *unstructured.Unstructured, r *record) {
 func render(node core.Node, r *record) *unstructured.Unstructured {
 	l := object(node.Name)
 	write(l, r)
-	belong(l, node)
+	setOwner(l, node)
 	return l
 }
 
@@ -144,9 +144,9 @@ func object(node string) *unstructured.Unstructured {
 	return l
 }
 
-// belong has the Lease go when its node goes. A reference to a namesake that was there before would have it
+// setOwner has the Lease go when its node goes. A reference to a namesake that was there before would have it
 // go at once. A node whose UID is not known can't be referred to.
-func belong(l *unstructured.Unstructured, node core.Node) {
+func setOwner(l *unstructured.Unstructured, node core.Node) {
 	if node.UID == "" {
 		return
 	}

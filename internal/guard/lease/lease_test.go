@@ -66,7 +66,7 @@ func TestTaking(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			got, may := taken(tc.old, "us", noon, 11*time.Minute)
+			got, may := acquiredRecord(tc.old, "us", noon, 11*time.Minute)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(record{})); diff != "" || may != tc.may {
 				t.Errorf("taken: %t. %s\nrecord (-want +got):\n%s", may, tc.reason, diff)
 			}
@@ -127,7 +127,7 @@ func TestLeaseBelongsToItsNode(t *testing.T) {
 			if tc.has != nil {
 				l.SetOwnerReferences(tc.has)
 			}
-			belong(l, core.Node{Name: "n", UID: tc.uid})
+			setOwner(l, core.Node{Name: "n", UID: tc.uid})
 			if diff := cmp.Diff(tc.want, l.GetOwnerReferences()); diff != "" {
 				t.Errorf("owners (-want +got):\n%s%s", diff, tc.reason)
 			}

@@ -28,7 +28,7 @@ func TestRecordedLeases(t *testing.T) {
 			if err := list.UnmarshalJSON(body); err != nil || len(list.Items) != 1 {
 				t.Fatalf("the recording has %d leases (%v), want 1", len(list.Items), err)
 			}
-			if !(book{}).put(&list.Items[0], then) {
+			if !(store{}).put(&list.Items[0], then) {
 				t.Error("the lease is not one of a node")
 			}
 			if got := read(&list.Items[0]); !want.same(&got) {

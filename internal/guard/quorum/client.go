@@ -17,8 +17,8 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // The namespaces of etcd and of its guards.
@@ -42,8 +42,8 @@ type Client struct{ Config }
 // NewClient makes a client.
 func NewClient(c Config) *Client { return &Client{c} }
 
-// errUnknownCluster is for the first moment of a process.
-var errUnknownCluster = errors.New("whether the cluster is an OpenShift is not known yet")
+// errPlatformUnknown is for the first moment of a process.
+var errPlatformUnknown = errors.New("whether the cluster is an OpenShift is not known yet")
 
 // Survives tells whether quorum survives while the target is out. What can't be read is an error.
 func (c *Client) Survives(ctx context.Context, t core.Target) (core.Tri, error) {
@@ -65,7 +65,7 @@ func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
 	case core.Yes:
 		return true, nil
 	case core.Unknown:
-		return false, errUnknownCluster
+		return false, errPlatformUnknown
 	case core.No:
 	}
 	_, err := c.namespace(ctx, openshiftEtcd)
@@ -82,9 +82,9 @@ func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
 func (c *Client) byBudget(ctx context.Context, node string) (core.Tri, error) {
 	kind := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
 	var budgets []unstructured.Unstructured
-	err := c.each(ctx, kind, func(u *unstructured.Unstructured) { budgets = append(budgets, *u) }, client.InNamespace(openshiftEtcd))
+	err := c.listPages(ctx, kind, func(u *unstructured.Unstructured) { budgets = append(budgets, *u) }, client.InNamespace(openshiftEtcd))
 	if err != nil {
-		return core.Unknown, guardsUnread("pod disruption budgets", err)
+		return core.Unknown, explainGuards("pod disruption budgets", err)
 	}
 	if len(budgets) != 1 {
 		return core.Unknown, fmt.Errorf("there are %d pod disruption budgets in %s, and the one that guards etcd is not known among them: "+
@@ -96,7 +96,7 @@ func (c *Client) byBudget(ctx context.Context, node string) (core.Tri, error) {
 	}
 	pods, err := c.pods(ctx, client.InNamespace(openshiftEtcd), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return core.Unknown, guardsUnread("pods", err)
+		return core.Unknown, explainGuards("pods", err)
 	}
 	guards := make([]guardPod, 0, len(pods))
 	for i := range pods {
@@ -105,7 +105,7 @@ func (c *Client) byBudget(ctx context.Context, node string) (core.Tri, error) {
 	return byBudget(node, b, guards), nil
 }
 
-func guardsUnread(what string, err error) error {
+func explainGuards(what string, err error) error {
 	return explain("listing "+what+" in "+openshiftEtcd, "Role fettle in namespace "+openshiftEtcd, "config/openshift", err)
 }
 
@@ -128,8 +128,8 @@ func (c *Client) byMembers(ctx context.Context, node string) (core.Tri, error) {
 		return core.Unknown, explain("listing the leases of API servers in "+kubeSystem, "Role fettle in namespace "+kubeSystem, "config/rbac", err)
 	}
 	members := membersOf(nodes, pods, hosts)
-	if !evident(members) {
-		return c.byWord(ctx)
+	if !hasEvidence(members) {
+		return c.byAnnotation(ctx)
 	}
 	return byMembers(node, members), nil
 }
@@ -140,8 +140,8 @@ var isEtcd = client.MatchingLabels{"component": "etcd"} //nolint:gochecknoglobal
 // external says that no node of the cluster has a vote.
 const external = "external"
 
-// byWord asks where an administrator has said that the quorum is. It counts only where no node shows a member.
-func (c *Client) byWord(ctx context.Context) (core.Tri, error) {
+// byAnnotation asks where an administrator has said that the quorum is. It counts only where no node shows a member.
+func (c *Client) byAnnotation(ctx context.Context) (core.Tri, error) {
 	namespace, err := c.namespace(ctx, kubeSystem)
 	if err != nil {
 		return core.Unknown, explain("reading namespace "+kubeSystem, "ClusterRole fettle", "config", err)
@@ -151,7 +151,7 @@ func (c *Client) byWord(ctx context.Context) (core.Tri, error) {
 		return core.Unknown, nil
 	case word != external:
 		return core.Unknown, fmt.Errorf("annotation %s of namespace %s is %s; give %q where no node has a vote, or remove it",
-			annotation.ControlPlaneQuorum, kubeSystem, legible.Quote(word), external)
+			annotation.ControlPlaneQuorum, kubeSystem, lenient.Quote(word), external)
 	}
 	return core.Yes, nil
 }
@@ -163,10 +163,10 @@ func (c *Client) namespace(ctx context.Context, name string) (*metav1.PartialObj
 }
 
 // controlPlane gives the nodes that have any of the labels, each once.
-func (c *Client) controlPlane(ctx context.Context) ([]*lean.Node, error) {
-	found := map[string]*lean.Node{}
-	for _, label := range lean.ControlPlaneLabels() {
-		var list lean.NodeList
+func (c *Client) controlPlane(ctx context.Context) ([]*slim.Node, error) {
+	found := map[string]*slim.Node{}
+	for _, label := range slim.ControlPlaneLabels() {
+		var list slim.NodeList
 		if err := c.Live.List(ctx, &list, client.HasLabels{label}); err != nil {
 			return nil, err //nolint:wrapcheck // byMembers says what was being done
 		}
@@ -181,7 +181,7 @@ func (c *Client) livingHosts(ctx context.Context) ([]string, error) {
 	kind := schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 	now := c.Now()
 	var hosts []string
-	err := c.each(ctx, kind, func(lease *unstructured.Unstructured) {
+	err := c.listPages(ctx, kind, func(lease *unstructured.Unstructured) {
 		if host := livingHost(lease, now); host != "" {
 			hosts = append(hosts, host)
 		}
@@ -192,16 +192,16 @@ func (c *Client) livingHosts(ctx context.Context) ([]string, error) {
 // etcdPods returns the etcd pods on nodes of the control plane, and the pods anywhere that no kubelet can have made: a
 // kubelet makes pods on its own node alone, and none that has a service account. So the pods that the kubelets of
 // workers make are not read, however many there are.
-func (c *Client) etcdPods(ctx context.Context, nodes []*lean.Node) ([]pod, error) {
-	if len(nodes) > mostNodes {
+func (c *Client) etcdPods(ctx context.Context, nodes []*slim.Node) ([]pod, error) {
+	if len(nodes) > maxNodes {
 		return nil, fmt.Errorf("there are %d nodes of the control plane, and no more than %d are read; "+
-			"take its labels from the nodes that do not belong to it", len(nodes), mostNodes)
+			"take its labels from the nodes that do not belong to it", len(nodes), maxNodes)
 	}
 	found, err := c.pods(ctx, isEtcd, client.InNamespace(kubeSystem), client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("spec.serviceAccountName", "")})
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(p pod) bool { return on(nodes, p.Node) })
+	found = slices.DeleteFunc(found, func(p pod) bool { return hasNode(nodes, p.Node) })
 	for _, n := range nodes {
 		there, err := c.pods(ctx, isEtcd, client.InNamespace(kubeSystem), client.MatchingFields{"spec.nodeName": n.Name})
 		if err != nil {
@@ -212,13 +212,13 @@ func (c *Client) etcdPods(ctx context.Context, nodes []*lean.Node) ([]pod, error
 	return found, nil
 }
 
-func on(nodes []*lean.Node, name string) bool {
-	return slices.ContainsFunc(nodes, func(n *lean.Node) bool { return n.Name == name })
+func hasNode(nodes []*slim.Node, name string) bool {
+	return slices.ContainsFunc(nodes, func(n *slim.Node) bool { return n.Name == name })
 }
 
 func (c *Client) pods(ctx context.Context, which ...client.ListOption) ([]pod, error) {
 	var pods []pod
-	err := c.each(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func(u *unstructured.Unstructured) {
+	err := c.listPages(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func(u *unstructured.Unstructured) {
 		pods = append(pods, readPod(u))
 	}, which...)
 	return pods, err
@@ -226,15 +226,15 @@ func (c *Client) pods(ctx context.Context, which ...client.ListOption) ([]pod, e
 
 // The bounds of what is read of one kind. A page of the largest objects that there can be has 30 MiB.
 const (
-	page = 20
-	most = 1000
-	// mostNodes bounds the nodes of the control plane, whose pods are read node by node.
-	mostNodes = 100
+	pageSize   = 20
+	maxObjects = 1000
+	// maxNodes bounds the nodes of the control plane, whose pods are read node by node.
+	maxNodes = 100
 )
 
-// each visits objects, page by page. It fails where there are more than most: a kubelet can make pods without end.
-func (c *Client) each(ctx context.Context, kind schema.GroupVersionKind, visit func(*unstructured.Unstructured), which ...client.ListOption) error {
-	which = append(which, client.Limit(page))
+// listPages visits objects, page by page. It fails where there are more than most: a kubelet can make pods without end.
+func (c *Client) listPages(ctx context.Context, kind schema.GroupVersionKind, visit func(*unstructured.Unstructured), which ...client.ListOption) error {
+	which = append(which, client.Limit(pageSize))
 	for seen, next := 0, ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -248,8 +248,8 @@ func (c *Client) each(ctx context.Context, kind schema.GroupVersionKind, visit f
 		switch next = list.GetContinue(); {
 		case next == "":
 			return nil
-		case seen >= most:
-			return fmt.Errorf("there are more than the %d that are read; delete the ones that nothing needs", most)
+		case seen >= maxObjects:
+			return fmt.Errorf("there are more than the %d that are read; delete the ones that nothing needs", maxObjects)
 		}
 	}
 }

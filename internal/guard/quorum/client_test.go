@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // flooded is an API server with any number of pods, on nodes that are none of the control plane.
@@ -28,7 +28,7 @@ type flooded struct {
 // List answers a page of pods, and nothing of other kinds.
 func (f *flooded) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	list, is := into.(*unstructured.UnstructuredList)
-	if _, isNodes := into.(*lean.NodeList); isNodes || !is || list.GetKind() != "PodList" {
+	if _, isNodes := into.(*slim.NodeList); isNodes || !is || list.GetKind() != "PodList" {
 		return nil
 	}
 	o := client.ListOptions{}
@@ -51,23 +51,23 @@ func (f *flooded) List(_ context.Context, into client.ObjectList, opts ...client
 
 // TestI15PodsAreReadInPages: a kubelet can make pods without end, and Fettle doesn't hold them all, nor read without end.
 func TestI15PodsAreReadInPages(t *testing.T) {
-	if page > 20 || most > 1000 {
-		t.Fatalf("%d objects are read in pages of %d: docs/threat-model.md says fewer", most, page)
+	if pageSize > 20 || maxObjects > 1000 {
+		t.Fatalf("%d objects are read in pages of %d: docs/threat-model.md says fewer", maxObjects, pageSize)
 	}
-	for pods, fails := range map[int]bool{0: false, 1: false, page: false, page + 1: false, most: false, most + 1: true, 100 * most: true} {
+	for pods, fails := range map[int]bool{0: false, 1: false, pageSize: false, pageSize + 1: false, maxObjects: false, maxObjects + 1: true, 100 * maxObjects: true} {
 		t.Run(strconv.Itoa(pods), func(t *testing.T) {
 			f := &flooded{pods: pods}
 			got, err := (&Client{Config{Live: f}}).pods(t.Context())
 			if (err != nil) != fails || (err == nil && len(got) != pods) {
 				t.Errorf("%d pods were read, %v", len(got), err)
 			}
-			if f.largest > page || f.asked > most/page {
+			if f.largest > pageSize || f.asked > maxObjects/pageSize {
 				t.Errorf("it was asked %d times, for pages of %d", f.asked, f.largest)
 			}
 			if err != nil && !strings.Contains(err.Error(), "more than the 1000") {
 				t.Errorf("the error does not say why: %v", err)
 			}
-			if members := membersOf(nil, got, nil); byMembers("a", members) != core.Unknown || evident(members) {
+			if members := membersOf(nil, got, nil); byMembers("a", members) != core.Unknown || hasEvidence(members) {
 				t.Errorf("pods of workers are evidence: %d members", len(members))
 			}
 		})
@@ -77,8 +77,8 @@ func TestI15PodsAreReadInPages(t *testing.T) {
 // TestI14PodsOfWorkersExhaustNoBound: the kubelet of a worker makes mirror pods without end. None of them is read, so
 // that quorum stays known.
 func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
-	f := &flooded{pods: 100 * most}
-	nodes := []*lean.Node{{Meta: lean.Meta{Name: "a"}}, {Meta: lean.Meta{Name: "b"}}}
+	f := &flooded{pods: 100 * maxObjects}
+	nodes := []*slim.Node{{Meta: slim.Meta{Name: "a"}}, {Meta: slim.Meta{Name: "b"}}}
 	got, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), nodes)
 	if err != nil || len(got) != 0 || f.asked > len(nodes)+1 {
 		t.Errorf("%d pods were read in %d calls, %v", len(got), f.asked, err)
@@ -88,7 +88,7 @@ func TestI14PodsOfWorkersExhaustNoBound(t *testing.T) {
 // TestI15NodesOfTheControlPlaneAreBounded: a cluster that shows more of them than any has is not asked about each.
 func TestI15NodesOfTheControlPlaneAreBounded(t *testing.T) {
 	f := &flooded{}
-	_, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), make([]*lean.Node, mostNodes+1))
+	_, err := (&Client{Config{Live: f}}).etcdPods(t.Context(), make([]*slim.Node, maxNodes+1))
 	if err == nil || f.asked > 0 || !strings.Contains(err.Error(), "101 nodes of the control plane") {
 		t.Errorf("after %d calls the error is %v", f.asked, err)
 	}
@@ -105,10 +105,10 @@ type labelled struct {
 func (l *labelled) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
-	list, _ := into.(*lean.NodeList)
+	list, _ := into.(*slim.NodeList)
 	for i, of := range l.nodes {
 		if o.LabelSelector.Matches(labels.Set(of)) {
-			list.Items = append(list.Items, lean.Node{Meta: lean.Meta{Name: strconv.Itoa(i), Labels: lean.LabelsOf(of)}})
+			list.Items = append(list.Items, slim.Node{Meta: slim.Meta{Name: strconv.Itoa(i), Labels: slim.LabelsOf(of)}})
 		}
 	}
 	return nil
@@ -129,7 +129,7 @@ func TestControlPlaneIsOneForAll(t *testing.T) {
 		found[n.Name] = true
 	}
 	for i, of := range l.nodes {
-		if name := strconv.Itoa(i); found[name] != lean.LabelsOf(of).OfControlPlane() || found[name] != (i < 4) {
+		if name := strconv.Itoa(i); found[name] != slim.LabelsOf(of).OfControlPlane() || found[name] != (i < 4) {
 			t.Errorf("a node with labels %v is found: %t", of, found[name])
 		}
 	}

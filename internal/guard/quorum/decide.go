@@ -13,17 +13,17 @@ type member struct {
 	// labelled is set when the node says by its labels that it has a member of etcd.
 	labelled bool
 	// pods tells of the etcd pods on the node.
-	pods podsOf
+	pods podState
 	// serves is set when an API server on the node is alive.
 	serves bool
 }
 
-// podsOf tells what pods there are on a node, and how they are.
-type podsOf int8
+// podState tells what pods there are on a node, and how they are.
+type podState int8
 
-// The zero podsOf is noPods.
+// The zero podState is noPods.
 const (
-	noPods podsOf = iota
+	noPods podState = iota
 	podsReady
 	podsNotReady
 )
@@ -41,24 +41,24 @@ const (
 // A target whose node is not among the members may have a vote all the same, so it counts.
 func byMembers(target string, members []member) core.Tri {
 	var votes, works func(*member) bool
-	anybody := func(*member) bool { return true }
+	always := func(*member) bool { return true }
 	hasPods := func(m *member) bool { return m.pods != noPods }
 	switch {
 	case anyOf(members, func(m *member) bool { return m.labelled }):
 		votes = func(m *member) bool { return m.labelled || hasPods(m) }
 		works = func(m *member) bool { return m.pods != podsNotReady }
 	case anyOf(members, hasPods):
-		votes, works = anybody, func(m *member) bool { return m.pods == podsReady }
+		votes, works = always, func(m *member) bool { return m.pods == podsReady }
 	case anyOf(members, func(m *member) bool { return m.serves }):
-		votes, works = anybody, func(m *member) bool { return m.serves }
+		votes, works = always, func(m *member) bool { return m.serves }
 	default:
 		return core.Unknown
 	}
 	return majority(target, members, votes, works)
 }
 
-// evident reports whether there is evidence of a member, of whatever sort, on any node.
-func evident(members []member) bool {
+// hasEvidence reports whether there is evidence of a member, of whatever sort, on any node.
+func hasEvidence(members []member) bool {
 	return anyOf(members, func(m *member) bool { return m.labelled || m.pods != noPods || m.serves })
 }
 

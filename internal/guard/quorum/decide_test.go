@@ -94,7 +94,7 @@ func TestEvident(t *testing.T) {
 	for members, want := range map[string]bool{
 		"": false, "a b:ready": false, "a b:label": true, "a b:pod": true, "a b:badpod": true, "a:serves b": true,
 	} {
-		if got := evident(parse(t, members)); got != want {
+		if got := hasEvidence(parse(t, members)); got != want {
 			t.Errorf("evidence in %q: %t, want %t", members, got, want)
 		}
 	}

@@ -6,7 +6,7 @@ import "testing"
 func TestPodsOfANode(t *testing.T) {
 	good := &pod{Conditions: []condition{{ready, "True"}}}
 	bad, unknown := &pod{Conditions: []condition{{ready, "False"}}}, &pod{Conditions: []condition{{ready, "Unknown"}}}
-	for want, lists := range map[podsOf][][]*pod{
+	for want, lists := range map[podState][][]*pod{
 		noPods:       {nil},
 		podsReady:    {{good}, {good, good}},
 		podsNotReady: {{bad}, {unknown}, {good, bad}, {bad, good}, {unknown, good, good}},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // hostnameLabel is on nodes, and on the leases of API servers.
@@ -38,10 +38,10 @@ type condition struct {
 
 // readPod gives what is read of a pod. One whose conditions can't be read has none, and so is not ready.
 func readPod(u *unstructured.Unstructured) pod {
-	spec, _ := legible.Part[struct {
+	spec, _ := lenient.Part[struct {
 		NodeName string `json:"nodeName"`
 	}](u.Object, "spec")
-	status, _ := legible.Part[struct {
+	status, _ := lenient.Part[struct {
 		Conditions []condition `json:"conditions"`
 	}](u.Object, "status")
 	_, mirror := u.GetAnnotations()[mirrorAnnotation]
@@ -52,13 +52,13 @@ func readPod(u *unstructured.Unstructured) pod {
 func (p *pod) ready() core.Tri {
 	for _, c := range p.Conditions {
 		if c.Type == ready {
-			return factOf(c.Status)
+			return triOf(c.Status)
 		}
 	}
 	return core.No
 }
 
-func factOf(status string) core.Tri {
+func triOf(status string) core.Tri {
 	switch status {
 	case "True":
 		return core.Yes
@@ -70,10 +70,10 @@ func factOf(status string) core.Tri {
 
 // readBudget gives what is read of a PodDisruptionBudget, and which pods it is about.
 func readBudget(u *unstructured.Unstructured) (budget, labels.Selector, error) {
-	spec, wrong := legible.Part[struct {
+	spec, wrong := lenient.Part[struct {
 		Selector *metav1.LabelSelector `json:"selector"`
 	}](u.Object, "spec")
-	status, alsoWrong := legible.Part[struct {
+	status, alsoWrong := lenient.Part[struct {
 		DisruptionsAllowed int64 `json:"disruptionsAllowed"`
 		ObservedGeneration int64 `json:"observedGeneration"`
 	}](u.Object, "status")
@@ -93,7 +93,7 @@ const renewedWithin = time.Minute
 
 // livingHost returns the host of the API server whose identity a Lease is, or nothing when it is not renewed any more.
 func livingHost(u *unstructured.Unstructured, now time.Time) string {
-	spec, _ := legible.Part[struct {
+	spec, _ := lenient.Part[struct {
 		LeaseDurationSeconds int64             `json:"leaseDurationSeconds"`
 		RenewTime            *metav1.MicroTime `json:"renewTime"`
 	}](u.Object, "spec")
@@ -110,12 +110,12 @@ func livingHost(u *unstructured.Unstructured, now time.Time) string {
 // membersOf puts together what is read of the nodes of the control plane, of the etcd pods and of the hosts of
 // living API servers. A node that has an etcd pod and none of the labels is a member of which nothing is known.
 // A mirror pod there is no evidence: the kubelet of any worker can make one.
-func membersOf(nodes []*lean.Node, pods []pod, hosts []string) []member {
+func membersOf(nodes []*slim.Node, pods []pod, hosts []string) []member {
 	trusted := map[string]bool{}
 	for _, n := range nodes {
 		trusted[n.Name] = true
 	}
-	podsAt := map[string]podsOf{}
+	podsAt := map[string]podState{}
 	for i := range pods {
 		if at := pods[i].Node; at != "" && (trusted[at] || !pods[i].Mirror) {
 			podsAt[at] = podsAt[at].with(&pods[i])
@@ -125,7 +125,7 @@ func membersOf(nodes []*lean.Node, pods []pod, hosts []string) []member {
 	for _, n := range nodes {
 		serves := func(host string) bool { return sameHost(host, n.Name) || sameHost(host, n.Labels.Get(hostnameLabel)) }
 		members = append(members, member{
-			name: n.Name, ready: isReady(n), labelled: n.Labels.Has(lean.EtcdLabel),
+			name: n.Name, ready: isReady(n), labelled: n.Labels.Has(slim.EtcdLabel),
 			pods: podsAt[n.Name], serves: slices.ContainsFunc(hosts, serves),
 		})
 		delete(podsAt, n.Name)
@@ -137,14 +137,14 @@ func membersOf(nodes []*lean.Node, pods []pod, hosts []string) []member {
 }
 
 // with counts one pod more. All of them must be ready.
-func (p podsOf) with(another *pod) podsOf {
+func (p podState) with(another *pod) podState {
 	if p == podsNotReady || another.ready() != core.Yes {
 		return podsNotReady
 	}
 	return podsReady
 }
 
-func isReady(n *lean.Node) bool {
+func isReady(n *slim.Node) bool {
 	for _, c := range n.Conditions {
 		if c.Type == ready {
 			return c.Status == "True"

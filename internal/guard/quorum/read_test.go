@@ -11,7 +11,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/lean"
+	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // noon is when these tests take place.
@@ -104,8 +104,8 @@ func TestLivingHost(t *testing.T) {
 	}
 }
 
-func aNode(name, status string, labels map[string]string) *lean.Node {
-	n := &lean.Node{Meta: lean.Meta{Name: name, Labels: lean.LabelsOf(labels)}}
+func aNode(name, status string, labels map[string]string) *slim.Node {
+	n := &slim.Node{Meta: slim.Meta{Name: name, Labels: slim.LabelsOf(labels)}}
 	n.Conditions = []core.Condition{{Type: "Other", Status: "True"}}
 	if status != "" {
 		n.Conditions = append(n.Conditions, core.Condition{Type: "Ready", Status: status})
@@ -114,7 +114,7 @@ func aNode(name, status string, labels map[string]string) *lean.Node {
 }
 
 func TestMembersOf(t *testing.T) {
-	nodes := []*lean.Node{
+	nodes := []*slim.Node{
 		aNode("a", "True", map[string]string{"node-role.kubernetes.io/etcd": "true"}),
 		aNode("b", "Unknown", map[string]string{"kubernetes.io/hostname": "B.example.org"}),
 		aNode("c", "", nil),
@@ -145,7 +145,7 @@ status: {conditions: [{type: Ready, status: "True"}]}}`))
 		t.Errorf("a worker's mirror pod makes members: %+v", got)
 	}
 	master := aNode("a", "True", nil)
-	if got := membersOf([]*lean.Node{master}, []pod{forged}, nil); evident(got) {
+	if got := membersOf([]*slim.Node{master}, []pod{forged}, nil); hasEvidence(got) {
 		t.Errorf("a worker's mirror pod is evidence: %+v", got)
 	}
 }

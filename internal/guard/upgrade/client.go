@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/informer"
 )
 
 // Kinds are the resources without which nothing is known of upgrades, by the name of their definitions.
@@ -33,7 +33,7 @@ type Config struct {
 type Client struct {
 	Config
 
-	watched watching.Kinds
+	watched informer.Kinds
 
 	mu sync.Mutex
 	// progress tells of each ClusterVersion, by its name, whether it progresses.
@@ -50,15 +50,15 @@ func NewClient(c Config) *Client { return &Client{Config: c, progress: map[strin
 func (c *Client) Watch(ctx context.Context) error {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(VersionKind)
-	return c.watched.Begin(ctx, c.Informers, watching.Kind{Plural: "cluster versions", Object: kind, Handler: toolscache.ResourceEventHandlerFuncs{
+	return c.watched.Watch(ctx, c.Informers, informer.Kind{Plural: "cluster versions", Object: kind, Handler: toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    c.put,
 		UpdateFunc: func(_, obj any) { c.put(obj) },
 		DeleteFunc: c.drop,
 	}})
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 func (c *Client) put(obj any) {
 	version, ok := obj.(*unstructured.Unstructured)
@@ -86,14 +86,14 @@ func (c *Client) drop(obj any) {
 	c.Wake()
 }
 
-// Survey says whether the cluster is being upgraded.
-func (c *Client) Survey(_ []core.Policy, fleet *core.Fleet) { fleet.Upgrading = c.upgrading() }
+// AddFacts says whether the cluster is being upgraded.
+func (c *Client) AddFacts(_ []core.Policy, cluster *core.Cluster) { cluster.Upgrading = c.upgrading() }
 
 func (c *Client) upgrading() core.Tri {
 	if served := c.Served(); served != core.Yes {
 		return served
 	}
-	if !c.InStep() {
+	if !c.HasSynced() {
 		return core.Unknown
 	}
 	c.mu.Lock()

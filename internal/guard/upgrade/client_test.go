@@ -12,8 +12,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// informers serve ClusterVersions to one handler.
-type informers struct {
+// fakeInformers serve ClusterVersions to one handler.
+type fakeInformers struct {
 	cache.Informers
 
 	kind    string
@@ -21,18 +21,18 @@ type informers struct {
 	synced  bool
 }
 
-func (i *informers) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (i *fakeInformers) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	i.kind = o.GetObjectKind().GroupVersionKind().String()
-	return informer{of: i}, nil
+	return fakeInformer{of: i}, nil
 }
 
-type informer struct {
+type fakeInformer struct {
 	cache.Informer
 
-	of *informers
+	of *fakeInformers
 }
 
-func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.of.handler = h
 	return registration{of: i.of}, nil
 }
@@ -40,7 +40,7 @@ func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 
-	of *informers
+	of *fakeInformers
 }
 
 func (r registration) HasSynced() bool { return r.of.synced }
@@ -56,9 +56,9 @@ func version(name, progressing string) *unstructured.Unstructured {
 }
 
 // watched returns a client that watches, with its informers and the number of times that it woke.
-func watched(t *testing.T) (*Client, *informers, *int) {
+func watched(t *testing.T) (*Client, *fakeInformers, *int) {
 	t.Helper()
-	in, woken := &informers{}, 0
+	in, woken := &fakeInformers{}, 0
 	c := NewClient(Config{Informers: in, Served: func() core.Tri { return core.Yes }, Wake: func() { woken++ }})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatal(err)
@@ -68,9 +68,9 @@ func watched(t *testing.T) (*Client, *informers, *int) {
 
 // surveyed returns what a fleet has of upgrades.
 func surveyed(c *Client) core.Tri {
-	var fleet core.Fleet
-	c.Survey(nil, &fleet)
-	return fleet.Upgrading
+	var cluster core.Cluster
+	c.AddFacts(nil, &cluster)
+	return cluster.Upgrading
 }
 
 // TestUpgradesAreSeen from their beginning to their end, and each change wakes once.
@@ -109,11 +109,11 @@ func TestUpgradesAreSeen(t *testing.T) {
 // TestI01UpgradesThatAreNotKnown: before all versions have been taken in, and while it isn't known whether the cluster has any.
 func TestI01UpgradesThatAreNotKnown(t *testing.T) {
 	c, in, _ := watched(t)
-	if c.InStep() || surveyed(c) != core.Unknown {
+	if c.HasSynced() || surveyed(c) != core.Unknown {
 		t.Errorf("before its versions have been taken in: upgrading %s", surveyed(c))
 	}
 	in.synced = true
-	if !c.InStep() || surveyed(c) != core.No {
+	if !c.HasSynced() || surveyed(c) != core.No {
 		t.Errorf("once they have been taken in: upgrading %s", surveyed(c))
 	}
 	in.handler.OnAdd(version("version", "True"), false)

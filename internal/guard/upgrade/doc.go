@@ -5,5 +5,5 @@
 // progress.go is pure; client.go is the thin rest, which reads a cache and nothing else.
 //
 //	versions := upgrade.NewClient(upgrade.Config{Informers: informers, Served: served, Wake: wake})
-//	versions.Survey(policies, &fleet) // fleet.Upgrading is yes, no or unknown
+//	versions.AddFacts(policies, &fleet) // fleet.Upgrading is yes, no or unknown
 package upgrade

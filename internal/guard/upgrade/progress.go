@@ -3,7 +3,7 @@ package upgrade
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // status is what is read of the status of a ClusterVersion.
@@ -28,7 +28,7 @@ func Trim(u *unstructured.Unstructured) {
 // Progressing tells whether a ClusterVersion is on its way to another version. One whose conditions can't be
 // read is taken to be, since what waits for an upgrade had better wait for nothing than not wait.
 func Progressing(version *unstructured.Unstructured) bool {
-	s, problems := legible.Part[status](version.Object, "status")
+	s, problems := lenient.Part[status](version.Object, "status")
 	if len(problems) > 0 {
 		return true
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 	"github.com/fettle-io/fettle/internal/contain"
-	"github.com/fettle-io/fettle/internal/watching"
+	"github.com/fettle-io/fettle/internal/informer"
 )
 
 // Kinds are the resources without which this remediator sleeps, by the name of their definitions.
@@ -24,9 +24,9 @@ var Kinds = []string{"machinedeletionremediations.fettle.io", "machines.machine.
 
 // Config is what a Client needs. Every field is required.
 type Config struct {
-	// Informers give what is watched, and Cached reads it.
+	// Informers give what is watched, and Cache reads it.
 	Informers cache.Informers
-	Cached    client.Reader
+	Cache     client.Reader
 	// Live reads from the API server itself.
 	Live   client.Reader
 	Writer client.Client
@@ -47,24 +47,24 @@ type Client struct {
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	pools *pools
 
-	watched watching.Kinds
-	// watches is closed by began, once both kinds are watched.
-	watches chan struct{}
-	began   func()
+	watched informer.Kinds
+	// watching is closed by began, once both kinds are watched.
+	watching     chan struct{}
+	markWatching func()
 }
 
 // The pauses between tries of what has failed, and how long one look at a remediation may take.
 const (
-	retryFirst = 100 * time.Millisecond
-	retryMost  = time.Minute
-	lookWithin = 30 * time.Second
+	retryFirst       = 100 * time.Millisecond
+	retryMost        = time.Minute
+	reconcileTimeout = 30 * time.Second
 )
 
 // NewClient makes a remediator that watches nothing yet.
 func NewClient(c Config) *Client {
 	watches := make(chan struct{})
 	return &Client{
-		Config: c, pools: newPools(), watches: watches, began: sync.OnceFunc(func() { close(watches) }),
+		Config: c, pools: newPools(), watching: watches, markWatching: sync.OnceFunc(func() { close(watches) }),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](retryFirst, retryMost)),
 	}
 }
@@ -75,12 +75,12 @@ func NewClient(c Config) *Client {
 // Watch begins to watch. It fails with a NoMatch error while the kinds are not served, and may be called
 // again then. Once it has succeeded, calling it again does nothing.
 func (c *Client) Watch(ctx context.Context) error {
-	err := c.watched.Begin(ctx, c.Informers,
-		watching.Kind{Plural: "machines", Object: c.Machine, Handler: c.machineEvents()},
-		watching.Kind{Plural: "remediations", Object: &v1alpha1.MachineDeletionRemediation{}, Handler: c.remediationEvents()},
+	err := c.watched.Watch(ctx, c.Informers,
+		informer.Kind{Plural: "machines", Object: c.Machine, Handler: c.machineEvents()},
+		informer.Kind{Plural: "remediations", Object: &v1alpha1.MachineDeletionRemediation{}, Handler: c.remediationEvents()},
 	)
 	if err == nil {
-		c.began()
+		c.markWatching()
 	}
 	return err
 }
@@ -94,8 +94,8 @@ func (c *Client) remediationEvents() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: take}
 }
 
-// InStep tells whether what is watched has been taken in.
-func (c *Client) InStep() bool { return c.watched.InStep() }
+// HasSynced tells whether what is watched has been taken in.
+func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 // NeedLeaderElection keeps replicas that don't lead from working.
 func (*Client) NeedLeaderElection() bool { return true }
@@ -109,9 +109,9 @@ func (c *Client) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-c.watches:
+	case <-c.watching:
 	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), c.InStep) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
 		return nil
 	}
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
@@ -119,7 +119,7 @@ func (c *Client) Start(ctx context.Context) error {
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
-			for c.workOff(ctx) {
+			for c.processNext(ctx) {
 			}
 		})
 	}
@@ -127,16 +127,16 @@ func (c *Client) Start(ctx context.Context) error {
 	return nil
 }
 
-// workOff looks at one remediation. It is false when there is nothing more to do for good.
-func (c *Client) workOff(ctx context.Context) bool {
+// processNext looks at one remediation. It is false when there is nothing more to do for good.
+func (c *Client) processNext(ctx context.Context) bool {
 	key, over := c.queue.Get()
 	if over {
 		return false
 	}
 	defer c.queue.Done(key)
-	limited, cancel := context.WithTimeout(ctx, lookWithin)
+	limited, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
-	switch err := contain.Run(func() error { return c.look(limited, key) }); {
+	switch err := contain.Run(func() error { return c.reconcile(limited, key) }); {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

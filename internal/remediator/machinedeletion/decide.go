@@ -16,15 +16,15 @@ import (
 type step int
 
 const (
-	// rest: nothing, until something changes.
-	rest step = iota + 1
+	// waitForEvent: nothing, until something changes.
+	waitForEvent step = iota + 1
 	addFinalizer
 	dropFinalizer
 	// readAgain reads the remediation itself live.
 	readAgain
 	readNode
 	readMachine
-	lookAtMachine
+	readCachedMachine
 	countPool
 	readOwner
 	// record writes next.status, and tells next.event.
@@ -35,8 +35,8 @@ const (
 // next is a step and what it is about.
 type next struct {
 	step step
-	// again is set for a rest that may end without an event: owners are not watched.
-	again   bool
+	// poll is set for a rest that may end without an event: owners are not watched.
+	poll    bool
 	machine types.NamespacedName
 	owner   types.UID
 	status  v1alpha1.MachineDeletionRemediationStatus
@@ -47,7 +47,7 @@ type next struct {
 // remediation may be older than what was written here a moment ago, so nothing is written by that alone: what
 // was done would be tried again, and refused.
 func decide(f *facts) next {
-	n := proceed(f)
+	n := nextStep(f)
 	if n.step.writes() && !f.fresh {
 		return next{step: readAgain}
 	}
@@ -59,42 +59,42 @@ func (s step) writes() bool {
 	switch s {
 	case addFinalizer, dropFinalizer, record, deleteMachine:
 		return true
-	case rest, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner:
+	case waitForEvent, readAgain, readNode, readMachine, readCachedMachine, countPool, readOwner:
 	}
 	return false
 }
 
-// proceed gives the next step by what is known of the remediation, be it fresh or not.
-func proceed(f *facts) next {
+// nextStep gives the next step by what is known of the remediation, be it fresh or not.
+func nextStep(f *facts) next {
 	r := f.remediation
 	if !r.DeletionTimestamp.IsZero() {
-		return leave(r)
+		return finalize(r)
 	}
 	ended := succeeded(r)
 	switch begun := r.Status.Machine != nil; {
 	case ended == metav1.ConditionTrue, ended == metav1.ConditionFalse && !begun:
-		return next{step: rest}
+		return next{step: waitForEvent}
 	case ended != metav1.ConditionFalse && timedOut(r):
 		return stopped(f)
 	case ended != metav1.ConditionFalse && !hasFinalizer(r):
 		return next{step: addFinalizer}
 	case begun:
-		return goOn(f)
+		return deleteAndWait(f)
 	}
-	return begin(f)
+	return identifyMachine(f)
 }
 
-// leave: a deletion that was asked for can't be taken back, and nothing else was done, so nothing is to
+// finalize: a deletion that was asked for can't be taken back, and nothing else was done, so nothing is to
 // be undone.
-func leave(r *v1alpha1.MachineDeletionRemediation) next {
+func finalize(r *v1alpha1.MachineDeletionRemediation) next {
 	if hasFinalizer(r) {
 		return next{step: dropFinalizer}
 	}
-	return next{step: rest}
+	return next{step: waitForEvent}
 }
 
-// begin finds the machine, and records it before anything is done to it.
-func begin(f *facts) next {
+// identifyMachine finds the machine, and records it before anything is done to it.
+func identifyMachine(f *facts) next {
 	r := f.remediation
 	key, uid, named := ownerMachine(r)
 	if f.node == nil && !aboutMachine(r) {
@@ -108,20 +108,20 @@ func begin(f *facts) next {
 			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "node "+nodeOf(r)+" does not name its machine by the annotation "+machineAnnotation)
 		}
 	}
-	if problem := elsewhere(r, key); problem != "" {
+	if problem := namespaceMismatch(r, key); problem != "" {
 		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
 	}
 	if f.machine == nil {
 		return next{step: readMachine, machine: key}
 	}
-	if problem := notMeant(f, key, uid); problem != "" {
+	if problem := machineMismatch(f, key, uid); problem != "" {
 		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
 	}
-	return choose(f, key)
+	return recordMachine(f, key)
 }
 
-// choose records a machine that is meant, unless it can't be replaced or another has the same node.
-func choose(f *facts, key types.NamespacedName) next {
+// recordMachine records a machine that is meant, unless it can't be replaced or another has the same node.
+func recordMachine(f *facts, key types.NamespacedName) next {
 	owner := f.machine.owner
 	if owner == nil {
 		return cannotStart(f, v1alpha1.CannotStartNoControllerOwnerReason, "no controller owns machine "+key.String()+", so nothing would replace it")
@@ -129,30 +129,30 @@ func choose(f *facts, key types.NamespacedName) next {
 	if f.pool == nil {
 		return next{step: countPool, machine: key, owner: owner.UID}
 	}
-	if other := f.pool.rival; other != "" && !aboutMachine(f.remediation) {
+	if other := f.pool.sameNode; other != "" && !aboutMachine(f.remediation) {
 		return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, "machine "+other+" refers to node "+f.machine.node+" too (status.nodeRef), so it is not known which of them is meant; "+
 			"find out whose node it is, and have the status of the other machine corrected")
 	}
 	return started(f)
 }
 
-// goOn is for a machine that is recorded: it is deleted unless that was asked for, and waited for.
-func goOn(f *facts) next {
+// deleteAndWait is for a machine that is recorded: it is deleted unless that was asked for, and waited for.
+func deleteAndWait(f *facts) next {
 	r := f.remediation
 	key := types.NamespacedName{Namespace: r.Status.Machine.Namespace, Name: r.Status.Machine.Name}
 	switch {
-	case f.seen == nil:
-		return next{step: lookAtMachine, machine: key}
-	case !f.seen.there:
-		return whenGone(f, key)
-	case f.seen.deleting, succeeded(r) == metav1.ConditionFalse:
-		return next{step: rest}
+	case f.cached == nil:
+		return next{step: readCachedMachine, machine: key}
+	case !f.cached.exists:
+		return awaitReplacement(f, key)
+	case f.cached.deleting, succeeded(r) == metav1.ConditionFalse:
+		return next{step: waitForEvent}
 	case !f.fresh: // before the machine, which is read last before it is deleted
 		return next{step: readAgain}
 	case f.machine == nil:
 		return next{step: readMachine, machine: key}
 	case !f.machine.is(r.Status.Machine), f.machine.deleting:
-		return next{step: rest} // the cache is behind, and will show it
+		return next{step: waitForEvent} // the cache is behind, and will show it
 	}
 	return deleteRecorded(f, key)
 }
@@ -160,7 +160,7 @@ func goOn(f *facts) next {
 // deleteRecorded looks once more whether the machine is that of the node: the status may not be Fettle's own word,
 // and a deletion that was refused is tried again much later.
 func deleteRecorded(f *facts, key types.NamespacedName) next {
-	for _, problem := range [...]string{elsewhere(f.remediation, key), ofAnotherNode(f.remediation, f.machine)} {
+	for _, problem := range [...]string{namespaceMismatch(f.remediation, key), nodeMismatch(f.remediation, f.machine)} {
 		if problem != "" {
 			return cannotStart(f, v1alpha1.CannotStartMachineNotFoundReason, problem)
 		}
@@ -168,34 +168,34 @@ func deleteRecorded(f *facts, key types.NamespacedName) next {
 	return next{step: deleteMachine, machine: key}
 }
 
-// whenGone: what a cache does not have may not have come yet, so the end is believed only of the API
+// awaitReplacement: what a cache does not have may not have come yet, so the end is believed only of the API
 // server itself.
-func whenGone(f *facts, key types.NamespacedName) next {
+func awaitReplacement(f *facts, key types.NamespacedName) next {
 	owner := f.remediation.Status.Owner
 	switch {
 	case owner == nil:
-		return next{step: rest} // somebody else has written this status
+		return next{step: waitForEvent} // somebody else has written this status
 	case f.pool == nil:
 		return next{step: countPool, machine: key, owner: types.UID(owner.UID)}
 	}
 	enough := f.pool.joined >= int(f.remediation.Status.Machines)
 	switch {
 	case !enough && f.pool.coming > 0:
-		return next{step: rest}
+		return next{step: waitForEvent}
 	case !enough && f.owner == nil:
 		return next{step: readOwner}
-	case !enough && !f.owner.content(f.pool.joined):
-		return next{step: rest, again: true}
+	case !enough && !f.owner.satisfiedBy(f.pool.joined):
+		return next{step: waitForEvent, poll: true}
 	case f.machine == nil:
 		return next{step: readMachine, machine: key}
 	case f.machine.is(f.remediation.Status.Machine):
-		return next{step: rest}
+		return next{step: waitForEvent}
 	}
 	return finished(f, !enough && !f.owner.found)
 }
 
-// content tells whether an owner makes no more machines than have joined: it is gone, or wants no more.
-func (o *ownerFacts) content(joined int) bool {
+// satisfiedBy tells whether an owner makes no more machines than have joined: it is gone, or wants no more.
+func (o *ownerFacts) satisfiedBy(joined int) bool {
 	return !o.found || (o.replicas != nil && joined >= *o.replicas)
 }
 
@@ -220,5 +220,5 @@ func hasFinalizer(r *v1alpha1.MachineDeletionRemediation) bool {
 	return slices.Contains(r.Finalizers, annotation.MachineDeletionFinalizer)
 }
 
-// at is an instant as conditions have it.
-func at(now time.Time) metav1.Time { return metav1.NewTime(now.UTC().Truncate(time.Second)) }
+// conditionTime is an instant as conditions have it.
+func conditionTime(now time.Time) metav1.Time { return metav1.NewTime(now.UTC().Truncate(time.Second)) }

@@ -128,11 +128,11 @@ func refusals() map[string]look {
 			ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid"), ownedBy("v1", "Node", "worker-a", "n"), called("worker-a")),
 		"two machines of one node": {
 			reason: "one of them belongs to another node in truth", want: record, says: noMachine,
-			facts: facts{remediation: remediation(finalized), node: names, machine: machineA(), pool: &pool{joined: 2, rival: "worker-b"}},
+			facts: facts{remediation: remediation(finalized), node: names, machine: machineA(), pool: &pool{joined: 2, sameNode: "worker-b"}},
 		},
 		"two machines of one node, and about a machine": {
 			reason: "whose node it is decides nothing", want: record, says: "RemediationStarted",
-			facts: facts{remediation: remediation(finalized, ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid"), called("worker-a")), machine: machineA(), pool: &pool{joined: 2, rival: "worker-b"}},
+			facts: facts{remediation: remediation(finalized, ownedBy("machine.openshift.io/v1beta1", "Machine", "worker-a", "a-uid"), called("worker-a")), machine: machineA(), pool: &pool{joined: 2, sameNode: "worker-b"}},
 		},
 		"a machine that is younger than the remediation": cant("it is the replacement, whose node may have the old one's name", noMachine, names,
 			machineA(func(m *machineFacts) { m.created = noon.Add(-59 * time.Second) })),
@@ -145,62 +145,62 @@ func refusals() map[string]look {
 			facts: facts{remediation: remediation(annotated(v1alpha1.TimedOutAnnotation, "2026-08-03T12:00:00Z"))},
 		},
 		"refused before": {
-			reason: "that was the last word", facts: facts{remediation: remediation(finalized, ended(metav1.ConditionFalse))}, want: rest,
+			reason: "that was the last word", facts: facts{remediation: remediation(finalized, ended(metav1.ConditionFalse))}, want: waitForEvent,
 		},
 		"refused before, and stopped": {
-			reason: "it had ended by then", want: rest,
+			reason: "it had ended by then", want: waitForEvent,
 			facts: facts{remediation: remediation(finalized, ended(metav1.ConditionFalse), annotated(v1alpha1.TimedOutAnnotation, ""))},
 		},
 	}
 }
 
 func middles() map[string]look {
-	there := &seenMachine{there: true}
+	there := &cachedMachine{exists: true}
 	return map[string]look{
 		"recorded": {
-			reason: "is it there still?", facts: facts{remediation: remediation(begun)}, want: lookAtMachine,
+			reason: "is it there still?", facts: facts{remediation: remediation(begun)}, want: readCachedMachine,
 		},
 		"there, as a cache has it": {
-			reason: "the health checker may have changed its mind", facts: facts{remediation: remediation(begun), seen: there}, want: readAgain,
+			reason: "the health checker may have changed its mind", facts: facts{remediation: remediation(begun), cached: there}, want: readAgain,
 		},
 		"still asked for": {
-			reason: "the machine is read live", facts: facts{remediation: remediation(begun), seen: there, fresh: true}, want: readMachine,
+			reason: "the machine is read live", facts: facts{remediation: remediation(begun), cached: there, fresh: true}, want: readMachine,
 		},
 		"to be deleted": {
-			reason: "all is as it was decided", facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA()}, want: deleteMachine,
+			reason: "all is as it was decided", facts: facts{remediation: remediation(begun), cached: there, fresh: true, machine: machineA()}, want: deleteMachine,
 		},
 		"recorded, in another namespace": {
 			reason: "a status may be forged", want: record, says: "RemediationCannotStartMachineNotFound",
-			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Machine.Namespace = "others" }), seen: there, fresh: true, machine: machineA()},
+			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Machine.Namespace = "others" }), cached: there, fresh: true, machine: machineA()},
 		},
 		"recorded, and of another node": {
 			reason: "a status may be forged", want: record, says: "RemediationCannotStartMachineNotFound",
-			facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA(func(m *machineFacts) { m.node = "node-b" })},
+			facts: facts{remediation: remediation(begun), cached: there, fresh: true, machine: machineA(func(m *machineFacts) { m.node = "node-b" })},
 		},
 		"deleted already": {
-			reason: "one deletion is enough", want: rest,
-			facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA(func(m *machineFacts) { m.deleting = true })},
+			reason: "one deletion is enough", want: waitForEvent,
+			facts: facts{remediation: remediation(begun), cached: there, fresh: true, machine: machineA(func(m *machineFacts) { m.deleting = true })},
 		},
 		"gone already": {
-			reason: "the cache will show it", want: rest, facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: &machineFacts{}},
+			reason: "the cache will show it", want: waitForEvent, facts: facts{remediation: remediation(begun), cached: there, fresh: true, machine: &machineFacts{}},
 		},
 		"replaced by a namesake": {
-			reason: "that one is well", want: rest,
-			facts: facts{remediation: remediation(begun), seen: there, fresh: true, machine: machineA(func(m *machineFacts) { m.uid = "new" })},
+			reason: "that one is well", want: waitForEvent,
+			facts: facts{remediation: remediation(begun), cached: there, fresh: true, machine: machineA(func(m *machineFacts) { m.uid = "new" })},
 		},
 		"being deleted": {
-			reason: "that takes its time", facts: facts{remediation: remediation(begun), seen: &seenMachine{there: true, deleting: true}}, want: rest,
+			reason: "that takes its time", facts: facts{remediation: remediation(begun), cached: &cachedMachine{exists: true, deleting: true}}, want: waitForEvent,
 		},
 		"stopped": {
 			reason: "the contract wants it said", want: record, says: "RemediationStoppedByNHC",
 			facts: facts{remediation: remediation(begun, annotated(v1alpha1.TimedOutAnnotation, "2026-08-03T12:00:00Z"))},
 		},
 		"stopped, and not deleted yet": {
-			reason: "nothing is done any more", want: rest,
-			facts: facts{remediation: remediation(begun, annotated(v1alpha1.TimedOutAnnotation, ""), ended(metav1.ConditionFalse)), seen: there},
+			reason: "nothing is done any more", want: waitForEvent,
+			facts: facts{remediation: remediation(begun, annotated(v1alpha1.TimedOutAnnotation, ""), ended(metav1.ConditionFalse)), cached: there},
 		},
 		"told to go before it began": {
-			reason: "there is nothing of ours on it", facts: facts{remediation: remediation(deleted)}, want: rest,
+			reason: "there is nothing of ours on it", facts: facts{remediation: remediation(deleted)}, want: waitForEvent,
 		},
 		"told to go": {
 			reason: "nothing is to be undone", facts: facts{remediation: remediation(begun, deleted)}, want: dropFinalizer,
@@ -209,15 +209,15 @@ func middles() map[string]look {
 			reason: "nothing is to be undone", facts: facts{remediation: remediation(begun, deleted, ended(metav1.ConditionFalse))}, want: dropFinalizer,
 		},
 		"a status that somebody has written": {
-			reason: "without an owner nobody knows when it is replaced", want: rest,
-			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Owner = nil }), seen: &seenMachine{}},
+			reason: "without an owner nobody knows when it is replaced", want: waitForEvent,
+			facts: facts{remediation: remediation(begun, func(r *v1alpha1.MachineDeletionRemediation) { r.Status.Owner = nil }), cached: &cachedMachine{}},
 		},
 	}
 }
 
 func ends() map[string]look {
 	gone := func(f facts, changes ...change) facts {
-		f.remediation, f.seen = remediation(append([]change{begun}, changes...)...), &seenMachine{}
+		f.remediation, f.cached = remediation(append([]change{begun}, changes...)...), &cachedMachine{}
 		return f
 	}
 	absent := &machineFacts{key: workerA}
@@ -226,16 +226,16 @@ func ends() map[string]look {
 			reason: "is it replaced?", facts: gone(facts{}), want: countPool,
 		},
 		"the replacement boots": {
-			reason: "it has not joined", facts: gone(facts{pool: &pool{joined: 2, coming: 1}}), want: rest,
+			reason: "it has not joined", facts: gone(facts{pool: &pool{joined: 2, coming: 1}}), want: waitForEvent,
 		},
 		"none comes": {
 			reason: "perhaps none is to come", facts: gone(facts{pool: &pool{joined: 2}}), want: readOwner,
 		},
 		"none comes, and one should": {
-			reason: "its owner has not made it yet", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(3)}), want: rest,
+			reason: "its owner has not made it yet", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(3)}), want: waitForEvent,
 		},
 		"none comes, and nobody says whether one should": {
-			reason: "what is not known is waited for", facts: gone(facts{pool: &pool{joined: 2}, owner: &ownerFacts{found: true}}), want: rest,
+			reason: "what is not known is waited for", facts: gone(facts{pool: &pool{joined: 2}, owner: &ownerFacts{found: true}}), want: waitForEvent,
 		},
 		"fewer are wanted": {
 			reason: "the owner has what it wants, if the machine is really gone", facts: gone(facts{pool: &pool{joined: 2}, owner: ownerWanting(2)}), want: readMachine,
@@ -247,7 +247,7 @@ func ends() map[string]look {
 			reason: "if the machine is really gone", facts: gone(facts{pool: &pool{joined: 3, coming: 1}}), want: readMachine,
 		},
 		"as many as before, and it is there": {
-			reason: "the cache has not had it yet", facts: gone(facts{pool: &pool{joined: 3}, machine: machineA()}), want: rest,
+			reason: "the cache has not had it yet", facts: gone(facts{pool: &pool{joined: 3}, machine: machineA()}), want: waitForEvent,
 		},
 		"replaced": {
 			reason: "that is all", want: record, says: "MachineDeleted", facts: gone(facts{pool: &pool{joined: 3}, machine: absent}),
@@ -261,10 +261,10 @@ func ends() map[string]look {
 			facts: gone(facts{pool: &pool{joined: 3}, machine: absent}, ended(metav1.ConditionFalse), annotated(v1alpha1.TimedOutAnnotation, "")),
 		},
 		"over": {
-			reason: "nothing is left to do", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue))}, want: rest,
+			reason: "nothing is left to do", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue))}, want: waitForEvent,
 		},
 		"over, and stopped": {
-			reason: "it had succeeded", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue), annotated(v1alpha1.TimedOutAnnotation, ""))}, want: rest,
+			reason: "it had succeeded", facts: facts{remediation: remediation(begun, ended(metav1.ConditionTrue), annotated(v1alpha1.TimedOutAnnotation, ""))}, want: waitForEvent,
 		},
 	}
 }
@@ -272,9 +272,9 @@ func ends() map[string]look {
 // TestOwnerThatWantsMoreIsLookedAtAgain: nobody hears of it when it wants no more.
 func TestOwnerThatWantsMoreIsLookedAtAgain(t *testing.T) {
 	for wanted, again := range map[int]bool{3: true, 2: false} {
-		f := facts{now: noon, remediation: remediation(begun), seen: &seenMachine{}, pool: &pool{joined: 2}, owner: ownerWanting(wanted)}
-		if got := decide(&f); got.again != again {
-			t.Errorf("2 of %d have joined: the next step is %d, again %t", wanted, got.step, got.again)
+		f := facts{now: noon, remediation: remediation(begun), cached: &cachedMachine{}, pool: &pool{joined: 2}, owner: ownerWanting(wanted)}
+		if got := decide(&f); got.poll != again {
+			t.Errorf("2 of %d have joined: the next step is %d, again %t", wanted, got.step, got.poll)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestNothingIsWrittenByACachedRemediation(t *testing.T) {
 				switch cached.step {
 				case addFinalizer, dropFinalizer, record, deleteMachine:
 					t.Errorf("step %d is taken by what a cache has", cached.step)
-				case rest, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner:
+				case waitForEvent, readAgain, readNode, readMachine, readCachedMachine, countPool, readOwner:
 				}
 			})
 		}
@@ -314,10 +314,10 @@ func TestI11OnlyTheRecordedMachineIsDeleted(t *testing.T) {
 		remediation(begun, ended(metav1.ConditionTrue)), remediation(begun, annotated(v1alpha1.TimedOutAnnotation, "")),
 	} {
 		for _, m := range []*machineFacts{nil, {}, machineA(), machineA(func(m *machineFacts) { m.uid = "new" }), machineA(func(m *machineFacts) { m.deleting = true })} {
-			for _, seen := range []*seenMachine{nil, {}, {there: true}, {there: true, deleting: true}} {
+			for _, seen := range []*cachedMachine{nil, {}, {exists: true}, {exists: true, deleting: true}} {
 				for _, fresh := range []bool{true, false} {
 					f := facts{
-						remediation: r, fresh: fresh, machine: m, seen: seen, node: &nodeFacts{found: true, machine: "machines/worker-a"},
+						remediation: r, fresh: fresh, machine: m, cached: seen, node: &nodeFacts{found: true, machine: "machines/worker-a"},
 						pool: &pool{joined: 3}, owner: ownerWanting(3), now: noon,
 					}
 					if decide(&f).step != deleteMachine {

@@ -17,11 +17,11 @@ type facts struct {
 	// node and machine are read from the API server itself.
 	node    *nodeFacts
 	machine *machineFacts
-	// seen is the recorded machine as a cache has it, and pool are its siblings.
-	seen  *seenMachine
-	pool  *pool
-	owner *ownerFacts
-	now   time.Time
+	// cached is the recorded machine as a cache has it, and pool are its siblings.
+	cached *cachedMachine
+	pool   *pool
+	owner  *ownerFacts
+	now    time.Time
 }
 
 // nodeFacts are of a node that may not exist.
@@ -48,15 +48,15 @@ type machineFacts struct {
 	providerID string
 }
 
-// seenMachine is the recorded machine in a cache. A namesake with another UID is not it.
-type seenMachine struct{ there, deleting bool }
+// cachedMachine is the recorded machine in a cache. A namesake with another UID is not it.
+type cachedMachine struct{ exists, deleting bool }
 
 // pool counts the machines of an owner that are not being deleted, without the one in question.
 type pool struct {
 	// joined have a node; coming have none yet.
 	joined, coming int
-	// rival is another machine of the namespace that refers to the same node, whatever its owner.
-	rival string
+	// sameNode is another machine of the namespace that refers to the same node, whatever its owner.
+	sameNode string
 }
 
 // ownerFacts are of an owner that may not exist.

@@ -153,21 +153,21 @@ func (c *Client) readMachine(obj any) (Machine, bool) {
 	return c.Read(o), true
 }
 
-// lookAt gives the recorded machine as the cache has it.
-func (c *Client) lookAt(ctx context.Context, key types.NamespacedName, uid types.UID) (*seenMachine, error) {
+// getCachedMachine gives the recorded machine as the cache has it.
+func (c *Client) getCachedMachine(ctx context.Context, key types.NamespacedName, uid types.UID) (*cachedMachine, error) {
 	m, ok := c.Machine.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("looking at machine %s: %T is no object", key, c.Machine)
 	}
-	err := c.Cached.Get(ctx, key, m)
+	err := c.Cache.Get(ctx, key, m)
 	switch {
 	case apierrors.IsNotFound(err):
-		return &seenMachine{}, nil
+		return &cachedMachine{}, nil
 	case err != nil:
 		return nil, fmt.Errorf("looking at machine %s: %w", key, err)
 	}
 	there := m.GetUID() == uid
-	return &seenMachine{there: there, deleting: there && c.Read(m).Deleting}, nil
+	return &cachedMachine{exists: there, deleting: there && c.Read(m).Deleting}, nil
 }
 
 // poolOf counts the machines of an owner, without one of them, and looks for another machine of the namespace that
@@ -177,7 +177,7 @@ func (c *Client) poolOf(ctx context.Context, namespace string, owner, without ty
 	if !ok {
 		return pool{}, fmt.Errorf("counting machines: %T is no list", c.Machines)
 	}
-	if err := c.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return pool{}, fmt.Errorf("counting machines: %w", err)
 	}
 	var counted pool
@@ -194,8 +194,8 @@ func (c *Client) poolOf(ctx context.Context, namespace string, owner, without ty
 }
 
 func (p *pool) add(m Machine, owner types.UID, node string) {
-	if node != "" && m.Node == node && (p.rival == "" || m.Name < p.rival) {
-		p.rival = m.Name
+	if node != "" && m.Node == node && (p.sameNode == "" || m.Name < p.sameNode) {
+		p.sameNode = m.Name
 	}
 	switch {
 	case m.Owner != owner:

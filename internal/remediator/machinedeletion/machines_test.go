@@ -117,15 +117,15 @@ func TestI14RivalsAreFound(t *testing.T) {
 	}{
 		"the machine alone":               {nil, "node-a", pool{}},
 		"siblings":                        {[]metav1.PartialObjectMetadata{at("machines", "b", "set-uid", "node-b"), at("machines", "c", "set-uid", "")}, "node-a", pool{joined: 1, coming: 1}},
-		"a sibling that refers to it":     {[]metav1.PartialObjectMetadata{at("machines", "b", "set-uid", "node-a")}, "node-a", pool{joined: 1, rival: "b"}},
-		"another owner's, and no owner's": {[]metav1.PartialObjectMetadata{at("machines", "d", "", "node-a"), at("machines", "c", "other-uid", "node-a")}, "node-a", pool{rival: "c"}},
+		"a sibling that refers to it":     {[]metav1.PartialObjectMetadata{at("machines", "b", "set-uid", "node-a")}, "node-a", pool{joined: 1, sameNode: "b"}},
+		"another owner's, and no owner's": {[]metav1.PartialObjectMetadata{at("machines", "d", "", "node-a"), at("machines", "c", "other-uid", "node-a")}, "node-a", pool{sameNode: "c"}},
 		"a machine that is leaving":       {[]metav1.PartialObjectMetadata{leaving(at("machines", "b", "set-uid", "node-a"))}, "node-a", pool{}},
 		"one of another namespace":        {[]metav1.PartialObjectMetadata{at("others", "b", "set-uid", "node-a")}, "node-a", pool{}},
 		"none of them has a node":         {[]metav1.PartialObjectMetadata{at("machines", "b", "set-uid", "")}, "", pool{coming: 1}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := NewClient(Config{
-				Machines: &metav1.PartialObjectMetadataList{}, Cached: &listed{machines: append(tc.others, itself)},
+				Machines: &metav1.PartialObjectMetadataList{}, Cache: &listed{machines: append(tc.others, itself)},
 				Read: func(o client.Object) Machine {
 					return Machine{UID: o.GetUID(), Name: o.GetName(), Owner: types.UID(o.GetLabels()["owner"]), Node: o.GetLabels()["node"], Deleting: o.GetDeletionTimestamp() != nil}
 				},

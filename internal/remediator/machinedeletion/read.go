@@ -21,7 +21,7 @@ var machineResource = schema.GroupVersionKind{Group: machineGroup, Version: "v1b
 
 // getRemediation reads a remediation live, and tells whether it is still there. Another of its name is not it.
 func (c *Client) getRemediation(ctx context.Context, like *v1alpha1.MachineDeletionRemediation) (*v1alpha1.MachineDeletionRemediation, bool, error) {
-	r := named(like)
+	r := emptyCopy(like)
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(like), r)
 	switch {
 	case apierrors.IsNotFound(err):

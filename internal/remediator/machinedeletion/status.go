@@ -27,19 +27,19 @@ func warning(reason, note string) event {
 	return event{kind: corev1.EventTypeWarning, reason: reason, note: prefix + note}
 }
 
-// word is what one condition says.
-type word struct {
+// condition is what one condition says.
+type condition struct {
 	kind            string
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// saying gives the status with these conditions.
-func saying(f *facts, words ...word) v1alpha1.MachineDeletionRemediationStatus {
+// statusWith gives the status with these conditions.
+func statusWith(f *facts, words ...condition) v1alpha1.MachineDeletionRemediationStatus {
 	s := *f.remediation.Status.DeepCopy()
 	for _, w := range words {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: w.kind, Status: w.status, Reason: w.reason, Message: sanitize.Line(sanitize.MostMessage, w.message), LastTransitionTime: at(f.now),
+			Type: w.kind, Status: w.status, Reason: w.reason, Message: sanitize.Line(sanitize.MaxMessage, w.message), LastTransitionTime: conditionTime(f.now),
 		})
 	}
 	return s
@@ -50,10 +50,10 @@ func started(f *facts) next {
 	m := f.machine
 	what := "machine " + m.key.String()
 	message := what + " is being deleted, for " + m.owner.Kind + " " + m.owner.Name + " to replace"
-	s := saying(f,
-		word{v1alpha1.ProcessingCondition, metav1.ConditionTrue, v1alpha1.RemediationStartedReason, message},
-		word{v1alpha1.SucceededCondition, metav1.ConditionUnknown, v1alpha1.RemediationStartedReason, "it is not known yet whether " + what + " is replaced"},
-		permanence(m),
+	s := statusWith(f,
+		condition{v1alpha1.ProcessingCondition, metav1.ConditionTrue, v1alpha1.RemediationStartedReason, message},
+		condition{v1alpha1.SucceededCondition, metav1.ConditionUnknown, v1alpha1.RemediationStartedReason, "it is not known yet whether " + what + " is replaced"},
+		permanentDeletionCondition(m),
 	)
 	s.Machine = &v1alpha1.ObjectReference{Kind: machineKind, Namespace: m.key.Namespace, Name: m.key.Name, UID: string(m.uid)}
 	s.Owner = &v1alpha1.RemediationOwner{
@@ -64,9 +64,9 @@ func started(f *facts) next {
 	return next{step: record, status: s, event: normal("RemediationStarted", message)}
 }
 
-// permanence tells from who provides a machine whether its node comes back under its name.
-func permanence(m *machineFacts) word {
-	w := word{kind: v1alpha1.PermanentNodeDeletionExpectedCondition}
+// permanentDeletionCondition tells from who provides a machine whether its node comes back under its name.
+func permanentDeletionCondition(m *machineFacts) condition {
+	w := condition{kind: v1alpha1.PermanentNodeDeletionExpectedCondition}
 	switch {
 	case m.providerID == "":
 		w.status, w.reason, w.message = metav1.ConditionUnknown, v1alpha1.ProviderUnknownReason, "the machine has no spec.providerID, so it is not known whether its replacement has the same name"
@@ -81,10 +81,10 @@ func permanence(m *machineFacts) word {
 // cannotStart: the remediation ends before it has begun, so that the health checker takes its next step.
 func cannotStart(f *facts, reason, why string) next {
 	message := "nothing was deleted, since " + why
-	s := saying(f,
-		word{v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message},
-		word{v1alpha1.SucceededCondition, metav1.ConditionFalse, reason, message},
-		word{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.NothingDeletedReason, message},
+	s := statusWith(f,
+		condition{v1alpha1.ProcessingCondition, metav1.ConditionFalse, reason, message},
+		condition{v1alpha1.SucceededCondition, metav1.ConditionFalse, reason, message},
+		condition{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.NothingDeletedReason, message},
 	)
 	return next{step: record, status: s, event: warning("RemediationCannotStart", message)}
 }
@@ -92,16 +92,16 @@ func cannotStart(f *facts, reason, why string) next {
 // stopped: the health checker's time is over. What was asked for can't be taken back.
 func stopped(f *facts) next {
 	message := "the health checker has asked to stop, and nothing was deleted"
-	words := []word{{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.NothingDeletedReason, message}}
+	words := []condition{{v1alpha1.PermanentNodeDeletionExpectedCondition, metav1.ConditionFalse, v1alpha1.NothingDeletedReason, message}}
 	if m := f.remediation.Status.Machine; m != nil {
 		message = fmt.Sprintf("the health checker has asked to stop; the deletion of machine %s/%s, if it was granted, goes on by itself", m.Namespace, m.Name)
 		words = nil
 	}
 	words = append(words,
-		word{v1alpha1.ProcessingCondition, metav1.ConditionFalse, v1alpha1.RemediationStoppedReason, message},
-		word{v1alpha1.SucceededCondition, metav1.ConditionFalse, v1alpha1.RemediationStoppedReason, message},
+		condition{v1alpha1.ProcessingCondition, metav1.ConditionFalse, v1alpha1.RemediationStoppedReason, message},
+		condition{v1alpha1.SucceededCondition, metav1.ConditionFalse, v1alpha1.RemediationStoppedReason, message},
 	)
-	return next{step: record, status: saying(f, words...), event: normal("RemediationStopped", message)}
+	return next{step: record, status: statusWith(f, words...), event: normal("RemediationStopped", message)}
 }
 
 // finished: the machine is gone, and its owner has what it should have.
@@ -111,9 +111,9 @@ func finished(f *facts, ownerless bool) next {
 	if ownerless {
 		message = fmt.Sprintf("machine %s/%s is gone, and so is %s %s, so nothing replaces it", m.Namespace, m.Name, o.Kind, o.Name)
 	}
-	s := saying(f,
-		word{v1alpha1.ProcessingCondition, metav1.ConditionFalse, v1alpha1.MachineDeletedReason, message},
-		word{v1alpha1.SucceededCondition, metav1.ConditionTrue, v1alpha1.MachineDeletedReason, message},
+	s := statusWith(f,
+		condition{v1alpha1.ProcessingCondition, metav1.ConditionFalse, v1alpha1.MachineDeletedReason, message},
+		condition{v1alpha1.SucceededCondition, metav1.ConditionTrue, v1alpha1.MachineDeletedReason, message},
 	)
 	return next{step: record, status: s, event: normal("RemediationFinished", message)}
 }

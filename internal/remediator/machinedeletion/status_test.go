@@ -99,7 +99,7 @@ func TestPermanence(t *testing.T) {
 		"aws:///us-east-1a/i-0123": metav1.ConditionTrue, "sandbox://x": metav1.ConditionTrue,
 		"baremetalhost:///machines/host-1/uid": metav1.ConditionFalse, "": metav1.ConditionUnknown,
 	} {
-		if got := permanence(machineA(func(m *machineFacts) { m.providerID = providerID })); got.status != want {
+		if got := permanentDeletionCondition(machineA(func(m *machineFacts) { m.providerID = providerID })); got.status != want {
 			t.Errorf("%q: the node is gone for good: %s, want %s", providerID, got.status, want)
 		}
 	}

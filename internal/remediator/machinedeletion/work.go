@@ -18,16 +18,16 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// ownerAgain is how soon it is looked at again how many machines an owner wants.
-const ownerAgain = time.Minute
+// ownerPoll is how soon it is looked at again how many machines an owner wants.
+const ownerPoll = time.Minute
 
 // mostSteps is more than one look ever takes.
 const mostSteps = 20
 
-// look does all that is to be done for a remediation now.
-func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
+// reconcile does all that is to be done for a remediation now.
+func (c *Client) reconcile(ctx context.Context, key types.NamespacedName) error {
 	var r v1alpha1.MachineDeletionRemediation
-	switch err := c.Cached.Get(ctx, key, &r); {
+	switch err := c.Cache.Get(ctx, key, &r); {
 	case apierrors.IsNotFound(err):
 		c.pools.forget(key)
 		return nil
@@ -42,12 +42,12 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	for range mostSteps {
 		n := decide(f)
 		switch n.step {
-		case rest:
+		case waitForEvent:
 			if succeeded(f.remediation) == metav1.ConditionTrue {
 				c.pools.forget(key)
 			}
-			if n.again {
-				c.queue.AddAfter(key, ownerAgain)
+			if n.poll {
+				c.queue.AddAfter(key, ownerPoll)
 			}
 			return nil
 		case dropFinalizer:
@@ -55,8 +55,8 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 			return c.setFinalizers(ctx, f, slices.DeleteFunc(slices.Clone(f.remediation.Finalizers), func(name string) bool { return name == annotation.MachineDeletionFinalizer }))
 		case deleteMachine:
 			return c.delete(ctx, f, n.machine)
-		case addFinalizer, readAgain, readNode, readMachine, lookAtMachine, countPool, readOwner, record:
-			if gone, err := c.take(ctx, f, n); gone || err != nil {
+		case addFinalizer, readAgain, readNode, readMachine, readCachedMachine, countPool, readOwner, record:
+			if gone, err := c.runStep(ctx, f, n); gone || err != nil {
 				return err
 			}
 		}
@@ -64,8 +64,8 @@ func (c *Client) look(ctx context.Context, key types.NamespacedName) error {
 	return fmt.Errorf("looking at it took more than %d steps", mostSteps)
 }
 
-// take takes a step after which there is more to decide. It tells whether the remediation is gone.
-func (c *Client) take(ctx context.Context, f *facts, n next) (bool, error) {
+// runStep takes a step after which there is more to decide. It tells whether the remediation is gone.
+func (c *Client) runStep(ctx context.Context, f *facts, n next) (bool, error) {
 	var err error
 	switch n.step {
 	case addFinalizer:
@@ -80,15 +80,15 @@ func (c *Client) take(ctx context.Context, f *facts, n next) (bool, error) {
 		f.node, err = c.getNode(ctx, nodeOf(f.remediation))
 	case readMachine:
 		f.machine, err = c.getMachine(ctx, n.machine)
-	case lookAtMachine:
-		f.seen, err = c.lookAt(ctx, n.machine, types.UID(f.remediation.Status.Machine.UID))
+	case readCachedMachine:
+		f.cached, err = c.getCachedMachine(ctx, n.machine, types.UID(f.remediation.Status.Machine.UID))
 	case countPool:
 		err = c.countPool(ctx, f, n)
 	case readOwner:
 		f.owner, err = c.getOwner(ctx, f.remediation.Status.Owner)
 	case record:
 		err = c.record(ctx, f, n)
-	case rest, dropFinalizer, deleteMachine:
+	case waitForEvent, dropFinalizer, deleteMachine:
 	}
 	return false, err
 }
@@ -116,7 +116,7 @@ func (c *Client) setFinalizers(ctx context.Context, f *facts, finalizers []strin
 	if err != nil {
 		return err
 	}
-	updated := named(f.remediation)
+	updated := emptyCopy(f.remediation)
 	if err := c.Writer.Patch(ctx, updated, change); err != nil {
 		return fmt.Errorf("changing its finalizers: %w", err)
 	}
@@ -137,7 +137,7 @@ func (c *Client) record(ctx context.Context, f *facts, n next) error {
 	if err != nil {
 		return err
 	}
-	updated := named(f.remediation)
+	updated := emptyCopy(f.remediation)
 	if err := c.Writer.Status().Patch(ctx, updated, change); err != nil {
 		return fmt.Errorf("writing its status: %w", err)
 	}
@@ -154,7 +154,7 @@ func (c *Client) record(ctx context.Context, f *facts, n next) error {
 func (c *Client) emit(r *v1alpha1.MachineDeletionRemediation, e event) {
 	c.Events.Eventf(&corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "MachineDeletionRemediation", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
-	}, nil, e.kind, e.reason, "Remediate", "%s", sanitize.Line(sanitize.MostNote, e.note))
+	}, nil, e.kind, e.reason, "Remediate", "%s", sanitize.Line(sanitize.MaxNote, e.note))
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=delete
@@ -176,8 +176,8 @@ func (c *Client) delete(ctx context.Context, f *facts, key types.NamespacedName)
 	return fmt.Errorf("deleting machine %s: %w", key, err)
 }
 
-// named is a remediation of the same name, for an answer to be read into.
-func named(r *v1alpha1.MachineDeletionRemediation) *v1alpha1.MachineDeletionRemediation {
+// emptyCopy is a remediation of the same name, for an answer to be read into.
+func emptyCopy(r *v1alpha1.MachineDeletionRemediation) *v1alpha1.MachineDeletionRemediation {
 	return &v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 }
 

@@ -16,32 +16,32 @@ import (
 
 // Client marks machines of one kind with annotations.
 type Client struct {
-	kind   schema.GroupVersionKind
-	marks  map[string]string
-	writer client.Writer
+	kind        schema.GroupVersionKind
+	annotations map[string]string
+	writer      client.Writer
 }
 
 // NewClient returns a client that marks machines of this kind with these annotations, all in one call.
-func NewClient(kind schema.GroupVersionKind, marks map[string]string, writer client.Writer) *Client {
-	return &Client{kind: kind, marks: marks, writer: writer}
+func NewClient(kind schema.GroupVersionKind, annotations map[string]string, writer client.Writer) *Client {
+	return &Client{kind: kind, annotations: annotations, writer: writer}
 }
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=patch
 
 // Begin marks the machine. One that has the mark already keeps it as it is, whatever its value.
-func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := o.Target
 	if t.ID.UID == "" || t.Revision == "" {
 		return 0, fmt.Errorf("annotating %s: its UID or revision is not known, and nothing is handed over without", t.ID)
 	}
-	if t.Claimed {
+	if t.ExternallyRemediated {
 		return core.Accepted, nil
 	}
-	m, mark, err := render(c.kind, c.marks, t)
+	m, patch, err := render(c.kind, c.annotations, t)
 	if err != nil {
 		return 0, fmt.Errorf("annotating %s: %w", t.ID, err)
 	}
-	err = c.writer.Patch(ctx, m, mark)
+	err = c.writer.Patch(ctx, m, patch)
 	switch {
 	case err == nil:
 		return core.Accepted, nil
@@ -50,5 +50,5 @@ func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	case apierrors.IsConflict(err):
 		return core.Stale, nil
 	}
-	return 0, fmt.Errorf("annotating %s with %s: %w", t.ID, strings.Join(slices.Sorted(maps.Keys(c.marks)), " and "), err)
+	return 0, fmt.Errorf("annotating %s with %s: %w", t.ID, strings.Join(slices.Sorted(maps.Keys(c.annotations)), " and "), err)
 }

@@ -23,10 +23,10 @@ func machine(uid, revision string) *unstructured.Unstructured {
 
 func TestConforms(t *testing.T) {
 	conform.Run(t, conform.Fixture{
-		Objects: []*unstructured.Unstructured{machine("m-uid", "7")},
-		Order:   core.Order{Target: target("m-uid", "7")},
-		New:     func(_ *testing.T, s *conform.Server) conform.Remedy { return NewClient(machines, marks, s) },
-		Lose:    func(s *conform.Server) { s.Remove(machine("m-uid", "7")) },
-		Swap:    func(s *conform.Server) { s.Put(machine("another", "7")) },
+		Objects:            []*unstructured.Unstructured{machine("m-uid", "7")},
+		Call:               core.RemedyCall{Target: target("m-uid", "7")},
+		New:                func(_ *testing.T, s *conform.Server) conform.Remedy { return NewClient(machines, marks, s) },
+		RemovePrerequisite: func(s *conform.Server) { s.Remove(machine("m-uid", "7")) },
+		InsertNamesake:     func(s *conform.Server) { s.Put(machine("another", "7")) },
 	})
 }

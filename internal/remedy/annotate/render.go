@@ -14,11 +14,11 @@ import (
 
 // render makes the machine to mark and the patch that does it. The patch names the UID and the revision
 // of the machine that was judged, and the API server refuses it as a conflict for any other (I11).
-func render(gvk schema.GroupVersionKind, marks map[string]string, t core.Target) (*metav1.PartialObjectMetadata, client.Patch, error) {
+func render(gvk schema.GroupVersionKind, annotations map[string]string, t core.Target) (*metav1.PartialObjectMetadata, client.Patch, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             t.ID.UID,
 		"resourceVersion": t.Revision,
-		"annotations":     marks,
+		"annotations":     annotations,
 	}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding the patch: %w", err)

@@ -25,9 +25,9 @@ type Server struct {
 
 	objects map[string]*unstructured.Unstructured
 	// kinds are those of Go types that don't say their kind.
-	kinds  map[string]schema.GroupVersionKind
-	made   int
-	refuse error
+	kinds   map[string]schema.GroupVersionKind
+	created int
+	failure error
 }
 
 // NewServer makes a server that has these objects.
@@ -39,8 +39,8 @@ func NewServer(objects ...*unstructured.Unstructured) *Server {
 	return s
 }
 
-// Knows has objects of a Go type be of a kind that they don't say.
-func (s *Server) Knows(kind schema.GroupVersionKind, of client.Object) {
+// RegisterKind has objects of a Go type be of a kind that they don't say.
+func (s *Server) RegisterKind(kind schema.GroupVersionKind, of client.Object) {
 	s.kinds[fmt.Sprintf("%T", of)] = kind
 }
 
@@ -55,8 +55,8 @@ func (s *Server) key(o client.Object) string {
 	return s.kindOf(o).String() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// give decodes what the server has.
-func give(have *unstructured.Unstructured, into client.Object) error {
+// decodeInto decodes what the server has.
+func decodeInto(have *unstructured.Unstructured, into client.Object) error {
 	if u, whole := into.(*unstructured.Unstructured); whole {
 		u.Object = have.DeepCopy().Object
 		return nil
@@ -79,8 +79,8 @@ func give(have *unstructured.Unstructured, into client.Object) error {
 	return nil
 }
 
-// shows is everything that there is, as text.
-func (s *Server) shows(t *testing.T) string {
+// dump is everything that there is, as text.
+func (s *Server) dump(t *testing.T) string {
 	t.Helper()
 	body, err := json.Marshal(s.objects)
 	if err != nil {
@@ -115,27 +115,27 @@ func (s *Server) Get(_ context.Context, at client.ObjectKey, into client.Object,
 	into.SetName(at.Name)
 	have := s.objects[s.key(into)]
 	switch {
-	case s.refuse != nil:
-		return s.refuse
+	case s.failure != nil:
+		return s.failure
 	case have == nil:
 		return apierrors.NewNotFound(s.resourceOf(into), at.Name)
 	}
-	return give(have, into)
+	return decodeInto(have, into)
 }
 
 // Create makes an object unless there is one of its name.
 func (s *Server) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
-	case s.refuse != nil:
-		return s.refuse
+	case s.failure != nil:
+		return s.failure
 	case !whole:
 		return fmt.Errorf("nobody creates %T", o)
 	case s.objects[s.key(o)] != nil:
 		return apierrors.NewAlreadyExists(s.resourceOf(o), o.GetName())
 	}
-	s.made++
-	u.SetUID(types.UID("made-" + strconv.Itoa(s.made)))
+	s.created++
+	u.SetUID(types.UID("made-" + strconv.Itoa(s.created)))
 	u.SetResourceVersion("1")
 	s.Put(u)
 	return nil
@@ -145,8 +145,8 @@ func (s *Server) Create(_ context.Context, o client.Object, _ ...client.CreateOp
 func (s *Server) found(o client.Object, uid, revision string) (*unstructured.Unstructured, error) {
 	have := s.objects[s.key(o)]
 	switch {
-	case s.refuse != nil:
-		return nil, s.refuse
+	case s.failure != nil:
+		return nil, s.failure
 	case have == nil:
 		return nil, apierrors.NewNotFound(s.resourceOf(o), o.GetName())
 	case uid != "" && uid != string(have.GetUID()), revision != "" && revision != have.GetResourceVersion():
@@ -155,7 +155,7 @@ func (s *Server) found(o client.Object, uid, revision string) (*unstructured.Uns
 	return have, nil
 }
 
-func touched(u *unstructured.Unstructured) {
+func bumpRevision(u *unstructured.Unstructured) {
 	u.SetResourceVersion(u.GetResourceVersion() + "0")
 }
 
@@ -175,7 +175,7 @@ func (s *Server) Delete(_ context.Context, o client.Object, opts ...client.Delet
 	if err == nil && have.GetDeletionTimestamp() == nil {
 		at := metav1.Unix(1785758400, 0)
 		have.SetDeletionTimestamp(&at)
-		touched(have)
+		bumpRevision(have)
 	}
 	return err
 }
@@ -205,23 +205,23 @@ func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _
 	maps.Copy(all, body.Metadata.Annotations)
 	if !maps.Equal(before, all) {
 		have.SetAnnotations(all)
-		touched(have)
+		bumpRevision(have)
 	}
 	return nil
 }
 
 // Status is how statuses are written.
-func (s *Server) Status() client.SubResourceWriter { return statuses{s: s} }
+func (s *Server) Status() client.SubResourceWriter { return statusWriter{s: s} }
 
-// statuses are written by JSON patches that insist on a revision.
-type statuses struct {
+// statusWriter are written by JSON patches that insist on a revision.
+type statusWriter struct {
 	client.SubResourceWriter // what remedies don't call
 
 	s *Server
 }
 
 // Patch patches an object. A patch that goes by what is not there is invalid, whatever it insists on.
-func (w statuses) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (w statusWriter) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	data, err := patch.Data(o)
 	steps, unreadable := jsonpatch.DecodePatch(data)
 	if err := errors.Join(err, unreadable); err != nil || patch.Type() != types.JSONPatchType {
@@ -246,9 +246,9 @@ func (w statuses) Patch(_ context.Context, o client.Object, patch client.Patch, 
 	if _, err := w.s.found(o, "", fresh.GetResourceVersion()); err != nil {
 		return err
 	}
-	touched(fresh)
+	bumpRevision(fresh)
 	w.s.Put(fresh)
-	return give(fresh, o)
+	return decodeInto(fresh, o)
 }
 
 // Apply is called by nobody, and a part of two interfaces that a Server has.

@@ -17,8 +17,8 @@ type Config struct {
 	// Machine gives a machine as it was last seen, nil when there is none of its name.
 	Machine func(id core.ID) *clusterapi.Machine
 	Writer  clusterapi.Writer
-	// Wrote takes in a machine as it is after a write.
-	Wrote func(m *clusterapi.Machine)
+	// OnWrite takes in a machine as it is after a write.
+	OnWrite func(m *clusterapi.Machine)
 }
 
 // Client marks machines for their owners.
@@ -28,7 +28,7 @@ type Client struct{ Config }
 func NewClient(c Config) *Client { return &Client{c} }
 
 // Begin marks the machine: it says by what its health check has failed, and asks its owner to replace it.
-func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+func (c *Client) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	t := &o.Target
 	if t.ID.UID == "" || t.Revision == "" {
 		return 0, fmt.Errorf("marking %s: its UID or revision is not known, and nothing is asked for without", t.ID)
@@ -40,14 +40,14 @@ func (c *Client) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	case string(m.UID) != t.ID.UID || m.ResourceVersion != t.Revision:
 		return core.Stale, nil
 	}
-	changes, may := marks(m, &o)
+	changes, may := requestChanges(m, &o)
 	if !may {
 		return core.Stale, nil
 	}
 	written, err := c.Writer.Write(ctx, m, changes)
 	switch {
 	case err == nil:
-		c.Wrote(written)
+		c.OnWrite(written)
 		return core.Accepted, nil
 	case apierrors.IsNotFound(err):
 		return core.Vanished, nil
@@ -68,8 +68,8 @@ func (*Client) Stop(_ context.Context, r core.Request, _ time.Time) error {
 	return nil
 }
 
-// attempts bounds how often a mark is taken back from a machine that keeps changing meanwhile.
-const attempts = 4
+// withdrawAttempts bounds how often a mark is taken back from a machine that keeps changing meanwhile.
+const withdrawAttempts = 4
 
 // Withdraw takes the mark back. A machine that has changed is read anew: taking back what was asked harms nobody.
 func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
@@ -80,14 +80,14 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 		return nil
 	}
 	m := c.Machine(r.Target)
-	for range attempts {
-		changes := unmarks(m, &r)
+	for range withdrawAttempts {
+		changes := withdrawalChanges(m, &r)
 		if changes == nil {
 			return nil
 		}
 		written, err := c.Writer.Write(ctx, m, changes)
 		if err == nil {
-			c.Wrote(written)
+			c.OnWrite(written)
 			return nil
 		}
 		if apierrors.IsConflict(err) {

@@ -63,8 +63,8 @@ status:
   - {type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-08-01T00:00:00Z"}
 `
 
-func order(changes ...func(*core.Order)) core.Order {
-	o := core.Order{
+func order(changes ...func(*core.RemedyCall)) core.RemedyCall {
+	o := core.RemedyCall{
 		Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "clusters", Name: "m", UID: "m-uid"}, Revision: "7"},
 		Findings: []core.Verdict{{
 			Health: core.Unhealthy, Reason: core.ConditionMet, Criterion: core.ConditionCriterion{Type: "Ready", Status: "False", For: 5 * time.Minute},
@@ -79,18 +79,18 @@ func order(changes ...func(*core.Order)) core.Order {
 // newClient makes a client whose cache shows what the server has now, and what is written.
 func newClient(t *testing.T, s *conform.Server) *Client {
 	t.Helper()
-	s.Knows(clusterapi.MachineKind, &clusterapi.Machine{})
+	s.RegisterKind(clusterapi.MachineKind, &clusterapi.Machine{})
 	cached := machine(t, s.Object(clusterapi.MachineKind, "clusters", "m"))
 	return NewClient(Config{
 		Machine: func(core.ID) *clusterapi.Machine { return cached },
 		Writer:  clusterapi.Writer{Statuses: s, Live: s, Now: func() time.Time { return noon }},
-		Wrote:   func(m *clusterapi.Machine) { cached = m },
+		OnWrite: func(m *clusterapi.Machine) { cached = m },
 	})
 }
 
 func requestOn(m *clusterapi.Machine) core.Request {
 	r := core.Request{ID: core.ID{Kind: "Machine", Namespace: m.Namespace, Name: m.Name}, Target: core.ID{Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)}}
-	if mark := m.Asked(); mark != nil {
+	if mark := m.OwnerRequest(); mark != nil {
 		r.ID.UID = mark.ID(m)
 	}
 	return r
@@ -103,13 +103,13 @@ func TestConforms(t *testing.T) {
 		s.Put(u)
 	}
 	conform.Run(t, conform.Fixture{
-		Objects: []*unstructured.Unstructured{parse(t, plain)},
-		Order:   order(),
-		New:     func(t *testing.T, s *conform.Server) conform.Remedy { t.Helper(); return newClient(t, s) },
-		Lose:    func(s *conform.Server) { s.Remove(parse(t, plain)) },
-		Swap:    namesake,
-		Replace: namesake,
-		Endless: true,
+		Objects:            []*unstructured.Unstructured{parse(t, plain)},
+		Call:               order(),
+		New:                func(t *testing.T, s *conform.Server) conform.Remedy { t.Helper(); return newClient(t, s) },
+		RemovePrerequisite: func(s *conform.Server) { s.Remove(parse(t, plain)) },
+		InsertNamesake:     namesake,
+		ReplaceRequest:     namesake,
+		NeverStopped:       true,
 		Request: func(s *conform.Server) core.Request {
 			return requestOn(machine(t, s.Object(clusterapi.MachineKind, "clusters", "m")))
 		},

@@ -66,8 +66,8 @@ const (
 func TestMarks(t *testing.T) {
 	cases := map[string]struct {
 		reason, machine string
-		change          func(*core.Order)
-		answer          core.Beginning
+		change          func(*core.RemedyCall)
+		answer          core.RemedyResult
 		want            []string
 	}{
 		"a machine that was never asked for": {
@@ -83,9 +83,9 @@ func TestMarks(t *testing.T) {
 			[]string{failedNow, "OwnerRemediated False WaitingForRemediation", ready, failedOld, "old OwnerRemediated False WaitingForRemediation"},
 		},
 		"a machine that has changed": {
-			"it is to be judged again", plain, func(o *core.Order) { o.Target.Revision = "6" }, core.Stale, []string{ready},
+			"it is to be judged again", plain, func(o *core.RemedyCall) { o.Target.Revision = "6" }, core.Stale, []string{ready},
 		},
-		"a namesake": {"another machine was judged", plain, func(o *core.Order) { o.Target.ID.UID = "another" }, core.Stale, []string{ready}},
+		"a namesake": {"another machine was judged", plain, func(o *core.RemedyCall) { o.Target.ID.UID = "another" }, core.Stale, []string{ready}},
 		"a machine that somebody has taken out": {
 			"its conditions stay as they are", with("", "", "  annotations: {cluster.x-k8s.io/skip-remediation: \"\"}\n"), nil, core.Stale, []string{ready},
 		},
@@ -93,7 +93,7 @@ func TestMarks(t *testing.T) {
 		"a machine with a part that can't be read": {
 			"what its conditions say is not known", with("  - {type: Bad, status: [1]}\n", ""), nil, core.Stale, []string{"Bad", ready},
 		},
-		"a machine of no known weakness": {"an owner heeds no call without", plain, func(o *core.Order) { o.Findings = nil }, core.Stale, []string{ready}},
+		"a machine of no known weakness": {"an owner heeds no call without", plain, func(o *core.RemedyCall) { o.Findings = nil }, core.Stale, []string{ready}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

@@ -50,9 +50,9 @@ func countedClient(t *testing.T, text string) (*Client, *counted) {
 
 // TestI11NothingIsMarkedWithoutUIDAndRevision, since a namesake could be marked, or a machine that has changed.
 func TestI11NothingIsMarkedWithoutUIDAndRevision(t *testing.T) {
-	for sentence, change := range map[string]func(*core.Order){
-		"no UID":      func(o *core.Order) { o.Target.ID.UID = "" },
-		"no revision": func(o *core.Order) { o.Target.Revision = "" },
+	for sentence, change := range map[string]func(*core.RemedyCall){
+		"no UID":      func(o *core.RemedyCall) { o.Target.ID.UID = "" },
+		"no revision": func(o *core.RemedyCall) { o.Target.Revision = "" },
 	} {
 		c, s := countedClient(t, plain)
 		if answer, err := c.Begin(t.Context(), order(change)); answer != 0 || err == nil || s.writes != 0 {
@@ -67,7 +67,7 @@ func TestMarksOfWhatTheCacheStillHas(t *testing.T) {
 	changed.SetResourceVersion("8")
 	for sentence, tc := range map[string]struct {
 		now  *unstructured.Unstructured
-		want core.Beginning
+		want core.RemedyResult
 	}{
 		"the machine is gone":     {nil, core.Vanished},
 		"the machine has changed": {changed, core.Stale},
@@ -92,7 +92,7 @@ func TestMarksAreTakenBackOnce(t *testing.T) {
 			t.Fatalf("got %v after %d writes, want 1", err, s.writes)
 		}
 	}
-	if mark := c.Machine(core.ID{}).Asked(); mark != nil {
+	if mark := c.Machine(core.ID{}).OwnerRequest(); mark != nil {
 		t.Errorf("the cache still has the mark %+v", mark)
 	}
 }
@@ -133,7 +133,7 @@ func TestMarksOfHealthyMachines(t *testing.T) {
 	} {
 		c, s := countedClient(t, tc.machine)
 		r := requestOn(c.Machine(core.ID{}))
-		r.Settled = true
+		r.TargetHealthy = true
 		if err := c.Withdraw(t.Context(), r); err != nil || s.writes != tc.writes {
 			t.Errorf("%s: got %v after %d writes, want %d", sentence, err, s.writes, tc.writes)
 		}

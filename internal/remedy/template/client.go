@@ -42,36 +42,36 @@ type Config struct {
 type Client struct {
 	Config
 
-	// more has one element when fresh may have some.
-	more chan struct{}
+	// kindAdded has one element when fresh may have some.
+	kindAdded chan struct{}
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kind
 	// order has all kinds that are kept, in the order in which they came.
 	order []schema.GroupVersionKind
-	// fresh are kinds that nobody keeps yet.
-	fresh []*kind
-	// dockets are those of the fleets that there are.
-	dockets map[Fleet]*Docket
+	// unwatched are kinds that nobody keeps yet.
+	unwatched []*kind
+	// clusters are those of the fleets that there are.
+	clusters map[ClusterKey]*ClusterClient
 }
 
 // NewClient makes a client that watches nothing yet.
 func NewClient(c Config) *Client {
-	return &Client{Config: c, more: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, dockets: map[Fleet]*Docket{}}
+	return &Client{Config: c, kindAdded: make(chan struct{}, 1), kinds: map[schema.GroupVersionKind]*kind{}, clusters: map[ClusterKey]*ClusterClient{}}
 }
 
 // Start watches the kinds that surveys need, until the context ends. A kind that nothing needs any more is let go of.
 func (c *Client) Start(ctx context.Context) error {
-	var keepers sync.WaitGroup
-	defer keepers.Wait()
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
 	for {
-		for _, k := range c.takeFresh() {
-			keepers.Go(func() { c.keep(ctx, k) })
+		for _, k := range c.takeUnwatched() {
+			watchers.Go(func() { c.keepWatching(ctx, k) })
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.more:
+		case <-c.kindAdded:
 		}
 	}
 }
@@ -79,16 +79,16 @@ func (c *Client) Start(ctx context.Context) error {
 // NeedLeaderElection lets replicas that don't lead watch too what they have been asked about.
 func (*Client) NeedLeaderElection() bool { return false }
 
-func (c *Client) takeFresh() []*kind {
+func (c *Client) takeUnwatched() []*kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fresh := c.fresh
-	c.fresh = nil
+	fresh := c.unwatched
+	c.unwatched = nil
 	return fresh
 }
 
-// seen gives the template of an order and the shelf of what is made from it. Each is nil where it is not known.
-func (c *Client) seen(o core.Order) (*unstructured.Unstructured, *shelf) {
+// lookUp gives the template of an order and the shelf of what is made from it. Each is nil where it is not known.
+func (c *Client) lookUp(o core.RemedyCall) (*unstructured.Unstructured, *store) {
 	templates, requests, ok := kindsOf(o.Step.Template)
 	if !ok {
 		return nil, nil
@@ -99,27 +99,27 @@ func (c *Client) seen(o core.Order) (*unstructured.Unstructured, *shelf) {
 	if of == nil || made == nil {
 		return nil, nil
 	}
-	at := located(&o.Step, o.Target.ID.Namespace, of.namespaced)
-	return of.shelf.find(at.Namespace, at.Name), made.shelf
+	at := resolveTemplate(&o.Step, o.Target.ID.Namespace, of.namespaced)
+	return of.store.find(at.Namespace, at.Name), made.store
 }
 
 // Begin asks for the remediation of a target. The answer is Stale when the template is not there any more, when it can't
 // be seen what others have asked for, when a machine is not as it was judged, and when an earlier request of the same name
 // is not gone yet.
-func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error) {
+func (d *ClusterClient) Begin(ctx context.Context, o core.RemedyCall) (core.RemedyResult, error) {
 	c := d.Client
-	template, made := c.seen(o)
+	template, made := c.lookUp(o)
 	if template == nil || made == nil {
 		return core.Stale, nil
 	}
-	if other := made.inTheWay(o, template.GetName()); other != nil {
-		return 0, foreign(other, o, whose(other, o))
+	if other := made.findForeign(o, template.GetName()); other != nil {
+		return 0, foreignError(other, o, foreignReason(other, o))
 	}
-	request, err := render(template, o, d.fleet.Cluster)
+	request, err := render(template, o, d.key.Name)
 	if err != nil {
 		return 0, err
 	}
-	switch same, err := c.asJudged(ctx, o); {
+	switch same, err := c.isAsJudged(ctx, o); {
 	case err != nil:
 		return 0, err
 	case !same:
@@ -132,7 +132,7 @@ func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	case meta.IsNoMatchError(err):
 		return core.Stale, nil
 	case !apierrors.IsAlreadyExists(err):
-		return 0, fmt.Errorf("creating %s for %s: %w", idOf(request), o.Target.ID, advised(err))
+		return 0, fmt.Errorf("creating %s for %s: %w", idOf(request), o.Target.ID, withAdvice(err))
 	}
 	existing := &unstructured.Unstructured{}
 	existing.SetGroupVersionKind(request.GroupVersionKind())
@@ -141,14 +141,14 @@ func (d *Docket) Begin(ctx context.Context, o core.Order) (core.Beginning, error
 	case apierrors.IsNotFound(err):
 		return core.Stale, nil
 	case err != nil:
-		return 0, fmt.Errorf("reading %s, which exists already: %w", idOf(request), advised(err))
+		return 0, fmt.Errorf("reading %s, which exists already: %w", idOf(request), withAdvice(err))
 	}
-	return compare(existing, o, template.GetName())
+	return checkExisting(existing, o, template.GetName())
 }
 
-// asJudged tells whether a machine is still the one that was judged, and as it was then. Nothing in a request insists on
+// isAsJudged tells whether a machine is still the one that was judged, and as it was then. Nothing in a request insists on
 // that, as the revision in a deletion does (I11). A node was read a moment ago.
-func (c *Client) asJudged(ctx context.Context, o core.Order) (bool, error) {
+func (c *Client) isAsJudged(ctx context.Context, o core.RemedyCall) (bool, error) {
 	kind, is := machineKinds[o.Step.Remedy]
 	if !is {
 		return true, nil
@@ -165,8 +165,8 @@ func (c *Client) asJudged(ctx context.Context, o core.Order) (bool, error) {
 	return string(m.UID) == o.Target.ID.UID && m.ResourceVersion == o.Target.Revision, nil
 }
 
-// advised adds to an error what a person can do about it.
-func advised(err error) error {
+// withAdvice adds to an error what a person can do about it.
+func withAdvice(err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -205,7 +205,7 @@ func (c *Client) Stop(ctx context.Context, r core.Request, at time.Time) error {
 	}
 	err = c.API.Patch(ctx, objectOf(r), client.RawPatch(types.MergePatchType, body))
 	if err != nil && !isGone(err) && !c.replaced(ctx, r, err) {
-		return fmt.Errorf("telling %s to stop: %w", r.ID, advised(err))
+		return fmt.Errorf("telling %s to stop: %w", r.ID, withAdvice(err))
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (c *Client) Withdraw(ctx context.Context, r core.Request) error {
 	uid := types.UID(r.ID.UID)
 	err := c.API.Delete(ctx, objectOf(r), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !isGone(err) && !c.replaced(ctx, r, err) {
-		return fmt.Errorf("withdrawing %s: %w", r.ID, advised(err))
+		return fmt.Errorf("withdrawing %s: %w", r.ID, withAdvice(err))
 	}
 	return nil
 }

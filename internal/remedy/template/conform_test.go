@@ -12,19 +12,19 @@ import (
 // TestConforms runs all forms of the remedy.
 func TestConforms(t *testing.T) {
 	for name, c := range map[string]struct {
-		order              core.Order
+		order              core.RemedyCall
 		template, namesake string
 	}{
 		"for nodes": {
-			nodeOrder(), plainTemplate,
+			nodeCall(), plainTemplate,
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: w, namespace: remediators, uid: another}, spec: {}}",
 		},
 		"for machines": {
-			machineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			machineCall(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
 		},
 		"for machines of Cluster API": {
-			clusterMachineOrder(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
+			clusterMachineCall(), "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}",
 			"{apiVersion: x.example/v1, kind: X, metadata: {name: m, namespace: machines, uid: another}, spec: {}}",
 		},
 	} {
@@ -36,18 +36,18 @@ func TestConforms(t *testing.T) {
 					parse(t, "{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {name: m, namespace: machines, uid: m-uid, resourceVersion: \"7\"}}"),
 					parse(t, "{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {name: m, namespace: machines, uid: m-uid, resourceVersion: \"7\"}}"),
 				},
-				Order: c.order,
+				Call: c.order,
 				New: func(t *testing.T, s *conform.Server) conform.Remedy {
 					t.Helper()
-					client := knows(t, namespaced(inStep), namespaced(inStep))
+					client := knows(t, namespaced(synced), namespaced(synced))
 					client.API = s
 					if u := s.Object(xTemplates, template.GetNamespace(), template.GetName()); u != nil {
-						client.kinds[xTemplates].shelf.put(u)
+						client.kinds[xTemplates].store.put(u)
 					}
 					return client
 				},
-				Lose: func(s *conform.Server) { s.Remove(template) },
-				Swap: func(s *conform.Server) { s.Put(parse(t, c.namesake)) },
+				RemovePrerequisite: func(s *conform.Server) { s.Remove(template) },
+				InsertNamesake:     func(s *conform.Server) { s.Put(parse(t, c.namesake)) },
 				Request: func(s *conform.Server) core.Request {
 					u := s.Object(xs, template.GetNamespace(), c.order.Target.ID.Name)
 					r, _, asks := readRequest(u)

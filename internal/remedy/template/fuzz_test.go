@@ -34,10 +34,10 @@ func FuzzReadRequest(f *testing.F) {
 			return
 		}
 		before := u.DeepCopy()
-		request, fleet, is := readRequest(u)
+		request, key, is := readRequest(u)
 		again, fleetAgain, isAgain := readRequest(u)
-		if diff := cmp.Diff(request, again); diff != "" || fleet != fleetAgain || is != isAgain {
-			t.Errorf("reading it twice gives %v %t and %v %t:\n%s", fleet, is, fleetAgain, isAgain, diff)
+		if diff := cmp.Diff(request, again); diff != "" || key != fleetAgain || is != isAgain {
+			t.Errorf("reading it twice gives %v %t and %v %t:\n%s", key, is, fleetAgain, isAgain, diff)
 		}
 		if diff := cmp.Diff(before.Object, u.Object); diff != "" {
 			t.Errorf("reading it changes it:\n%s", diff)

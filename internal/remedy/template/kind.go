@@ -22,43 +22,43 @@ import (
 // The pauses between attempts to watch a kind grow from the first to the last. A change of definitions ends one, after a
 // moment in which others may follow, since a definition is not served the instant that it exists.
 const (
-	firstPause  = time.Second
-	lastPause   = 30 * time.Second
-	settles     = 200 * time.Millisecond
-	fillCheck   = 20 * time.Millisecond
-	probeWithin = 10 * time.Second
-	fillsWithin = 30 * time.Second
-	// goneCheck is how often it is asked of a watched kind whether it is still needed, and whether it is among the
+	firstPause   = time.Second
+	lastPause    = 30 * time.Second
+	settleDelay  = 200 * time.Millisecond
+	syncPoll     = 20 * time.Millisecond
+	probeTimeout = 10 * time.Second
+	syncTimeout  = 30 * time.Second
+	// neededPoll is how often it is asked of a watched kind whether it is still needed, and whether it is among the
 	// definitions as long as those can't be waited for.
-	goneCheck = 5 * time.Second
+	neededPoll = 5 * time.Second
 )
 
 // kind is one kind of templates or of requests. All but gvk belongs to the Client's lock.
 type kind struct {
 	gvk schema.GroupVersionKind
-	standing
+	watchStatus
 
-	// shelf has the objects while the kind is in step, and is nil else.
-	shelf *shelf
-	// needs has the last survey of each fleet that needed the kind.
-	needs map[*Docket]uint64
+	// store has the objects while the kind is in step, and is nil else.
+	store *store
+	// neededBy has the last survey of each fleet that needed the kind.
+	neededBy map[*ClusterClient]uint64
 }
 
-// keep watches a kind from when it is served until it is not, over and over, until the context ends or the kind is needed
+// keepWatching watches a kind from when it is served until it is not, over and over, until the context ends or the kind is needed
 // no more.
-func (c *Client) keep(ctx context.Context, k *kind) {
+func (c *Client) keepWatching(ctx context.Context, k *kind) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		changed := c.Changed()
 		found, resource := c.probe(ctx, k.gvk)
-		if found.state == inStep {
+		if found.state == synced {
 			found = c.watch(ctx, k, found, resource)
 			pause = firstPause
 		}
-		c.record(ctx, k, found, nil)
+		c.setStatus(ctx, k, found, nil)
 		if await(ctx, changed, pause) {
 			pause = firstPause
-			await(ctx, nil, settles)
+			await(ctx, nil, settleDelay)
 		} else {
 			pause = min(2*pause, lastPause)
 		}
@@ -83,14 +83,14 @@ func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bo
 
 // probe asks the API server whether a kind can be listed and watched. An informer would ask without end, and not say
 // what it was answered. When it can be, the resource is given too.
-func (c *Client) probe(ctx context.Context, gvk schema.GroupVersionKind) (standing, schema.GroupResource) {
-	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+func (c *Client) probe(ctx context.Context, gvk schema.GroupVersionKind) (watchStatus, schema.GroupResource) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	mapping, err := c.API.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return standingAfter(err), schema.GroupResource{}
+		return statusAfter(err), schema.GroupResource{}
 	}
-	found := standing{state: inStep, namespaced: core.No}
+	found := watchStatus{state: synced, namespaced: core.No}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		found.namespaced = core.Yes
 	}
@@ -101,7 +101,7 @@ func (c *Client) probe(ctx context.Context, gvk schema.GroupVersionKind) (standi
 		err = c.probeWatch(ctx, list)
 	}
 	if err != nil {
-		failed := standingAfter(err)
+		failed := statusAfter(err)
 		failed.namespaced = found.namespaced
 		return failed, schema.GroupResource{}
 	}
@@ -120,63 +120,63 @@ func (c *Client) probeWatch(ctx context.Context, list *unstructured.Unstructured
 	return nil
 }
 
-// standingAfter tells from an error how it stands with a kind.
-func standingAfter(err error) standing {
+// statusAfter tells from an error how it stands with a kind.
+func statusAfter(err error) watchStatus {
 	const mostSaid = 300
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return standing{state: unserved}
+		return watchStatus{state: unserved}
 	case apierrors.IsForbidden(err):
-		return standing{state: forbidden}
+		return watchStatus{state: forbidden}
 	case errors.Is(err, context.DeadlineExceeded):
-		return standing{state: failing, why: "the API server did not answer within " + probeWithin.String()}
+		return watchStatus{state: failing, why: "the API server did not answer within " + probeTimeout.String()}
 	}
-	return standing{state: failing, why: sanitize.Failure(mostSaid, err)}
+	return watchStatus{state: failing, why: sanitize.Failure(mostSaid, err)}
 }
 
 // watch has an informer keep a kind in step, and returns how it stands with it when its definition is gone or it is needed
 // no more.
-func (c *Client) watch(ctx context.Context, k *kind, found standing, resource schema.GroupResource) standing {
+func (c *Client) watch(ctx context.Context, k *kind, found watchStatus, resource schema.GroupResource) watchStatus {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(k.gvk)
 	informer, err := c.Informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
-		return standingAfter(err)
+		return statusAfter(err)
 	}
-	objects := newShelf(func(u *unstructured.Unstructured) { c.wakeFor(k, u) })
+	objects := newStore(func(u *unstructured.Unstructured) { c.wakeAffected(k, u) })
 	registration, err := informer.AddEventHandler(objects.handler())
 	if err != nil {
-		return standingAfter(err)
+		return statusAfter(err)
 	}
-	if !awaitFilled(ctx, registration.HasSynced) {
+	if !awaitSync(ctx, registration.HasSynced) {
 		if err := c.Informers.RemoveInformer(ctx, object); err != nil {
-			return standingAfter(err)
+			return statusAfter(err)
 		}
-		return standing{state: failing, why: "it was not taken in within " + fillsWithin.String(), namespaced: found.namespaced}
+		return watchStatus{state: failing, why: "it was not taken in within " + syncTimeout.String(), namespaced: found.namespaced}
 	}
-	c.record(ctx, k, found, objects)
+	c.setStatus(ctx, k, found, objects)
 	c.Log.Info("watching a kind that templates need", "kind", k.gvk.String())
-	served := c.awaitGone(ctx, k, resource)
+	served := c.awaitUnneeded(ctx, k, resource)
 	if ctx.Err() != nil {
-		return standing{}
+		return watchStatus{}
 	}
 	// The watch of a kind that is gone would be tried again ever more rarely, and find the kind late when it returns.
 	if err := c.Informers.RemoveInformer(ctx, object); err != nil {
-		return standingAfter(err)
+		return statusAfter(err)
 	}
 	if served {
 		c.Log.Info("a kind is needed no more, and is not watched any longer", "kind", k.gvk.String())
-		return standing{namespaced: found.namespaced}
+		return watchStatus{namespaced: found.namespaced}
 	}
 	c.Log.Info("a kind that templates need is not served any more", "kind", k.gvk.String())
-	return standing{state: unserved, namespaced: found.namespaced}
+	return watchStatus{state: unserved, namespaced: found.namespaced}
 }
 
-// awaitFilled gives up after a while, since what was found out about a kind may have changed.
-func awaitFilled(ctx context.Context, filled toolscache.InformerSynced) bool {
-	ctx, cancel := context.WithTimeout(ctx, fillsWithin)
+// awaitSync gives up after a while, since what was found out about a kind may have changed.
+func awaitSync(ctx context.Context, filled toolscache.InformerSynced) bool {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	tick := time.NewTicker(fillCheck)
+	tick := time.NewTicker(syncPoll)
 	defer tick.Stop()
 	for !filled() {
 		select {
@@ -188,9 +188,9 @@ func awaitFilled(ctx context.Context, filled toolscache.InformerSynced) bool {
 	return true
 }
 
-// awaitGone waits until the definition of a resource is gone, or the kind is needed no more while it is still served,
+// awaitUnneeded waits until the definition of a resource is gone, or the kind is needed no more while it is still served,
 // which it reports. A resource that has no definition is served otherwise, and stays.
-func (c *Client) awaitGone(ctx context.Context, k *kind, resource schema.GroupResource) (served bool) {
+func (c *Client) awaitUnneeded(ctx context.Context, k *kind, resource schema.GroupResource) (served bool) {
 	names, defined := []string{resource.String()}, false
 	for ctx.Err() == nil {
 		changed := c.Changed()
@@ -206,7 +206,7 @@ func (c *Client) awaitGone(ctx context.Context, k *kind, resource schema.GroupRe
 		if !c.needed(k) {
 			return true
 		}
-		await(ctx, changed, goneCheck)
+		await(ctx, changed, neededPoll)
 	}
 	return true
 }
@@ -220,7 +220,7 @@ func (c *Client) needed(k *kind) bool {
 
 // isNeeded is needed, for callers that hold the Client's lock.
 func (k *kind) isNeeded() bool {
-	for d := range k.needs {
+	for d := range k.neededBy {
 		if d.needsNow(k) {
 			return true
 		}
@@ -228,8 +228,8 @@ func (k *kind) isNeeded() bool {
 	return false
 }
 
-// record notes how it stands with a kind, and wakes the engine when that is news.
-func (c *Client) record(ctx context.Context, k *kind, found standing, objects *shelf) {
+// setStatus notes how it stands with a kind, and wakes the engine when that is news.
+func (c *Client) setStatus(ctx context.Context, k *kind, found watchStatus, objects *store) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -237,8 +237,8 @@ func (c *Client) record(ctx context.Context, k *kind, found standing, objects *s
 	if found.namespaced == core.Unknown {
 		found.namespaced = k.namespaced
 	}
-	news := k.standing != found
-	k.standing, k.shelf = found, objects
+	news := k.watchStatus != found
+	k.watchStatus, k.store = found, objects
 	c.mu.Unlock()
 	if news {
 		c.wakeAll(k)

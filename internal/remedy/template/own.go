@@ -12,7 +12,7 @@ import (
 )
 
 // sign marks a request as Fettle's own, when it has its final name.
-func sign(u *unstructured.Unstructured, o *core.Order) {
+func sign(u *unstructured.Unstructured, o *core.RemedyCall) {
 	annotate(u, map[string]string{annotation.RequestedByUID: o.Policy.UID, annotation.RequestedAs: signaturePrefix(u) + o.Target.ID.UID})
 }
 
@@ -47,12 +47,12 @@ func partOfMachine(u *unstructured.Unstructured) bool {
 	})
 }
 
-// disown sorts out what Fettle must not touch among the requests for machines. Objects of a kind of which the machine
+// excludeParts sorts out what Fettle must not touch among the requests for machines. Objects of a kind of which the machine
 // itself is made are no requests. Where these kinds are not known, no request counts as Fettle's own.
-func disown(requests []core.Request, targets []core.Target) []core.Request {
+func excludeParts(requests []core.Request, targets []core.Target) []core.Request {
 	about := map[string][]int{}
 	for i := range requests {
-		if forMachines(requests[i].Remedy) {
+		if isMachineRemedy(requests[i].Remedy) {
 			about[requests[i].Target.UID] = append(about[requests[i].Target.UID], i)
 		}
 	}
@@ -68,7 +68,7 @@ func disown(requests []core.Request, targets []core.Target) []core.Request {
 	kept := requests[:0]
 	for i := range requests {
 		r := requests[i]
-		if forMachines(r.Remedy) {
+		if isMachineRemedy(r.Remedy) {
 			if found[i] == core.Yes {
 				continue
 			}

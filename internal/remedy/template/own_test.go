@@ -15,19 +15,19 @@ import (
 	"github.com/fettle-io/fettle/internal/remedy/conform"
 )
 
-// ordersOfAllForms has an order of each form, with a template that a request can be made from.
-func ordersOfAllForms() map[string]struct {
-	order    core.Order
+// callsOfAllForms has an order of each form, with a template that a request can be made from.
+func callsOfAllForms() map[string]struct {
+	order    core.RemedyCall
 	template string
 } {
 	const beside = "{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t, namespace: machines}, spec: {template: {spec: {}}}}"
 	return map[string]struct {
-		order    core.Order
+		order    core.RemedyCall
 		template string
 	}{
-		"for nodes":                   {nodeOrder(), plainTemplate},
-		"for machines":                {machineOrder(), beside},
-		"for machines of Cluster API": {clusterMachineOrder(), beside},
+		"for nodes":                   {nodeCall(), plainTemplate},
+		"for machines":                {machineCall(), beside},
+		"for machines of Cluster API": {clusterMachineCall(), beside},
 	}
 }
 
@@ -35,7 +35,7 @@ func ordersOfAllForms() map[string]struct {
 // what the signature is about, count as its own. All others are respected, and neither stopped nor withdrawn.
 func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 	controls := true
-	for form, c := range ordersOfAllForms() {
+	for form, c := range callsOfAllForms() {
 		made, err := render(parse(t, c.template), c.order, "blue")
 		if err != nil {
 			t.Fatalf("rendering: %v", err)
@@ -69,7 +69,7 @@ func TestI10OnlyWhatFettleMadeIsItsOwn(t *testing.T) {
 			"signed, and not called by its machine": {func(u *unstructured.Unstructured) {
 				u.SetName("copy")
 				annotate(u, map[string]string{annotation.RequestedAs: signaturePrefix(u) + c.order.Target.ID.UID})
-			}, true, !forMachines(c.order.Step.Remedy)},
+			}, true, !isMachineRemedy(c.order.Step.Remedy)},
 			"copied to another name":           {func(u *unstructured.Unstructured) { u.SetName("copy") }, true, false},
 			"copied to another namespace":      {func(u *unstructured.Unstructured) { u.SetNamespace("copies") }, true, false},
 			"copied to another kind":           {func(u *unstructured.Unstructured) { u.SetKind("Y") }, true, false},
@@ -120,23 +120,23 @@ func wantUntouched(t *testing.T, u *unstructured.Unstructured, r core.Request) {
 // TestI10PartsOfMachinesAreNoRequests, by kind, whatever signature and owner they have; and where it is not known of which kinds a
 // machine is made, nothing about it counts as Fettle's own.
 func TestI10PartsOfMachinesAreNoRequests(t *testing.T) {
-	home := knows(t, namespaced(inStep), namespaced(inStep))
-	for _, o := range []core.Order{machineOrder(), clusterMachineOrder()} {
+	home := knows(t, namespaced(synced), namespaced(synced))
+	for _, o := range []core.RemedyCall{machineCall(), clusterMachineCall()} {
 		u, err := render(parse(t, strings.Replace(plainTemplate, "remediators", "machines", 1)), o, "blue")
 		if err != nil {
 			t.Fatalf("rendering: %v", err)
 		}
 		u.SetUID("x-uid")
-		home.kinds[xs].shelf.put(u)
+		home.kinds[xs].store.put(u)
 		d := home
 		if o.Step.Remedy == ClusterMachineRemedy {
-			d = home.Of(Fleet{Namespace: "machines", Cluster: "blue"}, func() {})
+			d = home.ForCluster(ClusterKey{Namespace: "machines", Name: "blue"}, func() {})
 		}
 		for sentence, tc := range map[string]struct {
 			parts     *core.Parts
 			asks, own bool
 		}{
-			"the machine has no parts":        {core.Whole(), true, true},
+			"the machine has no parts":        {core.NoParts(), true, true},
 			"it has parts of other kinds":     {&core.Parts{Kinds: []core.Kind{{Group: "x.example", Kind: "Y"}, {Group: "y.example", Kind: "X"}}}, true, true},
 			"it is the infrastructure's kind": {&core.Parts{Kinds: []core.Kind{{Group: "x.example", Kind: "X"}}}, false, false},
 			"it is the bootstrap's kind":      {&core.Parts{Kinds: []core.Kind{{Group: "y.example", Kind: "Y"}, {Group: "x.example", Kind: "X"}}}, false, false},
@@ -145,10 +145,10 @@ func TestI10PartsOfMachinesAreNoRequests(t *testing.T) {
 			t.Run(o.Step.Remedy+"/"+sentence, func(t *testing.T) {
 				t1 := o.Target
 				t1.Parts = tc.parts
-				fleet := core.Fleet{Targets: []core.Target{{}, t1}}
-				d.Survey(nil, &fleet)
-				if len(fleet.Requests) > 1 || (len(fleet.Requests) == 1) != tc.asks || (tc.asks && fleet.Requests[0].Own != tc.own) {
-					t.Errorf("requests: %+v", fleet.Requests)
+				cluster := core.Cluster{Targets: []core.Target{{}, t1}}
+				d.AddFacts(nil, &cluster)
+				if len(cluster.Requests) > 1 || (len(cluster.Requests) == 1) != tc.asks || (tc.asks && cluster.Requests[0].Own != tc.own) {
+					t.Errorf("requests: %+v", cluster.Requests)
 				}
 			})
 		}
@@ -165,25 +165,25 @@ func TestTemplatesOfPartsAreUnusable(t *testing.T) {
 		want    string
 	}{
 		"no member":                             {[]*core.Parts{infrastructure}, nil, ""},
-		"a member of other parts":               {[]*core.Parts{core.Whole(), infrastructure}, []int{0}, ""},
+		"a member of other parts":               {[]*core.Parts{core.NoParts(), infrastructure}, []int{0}, ""},
 		"a member of which that is not known":   {[]*core.Parts{nil}, []int{0}, ""},
-		"a member that is made of such objects": {[]*core.Parts{core.Whole(), core.Whole(), infrastructure}, []int{0, 1, 2}, "Machine machines/m2 itself is made"},
+		"a member that is made of such objects": {[]*core.Parts{core.NoParts(), core.NoParts(), infrastructure}, []int{0, 1, 2}, "Machine machines/m2 itself is made"},
 		"members that are not there":            {[]*core.Parts{infrastructure}, []int{-1, 7}, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			d := knows(t, namespaced(inStep), namespaced(inStep), strings.Replace(plainTemplate, "remediators", "machines", 1))
-			fleet := core.Fleet{}
+			d := knows(t, namespaced(synced), namespaced(synced), strings.Replace(plainTemplate, "remediators", "machines", 1))
+			cluster := core.Cluster{}
 			for i, parts := range tc.parts {
-				fleet.Targets = append(fleet.Targets, core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: fmt.Sprintf("m%d", i)}, Parts: parts})
+				cluster.Targets = append(cluster.Targets, core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: fmt.Sprintf("m%d", i)}, Parts: parts})
 			}
-			ladder := []core.Step{machineStep("t")}
-			policies := []core.Policy{{Ladder: ladder, Members: tc.members}}
-			d.Survey(policies, &fleet)
-			got := policies[0].Ladder[0].Problem
+			steps := []core.Step{machineStep("t")}
+			policies := []core.Policy{{Steps: steps, Members: tc.members}}
+			d.AddFacts(policies, &cluster)
+			got := policies[0].Steps[0].Problem
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("the problem is %q, want %q", got, tc.want)
 			}
-			if ladder[0].Problem != "" {
+			if steps[0].Problem != "" {
 				t.Error("the dialect's own ladder has changed")
 			}
 			if watched := slices.Contains(d.neededKinds(), xs); watched != (tc.want == "") {

@@ -12,14 +12,14 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/annotation"
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/legible"
+	"github.com/fettle-io/fettle/internal/lenient"
 )
 
 // readRequest reads a request and whose target it is about, and is false for an object that no health check has made.
 // Remediators' kinds let anything through, so a field that can't be read is as if it were absent.
-func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
+func readRequest(u *unstructured.Unstructured) (core.Request, ClusterKey, bool) {
 	if partOfMachine(u) {
-		return core.Request{}, Fleet{}, false
+		return core.Request{}, ClusterKey{}, false
 	}
 	r := core.Request{
 		ID:         core.ID{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
@@ -40,9 +40,9 @@ func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 	if at := u.GetDeletionTimestamp(); at != nil {
 		r.LeavingSince, r.KeptBy = at.UTC(), finalizersOf(u)
 	}
-	r.Stopped = stopped(annotations, r.Created)
+	r.Stopped = stoppedAt(annotations, r.Created)
 	signed, own := signatureOf(u)
-	if policy, is := asker(u); is {
+	if policy, is := requestingCheck(u); is {
 		r.Remedy, r.Template.Name = NodeRemedy, annotations[v1alpha1.TemplateNameAnnotation]
 		r.Policy = policy
 		r.Target = core.ID{Kind: nodeKind, Name: nodeOf(u)}
@@ -55,16 +55,16 @@ func readRequest(u *unstructured.Unstructured) (core.Request, Fleet, bool) {
 			// the request is not taken for one about a node that has the name by now.
 			r.Target.UID = signed.target
 		}
-		return r, Fleet{}, true
+		return r, ClusterKey{}, true
 	}
 	machine, remedy := machineOf(u)
-	if r.Template.Name = annotations[provenances[remedy].name]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
-		return core.Request{}, Fleet{}, false
+	if r.Template.Name = annotations[clonedFromAnnotations[remedy].name]; remedy == "" || r.Template.Name == "" || u.GetNamespace() == "" {
+		return core.Request{}, ClusterKey{}, false
 	}
 	r.Remedy = remedy
 	r.Target = core.ID{Kind: machineKind, Namespace: u.GetNamespace(), Name: machine.Name, UID: string(machine.UID)}
 	r.Own = own && r.Target.UID == signed.target && r.ID.Name == machine.Name
-	return r, fleetOf(u, remedy), true
+	return r, clusterOf(u, remedy), true
 }
 
 // mostFinalizers bounds the finalizers of a request that people are told of.
@@ -90,9 +90,9 @@ func machineOf(u *unstructured.Unstructured) (machine metav1.OwnerReference, rem
 	return metav1.OwnerReference{}, ""
 }
 
-// asker is the health check that asked for the remediation of a node. One that is struck off the owners, since it was
+// requestingCheck is the health check that asked for the remediation of a node. One that is struck off the owners, since it was
 // deleted, is known by its name.
-func asker(u *unstructured.Unstructured) (core.ID, bool) {
+func requestingCheck(u *unstructured.Unstructured) (core.ID, bool) {
 	if policy, is := owner(u, v1alpha1.GroupVersion.Group, healthCheckKind); is {
 		return core.ID{Kind: healthCheckKind, Name: policy.Name, UID: string(policy.UID)}, true
 	}
@@ -109,8 +109,8 @@ func nodeOf(u *unstructured.Unstructured) string {
 	return u.GetName()
 }
 
-// stopped is when a remediator was told to stop. A time that can't be read doesn't make it untold.
-func stopped(annotations map[string]string, created time.Time) time.Time {
+// stoppedAt is when a remediator was told to stop. A time that can't be read doesn't make it untold.
+func stoppedAt(annotations map[string]string, created time.Time) time.Time {
 	text, told := annotations[v1alpha1.TimedOutAnnotation]
 	if !told {
 		return time.Time{}
@@ -141,18 +141,18 @@ const mostPhase = 64
 func phase(u *unstructured.Unstructured) string {
 	status, _ := u.Object["status"].(map[string]any)
 	word, _ := status["phase"].(string)
-	return legible.Prefix(word, mostPhase)
+	return lenient.Prefix(word, mostPhase)
 }
 
-// read is what is read of a condition. The zero read is of an absent condition.
-type read struct {
+// conditionState is what is read of a condition. The zero read is of an absent condition.
+type conditionState struct {
 	status core.Tri
 	// since is zero when the condition does not say it, or in a way that can't be read.
 	since time.Time
 }
 
 // condition reads a condition of an object. What is neither True nor False is unknown.
-func condition(u *unstructured.Unstructured, kind string) read {
+func condition(u *unstructured.Unstructured, kind string) conditionState {
 	status, _ := u.Object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
@@ -160,7 +160,7 @@ func condition(u *unstructured.Unstructured, kind string) read {
 		if fields["type"] != kind {
 			continue
 		}
-		var r read
+		var r conditionState
 		if text, is := fields["lastTransitionTime"].(string); is {
 			at, _ := time.Parse(time.RFC3339, text)
 			r.since = at.UTC()
@@ -173,5 +173,5 @@ func condition(u *unstructured.Unstructured, kind string) read {
 		}
 		return r
 	}
-	return read{}
+	return conditionState{}
 }

@@ -133,7 +133,7 @@ func TestReadRequest(t *testing.T) {
 
 // signFor signs an object as Fettle does for a target. What is gone from the owners had a UID too.
 func signFor(u *unstructured.Unstructured, target *core.ID) {
-	o := core.Order{Policy: core.ID{UID: "check-uid"}, Target: core.Target{ID: *target}}
+	o := core.RemedyCall{Policy: core.ID{UID: "check-uid"}, Target: core.Target{ID: *target}}
 	sign(u, &o)
 }
 
@@ -147,7 +147,7 @@ func TestNothingBreaksReading(t *testing.T) {
 				_ = unstructured.SetNestedField(u.Object, value.Draw(t, "value"), path...)
 			}
 		}
-		s := newShelf(func(*unstructured.Unstructured) {})
+		s := newStore(func(*unstructured.Unstructured) {})
 		s.put(u)
 		s.put(u.DeepCopy())
 	})

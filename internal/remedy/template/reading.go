@@ -20,11 +20,11 @@ import (
 //		reading.Begin(kind, true) // or Unserved, or Hide
 //		reading.Put(kind, object) // each
 //	}
-//	reading.Survey(policies, &fleet)
+//	reading.AddFacts(policies, &fleet)
 type Reading struct {
-	// Fleet is the one whose requests are meant.
-	Fleet Fleet
-	kinds map[schema.GroupVersionKind]*kind
+	// Cluster is the one whose requests are meant.
+	Cluster ClusterKey
+	kinds   map[schema.GroupVersionKind]*kind
 }
 
 // NewReading makes a reading of nothing.
@@ -34,10 +34,10 @@ func NewReading() *Reading { return &Reading{kinds: map[schema.GroupVersionKind]
 // order of their names.
 func (r *Reading) Needs(policies []core.Policy, repairs []core.Repair) []schema.GroupVersionKind {
 	needs := map[schema.GroupVersionKind]bool{}
-	collect := func(ladder []core.Step) {
-		for i := range ladder {
-			template, request, ok := kindsOf(ladder[i].Template)
-			if !ok || !ours(ladder[i].Remedy) {
+	collect := func(steps []core.Step) {
+		for i := range steps {
+			template, request, ok := kindsOf(steps[i].Template)
+			if !ok || !isTemplateRemedy(steps[i].Remedy) {
 				continue
 			}
 			for _, gvk := range [...]schema.GroupVersionKind{template, request} {
@@ -48,11 +48,11 @@ func (r *Reading) Needs(policies []core.Policy, repairs []core.Repair) []schema.
 		}
 	}
 	for i := range policies {
-		collect(policies[i].Ladder)
+		collect(policies[i].Steps)
 	}
 	for i := range repairs {
 		if repairs[i].Running() {
-			collect(repairs[i].Ladder)
+			collect(repairs[i].Steps)
 		}
 	}
 	return inOrderOfNames(needs)
@@ -64,29 +64,29 @@ func (r *Reading) Begin(gvk schema.GroupVersionKind, namespaced bool) {
 	if namespaced {
 		scope = core.Yes
 	}
-	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: inStep, namespaced: scope}, shelf: newShelf(func(*unstructured.Unstructured) {})}
+	r.kinds[gvk] = &kind{gvk: gvk, watchStatus: watchStatus{state: synced, namespaced: scope}, store: newStore(func(*unstructured.Unstructured) {})}
 }
 
 // Unserved notes that the cluster does not know a kind.
 func (r *Reading) Unserved(gvk schema.GroupVersionKind) {
-	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: unserved}}
+	r.kinds[gvk] = &kind{gvk: gvk, watchStatus: watchStatus{state: unserved}}
 }
 
 // Hide notes that the objects of a kind can't be read, and why, such as "you may not list them".
 func (r *Reading) Hide(gvk schema.GroupVersionKind, why string) {
-	r.kinds[gvk] = &kind{gvk: gvk, standing: standing{state: hidden, why: why}}
+	r.kinds[gvk] = &kind{gvk: gvk, watchStatus: watchStatus{state: hidden, why: why}}
 }
 
 // Put takes in an object of a kind that has begun, and tells whether that can change a decision.
 func (r *Reading) Put(gvk schema.GroupVersionKind, u *unstructured.Unstructured) bool {
 	k := r.kinds[gvk]
-	return k != nil && k.shelf != nil && k.shelf.put(u)
+	return k != nil && k.store != nil && k.store.put(u)
 }
 
 // Drop forgets an object.
 func (r *Reading) Drop(gvk schema.GroupVersionKind, name types.NamespacedName) {
-	if k := r.kinds[gvk]; k != nil && k.shelf != nil {
-		k.shelf.drop(name)
+	if k := r.kinds[gvk]; k != nil && k.store != nil {
+		k.store.drop(name)
 	}
 }
 
@@ -94,7 +94,7 @@ func (r *Reading) Drop(gvk schema.GroupVersionKind, name types.NamespacedName) {
 // false when both are known.
 func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 	template, request, ok := kindsOf(step.Template)
-	if !ok || !ours(step.Remedy) {
+	if !ok || !isTemplateRemedy(step.Remedy) {
 		return "", false
 	}
 	var whys []string
@@ -106,10 +106,10 @@ func (r *Reading) Hidden(step core.Step) (why string, is bool) {
 	return strings.Join(whys, ", and "), len(whys) > 0
 }
 
-// Survey says of each step whether it can be taken, and gives what remediators have been asked for, as [Docket.Survey]
+// AddFacts says of each step whether it can be taken, and gives what remediators have been asked for, as [ClusterClient.AddFacts]
 // does. What was not read is not known.
-func (r *Reading) Survey(policies []core.Policy, fleet *core.Fleet) {
-	census{r, r.Fleet}.survey(policies, fleet)
+func (r *Reading) AddFacts(policies []core.Policy, cluster *core.Cluster) {
+	factReader{r, r.Cluster}.addFacts(policies, cluster)
 }
 
 func (r *Reading) need(gvk schema.GroupVersionKind) *kind {

@@ -18,16 +18,16 @@ const oneRequest = `{apiVersion: x.example/v1, kind: X, metadata: {name: w, name
 func nodePolicy(names ...string) core.Policy {
 	p := core.Policy{ID: core.ID{Kind: "NodeHealthCheck", Name: "check", UID: "check-uid"}}
 	for _, n := range names {
-		p.Ladder = append(p.Ladder, nodeStep(n))
+		p.Steps = append(p.Steps, nodeStep(n))
 	}
 	return p
 }
 
 // TestReadingAgreesWithWatching: whoever reads once is told what the controller is told.
 func TestReadingAgreesWithWatching(t *testing.T) {
-	ready, unserved := namespaced(inStep), standing{state: unserved}
+	ready, unserved := namespaced(synced), watchStatus{state: unserved}
 	cases := map[string]struct {
-		templates, requests standing
+		templates, requests watchStatus
 		objects             []string
 	}{
 		"a template and a request":  {ready, ready, []string{plainTemplate, oneRequest}},
@@ -35,13 +35,13 @@ func TestReadingAgreesWithWatching(t *testing.T) {
 		"no template":               {ready, ready, nil},
 		"a remediator by half":      {ready, unserved, []string{plainTemplate}},
 		"no remediator":             {unserved, unserved, nil},
-		"templates without a scope": {clusterWide(inStep), clusterWide(inStep), nil},
+		"templates without a scope": {clusterWide(synced), clusterWide(synced), nil},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			r := NewReading()
-			for gvk, s := range map[schema.GroupVersionKind]standing{xTemplates: tc.templates, xs: tc.requests} {
-				if s.state == inStep {
+			for gvk, s := range map[schema.GroupVersionKind]watchStatus{xTemplates: tc.templates, xs: tc.requests} {
+				if s.state == synced {
 					r.Begin(gvk, s.namespaced == core.Yes)
 				} else {
 					r.Unserved(gvk)
@@ -53,10 +53,10 @@ func TestReadingAgreesWithWatching(t *testing.T) {
 					t.Errorf("%s %s changes something the first time only", u.GetKind(), u.GetName())
 				}
 			}
-			var got, want core.Fleet
+			var got, want core.Cluster
 			policies, watched := []core.Policy{nodePolicy("t", "t")}, []core.Policy{nodePolicy("t", "t")}
-			r.Survey(policies, &got)
-			knows(t, tc.templates, tc.requests, tc.objects...).Survey(watched, &want)
+			r.AddFacts(policies, &got)
+			knows(t, tc.templates, tc.requests, tc.objects...).AddFacts(watched, &want)
 			if diff := cmp.Diff(watched, policies); diff != "" {
 				t.Errorf("ladders (-watched +read):\n%s", diff)
 			}
@@ -71,8 +71,8 @@ func TestReadingAgreesWithWatching(t *testing.T) {
 func TestReadingKnowsWhatItNeeds(t *testing.T) {
 	r := NewReading()
 	other := nodePolicy("t")
-	other.Ladder[0].Template.Kind = "Nonsense"
-	repairs := []core.Repair{{Ladder: []core.Step{machineStep("t")}}, {Ladder: []core.Step{{Remedy: "Other", Template: core.Reference{APIVersion: "y.example/v1", Kind: "YTemplate"}}}}}
+	other.Steps[0].Template.Kind = "Nonsense"
+	repairs := []core.Repair{{Steps: []core.Step{machineStep("t")}}, {Steps: []core.Step{{Remedy: "Other", Template: core.Reference{APIVersion: "y.example/v1", Kind: "YTemplate"}}}}}
 	if diff := cmp.Diff([]schema.GroupVersionKind{xs, xTemplates}, r.Needs([]core.Policy{nodePolicy("t", "u"), other}, repairs)); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
@@ -90,15 +90,15 @@ func TestHiddenKinds(t *testing.T) {
 	r.Begin(xTemplates, true)
 	r.Put(xTemplates, parse(t, plainTemplate))
 	r.Hide(xs, why)
-	policies, fleet := []core.Policy{nodePolicy("t")}, core.Fleet{}
-	r.Survey(policies, &fleet)
-	if got := policies[0].Ladder[0].Problem; !strings.HasSuffix(got, "can't be read: "+why) {
+	policies, cluster := []core.Policy{nodePolicy("t")}, core.Cluster{}
+	r.AddFacts(policies, &cluster)
+	if got := policies[0].Steps[0].Problem; !strings.HasSuffix(got, "can't be read: "+why) {
 		t.Errorf("the step's problem is %q", got)
 	}
-	if len(fleet.Unseen) != 1 || fleet.Unseen[0].Kind != "XTemplate" {
-		t.Errorf("unseen are %v", fleet.Unseen)
+	if len(cluster.UnlistedTemplates) != 1 || cluster.UnlistedTemplates[0].Kind != "XTemplate" {
+		t.Errorf("unseen are %v", cluster.UnlistedTemplates)
 	}
-	if got, hidden := r.Hidden(policies[0].Ladder[0]); !hidden || got != why {
+	if got, hidden := r.Hidden(policies[0].Steps[0]); !hidden || got != why {
 		t.Errorf("hidden: %q, %t", got, hidden)
 	}
 	if _, hidden := r.Hidden(core.Step{Remedy: "DeleteMachine"}); hidden {
@@ -112,9 +112,9 @@ func TestReadingForgets(t *testing.T) {
 	r.Begin(xTemplates, true)
 	r.Put(xs, parse(t, oneRequest))
 	r.Drop(xs, types.NamespacedName{Namespace: "remediators", Name: "w"})
-	var fleet core.Fleet
-	r.Survey([]core.Policy{nodePolicy("t")}, &fleet)
-	if len(fleet.Requests) != 0 {
-		t.Errorf("requests are %+v", fleet.Requests)
+	var cluster core.Cluster
+	r.AddFacts([]core.Policy{nodePolicy("t")}, &cluster)
+	if len(cluster.Requests) != 0 {
+		t.Errorf("requests are %+v", cluster.Requests)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
-	"github.com/fettle-io/fettle/internal/setting"
+	"github.com/fettle-io/fettle/internal/specparse"
 )
 
 // The remedies, by the names that steps have.
@@ -28,7 +28,7 @@ const (
 	NodeRemedy = "RequestNodeRemediation"
 	// MachineRemedy asks for the remediation of a machine (docs/reference/openshift.md#remediation-objects).
 	MachineRemedy = "RequestMachineRemediation"
-	// ClusterMachineRemedy asks for the remediation of a machine of Cluster API (docs/reference/cluster-api.md#open-gate).
+	// ClusterMachineRemedy asks for the remediation of a machine of Name API (docs/reference/cluster-api.md#open-gate).
 	ClusterMachineRemedy = "RequestClusterMachineRemediation"
 )
 
@@ -38,9 +38,9 @@ var machineKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals
 	ClusterMachineRemedy: clusterapi.MachineKind,
 }
 
-// provenances are the annotations by which a request for a machine says what template it was made from, by the remedies
+// clonedFromAnnotations are the annotations by which a request for a machine says what template it was made from, by the remedies
 // that ask for them (docs/reference/openshift.md#annotations, docs/reference/cluster-api.md#conditions).
-var provenances = map[string]struct{ name, kind string }{ //nolint:gochecknoglobals // a constant table
+var clonedFromAnnotations = map[string]struct{ name, kind string }{ //nolint:gochecknoglobals // a constant table
 	MachineRemedy:        {"machine.openshift.io/cloned-from-name", "machine.openshift.io/cloned-from-groupkind"},
 	ClusterMachineRemedy: {"cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"},
 }
@@ -52,45 +52,45 @@ const (
 	healthCheckKind = "NodeHealthCheck"
 )
 
-// ours tells whether a step is taken by this remedy.
-func ours(remedy string) bool { return remedy == NodeRemedy || forMachines(remedy) }
+// isTemplateRemedy tells whether a step is taken by this remedy.
+func isTemplateRemedy(remedy string) bool { return remedy == NodeRemedy || isMachineRemedy(remedy) }
 
-// forMachines tells whether a remedy asks for machines.
-func forMachines(remedy string) bool { return !machineKinds[remedy].Empty() }
+// isMachineRemedy tells whether a remedy asks for machines.
+func isMachineRemedy(remedy string) bool { return !machineKinds[remedy].Empty() }
 
 // kindsOf returns the kind of a template and that of what is made from it. ok is false for what can't be a remediator's.
 func kindsOf(t core.Reference) (template, request schema.GroupVersionKind, ok bool) {
 	version, err := schema.ParseGroupVersion(t.APIVersion)
 	kind, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
-	if err != nil || version.Version == "" || !isTemplate || kind == "" || setting.RequestKind(t.APIVersion, t.Kind) != nil {
+	if err != nil || version.Version == "" || !isTemplate || kind == "" || specparse.RequestKind(t.APIVersion, t.Kind) != nil {
 		return schema.GroupVersionKind{}, schema.GroupVersionKind{}, false
 	}
 	return version.WithKind(t.Kind), version.WithKind(kind), true
 }
 
-// located is the template that a step names, as objects have it: nothing that the cluster has once is in a namespace,
+// resolveTemplate is the template that a step names, as objects have it: nothing that the cluster has once is in a namespace,
 // and for machines the template is beside them unless the step says otherwise. Scope is Yes for what has a namespace.
-func located(s *core.Step, home string, scope core.Tri) core.Reference {
+func resolveTemplate(s *core.Step, home string, scope core.Tri) core.Reference {
 	t := s.Template
 	switch {
 	case scope == core.No:
 		t.Namespace = ""
-	case scope == core.Yes && t.Namespace == "" && forMachines(s.Remedy):
+	case scope == core.Yes && t.Namespace == "" && isMachineRemedy(s.Remedy):
 		t.Namespace = home
 	}
 	return t
 }
 
-// blueprint gives the part of a template that requests are made from. It is nil when there is none.
-func blueprint(template *unstructured.Unstructured) map[string]any {
+// specTemplate gives the part of a template that requests are made from. It is nil when there is none.
+func specTemplate(template *unstructured.Unstructured) map[string]any {
 	spec, _ := template.Object["spec"].(map[string]any)
 	made, _ := spec["template"].(map[string]any)
 	return made
 }
 
-// blueprintFor is the same for a remedy. Cluster API takes a template without one for an empty one.
-func blueprintFor(remedy string, template *unstructured.Unstructured) map[string]any {
-	made := blueprint(template)
+// specTemplateFor is the same for a remedy. Cluster API takes a template without one for an empty one.
+func specTemplateFor(remedy string, template *unstructured.Unstructured) map[string]any {
+	made := specTemplate(template)
 	if made == nil && remedy == ClusterMachineRemedy {
 		return map[string]any{}
 	}
@@ -104,11 +104,11 @@ func manyPerNode(template *unstructured.Unstructured) bool {
 	return set
 }
 
-// render makes the request for an order from a template, which stays as it is. A machine of Cluster API is of a cluster,
+// render makes the request for an order from a template, which stays as it is. A machine of Name API is of a cluster,
 // by whose label its request is found again.
-func render(template *unstructured.Unstructured, o core.Order, cluster string) (*unstructured.Unstructured, error) {
+func render(template *unstructured.Unstructured, o core.RemedyCall, cluster string) (*unstructured.Unstructured, error) {
 	_, kind, isTemplate := kindsOf(core.Reference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind()})
-	made := blueprintFor(o.Step.Remedy, template)
+	made := specTemplateFor(o.Step.Remedy, template)
 	switch {
 	case !isTemplate:
 		return nil, fmt.Errorf("%s %s is no template: its kind does not end in %s", template.GetKind(), template.GetName(), templateSuffix)
@@ -121,7 +121,7 @@ func render(template *unstructured.Unstructured, o core.Order, cluster string) (
 	}
 	made = runtime.DeepCopyJSON(made)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if forMachines(o.Step.Remedy) {
+	if isMachineRemedy(o.Step.Remedy) {
 		renderForMachine(u, template, made, o)
 	} else {
 		renderForNode(u, template, made, o)
@@ -138,7 +138,7 @@ func render(template *unstructured.Unstructured, o core.Order, cluster string) (
 }
 
 // renderForNode: the request is beside its template, and both the health check and the node own it.
-func renderForNode(u, template *unstructured.Unstructured, made map[string]any, o core.Order) {
+func renderForNode(u, template *unstructured.Unstructured, made map[string]any, o core.RemedyCall) {
 	u.Object["spec"] = map[string]any{}
 	if spec, has := made["spec"]; has {
 		u.Object["spec"] = spec
@@ -166,7 +166,7 @@ func renderForNode(u, template *unstructured.Unstructured, made map[string]any, 
 }
 
 // renderForMachine: the request is beside the machine, has its name, and is owned by it alone.
-func renderForMachine(u, template *unstructured.Unstructured, made map[string]any, o core.Order) {
+func renderForMachine(u, template *unstructured.Unstructured, made map[string]any, o core.RemedyCall) {
 	for field, value := range made {
 		if field != "metadata" && field != "status" {
 			u.Object[field] = value
@@ -175,7 +175,7 @@ func renderForMachine(u, template *unstructured.Unstructured, made map[string]an
 	keepLabelsAndAnnotations(u, made)
 	u.SetNamespace(o.Target.ID.Namespace)
 	u.SetName(o.Target.ID.Name)
-	says := provenances[o.Step.Remedy]
+	says := clonedFromAnnotations[o.Step.Remedy]
 	annotate(u, map[string]string{says.name: template.GetName(), says.kind: template.GroupVersionKind().GroupKind().String()})
 	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(machineKinds[o.Step.Remedy], o.Target.ID)})
 }

@@ -13,17 +13,17 @@ import (
 )
 
 func TestRender(t *testing.T) {
-	changed := func(o core.Order, change func(*core.Order)) core.Order {
+	changed := func(o core.RemedyCall, change func(*core.RemedyCall)) core.RemedyCall {
 		change(&o)
 		return o
 	}
 	sibling := core.ID{Kind: "Machine", Namespace: "remediators", Name: "m", UID: "m-uid"}
 	cases := map[string]struct {
 		template string
-		order    core.Order
+		order    core.RemedyCall
 		want     string
 	}{
-		"a node": {plainTemplate, nodeOrder(), `
+		"a node": {plainTemplate, nodeCall(), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -44,7 +44,7 @@ spec:
   template:
     metadata: {name: not-copied, finalizers: [not/copied], labels: {a: b, app.kubernetes.io/part-of: another}, annotations: {c: d}}
     status: {not: copied}
-`, changed(nodeOrder(), func(o *core.Order) { o.Target.ControlPlane, o.Sibling = true, sibling }), `
+`, changed(nodeCall(), func(o *core.RemedyCall) { o.Target.ControlPlane, o.Sibling = true, sibling }), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -63,7 +63,7 @@ apiVersion: x.example/v1
 kind: XTemplate
 metadata: {name: t}
 spec: {template: {spec: {}}}
-`, changed(nodeOrder(), func(o *core.Order) { o.Sibling = sibling }), `
+`, changed(nodeCall(), func(o *core.RemedyCall) { o.Sibling = sibling }), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -85,7 +85,7 @@ spec:
     spec: {strategy: {type: Reboot}}
     data: {e: f}
     status: {not: copied}
-`, machineOrder(), `
+`, machineCall(), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -106,7 +106,7 @@ spec:
   template:
     metadata: {finalizers: [not-copied], resourceVersion: "1", labels: {a: b}}
     spec: {strategy: {type: Reboot}}
-`, clusterMachineOrder(), `
+`, clusterMachineCall(), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -122,7 +122,7 @@ spec: {strategy: {type: Reboot}}
 apiVersion: x.example/v1
 kind: XTemplate
 metadata: {name: t, namespace: machines}
-`, clusterMachineOrder(), `
+`, clusterMachineCall(), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -133,7 +133,7 @@ metadata:
   ownerReferences:
   - {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: m, uid: m-uid, controller: false}
 `},
-		"a machine by a template from elsewhere": {plainTemplate, machineOrder(), `
+		"a machine by a template from elsewhere": {plainTemplate, machineCall(), `
 apiVersion: x.example/v1
 kind: X
 metadata:
@@ -178,20 +178,20 @@ spec: {retries: 3, way: {by: [power]}}
 
 // TestWhatIsRenderedIsRead: a request is read as that of the order for which it was made.
 func TestWhatIsRenderedIsRead(t *testing.T) {
-	elsewhere := machineOrder()
+	elsewhere := machineCall()
 	elsewhere.Step = machineStep("t")
 	elsewhere.Step.Template.Namespace = "remediators"
 	beside := parse(t, plainTemplate)
 	beside.SetNamespace("machines")
 	for sentence, tc := range map[string]struct {
 		template *unstructured.Unstructured
-		order    core.Order
+		order    core.RemedyCall
 		policy   core.ID
 	}{
-		"a node":                             {parse(t, plainTemplate), nodeOrder(), nodeOrder().Policy},
-		"a node, one of many":                {parse(t, manyTemplate), nodeOrder(), nodeOrder().Policy},
-		"a machine":                          {beside, machineOrder(), core.ID{}},
-		"a machine of Cluster API":           {beside, clusterMachineOrder(), core.ID{}},
+		"a node":                             {parse(t, plainTemplate), nodeCall(), nodeCall().Policy},
+		"a node, one of many":                {parse(t, manyTemplate), nodeCall(), nodeCall().Policy},
+		"a machine":                          {beside, machineCall(), core.ID{}},
+		"a machine of Cluster API":           {beside, clusterMachineCall(), core.ID{}},
 		"a machine, by a template of others": {parse(t, plainTemplate), elsewhere, core.ID{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 			if !asks || got.Remedy != tc.order.Step.Remedy || got.Template != tc.order.Step.Template || got.Target != tc.order.Target.ID || got.Policy != tc.policy {
 				t.Errorf("read as %+v (%t)", got, asks)
 			}
-			if answer, err := compare(u, tc.order, tc.template.GetName()); answer != core.Accepted || err != nil {
+			if answer, err := checkExisting(u, tc.order, tc.template.GetName()); answer != core.Accepted || err != nil {
 				t.Errorf("for its own order it is %s, %v", answer, err)
 			}
 		})
@@ -211,19 +211,19 @@ func TestWhatIsRenderedIsRead(t *testing.T) {
 }
 
 func TestNothingIsRenderedFromNonsense(t *testing.T) {
-	nobody := nodeOrder()
+	nobody := nodeCall()
 	nobody.Target.ID.UID = ""
-	unsigned := machineOrder()
+	unsigned := machineCall()
 	unsigned.Policy.UID = ""
 	cases := map[string]struct {
 		template string
-		order    core.Order
+		order    core.RemedyCall
 		says     []string
 	}{
-		"no template by its kind":   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, spec: {template: {}}}", nodeOrder(), []string{"ConfigMap c", "does not end in Template"}},
-		"nothing before the suffix": {"{apiVersion: v1, kind: Template, metadata: {name: c}, spec: {template: {}}}", nodeOrder(), []string{"Template c"}},
-		"no spec":                   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}}", nodeOrder(), []string{"XTemplate t", "spec.template"}},
-		"a word for the template":   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}, spec: {template: no}}", nodeOrder(), []string{"spec.template"}},
+		"no template by its kind":   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, spec: {template: {}}}", nodeCall(), []string{"ConfigMap c", "does not end in Template"}},
+		"nothing before the suffix": {"{apiVersion: v1, kind: Template, metadata: {name: c}, spec: {template: {}}}", nodeCall(), []string{"Template c"}},
+		"no spec":                   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}}", nodeCall(), []string{"XTemplate t", "spec.template"}},
+		"a word for the template":   {"{apiVersion: x.example/v1, kind: XTemplate, metadata: {name: t}, spec: {template: no}}", nodeCall(), []string{"spec.template"}},
 		"a target of no UID":        {plainTemplate, nobody, []string{"the UID of Node w is not known"}},
 		"a health check of no UID":  {plainTemplate, unsigned, []string{"the UID of MachineHealthCheck machines/check is not known"}},
 	}

@@ -43,7 +43,7 @@ func reference(name string) core.Reference {
 }
 
 func nodeStep(name string) core.Step {
-	return core.Step{Remedy: NodeRemedy, Nature: core.Requests, Template: reference(name)}
+	return core.Step{Remedy: NodeRemedy, Nature: core.CreateRequest, Template: reference(name)}
 }
 
 func machineStep(name string) core.Step {
@@ -52,8 +52,8 @@ func machineStep(name string) core.Step {
 	return s
 }
 
-func nodeOrder() core.Order {
-	return core.Order{
+func nodeCall() core.RemedyCall {
+	return core.RemedyCall{
 		Target: core.Target{ID: core.ID{Kind: "Node", Name: "w", UID: "w-uid"}},
 		Policy: core.ID{Kind: "NodeHealthCheck", Name: "check", UID: "check-uid"},
 		Step:   nodeStep("t"),
@@ -61,23 +61,23 @@ func nodeOrder() core.Order {
 	}
 }
 
-// laterNode is an order for a node that has the name of an earlier one.
-func laterNode() core.Order {
-	o := nodeOrder()
+// laterNodeCall is an order for a node that has the name of an earlier one.
+func laterNodeCall() core.RemedyCall {
+	o := nodeCall()
 	o.Target.ID.UID = "later"
 	return o
 }
 
-func machineOrder() core.Order {
-	return core.Order{
+func machineCall() core.RemedyCall {
+	return core.RemedyCall{
 		Target: core.Target{ID: core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"}, Revision: "7"},
 		Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: "check", UID: "check-uid"},
 		Step:   machineStep("t"),
 	}
 }
 
-func clusterMachineOrder() core.Order {
-	o := machineOrder()
+func clusterMachineCall() core.RemedyCall {
+	o := machineCall()
 	o.Step.Remedy = ClusterMachineRemedy
 	return o
 }

@@ -57,7 +57,7 @@ func (r *run) bare(ctx context.Context) error {
 	if err := r.servers.collectGarbage(ctx); err != nil {
 		return err
 	}
-	pulse := r.kubelets.startPulse(ctx, r.indices(false), r.Rate)
+	pulse := r.kubelets.startHeartbeats(ctx, r.indices(false), r.Rate)
 	began, lost := time.Now(), r.stolen()
 	late, failed := sendInGroups(ctx, calls, r.result.Outage.Deadlines, time.Second, func(ctx context.Context, c call) error {
 		return c.send(ctx, api)
@@ -79,9 +79,9 @@ func (r *run) prepare(ctx context.Context, indices []int) ([]call, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making a client: %w", err)
 		}
-		list, err := c.Resource(r.deed.resource).List(ctx, metav1.ListOptions{})
+		list, err := c.Resource(r.remedyCall.resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", r.deed.resource.Resource, err)
+			return nil, fmt.Errorf("listing %s: %w", r.remedyCall.resource.Resource, err)
 		}
 		for i := range list.Items {
 			now[list.Items[i].GetName()] = &list.Items[i]
@@ -90,17 +90,17 @@ func (r *run) prepare(ctx context.Context, indices []int) ([]call, error) {
 	calls := make([]call, len(indices))
 	for i, index := range indices {
 		name := r.target(index)
-		body, err := r.deed.body(name, now[name])
+		body, err := r.remedyCall.body(name, now[name])
 		if err != nil {
-			return nil, fmt.Errorf("rendering the request for %s %s: %w", r.deed.noun, name, err)
+			return nil, fmt.Errorf("rendering the request for %s %s: %w", r.remedyCall.noun, name, err)
 		}
-		calls[i] = r.deed.call(name, body)
+		calls[i] = r.remedyCall.call(name, body)
 	}
 	return calls, nil
 }
 
 // call is what has the deed done to the object of this name.
-func (d *deed) call(name string, body []byte) call {
+func (d *remedyCall) call(name string, body []byte) call {
 	to := path.Join("/apis", d.resource.Group, d.resource.Version, "namespaces", d.namespace, d.resource.Resource)
 	if d.verb != "create" {
 		to = path.Join(to, name, d.subresource)

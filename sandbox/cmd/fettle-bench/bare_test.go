@@ -26,7 +26,7 @@ func TestCalls(t *testing.T) {
 		"capi":      {"PATCH", call{"patch", "/apis/cluster.x-k8s.io/v1beta2/namespaces/clusters/machines/a/status", "application/json-patch+json", nil}},
 	} {
 		d := dialects()[name]
-		got := d.deed.call("a", nil)
+		got := d.remedyCall.call("a", nil)
 		if diff := cmp.Diff(want.call, got, cmp.AllowUnexported(call{})); diff != "" || got.method() != want.method {
 			t.Errorf("%s: it is a %s (-want +got):\n%s", name, got.method(), diff)
 		}

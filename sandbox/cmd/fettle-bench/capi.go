@@ -34,7 +34,7 @@ const clustersNamespace = "clusters"
 func clusterAPI() dialect {
 	return dialect{
 		target: machineName, apart: true, stands: true,
-		deed: deed{
+		remedyCall: remedyCall{
 			verb: "patch", resource: clusterv1.GroupVersion.WithResource("machines"), subresource: "status", reversed: true,
 			namespace: clustersNamespace, contentType: string(types.JSONPatchType), body: mark,
 			noun: "machine", participle: "marked", many: "marks",

@@ -30,8 +30,8 @@ type idleCosts struct {
 	idleTraffic
 }
 
-// crowd is a run with many small workload clusters, and no floor.
-type crowd struct {
+// manyClusters is a run with many small workload clusters, and no floor.
+type manyClusters struct {
 	run
 
 	parts *parts
@@ -41,7 +41,7 @@ type crowd struct {
 // benchClusters measures what idle workload clusters cost. Fettle is one that has seen no others, whose garbage would hide them.
 func benchClusters(ctx context.Context, p parameters) (*clusterCosts, error) {
 	p.Nodes, p.Machines = p.Clusters*nodesOfCluster, p.Clusters*nodesOfCluster
-	c := &crowd{run: run{parameters: p}, costs: clusterCosts{Clusters: p.Clusters, Nodes: nodesOfCluster}}
+	c := &manyClusters{run: run{parameters: p}, costs: clusterCosts{Clusters: p.Clusters, Nodes: nodesOfCluster}}
 	err := c.through(ctx, []func(context.Context) error{c.raise, c.divide, c.begin, c.without, c.join, c.with})
 	if c.parts != nil {
 		err = errors.Join(err, c.parts.close())
@@ -50,7 +50,7 @@ func benchClusters(ctx context.Context, p parameters) (*clusterCosts, error) {
 }
 
 // divide makes the nodes of all clusters in one.
-func (c *crowd) divide(ctx context.Context) error {
+func (c *manyClusters) divide(ctx context.Context) error {
 	say("making %d nodes for %d idle workload clusters", c.Nodes, c.Clusters)
 	kubeconfig, err := admit(ctx, c.nodes)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *crowd) divide(ctx context.Context) error {
 	})
 }
 
-func (c *crowd) begin(ctx context.Context) error {
+func (c *manyClusters) begin(ctx context.Context) error {
 	say("starting Fettle, without any cluster")
 	fettle, err := c.stage.StartFettle(ctx, "--metrics-bind-address", c.metrics.address)
 	if err != nil {
@@ -76,12 +76,12 @@ func (c *crowd) begin(ctx context.Context) error {
 	return c.awaitNoWrites(ctx)
 }
 
-func (c *crowd) without(ctx context.Context) error { return c.measure(ctx, &c.costs.Without) }
+func (c *manyClusters) without(ctx context.Context) error { return c.measure(ctx, &c.costs.Without) }
 
-func (c *crowd) with(ctx context.Context) error { return c.measure(ctx, &c.costs.With) }
+func (c *manyClusters) with(ctx context.Context) error { return c.measure(ctx, &c.costs.With) }
 
 // join adds all clusters, with their machines and health checks, and waits until Fettle is done with them.
-func (c *crowd) join(ctx context.Context) error {
+func (c *manyClusters) join(ctx context.Context) error {
 	say("adding %d workload clusters of %d nodes", c.Clusters, nodesOfCluster)
 	for i := range c.Clusters {
 		if err := c.add(ctx, i); err != nil {
@@ -96,7 +96,7 @@ func (c *crowd) join(ctx context.Context) error {
 	return c.awaitNoWrites(ctx)
 }
 
-func (c *crowd) add(ctx context.Context, i int) error {
+func (c *manyClusters) add(ctx context.Context, i int) error {
 	name := partName(i)
 	kubeconfig, err := c.parts.serve(ctx, name)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *crowd) add(ctx context.Context, i int) error {
 }
 
 // measure measures an idle while. Memory is read at its end.
-func (c *crowd) measure(ctx context.Context, costs *idleCosts) error {
+func (c *manyClusters) measure(ctx context.Context, costs *idleCosts) error {
 	say("idle: nothing changes for %s", time.Duration(c.Idle))
 	before, err := c.fettle.usage()
 	if err != nil {

@@ -25,8 +25,8 @@ type dialect struct {
 	withoutMachines bool
 	// apart is set where the nodes are those of workload clusters, beside the cluster that Fettle runs in.
 	apart bool
-	// deed is what Fettle does to have a target repaired.
-	deed deed
+	// remedyCall is what Fettle does to have a target repaired.
+	remedyCall remedyCall
 	// stands is set where it is an appeal to others that stands until the node is healthy again.
 	stands bool
 	limits limits
@@ -67,8 +67,8 @@ type limits struct {
 	writes, passes string
 }
 
-// deed is the call by which Fettle has a target repaired.
-type deed struct {
+// remedyCall is the call by which Fettle has a target repaired.
+type remedyCall struct {
 	// verb, resource and subresource are the call, as the audit log names it. The object has the name of the target.
 	verb        string
 	resource    schema.GroupVersionResource
@@ -88,7 +88,7 @@ type deed struct {
 }
 
 // object is what the audit log names as the object of the call.
-func (d *deed) object() string {
+func (d *remedyCall) object() string {
 	if d.subresource == "" {
 		return d.resource.Resource
 	}

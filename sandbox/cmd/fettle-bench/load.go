@@ -103,16 +103,16 @@ func (k kubelets) sizeOf(ctx context.Context, i int) (int, error) {
 	return n.Size(), nil
 }
 
-// pulse is the heartbeats of many nodes, one after the other, at a rate.
-type pulse struct {
+// heartbeatStream is the heartbeats of many nodes, one after the other, at a rate.
+type heartbeatStream struct {
 	sent atomic.Int64
 	stop func() error
 }
 
-// startPulse lets these nodes beat until the pulse is stopped.
-func (k kubelets) startPulse(ctx context.Context, nodes []int, perSecond int) *pulse {
+// startHeartbeats lets these nodes beat until the pulse is stopped.
+func (k kubelets) startHeartbeats(ctx context.Context, nodes []int, perSecond int) *heartbeatStream {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pulse{}
+	p := &heartbeatStream{}
 	limiter := rate.NewLimiter(rate.Limit(perSecond), 1)
 	var next atomic.Int64
 	var group errgroup.Group

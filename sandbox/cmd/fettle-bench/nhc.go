@@ -24,7 +24,7 @@ func nodeHealthCheck() dialect {
 	return dialect{
 		kinds:  []string{"remediation.medik8s.io_nodehealthchecks.yaml"},
 		target: nodeName, withoutMachines: true, stands: true,
-		deed: deed{
+		remedyCall: remedyCall{
 			verb: "create", resource: remediationv1.GroupVersion.WithResource("rebootremediations"),
 			namespace: remediators, body: unansweredRemediation,
 			noun: "node", participle: "handed to a remediator", many: "remediation objects",

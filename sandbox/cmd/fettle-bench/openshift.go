@@ -29,7 +29,7 @@ func openShift() dialect {
 	return dialect{
 		kinds:  []string{"machine.openshift.io_machinehealthchecks.yaml"},
 		target: machineName,
-		deed: deed{
+		remedyCall: remedyCall{
 			verb: "delete", resource: machinev1.GroupVersion.WithResource("machines"), noun: "machine", participle: "deleted", many: "deletions",
 			namespace: namespace, body: onlyThisMachine,
 			requested: deletionRequested, seen: deletionSeen,

@@ -37,7 +37,7 @@ type victim struct {
 // outage breaks many nodes at once, while the others' heartbeats go on, and measures how they are repaired.
 func (r *run) outage(ctx context.Context) error {
 	say("outage: %d nodes turn Ready=False", r.Broken)
-	done, err := r.watchDeeds(ctx)
+	done, err := r.watchRemedyCalls(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r *run) outage(ctx context.Context) error {
 	if unread != nil {
 		say("no delays from Fettle itself: %v", unread)
 	}
-	pulse := r.kubelets.startPulse(ctx, r.indices(false), r.Rate)
+	pulse := r.kubelets.startHeartbeats(ctx, r.indices(false), r.Rate)
 	began := time.Now()
 	var victims []victim
 	var recovery time.Time
@@ -67,8 +67,8 @@ func (r *run) outage(ctx context.Context) error {
 	requests := r.servers.audit.between(began, time.Now())
 	seen := done.seen()
 	err = errors.Join(
-		r.deed.onlyTo(victims, seen, r.deed.countIn(r.servers.audit.between(began, recovery))),
-		r.deed.notAgain(victims, r.deed.countIn(r.servers.audit.between(recovery, time.Now()))))
+		r.remedyCall.onlyTo(victims, seen, r.remedyCall.countIn(r.servers.audit.between(began, recovery))),
+		r.remedyCall.notAgain(victims, r.remedyCall.countIn(r.servers.audit.between(recovery, time.Now()))))
 	if err != nil {
 		return err
 	}
@@ -143,12 +143,12 @@ func deadlinesOf(victims []victim) []int {
 
 // awaitRepairs waits until as many targets are being repaired as broke, and Fettle has nothing more to do. It tells when the
 // nodes began to recover: where they don't, the instant at which all was over.
-func (r *run) awaitRepairs(ctx context.Context, done *deeds) (time.Time, error) {
+func (r *run) awaitRepairs(ctx context.Context, done *remedyCalls) (time.Time, error) {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, repairedWithin, true, func(context.Context) (bool, error) {
 		return len(done.seen()) >= r.Broken, errors.Join(r.fettle.Died(), done.failed())
 	})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("waiting for %d %ss to be %s, of which %d are: %w", r.Broken, r.deed.noun, r.deed.participle, len(done.seen()), err)
+		return time.Time{}, fmt.Errorf("waiting for %d %ss to be %s, of which %d are: %w", r.Broken, r.remedyCall.noun, r.remedyCall.participle, len(done.seen()), err)
 	}
 	recovery := time.Now()
 	if r.stands {
@@ -206,8 +206,8 @@ func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string
 	}{
 		{"node read from the API server", func(v victim) time.Time { return last["get nodes "+v.node] }},
 		{"repair recorded", func(v victim) time.Time { return first["create repairs "+v.target] }},
-		{d.deed.requested, func(v victim) time.Time { return first[d.deed.verb+" "+d.deed.object()+" "+v.target] }},
-		{d.deed.seen, func(v victim) time.Time { return seen[v.target] }},
+		{d.remedyCall.requested, func(v victim) time.Time { return first[d.remedyCall.verb+" "+d.remedyCall.object()+" "+v.target] }},
+		{d.remedyCall.seen, func(v victim) time.Time { return seen[v.target] }},
 		{"repair closed", func(v victim) time.Time { return last["patch repairs/status "+v.target] }},
 	}
 	if d.stands {

@@ -34,7 +34,7 @@ func TestOnlyTo(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			d := openShift().deed
+			d := openShift().remedyCall
 			err := d.onlyTo(victims, tc.gone, tc.deleted)
 			switch {
 			case tc.wrong == "" && err != nil:
@@ -47,7 +47,7 @@ func TestOnlyTo(t *testing.T) {
 }
 
 func TestCountIn(t *testing.T) {
-	d := openShift().deed
+	d := openShift().remedyCall
 	got := d.countIn([]request{
 		{verb: "delete", resource: "machines", name: "a", code: 409}, {verb: "delete", resource: "machines", name: "a", code: 200},
 		{verb: "delete", resource: "repairs", name: "b", code: 200}, {verb: "get", resource: "machines", name: "c", code: 200},
@@ -59,7 +59,7 @@ func TestCountIn(t *testing.T) {
 
 // TestCountInSubresources: a patch of the status is not one of the object.
 func TestCountInSubresources(t *testing.T) {
-	d := clusterAPI().deed
+	d := clusterAPI().remedyCall
 	got := d.countIn([]request{
 		{verb: "patch", resource: "machines/status", name: "a", code: 200}, {verb: "patch", resource: "machines", name: "a", code: 200},
 		{verb: "patch", resource: "machinehealthchecks/status", name: "b", code: 200},
@@ -72,14 +72,14 @@ func TestCountInSubresources(t *testing.T) {
 func TestNotAgain(t *testing.T) {
 	victims := []victim{{"a", "node-a", deadline}}
 	cases := map[string]struct {
-		deed  deed
+		deed  remedyCall
 		done  map[string]int
 		wrong string
 	}{
-		"nothing more":                       {nodeHealthCheck().deed, nil, ""},
-		"it is asked for again":              {nodeHealthCheck().deed, map[string]int{"a": 1}, "a was handed to a remediator after"},
-		"it is taken back by the same call":  {clusterAPI().deed, map[string]int{"a": 1}, ""},
-		"another is called so while all are": {clusterAPI().deed, map[string]int{"a": 1, "b": 1}, "b was marked after"},
+		"nothing more":                       {nodeHealthCheck().remedyCall, nil, ""},
+		"it is asked for again":              {nodeHealthCheck().remedyCall, map[string]int{"a": 1}, "a was handed to a remediator after"},
+		"it is taken back by the same call":  {clusterAPI().remedyCall, map[string]int{"a": 1}, ""},
+		"another is called so while all are": {clusterAPI().remedyCall, map[string]int{"a": 1, "b": 1}, "b was marked after"},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

@@ -253,7 +253,7 @@ func (r *run) beat(ctx context.Context) error {
 	for i := range nodes {
 		nodes[i] = i
 	}
-	pulse := r.kubelets.startPulse(ctx, nodes, r.Rate)
+	pulse := r.kubelets.startHeartbeats(ctx, nodes, r.Rate)
 	began := time.Now()
 	for range windows {
 		before := pulse.sent.Load()

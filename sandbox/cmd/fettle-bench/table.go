@@ -91,7 +91,7 @@ func (r *report) costs() [][]string {
 
 // lastRequests compares the last request of the outage with that of a client that made such requests and did nothing else.
 func (r *report) lastRequests() []string {
-	deed := dialects()[r.Parameters.Dialect].deed
+	deed := dialects()[r.Parameters.Dialect].remedyCall
 	fettle := func(x *round) float64 { return inFull(x.Outage.lastOf(deed.requested)) }
 	bare := func(x *round) float64 { return inFull(x.Bare.Last) }
 	told := "n/a"
@@ -193,7 +193,7 @@ func (r *report) calls() [][]string {
 
 // stages has the steps of a repair as seen from outside.
 func (r *report) stages() [][]string {
-	rows := [][]string{{"after the deadline of its " + dialects()[r.Parameters.Dialect].deed.noun, "count", "median", "p99", "last"}}
+	rows := [][]string{{"after the deadline of its " + dialects()[r.Parameters.Dialect].remedyCall.noun, "count", "median", "p99", "last"}}
 	for i, s := range r.Rounds[0].Outage.Stages {
 		of := func(what func(distribution) seconds) string {
 			return inUnits(inSeconds(r.median(func(x *round) float64 { return inFull(what(x.Outage.Stages[i].distribution)) })))

@@ -31,8 +31,8 @@ func main() {
 	}
 }
 
-// story is what the demo can show. Each has a cluster, a fleet and a health check of its own.
-type story interface {
+// scenario is what the demo can show. Each has a cluster, a fleet and a health check of its own.
+type scenario interface {
 	// cluster says what to start and to install.
 	cluster() cluster
 	// play tells the story on a stage that has been raised. It fails when a part of it does not come true.
@@ -42,7 +42,7 @@ type story interface {
 }
 
 func run(dialect string, keep bool) error {
-	told, known := map[string]story{"openshift": machineStory{}, "nhc": nodeStory{}, "capi": clusterStory{}}[dialect]
+	told, known := map[string]scenario{"openshift": machineScenario{}, "nhc": nodeScenario{}, "capi": clusterScenario{}}[dialect]
 	if !known {
 		return fmt.Errorf("--dialect %q is not known; there are openshift, nhc and capi", dialect)
 	}

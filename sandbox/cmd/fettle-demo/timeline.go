@@ -35,12 +35,12 @@ type timeline[S any] struct {
 	last S
 }
 
-// act is a part of a story.
-type act[S any] func(context.Context, *timeline[S]) error
+// step is a part of a story.
+type step[S any] func(context.Context, *timeline[S]) error
 
 // play plays the parts in their order, until one does not come true.
-func (t *timeline[S]) play(ctx context.Context, acts ...act[S]) error {
-	for _, next := range acts {
+func (t *timeline[S]) play(ctx context.Context, steps ...step[S]) error {
+	for _, next := range steps {
 		if err := next(ctx, t); err != nil {
 			return err
 		}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fettle-io/fettle/api/openshift/v1beta1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/nhc"
+	"github.com/fettle-io/fettle/internal/dialect/openshift"
+	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/guard/clock"
+	nodelease "github.com/fettle-io/fettle/internal/guard/lease"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/informer"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/remediator/machinedeletion"
+	"github.com/fettle-io/fettle/internal/remedy/annotate"
+	"github.com/fettle-io/fettle/internal/remedy/machinedelete"
+	"github.com/fettle-io/fettle/internal/remedy/template"
+	"github.com/fettle-io/fettle/internal/servedapi"
+)
+
+// components are the parts of the controller that know an API, and the loop that has them meet.
+type components struct {
+	manager  ctrl.Manager
+	log      logr.Logger
+	clock    *clock.Meter
+	loop     *engine.Loop
+	watchdog *engine.Watchdog
+	waker    *servedapi.Starter
+
+	machines  *openshift.Client
+	nodes     *nhc.Client
+	repairs   *ledger.Client
+	templates *template.Client
+	deletion  *machinedeletion.Client
+	clusters  *workloadClusters
+	home      *homeCluster
+	leases    *nodelease.Client
+	// leaseCache has leases of one namespace alone.
+	leaseCache cache.Cache
+	upgrades   *upgrade.Client
+	quorum     *quorum.Client
+}
+
+// transports is what stands in the way of all requests.
+type transports struct {
+	watched *watchLogger
+	clock   *clock.Meter
+}
+
+// wireComponents makes every room and shows it its neighbours.
+func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o controllerOptions, log logr.Logger) (*components, error) {
+	r := &components{
+		manager: manager, log: log, clock: w.clock, watchdog: engine.NewWatchdog(time.Now), loop: engine.NewLoop(log.WithName("engine"), time.Now),
+	}
+	r.clock.Wake(r.loop.WakeAll)
+	r.waker = &servedapi.Starter{Informers: manager.GetCache(), API: manager.GetAPIReader(), Log: log.WithName("served"), OnChange: r.loop.WakeAll, Mapper: manager.GetRESTMapper()}
+	if err := r.addDialects(m, o); err != nil {
+		return nil, err
+	}
+	r.home = &homeCluster{dialects: r.homeClients(o)}
+	r.deletion = deletionRemediator(manager, log)
+	if err := errors.Join(r.addRemedies(), r.addGuards(w.watched)); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.clusters, err = newWorkloadClusters(r, m, o); err != nil {
+		return nil, err
+	}
+	r.waker.Parts = r.parts(o)
+	r.addHomeCluster(m, o)
+	return r, nil
+}
+
+// addHomeCluster has the fleet kept of the cluster that Fettle itself is in.
+func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
+	machineKind := v1beta1.GroupVersion.WithKind("Machine")
+	repairs, requests, writer := r.repairs.Store(ledger.ClusterKey{}), r.templates.ForCluster(template.ClusterKey{}, r.wake), r.manager.GetClient()
+	home := engine.New(engine.Config{
+		ClusterKey:    homeKey,
+		Dialects:      r.engineDialects(o),
+		Ledger:        repairs,
+		LiveRepairs:   repairs,
+		RepairDeleter: repairs,
+		FactSources:   []engine.FactSource{requests, r.leases, r.upgrades},
+		Quorum:        r.quorum,
+		NodeLeases:    r.leases,
+		Siblings:      r.machines.MachineOf,
+		Remedies: map[string]engine.Remedy{
+			openshift.DeleteMachine:   machinedelete.NewClient(machineKind, writer),
+			template.NodeRemedy:       requests,
+			template.MachineRemedy:    requests,
+			openshift.AnnotateMachine: annotate.NewClient(machineKind, openshift.ExternalRemediationMarks(), writer),
+		},
+		Retention: o.retention,
+		Now:       time.Now,
+		Clock:     r.clock,
+		Log:       r.log.WithName("engine"),
+		Metrics:   m.engine,
+	})
+	r.loop.AddHome(homeKey, r.watchdog.Watch(homeKey, home.Pass))
+}
+
+// wake has the home fleet looked at soon. When its first health check begins to act, or its last one no longer does, a
+// workload cluster with the same nodes is to be looked at too.
+func (r *components) wake() {
+	r.loop.Wake(homeKey)
+	if r.home.actsChanged() {
+		r.loop.WakeAll()
+	}
+}
+
+// wakeCluster has the fleet looked at soon that a repair is of.
+func (r *components) wakeCluster(key ledger.ClusterKey) {
+	if key == (ledger.ClusterKey{}) {
+		r.wake()
+		return
+	}
+	r.loop.Wake(clusterName(types.NamespacedName{Namespace: key.Namespace, Name: key.Name}))
+}
+
+func (r *components) serves(kinds []string) func() core.Tri {
+	return func() core.Tri { return r.waker.Served(kinds) }
+}
+
+func (r *components) addDialects(m controllerMetrics, o controllerOptions) error {
+	events := r.manager.GetEventRecorder("fettle")
+	r.machines = openshift.NewClient(openshift.Config{
+		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
+		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(openshift.Kinds), MachinesServed: r.machinesServed, Metrics: m.openshift, Writers: m.writersOf(openshift.Kinds),
+	})
+	r.nodes = nhc.NewClient(nhc.Config{
+		Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
+		Events: events, Now: time.Now, Wake: r.wake, Served: r.serves(nhc.Kinds), Metrics: m.nhc, Remediators: r.remediatorKinds,
+		Writers: m.writersOf(nhc.Kinds),
+	})
+	r.repairs = ledger.NewClient(ledger.Config{
+		Namespace: o.repairNamespace, Informers: r.manager.GetCache(), Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(),
+		Events: events, Log: r.log.WithName("ledger"), Wake: r.wakeCluster, ClusterChanged: func() { r.clusters.sync() },
+	})
+	if o.metricsAddress == off {
+		return nil
+	}
+	if err := errors.Join(metrics.Registry.Register(r.repairs), metrics.Registry.Register(r.waker), metrics.Registry.Register(r.clock), metrics.Registry.Register(informer.Panics)); err != nil {
+		return fmt.Errorf("preparing metrics of repairs, of what may be read and of the clock: %w", err)
+	}
+	return nil
+}
+
+func (r *components) addRemedies() error {
+	api, err := client.NewWithWatch(r.manager.GetConfig(), client.Options{
+		HTTPClient: r.manager.GetHTTPClient(), Scheme: r.manager.GetScheme(), Mapper: r.manager.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("preparing a client of remediators: %w", err)
+	}
+	r.templates = template.NewClient(template.Config{
+		Informers: r.manager.GetCache(), API: api, Served: r.waker.Served, Changed: r.waker.Changed,
+		Log: r.log.WithName("template"),
+	})
+	return nil
+}
+
+// addGuards gives leases a cache of their own, since they are watched in one namespace alone, and options by
+// kind would ask the API server before there is anything to ask it for.
+func (r *components) addGuards(watched *watchLogger) error {
+	var err error
+	r.leaseCache, err = cache.New(r.manager.GetConfig(), cache.Options{
+		HTTPClient: r.manager.GetHTTPClient(), Scheme: r.manager.GetScheme(), Mapper: r.manager.GetRESTMapper(),
+		DefaultTransform: trim, DefaultWatchErrorHandler: watched.handleError,
+		DefaultNamespaces: map[string]cache.Config{nodelease.Namespace: {}},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing to watch leases: %w", err)
+	}
+	isOpenShift := r.serves(upgrade.Kinds)
+	r.leases = nodelease.NewClient(nodelease.Config{
+		Informers: r.leaseCache, Live: r.manager.GetAPIReader(), Writer: r.manager.GetClient(), Now: time.Now, Wake: r.wake,
+	})
+	r.upgrades = upgrade.NewClient(upgrade.Config{Informers: r.manager.GetCache(), Served: isOpenShift, Wake: r.wake})
+	r.quorum = quorum.NewClient(quorum.Config{Live: r.manager.GetAPIReader(), OpenShift: isOpenShift, Now: time.Now})
+	return nil
+}
+
+func (r *components) addTo(manager ctrl.Manager) error {
+	return errors.Join(
+		add(manager, r.clock), add(manager, cached{r.leaseCache}), add(manager, r.templates), r.clusters.addTo(manager), add(manager, r.waker),
+		addChecks(manager, r.watchdog, r.waker),
+	)
+}
+
+// cached has the manager start a cache with its own, whether it leads or not.
+type cached struct{ cache.Cache }
+
+// GetCache is how the manager knows a cache.
+func (c cached) GetCache() cache.Cache { return c.Cache }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"sync/atomic"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// dialectParts is a dialect of the cluster that Fettle runs in.
+type homeDialect interface {
+	Acts() core.Tri
+	// ActsOn reports whether a health check may have any of these nodes repaired, and HasAny whether the cluster has any
+	// of them. The nodes are UIDs by name.
+	ActsOn(nodes map[string]string) core.Tri
+	HasAny(nodes map[string]string) core.Tri
+}
+
+// homeCluster is that cluster, as the fleets of workload clusters know it: one of them may have the same nodes.
+type homeCluster struct {
+	dialects []homeDialect
+	last     atomic.Int32
+}
+
+// Acts tells whether a health check of any dialect acts.
+func (h *homeCluster) Acts() core.Tri {
+	return h.anyYes(homeDialect.Acts)
+}
+
+// ActsOn reports whether a health check of any dialect acts on any of these nodes. While that is unknown, a dialect that
+// knows all nodes suffices to know that the cluster has none of these.
+func (h *homeCluster) ActsOn(nodes map[string]string) core.Tri {
+	acts := h.anyYes(func(n homeDialect) core.Tri { return n.ActsOn(nodes) })
+	if acts == core.Unknown && h.hasNone(nodes) {
+		return core.No
+	}
+	return acts
+}
+
+func (h *homeCluster) hasNone(nodes map[string]string) bool {
+	none := len(nodes) == 0
+	for _, n := range h.dialects {
+		switch n.HasAny(nodes) {
+		case core.Yes:
+			return false
+		case core.No:
+			none = true
+		case core.Unknown:
+		}
+	}
+	return none
+}
+
+// anyYes is Yes when it is Yes of any dialect, and else Unknown when it is Unknown of any.
+func (h *homeCluster) anyYes(of func(homeDialect) core.Tri) core.Tri {
+	is := core.No
+	for _, n := range h.dialects {
+		switch of(n) {
+		case core.Yes:
+			return core.Yes
+		case core.Unknown:
+			is = core.Unknown
+		case core.No:
+		}
+	}
+	return is
+}
+
+// actsChanged reports whether Acts says something else than when it was last asked this.
+func (h *homeCluster) actsChanged() bool {
+	acts := int32(h.Acts())
+	return h.last.Swap(acts) != acts
+}

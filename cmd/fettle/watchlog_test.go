@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// TestBrokenWatchIsToldOnce, and once that it works again, for each kind.
+func TestBrokenWatchIsToldOnce(t *testing.T) {
+	var lines []string
+	w := newWatchLogger(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	var status int
+	var body string
+	var away error
+	transport := w.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Status: http.StatusText(status), Body: io.NopCloser(strings.NewReader(body))}, away
+	}))
+	asks := func(sentence, url string, want ...string) {
+		t.Helper()
+		lines = nil
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		response, err := transport.RoundTrip(r)
+		if !errors.Is(err, away) {
+			t.Errorf("%s: the error became %v", sentence, err)
+		}
+		if err == nil {
+			if got, _ := io.ReadAll(response.Body); string(got) != body {
+				t.Errorf("%s: the answer became %q", sentence, got)
+			}
+		}
+		if diff := cmp.Diff(want, lines); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+	const nodes, machines = "/api/v1/nodes?watch=true", "/apis/machine.openshift.io/v1beta1/machines?resourceVersion=7&watch=true"
+	broke := func(resource, why string) string {
+		return `"level"=0 "msg"="watch broke; it is tried again until it works, and what is known meanwhile may be old" "resource"="` + resource + `" "why"="` + why + `"`
+	}
+	works := func(resource string) string {
+		return `"level"=0 "msg"="watch works again" "resource"="` + resource + `"`
+	}
+	status = http.StatusOK
+	asks("it works", nodes)
+	away = errAway
+	asks("it breaks", nodes, broke("nodes", "the API server is away"))
+	asks("it is tried again", nodes)
+	asks("so is another", machines, broke("machines.machine.openshift.io", "the API server is away"))
+	asks("what is no watch is told elsewhere", "/api/v1/nodes/n")
+	away = nil
+	status, body = http.StatusGone, "too old"
+	asks("it begins anew from a list", nodes)
+	status, body = http.StatusForbidden, `{"kind":"Status","message":"nodes is forbidden"}`
+	asks("it is broken still", nodes)
+	status, body = http.StatusOK, "events"
+	asks("it works again", nodes, works("nodes"))
+	asks("and goes on working", nodes)
+	asks("so does the other", machines, works("machines.machine.openshift.io"))
+	status, body = http.StatusForbidden, `{"kind":"Status","message":"nodes is forbidden"}`
+	asks("it is refused, and says why", nodes, broke("nodes", "Forbidden: nodes is forbidden"))
+	status, body = http.StatusBadGateway, "<html>"
+	asks("it is refused, and nobody says why", machines, broke("machines.machine.openshift.io", "Bad Gateway"))
+}
+
+// TestUnreadableWatchIsAnError, where one that ended is a matter of debugging.
+func TestUnreadableWatchIsAnError(t *testing.T) {
+	for err, want := range map[error]int{io.EOF: 0, io.ErrUnexpectedEOF: 0, errors.New("unable to decode"): 1} {
+		lines := 0
+		w := newWatchLogger(funcr.New(func(string, string) { lines++ }, funcr.Options{}))
+		w.handleError(t.Context(), &toolscache.Reflector{}, err)
+		if lines != want {
+			t.Errorf("%v is told in %d lines, want %d", err, lines, want)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/dialect/capi"
+	"github.com/fettle-io/fettle/internal/engine"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/node"
+	"github.com/fettle-io/fettle/internal/remedy/owner"
+	"github.com/fettle-io/fettle/internal/remedy/template"
+	"github.com/fettle-io/fettle/internal/servedapi"
+	"github.com/fettle-io/fettle/internal/workload"
+)
+
+// workloadClusters keep a fleet for each workload cluster that has a health check of Name API.
+type workloadClusters struct {
+	*components
+
+	machines    *capi.Client
+	owners      *owner.Client
+	connections *workload.Connections
+	metrics     controllerMetrics
+	retention   core.Retention
+	// serving is false where health checks of Name API are left to others.
+	serving bool
+
+	mu      sync.Mutex
+	running map[types.NamespacedName]*runningCluster
+}
+
+// newWorkloadClusters makes what workload clusters need, and keeps none yet.
+func newWorkloadClusters(r *components, m controllerMetrics, o controllerOptions) (*workloadClusters, error) {
+	w := &workloadClusters{components: r, metrics: m, retention: o.retention, serving: o.serves(clusterAPIDialect), running: map[types.NamespacedName]*runningCluster{}}
+	live, writer := r.manager.GetAPIReader(), r.manager.GetClient()
+	w.machines = capi.NewClient(capi.Config{
+		Informers: r.manager.GetCache(), Live: live, Writer: writer, Events: r.manager.GetEventRecorder("fettle"), Now: time.Now,
+		After: afterFunc,
+		Wake:  w.wake, Changed: w.sync, WatchFilter: o.watchFilter, Home: r.home, Served: r.serves(capi.Kinds), Writers: m.writersOf(capi.Kinds),
+	})
+	w.owners = owner.NewClient(owner.Config{
+		Machine: w.machines.Machine, OnWrite: w.machines.Wrote, Writer: clusterapi.Writer{Statuses: writer, Live: live, Now: time.Now},
+	})
+	w.connections = workload.New(workload.Config{
+		Secrets: live, Now: time.Now, Wake: w.wake, Log: r.log.WithName("workload"), UserAgent: "fettle/" + version,
+		Bounds: o.workloadBounds, Panicked: func(of types.NamespacedName) { m.engine.CountPanic(clusterName(of)) },
+	})
+	if o.metricsAddress == off {
+		return w, nil
+	}
+	if err := metrics.Registry.Register(w.connections); err != nil {
+		return nil, fmt.Errorf("preparing metrics of workload clusters: %w", err)
+	}
+	return w, nil
+}
+
+// part is what wakes when the cluster becomes a management cluster. It is ready whether workload clusters answer or not.
+func (w *workloadClusters) part() servedapi.Part {
+	return servedapi.Part{
+		Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: w.machines.Watch, HasSynced: w.machines.HasSynced, Optional: true,
+		Reads:  servedapi.ReadsOf(clusterapi.MachineKind.GroupVersion(), "MachineHealthCheck", "Machine", "Cluster"),
+		Grants: "config/cluster_api, or in the chart clusterAPI.enabled",
+	}
+}
+
+func (w *workloadClusters) addTo(manager ctrl.Manager) error { return add(manager, w.connections) }
+
+// wake has the fleet of a workload cluster looked at soon.
+func (w *workloadClusters) wake(cluster types.NamespacedName) { w.loop.Wake(clusterName(cluster)) }
+
+// clusterName is not that of the home fleet, since it has a slash.
+func clusterName(cluster types.NamespacedName) string { return cluster.String() }
+
+// runningCluster is a fleet that is kept.
+type runningCluster struct {
+	requests *template.ClusterClient
+	// connected is set while a health check needs the nodes.
+	connected bool
+}
+
+// sync keeps the clusters that have a health check, and those that only have repairs from when they had one: these
+// come to their end, and go when their time is over.
+func (w *workloadClusters) sync() {
+	if !w.serving {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := map[types.NamespacedName]bool{}
+	for _, key := range w.repairs.Clusters() {
+		wanted[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}] = false
+	}
+	for _, cluster := range w.machines.Clusters() {
+		wanted[cluster] = true
+	}
+	for cluster, k := range w.running {
+		if connected, wants := wanted[cluster]; !wants || connected != k.connected {
+			w.stop(cluster)
+		}
+	}
+	for cluster, connected := range wanted {
+		if w.running[cluster] == nil {
+			w.start(cluster, connected)
+		}
+	}
+}
+
+func (w *workloadClusters) start(cluster types.NamespacedName, connected bool) {
+	name := clusterName(cluster)
+	requests := w.templates.ForCluster(template.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}, func() { w.wake(cluster) })
+	repairs := w.repairs.Store(ledger.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name})
+	config := engine.Config{
+		ClusterKey:    name,
+		Ledger:        repairs,
+		LiveRepairs:   repairs,
+		RepairDeleter: repairs,
+		FactSources:   []engine.FactSource{requests},
+		Remedies: map[string]engine.Remedy{
+			capi.MarkOwner:                 w.owners,
+			capi.RequestMachineRemediation: requests,
+		},
+		Retention: w.retention,
+		Now:       time.Now,
+		Clock:     w.clock,
+		Log:       w.log.WithName("engine").WithValues("cluster", name),
+		Metrics:   w.metrics.engine,
+	}
+	w.running[cluster] = &runningCluster{requests, connected}
+	w.loop.Add(name, w.watchdog.Watch(name, w.newPass(cluster, config, connected)))
+}
+
+func (w *workloadClusters) newPass(cluster types.NamespacedName, config engine.Config, connected bool) engine.Pass {
+	if !connected {
+		config.Dialects = []engine.Dialect{w.machines.Dialect(cluster, noNodes{})}
+		return w.skipOnceChecked(cluster, engine.New(config).Pass)
+	}
+	nodes := w.connections.Keep(cluster)
+	config.Dialects = []engine.Dialect{w.machines.Dialect(cluster, nodes)}
+	config.Quorum = quorum.NewClient(quorum.Config{Live: nodes.Live(), OpenShift: neverServed, Now: time.Now})
+	return skipUntilConnected(nodes, engine.New(config).Pass)
+}
+
+func (w *workloadClusters) stop(cluster types.NamespacedName) {
+	name := clusterName(cluster)
+	w.loop.Remove(name)
+	w.connections.Drop(cluster)
+	w.running[cluster].requests.Close()
+	delete(w.running, cluster)
+	w.metrics.engine.DeleteCluster(name)
+}
+
+// skipOnceChecked has nothing decided once the cluster has a health check, and is about to be connected.
+func (w *workloadClusters) skipOnceChecked(cluster types.NamespacedName, pass engine.Pass) engine.Pass {
+	return func(ctx context.Context) (time.Time, error) {
+		if slices.Contains(w.machines.Clusters(), cluster) {
+			return time.Time{}, nil
+		}
+		return pass(ctx)
+	}
+}
+
+// noNodes are those of a cluster that nobody looks at.
+type noNodes struct{}
+
+func (noNodes) Answers() (core.Tri, string) { return core.Unknown, "no health check needs them" }
+
+func (noNodes) Lookup(yield func(find func(string) (node.Facts, bool))) {
+	yield(func(string) (node.Facts, bool) { return node.Facts{}, false })
+}
+
+func (noNodes) ReadNode(context.Context, string) (core.Node, error) {
+	return core.Node{}, errors.New("no health check needs it")
+}
+
+// neverServed: which kinds a workload cluster serves is not watched. Whether it is an OpenShift, its namespaces tell.
+func neverServed() core.Tri { return core.No }
+
+// skipUntilConnected spares health checks the news that their cluster is not connected yet, each time that a leader begins.
+// The connection wakes the fleet as soon as there is something to tell.
+func skipUntilConnected(nodes *workload.Connection, pass engine.Pass) engine.Pass {
+	return func(ctx context.Context) (time.Time, error) {
+		if answers, why := nodes.Answers(); answers != core.Yes && why == "" {
+			return time.Time{}, nil
+		}
+		return pass(ctx)
+	}
+}
+
+func (o *controllerOptions) checkWatchFilter() error {
+	var problems []error
+	for _, wrong := range validation.IsValidLabelValue(o.watchFilter) {
+		problems = append(problems, fmt.Errorf("--watch-filter is %q, which no label cluster.x-k8s.io/watch-filter can have: %s", o.watchFilter, wrong))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fettle-io/fettle/internal/workload"
+)
+
+// TestNothingIsToldBeforeAConnectionWasTried: each leader begins without connections, and health checks need not say so.
+func TestNothingIsToldBeforeAConnectionWasTried(t *testing.T) {
+	connections := workload.New(workload.Config{Now: time.Now, Wake: func(types.NamespacedName) {}, Log: logr.Discard()})
+	nodes := connections.Keep(types.NamespacedName{Namespace: "fleet", Name: "east"})
+	passes := 0
+	pass := skipUntilConnected(nodes, func(context.Context) (time.Time, error) {
+		passes++
+		return time.Time{}, nil
+	})
+	if due, err := pass(t.Context()); passes != 0 || !due.IsZero() || err != nil {
+		t.Errorf("it was passed over %d times, and gave %s, %v", passes, due, err)
+	}
+}
+
+// TestFleetsOfClustersAreNamedApart, from each other and from that of the cluster itself.
+func TestFleetsOfClustersAreNamedApart(t *testing.T) {
+	names := map[string]bool{homeKey: true}
+	for _, of := range []types.NamespacedName{{Namespace: "a", Name: homeKey}, {Namespace: "b", Name: homeKey}, {Namespace: "a", Name: "b"}} {
+		if name := clusterName(of); names[name] {
+			t.Errorf("two fleets are called %s", name)
+		} else {
+			names[name] = true
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package cli
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
+)
+
+// assessment is the facts of one cluster at one instant and what the core decides on them, with what belongs to a target
+// within reach.
+type assessment struct {
+	at time.Time
+	// key is a workload cluster, and the zero one is the cluster that was read itself.
+	key ledger.ClusterKey
+	// blocked says why nothing of it can be judged from here, nil when it can. Then witnesses tell what there is to tell.
+	blocked       *Blocked
+	statusReaders []StatusReader
+
+	policies []core.Policy
+	cluster  core.Cluster
+	decision core.Decision
+	// repairDetails are those of fleet.Repairs.
+	repairDetails []ledger.Details
+	// dialectOf gives the dialect of each policy, kindOf the kind of its targets, and reports what was found for it.
+	dialectOf []Dialect
+	kindOf    []string
+	reports   []core.PolicyReport
+	unread    unreadReasons
+	// foreignWriters are what the controller has written of another controller, by policy.
+	foreignWriters map[core.ID]string
+
+	// groups are those of the targets, and parts the targets of each: a Machine and its Node are one.
+	groups       []int
+	groupTargets map[int][]int
+	// verdictsOf are by target, and groupVerdicts by body; both in the order of the policies' age.
+	verdictsOf, groupVerdicts map[int][]core.Verdict
+	// What follows is by target.
+	refusalsOf    map[int][]core.Refusal
+	startOf       map[int]core.Start
+	rehearsals    map[int][]core.Start
+	actOf         map[int]core.StepStart
+	advanceOf     map[int]core.Escalation
+	withdrawalsOf map[int][]core.Withdrawal
+	// finishOf is by repair, as running is its repair by body.
+	finishOf map[int]core.Finish
+	running  map[int]int
+	// byID are the targets.
+	byID map[core.ID]int
+}
+
+// observed is what one dialect sees of a cluster.
+type observed struct {
+	ClusterObservation
+
+	dialect        Dialect
+	statusReader   StatusReader
+	foreignWriters foreignWriters
+}
+
+// newAssessment decides on observations of one cluster, the ledger and what else was read.
+func newAssessment(cluster ledger.ClusterKey, observations []observed, repairDetails map[string]ledger.Details, external *externalFacts, at time.Time) *assessment {
+	w := &assessment{at: at, key: cluster, cluster: core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes}, unread: external.unread, foreignWriters: map[core.ID]string{}}
+	if cluster != (ledger.ClusterKey{}) {
+		w.unread.upgrade = "" // that is about the cluster that was read
+	}
+	kinds := map[string]bool{}
+	for i := range observations {
+		kinds[observations[i].Kind] = true
+		w.add(&observations[i])
+	}
+	for _, key := range slices.Sorted(maps.Keys(repairDetails)) {
+		if a := repairDetails[key]; !a.Ignored && a.Cluster == cluster && kinds[a.Target.Kind] {
+			w.cluster.Repairs = append(w.cluster.Repairs, a.Repair)
+			w.repairDetails = append(w.repairDetails, a)
+		}
+	}
+	w.holdByClock()
+	core.LimitVerdicts(w.policies, w.cluster.Targets, core.MaxVerdicts(len(w.cluster.Targets)))
+	external.addTo(w.policies, &w.cluster, cluster, at)
+	w.cluster.Requests = slices.DeleteFunc(w.cluster.Requests, func(r core.Request) bool { return !kinds[r.Target.Kind] })
+	// When the controller has first seen a state of the future is not known here: it counts from now.
+	new(core.Expectations).OverlayTimes(&w.cluster, at)
+	w.decide()
+	return w
+}
+
+// holdByClock holds each policy back by what its own status says of the controller's clock. A status may be old, or forged by
+// who may write it, so it holds back no other policy.
+func (w *assessment) holdByClock() {
+	w.cluster.ClockGates = map[core.ID]core.Gate{}
+	for i := range w.policies {
+		if p := &w.policies[i]; p.ClockGate != 0 {
+			w.cluster.ClockGates[p.ID] = p.ClockGate
+		}
+	}
+}
+
+// decide decides anew on the facts.
+func (w *assessment) decide() {
+	w.decision = core.Decide(w.policies, w.cluster, w.at)
+	for i := range w.decision.Verdicts {
+		v := &w.decision.Verdicts[i]
+		if p := &w.policies[v.Policy]; p.Unparsable && v.Health == core.Healthy {
+			// It meets none of the criteria that can be read. Nothing is taken back for that, and it isn't counted.
+			v.Health, v.Reason, v.Detail = core.Undetermined, core.TargetUnreadable, p.Problem
+			w.decision.Tallies[v.Policy].Healthy--
+		}
+	}
+	w.index()
+}
+
+// add appends what one dialect sees. Members are indices into its own targets.
+func (w *assessment) add(o *observed) {
+	first := len(w.cluster.Targets)
+	if o.Observed != core.Yes {
+		w.cluster.Observed = core.Unknown
+	}
+	if o.Blocked != nil {
+		w.blocked = o.Blocked
+	}
+	w.cluster.Upgrading, w.cluster.UpgradingWhy = o.Upgrading, o.UpgradingWhy
+	if o.statusReader != nil {
+		w.statusReaders = append(w.statusReaders, o.statusReader)
+	}
+	for _, p := range o.Policies {
+		members := make([]int, len(p.Members))
+		for i, m := range p.Members {
+			members[i] = m + first
+		}
+		p.Members = members
+		w.policies = append(w.policies, p)
+		w.foreignWriters[p.ID] = o.foreignWriters[p.ID.UID]
+		w.dialectOf, w.kindOf = append(w.dialectOf, o.dialect), append(w.kindOf, o.Kind)
+	}
+	w.cluster.Targets = append(w.cluster.Targets, o.Targets...)
+	w.cluster.Requests = append(w.cluster.Requests, o.Requests...)
+}
+
+func (w *assessment) index() {
+	d := &w.decision
+	w.reports = d.Reports(w.policies, &w.cluster)
+	w.groups, w.groupTargets = core.Groups(w.cluster.Targets), map[int][]int{}
+	for i, body := range w.groups {
+		w.groupTargets[body] = append(w.groupTargets[body], i)
+	}
+	w.verdictsOf, w.groupVerdicts = map[int][]core.Verdict{}, map[int][]core.Verdict{}
+	for _, v := range d.Verdicts {
+		w.verdictsOf[v.Target] = append(w.verdictsOf[v.Target], v)
+		w.groupVerdicts[w.groups[v.Target]] = append(w.groupVerdicts[w.groups[v.Target]], v)
+	}
+	w.refusalsOf = map[int][]core.Refusal{}
+	for _, r := range d.Refusals {
+		if _, hidden := w.hidden(r); hidden {
+			r.Until = time.Time{} // the instant is made up
+		}
+		w.refusalsOf[r.Target] = append(w.refusalsOf[r.Target], r)
+	}
+	w.indexActions()
+	w.indexRepairs()
+}
+
+func (w *assessment) indexActions() {
+	d := &w.decision
+	w.startOf, w.rehearsals, w.actOf = map[int]core.Start{}, map[int][]core.Start{}, map[int]core.StepStart{}
+	w.advanceOf, w.withdrawalsOf, w.finishOf = map[int]core.Escalation{}, map[int][]core.Withdrawal{}, map[int]core.Finish{}
+	for _, s := range d.Starts {
+		w.startOf[s.Target] = s
+	}
+	for _, s := range d.DryRunStarts {
+		w.rehearsals[s.Target] = append(w.rehearsals[s.Target], s)
+	}
+	for _, a := range d.StepStarts {
+		w.actOf[a.Target] = a
+	}
+	for _, a := range d.Escalations {
+		w.advanceOf[a.Target] = a
+	}
+	for _, g := range d.Withdrawals {
+		w.withdrawalsOf[g.Target] = append(w.withdrawalsOf[g.Target], g)
+	}
+	for _, f := range d.Finishes {
+		w.finishOf[f.Repair] = f
+	}
+}
+
+// indexRepairs finds the repair under way of each body: the oldest.
+func (w *assessment) indexRepairs() {
+	w.running = map[int]int{}
+	w.byID = make(map[core.ID]int, len(w.cluster.Targets))
+	for i := range w.cluster.Targets {
+		w.byID[w.cluster.Targets[i].ID] = i
+	}
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
+		t, exists := w.byID[r.Target]
+		if !exists || !r.Running() {
+			continue
+		}
+		body := w.groups[t]
+		if before, taken := w.running[body]; !taken || older(r, &w.cluster.Repairs[before]) {
+			w.running[body] = i
+		}
+	}
+}
+
+func older(a, b *core.Repair) bool {
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), a.Started.Compare(b.Started), strings.Compare(a.Name, b.Name)) < 0
+}
+
+// repairOf gives the repair under way of a target's body, by its index.
+func (w *assessment) repairOf(target int) (int, bool) {
+	repair, under := w.running[w.groups[target]]
+	return repair, under
+}
+
+// isOf tells whether a repair is that of the target itself, and not of another with the same node.
+func (w *assessment) isOf(repair, target int) bool {
+	return w.cluster.Repairs[repair].Target == w.cluster.Targets[target].ID
+}
+
+// lead gives the policy that leads what happens to a target's body, and its verdict, which names the target that it is
+// about: that of the repair which runs, else the oldest that finds the body unhealthy.
+func (w *assessment) lead(target int) (core.Verdict, bool) {
+	repair, repaired := w.repairOf(target)
+	for _, v := range w.groupVerdicts[w.groups[target]] {
+		p := &w.policies[v.Policy]
+		switch {
+		case p.DryRun:
+		case repaired && p.ID == w.cluster.Repairs[repair].Policy && w.isOf(repair, v.Target),
+			!repaired && v.Health == core.Unhealthy:
+			return v, true
+		}
+	}
+	return core.Verdict{}, false
+}
+
+// worst gives the verdict that matters most on a target, of the policies that act if there are any.
+func (w *assessment) worst(target int) (core.Verdict, bool) {
+	if v, leads := w.lead(target); leads && v.Target == target {
+		return v, true
+	}
+	verdicts := slices.Clone(w.verdictsOf[target])
+	if len(verdicts) == 0 {
+		return core.Verdict{}, false
+	}
+	slices.SortStableFunc(verdicts, func(a, b core.Verdict) int {
+		return cmp.Or(
+			compareBool(w.policies[a.Policy].DryRun, w.policies[b.Policy].DryRun),
+			cmp.Compare(gravity(a.Health), gravity(b.Health)),
+			compareInstants(a.Until, b.Until),
+		)
+	})
+	return verdicts[0], true
+}
+
+// hidden tells why it is not known whether a gate holds: the person may not see what the controller goes by.
+func (w *assessment) hidden(r core.Refusal) (why string, is bool) {
+	switch r.Gate { //nolint:exhaustive // the others go by what was read
+	case core.ClusterUpgrading:
+		why = w.unread.upgrade
+		return "it is not known whether the cluster is being upgraded: " + why, why != "" && r.Fact == core.Unknown
+	case core.LeaseHeld:
+		why = w.unread.leases
+		return "it is not known whether another holder has the lease of its node: " + why, why != "" && r.Detail == hiddenHolder
+	case core.QuorumUnknown:
+		why, is = w.unread.quorum[w.cluster.Targets[r.Target].ID.UID]
+		return "it is not known whether the cluster's quorum survives while it is out: " + why, is
+	case core.TemplateUnusable, core.RequestsUnseen:
+		for _, step := range w.ladderOf(r.Policy, r.Target) {
+			if why, is := w.unread.requests(step); is && (r.Gate == core.RequestsUnseen || step.Problem == r.Detail) {
+				return "the state of its remediation objects is not known: " + why, true
+			}
+		}
+	}
+	return "", false
+}
+
+func (w *assessment) isHidden(r core.Refusal) bool {
+	_, is := w.hidden(r)
+	return is
+}
+
+// ladderOf gives the steps by which a policy repairs a target: those of the repair under way, if it leads that.
+func (w *assessment) ladderOf(policy, target int) []core.Step {
+	for i := range w.cluster.Repairs {
+		r := &w.cluster.Repairs[i]
+		if r.Running() && r.Target == w.cluster.Targets[target].ID && r.Policy == w.policies[policy].ID {
+			return r.Steps
+		}
+	}
+	return w.policies[policy].StepsFor(&w.cluster.Targets[target])
+}
+
+// gravity orders verdicts, the gravest first.
+func gravity(h core.Health) int {
+	switch h {
+	case core.Unhealthy:
+		return 0
+	case core.Gone:
+		return 1
+	case core.Undetermined:
+		return 2
+	case core.Suspect:
+		return 3
+	case core.Healthy:
+	}
+	return 4
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// compareInstants orders instants, the zero instant last.
+func compareInstants(a, b time.Time) int {
+	if c := compareBool(a.IsZero(), b.IsZero()); c != 0 {
+		return c
+	}
+	return a.Compare(b)
+}
+
+// asOf decides on the same facts at a later instant, as if nothing changed until then, and as if the controller had first seen now
+// what only its memory dates.
+func (w *assessment) asOf(at time.Time) *assessment {
+	then := &assessment{
+		at: at, key: w.key, blocked: w.blocked, statusReaders: w.statusReaders, policies: slices.Clone(w.policies), cluster: w.cluster, repairDetails: w.repairDetails,
+		dialectOf: w.dialectOf, kindOf: w.kindOf, unread: w.unread,
+	}
+	for i := range then.policies {
+		then.policies[i].Cooldown = w.decision.Tallies[i].Cooldown
+	}
+	then.cluster.Targets = slices.Clone(w.cluster.Targets)
+	for i := range then.cluster.Targets {
+		t := &then.cluster.Targets[i]
+		t.NodeReadAt = at
+		if !t.QuorumReadAt.IsZero() {
+			t.QuorumReadAt = at
+		}
+		if t.NodeGoneSince.IsZero() {
+			t.NodeGoneSince = w.at
+		}
+	}
+	(&core.Expectations{}).OverlayTests(then.policies, &then.cluster, w.at)
+	then.decide()
+	return then
+}

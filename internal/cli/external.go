@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/guard/lease"
+	"github.com/fettle-io/fettle/internal/guard/quorum"
+	"github.com/fettle-io/fettle/internal/guard/upgrade"
+	"github.com/fettle-io/fettle/internal/ledger"
+	"github.com/fettle-io/fettle/internal/remedy/template"
+)
+
+// externalFacts are the facts that no dialect tells: what remediators have been asked for, whose the leases of nodes
+// are, and whether the cluster is being upgraded. What could not be read is not known, and why is kept.
+type externalFacts struct {
+	templates *template.Reading
+	leases    *lease.Reading
+	// versions tell of each ClusterVersion, by its name, whether it progresses.
+	versions map[string]bool
+	// openshift tells whether the cluster serves ClusterVersions.
+	openshift core.Tri
+	// leasesRead and versionsRead are set once that was tried.
+	leasesRead, versionsRead bool
+	unread                   unreadReasons
+}
+
+// unreadReasons says why facts are not known that the controller may know; each is empty when they are.
+type unreadReasons struct {
+	leases, upgrade string
+	// quorum is by the UID of the target.
+	quorum map[string]string
+	// requests tells it of a step's template, and of what was made from it.
+	requests func(core.Step) (string, bool)
+}
+
+func newExternalFacts() externalFacts {
+	s := externalFacts{templates: template.NewReading(), leases: lease.NewReading(), versions: map[string]bool{}}
+	s.unread = unreadReasons{quorum: map[string]string{}, requests: s.templates.Hidden}
+	return s
+}
+
+// needs gives the policies, and the running repairs, for which facts are needed.
+func (v *view) needs() ([]core.Policy, []core.Repair) {
+	var policies []core.Policy
+	for _, p := range v.parts {
+		policies = append(policies, p.policies(v.at)...)
+	}
+	repairs := make([]core.Repair, 0, len(v.repairDetails))
+	for _, k := range slices.Sorted(maps.Keys(v.repairDetails)) {
+		repairs = append(repairs, v.repairDetails[k].Repair)
+	}
+	return policies, repairs
+}
+
+// needsMore tells whether something has come that asks for facts which were not read.
+func (v *view) needsMore() bool {
+	policies, repairs := v.needs()
+	return len(v.external.templates.Needs(policies, repairs)) > 0 || v.needsLeases(policies) || v.needsVersions(policies)
+}
+
+func (v *view) needsLeases(policies []core.Policy) bool {
+	return !v.external.leasesRead && slices.ContainsFunc(policies, func(p core.Policy) bool { return p.Holder != "" })
+}
+
+// needsVersions: whether the cluster is OpenShift also tells how its quorum is kept.
+func (v *view) needsVersions(policies []core.Policy) bool {
+	return !v.external.versionsRead && len(policies) > 0
+}
+
+// readExternal reads the surroundings that are needed and were not read. It never fails: what can't be read is not known.
+func (v *view) readExternal(ctx context.Context, c client.Client) {
+	policies, repairs := v.needs()
+	for _, gvk := range v.external.templates.Needs(policies, repairs) {
+		v.readKind(ctx, c, gvk)
+	}
+	if v.needsLeases(policies) {
+		v.readLeases(ctx, c)
+	}
+	if v.needsVersions(policies) {
+		v.readVersions(ctx, c)
+	}
+}
+
+// readKind reads a kind of templates, or of what is made from them.
+func (v *view) readKind(ctx context.Context, c client.Client, gvk schema.GroupVersionKind) {
+	templates := v.external.templates
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil && !isUnserved(err) {
+		templates.Hide(gvk, fmt.Sprintf("the cluster does not say whether it serves %s (%s)", gvk.Kind, failureText(err)))
+		return
+	}
+	if err == nil {
+		templates.Begin(gvk, mapping.Scope.Name() == meta.RESTScopeNameNamespace)
+		err = v.list(ctx, c, unstructuredSource(gvk, mapping.Resource.GroupResource(),
+			func(u *unstructured.Unstructured) bool { return templates.Put(gvk, u) },
+			func(key string) { templates.Drop(gvk, nameOfKey(key)) }), "")
+	}
+	switch {
+	case isUnserved(err):
+		templates.Unserved(gvk)
+	case err != nil:
+		templates.Hide(gvk, whyUnread(mapping.Resource.GroupResource().String(), err))
+	}
+}
+
+func isUnserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// nameOfKey splits namespace/name, or the name of what has no namespace.
+func nameOfKey(key string) types.NamespacedName {
+	if namespace, name, both := strings.Cut(key, "/"); both {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return types.NamespacedName{Name: key}
+}
+
+func unstructuredSource(gvk schema.GroupVersionKind, resource schema.GroupResource, put func(*unstructured.Unstructured) bool, drop func(string)) Source {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return Source{
+		Resource: resource, List: list, Drop: drop,
+		Put: func(o client.Object) bool {
+			u, ok := o.(*unstructured.Unstructured)
+			return ok && put(u)
+		},
+	}
+}
+
+// whyUnread says in a few words why something could not be read.
+func whyUnread(what string, err error) string {
+	if apierrors.IsForbidden(err) {
+		return "you may not list " + what
+	}
+	return fmt.Sprintf("listing %s failed (%s)", what, failureText(err))
+}
+
+func (v *view) readLeases(ctx context.Context, c client.Reader) {
+	v.external.leasesRead = true
+	gvk := schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+	resource := schema.GroupResource{Group: gvk.Group, Resource: "leases"}
+	source := unstructuredSource(gvk, resource, v.external.leases.Put, v.external.leases.Drop)
+	if err := v.list(ctx, c, source, lease.Namespace); err != nil {
+		v.external.unread.leases = whyUnread("leases in namespace "+lease.Namespace, err)
+	}
+}
+
+func (v *view) readVersions(ctx context.Context, c client.Client) {
+	v.external.versionsRead = true
+	gvk := upgrade.VersionKind
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err == nil {
+		v.external.openshift = core.Yes
+		err = v.list(ctx, c, unstructuredSource(gvk, mapping.Resource.GroupResource(), v.putVersion, v.dropVersion), "")
+	}
+	switch {
+	case isUnserved(err):
+		v.external.openshift = core.No
+	case err != nil:
+		v.external.unread.upgrade = whyUnread("clusterversions.config.openshift.io", err)
+	}
+}
+
+func (v *view) putVersion(u *unstructured.Unstructured) bool {
+	old, known := v.external.versions[u.GetName()]
+	fresh := upgrade.Progressing(u)
+	v.external.versions[u.GetName()] = fresh
+	return !known || old != fresh
+}
+
+func (v *view) dropVersion(name string) { delete(v.external.versions, name) }
+
+// hiddenHolder is who holds a lease that the person may not see: somebody, as long as it is not known that it is nobody.
+const hiddenHolder = "a holder that you may not see"
+
+// addTo adds the surroundings to what was observed of a cluster. Leases and ClusterVersions are those of the cluster that was read.
+func (s *externalFacts) addTo(policies []core.Policy, cluster *core.Cluster, of ledger.ClusterKey, at time.Time) {
+	s.templates.Cluster = template.ClusterKey(of)
+	s.templates.AddFacts(policies, cluster)
+	if of != (ledger.ClusterKey{}) {
+		return // its Name tells of upgrades
+	}
+	s.leases.AddFacts(cluster, at)
+	if s.unread.leases != "" {
+		for i := range cluster.Targets {
+			cluster.Targets[i].Lease = core.Lease{Holder: hiddenHolder, Until: at.Add(forever)}
+		}
+	}
+	switch {
+	case s.unread.upgrade != "":
+		cluster.Upgrading = core.Unknown
+	case slices.Contains(slices.Collect(maps.Values(s.versions)), true):
+		cluster.Upgrading = core.Yes
+	default:
+		cluster.Upgrading = core.No
+	}
+}
+
+// forever is longer than anybody looks ahead.
+const forever = 100 * 365 * 24 * time.Hour
+
+// readQuorum asks whether quorum survives the loss of those members of the control plane that may be repaired. It
+// tells whether there were any.
+func (v *view) readQuorum(ctx context.Context, c client.Reader, w *assessment) bool {
+	openshift := v.external.openshift
+	if w.key != (ledger.ClusterKey{}) {
+		if w.blocked != nil || v.reached[w.key] == nil {
+			return false
+		}
+		c, openshift = v.reached[w.key], core.No
+	}
+	guard := quorum.NewClient(quorum.Config{Live: c, OpenShift: func() core.Tri { return openshift }, Now: func() time.Time { return v.at }})
+	asked := false
+	for i := range w.cluster.Targets {
+		t := &w.cluster.Targets[i]
+		if !t.MaybeControlPlane() || !w.isDoubted(i) || w.isLeftToOwner(i) {
+			continue
+		}
+		asked = true
+		survives, err := guard.Survives(ctx, *t)
+		if err != nil {
+			survives = core.Unknown
+			v.external.unread.quorum[t.ID.UID] = whyUnsure(err)
+		}
+		t.QuorumSurvives, t.QuorumReadAt = survives, v.at
+	}
+	return asked
+}
+
+// isLeftToOwner tells whether all that would happen to a target is that its owner is asked to replace it, who minds quorum.
+func (w *assessment) isLeftToOwner(target int) bool {
+	return !slices.ContainsFunc(w.verdictsOf[target], func(v core.Verdict) bool {
+		return slices.ContainsFunc(w.ladderOf(v.Policy, target), func(s core.Step) bool { return !s.Nature.Effect().OwnerDecides })
+	})
+}
+
+// whyUnsure says why quorum is not known: what is missing is the person's permission, or the answer.
+func whyUnsure(err error) string {
+	var status apierrors.APIStatus
+	if apierrors.IsForbidden(err) && errors.As(err, &status) {
+		_, what, _ := strings.Cut(status.Status().Message, "cannot ")
+		return "you may not " + what
+	}
+	return failureText(err)
+}
+
+// mostIgnored bounds the ignored Repairs that are named. A person who may write in one namespace can make very many.
+const mostIgnored = 10
+
+// allNotes are sentences about what could not be known.
+func (v *view) allNotes() []string {
+	notes := slices.Clone(v.notes)
+	policies, _ := v.needs()
+	note := func(text string) {
+		if !slices.Contains(notes, text) {
+			notes = append(notes, text)
+		}
+	}
+	for i := range policies {
+		p := &policies[i]
+		for _, step := range p.Steps {
+			if why, hidden := v.external.templates.Hidden(step); hidden {
+				note("The state of remediation objects is not known: " + why + ".")
+			}
+		}
+		if why := v.external.unread.leases; p.Holder != "" && why != "" {
+			note("The holders of the leases of nodes are not known: " + why + ".")
+		}
+	}
+	for _, f := range v.observations() {
+		if why := v.external.unread.upgrade; why != "" && f.Cluster == (ledger.ClusterKey{}) && slices.ContainsFunc(f.Policies, waitsForUpgrades) {
+			note("It is not known whether the cluster is being upgraded: " + why + ".")
+		}
+		if f.Blocked != nil && !f.Blocked.Halted {
+			note(strings.ToUpper(f.Blocked.Message[:1]) + f.Blocked.Message[1:] + ". What is said of it is what a controller has written last.")
+		}
+	}
+	for _, text := range v.notesOnRepairs() {
+		note(text)
+	}
+	return notes
+}
+
+func waitsForUpgrades(p core.Policy) bool { return p.WaitsForUpgrades }
+
+// notesOnRepairs are sentences about Repairs that can't be read, or are ignored.
+func (v *view) notesOnRepairs() []string {
+	var notes []string
+	ignored := 0
+	for _, k := range slices.Sorted(maps.Keys(v.repairDetails)) {
+		a := v.repairDetails[k]
+		switch {
+		case a.Ignored:
+			ignored++
+			if ignored <= mostIgnored {
+				notes = append(notes, "Repair "+k+" is ignored: "+a.Problem+". Only Fettle makes Repairs. Delete it.")
+			}
+		case a.Problem != "":
+			notes = append(notes, "Repair "+k+" can't be read as a whole, and counts as far as it can: "+a.Problem+".")
+		}
+	}
+	if ignored > mostIgnored {
+		notes = append(notes, fmt.Sprintf("%d more Repairs are ignored. Their events say why.", ignored-mostIgnored))
+	}
+	return notes
+}
+
+// ignored says why nothing follows from a Repair of a name, in a namespace or in any. It is empty when there is no such
+// Repair that is ignored.
+func (v *view) ignored(namespace, name string) string {
+	for _, k := range slices.Sorted(maps.Keys(v.repairDetails)) {
+		home, called, _ := strings.Cut(k, "/")
+		if a := v.repairDetails[k]; a.Ignored && called == name && (namespace == "" || home == namespace) {
+			return "repair " + k + " is ignored: " + a.Problem + "; only Fettle makes Repairs, so delete it: kubectl delete repair " + name + inNamespace(home)
+		}
+	}
+	return ""
+}

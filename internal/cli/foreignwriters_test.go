@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/ledger"
+)
+
+// TestAnotherControllerIsTold: status and explain say of a health check what the controller has written of another one.
+func TestAnotherControllerIsTold(t *testing.T) {
+	s := newScene()
+	s.ready(0, "Unknown", time.Hour)
+	message := "The status of this health check is written by manager too"
+	for status, want := range map[string]bool{"False": true, "True": false} {
+		found := foreignWriters{}
+		sources := found.watch([]Source{{Put: func(client.Object) bool { return false }}})
+		told := checkWith(s.Policies[0].ID, map[string]any{"type": "SoleController", "status": status, "reason": "AnotherController", "message": message})
+		if changed := sources[0].Put(told); changed != want {
+			t.Errorf("SoleController=%s changes the answer: %t, want %t", status, changed, want)
+		}
+		around := newExternalFacts()
+		w := newAssessment(ledger.ClusterKey{}, []observed{{ClusterObservation: ClusterObservation{Observation: s.Observation}, dialect: OpenShift{}, foreignWriters: found}}, nil, &around, noon)
+		for what, notes := range map[string][]string{"status": w.notesAtOdds("machines"), "explain machine": w.notesAtOddsOn([]int{0}), "explain machinehealthcheck": w.notesOn(0)} {
+			if got := strings.Join(notes, "|"); strings.Contains(got, "MachineHealthCheck machines/example: "+message+".") != want {
+				t.Errorf("SoleController=%s: %s notes %q, want the message: %t", status, what, got, want)
+			}
+		}
+		if notes := w.notesAtOdds("elsewhere"); len(notes) > 0 {
+			t.Errorf("status of another namespace notes %q", notes)
+		}
+		if over := sources[0].Put(checkWith(s.Policies[0].ID)); over != want || len(found) > 0 {
+			t.Errorf("once the condition is gone, that changes the answer: %t, want %t; %q is left", over, want, found)
+		}
+	}
+}
+
+func checkWith(id core.ID, conditions ...any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": id.Namespace, "name": id.Name, "uid": id.UID},
+		"status":   map[string]any{"conditions": conditions},
+	}}
+}

@@ -1,0 +1,161 @@
+package core
+
+// Deduplicator remembers what has been told, so that a state is announced when it begins and not again
+// while it lasts. Losing it repeats an announcement.
+type Deduplicator struct {
+	emitted map[stateKey]bool
+}
+
+type stateKey struct {
+	kind           EventKind
+	gate           Gate
+	policy, target string
+	// about is what else tells apart what is told: the problem of a policy, or the UID of a request.
+	about string
+}
+
+// NewEvents returns the states that have begun since the last pass. A target that boots is no news: a fleet that grows would have
+// an event for each machine.
+func (j *Deduplicator) NewEvents(policies []Policy, cluster *Cluster, d Decision) []Event {
+	page := eventCollector{policies: policies, targets: cluster.Targets, running: runningOn(cluster.Repairs), before: j.emitted, now: map[stateKey]bool{}}
+	for i := range policies {
+		page.policy(i, d.Tallies[i])
+	}
+	for i := range d.Verdicts {
+		switch v := &d.Verdicts[i]; {
+		case v.Health == Suspect && !v.Until.IsZero() && v.Reason != NodeStartupTimeout:
+			page.target(EventSuspected, v.Policy, v.Target, v.Text())
+		case v.Health == Unhealthy && policies[v.Policy].EmitsUnhealthyEvents:
+			page.unhealthy(v)
+		case v.Health == Undetermined && v.Reason == TargetUnreadable:
+			page.target(EventUnreadable, v.Policy, v.Target, v.Text())
+		}
+	}
+	for i := range d.Refusals {
+		if r := &d.Refusals[i]; emitted(&policies[r.Policy], r.Gate) {
+			page.held(r)
+		}
+	}
+	for i := range d.DryRunStarts {
+		s := &d.DryRunStarts[i]
+		page.dryRun(s)
+	}
+	for i := range d.Stuck {
+		page.stuck(&d.Stuck[i], cluster)
+	}
+	j.emitted = page.now
+	return page.events
+}
+
+// emitted gates are told. Whether a template can be used is not, before that is known.
+func emitted(p *Policy, g Gate) bool {
+	return lastingGate(g) && (g != TemplateUnusable || p.StepsKnown())
+}
+
+// lastingGate gates hold back one target until somebody does something about it. The others are told
+// for the policy as a whole, or open by themselves.
+func lastingGate(g Gate) bool {
+	switch g {
+	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, PoolGivenUp, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, StepsExhausted,
+		ClusterUpgrading, TargetUpgrading, ControlPlaneBusy, TemplateUnusable, ClockSkewed, ClockUnknown:
+		return true
+	case PolicyInvalid, PolicyPaused, TooManyUnhealthy, StormCooldown, InFlightLimit, AttemptPause, Unconfirmed:
+	}
+	return false
+}
+
+// runningOn are the UIDs of the targets that are under repair.
+func runningOn(repairs []Repair) map[string]bool {
+	running := map[string]bool{}
+	for i := range repairs {
+		if r := &repairs[i]; r.Running() {
+			running[r.Target.UID] = true
+		}
+	}
+	return running
+}
+
+type eventCollector struct {
+	policies    []Policy
+	targets     []Target
+	running     map[string]bool
+	before, now map[stateKey]bool
+	events      []Event
+}
+
+func (p *eventCollector) policy(i int, t Tally) {
+	policy := &p.policies[i]
+	h := Event{Policy: policy.ID}
+	if policy.Problem != "" {
+		h.Kind, h.Text = EventMisconfigured, policy.Problem
+		p.add(stateKey{kind: h.Kind, policy: policy.ID.UID, about: h.Text}, h)
+		return
+	}
+	if !policy.Paused && holdsBack(policy, t) {
+		h.Kind, h.Text = EventShortCircuited, shortCircuitRefusal(policy, t).Text()
+		p.add(stateKey{kind: h.Kind, policy: policy.ID.UID}, h)
+	}
+}
+
+// holdsBack tells whether a policy's short circuit holds somebody back who is worth telling of.
+func holdsBack(p *Policy, t Tally) bool {
+	someone := t.Unhealthy()
+	if p.QuietWhileNoneFails {
+		someone = t.Failed
+	}
+	return !t.Permitted && someone > 0
+}
+
+func (p *eventCollector) target(kind EventKind, policy, target int, text string) {
+	t := &p.targets[target]
+	h := Event{Kind: kind, Policy: p.policies[policy].ID, Target: t.ID, Node: t.Node.Name, Text: text}
+	p.add(stateKey{kind: kind, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+// unhealthy tells of a target, unless that was told when it was suspected. Once its repair runs, it is no news any more.
+func (p *eventCollector) unhealthy(v *Verdict) {
+	uid := p.targets[v.Target].ID.UID
+	if p.running[uid] {
+		p.now[stateKey{kind: EventSuspected, policy: p.policies[v.Policy].ID.UID, target: uid}] = true
+		return
+	}
+	p.target(EventSuspected, v.Policy, v.Target, v.Text())
+}
+
+func (p *eventCollector) dryRun(s *Start) {
+	t := &p.targets[s.Target]
+	h := Event{Kind: EventDryRun, Policy: p.policies[s.Policy].ID, Target: t.ID, Node: t.Node.Name, Text: s.Verdict.Text()}
+	if len(s.Steps) > 0 {
+		h.Remedy = s.Steps[0].Remedy
+	}
+	p.add(stateKey{kind: EventDryRun, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+// stuck tells of a request, once while that stands. Where the policy is gone there is nothing to tell it about.
+func (p *eventCollector) stuck(s *Stuck, cluster *Cluster) {
+	if s.Policy == none {
+		return
+	}
+	q := &cluster.Requests[s.Request]
+	h := Event{Kind: EventStuck, Policy: p.policies[s.Policy].ID, Target: q.Target, Text: q.stuckText()}
+	if q.Target.Kind == nodeKind {
+		h.Node = q.Target.Name
+	}
+	p.add(stateKey{kind: h.Kind, policy: h.Policy.UID, target: q.Target.UID, about: q.ID.UID}, h)
+}
+
+func (p *eventCollector) held(r *Refusal) {
+	t := &p.targets[r.Target]
+	h := Event{
+		Kind: EventHeldBack, Policy: p.policies[r.Policy].ID, Target: t.ID, Node: t.Node.Name, Gate: r.Gate, Text: r.Text(),
+	}
+	p.add(stateKey{kind: EventHeldBack, gate: r.Gate, policy: h.Policy.UID, target: t.ID.UID}, h)
+}
+
+// add keeps a state on the page, and makes it news when it was not on the one before.
+func (p *eventCollector) add(l stateKey, h Event) {
+	if !p.before[l] && !p.now[l] {
+		p.events = append(p.events, h)
+	}
+	p.now[l] = true
+}

@@ -1,0 +1,181 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// told gives the kinds of what a pass has to tell.
+func told(j *core.Deduplicator, policies []core.Policy, f core.Cluster, now time.Time) []core.EventKind {
+	var kinds []core.EventKind
+	for _, h := range j.NewEvents(policies, &f, core.Decide(policies, f, now)) {
+		kinds = append(kinds, h.Kind)
+	}
+	return kinds
+}
+
+// TestJournal: a state is told when it begins, not again while it lasts, and again when it has
+// ended and begins anew.
+func TestJournal(t *testing.T) {
+	well := clusterOf([]core.Target{machine("m"), machine("n")})
+	with := func(t core.Target) core.Cluster { return clusterOf([]core.Target{t, machine("n")}) }
+	plain := []core.Policy{policy("p", all(2))}
+	policies := func(changes ...func(*core.Policy)) []core.Policy {
+		return []core.Policy{policy("p", all(2), changes...)}
+	}
+	orphan := with(machine("m", dead, ownedBy(core.ID{})))
+	cases := map[string]struct {
+		reason   string
+		policies []core.Policy
+		during   core.Cluster
+		after    []core.Policy
+		want     []core.EventKind
+	}{
+		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
+		"a first start":    {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
+		"no startup limit": {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
+		"claimed":          {"whoever repairs it is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
+		"claimed and sick": {"a grace period begins", plain, with(machine("m", externallyRemediated, ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
+		"unhealthy":        {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
+		"unhealthy, aloud": {"no grace period has told it", policies(emitsUnhealthyEvents), with(machine("m", dead)), plain, []core.EventKind{core.EventSuspected}},
+		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
+		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
+		"tight":            {"whoever is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
+		"nobody failed":    {"somebody is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
+		"quiet, and none":  {"somebody is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
+		"one has failed":   {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
+		"nobody to repair": {"a range in which nobody is holds nothing back", policies(inRange(1, 3)), well, plain, nil},
+		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.EventKind{core.EventMisconfigured}},
+		"no owner":         {"somebody must do something", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
+		"no remedy":        {"somebody must do something", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"quorum unknown":   {"somebody must do something", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
+		"template gone":    {"somebody must do something", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"template unread":  {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
+		"a dry run":        {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.EventKind{core.EventDryRun}},
+		"paused":           {"whoever paused it knows", policies(paused), with(machine("m", dead)), plain, nil},
+		"paused and tight": {"whoever paused it knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"waiting its turn": {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
+	}
+	for sentence, c := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			var j core.Deduplicator
+			for i, pass := range []struct {
+				policies []core.Policy
+				fleet    core.Cluster
+				want     []core.EventKind
+			}{{c.policies, c.during, c.want}, {c.policies, c.during, nil}, {c.after, well, nil}, {c.policies, c.during, c.want}} {
+				if diff := cmp.Diff(pass.want, told(&j, pass.policies, pass.fleet, noon)); diff != "" {
+					t.Errorf("%s: pass %d (-want +got):\n%s", c.reason, i, diff)
+				}
+			}
+		})
+	}
+}
+
+func anyStartup(p *core.Policy)           { p.Criteria.NodeStartup = 0 }
+func emitsUnhealthyEvents(p *core.Policy) { p.EmitsUnhealthyEvents = true }
+
+// TestJournalTellsOfOneIllnessOnce, however it goes on: a grace period, its end, and a repair.
+func TestJournalTellsOfOneIllnessOnce(t *testing.T) {
+	suspect, sick := machine("m", ready("False", noon)), machine("m", dead)
+	p := []core.Policy{policy("p", []int{0}, emitsUnhealthyEvents)}
+	under := repair(sick, p[0], started(noon))
+	tells := func(sentence string, j *core.Deduplicator, target core.Target, want int, repairs ...core.Repair) {
+		t.Helper()
+		f := clusterOf([]core.Target{target}, repairs...)
+		found := 0
+		for _, h := range j.NewEvents(p, &f, core.Decide(p, f, noon)) {
+			if h.Kind == core.EventSuspected {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("%s: told %d times, want %d", sentence, found, want)
+		}
+	}
+	var j core.Deduplicator
+	tells("it may become unhealthy", &j, suspect, 1)
+	tells("it is", &j, sick, 0)
+	tells("its repair begins", &j, sick, 0, under)
+	tells("its repair is deleted", &j, sick, 0)
+	tells("it is well", &j, machine("m"), 0)
+	tells("it fails anew", &j, sick, 1)
+
+	var afterwards core.Deduplicator
+	tells("whoever leads next finds the repair", &afterwards, sick, 0, under)
+	tells("and that it is deleted", &afterwards, sick, 0)
+}
+
+// unusable is a policy with a step that can't be taken; of one that is unread that is not known yet.
+func unusable(p *core.Policy) {
+	p.Steps = []core.Step{{Remedy: "ask", Nature: core.CreateRequest, Problem: "the template is missing", Missing: true}}
+}
+
+func unread(p *core.Policy) { p.Steps[0].Pending = true }
+
+func inRange(from, to int) func(*core.Policy) {
+	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: from, To: to}} }
+}
+
+// quiet policies tell that the short circuit holds only when somebody fails.
+func quiet(p *core.Policy) { p.QuietWhileNoneFails = true }
+
+// TestJournalTellsOfTheFirstFailure: a short circuit that has held before anybody failed is told of then.
+func TestJournalTellsOfTheFirstFailure(t *testing.T) {
+	var j core.Deduplicator
+	p := []core.Policy{policy("p", all(2), quiet, maxUnhealthy(core.Count(0)))}
+	f := clusterOf([]core.Target{machine("a", ready("False", noon)), machine("b", ready("False", noon))})
+	for i, pass := range []struct {
+		now  time.Time
+		want []core.EventKind
+	}{
+		{noon, []core.EventKind{core.EventSuspected, core.EventSuspected}},
+		{noon.Add(patience), []core.EventKind{core.EventShortCircuited}},
+		{noon.Add(2 * patience), nil},
+	} {
+		if diff := cmp.Diff(pass.want, told(&j, p, f, pass.now)); diff != "" {
+			t.Errorf("pass %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestJournalNamesWhatItIsAbout(t *testing.T) {
+	var j core.Deduplicator
+	p := policy("p", []int{0})
+	m := machine("m", dead, ownedBy(core.ID{}))
+	f := clusterOf([]core.Target{m})
+	got := j.NewEvents([]core.Policy{p}, &f, core.Decide([]core.Policy{p}, f, noon))
+	want := []core.Event{{
+		Kind: core.EventHeldBack, Policy: p.ID, Target: m.ID, Node: "m-node", Gate: core.NoOwner, Text: core.Refusal{Gate: core.NoOwner}.Text(),
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("news (-want +got):\n%s", diff)
+	}
+}
+
+// TestJournalTellsANewProblem: it is another one, though the policy is the same.
+func TestJournalTellsANewProblem(t *testing.T) {
+	var j core.Deduplicator
+	f := clusterOf(nil)
+	for i, text := range []string{"first", "second"} {
+		if got := told(&j, []core.Policy{policy("p", nil, problem(text))}, f, noon); len(got) != 1 {
+			t.Errorf("problem %d: told %v, want one", i, got)
+		}
+	}
+}
+
+// TestJournalTellsOfEachTarget: two grace periods are two states.
+func TestJournalTellsOfEachTarget(t *testing.T) {
+	var j core.Deduplicator
+	p := []core.Policy{policy("p", all(2))}
+	one := clusterOf([]core.Target{machine("a", ready("False", noon)), machine("b")})
+	two := clusterOf([]core.Target{machine("b", ready("False", noon)), machine("a", ready("False", noon))})
+	told(&j, p, one, noon)
+	if got := told(&j, p, two, noon); len(got) != 1 {
+		t.Errorf("told %v, want b alone: a was told, and its index means nothing", got)
+	}
+}

@@ -1,0 +1,37 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// TestRelate: a happening without a repair relates to the last one of its target, in whatever order the ledger has them (I7).
+func TestRelate(t *testing.T) {
+	p := check("p", []int{0}, classic)
+	sick := aNode("n", dead)
+	past := func(name string, at time.Duration) core.Repair {
+		r := repair(sick, p, started(ago(at)), ended(ago(at)))
+		r.Namespace, r.Name = "home", name
+		return r
+	}
+	first, last := past("n-1", 2*time.Hour), past("n-2", time.Hour)
+	other := core.RepairKey{Namespace: "home", Name: "n-7"}
+	for name, repairs := range map[string][]core.Repair{"rising": {first, last}, "falling": {last, first}} {
+		events := []core.Event{
+			{Kind: core.EventHeldBack, Target: sick.ID},
+			{Kind: core.EventHeldBack, Targets: []core.ID{sick.ID, aNode("m").ID}},
+			{Kind: core.EventStarted, Target: sick.ID, Repair: other},
+			{Kind: core.EventHeldBack, Target: aNode("m").ID},
+			{Kind: core.EventShortCircuited},
+		}
+		core.RelateRepairs(events, repairs)
+		newest := core.RepairKey{Namespace: "home", Name: "n-2"}
+		for i, want := range []core.RepairKey{newest, newest, other, {}, {}} {
+			if got := events[i].Repair; got != want {
+				t.Errorf("%s: happening %d relates to %v, want %v", name, i, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// Instants that the cluster tells were written by many clocks. An instant that lies in the future says that the clock of its author
+// is ahead, or Fettle's behind. Such a state counts from when it was first seen:
+//
+//	told        ────────┬───────────────────────────┬──── time
+//	               first seen                     told
+//	               counts from here
+//
+// Otherwise a node whose clock is a year ahead would be waited for a year. A state that is seen has held since then, so this
+// hastens nothing (I5). Losing memory counts anew (I6).
+
+// futureTime is an instant that lay in the future when it was first seen.
+type futureTime struct {
+	// field tells apart the instants of one object.
+	field     string
+	reported  time.Time
+	firstSeen time.Time
+}
+
+// maxSlew is how far the clock may be slewed before an instant is moved by it.
+const maxSlew = time.Second
+
+// seenBy returns when the state was first seen, by the clock as it is now. If Fettle's clock was set meanwhile, the instant is
+// moved along: what has passed since is known by the monotonic clock, where now has one.
+func (g *futureTime) seenBy(now time.Time) time.Time { return seenBy(g.firstSeen, now) }
+
+// seenBy returns when something was first seen, by the clock as it is now.
+func seenBy(first, now time.Time) time.Time {
+	seen := now.Add(-max(0, now.Sub(first)))
+	if moved := seen.Round(0).Sub(first.Round(0)); moved.Abs() < maxSlew {
+		return first
+	}
+	return seen
+}
+
+// counts returns the instant from which the state counts.
+func (g *futureTime) counts(now time.Time) time.Time {
+	if seen := g.seenBy(now); g.reported.After(seen) {
+		return seen
+	}
+	return g.reported
+}
+
+// futureTimes are the glimpses by the object that tells them.
+type futureTimes map[string][]futureTime
+
+// timeClamper replaces instants that lie in the future, and notes which of them still show. It goes from object to object.
+type timeClamper struct {
+	now         time.Time
+	known, kept futureTimes
+	// object is the object, and had what is known of it.
+	object   string
+	ofObject []futureTime
+}
+
+func (s *timeClamper) setObject(object string) { s.object, s.ofObject = object, s.known[object] }
+
+// unchanged reports whether an instant is what it says. Nearly all are.
+func (s *timeClamper) unchanged(told time.Time) bool {
+	return len(s.ofObject) == 0 && !told.After(s.now)
+}
+
+// clamp returns the instant from which a state of the object counts.
+func (s *timeClamper) clamp(what string, told time.Time) time.Time {
+	if told.IsZero() || s.unchanged(told) {
+		return told
+	}
+	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(told) }); i >= 0 {
+		return s.keep(s.ofObject[i])
+	}
+	if !told.After(s.now) {
+		return told
+	}
+	return s.keep(futureTime{what, told, s.now})
+}
+
+// aheadOf reports whether an instant of the object lay further in the future than a duration when it was first seen, by the clock
+// as it is now.
+func (s *timeClamper) aheadOf(most time.Duration, what string, told time.Time) bool {
+	seen := s.now
+	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(told) }); i >= 0 {
+		seen = s.ofObject[i].seenBy(s.now)
+	}
+	return told.After(seen.Add(most))
+}
+
+func (s *timeClamper) keep(g futureTime) time.Time {
+	if s.kept == nil {
+		s.kept = futureTimes{}
+	}
+	s.kept[s.object] = append(s.kept[s.object], g)
+	return g.counts(s.now)
+}
+
+// OverlayTimes has no instant of the snapshot lie in the future, and forgets the instants that it shows no more.
+func (m *Expectations) OverlayTimes(f *Cluster, now time.Time) {
+	s := &timeClamper{now: now, known: m.futureTimes}
+	for i := range f.Targets {
+		s.target(&f.Targets[i])
+	}
+	for i := range f.Repairs {
+		s.repair(&f.Repairs[i])
+	}
+	for i := range f.Requests {
+		s.request(&f.Requests[i])
+	}
+	m.futureTimes = s.kept
+}
+
+// OverlayLive has no instant of a target lie in the future whose node has just been read live, and forgets which tests held for the
+// node until then and do not now.
+func (m *Expectations) OverlayLive(t *Target, now time.Time) {
+	m.dropTests(t)
+	s := &timeClamper{now: now, known: m.futureTimes}
+	s.target(t)
+	for of, kept := range s.kept {
+		if m.futureTimes == nil {
+			m.futureTimes = futureTimes{}
+		}
+		m.futureTimes[of] = kept
+	}
+}
+
+func (s *timeClamper) target(t *Target) {
+	s.setObject(t.ID.UID)
+	t.StartupFrom = s.clamp("startup", t.StartupFrom)
+	t.FailedSince = s.clamp("failure", t.FailedSince)
+	t.HandedBack = s.clamp("hand-back", t.HandedBack)
+	s.repairRequest(&t.RepairRequest)
+	t.Conditions = s.conditions("target", t.Conditions)
+	t.Node.Conditions = s.conditions("node", t.Node.Conditions)
+}
+
+// repairRequest notes whether a request was made far in the future. Its time stays as it is told, since repairs record that.
+func (s *timeClamper) repairRequest(q *RepairRequest) {
+	q.Ahead = s.aheadOf(requestAhead, "repair request", q.At)
+	s.clamp("repair request", q.At)
+}
+
+// conditions copies what it changes: caches have the same conditions.
+func (s *timeClamper) conditions(whose string, conditions []Condition) []Condition {
+	copied := false
+	for i := range conditions {
+		c := conditions[i]
+		if s.unchanged(c.Since) {
+			continue
+		}
+		since := s.clamp(whose+" "+c.Type+"="+c.Status, c.Since)
+		if since.Equal(c.Since) {
+			continue
+		}
+		if !copied {
+			conditions, copied = slices.Clone(conditions), true
+		}
+		conditions[i].Since = since
+	}
+	return conditions
+}
+
+func (s *timeClamper) repair(r *Repair) {
+	s.setObject(r.Namespace + "/" + r.Name)
+	r.Started = s.clamp("start", r.Started)
+	r.Misdated = s.aheadOf(maxClockDifference, "end", r.Ended)
+	r.Ended = s.clamp("end", r.Ended)
+	s.progress(r)
+}
+
+// progress replaces the instants that are recorded in the course of a repair, and keeps in Written what they were.
+func (s *timeClamper) progress(r *Repair) {
+	if r.Written = (WrittenTimes{}); s.progressUnchanged(r) {
+		return
+	}
+	w := &r.Written
+	w.Recovered, r.Recovered = s.written("recovery", r.Recovered)
+	w.Begun, r.Begun = s.written("handover", r.Begun)
+	w.LastAttempt, r.LastAttempt = s.written("attempt", r.LastAttempt)
+	r.Tried = slices.Clone(r.Tried)
+	for i := range r.Tried {
+		w.Steps = append(w.Steps, r.Tried[i].Ended)
+		r.Tried[i].Ended = s.clamp("step", r.Tried[i].Ended)
+	}
+}
+
+// written settles an instant, and returns it as the record has it too.
+func (s *timeClamper) written(what string, told time.Time) (w WrittenTime, counts time.Time) {
+	counts = s.clamp(what, told)
+	return WrittenTime{told, counts}, counts
+}
+
+// progressUnchanged reports whether the instants in the course of a repair are what they say.
+func (s *timeClamper) progressUnchanged(r *Repair) bool {
+	return s.unchanged(r.Recovered) && s.unchanged(r.Begun) && s.unchanged(r.LastAttempt) &&
+		!slices.ContainsFunc(r.Tried, func(record StepRecord) bool { return !s.unchanged(record.Ended) })
+}
+
+func (s *timeClamper) request(q *Request) {
+	of := q.ID.UID
+	if of == "" { // it was made and is not seen yet
+		of = q.Target.UID + "/" + q.Remedy + "/" + q.Template.String()
+	}
+	s.setObject(of)
+	q.Created = s.clamp("creation", q.Created)
+	q.Stopped = s.clamp("stop", q.Stopped)
+	q.SucceededSince = s.clamp("success", q.SucceededSince)
+}

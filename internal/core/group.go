@@ -1,0 +1,101 @@
+package core
+
+import "slices"
+
+// A node may be a target of its own and also that of a machine. Targets with the same node are one body:
+// of all policies that select any of them one leads and all are asked, and one repair at a time is under
+// way.
+
+// groupsOf gives each target the index of its body, which is that of one of its targets. It is nil when
+// each target is a body of its own, as where all are of one kind.
+func groupsOf(targets []Target) []int {
+	if !mixedKinds(targets) {
+		return nil
+	}
+	return groupsByNode(targets)
+}
+
+func groupsByNode(targets []Target) []int {
+	first := make(map[string]int, len(targets))
+	of := make([]int, len(targets))
+	for i := range targets {
+		of[i] = i
+		name := targets[i].Node.Name
+		if name == "" {
+			continue
+		}
+		if group, known := first[name]; known {
+			of[i] = group
+			continue
+		}
+		first[name] = i
+	}
+	return of
+}
+
+// Groups gives each target the index of its body, which is that of one of its targets.
+func Groups(targets []Target) []int {
+	groups := groupsOf(targets)
+	if groups != nil {
+		return groups
+	}
+	groups = make([]int, len(targets))
+	for i := range groups {
+		groups[i] = i
+	}
+	return groups
+}
+
+// PoliciesSelecting returns the indices of the policies that select one of these targets, or another target of its body.
+func PoliciesSelecting(policies []Policy, cluster *Cluster, targets []int) []int {
+	groups, asked := Groups(cluster.Targets), make([]bool, len(cluster.Targets))
+	for _, t := range targets {
+		asked[groups[t]] = true
+	}
+	var selecting []int
+	for i := range policies {
+		if slices.ContainsFunc(policies[i].Members, func(m int) bool { return asked[groups[m]] }) {
+			selecting = append(selecting, i)
+		}
+	}
+	return selecting
+}
+
+func mixedKinds(targets []Target) bool {
+	for i := range targets {
+		if targets[i].ID.Kind != targets[0].ID.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+// sharesGroup tells whether any of those asked about has its body in common with another target.
+func sharesGroup(targets []Target, asked []bool) bool {
+	groups := groupsOf(targets)
+	members := make([]int, len(groups))
+	for _, b := range groups {
+		members[b]++
+	}
+	for i, b := range groups {
+		if asked[i] && members[b] > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// SiblingOf is the target of another kind with the same node. It is the zero ID when there is none, or when its facts
+// can't be read, so that the node may not be its own.
+func SiblingOf(cluster *Cluster, target int) ID {
+	t := &cluster.Targets[target]
+	if t.Node.Name == "" {
+		return ID{}
+	}
+	for i := range cluster.Targets {
+		if other := &cluster.Targets[i]; other.ID.Kind != t.ID.Kind && other.Node.Name == t.Node.Name && other.Problem == "" {
+			return other.ID
+		}
+	}
+	return ID{}
+}

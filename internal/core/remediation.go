@@ -1,0 +1,334 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// relateRequests finds the target of each request.
+func (d *planner) relateRequests() {
+	if len(d.cluster.Requests) == 0 {
+		return
+	}
+	wanted := make(map[qualifiedName][]int, len(d.cluster.Requests))
+	for i := range d.cluster.Requests {
+		key := d.cluster.Requests[i].Target.qualified()
+		wanted[key] = append(wanted[key], i)
+	}
+	d.requestsAbout = make(map[int][]int, len(wanted))
+	for i := range d.cluster.Targets {
+		t := &d.cluster.Targets[i].ID
+		for _, r := range wanted[t.qualified()] {
+			if d.cluster.Requests[r].about(t) {
+				d.requestsAbout[i] = append(d.requestsAbout[i], r)
+			}
+		}
+	}
+	for _, requests := range d.requestsAbout {
+		slices.SortFunc(requests, d.olderRequest)
+	}
+}
+
+func (d *planner) olderRequest(a, b int) int {
+	p, q := &d.cluster.Requests[a], &d.cluster.Requests[b]
+	if order := p.Created.Compare(q.Created); order != 0 {
+		return order
+	}
+	return p.ID.Compare(q.ID)
+}
+
+// awaitsRequest tells whether a request about a target stands that its policy must wait for.
+func (d *planner) awaitsRequest(policy, target int) bool {
+	if d.requestsAbout == nil {
+		return false
+	}
+	p := &d.policies[policy]
+	return !p.IgnoresRequests && slices.ContainsFunc(d.requestsAbout[target], func(r int) bool {
+		return d.cluster.Requests[r].RequestedBy(&p.ID)
+	})
+}
+
+// standingRequestText says in a sentence which request of a policy Fettle did not make and so does not withdraw, or which one does not
+// go away. It is empty when all are Fettle's own and are on their way.
+func (d *planner) standingRequestText(policy, target int) string {
+	p := &d.policies[policy]
+	for _, r := range d.requestsAbout[target] {
+		switch q := &d.cluster.Requests[r]; {
+		case !q.RequestedBy(&p.ID):
+		case !q.Own:
+			return "Fettle did not make " + q.ID.String() + ", so it does not delete it; delete it once its remediator is done"
+		case q.stuck(d.now):
+			return q.stuckText()
+		}
+	}
+	return ""
+}
+
+// ownerAsked tells whether a mark stands by which the policy would ask the target's owner. Marks don't tell who made them.
+// That of a target which is healthy is taken back.
+func (d *planner) ownerAsked(v *Verdict) bool {
+	if d.requestsAbout == nil || (v.Health == Healthy && v.Reason != Premature) {
+		return false
+	}
+	return slices.ContainsFunc(d.requestsAbout[v.Target], func(r int) bool {
+		q := &d.cluster.Requests[r]
+		return q.Policy == (ID{}) && slices.ContainsFunc(d.policies[v.Policy].Steps, func(s Step) bool {
+			return s.Nature.Effect().OwnerDecides && q.isFor(&s)
+		})
+	})
+}
+
+// underRemediation tells whether a target is in the hands of a remediator or an owner, by what stands that was asked for it.
+func (d *planner) underRemediation(v *Verdict) bool {
+	return d.cluster.Targets[v.Target].ExternallyRemediated || d.awaitsRequest(v.Policy, v.Target) || d.ownerAsked(v)
+}
+
+// placesTaken is how much room among those in flight the first step of a repair takes: none where what was asked for the target
+// has it already.
+func (d *planner) placesTaken(v *Verdict) int {
+	if d.underRemediation(v) {
+		return 0
+	}
+	return 1
+}
+
+// relateRequestsToRepairs finds the requests of each running repair: those of its steps, by its policy.
+func (d *planner) relateRequestsToRepairs() {
+	if len(d.cluster.Requests) == 0 {
+		return
+	}
+	d.requestsOf = map[int][]int{}
+	byName := make(map[string][]int, len(d.running))
+	for _, at := range d.running {
+		name := d.cluster.Repairs[at].Target.Name
+		byName[name] = append(byName[name], at)
+	}
+	for i := range d.cluster.Requests {
+		q := &d.cluster.Requests[i]
+		if of := d.repairOfRequest(q, byName[q.Target.Name]); of != none {
+			d.requestsOf[of] = append(d.requestsOf[of], i)
+		}
+	}
+	for _, requests := range d.requestsOf {
+		slices.SortFunc(requests, d.olderRequest)
+	}
+}
+
+// repairOfRequest is the repair that made a request. A request may not tell the UID of its target: then it is
+// that of the target which exists.
+func (d *planner) repairOfRequest(q *Request, repairs []int) int {
+	best := none
+	for _, at := range repairs {
+		r := &d.cluster.Repairs[at]
+		if !q.about(&r.Target) || !r.made(q) {
+			continue
+		}
+		_, exists := d.targetOf[at]
+		_, rivalExists := d.targetOf[best]
+		if best == none || (exists && !rivalExists) || (exists == rivalExists && d.olderRepair(at, best) < 0) {
+			best = at
+		}
+	}
+	return best
+}
+
+// requestsUnlisted tells whether requests of the repair may stand that can't be seen.
+func (d *planner) requestsUnlisted(r *Repair) bool {
+	return len(d.cluster.UnlistedTemplates) > 0 && slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) })
+}
+
+// unlisted reports whether the requests of a step can't be seen.
+func (d *planner) unlisted(s *Step) bool {
+	return s.Nature.Effect().CreatesRequest && slices.ContainsFunc(d.cluster.UnlistedTemplates, func(u Reference) bool {
+		return u.APIVersion == s.Template.APIVersion && u.Kind == s.Template.Kind
+	})
+}
+
+// begun reports whether the remedy of a repair has done something, as far as the world shows it. A request that Fettle did
+// not make begins nothing: else its author would spare the repair the gates of its first step.
+func (d *planner) begun(repair, target int) bool {
+	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
+	return t.Deleting || len(r.Tried) > 0 || !r.Begun.IsZero() || d.stands(repair)
+}
+
+// stands reports whether a request stands that Fettle made for a repair.
+func (d *planner) stands(repair int) bool {
+	return slices.ContainsFunc(d.requestsOf[repair], func(i int) bool { return d.cluster.Requests[i].Own })
+}
+
+// current is the request of the step under way, none when there is none. One that stands goes before
+// one that is leaving.
+func (d *planner) current(repair int, step *Step) int {
+	found := none
+	for _, i := range d.requestsOf[repair] {
+		if q := &d.cluster.Requests[i]; q.isFor(step) && (found == none || !q.Leaving) {
+			found = i
+		}
+	}
+	return found
+}
+
+// withdrawAll withdraws the requests of a repair, and tells whether none stands any more. Requests that Fettle did not
+// make don't count: their makers withdraw them.
+func (d *planner) withdrawAll(repair, target, policy int, reason EndReason) bool {
+	for _, i := range d.requestsOf[repair] {
+		d.withdraw(i, target, policy, reason)
+	}
+	return !d.stands(repair)
+}
+
+func (d *planner) withdraw(request, target, policy int, reason EndReason) {
+	// One that was made and has not been seen yet can't be named.
+	if q := &d.cluster.Requests[request]; q.Own && !q.Leaving && q.ID.UID != "" {
+		d.decision.Withdrawals = append(d.decision.Withdrawals, Withdrawal{
+			Request: request, Target: target, Policy: policy, TargetHealthy: reason.healthy() && !d.disputed(target),
+			Reason: reason, Text: because(reason).text(),
+		})
+	}
+}
+
+// disputed tells whether a policy that acts finds a target unhealthy, whatever others find.
+func (d *planner) disputed(target int) bool {
+	return slices.ContainsFunc(d.verdictsOnGroup(target), func(i int32) bool {
+		v := &d.decision.Verdicts[i]
+		return v.Target == target && v.Health == Unhealthy && !d.policies[v.Policy].DryRun
+	})
+}
+
+// lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay, or since a condition has
+// just turned, and until when, zero for until a person says otherwise.
+func (d *planner) lastsUntil(p *Policy, t *Target, recovered time.Time) (time.Time, bool) {
+	switch {
+	case t.ConfirmedHealthy:
+		return time.Time{}, false
+	case p.HealthyDelay < 0:
+		return time.Time{}, true
+	}
+	until := settlesAt(&p.Criteria, t)
+	if p.HealthyDelay > 0 {
+		until = latest(until, latest(recovered, healthySince(&p.Criteria, t)).Add(p.HealthyDelay))
+	}
+	return until, d.now.Before(until)
+}
+
+// withdrawOrphans looks at Fettle's own requests that no running repair accounts for: its entry was deleted, or their
+// health check is gone. Those of a policy that only rehearses are left alone.
+func (d *planner) withdrawOrphans() {
+	if d.cluster.Observed != Yes || len(d.cluster.Requests) == 0 {
+		return
+	}
+	accounted := make([]bool, len(d.cluster.Requests))
+	for _, requests := range d.requestsOf {
+		for _, i := range requests {
+			accounted[i] = true
+		}
+	}
+	targetOf := make(map[int]int, len(d.cluster.Requests))
+	for target, requests := range d.requestsAbout {
+		for _, i := range requests {
+			targetOf[i] = target
+		}
+	}
+	d.indexOrphans()
+	for i := range d.cluster.Requests {
+		if q := &d.cluster.Requests[i]; !q.Own || accounted[i] || d.unparsable(q) || d.isDryRun(d.requester(q)) {
+			continue
+		}
+		if target, exists := targetOf[i]; exists {
+			d.withdrawOrphan(i, target)
+		} else {
+			d.withdrawTargetless(i)
+		}
+	}
+}
+
+// unparsable tells whether a request is that of a policy which can't be read, or may be.
+func (d *planner) unparsable(q *Request) bool {
+	if q.Policy == (ID{}) {
+		return d.orphans.unparsable
+	}
+	return slices.ContainsFunc(d.orphans.policies[q.Policy.qualified()], func(i int) bool {
+		return d.policies[i].Unparsable && q.RequestedBy(&d.policies[i].ID)
+	})
+}
+
+// withdrawTargetless: the target of a request is gone, or no policy selects it any more. A remediator that has the target replaced has
+// until that is done.
+func (d *planner) withdrawTargetless(request int) {
+	q := &d.cluster.Requests[request]
+	if q.Policy == (ID{}) || d.awaitsReplacement(q, nil) {
+		return
+	}
+	d.withdraw(request, none, d.requester(q), TargetGone)
+}
+
+// requester is the policy that asked for a request, none when it is gone.
+func (d *planner) requester(q *Request) int {
+	for _, i := range d.orphans.policies[q.Policy.qualified()] {
+		if q.RequestedBy(&d.policies[i].ID) {
+			return i
+		}
+	}
+	return none
+}
+
+// withdrawOrphan: a request about a target that exists is taken back as soon as the target is healthy. While it
+// isn't, the request is left for the repair that follows.
+func (d *planner) withdrawOrphan(request, target int) {
+	q, t := &d.cluster.Requests[request], &d.cluster.Targets[target]
+	policy, v := d.verdictFor(q, target)
+	switch {
+	case v == nil && q.Policy != (ID{}):
+		d.withdraw(request, target, d.requester(q), RequesterGone)
+	case v == nil:
+		return // it may be somebody else's
+	case v.Health != Healthy && v.Reason != Recovering, v.Reason == Premature:
+		return
+	default:
+		if until, lasts := d.lastsUntil(&d.policies[policy], t, time.Time{}); lasts {
+			d.wakeAt(until)
+			return
+		}
+		d.withdraw(request, target, policy, TargetHealthy)
+	}
+}
+
+// verdictFor finds the verdict on a target of the policy that asked for a request. A request that doesn't
+// name it is that of whoever would make the same.
+func (d *planner) verdictFor(q *Request, target int) (int, *Verdict) {
+	for _, i := range d.orphans.verdicts.on(d.groupOf(target)) {
+		v := &d.decision.Verdicts[i]
+		if v.Target != target {
+			continue
+		}
+		p := &d.policies[v.Policy]
+		if p.DryRun {
+			continue
+		}
+		if q.mayBeRequestedBy(p) {
+			return v.Policy, v
+		}
+	}
+	return none, nil
+}
+
+// settles reports whether a target that meets no criterion is not healthy yet, since something stands that the policy has asked for,
+// and a condition has just turned.
+func (d *planner) settles(policy, target int) bool {
+	if len(d.requestsAbout[target]) == 0 {
+		return false
+	}
+	p := &d.policies[policy]
+	at := settlesAt(&p.Criteria, &d.cluster.Targets[target])
+	if !d.now.Before(at) {
+		return false
+	}
+	stands := slices.ContainsFunc(d.requestsAbout[target], func(i int) bool {
+		q := &d.cluster.Requests[i]
+		return q.Own && !q.Leaving && q.mayBeRequestedBy(p)
+	})
+	if stands {
+		d.wakeAt(at)
+	}
+	return stands
+}

@@ -1,0 +1,130 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// testCoverage are the tests that a pass has asked for, and the nodes that it has asked, by the UID of their target.
+type testCoverage struct {
+	tests map[ConditionTest]bool
+	nodes map[string]string
+}
+
+// OverlayTests tells each target since when the tests of its policies have been seen to hold, and forgets the tests that hold no more.
+// Neither tests nor absent nodes are remembered across a fleet that was not observed, for a condition or node may have come and
+// gone meanwhile (I5). Losing memory counts anew (I6).
+func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time) {
+	known, before := m.tests, m.coverage
+	m.tests, m.coverage = nil, testCoverage{}
+	if f.Observed != Yes {
+		m.goneNodes = nil
+		return
+	}
+	for _, i := range remembering(policies) {
+		tests := policies[i].Criteria.rememberedTests()
+		for _, member := range policies[i].Members {
+			if member >= 0 && member < len(f.Targets) {
+				m.seeTests(&f.Targets[member], tests, known, &before, now)
+			}
+		}
+		if m.coverage.tests == nil {
+			m.coverage.tests = map[ConditionTest]bool{}
+		}
+		for _, test := range tests {
+			m.coverage.tests[test] = true
+		}
+	}
+	if m.tests == nil {
+		return
+	}
+	for i := range f.Targets {
+		f.Targets[i].TestsSeen = m.tests[f.Targets[i].ID.UID]
+	}
+}
+
+// remembering returns the policies that have tests remembered, in the order of ByRank: what an older policy of a namespace asks for is
+// remembered first.
+func remembering(policies []Policy) []int {
+	asks := make([]bool, len(policies))
+	for i := range policies {
+		asks[i] = len(policies[i].Members) > 0 && policies[i].Criteria.remembers()
+	}
+	if !slices.Contains(asks, true) {
+		return nil
+	}
+	return slices.DeleteFunc(ByRank(policies), func(i int) bool { return !asks[i] })
+}
+
+// remembers reports whether the beginning of any test has to be remembered.
+func (c *Criteria) remembers() bool {
+	for i := range c.Groups {
+		for j := range c.Groups[i].Tests {
+			if c.Groups[i].Tests[j].Remembered() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rememberedTests returns the tests whose beginning no time of a node tells, each once.
+func (c *Criteria) rememberedTests() []ConditionTest {
+	var tests []ConditionTest
+	for i := range c.Groups {
+		for _, test := range c.Groups[i].Tests {
+			if test.Remembered() && !slices.Contains(tests, test) {
+				tests = append(tests, test)
+			}
+		}
+	}
+	return tests
+}
+
+// seeTests notes which tests hold for a target's node, since the time that was known, or else since now. It notes none beyond the bound.
+func (m *Expectations) seeTests(t *Target, tests []ConditionTest, known map[string][]SeenTest, before *testCoverage, now time.Time) {
+	if !t.Node.readWhole() {
+		return
+	}
+	if m.coverage.nodes == nil {
+		m.coverage.nodes = make(map[string]string, len(before.nodes))
+	}
+	if len(m.tests[t.ID.UID]) < maxTestsSeen {
+		m.coverage.nodes[t.ID.UID] = t.Node.UID
+	}
+	for i := range tests {
+		test := &tests[i]
+		about := func(s SeenTest) bool { return s.Test == *test && s.Node == t.Node.UID }
+		if !test.match(t.Node.Conditions).holds || slices.ContainsFunc(m.tests[t.ID.UID], about) {
+			continue
+		}
+		if len(m.tests[t.ID.UID]) >= maxTestsSeen {
+			delete(m.coverage.nodes, t.ID.UID) // of the others it is not known whether they hold
+			return
+		}
+		seen := SeenTest{*test, t.Node.UID, now, before.nodes[t.ID.UID] == t.Node.UID && before.tests[*test]}
+		if had := known[t.ID.UID]; len(had) > 0 {
+			if at := slices.IndexFunc(had, about); at >= 0 {
+				seen.Since, seen.StartSeen = seenBy(had[at].Since, now), had[at].StartSeen
+			}
+		}
+		if m.tests == nil {
+			m.tests = make(map[string][]SeenTest, len(known))
+		}
+		m.tests[t.ID.UID] = append(m.tests[t.ID.UID], seen)
+	}
+}
+
+// readWhole reports whether all conditions of the node are known.
+func (n *Node) readWhole() bool { return n.State == NodePresent && n.Unread == "" }
+
+// dropTests forgets the tests that a live read of the target's node has shown not to hold.
+func (m *Expectations) dropTests(t *Target) {
+	had := m.tests[t.ID.UID]
+	if len(had) == 0 {
+		return
+	}
+	m.tests[t.ID.UID] = slices.DeleteFunc(slices.Clone(had), func(s SeenTest) bool {
+		return !t.Node.readWhole() || s.Node != t.Node.UID || !s.Test.match(t.Node.Conditions).holds
+	})
+}

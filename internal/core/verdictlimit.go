@@ -1,0 +1,122 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// The judgements that one pass makes are bounded, since anyone who may write health checks adds to them: minVerdicts
+// for a small fleet, and verdictsPerTarget for each target of a large one.
+const (
+	minVerdicts       = 100_000
+	verdictsPerTarget = 8
+)
+
+// MaxVerdicts returns how many judgements one pass over a fleet makes at most. A policy counts for one, and for each of its
+// members.
+func MaxVerdicts(targets int) int { return max(minVerdicts, verdictsPerTarget*targets) }
+
+// LimitVerdicts keeps a pass to a number of judgements. Of each namespace the oldest policy comes first, then the second oldest of
+// each, and so on: the policies of one namespace can't keep those of another from being judged. From the first policy that
+// does not fit, policies are not judged, which their Problem says. What is under way for them stays as it is, and nothing
+// begins for targets that one of them selects, since its limits are not known (I1, I3).
+func LimitVerdicts(policies []Policy, targets []Target, most int) {
+	need := 0
+	for i := range policies {
+		need += 1 + len(policies[i].Members)
+	}
+	if need <= most {
+		return
+	}
+	order := ByRank(policies)
+	judged, spent := 0, 0
+	for judged < len(order) {
+		if spent += 1 + len(policies[order[judged]].Members); spent > most {
+			break
+		}
+		judged++
+	}
+	for _, i := range order[judged:] {
+		policies[i].markUnjudged(targets)
+	}
+	shareUnjudged(targets)
+}
+
+// ByRank orders policies by their place in their namespace, and policies of one place by age. What is done in this order is
+// done for each namespace, however many policies another has.
+func ByRank(policies []Policy) []int {
+	order := make([]int, len(policies))
+	for i := range order {
+		order[i] = i
+	}
+	older := func(a, b int) int {
+		p, q := &policies[a], &policies[b]
+		return cmp.Or(p.Created.Compare(q.Created), p.ID.Compare(q.ID))
+	}
+	slices.SortFunc(order, older)
+	rank, inNamespace := make([]int, len(policies)), map[string]int{}
+	for _, i := range order {
+		namespace := policies[i].ID.Namespace
+		rank[i] = inNamespace[namespace]
+		inNamespace[namespace]++
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
+	return order
+}
+
+// UnjudgedReason is the reason that conditions give for a policy that is not judged.
+const UnjudgedReason = "TooManyHealthChecks"
+
+// unjudgedText does not tell numbers. They change with each policy and each target, and with them would the statuses of
+// all policies that are not judged.
+const unjudgedText = "it is not judged, since the health checks of this cluster select too many targets in all; " +
+	"the oldest health checks of each namespace are judged; delete health checks that are not needed, or have each select fewer"
+
+// markUnjudged has a policy not judged. A policy that only rehearses holds nothing back.
+func (p *Policy) markUnjudged(targets []Target) {
+	if !p.DryRun {
+		id := p.ID
+		for _, m := range p.Members {
+			if m >= 0 && m < len(targets) && (targets[m].UnjudgedPolicy == nil || id.Compare(*targets[m].UnjudgedPolicy) < 0) {
+				targets[m].UnjudgedPolicy = &id
+			}
+		}
+	}
+	p.Unjudged, p.Selected, p.Members = true, len(p.Members), nil
+	p.Unparsable = true
+	p.Problem = strings.TrimPrefix(p.Problem+"; "+unjudgedText, "; ")
+}
+
+// shareUnjudged has what holds back a target hold back all of its body.
+func shareUnjudged(targets []Target) {
+	of := groupsOf(targets)
+	if of == nil {
+		return
+	}
+	by := map[int]*ID{}
+	for i := range targets {
+		id := targets[i].UnjudgedPolicy
+		if known := by[of[i]]; id != nil && (known == nil || id.Compare(*known) < 0) {
+			by[of[i]] = id
+		}
+	}
+	for i := range targets {
+		targets[i].UnjudgedPolicy = by[of[i]]
+	}
+}
+
+// unjudgedGate: the limits of a policy that is not judged may be exceeded by whatever begins.
+func unjudgedGate(d *planner, p *proposal) (Refusal, bool) {
+	by := d.cluster.Targets[p.target].UnjudgedPolicy
+	if by == nil {
+		return Refusal{}, false
+	}
+	r := Refusal{Policy: p.leader, Gate: PolicyInvalid, Detail: by.String() + ": " + unjudgedText}
+	for i := range d.policies {
+		if d.policies[i].ID == *by {
+			r.Policy, r.Detail = i, d.policies[i].Problem
+		}
+	}
+	return r, true
+}

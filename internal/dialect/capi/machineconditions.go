@@ -1,0 +1,243 @@
+package capi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/contain"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+const (
+	healthType   = clusterv1.MachineHealthCheckSucceededCondition
+	externalType = clusterv1.MachineExternallyRemediatedCondition
+)
+
+// urgency orders what is to be written on machines.
+type urgency int
+
+// The urgencies.
+const (
+	// statusChanges: a machine has failed or recovered.
+	statusChanges urgency = iota + 1
+	// neverWritten: nothing was ever written on it.
+	neverWritten
+	// messageChanges: it fails for another reason, or something else is to be said.
+	messageChanges
+)
+
+// machineUpdate is what is to be written on one machine.
+type machineUpdate struct {
+	machine *clusterapi.Machine
+	changes []clusterapi.Change
+	urgency urgency
+}
+
+// judgedMachine is one machine as it was judged.
+type judgedMachine struct {
+	machine *clusterapi.Machine
+	target  *core.Target
+	policy  *core.Policy
+	core.CombinedVerdict
+
+	now    time.Time
+	passed []clusterapi.Change
+}
+
+// update says what is to be written on a machine, and false when nothing is.
+func (j *judgedMachine) update() (machineUpdate, bool) {
+	m := j.machine
+	// What can't be read may be a criterion, so nobody is known to be well.
+	if m == nil || m.DeletionTimestamp != nil || m.Skipped() || j.policy.Unparsable {
+		return machineUpdate{}, false
+	}
+	changes := slices.Concat(j.healthCondition(), j.externalCondition())
+	if !m.Differs(changes) {
+		return machineUpdate{}, false
+	}
+	return machineUpdate{machine: m, changes: changes, urgency: urgencyOf(m, changes)}, true
+}
+
+// healthCondition says what becomes of the condition of a machine's health. Who may be about to fail keeps what it has, and so does
+// whoever a remedy is called for in this pass: that says it together with what it asks, or takes back. A paused health
+// check takes back alone, and says nothing new of anybody.
+func (j *judgedMachine) healthCondition() []clusterapi.Change {
+	current := j.machine.Mark(clusterapi.Current, healthType)
+	failedBefore := current != nil && current.Status == string(metav1.ConditionFalse)
+	if j.policy.Paused && !failedBefore {
+		return nil
+	}
+	switch j.Verdict.Health {
+	case core.Healthy:
+		if (j.Verdict.Reason == core.Premature && current != nil) || (j.RequestsWithdrawn && !requestsExternal(j.policy)) {
+			return nil
+		}
+		return j.passed
+	case core.Unhealthy:
+		if j.RemedyCalled && !requestsExternal(j.policy) {
+			return nil
+		}
+		return clusterapi.HealthCheckFailed(j.machine, j.machine.Node, j.policy.Criteria.FindingsBy(&j.Verdict, j.target, j.now))
+	case core.Suspect, core.Undetermined, core.Gone:
+	}
+	return nil
+}
+
+// ownExternalReasons are the reasons that are this dialect's to write, and to take away.
+var ownExternalReasons = [...]string{
+	clusterv1.MachineExternallyRemediatedWaitingForRemediationReason,
+	clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
+	clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason,
+}
+
+// externalCondition says what becomes of the condition by which a machine is left to an outside remediator. What the remediator
+// has written itself stays.
+func (j *judgedMachine) externalCondition() []clusterapi.Change {
+	mark := j.machine.Mark(clusterapi.Current, externalType)
+	ours := mark != nil && mark.Status == string(metav1.ConditionFalse) && slices.Contains(ownExternalReasons[:], mark.Reason)
+	asks := requestsExternal(j.policy) || (j.Repair != nil && machineConditions().Requests(j.Repair))
+	settled := j.Verdict.Health == core.Healthy && j.Verdict.Reason != core.Premature
+	if mark != nil && !ours {
+		return nil
+	}
+	if ours && (settled || !asks) {
+		return []clusterapi.Change{{In: clusterapi.Current, Type: externalType}}
+	}
+	if w := j.requestCondition(); asks && w.Reason != "" {
+		return []clusterapi.Change{{In: clusterapi.Current, Type: externalType, Content: &w}}
+	}
+	return nil
+}
+
+// requestCondition says how it stands with asking an outside remediator, without a reason when there is nothing to say.
+func (j *judgedMachine) requestCondition() clusterapi.ConditionContent {
+	w := clusterapi.ConditionContent{Status: string(metav1.ConditionFalse)}
+	step, _ := machineConditions().RequestStep(j.policy)
+	switch {
+	case j.Verdict.Health != core.Unhealthy:
+	case j.HasRequest:
+		w.Reason = clusterv1.MachineExternallyRemediatedWaitingForRemediationReason
+	case j.Repair != nil && machineConditions().Refused(j.Repair):
+		w.Reason = clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason
+		w.Message = fmt.Sprintf("No remediation object could be created; it is tried again after a pause; kubectl -n %s describe repair %s says why", j.Repair.Namespace, j.Repair.Name)
+	case step.Problem != "" && !step.Pending && !j.policy.Paused:
+		w.Reason = clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason // Cluster API has no reason for a template that can't be used
+		if step.Missing {
+			w.Reason = clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason
+		}
+		w.Message = "No remediator can be asked: " + step.Problem
+	}
+	return w
+}
+
+func urgencyOf(m *clusterapi.Machine, changes []clusterapi.Change) urgency {
+	for i := range changes {
+		c := &changes[i]
+		if c.Type != healthType || c.In != clusterapi.Current {
+			continue
+		}
+		switch was := m.Mark(c.In, c.Type); {
+		case was == nil && c.Content.Status == string(metav1.ConditionTrue):
+			return neverWritten
+		case was == nil || was.Status != c.Content.Status:
+			return statusChanges
+		}
+	}
+	return messageChanges
+}
+
+// parallelWrites bounds how many machines are written on at a time.
+const parallelWrites = 8
+
+// maxUpdates bounds how many machines are written on in one pass. The others have their turn in the next.
+const maxUpdates = 100
+
+// WriteConditions writes on machines how they were judged, where that differs from what they say.
+func (d *Dialect) WriteConditions(ctx context.Context, policies []core.Policy, cluster *core.Cluster, judgements []core.CombinedVerdict) (bool, error) {
+	s := d.client.storeOf(d.cluster)
+	machines := s.machinesOf(cluster.Targets)
+	now, passed := d.client.Now(), clusterapi.HealthCheckSucceeded()
+	var markings []machineUpdate
+	for i := range judgements {
+		j := judgedMachine{
+			machine: machines[judgements[i].Target], target: &cluster.Targets[judgements[i].Target],
+			policy: &policies[judgements[i].Policy], CombinedVerdict: judgements[i], now: now, passed: passed,
+		}
+		if m, differs := j.update(); differs {
+			markings = append(markings, m)
+		}
+	}
+	slices.SortStableFunc(markings, func(a, b machineUpdate) int { return int(a.urgency - b.urgency) })
+	more := len(markings) > maxUpdates
+	again, err := d.write(ctx, s, markings[:min(len(markings), maxUpdates)])
+	return more || again, err
+}
+
+// writeTimeout is how long one patch may take.
+const writeTimeout = 5 * time.Second
+
+// write makes the patches, of those that can't begin at once only what begins before the context ends. A machine that
+// has changed meanwhile is to be judged again, and one that is gone needs none.
+func (d *Dialect) write(ctx context.Context, s *store, markings []machineUpdate) (again bool, err error) {
+	var (
+		mu    sync.Mutex
+		errs  []error
+		group errgroup.Group
+	)
+	group.SetLimit(parallelWrites)
+	for i, m := range markings {
+		group.Go(func() error {
+			if i >= parallelWrites && ctx.Err() != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				again = true
+				return nil
+			}
+			err := contain.Run(func() error { return d.writeOne(ctx, s, m) })
+			if err == nil {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case apierrors.IsNotFound(err):
+			case apierrors.IsConflict(err):
+				again = true
+			default:
+				errs = append(errs, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return again, joinErrors(errs)
+}
+
+// writeOne makes one patch, also when the context has ended.
+func (d *Dialect) writeOne(ctx context.Context, s *store, m machineUpdate) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	now, err := d.client.machines.Write(limited, m.machine, m.changes)
+	if err == nil {
+		s.storeWrittenMachine(now)
+	}
+	return err
+}
+
+// joinErrors tells the first of many errors, and how many there are: when one write fails, often all do.
+func joinErrors(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%d machines could not be marked, the first since: %w", len(errs), errs[0])
+}

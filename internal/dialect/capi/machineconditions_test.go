@@ -1,0 +1,313 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/clusterapi"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+const (
+	theTemplate = "spec: {remediation: {templateRef: {apiVersion: x.example/v1, kind: XTemplate, name: t}}}"
+
+	passedNow, passedOld = "HealthCheckSucceeded=True HealthCheckSucceeded", "old HealthCheckSucceeded=True"
+	failedNow, failedOld = "HealthCheckSucceeded=False UnhealthyNode", "old HealthCheckSucceeded=False UnhealthyNode"
+	infra                = "InfrastructureReady=True Ready"
+)
+
+// TestHealthyMachinesSaySo: with a template too, whether or not there is a request
+// (docs/reference/cluster-api.md#open-gate has it otherwise, which leaves a stale failure for ever).
+func TestHealthyMachinesSaySo(t *testing.T) {
+	for _, check := range []string{"{}", theTemplate} {
+		s := settle(t, check)
+		s.pass()
+		s.wantSaid("it is well", "Machine clusters/a", infra, passedNow, passedOld)
+		if got := s.written(); !slices.Equal(got, []string{"Machine/status a", "Machine/status b", "Machine/status c", "MachineHealthCheck/status check"}) {
+			t.Errorf("written are %v", got)
+		}
+		s.pass()
+		if got := s.written(); len(got) > 0 {
+			t.Errorf("nothing has changed, and written are %v", got)
+		}
+	}
+}
+
+// TestMarksAreAboutTheSpecThatIsJudged: a changed spec costs one write, and then none.
+func TestMarksAreAboutTheSpecThatIsJudged(t *testing.T) {
+	s := settle(t)
+	s.pass()
+	s.written()
+	u := s.stored("Machine clusters/a")
+	u.SetGeneration(3)
+	u.SetResourceVersion("20")
+	clear(s.woken)
+	s.show(u)
+	if s.woken[blue] == 0 {
+		t.Error("nobody looks at it")
+	}
+	s.pass()
+	if got := s.written(); !slices.Equal(got, []string{"Machine/status a"}) {
+		t.Errorf("written are %v", got)
+	}
+	s.pass()
+	if got := s.written(); len(got) > 0 {
+		t.Errorf("nothing has changed, and written are %v", got)
+	}
+	m := s.client.Machine(core.ID{Namespace: "clusters", Name: "a"})
+	if mark := m.Mark(clusterapi.Current, healthType); mark.Generation != 3 || !mark.Since.Equal(noon) {
+		t.Errorf("it is about generation %d, since %s", mark.Generation, mark.Since)
+	}
+}
+
+// TestFailureIsMarkedAndTakenBack through a whole story, with the gate closed, so that no remedy is called.
+func TestFailureIsMarkedAndTakenBack(t *testing.T) {
+	s := settle(t, "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}")
+	s.pass()
+	s.written()
+	s.nodes.has("False", noon, "a-node")
+	s.pass()
+	s.wantSaid("it may be about to fail, and keeps what it says", "Machine clusters/a", infra, passedNow, passedOld)
+	s.now = noon.Add(5 * time.Minute)
+	_, d := s.pass()
+	if len(d.Starts) > 0 {
+		t.Fatalf("it starts %+v", d.Starts)
+	}
+	s.wantSaid("it has failed, and is not to be repaired", "Machine clusters/a", infra, failedNow, failedOld)
+	s.wantSaid("and that is why", "MachineHealthCheck clusters/check",
+		"Paused=False NotPaused", "RemediationAllowed=False TooManyUnhealthy", "old RemediationAllowed=False TooManyUnhealthy")
+	s.written()
+	s.nodes.has("True", s.now, "a-node")
+	s.pass()
+	s.wantSaid("it has recovered", "Machine clusters/a", infra, passedNow, passedOld)
+	if got := s.written(); !slices.Equal(got, []string{"Machine/status a", "MachineHealthCheck/status check"}) {
+		t.Errorf("written are %v", got)
+	}
+}
+
+// TestRemedyMarksWhomItBegins: both would write the same machine.
+func TestRemedyMarksWhomItBegins(t *testing.T) {
+	s := settle(t)
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	if _, d := s.pass(); len(d.Starts) != 1 {
+		t.Fatalf("it starts %+v", d.Starts)
+	}
+	if got := s.written(); slices.Contains(got, "Machine/status a") {
+		t.Errorf("written are %v", got)
+	}
+}
+
+// TestI12PausesMarkRecoveriesAlone: nothing holds those back, and nobody new is marked.
+func TestI12PausesMarkRecoveriesAlone(t *testing.T) {
+	const paused = `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`
+	failed := `status: {conditions: [{type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "x", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
+	s := begin(t)
+	s.nodes.has("True", ago(time.Hour), "recovered-node", "well-node")
+	s.nodes.has("False", ago(time.Hour), "fails-node")
+	s.show(theCluster(t), aMachine(t, "recovered", failed), aMachine(t, "fails"), aMachine(t, "well"), aCheck(t, "check", paused))
+	s.pass()
+	s.wantSaid("it has recovered", "Machine clusters/recovered", passedNow, passedOld)
+	s.wantSaid("it fails anew", "Machine clusters/fails", infra)
+	s.wantSaid("it is well, and nothing was ever said", "Machine clusters/well", infra)
+}
+
+// TestWhoKeepsWhatItSays: nobody whose health is not known, or who has left, is written on.
+func TestWhoKeepsWhatItSays(t *testing.T) {
+	s := begin(t)
+	s.nodes.has("Unknown", time.Time{}, "untimed-node")
+	s.nodes.has("True", ago(time.Hour), "well-node", "leaving-node")
+	s.show(theCluster(t, `status: {conditions: [{type: ControlPlaneInitialized, status: "True", lastTransitionTime: "2026-08-01T00:10:00Z"}]}`),
+		aMachine(t, "young", "status: {nodeRef: null}"), aMachine(t, "untimed"), aMachine(t, "well"),
+		aMachine(t, "told", `status: {conditions: [{type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "x", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`),
+		aMachine(t, "leaving", `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`), aCheck(t, "check"))
+	s.nodes.has("True", ago(time.Hour), "told-node")
+	s.pass()
+	// The infrastructure is not ready: nobody is judged, and whoever has a node and never said anything says that it is well.
+	s.wantSaid("a first word", "Machine clusters/well", infra, passedNow, passedOld)
+	s.wantSaid("a first word", "Machine clusters/untimed", infra, passedNow, passedOld)
+	s.wantSaid("no word", "Machine clusters/young", infra)
+	s.wantSaid("an earlier failure stays", "Machine clusters/told", failedNow)
+	s.wantSaid("it leaves", "Machine clusters/leaving", infra)
+}
+
+// TestDryRunsMarkNobody: they have no effect on anything.
+func TestDryRunsMarkNobody(t *testing.T) {
+	s := settle(t, `metadata: {annotations: {fettle.io/dry-run: "true"}}`)
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	s.pass()
+	if got := s.written(); !slices.Equal(got, []string{"MachineHealthCheck/status check"}) {
+		t.Errorf("written are %v", got)
+	}
+}
+
+// TestOutsideRemediation: what becomes of the condition by which a machine is left to an outside remediator.
+func TestOutsideRemediation(t *testing.T) {
+	const about = "ExternallyRemediated=False "
+	said := func(reason string) string {
+		return `status: {conditions: [{type: ExternallyRemediated, status: "False", reason: ` + reason + `, message: "", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
+	}
+	request := core.Request{ID: core.ID{Kind: "X", UID: "x"}, Remedy: RequestMachineRemediation, Target: core.ID{Kind: "Machine", Namespace: "clusters", Name: "a", UID: "a-uid"}}
+	refused := core.Repair{
+		Namespace: "clusters", Name: "a-1", Target: request.Target, Policy: core.ID{Kind: "MachineHealthCheck", Namespace: "clusters", Name: "check", UID: "check-uid"},
+		Steps: []core.Step{{Remedy: RequestMachineRemediation, Nature: core.CreateRequest}}, StepState: core.StepState{Attempts: 2, LastAttempt: noon}, Started: noon,
+	}
+	cases := map[string]struct {
+		healthy bool
+		machine string
+		world   func(*core.Cluster, []core.Policy)
+		want    string
+	}{
+		"a request stands": {false, "{}", func(f *core.Cluster, _ []core.Policy) { f.Requests = append(f.Requests, request) }, about + "WaitingForRemediation"},
+		"the template is missing": {
+			false, "{}", func(_ *core.Cluster, p []core.Policy) {
+				p[0].Steps = []core.Step{p[0].Steps[0]}
+				p[0].Steps[0].Problem, p[0].Steps[0].Missing = "there is none", true
+			}, about + "RemediationTemplateNotFound",
+		},
+		"the template can't be used": {
+			false, "{}", func(_ *core.Cluster, p []core.Policy) {
+				p[0].Steps = []core.Step{p[0].Steps[0]}
+				p[0].Steps[0].Problem = "it has no object in spec.template"
+			}, about + "RemediationRequestCreationFailed",
+		},
+		"its creation is refused":      {false, "{}", func(f *core.Cluster, _ []core.Policy) { f.Repairs = append(f.Repairs, refused) }, about + "RemediationRequestCreationFailed"},
+		"it has recovered":             {true, said("WaitingForRemediation"), func(*core.Cluster, []core.Policy) {}, ""},
+		"the remediator has its say":   {true, said("Theirs"), func(*core.Cluster, []core.Policy) {}, about + "Theirs"},
+		"the remediator had its say":   {false, said("Theirs"), func(f *core.Cluster, _ []core.Policy) { f.Requests = append(f.Requests, request) }, about + "Theirs"},
+		"a creation that succeeds now": {false, said("RemediationRequestCreationFailed"), func(f *core.Cluster, _ []core.Policy) { f.Requests = append(f.Requests, request) }, about + "WaitingForRemediation"},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			s := settle(t, theTemplate)
+			s.show(aMachine(t, "a", `metadata: {resourceVersion: "8"}`, tc.machine))
+			if !tc.healthy {
+				s.nodes.has("False", ago(time.Hour), "a-node")
+			}
+			s.pass(tc.world)
+			got := ""
+			for _, line := range s.said("Machine clusters/a") {
+				if strings.HasPrefix(line, "ExternallyRemediated") {
+					got = line
+				}
+			}
+			if got != tc.want {
+				t.Errorf("it says %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestMarksAreBounded: those that turn go first, and the others have their turn in the next pass.
+func TestMarksAreBounded(t *testing.T) {
+	s := begin(t).show(theCluster(t), aCheck(t, "check", "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}"))
+	for i := range parallelWrites + maxUpdates + 5 {
+		name := fmt.Sprintf("m%03d", i)
+		s.nodes.has("True", ago(time.Hour), name+"-node")
+		s.show(aMachine(t, name))
+	}
+	s.nodes.has("False", ago(time.Hour), "m104-node")
+	mark := func(ctx context.Context) bool {
+		o := s.observe()
+		cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: o.Targets}
+		d := core.Decide(o.Policies, cluster, s.now)
+		more, err := s.dialect.WriteConditions(ctx, o.Policies, &cluster, d.CombinedVerdicts(o.Policies, &cluster))
+		if err != nil {
+			t.Fatalf("marking: %v", err)
+		}
+		return more
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	for _, step := range []struct {
+		when    string
+		ctx     context.Context
+		more    bool
+		written int
+	}{
+		{"while something else is due", over, true, parallelWrites},
+		{"then", t.Context(), true, maxUpdates},
+		{"at last", t.Context(), false, 5},
+	} {
+		more, got := mark(step.ctx), s.written()
+		if turned := slices.Contains(got, "Machine/status m104"); turned != (step.ctx == over) {
+			t.Errorf("%s m104 is among them: %t", step.when, turned)
+		}
+		if more != step.more || len(got) != step.written {
+			t.Errorf("%s more: %t, %d are written", step.when, more, len(got))
+		}
+	}
+}
+
+// TestMarksThatAreRefused: a machine that has changed is judged again, one that is gone needs none, and one that can't
+// be written hides no other.
+func TestMarksThatAreRefused(t *testing.T) {
+	s := settle(t)
+	resource := schema.GroupResource{Resource: "machines"}
+	mark := func() (bool, error) {
+		o := s.observe()
+		cluster := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Targets: o.Targets}
+		d := core.Decide(o.Policies, cluster, s.now)
+		return s.dialect.WriteConditions(t.Context(), o.Policies, &cluster, d.CombinedVerdicts(o.Policies, &cluster))
+	}
+	s.refuse["a"] = apierrors.NewNotFound(resource, "a")
+	if more, err := mark(); more || err != nil {
+		t.Errorf("one is gone: more: %t, %v", more, err)
+	}
+	s.wantSaid("the others are written", "Machine clusters/b", infra, passedNow, passedOld)
+	s.refuse["a"] = apierrors.NewConflict(resource, "a", errDown)
+	if more, err := mark(); !more || err != nil {
+		t.Errorf("one has changed: more: %t, %v", more, err)
+	}
+	s.refuse["a"] = errDown
+	if _, err := mark(); err == nil || !strings.Contains(err.Error(), errDown.Error()) {
+		t.Errorf("one can't be written: %v", err)
+	}
+	s.panics = "a"
+	if _, err := mark(); err == nil || !strings.Contains(err.Error(), "the sky falls") {
+		t.Errorf("the write of one panics: %v", err)
+	}
+}
+
+// TestMarksGoByTheLatestPlaces: what was written is known at once, before the watch shows it.
+func TestMarksGoByTheLatestPlaces(t *testing.T) {
+	s := settle(t, "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}")
+	s.pass()
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	s.pass()
+	s.nodes.has("True", ago(time.Minute), "a-node")
+	s.pass()
+	s.wantSaid("there and back", "Machine clusters/a", infra, passedNow, passedOld)
+	if m := s.client.Machine(core.ID{Namespace: "clusters", Name: "a"}); m.Mark(clusterapi.Current, healthType) == nil || m.ResourceVersion != "10" {
+		t.Errorf("the machine is known at revision %s", m.ResourceVersion)
+	}
+}
+
+// TestI14DeprecatedWordOfARemediatorAsksNoOwner: Metal3's gives a machine up by a condition that owners don't read. Asking
+// the owner then would have the machine deleted past every gate.
+func TestI14DeprecatedWordOfARemediatorAsksNoOwner(t *testing.T) {
+	s := begin(t)
+	s.nodes.has("False", ago(time.Hour), "a-node")
+	s.show(theCluster(t), aCheck(t, "check", strings.Split(theTemplate, "\n")...), aMachine(t, "a",
+		`status: {deprecated: {v1beta1: {conditions: [{type: OwnerRemediated, status: "False", severity: Warning, reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:59:00Z"}]}}}`))
+	s.pass(func(f *core.Cluster, policies []core.Policy) {
+		step, id := policies[0].Steps[0], f.Targets[0].ID
+		f.Repairs = append(f.Repairs, core.Repair{
+			Namespace: "clusters", Name: "a-1", Target: id, Policy: policies[0].ID, Steps: policies[0].Steps, Started: ago(10 * time.Minute),
+		})
+		f.Requests = append(f.Requests, core.Request{
+			ID: core.ID{Kind: "X", Namespace: "clusters", Name: "a", UID: "x-uid"}, Remedy: step.Remedy, Template: step.Template,
+			Target: id, Created: ago(10 * time.Minute), Own: true,
+		})
+	})
+	said := s.said("Machine clusters/a")
+	if !slices.Contains(said, failedNow) || slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, "OwnerRemediated=") }) {
+		t.Errorf("the machine says %q", said)
+	}
+}

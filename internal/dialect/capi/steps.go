@@ -1,0 +1,85 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/lenient"
+	"github.com/fettle-io/fettle/internal/specparse"
+)
+
+// The names of the remedies that this dialect asks for.
+const (
+	// MarkOwner has the machine ask its owner to replace it.
+	MarkOwner = "MarkOwner"
+	// RequestMachineRemediation has a remediation object made for the machine from a template.
+	RequestMachineRemediation = "RequestClusterMachineRemediation"
+)
+
+// templateSuffix is what the kind of a template has and that of the objects made from it lacks.
+const templateSuffix = "Template"
+
+// readSteps returns the steps of a repair. Machines with a template are left to an outside remediator, and to their owner once
+// the remediator has given them up. All others are left to their owner.
+func readSteps(t *clusterv1.MachineHealthCheckRemediationTemplateReference, namespace string) []core.Step {
+	owner := core.Step{Remedy: MarkOwner, Nature: core.AskOwner}
+	if !t.IsDefined() {
+		return []core.Step{owner}
+	}
+	return []core.Step{{
+		Remedy: RequestMachineRemediation, Nature: core.CreateRequest,
+		Template: core.Reference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: namespace, Name: t.Name},
+	}, owner}
+}
+
+const templateExample = "{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
+
+// checkTemplate says what of a reference to a template can't be meant.
+func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) error {
+	const field = "spec.remediation.templateRef"
+	if !r.IsDefined() {
+		return nil
+	}
+	var lacks []string
+	for _, f := range [...]struct{ name, value string }{{"apiVersion", r.APIVersion}, {"kind", r.Kind}, {"name", r.Name}} {
+		if f.value == "" {
+			lacks = append(lacks, f.name)
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("%s lacks %s; give all of %s", field, strings.Join(lacks, " and "), templateExample)
+	}
+	var problems []error
+	if version, err := schema.ParseGroupVersion(r.APIVersion); err != nil || version.Version == "" {
+		problems = append(problems, fmt.Errorf("%s.apiVersion is %s; give a group and a version, as in %s", field, lenient.Quote(r.APIVersion), templateExample))
+	}
+	if kind, is := strings.CutSuffix(r.Kind, templateSuffix); !is || kind == "" {
+		problems = append(problems, fmt.Errorf("%s.kind is %s; give a kind that ends in %s, as in %s", field, lenient.Quote(r.Kind), templateSuffix, templateExample))
+	}
+	if err := specparse.RequestKind(r.APIVersion, r.Kind); err != nil && len(problems) == 0 {
+		problems = append(problems, fmt.Errorf("%s.kind is %w", field, err))
+	}
+	if len(content.IsPathSegmentName(r.Name)) > 0 {
+		problems = append(problems, fmt.Errorf("%s.name is %s, which no object can be called; give the name of a template, as in %s", field, lenient.Quote(r.Name), templateExample))
+	}
+	return errors.Join(problems...)
+}
+
+// requestsExternal tells whether a policy has its machines repaired by an outside remediator.
+func requestsExternal(p *core.Policy) bool {
+	_, asks := machineConditions().RequestStep(p)
+	return asks
+}
+
+// readMaxInFlight: as today, all are asked for at once, since owners and remediators pace themselves. The annotation
+// changes that.
+func readMaxInFlight(annotations map[string]string) (core.Amount, error) {
+	return specparse.InFlight(annotations, annotation.MaxInFlight, core.Unlimited())
+}

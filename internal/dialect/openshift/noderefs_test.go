@@ -1,0 +1,107 @@
+package openshift
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/node"
+)
+
+// TestI14NodeOfTwoMachinesJudgesNeither: a kubelet that reports the addresses of another machine has that machine refer
+// to its node. The health of the node must not have either machine repaired.
+func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
+	leaving := func(m *apiMachine) {
+		at := metav1.NewTime(noon)
+		m.DeletionTimestamp, m.Finalizers = &at, []string{"machine.openshift.io/machine"}
+	}
+	steps := []struct {
+		sentence string
+		change   func(*store)
+		want     map[string]bool
+	}{
+		{"each has a node of its own", func(f *store) { f.putMachine(aMachine("a")); f.putMachine(aMachine("b")) }, map[string]bool{"a": false, "b": false}},
+		{"one refers to the node of the other", func(f *store) { f.putMachine(aMachine("b", refer("a-node"))) }, map[string]bool{"a": true, "b": true}},
+		{"the same again", func(f *store) { f.putMachine(aMachine("b", refer("a-node"))) }, map[string]bool{"a": true, "b": true}},
+		{"one is being deleted, as a host makes way for its next machine", func(f *store) { f.putMachine(aMachine("b", refer("a-node"), leaving)) }, map[string]bool{"a": false, "b": false}},
+		{"a third machine refers to it, in another namespace", func(f *store) { f.putMachine(aMachine("c", refer("a-node"), inNamespace("other"))) }, map[string]bool{"a": false, "b": false, "c": false}},
+		{"the first is gone", func(f *store) { f.dropMachine("machines/a"); f.dropMachine("machines/a") }, map[string]bool{"b": false, "c": false}},
+	}
+	f := newStore()
+	for _, s := range steps {
+		s.change(&f)
+		got := map[string]bool{}
+		_, targets := f.snapshot(none)
+		for i := range targets {
+			got[targets[i].ID.Name] = targets[i].Problem != ""
+		}
+		if diff := cmp.Diff(s.want, got); diff != "" {
+			t.Errorf("after this: %s, what is not judged is (-want +got):\n%s", s.sentence, diff)
+		}
+	}
+}
+
+// TestI14NodeNamesTheNamespaceOfItsMachine: who may write machines in a namespace can have them refer to any node. Where
+// the node says that its machine is in another namespace, that holds back no repair there, and takes nothing over from the
+// node. When the node is gone, its last word is.
+func TestI14NodeNamesTheNamespaceOfItsMachine(t *testing.T) {
+	says := func(namespace string) func(string) (node.Facts, bool) {
+		return these(map[string]node.Facts{"a-node": {
+			Node:             core.Node{State: core.NodePresent, Name: "a-node", NodeFacts: core.NodeFacts{ControlPlane: true, Excluded: true}},
+			MachineNamespace: namespace,
+		}})
+	}
+	cases := map[string]struct {
+		find       func(string) (node.Facts, bool)
+		mine, them bool
+	}{
+		"the node names the namespace": {says("machines"), false, true},
+		"it names the other":           {says("other"), true, false},
+		"it names none":                {says(""), true, true},
+		"it is gone":                   {none, false, false},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			f := newStore()
+			f.putMachine(aMachine("a"))
+			f.putMachine(aMachine("c", refer("a-node"), inNamespace("other")))
+			_, targets := f.snapshot(tc.find)
+			for i, want := range []bool{tc.mine, tc.them} {
+				if got := &targets[i]; (got.Problem != "") != want {
+					t.Errorf("%s says %q, want something: %t", got.ID, got.Problem, want)
+				}
+			}
+			if them := &targets[1]; sentence == "the node names the namespace" && (them.Node.Name != "" || them.ControlPlane || them.Node.Excluded) {
+				t.Errorf("the machine of the other namespace has the node: %+v", them)
+			}
+		})
+	}
+}
+
+// TestI14LabelAloneMakesNoControlPlane: who may write machines in a namespace can label them as members of the control plane.
+// Where other namespaces are known to have its machines, that keeps none of these from being repaired.
+func TestI14LabelAloneMakesNoControlPlane(t *testing.T) {
+	master := labelled(roleLabel, masterRole)
+	find := these(map[string]node.Facts{"a-node": {Node: core.Node{State: core.NodePresent, Name: "a-node", NodeFacts: leading}}})
+	f := newStore()
+	f.putMachine(aMachine("a", master))
+	f.putMachine(aMachine("b", master, withoutNode))
+	f.putMachine(aMachine("c", master, withoutNode, inNamespace("other")))
+	wants := func(sentence string, find func(string) (node.Facts, bool), want ...bool) {
+		t.Helper()
+		_, targets := f.snapshot(find)
+		for i := range targets {
+			if targets[i].ControlPlane != want[i] {
+				t.Errorf("%s: %s is of the control plane: %t", sentence, targets[i].ID, targets[i].ControlPlane)
+			}
+			if !targets[i].MaybeControlPlane() {
+				t.Errorf("%s: %s is not held to the gates of the control plane, which its label asks for", sentence, targets[i].ID)
+			}
+		}
+	}
+	wants("no node is known to be one of it", none, true, true, true)
+	wants("a node is", find, true, true, false)
+	wants("that node is gone", none, true, true, false)
+}

@@ -1,0 +1,219 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// unanswered is a pass over a cluster whose reads hang until their time limits.
+func unanswered(ctx context.Context, _ int) (time.Time, error) {
+	return time.Time{}, withGrace(ctx, 40*time.Second)
+}
+
+// TestI15HangingClustersDelayNoOther: of a hundred clusters most hang in each pass, and the others are served as if alone.
+func TestI15HangingClustersDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleets := map[string]pass{}
+		for i := range 100 {
+			fleets[fmt.Sprintf("hanging-%d", i)] = unanswered
+		}
+		k := runs(t, logr.Discard(), fleets)
+		defer k.stop()
+		k.after(time.Second)
+		start := clock()
+		for i := range 10 {
+			k.keep("honest-"+strconv.Itoa(i), idle)
+		}
+		k.after(time.Minute)
+		for i := range 10 {
+			honest := "honest-" + strconv.Itoa(i)
+			if at := k.taken(honest); len(at) != 1 || at[0] > start.Sub(k.start)+8*time.Second {
+				t.Errorf("while the clusters hang for the first time, %s is passed over at %v", honest, at)
+			}
+		}
+		for range 600 {
+			for fleet := range fleets {
+				k.Wake(fleet)
+			}
+			woken := clock().Sub(k.start)
+			k.Wake("honest-0")
+			k.after(500 * time.Millisecond)
+			if at := k.taken("honest-0"); len(at) != 1 || at[0] != woken+coalesced {
+				t.Fatalf("woken at %s, the honest fleet is passed over at %v", woken, at)
+			}
+		}
+		for fleet := range fleets {
+			if n := len(k.taken(fleet)); n < 4 {
+				t.Errorf("in six minutes %s is passed over %d times", fleet, n)
+			}
+		}
+	})
+}
+
+// TestSlowFleetsTakeTurns: fleets that are slow again are not all passed over at a time, and a fleet that is slow no more is prompt
+// again after a minute.
+func TestSlowFleetsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		now, most, hung := 0, 0, 10*time.Second
+		count := func(change int) time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			now += change
+			most = max(most, now)
+			return hung
+		}
+		hangs := func(d time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			most, hung = 0, d
+		}
+		fleets := map[string]pass{}
+		for i := range 100 {
+			fleets[strconv.Itoa(i)] = func(ctx context.Context, _ int) (time.Time, error) {
+				defer count(-1)
+				return time.Time{}, withGrace(ctx, count(1))
+			}
+		}
+		k := runs(t, logr.Discard(), fleets)
+		defer k.stop()
+		k.after(time.Minute)
+		hangs(10 * time.Second)
+		k.WakeAll()
+		k.after(time.Minute)
+		if most != 32 {
+			t.Errorf("%d slow fleets were passed over at a time, want 32", most)
+		}
+		hangs(0)
+		k.WakeAll()
+		k.after(2 * time.Minute)
+		hangs(time.Second)
+		k.WakeAll()
+		k.after(time.Minute)
+		if most != 32 {
+			t.Errorf("%d fleets that are prompt again were passed over at a time, want 32", most)
+		}
+		for fleet := range fleets {
+			if n := len(k.taken(fleet)); n != 4 {
+				t.Errorf("%s was passed over %d times, want 4", fleet, n)
+			}
+		}
+	})
+}
+
+// TestFleetIsAmongTheSlowForAMinute after a slow pass, and waits behind the fleets that hang.
+func TestFleetIsAmongTheSlowForAMinute(t *testing.T) {
+	for after, waits := range map[time.Duration]bool{50 * time.Second: true, 70 * time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			fleets := map[string]pass{"once": func(ctx context.Context, n int) (time.Time, error) {
+				if n == 0 {
+					return time.Time{}, withGrace(ctx, 2*time.Second)
+				}
+				return time.Time{}, nil
+			}}
+			k := runs(t, logr.Discard(), fleets)
+			defer k.stop()
+			k.after(3 * time.Second)
+			for i := range 96 { // three times as many as there are slow places
+				k.keep("hanging-"+strconv.Itoa(i), unanswered)
+			}
+			k.after(after - 2*time.Second)
+			for range 10 {
+				k.WakeAll()
+				k.after(100 * time.Millisecond)
+			}
+			k.taken("once")
+			k.Wake("once")
+			k.after(time.Second)
+			if n := len(k.taken("once")); (n == 0) != waits {
+				t.Errorf("%s after a slow pass an event leads to %d passes; want it to wait: %t", after, n, waits)
+			}
+		})
+	}
+}
+
+// TestI12PromptFleetIsNeverAmongTheSlow: after passes that take long it still does not wait behind clusters that hang.
+func TestI12PromptFleetIsNeverAmongTheSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := runs(t, logr.Discard(), nil)
+		defer k.stop()
+		k.AddHome("home", func(ctx context.Context) (time.Time, error) {
+			k.note("home")
+			return time.Time{}, withGrace(ctx, 3*time.Second)
+		})
+		for i := range 96 { // three times as many as there are slow places
+			k.keep("hanging-"+strconv.Itoa(i), unanswered)
+		}
+		k.after(50 * time.Second)
+		k.taken("home")
+		for range 10 {
+			for i := range 96 {
+				k.Wake("hanging-" + strconv.Itoa(i))
+			}
+			k.after(100 * time.Millisecond)
+			k.Wake("home")
+			k.after(4 * time.Second)
+			if n := len(k.taken("home")); n != 1 {
+				t.Fatalf("within four seconds of an event there are %d passes, want 1", n)
+			}
+		}
+	})
+}
+
+// TestDroppedFleetWaitsForNoPlace, and neither does the end of the loop.
+func TestDroppedFleetWaitsForNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleets := map[string]pass{}
+		for i := range 40 {
+			fleets[strconv.Itoa(i)] = unanswered
+		}
+		k := runs(t, logr.Discard(), fleets)
+		k.after(time.Minute)
+		k.WakeAll()
+		k.after(time.Second)
+		var waiting string
+		for fleet := range fleets {
+			if len(k.taken(fleet)) == 1 {
+				waiting = fleet
+			}
+		}
+		k.keep(waiting, idle)
+		k.after(time.Second)
+		if n := len(k.taken(waiting)); n != 1 {
+			t.Errorf("the fleet that was kept anew has been passed over %d times", n)
+		}
+		ends := clock()
+		k.stop()
+		if took := clock().Sub(ends); took > 0 {
+			t.Errorf("the loop took %s to end", took)
+		}
+	})
+}
+
+// TestLoopThatHasNotStartedKeepsNothing of fleets that come and go, as in a replica that does not lead.
+func TestLoopThatHasNotStartedKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newLoopRecorder(t, clock, logr.Discard())
+		for i := range 100 {
+			k.keep(strconv.Itoa(i), idle)
+			k.Remove(strconv.Itoa(i))
+			k.WakeAll()
+		}
+		k.after(time.Second)
+		if n := k.Queued(); n != 0 {
+			t.Errorf("%d fleets are queued", n)
+		}
+		k.keep("a", idle)
+		k.starts()
+		defer k.stop()
+		k.after(time.Second)
+		k.wantPasses("what was kept before is passed over", "a", time.Second+coalesced)
+	})
+}

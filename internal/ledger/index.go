@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// Bounds of what is kept of one namespace. A tenant can fill one.
+const (
+	// maxInNamespace bounds the Repairs of one fleet in one namespace that count.
+	maxInNamespace = 20_000
+	// maxClusters bounds the workload clusters of one namespace that are kept for the sake of their Repairs alone.
+	maxClusters = 500
+)
+
+// index has the Repairs that were read, and by fleet the Repairs that count. The caller locks.
+type index struct {
+	records map[string]*record
+	// counting are the pages of each fleet that count.
+	counting map[ClusterKey]map[string]*record
+	// since is when the oldest Repair of a workload cluster was created, as far as it was known when the first was read.
+	since map[ClusterKey]time.Time
+	// counts counts, for each fleet, the pages of one namespace that count. Waiting are those beyond the bound, which count once
+	// there is room.
+	counts  map[bucket]int
+	waiting map[bucket]map[string]*record
+	// ignored counts the pages that don't count by why.
+	ignored map[string]int
+}
+
+// bucket is a namespace with Repairs of one fleet.
+type bucket struct {
+	cluster   ClusterKey
+	namespace string
+}
+
+func newIndex() index {
+	return index{
+		records: map[string]*record{}, counting: map[ClusterKey]map[string]*record{}, since: map[ClusterKey]time.Time{},
+		counts: map[bucket]int{}, waiting: map[bucket]map[string]*record{}, ignored: map[string]int{},
+	}
+}
+
+func keyOf(p *record) string { return p.Namespace + "/" + p.Name }
+
+func (p *record) bucket() bucket { return bucket{p.cluster, p.Namespace} }
+
+// put takes in a page and returns the one before it, nil for none.
+func (r *index) put(p *record) *record {
+	key := keyOf(p)
+	old := r.drop(key)
+	r.records[key] = p
+	if !p.counts() {
+		r.ignored[p.ignored.reason]++
+		return old
+	}
+	at := p.bucket()
+	if r.counts[at] >= maxInNamespace {
+		if r.waiting[at] == nil {
+			r.waiting[at] = map[string]*record{}
+		}
+		r.waiting[at][key] = p
+		r.ignored[tooMany]++
+		return old
+	}
+	r.count(p)
+	return old
+}
+
+func (r *index) count(p *record) {
+	if r.counting[p.cluster] == nil {
+		r.counting[p.cluster], r.since[p.cluster] = map[string]*record{}, p.CreationTimestamp.Time
+	}
+	r.counting[p.cluster][keyOf(p)] = p
+	r.counts[p.bucket()]++
+}
+
+// drop removes a page and returns it, nil where there is none.
+func (r *index) drop(key string) *record {
+	p := r.records[key]
+	if p == nil {
+		return nil
+	}
+	delete(r.records, key)
+	at := p.bucket()
+	switch {
+	case !p.counts():
+		r.ignored[p.ignored.reason]--
+	case r.waiting[at][key] != nil:
+		r.endWait(at, key)
+	default:
+		r.discount(p)
+	}
+	return p
+}
+
+func (r *index) endWait(at bucket, key string) {
+	r.ignored[tooMany]--
+	delete(r.waiting[at], key)
+	if len(r.waiting[at]) == 0 {
+		delete(r.waiting, at)
+	}
+}
+
+// discount removes a page from the pages that count, and lets a waiting page take its room.
+func (r *index) discount(p *record) {
+	at := p.bucket()
+	delete(r.counting[p.cluster], keyOf(p))
+	r.counts[at]--
+	if r.counts[at] == 0 {
+		delete(r.counts, at)
+	}
+	for key, next := range r.waiting[at] {
+		r.endWait(at, key)
+		r.count(next)
+		break
+	}
+	if len(r.counting[p.cluster]) == 0 {
+		delete(r.counting, p.cluster)
+		delete(r.since, p.cluster)
+	}
+}
+
+// clusters returns the workload clusters that have Repairs which count: of each namespace those whose Repairs are the oldest.
+func (r *index) clusters() []ClusterKey {
+	found := make([]ClusterKey, 0, len(r.counting))
+	for f := range r.counting {
+		if f != (ClusterKey{}) {
+			found = append(found, f)
+		}
+	}
+	slices.SortFunc(found, func(a, b ClusterKey) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), r.since[a].Compare(r.since[b]), cmp.Compare(a.Name, b.Name))
+	})
+	kept, inNamespace := found[:0], map[string]int{}
+	for _, f := range found {
+		inNamespace[f.Namespace]++
+		if inNamespace[f.Namespace] <= maxClusters {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// overfull describes why nothing can be recorded in a namespace, and returns nil where it can.
+func (r *index) overfull(at bucket) error {
+	if len(r.waiting[at]) == 0 {
+		return nil
+	}
+	return fmt.Errorf("namespace %s has more than %d Repairs, which is more than Fettle reads, so nothing is begun for its targets; delete the ones that Fettle has not made",
+		at.namespace, maxInNamespace)
+}
+
+// freeName returns the first name, from the given one on, that no ignored Repair has in a namespace. A Repair that is not
+// Fettle's must not keep a target from being repaired.
+func (r *index) freeName(namespace, name string, target core.ID) string {
+	for range maxInNamespace {
+		if p := r.records[namespace+"/"+name]; p == nil || p.counts() {
+			return name
+		}
+		name = core.NextRepairName(name, target)
+	}
+	return name
+}
+
+var ignoredRepairs = prometheus.NewDesc( //nolint:gochecknoglobals // a constant
+	"fettle_repairs_ignored", "Repairs from which nothing follows, since Fettle has not recorded them or can't read them, by why.", []string{"reason"}, nil)
+
+// Describe implements prometheus.Collector.
+func (*Client) Describe(out chan<- *prometheus.Desc) { out <- ignoredRepairs }
+
+// Collect implements prometheus.Collector.
+func (c *Client) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, reason := range reasons {
+		out <- prometheus.MustNewConstMetric(ignoredRepairs, prometheus.GaugeValue, float64(c.index.ignored[reason]), reason)
+	}
+}

@@ -1,0 +1,249 @@
+package metricsauth_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/fettle-io/fettle/internal/metricsauth"
+)
+
+// reviewer plays the API server: it knows tokens by their owner and has rights by user.
+type reviewer struct {
+	mu      sync.Mutex
+	now     time.Time
+	owners  map[string]string
+	rights  map[string]bool
+	broken  map[string]int
+	hanging chan struct{}
+	asked   []string
+	spec    authorizationv1.SubjectAccessReviewSpec
+}
+
+func newReviewer() *reviewer {
+	return &reviewer{
+		now:    time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC),
+		owners: map[string]string{"good": "scraper", "poor": "stranger"},
+		rights: map[string]bool{"scraper": true},
+		broken: map[string]int{},
+	}
+}
+
+func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	kind := request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:]
+	if r.hanging != nil {
+		<-r.hanging
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, kind)
+	if status := r.broken[kind]; status != 0 {
+		http.Error(w, "broken", status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if kind == "tokenreviews" {
+		var review authenticationv1.TokenReview
+		_ = json.NewDecoder(request.Body).Decode(&review)
+		name, known := r.owners[review.Spec.Token]
+		review.Status.Authenticated = known
+		review.Status.User = authenticationv1.UserInfo{
+			Username: name, UID: name + "-uid", Groups: []string{"scrapers"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}},
+		}
+		reply(w, review)
+		return
+	}
+	var review authorizationv1.SubjectAccessReview
+	_ = json.NewDecoder(request.Body).Decode(&review)
+	r.spec = review.Spec
+	review.Status.Allowed = r.rights[review.Spec.User]
+	reply(w, review)
+}
+
+func reply(w http.ResponseWriter, review any) {
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// filter stands before a page that says so, and asks this reviewer.
+func (r *reviewer) filter(t *testing.T) http.Handler {
+	t.Helper()
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return r.filterOf(t, server.URL)
+}
+
+func (r *reviewer) filterOf(t *testing.T, address string) http.Handler {
+	t.Helper()
+	c, err := metricsauth.NewConfig(&rest.Config{Host: address, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, http.DefaultClient, func() time.Time { return r.now })
+	if err != nil {
+		t.Fatalf("preparing reviews: %v", err)
+	}
+	return metricsauth.NewFilter(c).Wrap(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("page"))
+	}))
+}
+
+// get gives the status of a request, and fails the test when the page is shown to whom it must not.
+func get(t *testing.T, h http.Handler, authorization string) int {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, request)
+	if shown := w.Body.String() == "page"; shown != (w.Code == http.StatusOK) {
+		t.Errorf("answered %d with %q", w.Code, w.Body.String())
+	}
+	if w.Code == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") != "Bearer" {
+		t.Error("whoever has no token is not told that one is wanted")
+	}
+	return w.Code
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	cases := map[string]struct {
+		authorization string
+		want          int
+		asked         []string
+	}{
+		"a token with the right":      {"Bearer good", http.StatusOK, []string{"tokenreviews", "subjectaccessreviews"}},
+		"a token without the right":   {"Bearer poor", http.StatusForbidden, []string{"tokenreviews", "subjectaccessreviews"}},
+		"a token that nobody knows":   {"Bearer garbage", http.StatusUnauthorized, []string{"tokenreviews"}},
+		"a scheme in small letters":   {"bearer good", http.StatusOK, []string{"tokenreviews", "subjectaccessreviews"}},
+		"no credentials":              {"", http.StatusUnauthorized, nil},
+		"a scheme without a token":    {"Bearer ", http.StatusUnauthorized, nil},
+		"a token without a scheme":    {"good", http.StatusUnauthorized, nil},
+		"a password":                  {"Basic Z29vZDpnb29k", http.StatusUnauthorized, nil},
+		"a token that is a megabyte":  {"Bearer " + strings.Repeat("x", 1<<20), http.StatusUnauthorized, nil},
+		"a token with a blank in it":  {"Bearer good token", http.StatusUnauthorized, []string{"tokenreviews"}},
+		"a token that is not letters": {"Bearer \xff\xfe", http.StatusUnauthorized, []string{"tokenreviews"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			r := newReviewer()
+			if got := get(t, r.filter(t), tc.authorization); got != tc.want {
+				t.Errorf("answered %d, want %d", got, tc.want)
+			}
+			if diff := cmp.Diff(tc.asked, r.asked); diff != "" {
+				t.Errorf("reviews (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRightsAreThoseOfTheTokensOwner(t *testing.T) {
+	r := newReviewer()
+	get(t, r.filter(t), "Bearer good")
+	want := authorizationv1.SubjectAccessReviewSpec{
+		User: "scraper", UID: "scraper-uid", Groups: []string{"scrapers"}, Extra: map[string]authorizationv1.ExtraValue{"pod": {"p"}},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/metrics"},
+	}
+	if diff := cmp.Diff(want, r.spec); diff != "" {
+		t.Errorf("what is reviewed (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnswersAreRemembered: for a minute whoever was let in, for ten seconds whoever was not.
+func TestAnswersAreRemembered(t *testing.T) {
+	r := newReviewer()
+	h := r.filter(t)
+	wants := func(sentence, token string, status, reviews int) {
+		t.Helper()
+		r.asked = nil
+		if got := get(t, h, "Bearer "+token); got != status || len(r.asked) != reviews {
+			t.Errorf("%s: answered %d after %d reviews, want %d after %d", sentence, got, len(r.asked), status, reviews)
+		}
+	}
+	wants("the first time", "good", http.StatusOK, 2)
+	wants("the first time", "poor", http.StatusForbidden, 2)
+	wants("the first time", "late", http.StatusUnauthorized, 1)
+	r.owners = map[string]string{"poor": "scraper", "late": "scraper"}
+	r.now = r.now.Add(9 * time.Second)
+	wants("revoked a moment ago", "good", http.StatusOK, 0)
+	wants("granted a moment ago", "poor", http.StatusForbidden, 0)
+	wants("made a moment ago", "late", http.StatusUnauthorized, 0)
+	r.now = r.now.Add(time.Second + time.Nanosecond)
+	wants("granted", "poor", http.StatusOK, 2)
+	wants("made", "late", http.StatusOK, 2)
+	r.now = r.now.Add(50 * time.Second)
+	wants("revoked", "good", http.StatusUnauthorized, 1)
+}
+
+// TestStrangersDisplaceNobody: however many tokens are guessed, whoever is known needs no new review.
+func TestStrangersDisplaceNobody(t *testing.T) {
+	r := newReviewer()
+	h := r.filter(t)
+	get(t, h, "Bearer good")
+	for i := range 300 {
+		get(t, h, "Bearer guess"+strings.Repeat("x", i))
+	}
+	r.asked = nil
+	if got := get(t, h, "Bearer good"); got != http.StatusOK || len(r.asked) != 0 {
+		t.Errorf("answered %d after the reviews %v", got, r.asked)
+	}
+}
+
+func TestWhatCanNotBeReviewedIsRefused(t *testing.T) {
+	for _, kind := range []string{"tokenreviews", "subjectaccessreviews"} {
+		for _, status := range []int{http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError} {
+			r := newReviewer()
+			r.broken[kind] = status
+			h := r.filter(t)
+			if got := get(t, h, "Bearer good"); got != http.StatusServiceUnavailable {
+				t.Errorf("%s answered by %d: the page answers %d", kind, status, got)
+			}
+			delete(r.broken, kind)
+			if got := get(t, h, "Bearer good"); got != http.StatusOK {
+				t.Errorf("a failure of %s is remembered as an answer: %d", kind, got)
+			}
+		}
+	}
+}
+
+func TestNobodyIsLetInWhileTheAPIServerIsAway(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	if got := get(t, newReviewer().filterOf(t, gone.URL), "Bearer good"); got != http.StatusServiceUnavailable {
+		t.Errorf("answered %d", got)
+	}
+}
+
+// TestReviewsHaveATimeLimit: one that hangs ends with the patience of whoever asked, at the latest.
+func TestReviewsHaveATimeLimit(t *testing.T) {
+	r := newReviewer()
+	r.hanging = make(chan struct{})
+	h := r.filter(t)
+	t.Cleanup(func() { close(r.hanging) })
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := make(chan int)
+	const scrapes = 6 // more than reviews run at a time
+	for range scrapes {
+		go func() {
+			request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", http.NoBody)
+			request.Header.Set("Authorization", "Bearer good")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, request)
+			answers <- w.Code
+		}()
+	}
+	cancel()
+	for range scrapes {
+		if got := <-answers; got != http.StatusServiceUnavailable {
+			t.Errorf("answered %d", got)
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package template
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// inOrder gives the kinds in the order in which they came.
+func (c *Client) inOrder() []schema.GroupVersionKind { return c.order }
+
+// known gives a kind that is kept, nil for others.
+func (c *Client) known(gvk schema.GroupVersionKind) *kind { return c.kinds[gvk] }
+
+// kindRegistry has what is known of kinds.
+type kindRegistry interface {
+	// need returns a kind that a ladder needs, nil when the fleet needs too many.
+	need(gvk schema.GroupVersionKind) *kind
+	// inOrder gives all kinds that there may be, and known what is known of one, nil for nothing.
+	inOrder() []schema.GroupVersionKind
+	known(gvk schema.GroupVersionKind) *kind
+}
+
+// factReader goes through what is known of kinds, for one fleet. Whoever takes it holds the kinds still meanwhile.
+type factReader struct {
+	kindRegistry
+
+	key ClusterKey
+}
+
+// addFacts looks at running repairs before policies, and at the oldest policies first: a fleet may need a limited number of
+// kinds, and what is under way must be seen.
+func (c factReader) addFacts(policies []core.Policy, cluster *core.Cluster) {
+	c.needKindsOfOwnRequests()
+	for i := range cluster.Repairs {
+		if r := &cluster.Repairs[i]; r.Running() {
+			r.Steps = c.checkSteps(r.Steps, r.Target.Namespace, true)
+			cluster.UnlistedTemplates = c.appendUnseen(cluster.UnlistedTemplates, r.Steps, true)
+		}
+	}
+	for _, i := range oldestFirst(policies) {
+		p := &policies[i]
+		p.Steps = c.checkSteps(refuseParts(p.Steps, p.Members, cluster.Targets), p.ID.Namespace, false)
+		cluster.UnlistedTemplates = c.appendUnseen(cluster.UnlistedTemplates, p.Steps, false)
+	}
+	c.addRequests(policies, cluster)
+}
+
+// needKindsOfOwnRequests keeps the kinds watched of which requests stand that Fettle made.
+func (c factReader) needKindsOfOwnRequests() {
+	for _, gvk := range c.inOrder() {
+		if k := c.known(gvk); k != nil && k.store != nil && k.store.hasOwn(c.key) {
+			c.need(gvk)
+		}
+	}
+}
+
+// oldestFirst returns the indices of the policies that ask remediators and are judged, by age and then by ID.
+func oldestFirst(policies []core.Policy) []int {
+	var asking []int
+	for i := range policies {
+		if !policies[i].Unjudged && slices.ContainsFunc(policies[i].Steps, func(s core.Step) bool { return isTemplateRemedy(s.Remedy) }) {
+			asking = append(asking, i)
+		}
+	}
+	slices.SortFunc(asking, func(a, b int) int {
+		return cmp.Or(policies[a].Created.Compare(policies[b].Created), policies[a].ID.Compare(policies[b].ID))
+	})
+	return asking
+}
+
+// addRequests adds all requests about the fleet, of the kinds that are in step.
+func (c factReader) addRequests(policies []core.Policy, cluster *core.Cluster) {
+	from := len(cluster.Requests)
+	for _, gvk := range c.inOrder() {
+		if k := c.known(gvk); k != nil && k.store != nil {
+			cluster.Requests = k.store.appendRequests(cluster.Requests, c.key)
+		}
+	}
+	found := deduplicated(cluster.Requests[from:], policies, cluster.Repairs)
+	cluster.Requests = append(cluster.Requests[:from], excludeParts(found, cluster.Targets)...)
+}
+
+// checkSteps gives a ladder with what is to be said of its steps. The ladder itself stays as it is, and is what is
+// given when there is nothing to say.
+func (c factReader) checkSteps(steps []core.Step, home string, running bool) []core.Step {
+	surveyed := steps
+	for i := range steps {
+		if !isTemplateRemedy(steps[i].Remedy) {
+			continue
+		}
+		step := c.checkStep(steps, i, home, running)
+		if step == steps[i] {
+			continue
+		}
+		if &surveyed[0] == &steps[0] {
+			surveyed = slices.Clone(steps)
+		}
+		surveyed[i] = step
+	}
+	return surveyed
+}
+
+// refuseParts returns the steps of a policy, with a problem for each whose requests would be of a kind that a member is
+// made of. Members of which that is not known don't count here: their own repairs are held back.
+func refuseParts(steps []core.Step, members []int, targets []core.Target) []core.Step {
+	refused := steps
+	for i := range steps {
+		if !isMachineRemedy(steps[i].Remedy) || steps[i].Problem != "" {
+			continue
+		}
+		at := memberMadeOf(steps[i].Template.Makes(), members, targets)
+		if at < 0 {
+			continue
+		}
+		if &refused[0] == &steps[0] {
+			refused = slices.Clone(steps)
+		}
+		refused[i].Problem = steps[i].Unfit(&targets[at])
+	}
+	return refused
+}
+
+// memberMadeOf returns the first member that is made of objects of a kind, -1 when there is none. Members in a row mostly
+// share their parts.
+func memberMadeOf(kind core.Kind, members []int, targets []core.Target) int {
+	var last *core.Parts
+	for _, m := range members {
+		if m < 0 || m >= len(targets) || targets[m].Parts == last {
+			continue
+		}
+		if last = targets[m].Parts; last.Has(kind) == core.Yes {
+			return m
+		}
+	}
+	return -1
+}
+
+func (c factReader) checkStep(steps []core.Step, at int, home string, running bool) core.Step {
+	step := steps[at]
+	if _, _, ok := kindsOf(step.Template); !ok {
+		if step.Problem == "" {
+			step.Problem = notATemplate(step.Template)
+		}
+		return step
+	}
+	k := c.kindsFor(&step, home, running)
+	if k.templates == nil || k.requests == nil {
+		if step.Problem == "" {
+			step.Problem = tooManyKinds(step.Template)
+		}
+		return step
+	}
+	step.Template = resolveTemplate(&step, home, k.templates.namespaced)
+	if step.Problem != "" {
+		return step
+	}
+	s := stepFacts{templates: k.templates.watchStatus, requests: k.requests.watchStatus, template: k.template}
+	s.kindRepeated, s.templateRepeated = repeatedIn(steps, at)
+	step.Problem, step.Missing = s.problem(&step)
+	step.Pending = step.Problem != "" && s.isRead()
+	return step
+}
+
+// appendUnseen adds the kinds whose requests can't be seen now. Where a kind is not served, there are none. Those of a
+// policy whose template does not exist are not looked for: nothing is asked by it, and what a running repair has asked is
+// looked for on its own account.
+func (c factReader) appendUnseen(unseen []core.Reference, steps []core.Step, running bool) []core.Reference {
+	for i := range steps {
+		t := steps[i].Template
+		if _, _, ok := kindsOf(t); !ok || !isTemplateRemedy(steps[i].Remedy) {
+			continue
+		}
+		k := c.kindsFor(&steps[i], t.Namespace, running)
+		missing := k.templates != nil && k.template == nil && (k.templates.state == synced || k.templates.state == unserved)
+		seen := k.requests != nil && (k.requests.state == synced || k.requests.state == unserved)
+		if seen || (missing && !running) {
+			continue
+		}
+		if of := (core.Reference{APIVersion: t.APIVersion, Kind: t.Kind}); !slices.Contains(unseen, of) {
+			unseen = append(unseen, of)
+		}
+	}
+	return unseen
+}
+
+// kindPair is what is known of the two kinds that a step needs. Either is nil when the fleet needs too many.
+type kindPair struct {
+	templates, requests *kind
+	// template is that of the step, nil when it is not known to exist.
+	template *unstructured.Unstructured
+}
+
+// kindsFor looks up the kinds that a step needs. The kind of the requests is watched once the template was found and may be
+// used, so that naming a kind alone has nothing watched but templates, and for a running repair, which may have made some.
+func (c factReader) kindsFor(step *core.Step, home string, running bool) kindPair {
+	template, request, _ := kindsOf(step.Template)
+	k := kindPair{templates: c.need(template)}
+	if k.templates != nil {
+		at := resolveTemplate(step, home, k.templates.namespaced)
+		k.template = k.templates.store.find(at.Namespace, at.Name)
+	}
+	if running || (k.template != nil && step.Problem == "") {
+		k.requests = c.need(request)
+		return k
+	}
+	if k.requests = c.known(request); k.requests == nil {
+		k.requests = &kind{gvk: request}
+	}
+	return k
+}
+
+// mostKinds bounds the kinds of templates and requests that are kept for all fleets. One fleet may need mostKindsOfCluster.
+const (
+	mostKinds          = 512
+	mostKindsOfCluster = 64
+)
+
+// need returns a kind, and has it watched from now on. It is nil when there are too many.
+func (c *Client) need(gvk schema.GroupVersionKind) *kind {
+	k := c.kinds[gvk]
+	if k == nil && len(c.kinds) >= mostKinds {
+		return nil
+	}
+	if k == nil {
+		k = &kind{gvk: gvk, neededBy: map[*ClusterClient]uint64{}}
+		c.kinds[gvk] = k
+		if !slices.Contains(c.order, gvk) {
+			c.order = append(c.order, gvk)
+		}
+		c.unwatched = append(c.unwatched, k)
+		select {
+		case c.kindAdded <- struct{}{}:
+		default: // it has been told already
+		}
+	}
+	return k
+}
+
+// deduplicated gives each request once, with the template that whoever asked for it knows it by. A kind that is served in
+// two versions shows its objects in both, and old requests don't name their template.
+func deduplicated(requests []core.Request, policies []core.Policy, repairs []core.Repair) []core.Request {
+	if len(requests) == 0 {
+		return nil
+	}
+	first := make(map[string]int, len(requests))
+	kept := requests[:0]
+	for _, r := range requests {
+		if r.Template.Name == "" && r.ID.Name == r.Target.Name {
+			r.Template.Name = templateNameFor(&r, policies, repairs)
+		}
+		at, twice := first[r.ID.UID]
+		switch {
+		case !twice:
+			first[r.ID.UID] = len(kept)
+			kept = append(kept, r)
+		case !hasStepFor(&kept[at], policies, repairs) && hasStepFor(&r, policies, repairs):
+			kept[at] = r
+		}
+	}
+	return kept
+}
+
+// hasStepFor tells whether the ladder of a running repair of the target, or of the policy, has a request's template.
+func hasStepFor(r *core.Request, policies []core.Policy, repairs []core.Repair) bool {
+	same := func(s core.Step) bool { return s.Remedy == r.Remedy && s.Template == r.Template }
+	return slices.ContainsFunc(laddersOf(r, policies, repairs), func(steps []core.Step) bool { return slices.ContainsFunc(steps, same) })
+}
+
+// templateNameFor is the name of the first template that such a request may have been made from.
+func templateNameFor(r *core.Request, policies []core.Policy, repairs []core.Repair) string {
+	for _, steps := range laddersOf(r, policies, repairs) {
+		for i := range steps {
+			t := steps[i].Template
+			t.Name = ""
+			if steps[i].Remedy == r.Remedy && t == r.Template {
+				return steps[i].Template.Name
+			}
+		}
+	}
+	return ""
+}
+
+// laddersOf gives the ladders by which a request may have been made, those of running repairs first.
+func laddersOf(r *core.Request, policies []core.Policy, repairs []core.Repair) [][]core.Step {
+	var ladders [][]core.Step
+	for i := range repairs {
+		if t := repairs[i].Target; repairs[i].Running() && t.Kind == r.Target.Kind && t.Namespace == r.Target.Namespace && t.Name == r.Target.Name {
+			ladders = append(ladders, repairs[i].Steps)
+		}
+	}
+	for i := range policies {
+		if id := policies[i].ID; r.Policy.Kind == "" || id.Kind == r.Policy.Kind && id.Name == r.Policy.Name {
+			ladders = append(ladders, policies[i].Steps)
+		}
+	}
+	return ladders
+}

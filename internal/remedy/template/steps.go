@@ -1,0 +1,163 @@
+package template
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/specparse"
+)
+
+// state is how it stands with the watch of a kind.
+type state int8
+
+const (
+	// pending: it is not known yet whether the kind is served, or its objects are being taken in.
+	pending state = iota
+	// unserved: the cluster does not know the kind.
+	unserved
+	// forbidden: Fettle may not list or watch it.
+	forbidden
+	// failing: asking for it failed otherwise.
+	failing
+	// synced: its objects are as the cluster has them.
+	synced
+	// hidden: who asks may not see its objects, or could not read them; why says that.
+	hidden
+)
+
+// watchStatus is what is known of a kind. Why explains states that don't explain themselves.
+type watchStatus struct {
+	state state
+	why   string
+	// namespaced is known from when the kind was first found.
+	namespaced core.Tri
+}
+
+// stepFacts is what is known of the template of a step.
+type stepFacts struct {
+	templates, requests watchStatus
+	// template is nil when there is none.
+	template *unstructured.Unstructured
+	// kindRepeated is set when another step of the ladder makes requests of the same kind, and templateRepeated when it even has
+	// the same template.
+	kindRepeated, templateRepeated bool
+}
+
+// problem says in a sentence why a step can't be taken now, and whether that is because its template is not there. It
+// is empty when the step can be taken.
+func (s *stepFacts) problem(step *core.Step) (text string, missing bool) {
+	t := step.Template
+	switch status := &s.templates; status.state {
+	case synced:
+	case unserved:
+		return fmt.Sprintf("there is no template %s, since the cluster does not serve %s; install the remediator that defines it, or name another template", t, kindText(t)), true
+	case pending, forbidden, failing, hidden:
+		return fmt.Sprintf("template %s can't be read: %s", t, status.text(kindText(t))), false
+	}
+	switch {
+	case s.templates.namespaced == core.Yes && t.Namespace == "":
+		return fmt.Sprintf("template %s has no namespace, and its kind has one; name the namespace of the template", t), true
+	case s.template == nil:
+		return fmt.Sprintf("template %s does not exist; create it, or name another template", t), true
+	case specTemplateFor(step.Remedy, s.template) == nil:
+		return fmt.Sprintf("template %s has no object in spec.template, so nothing can be made from it; mend it, or name another template", t), false
+	}
+	if text := s.requestProblem(step); text != "" {
+		return text, false
+	}
+	return s.repetitionProblem(step), false
+}
+
+// isRead reports whether a kind is being read on which the step depends. The kind of the requests is read once the template
+// was found.
+func (s *stepFacts) isRead() bool {
+	return s.templates.state == pending || (s.templates.state == synced && s.template != nil && s.requests.state == pending)
+}
+
+// requestProblem says why no request can be made from a template that is as it should be.
+func (s *stepFacts) requestProblem(step *core.Step) string {
+	t := step.Template
+	made := t
+	made.Kind = made.Kind[:len(made.Kind)-len(templateSuffix)]
+	switch status := &s.requests; status.state {
+	case synced:
+	case unserved:
+		return fmt.Sprintf("what template %s is for can't be asked, since the cluster does not serve %s; install the remediator that defines it", t, kindText(made))
+	case pending, forbidden, failing, hidden:
+		return fmt.Sprintf("what was made from template %s can't be read: %s", t, status.text(kindText(made)))
+	}
+	switch {
+	case isMachineRemedy(step.Remedy) && s.requests.namespaced == core.No:
+		return fmt.Sprintf("template %s is of no use for machines, since %s has no namespace and machines do; name another template", t, kindText(made))
+	case step.Remedy == NodeRemedy && s.requests.namespaced == core.Yes && t.Namespace == "":
+		return fmt.Sprintf("template %s has no namespace, and %s needs the one of its template; name another template", t, kindText(made))
+	}
+	return ""
+}
+
+// repetitionProblem says why a kind can't be asked twice, where it can't: the second request would have the name of the first.
+func (s *stepFacts) repetitionProblem(step *core.Step) string {
+	t := step.Template
+	switch {
+	case s.templateRepeated:
+		return fmt.Sprintf("template %s is named by two steps; name each template once", t)
+	case s.kindRepeated && isMachineRemedy(step.Remedy):
+		return fmt.Sprintf("%s is the kind of two steps, and a machine can have one of its requests only; name templates of different kinds", t.Kind)
+	case s.kindRepeated && !manyPerNode(s.template):
+		return fmt.Sprintf("%s is the kind of two steps, and its remediator serves one template per node: template %s lacks the annotation %s; name templates of different kinds",
+			t.Kind, t, v1alpha1.MultipleTemplatesAnnotation)
+	}
+	return ""
+}
+
+// text explains a state other than synced and unserved.
+func (s *watchStatus) text(kind string) string {
+	switch s.state {
+	case forbidden:
+		return fmt.Sprintf("Fettle may not list and watch %s; create a ClusterRole with the label %s=true that grants the kinds of this template; fettle check prints one for the health check, and docs/contract.md shows how",
+			kind, annotation.AggregateToFettleLabel)
+	case failing:
+		return s.why + "; it is tried again"
+	case hidden:
+		return s.why
+	case pending, unserved, synced:
+	}
+	return kind + " is being read"
+}
+
+// kindText names a kind as people find it.
+func kindText(r core.Reference) string { return r.Kind + " (" + r.APIVersion + ")" }
+
+// notATemplate says why a reference can't be that of a template.
+func notATemplate(r core.Reference) string {
+	if err := specparse.RequestKind(r.APIVersion, r.Kind); err != nil {
+		return "the kind of the template is " + err.Error()
+	}
+	return fmt.Sprintf("%s can't be a template: that has an apiVersion such as example.org/v1, and a kind that ends in %s", r, templateSuffix)
+}
+
+// tooManyKinds says why a step's kinds are not watched.
+func tooManyKinds(r core.Reference) string {
+	return fmt.Sprintf("template %s is not looked for, since health checks of this cluster name too many kinds: at most %d kinds of templates and requests are watched for one cluster, "+
+		"the oldest health checks first, and %d for all; have health checks name fewer kinds", r, mostKindsOfCluster, mostKinds)
+}
+
+// repeatedIn tells whether another step of a ladder has the kind of one of its steps, and whether even the template.
+func repeatedIn(steps []core.Step, of int) (kind, same bool) {
+	step := &steps[of]
+	_, mine, _ := kindsOf(step.Template)
+	for i := range steps {
+		if i == of || !isTemplateRemedy(steps[i].Remedy) {
+			continue
+		}
+		if _, theirs, ok := kindsOf(steps[i].Template); ok && theirs.GroupKind() == mine.GroupKind() {
+			kind = true
+			same = same || steps[i].Template.Name == step.Template.Name && steps[i].Template.Namespace == step.Template.Namespace
+		}
+	}
+	return kind, same
+}

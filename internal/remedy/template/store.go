@@ -1,0 +1,177 @@
+package template
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// store keeps the objects of one kind, as its informer has them.
+type store struct {
+	// wake is called with an object that has come, changed or gone, and that decisions read.
+	wake func(*unstructured.Unstructured)
+
+	mu      sync.Mutex
+	objects map[types.NamespacedName]storedObject
+	// requestCounts counts the requests by the fleet that they are about, and own counts the requests that Fettle made.
+	requestCounts, ownCounts map[ClusterKey]int
+}
+
+// storedObject is one object. Nobody may change it: the informer's cache has it too.
+type storedObject struct {
+	object *unstructured.Unstructured
+	// request is what it asks for, and fleet whose target it is about, where asks says that it is a request.
+	request   core.Request
+	cluster   ClusterKey
+	isRequest bool
+	// nodeRequest is what it asks for as remediators of nodes read it, whoever has made it.
+	nodeRequest nodeRequest
+}
+
+func newStore(wake func(*unstructured.Unstructured)) *store {
+	return &store{wake: wake, objects: map[types.NamespacedName]storedObject{}, requestCounts: map[ClusterKey]int{}, ownCounts: map[ClusterKey]int{}}
+}
+
+// handler takes in what comes, and wakes the engine only for what can change a decision. What comes at first is told
+// together, by whoever waits for it.
+func (s *store) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, atFirst bool) {
+			if s.put(obj) && !atFirst {
+				s.notify(obj)
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			if s.put(obj) {
+				s.notify(old) // it may have been about another fleet
+				s.notify(obj)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+				if gone := s.drop(name.AsNamespacedName()); gone != nil {
+					s.wake(gone)
+				}
+			}
+		},
+	}
+}
+
+func (s *store) notify(obj any) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		s.wake(u)
+	}
+}
+
+// put takes in an object, and tells whether anything is different that is read of it.
+func (s *store) put(obj any) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	fresh := storedObject{object: u}
+	fresh.request, fresh.cluster, fresh.isRequest = readRequest(u)
+	if !fresh.isRequest || fresh.request.Remedy == NodeRemedy {
+		fresh.nodeRequest = nodeRequestOf(u)
+	}
+	name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, known := s.objects[name]
+	s.objects[name] = fresh
+	s.adjustCounts(old, -1)
+	s.adjustCounts(fresh, 1)
+	return !known || fresh.isRequest != old.isRequest || fresh.cluster != old.cluster || !decidesAlike(fresh.request, old.request) || manyPerNode(u) != manyPerNode(old.object) ||
+		!reflect.DeepEqual(specTemplate(u), specTemplate(old.object))
+}
+
+// decidesAlike reports whether two states of a request are the same to decisions. A phase is for people alone.
+func decidesAlike(a, b core.Request) bool {
+	a.Phase, b.Phase = "", ""
+	return a == b
+}
+
+// drop forgets an object and gives it, nil when it was not known.
+func (s *store) drop(name types.NamespacedName) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.objects[name]
+	delete(s.objects, name)
+	s.adjustCounts(old, -1)
+	return old.object
+}
+
+func (s *store) adjustCounts(o storedObject, by int) {
+	if !o.isRequest {
+		return
+	}
+	if s.requestCounts[o.cluster] += by; s.requestCounts[o.cluster] == 0 {
+		delete(s.requestCounts, o.cluster)
+	}
+	if !o.request.Own {
+		return
+	}
+	if s.ownCounts[o.cluster] += by; s.ownCounts[o.cluster] == 0 {
+		delete(s.ownCounts, o.cluster)
+	}
+}
+
+// hasOwn reports whether a request about a fleet stands that Fettle made.
+func (s *store) hasOwn(key ClusterKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ownCounts[key] > 0
+}
+
+// find gives an object, or nil. A nil shelf is empty.
+func (s *store) find(namespace, name string) *unstructured.Unstructured {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[types.NamespacedName{Namespace: namespace, Name: name}].object
+}
+
+// findForeign gives the first object by name that asks for what an order would ask for, and that another than its health
+// check has made. It is nil when there is none. Requests for machines say by their names which they are.
+func (s *store) findForeign(o core.RemedyCall, templateName string) *unstructured.Unstructured {
+	if o.Step.Remedy != NodeRemedy {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first *unstructured.Unstructured
+	for _, other := range s.objects {
+		if !other.nodeRequest.matches(o.Target.ID.Name, templateName) || (other.request.Own && other.nodeRequest.check == o.Policy.Name) {
+			continue
+		}
+		if first == nil || idOf(other.object).Compare(idOf(first)) < 0 {
+			first = other.object
+		}
+	}
+	return first
+}
+
+// appendRequests adds the requests about a fleet, in the order of their names.
+func (s *store) appendRequests(requests []core.Request, of ClusterKey) []core.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requestCounts[of] == 0 {
+		return requests
+	}
+	from := len(requests)
+	for _, o := range s.objects {
+		if o.isRequest && o.cluster == of {
+			requests = append(requests, o.request)
+		}
+	}
+	slices.SortFunc(requests[from:], func(a, b core.Request) int { return a.ID.Compare(b.ID) })
+	return requests
+}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// The watcher keeps the promises in mind. It judges by the truth, and by what the engine could know
+// where nobody could know the truth.
+
+// checkDeletion is called when the deletion of a machine was accepted; before is the truth until then.
+func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
+	m := before.machines[slot]
+	u.deletions++
+	meant := p.cluster.Targets[slot].ID
+	switch {
+	case !p.engine.inStep:
+		u.complain("I1: %s was deleted by an engine whose caches are not in step", meant.UID)
+	case m.id().UID != meant.UID:
+		u.complain("I11: %s was judged, and %s was deleted", meant.UID, m.id().UID)
+	case u.atOnce(p) && !m.unhealthy(before.now), !p.unhealthy[slot]:
+		u.complain("I5: %s was deleted, and in truth no criterion had held for its time when its node was read live", meant.UID)
+	case m.deleting:
+		return
+	}
+	for _, r := range before.requests {
+		// A node that is gone, or not selected any more, takes its repair with it, though its remediator may not
+		// have let go yet.
+		if r.slot == slot && m.node.exists && p.target(r.Target) >= 0 && before.inRepair(r.Target.UID) {
+			u.complain("I2: %s was deleted while a remediator is at work on its node", meant.UID)
+		}
+	}
+	u.checkControlPlane(p, before, slot)
+	u.checkLimitsOf(p, before, slot)
+}
+
+// checkStart is called before a remedy begins. A pause is an emergency stop, also for who does not see it.
+func (u *Universe) checkStart(p *passRun, b remedyStart) {
+	if u.truth.paused && u.truth.edited == p.began {
+		u.complain("I1: a step of %s is taken, and the policies were paused before the pass began", b.repair.Name)
+	}
+	if (u.truth.removed || p.policies[b.policy].DryRun) && u.truth.edited == p.began {
+		u.complain("I1: a step of %s is taken for a policy that is deleted, or only rehearses", b.repair.Name)
+	}
+	t := &p.cluster.Targets[b.target]
+	if holder := u.truth.leases[t.Node.Name].holder; u.setup.Leases && p.policies[b.policy].Holder != holder && u.atOnce(p) {
+		u.complain("I3: a step of %s is taken, and %q holds the lease of its node", b.repair.Name, holder)
+	}
+	if p.skew.Abs() > core.MaxSkew {
+		u.complain("I5: a step of %s is taken by a clock that is wrong", b.repair.Name)
+	}
+	if i := u.truth.entry(b.repair.Name); i < 0 && u.setup.Erasures == 0 {
+		u.complain("I2: a remedy begins, and %q is not recorded", b.repair.Name)
+	}
+}
+
+func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
+	if slot >= u.setup.ControlPlane {
+		return
+	}
+	if u.atOnce(p) && before.quorum != core.Yes {
+		u.complain("I4: m%d of the control plane is repaired though nobody knows whether quorum survives", slot)
+	}
+	for other := range u.setup.ControlPlane {
+		if other != slot && (before.machines[other].deleting || before.hasRequest(other)) {
+			u.complain("I4: m%d and m%d of the control plane are out together", other, slot)
+		}
+	}
+}
+
+// checkLimits: I3, also with several leaders at once.
+func (u *Universe) checkLimits(p *passRun, before *apiServer, policy *core.Policy, slot int) {
+	if policy.Paused || policy.Problem != "" {
+		u.complain("I3: m%d is repaired though policy %s permits nothing", slot, policy.ID.Name)
+	}
+	unhealthy := 0
+	for _, i := range policy.Members {
+		if !u.looksHealthy(&p.cluster.Targets[i]) {
+			unhealthy++
+		}
+	}
+	if most := policy.ShortCircuit.MaxUnhealthy.FloorOf(len(policy.Members)); unhealthy > most {
+		u.complain("I3: m%d is repaired for policy %s while its engine knew of %d unhealthy, more than %d", slot, policy.ID.Name, unhealthy, most)
+	}
+	out := 0
+	for _, i := range policy.Members {
+		other := slotOf(&p.cluster.Targets[i])
+		if other != slot && (u.countsAsOut(p.engine, before, other) || before.heldOut(p.engine, &policy.ID, other) || u.markedOut(p, before, other)) {
+			out++
+		}
+	}
+	if most := policy.MaxInFlight.FloorOf(len(policy.Members)); out >= most {
+		u.complain("I3: m%d is repaired for policy %s while %d others were out, and %d may be at a time", slot, policy.ID.Name, out, most)
+	}
+}
+
+// looksHealthy tells whether a target, as the engine knew it, is not counted against a short circuit.
+func (u *Universe) looksHealthy(t *core.Target) bool {
+	return !t.Deleting && !t.Failed && t.Node.State == core.NodePresent && t.Node.Conditions[0].Status == "True"
+}
+
+// countsAsOut: a machine that an engine has deleted is out until it is gone. Where somebody has
+// deleted its entry from the ledger, the engine knows by its looks alone, and these must be in step.
+func (u *Universe) countsAsOut(e *engine, c *apiServer, slot int) bool {
+	m := c.machines[slot]
+	if !m.deleting || !m.byFettle {
+		return false
+	}
+	for _, r := range c.ledger {
+		if r.Running() && r.Target.UID == m.id().UID {
+			return true
+		}
+	}
+	seen := !e.staleMachine(c, slot) && e.nodes[slot] == m.node
+	return seen && (m.failed || !m.node.exists || !m.node.ready)
+}
+
+// atOnce reports whether nothing happens between two calls of a pass.
+func (u *Universe) atOnce(p *passRun) bool { return u.setup.Interpose == nil && p.stepped == nil }
+
+// checkPass is called after each pass that did not crash.
+func (u *Universe) checkPass(p *passRun) {
+	if !p.engine.inStep && p.writes > 0 {
+		u.complain("I1: an engine whose caches are not in step wrote something")
+	}
+	if p.cluster.Observed != core.Yes {
+		return
+	}
+	u.checkReasons(p)
+	if !u.atOnce(p) || p.conflict || p.failed {
+		return
+	}
+	u.checkRecovery(p)
+	if p.found || p.engine.repeat {
+		return
+	}
+	again := u.look(p.engine)
+	if actions := actionsOf(&again.decision); actions != "" {
+		u.complain("I8: nothing has changed since the pass, and another would do something: %s", actions)
+	}
+}
+
+// actionsOf counts what a decision does.
+func actionsOf(d *core.Decision) string {
+	if len(d.Starts)+len(d.StepStarts)+len(d.Finishes)+len(d.Escalations)+len(d.Notes)+len(d.Withdrawals) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d starts, %d acts, %d ends, %d steps given up, %d notes, %d withdrawals",
+		len(d.Starts), len(d.StepStarts), len(d.Finishes), len(d.Escalations), len(d.Notes), len(d.Withdrawals))
+}
+
+// checkRecovery: I12. Whatever the gates say, the repair of a target that is well again has ended.
+func (u *Universe) checkRecovery(p *passRun) {
+	for i := range p.cluster.Targets {
+		t := &p.cluster.Targets[i]
+		if !u.looksHealthy(t) {
+			continue
+		}
+		u.checkWithdrawn(p, i)
+		for _, r := range p.cluster.Repairs {
+			if r.Running() && !t.ExternallyRemediated && r.Target.UID == t.ID.UID && u.runs(r.Name) && !begun(p, &r) {
+				u.complain("I12: %s looks well and nothing was done to it, yet its repair %s does not end", t.ID.UID, r.Name)
+			}
+		}
+	}
+}
+
+// checkReasons: I9. What is unhealthy is repaired, or there is a reason why not.
+func (u *Universe) checkReasons(p *passRun) {
+	slot := func(target int) int { return slotOf(&p.cluster.Targets[target]) }
+	answered := map[int]bool{}
+	for _, s := range p.decision.Starts {
+		answered[slot(s.Target)] = true
+	}
+	for _, r := range p.decision.Refusals {
+		answered[slot(r.Target)] = answered[slot(r.Target)] || r.Text() != ""
+	}
+	for _, r := range p.cluster.Repairs {
+		for i := range p.cluster.Targets {
+			answered[slot(i)] = answered[slot(i)] || (r.Running() && r.Target.UID == p.cluster.Targets[i].ID.UID)
+		}
+	}
+	for _, v := range p.decision.Verdicts {
+		if v.Health == core.Unhealthy && !answered[slot(v.Target)] {
+			u.complain("I9: %s is unhealthy, and nobody says why it is not repaired", p.cluster.Targets[v.Target].ID.UID)
+		}
+	}
+}
+
+func (u *Universe) runs(name string) bool {
+	i := u.truth.entry(name)
+	return i >= 0 && u.truth.ledger[i].Running()
+}
+
+// check looks at the truth after each step.
+func (u *Universe) check() {
+	running := map[string]string{}
+	for _, r := range u.truth.ledger {
+		if !r.Running() {
+			continue
+		}
+		if other := running[r.Target.UID]; other != "" {
+			u.complain("I2: %s has two running repairs, %s and %s", r.Target.UID, other, r.Name)
+		}
+		running[r.Target.UID] = r.Name
+	}
+}

@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// What the watcher asks about remediators.
+
+// inRepair tells whether a repair of a target runs in the ledger.
+func (c *apiServer) inRepair(uid string) bool { return c.repairOf(uid) != "" }
+
+// repairOf names the repair of a target that runs in the ledger, and is empty when none does.
+func (c *apiServer) repairOf(uid string) string {
+	for _, r := range c.ledger {
+		if r.Running() && r.Target.UID == uid {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// hasRequest tells whether a remediator has been asked to repair a node that is there.
+func (c *apiServer) hasRequest(slot int) bool {
+	m := c.machines[slot]
+	for _, r := range c.requests {
+		if r.slot == slot && m.node.exists && r.Target.UID == m.nodeID().UID {
+			return true
+		}
+	}
+	return false
+}
+
+// recoversWithin is how long a node has to recover after its last remediator has succeeded.
+const recoversWithin = 10 * time.Minute
+
+// leftToPeople reports whether all steps of the repair of a node were tried, and no remediator is at work on the node.
+func (c *apiServer) leftToPeople(uid string) bool {
+	i := c.entry(c.repairOf(uid))
+	if i < 0 {
+		return false
+	}
+	r, failed := &c.ledger[i], false
+	for _, q := range c.requests {
+		if q.Target.UID != uid {
+			continue
+		}
+		if q.Stopped.IsZero() && q.Succeeded == core.Unknown {
+			return false
+		}
+		ended := q.Succeeded == core.No || (q.Succeeded == core.Yes && at(c.now).Sub(q.SucceededSince) >= recoversWithin)
+		failed = failed || (len(r.Tried) == len(r.Steps)-1 && ended && q.Template == r.Steps[len(r.Tried)].Template)
+	}
+	return len(r.Tried) >= len(r.Steps) || (failed && r.Steps[len(r.Steps)-1].Limit == 0)
+}
+
+// heldOut: a node for which a request stands is out, unless it is left to people. Where somebody has deleted the entry of its repair,
+// the engine knows it for the policy that asked, and by what it sees alone, which must be in step.
+func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
+	m := c.machines[slot]
+	for _, r := range c.requests {
+		if r.slot != slot || !m.node.exists || m.node.deselected || r.Target.UID != m.nodeID().UID || c.leftToPeople(r.Target.UID) {
+			continue
+		}
+		seen := r.Policy == *policy && e.nodes[slot] == m.node && !e.staleRequests(c, r.template)
+		if seen || c.inRepair(r.Target.UID) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRequest is called when a request was made; before is the truth until then.
+func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
+	t := &p.cluster.Targets[b.target]
+	slot, step := slotOf(t), len(b.repair.Tried)
+	m := before.machines[slot]
+	u.requested++
+	switch {
+	case !p.engine.inStep:
+		u.complain("I1: a remediator of %s was asked by an engine whose caches are not in step", t.ID.UID)
+	case !u.atOnce(p):
+	case !m.node.exists, m.nodeID().UID != t.ID.UID:
+		u.complain("I11: %s was judged, and a remediator was asked about whoever has its name", t.ID.UID)
+	case !m.nodeUnhealthy(before.now):
+		u.complain("I5: a remediator of %s was asked, and in truth no criterion had held for its time when it was read live", t.ID.UID)
+	}
+	if m.deleting && m.byFettle && before.inRepair(m.id().UID) {
+		u.complain("I2: a remediator of %s was asked while its machine is being deleted", t.ID.UID)
+	}
+	u.checkSteps(p, before, b, slot)
+	for i := range p.policies {
+		policy := &p.policies[i]
+		if !p.selects(policy, slot) {
+			continue
+		}
+		if policy.Paused || policy.Problem != "" {
+			u.complain("I3: a remediator of n%d was asked though policy %s permits nothing", slot, policy.ID.Name)
+		}
+		if step == 0 {
+			u.checkLimits(p, before, policy, slot)
+		}
+	}
+	if step == 0 {
+		u.checkControlPlane(p, before, slot)
+	}
+}
+
+func (m machine) nodeUnhealthy(now int) bool {
+	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since)*tick >= patience
+}
+
+// checkSteps: the step that was begun is the one under way, and the remediators of those before have been
+// told to stop.
+func (u *Universe) checkSteps(p *passRun, before *apiServer, b remedyStart, slot int) {
+	step := len(b.repair.Tried)
+	if i := before.entry(b.repair.Name); i >= 0 && u.atOnce(p) {
+		if under := len(before.ledger[i].Tried); under != step {
+			u.complain("ladder: step %d of %s was taken while step %d is under way", step, b.repair.Name, under)
+		}
+	}
+	for _, r := range before.requests {
+		if r.slot != slot || r.Target.UID != b.repair.Target.UID || r.Leaving || r.Succeeded == core.Yes || !r.Stopped.IsZero() {
+			continue
+		}
+		for _, earlier := range b.repair.Steps[:step] {
+			if earlier.Template == r.Template && u.setup.Remakes == 0 {
+				u.complain("ladder: nobody has told the remediator of an earlier step of %s to stop, and step %d was taken", b.repair.Name, step)
+			}
+		}
+	}
+}
+
+// checkAdvance is called when a step is given up, before that is recorded.
+func (u *Universe) checkAdvance(p *passRun, was, amended *core.Repair) {
+	at, now := len(was.Tried), at(u.truth.now)
+	if len(amended.Tried) != at+1 {
+		u.complain("ladder: step %d of %s is given up, and step %d too, which was not taken", at, was.Name, at+1)
+		return
+	}
+	began := was.Started
+	if at > 0 {
+		began = was.Tried[at-1].Ended
+	}
+	step := &was.Steps[at]
+	asked := p.advanced(was.Name)
+	if asked < 0 && step.Limit == 0 && at == len(was.Steps)-1 {
+		asked = p.requestOf(was.Target, step) // it stays, so the decision does not name it
+	}
+	if asked >= 0 && p.cluster.Requests[asked].Created.After(began) {
+		began = p.cluster.Requests[asked].Created
+	}
+	over := step.Limit > 0 && !now.Add(2*u.setup.Skew.Abs()).Before(began.Add(step.Limit))
+	failed := asked >= 0 && p.cluster.Requests[asked].Succeeded == core.No
+	if !over && !failed {
+		u.complain("ladder: step %d of %s is given up before its time", at, was.Name)
+	}
+	if i := u.truth.entry(was.Name); i >= 0 && u.atOnce(p) && len(u.truth.ledger[i].Tried) > at+1 {
+		u.complain("ladder: step %d of %s is given up once more, so that later ones are taken again", at, was.Name)
+	}
+}
+
+// checkWithdrawal: I10 and I11. What is taken back is what was meant, and is of no use any more as far as
+// the engine could know.
+func (u *Universe) checkWithdrawal(p *passRun, r core.Request, hit string) {
+	if !p.engine.inStep {
+		u.complain("I1: a request was taken back by an engine whose caches are not in step")
+	}
+	if hit != "" && hit != r.ID.UID {
+		u.complain("I11: %s was meant to be taken back, and %s was", r.ID.UID, hit)
+	}
+	i := p.target(r.Target)
+	if i < 0 || len(p.policies) == 0 || u.looksHealthy(&p.cluster.Targets[i]) {
+		return
+	}
+	for _, other := range p.cluster.Repairs {
+		if other.Running() && other.Target != r.Target && other.Node == r.Target.Name {
+			return // the node is repaired otherwise
+		}
+	}
+	u.complain("I10: %s was taken back, and its node is neither well, nor gone, nor left to others", r.ID.UID)
+}
+
+// checkWithdrawn: I12. What was asked about a target that looks well has been taken back, whatever the gates say.
+func (u *Universe) checkWithdrawn(p *passRun, target int) {
+	for _, r := range p.cluster.Requests {
+		if r.Target != p.cluster.Targets[target].ID || r.Leaving || !u.truth.asks(r) || u.delays() {
+			continue
+		}
+		if r.Remedy == MarkStep().Remedy && !u.selected(p, target) && !repairs(p, r.Target) {
+			continue
+		}
+		u.complain("I12: %s looks well, and nobody takes back %s", r.Target.UID, r.ID.UID)
+	}
+}
+
+// asks tells whether what a request asks stands.
+func (c *apiServer) asks(r core.Request) bool {
+	if i := c.living(r.ID.UID); i >= 0 {
+		return !c.requests[i].Leaving
+	}
+	return slices.ContainsFunc(c.machines, func(m machine) bool { return m.stands() && m.markUID() == r.ID.UID })
+}
+
+// delays tells whether requests stand for a while after their targets are well.
+func (u *Universe) delays() bool {
+	for i := range u.setup.Policies {
+		if u.setup.Policies[i].HealthyDelay != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// begun tells whether a remediator has been asked for a repair, as far as an engine knows, so that the repair
+// ends only when that is taken back.
+func begun(p *passRun, r *core.Repair) bool {
+	for _, q := range p.cluster.Requests {
+		if q.Target == r.Target {
+			return true
+		}
+	}
+	return false
+}
+
+// nodesAtRest: requests stand, and repairs run, only for nodes that are not well; and whoever is sick is under
+// repair, or there is a reason why not.
+func (u *Universe) nodesAtRest(p *passRun) {
+	for _, r := range u.truth.requests {
+		if !u.needs(r.Target) && !u.lasts(&r) {
+			u.complain("I12: at rest %s stands, and its node is well, gone or not selected", r.ID.UID)
+		}
+	}
+	if u.setup.Nodes == 0 || u.truth.removed {
+		return
+	}
+	for _, r := range u.truth.ledger {
+		if i := p.target(r.Target); r.Running() && (i < 0 || u.looksHealthy(&p.cluster.Targets[i])) && !u.waits(&r, i >= 0) {
+			u.complain("convergence: repair %s runs for ever", r.Name)
+		}
+	}
+	for i := range p.cluster.Targets {
+		t := &p.cluster.Targets[i]
+		slot := slotOf(t)
+		if !u.truth.machines[slot].nodeUnhealthy(u.truth.now) || u.truth.hasRequest(slot) || refused(p, slot) {
+			continue
+		}
+		u.complain("convergence: %s is at rest, not repaired, and nobody says why", t.ID.UID)
+	}
+}
+
+// lasts reports whether a request may stand at rest though its node does not need it: its remediator never lets go, or has yet
+// to say that the node is replaced.
+func (u *Universe) lasts(r *request) bool {
+	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && !u.truth.machines[r.slot].node.exists
+	return (r.Leaving && u.setup.Clinging) || awaited
+}
+
+// waits reports whether a repair may run at rest though its node is gone or well. Of a gone one no request that is on its way
+// out keeps it running.
+func (u *Universe) waits(r *core.Repair, exists bool) bool {
+	return slices.ContainsFunc(u.truth.requests, func(q request) bool {
+		return q.Target == r.Target && u.lasts(&q) && (exists || !q.Leaving)
+	})
+}
+
+// needs tells whether a node is there, selected and not well.
+func (u *Universe) needs(id core.ID) bool {
+	for _, m := range u.truth.machines {
+		if m.nodeID() == id {
+			return m.node.exists && !m.node.ready && !m.node.deselected
+		}
+	}
+	return false
+}
+
+// refused tells whether a decision gives a reason for not repairing a slot's machine or node.
+func refused(p *passRun, slot int) bool {
+	for _, r := range p.decision.Refusals {
+		if slotOf(&p.cluster.Targets[r.Target]) == slot && r.Text() != "" {
+			return true
+		}
+	}
+	return false
+}

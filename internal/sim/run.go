@@ -1,0 +1,301 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/pass"
+)
+
+// passRun is one pass of an engine: the machine itself, the calls that it waits for, and what the watcher has to know of it.
+type passRun struct {
+	engine *engine
+	pass   *pass.Pass
+	config pass.Config
+	// state is what the pass leaves to the next.
+	state *pass.State
+	// stepped is set for a pass that is made call by call, each of them a step.
+	stepped *steppedPass
+	// calls are the offered calls that were not made yet.
+	calls []pass.Call
+	progress
+	// policies, fleet and decision are those of the machine by now.
+	policies []core.Policy
+	cluster  core.Cluster
+	decision core.Decision
+}
+
+// progress is what has become of a pass so far, apart from the machine.
+type progress struct {
+	// unhealthy says of each machine whether the truth justified its repair when it was read live.
+	unhealthy []bool
+	// created are the repairs that it has recorded.
+	created []core.Repair
+	// began is the edit of the policies at which it began.
+	began int
+	// made counts the calls, and writes those that change something.
+	made, writes int
+	// skew is by how much the clock was fast when it was read last.
+	skew time.Duration
+	// found is set when something that was asked for had been asked for already, which the caches did not show.
+	found bool
+	// conflict is set when another writer had changed a repair, or an answer was lost, so that the pass is repeated.
+	conflict bool
+	// failed is set when a call has failed, or its answer was lost.
+	failed bool
+}
+
+func (f *progress) clone() progress {
+	twin := *f
+	twin.unhealthy, twin.created = slices.Clone(f.unhealthy), slices.Clone(f.created)
+	return twin
+}
+
+// never is the number of a call that is not made.
+const never = -1
+
+// passFault is what befalls one pass.
+type passFault struct {
+	// crashAfter is the number of writes after which the process crashes, loses the write whose answer is lost, and fails the call that
+	// fails; never for none.
+	crashAfter, loses, fails int
+	// refused is set when remedies refuse.
+	refused bool
+}
+
+// noFault is a pass that nothing befalls.
+var noFault = passFault{crashAfter: never, loses: never, fails: never} //nolint:gochecknoglobals // a constant
+
+// begin begins a pass of an engine, which is made call by call or at once.
+func (u *Universe) begin(e *engine, flies bool) *passRun {
+	if u.setup.Faults.NoExpectations {
+		e.state, e.digestCache = &pass.State{}, nil
+	}
+	p := &passRun{engine: e, progress: progress{began: u.truth.edited}, config: u.config(), state: e.state.Clone()}
+	for _, m := range u.truth.machines {
+		p.unhealthy = append(p.unhealthy, m.unhealthy(u.truth.now))
+	}
+	s := e.shows(u)
+	e.leases = maps.Clone(u.truth.leases)
+	if flies {
+		p.stepped = &steppedPass{state: e.state, snapshot: s}
+		s = own(s)
+	}
+	p.pass = pass.New(p.config, p.state, s)
+	p.look()
+	return p
+}
+
+// config is that of the passes of a universe.
+func (u *Universe) config() pass.Config {
+	return pass.Config{
+		Dialects: []pass.Dialect{{}, {}},
+		Remedies: map[string]bool{"Delete": false, "Ask": true, MarkStep().Remedy: true, HandOverStep().Remedy: false},
+		Leases:   u.setup.Leases, Quorum: true, Retention: u.retention(), Decide: u.setup.Faults.decide,
+	}
+}
+
+// veryLong is longer than any story.
+const veryLong = 100 * 365 * 24 * time.Hour
+
+func (u *Universe) retention() core.Retention {
+	if u.setup.Prunes {
+		return core.Retention{For: Ticks(2), Max: 1}
+	}
+	return core.Retention{For: 2 * veryLong, Max: 1 << 30}
+}
+
+// shows is what the caches of an engine show.
+func (e *engine) shows(u *Universe) pass.Snapshot {
+	s := pass.Snapshot{
+		Clock: u.clock(e), Cluster: e.snapshot(u), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{"Machine": true, "Node": true},
+	}
+	s.Policies = e.policies(u, &s.Cluster)
+	s.Cluster.ClockAgrees = s.Clock.Agrees
+	if !e.inStep && !u.setup.Faults.Hasty {
+		s.Cluster.Observed = core.Unknown
+	}
+	for i := range s.Policies {
+		if id := s.Policies[i].ID; id.Kind == nodeCheck {
+			s.PolicyDialect[id] = 1
+		}
+	}
+	s.TargetDialect = make([]int, len(s.Cluster.Targets))
+	for i := range s.Cluster.Targets {
+		if s.Cluster.Targets[i].ID.Kind == "Node" {
+			s.TargetDialect[i] = 1
+		}
+	}
+	for i := range s.Policies {
+		s.PolicyDialect[s.Policies[i].ID] += 0
+	}
+	return s
+}
+
+// clock is what the clock of an engine shows, which knows how far it is from that of the API server.
+func (u *Universe) clock(e *engine) pass.ClockReading {
+	r := pass.ClockReading{Now: at(u.truth.now).Add(e.skew), Agrees: core.Yes, Corrected: at(u.truth.now)}
+	if e.skew.Abs() > core.MaxSkew {
+		r.Agrees = core.No
+	}
+	return r
+}
+
+// look takes in what the machine offers and decides.
+func (p *passRun) look() {
+	p.calls = append(p.calls, p.pass.Calls()...)
+	p.policies, p.cluster, p.decision = p.pass.Policies(), *p.pass.Cluster(), *p.pass.Decision()
+}
+
+// take removes the call from the offered ones.
+func (p *passRun) take(i int) pass.Call {
+	c := p.calls[i]
+	p.calls = slices.Delete(p.calls, i, i+1)
+	return c
+}
+
+// pass has an engine pass over the cluster at once, call by call.
+func (u *Universe) pass(e *engine, m passFault) {
+	p := u.begin(e, false)
+	for len(p.calls) > 0 {
+		i := 0
+		if u.setup.LastFirst {
+			i = len(p.calls) - 1
+		}
+		c := p.take(i)
+		if writes(&c) {
+			if p.writes == m.crashAfter {
+				u.crash(e)
+				return
+			}
+			u.interpose()
+		}
+		u.make(p, &c, m)
+	}
+	e.state, e.digestCache = p.state, nil
+	u.end(p)
+	if p.writes <= m.crashAfter {
+		u.crash(e)
+	}
+}
+
+// make makes one call, and hands the machine its result.
+func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
+	var r pass.Result
+	loses := writes(c) && p.writes == m.loses
+	if writes(c) && p.made != m.fails {
+		p.writes++
+	}
+	if p.made == m.fails {
+		r.Err = errFailed
+	} else {
+		r = u.answer(p, c, m.refused)
+	}
+	if loses && r.Err == nil {
+		r = pass.Result{Err: errLost}
+		u.forgetMarkRemovals()
+	}
+	p.failed = p.failed || p.made == m.fails || loses
+	p.made++
+	r.Clock, r.Began = u.clock(p.engine), at(u.truth.now).Add(p.engine.skew)
+	p.pass.Done(*c, r)
+	if p.stepped != nil {
+		p.stepped.note(c.ID, r)
+	}
+	p.look()
+}
+
+func (u *Universe) crash(e *engine) {
+	e.forget()
+	u.forgetMarkRemovals()
+}
+
+// end ends a pass that has made all its calls.
+func (u *Universe) end(p *passRun) {
+	e := p.engine
+	if !p.pass.Over() {
+		u.complain("a pass is not over, and offers no call")
+	}
+	next, now := u.next(p), at(u.truth.now).Add(e.skew)
+	e.repeat = len(p.pass.Failures()) > 0 || (!next.IsZero() && !next.After(now.Add(time.Second)))
+	e.nextAt, e.passed = next, true
+	if u.setup.Faults.NoSecondLook && len(p.decision.Finishes) > 0 {
+		e.repeat, e.nextAt = false, p.decision.NextAt
+	}
+	if u.setup.Faults.NoTimer {
+		e.nextAt = time.Time{}
+	}
+	u.checkPass(p)
+}
+
+// next is when the engine is to look again. It is let off asking for the quorum once more, which is what it is in a universe for
+// ever, and off deleting what is kept for longer than any story.
+func (u *Universe) next(p *passRun) time.Time {
+	next, now := p.pass.Next(), at(u.truth.now).Add(p.engine.skew)
+	asksAgain := slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
+		return r.Gate == core.QuorumLost || r.Gate == core.QuorumUnknown
+	})
+	if asksAgain && next.Add(time.Second).Before(p.decision.NextAt) {
+		asksAgain = false // there is another reason
+	}
+	if asksAgain {
+		settled := copied(p.cluster)
+		for i := range settled.Targets {
+			settled.Targets[i].QuorumReadAt = now.Add(veryLong)
+		}
+		next = u.setup.Faults.decide(p.policies, settled, now).NextAt
+	}
+	if next.Sub(now) >= veryLong {
+		return time.Time{}
+	}
+	return next
+}
+
+// look has a copy of an engine decide, and returns what it would do.
+func (u *Universe) look(e *engine) *passRun {
+	p := u.begin(e.clone(), false)
+	for p.pass.Deciding() && len(p.calls) > 0 {
+		c := p.take(0)
+		u.make(p, &c, noFault)
+	}
+	return p
+}
+
+// advanced is the request of the step of a repair that is given up, -1 when there is none.
+func (p *passRun) advanced(repair string) int {
+	for i := range p.decision.Escalations {
+		if a := &p.decision.Escalations[i]; p.cluster.Repairs[a.Repair].Name == repair {
+			return a.Request
+		}
+	}
+	return -1
+}
+
+// requestOf returns the place of the request of a step for a target, and -1 when the pass knows of none.
+func (p *passRun) requestOf(target core.ID, step *core.Step) int {
+	return slices.IndexFunc(p.cluster.Requests, func(r core.Request) bool { return r.Target == target && r.Template == step.Template })
+}
+
+// repair is a repair as the pass knows it.
+func (p *passRun) repair(name string) core.Repair {
+	for _, r := range slices.Concat(p.created, p.cluster.Repairs) {
+		if r.Name == name {
+			return r
+		}
+	}
+	return core.Repair{}
+}
+
+// due tells whether the engine passes by itself, and at which tick.
+func (e *engine) due(now int) (int, bool) {
+	if e.repeat {
+		return now, true
+	}
+	if e.nextAt.IsZero() {
+		return 0, false
+	}
+	ticks := int((e.nextAt.Add(-e.skew).Sub(at(0)) + tick - time.Nanosecond) / tick)
+	return max(ticks, now), true
+}

@@ -1,0 +1,21 @@
+// Package slim decodes of watched objects what decisions read, and skips the rest. Nearly every event
+// of a fleet is a heartbeat of a node of some ten kilobytes, of which a few hundred bytes matter.
+//
+// [Node] and [NodeList] stand in a scheme for those of core/v1 and decode from protobuf or JSON. [Meta]
+// and [Metadata] are for kinds that dialects define, which travel as JSON:
+//
+//	func (m *Machine) UnmarshalJSON(body []byte) error {
+//		var wire struct {
+//			Metadata slim.Metadata `json:"metadata"`
+//			Status   struct{ Phase string `json:"phase"` } `json:"status"`
+//		}
+//		if err := json.Unmarshal(body, &wire); err != nil {
+//			return fmt.Errorf("decoding a machine: %w", err)
+//		}
+//		m.Meta, m.Phase = wire.Metadata.Keep("an-annotation-that-is-read"), wire.Status.Phase
+//		return nil
+//	}
+//
+// Such objects are for reading. Encoding one is an error, since a write would erase what was skipped.
+// What they hold is shared between objects, so nobody may change it.
+package slim

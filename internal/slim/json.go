@@ -1,0 +1,92 @@
+package slim
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Metadata is metadata as it travels in JSON. The UnmarshalJSON of a kind decodes it, and has of it
+// what is read by calling Keep.
+type Metadata struct {
+	Namespace         string            `json:"namespace"`
+	Name              string            `json:"name"`
+	UID               types.UID         `json:"uid"`
+	ResourceVersion   string            `json:"resourceVersion"`
+	CreationTimestamp metav1.Time       `json:"creationTimestamp"`
+	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+	Labels            map[string]string `json:"labels"`
+	Annotations       map[string]string `json:"annotations"`
+	OwnerReferences   []struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+		UID        string `json:"uid"`
+		Controller bool   `json:"controller"`
+	} `json:"ownerReferences"`
+}
+
+// Keep gives what is read of the metadata: of the annotations these alone, and the one that informers read.
+func (w *Metadata) Keep(annotations ...string) Meta {
+	m := Meta{
+		Namespace: Intern(w.Namespace), Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion,
+		CreationTimestamp: w.CreationTimestamp, DeletionTimestamp: w.DeletionTimestamp,
+	}
+	m.keepLabels(w.Labels)
+	m.keep(w.Annotations, append(annotations, metav1.InitialEventsAnnotationKey))
+	for i := range w.OwnerReferences {
+		if o := &w.OwnerReferences[i]; o.Controller {
+			m.own(o.APIVersion, o.Kind, o.Name, o.UID)
+			break
+		}
+	}
+	return m
+}
+
+// own keeps the reference to the controller.
+func (m *Meta) own(apiVersion, kind, name, uid string) {
+	if max(len(apiVersion), len(kind), len(name), len(uid)) > maxWord {
+		m.skip(tooLongOwner)
+		return
+	}
+	m.Owner = &Owner{APIVersion: Intern(apiVersion), Kind: Intern(kind), Name: Intern(name), UID: Intern(uid)}
+}
+
+// keepLabels keeps all labels of a map that fit.
+func (m *Meta) keepLabels(all map[string]string) {
+	bytes, long := 0, false
+	for key, value := range all {
+		bytes += len(key) + len(value)
+		long = long || max(len(key), len(value)) > maxWord
+	}
+	if len(all) <= maxLabels && bytes <= maxLabelBytes && !long {
+		m.Labels = LabelsOf(all)
+		return
+	}
+	raw := make([]rawEntry, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		raw = append(raw, rawEntry{[]byte(key), []byte(all[key])})
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	m.Labels = m.Labels.with(m.cut(raw), sharedLabel)
+}
+
+func (m *Meta) keep(all map[string]string, keys []string) {
+	for _, key := range keys {
+		if value, set := all[key]; set {
+			e := m.short(rawEntry{[]byte(key), []byte(value)})
+			m.Annotations = append(m.Annotations, &label{Intern(key), string(e.value)})
+		}
+	}
+	m.Annotations = m.Annotations.arranged()
+}
+
+// Intern gives a copy of a word that is shared with the objects that have it too.
+func Intern(w string) string {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	return shared.addWord(w)
+}

@@ -1,0 +1,151 @@
+package slim
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/fettle-io/fettle/api/fettle/annotation"
+	"github.com/fettle-io/fettle/internal/core"
+)
+
+// The annotations of a node that decisions read.
+const (
+	// ConfirmedHealthyAnnotation, with any value, is a person's word that the node is healthy.
+	ConfirmedHealthyAnnotation = "remediation.medik8s.io/manually-confirmed-healthy"
+	// CurrentConfigAnnotation and DesiredConfigAnnotation name the configuration that the node has and the
+	// one that it is to have. They differ while it is being upgraded.
+	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
+	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
+	// MachineAnnotation names the machine of the node, as namespace/name. The namespace alone is kept.
+	MachineAnnotation = "machine.openshift.io/machine"
+)
+
+// Node is the part of a core/v1 Node that decisions read.
+type Node struct {
+	Meta
+
+	// Conditions are in the order of the node. Facts share them, so nobody may change them.
+	Conditions []core.Condition
+}
+
+// NodeList is a list of nodes.
+type NodeList struct { //nolint:recvcheck // encoding must fail for a value too
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Node `json:"items"`
+}
+
+// AddToScheme adds the lean kinds of core/v1 to a scheme that does not have the stock ones.
+func AddToScheme(s *runtime.Scheme) error {
+	v1 := schema.GroupVersion{Version: "v1"}
+	s.AddKnownTypes(v1, &Node{}, &NodeList{})
+	metav1.AddToGroupVersion(s, v1)
+	return nil
+}
+
+// DeepCopyObject copies the node.
+func (n *Node) DeepCopyObject() runtime.Object {
+	return &Node{Meta: n.CloneMeta(), Conditions: slices.Clone(n.Conditions)}
+}
+
+// DeepCopyObject copies the list.
+func (l *NodeList) DeepCopyObject() runtime.Object {
+	c := &NodeList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
+	for i := range c.Items {
+		n := &c.Items[i]
+		n.Meta, n.Conditions = n.CloneMeta(), slices.Clone(n.Conditions)
+	}
+	return c
+}
+
+// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+func (*NodeList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// Reset empties the node. The protobuf serializer calls it before Unmarshal.
+func (n *Node) Reset() { *n = Node{} }
+
+// Reset empties the list. The protobuf serializer calls it before Unmarshal.
+func (l *NodeList) Reset() { *l = NodeList{} }
+
+// Unmarshal decodes from protobuf. It keeps nothing of the bytes. It fails on what is broken, but does
+// not look into what it skips.
+func (n *Node) Unmarshal(body []byte) error {
+	n.Reset()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	err := each(body, n.decodeField)
+	if err == nil {
+		err = n.checkIdentity()
+	}
+	if err != nil {
+		return fmt.Errorf("decoding a node: %w", err)
+	}
+	return nil
+}
+
+// Unmarshal decodes from protobuf, as Node.Unmarshal does.
+func (l *NodeList) Unmarshal(body []byte) error {
+	l.Reset()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if err := l.decode(body); err != nil {
+		return fmt.Errorf("decoding a list of nodes: %w", err)
+	}
+	return nil
+}
+
+// UnmarshalJSON decodes from JSON, in which a server may answer that does not speak protobuf.
+func (n *Node) UnmarshalJSON(body []byte) error {
+	var wire struct {
+		Metadata Metadata `json:"metadata"`
+		Status   struct {
+			Conditions []struct {
+				Type               string      `json:"type"`
+				Status             string      `json:"status"`
+				Reason             string      `json:"reason"`
+				LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := utiljson.Unmarshal(body, &wire); err != nil {
+		return fmt.Errorf("decoding a node: %w", err)
+	}
+	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt)}
+	n.Owner = nil // which is not read of protobuf either: nobody controls a node
+	for _, c := range wire.Status.Conditions {
+		n.keepCondition(core.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Since: c.LastTransitionTime.Time})
+	}
+	if err := n.checkIdentity(); err != nil {
+		return fmt.Errorf("decoding a node: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) keepCondition(c core.Condition) {
+	switch {
+	case len(n.Conditions) >= maxConditions:
+		n.skip(tooManyConditions)
+	case max(len(c.Type), len(c.Status), len(c.Reason)) > maxWord:
+		n.skip(tooLongCondition)
+	default:
+		c.Type, c.Status, c.Reason = Intern(c.Type), Intern(c.Status), Intern(c.Reason)
+		n.Conditions = append(n.Conditions, c)
+	}
+}
+
+// MarshalJSON fails, so that no node is ever written without what was skipped.
+func (NodeList) MarshalJSON() ([]byte, error) { return nil, errPartial }
+
+// Marshal fails, so that no node is ever written without what was skipped.
+func (NodeList) Marshal() ([]byte, error) { return nil, errPartial }
+
+// MarshalTo fails too. Without it the method of ListMeta would encode a list as its metadata.
+func (NodeList) MarshalTo([]byte) (int, error) { return 0, errPartial }
+
+// MarshalToSizedBuffer fails, as MarshalTo does.
+func (NodeList) MarshalToSizedBuffer([]byte) (int, error) { return 0, errPartial }

@@ -1,0 +1,223 @@
+package specparse
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+)
+
+// Remark is something to say about a health check that somebody is about to apply.
+type Remark struct {
+	// Field is its path, such as spec.unhealthyConditions[0].timeout.
+	Field string
+	// Text says what is wrong, or what follows, and what to do.
+	Text string
+	// Fault is set when the health check can't be followed as it is; otherwise it may be meant.
+	Fault bool
+	// JSONType is what kind of value stands there, where that is the fault.
+	JSONType string
+	// Known are the names that may stand where a name stands that means nothing.
+	Known []string
+}
+
+// Fault is a remark about a field that can't be followed as it is. The text goes on after the field.
+func Fault(field, format string, args ...any) Remark {
+	return Remark{Field: field, Text: field + " " + fmt.Sprintf(format, args...), Fault: true}
+}
+
+// Warning is a remark about a field that may not be meant as it is.
+func Warning(field, format string, args ...any) Remark {
+	return Remark{Field: field, Text: fmt.Sprintf(format, args...)}
+}
+
+// Problem is a remark about a problem that begins with its field, or with the word annotation and its key.
+func Problem(problem string) Remark {
+	words := strings.Fields(problem)
+	if words[0] == "annotation" && len(words) > 1 {
+		words[0] = "metadata.annotations." + words[1]
+	}
+	return Remark{Field: words[0], Text: problem, Fault: true}
+}
+
+// ReadLeniently reads all fields of a health check that have the right type, and tells which have not, and which names
+// mean nothing. Amounts are the paths of fields that are numbers or percentages: their decoder does not say which field
+// it was.
+func ReadLeniently[T any](u *unstructured.Unstructured, amounts ...string) (*T, []Remark) {
+	object := u.DeepCopy().Object
+	var remarks []Remark
+	for _, field := range amounts {
+		remarks = append(remarks, removeInvalidAmount(object, field)...)
+	}
+	for {
+		body, err := json.Marshal(object)
+		into := new(T)
+		if err == nil {
+			err = json.Unmarshal(body, into)
+		}
+		if err == nil {
+			return into, append(remarks, unknownFields[T](body)...)
+		}
+		var wrong *json.UnmarshalTypeError
+		if !errors.As(err, &wrong) || wrong.Field == "" {
+			return new(T), append(remarks, Remark{Text: fmt.Sprintf("it can't be read (%v); correct it", err), Fault: true})
+		}
+		kind, _, _ := strings.Cut(wrong.Value, " ")
+		remarks = append(remarks, Remark{Field: wrong.Field, Text: wrongType(wrong, kind), Fault: true, JSONType: kind})
+		if !remove(object, strings.Split(wrong.Field, "."), kind) {
+			return new(T), remarks
+		}
+	}
+}
+
+// unknownFields finds names that mean nothing. The API server would drop them without a word.
+func unknownFields[T any](body []byte) []Remark {
+	strict, _ := kjson.UnmarshalStrict(body, new(T), kjson.DisallowUnknownFields) // the types were right
+	var remarks []Remark
+	for _, err := range strict {
+		_, quoted, found := strings.Cut(err.Error(), "unknown field ")
+		field, unquoting := strconv.Unquote(quoted)
+		if !found || unquoting != nil {
+			continue
+		}
+		path := strings.Split(field, ".")
+		of := reflect.TypeFor[T]()
+		remarks = append(remarks, Remark{
+			Field: field, Fault: true, Text: field + " is not a field of a " + of.Name() + ", so it would be ignored",
+			Known: fieldsOf(of, path[:len(path)-1]),
+		})
+	}
+	return remarks
+}
+
+// fieldsOf gives the JSON names that the type at a path has.
+func fieldsOf(t reflect.Type, path []string) []string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			continue
+		}
+		names = append(names, name)
+		if len(path) > 0 && name == strings.SplitN(path[0], "[", 2)[0] {
+			return fieldsOf(f.Type, path[1:])
+		}
+	}
+	if len(path) > 0 {
+		return nil
+	}
+	return names
+}
+
+// removeInvalidAmount removes an amount that is neither a whole number nor a string.
+func removeInvalidAmount(object map[string]any, field string) []Remark {
+	path := strings.Split(field, ".")
+	value, has, err := unstructured.NestedFieldNoCopy(object, path...)
+	if _, whole := value.(int64); err != nil || !has || whole || value == nil || jsonType(value) == "string" {
+		return nil
+	}
+	remove(object, path, jsonType(value))
+	return []Remark{{
+		Field: field, JSONType: jsonType(value), Fault: true,
+		Text: fmt.Sprintf("%s is of the wrong type: it is a %s; give a whole number such as 2 or a percentage such as 40%%", field, jsonType(value)),
+	}}
+}
+
+func wrongType(wrong *json.UnmarshalTypeError, kind string) string {
+	text := fmt.Sprintf("%s is of the wrong type: it is %s and must be %s", wrong.Field, aJSONType(kind), aGoType(wrong.Type))
+	switch {
+	case kind == "object" && wrong.Type.Kind() == reflect.Slice:
+		text += `; put a dash before each entry, such as "- key: …"`
+	case wrong.Type.Kind() != reflect.String:
+	case kind == "bool":
+		text += `; put it into quotes, such as "False"`
+	case kind == "number" && wrong.Type.Name() == "Duration":
+		text += `; give a duration such as 300s`
+	case kind == "number":
+		text += "; put it into quotes"
+	}
+	return text
+}
+
+func aJSONType(kind string) string {
+	switch kind {
+	case "object":
+		return "a map"
+	case "array":
+		return "a list"
+	}
+	return "a " + kind
+}
+
+func aGoType(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // the others are called in YAML what they are called in Go
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "a map"
+	}
+	return "a " + t.Kind().String()
+}
+
+// remove takes a field out of an object, and out of each element of the lists on its way where it
+// has a value of that JSON type.
+func remove(value any, path []string, kind string) bool {
+	switch v := value.(type) {
+	case []any:
+		removed := false
+		for _, element := range v {
+			removed = remove(element, path, kind) || removed
+		}
+		return removed
+	case map[string]any:
+		child, has := v[path[0]]
+		if !has {
+			return false
+		}
+		if len(path) > 1 {
+			return remove(child, path[1:], kind)
+		}
+		if jsonType(child) != kind {
+			list, isList := child.([]any)
+			return isList && removeFrom(v, path[0], list, kind)
+		}
+		delete(v, path[0])
+		return true
+	}
+	return false
+}
+
+// removeFrom takes the elements of that type out of a list.
+func removeFrom(object map[string]any, key string, list []any, kind string) bool {
+	kept := slices.DeleteFunc(slices.Clone(list), func(element any) bool { return jsonType(element) == kind })
+	object[key] = kept
+	return len(kept) < len(list)
+}
+
+func jsonType(value any) string {
+	switch value.(type) {
+	case bool:
+		return "bool"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	case nil:
+		return "null"
+	}
+	return "number"
+}

@@ -1,0 +1,70 @@
+package specparse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fettle-io/fettle/internal/lenient"
+)
+
+// readGroups are the API groups that Fettle itself reads, in which no remediator has its kinds.
+var readGroups = []string{"machine.openshift.io", "config.openshift.io", "cluster.x-k8s.io"} //nolint:gochecknoglobals // a constant table
+
+// readKinds are the kinds that Fettle itself reads in groups of remediators.
+var readKinds = []schema.GroupKind{ //nolint:gochecknoglobals // a constant table
+	{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"}, {Group: "fettle.io", Kind: "Repair"},
+}
+
+// The groups of Cluster API's providers. Remediators of infrastructure have their kinds in infrastructureGroup too.
+const (
+	providerSuffix      = ".cluster.x-k8s.io"
+	infrastructureGroup = "infrastructure" + providerSuffix
+)
+
+// partSuffixes end the kinds of infrastructureGroup of which machines and clusters are made.
+var partSuffixes = []string{"Machine", "MachinePool", "Cluster"} //nolint:gochecknoglobals // a constant table
+
+const templateSuffix = "Template"
+
+// RequestKind returns an error for a kind that can't be the template of a remediator, whatever a cluster serves. The objects
+// made from it would be Kubernetes' own, or objects that Fettle itself reads, or parts of machines. Fettle must neither watch
+// them nor make or delete any. The error goes on after the name of the field and "is".
+func RequestKind(apiVersion, kind string) error {
+	why := ""
+	if version, err := schema.ParseGroupVersion(apiVersion); err == nil && version.Version != "" {
+		why = reserved(schema.GroupKind{Group: version.Group, Kind: strings.TrimSuffix(kind, templateSuffix)})
+	}
+	if why == "" { // other rules refuse what is no apiVersion
+		return nil
+	}
+	return fmt.Errorf("%s of %s, which can't be the template of a remediator, since %s; name a template that a remediator has brought",
+		lenient.Quote(kind), lenient.Quote(apiVersion), why)
+}
+
+// reserved says why no request can be of a kind. It is empty for kinds that remediators may have.
+func reserved(made schema.GroupKind) string {
+	switch {
+	case builtIn(made.Group):
+		return "its API group is one of Kubernetes itself"
+	case slices.Contains(readGroups, made.Group), slices.Contains(readKinds, made):
+		return "Fettle itself reads the kinds that it stands for"
+	case made.Group == infrastructureGroup && hasAnySuffix(made.Kind, partSuffixes):
+		return "machines and clusters are made of such objects"
+	case made.Group != infrastructureGroup && strings.HasSuffix(made.Group, providerSuffix):
+		return "machines and clusters are made of the objects of its API group"
+	}
+	return ""
+}
+
+// builtIn reports whether an API group is one of Kubernetes itself. The group of a custom resource has a dot, and those
+// that end in k8s.io or kubernetes.io are kept for Kubernetes. Those of Cluster API end in x-k8s.io.
+func builtIn(group string) bool {
+	return !strings.Contains(group, ".") || hasAnySuffix("."+group, []string{".k8s.io", ".kubernetes.io"})
+}
+
+func hasAnySuffix(s string, suffixes []string) bool {
+	return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(s, suffix) })
+}

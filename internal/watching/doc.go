@@ -1,2 +1,0 @@
-// Package watching begins to watch several kinds together, each once, and tells when all that there is has been taken in.
-package watching

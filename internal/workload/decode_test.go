@@ -1,0 +1,176 @@
+package workload
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	protobufserializer "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/slim"
+)
+
+// travelling is an object as an API server sends it.
+func travelling(t testing.TB, o runtime.Object) []byte {
+	t.Helper()
+	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.GetObjectKind().SetGroupVersionKind(kinds[0])
+	var b bytes.Buffer
+	if err := protobufserializer.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func eventOf(t testing.TB, of watch.EventType, o runtime.Object) []byte {
+	t.Helper()
+	e := &metav1.WatchEvent{Type: string(of), Object: runtime.RawExtension{Raw: travelling(t, o)}}
+	body, err := e.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func nodeNamed(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"}}
+}
+
+func TestDecodeNodes(t *testing.T) {
+	list := &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "more"}, Items: []corev1.Node{*nodeNamed("a"), *nodeNamed("b")}}
+	got, err := decodeNodes(travelling(t, list), 2)
+	if err != nil || len(got.Items) != 2 || got.Items[1].Name != "b" || got.Continue != "more" || got.ResourceVersion != "9" {
+		t.Errorf("it reads %+v, %v", got, err)
+	}
+	if _, err := decodeNodes(travelling(t, list), 1); !errors.Is(err, errBound) {
+		t.Errorf("of a page with more nodes than allowed it reads %v", err)
+	}
+	for sentence, body := range map[string][]byte{
+		"nothing": nil, "JSON": []byte(`{"kind":"NodeList","apiVersion":"v1"}`), "a broken envelope": []byte("k8s\x00\xff"), "another kind": travelling(t, &corev1.PodList{}),
+		"a node": travelling(t, nodeNamed("a")),
+	} {
+		if _, err := decodeNodes(body, 2); err == nil {
+			t.Errorf("%s is read as nodes", sentence)
+		}
+	}
+}
+
+func TestDecodeEvent(t *testing.T) {
+	for _, of := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark} {
+		if e, err := decodeEvent(eventOf(t, of, nodeNamed("a"))); err != nil || e.kind != of || e.node.Name != "a" || e.node.ResourceVersion != "7" {
+			t.Errorf("%s: it reads %+v, %v", of, e, err)
+		}
+	}
+	gone := &metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
+	if _, err := decodeEvent(eventOf(t, watch.Error, gone)); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch that is out of date is read as %v", err)
+	}
+	gone.Message = strings.Repeat("x", errorBytes)
+	if _, err := decodeEvent(eventOf(t, watch.Error, gone)); !errors.Is(err, errNotProtobuf) {
+		t.Errorf("a huge failure is read as %v", err)
+	}
+	for sentence, frame := range map[string][]byte{"nothing": nil, "bytes": []byte("\xff\xff"), "a pod": eventOf(t, watch.Added, &corev1.Pod{})} {
+		if _, err := decodeEvent(frame); err == nil {
+			t.Errorf("%s is read as an event", sentence)
+		}
+	}
+}
+
+// FuzzDecodeEvent: whatever a cluster sends is read without a panic, and never as a node without an event.
+func FuzzDecodeEvent(f *testing.F) {
+	f.Add(eventOf(f, watch.Added, nodeNamed("a")))
+	f.Add(eventOf(f, watch.Error, &metav1.Status{Code: 410}))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if e, err := decodeEvent(frame); err == nil && e.node == nil {
+			t.Errorf("%q is read as %+v", frame, e)
+		}
+	})
+}
+
+// FuzzDecodeNodes: whatever a cluster sends is read without a panic, and never has more nodes than allowed.
+func FuzzDecodeNodes(f *testing.F) {
+	f.Add(travelling(f, &corev1.NodeList{Items: []corev1.Node{*nodeNamed("a"), *nodeNamed("b")}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if list, err := decodeNodes(body, 2); err == nil && len(list.Items) > 2 {
+			t.Errorf("%q has %d nodes", body, len(list.Items))
+		}
+	})
+}
+
+func framed(size uint32, content string) io.ReadCloser {
+	return io.NopCloser(bytes.NewReader(append(binary.BigEndian.AppendUint32(nil, size), content...)))
+}
+
+func TestI15EventsAreBounded(t *testing.T) {
+	s := &stream{body: framed(3, "abc"), stalls: func() {}, patience: time.Hour}
+	if frame, err := s.next(); string(frame) != "abc" || err != nil {
+		t.Errorf("it reads %q, %v", frame, err)
+	}
+	if _, err := s.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end it reads %v", err)
+	}
+	s.body = framed(nodeBytes+1, "abc")
+	if _, err := s.next(); !errors.Is(err, errBound) {
+		t.Errorf("of an event that is too large it reads %v", err)
+	}
+	s.body = framed(4, "abc")
+	if _, err := s.next(); !errors.Is(err, io.ErrUnexpectedEOF) || !isEnd(err) {
+		t.Errorf("of an event that is cut off it reads %v", err)
+	}
+	body, writer := io.Pipe()
+	s.body, s.patience, s.stalls = body, time.Millisecond, func() { _ = writer.CloseWithError(errStalled) }
+	go func() { _, _ = writer.Write([]byte{0, 0, 0, 9, 'a'}) }()
+	if _, err := s.next(); !errors.Is(err, errStalled) {
+		t.Errorf("of an event that stalls it reads %v", err)
+	}
+}
+
+// TestI15WhatIsKeptOfAClusterIsBounded: events add up as a list does, and what goes makes room.
+func TestI15WhatIsKeptOfAClusterIsBounded(t *testing.T) {
+	config := Config{Now: func() time.Time { return noon }, Wake: func(types.NamespacedName) {}, Bounds: Bounds{Nodes: 2}, Log: logr.Discard()}
+	named := func(name string) *slim.Node { return &slim.Node{Meta: slim.Meta{Name: name}} }
+	heavy := named("c")
+	heavy.Conditions = []core.Condition{{Type: strings.Repeat("x", 2*keptBytes)}}
+	a, b, c := event{watch.Added, named("a")}, event{watch.Added, named("b")}, event{watch.Added, named("c")}
+	cases := map[string]struct {
+		events []event
+		says   string
+	}{
+		"as many as it may have":      {[]event{a, b}, ""},
+		"the same again":              {[]event{a, b, a, {watch.Modified, b.node}, a}, ""},
+		"one more":                    {[]event{a, b, c}, "more than 2 nodes"},
+		"one goes, and another comes": {[]event{a, b, {watch.Deleted, b.node}, c}, ""},
+		"an unknown one goes":         {[]event{a, b, {watch.Deleted, named("d")}, c}, "more than 2 nodes"},
+		"a node takes too much":       {[]event{a, {watch.Added, heavy}}, "labels and conditions"},
+		"a node grows":                {[]event{a, c, {watch.Modified, heavy}}, "labels and conditions"},
+		"a bookmark keeps nothing":    {[]event{c, {watch.Bookmark, heavy}, a}, ""},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			s := &session{Connection: New(config).Keep(types.NamespacedName{Name: "east"})}
+			var err error
+			for _, e := range tc.events {
+				err = errors.Join(err, s.handleEvent(e))
+			}
+			if errors.Is(err, errBound) != (tc.says != "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("it gives %v, want %q", err, tc.says)
+			}
+		})
+	}
+}

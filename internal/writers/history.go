@@ -1,0 +1,131 @@
+package writers
+
+import "time"
+
+const (
+	// minWrites is how many writes of one field manager make it another controller. A person who edits a status by hand writes
+	// once or twice.
+	minWrites = 3
+	// writeWindow is the time in which they must be.
+	writeWindow = time.Hour
+	// QuietPeriod is for how long another controller must not have written before it counts as gone.
+	QuietPeriod = 10 * time.Minute
+	// minPassInterval is the shortest time between passes that the writes of another controller cause. Without it two controllers that
+	// undo what the other writes would do so without a pause.
+	minPassInterval = 10 * time.Second
+)
+
+// history is what is known of the other writers of one health check. The zero watch has seen no version of it.
+type history struct {
+	// last are the last writes that were seen, by field manager. It is nil before the first version: what was written before
+	// that may be the last write of a controller that has ended.
+	last map[string]time.Time
+	// seen are when the latest writes were seen, at most enough of them for each field manager.
+	seen map[string][]time.Time
+	// other is the field manager of another controller, empty while there is none. told is the one that was told of.
+	other, announced string
+	// paced is set while a pass is due because of a write. nextPass is when the next pass is due to find that the other
+	// controller is gone.
+	paced    bool
+	nextPass time.Time
+}
+
+// observe takes in a version of the health check that was seen now. It reports after which time a pass is due, and whether one is.
+func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, due bool) {
+	first, alone := w.last == nil, w.other == ""
+	last := make(map[string]time.Time, len(writes))
+	fresh := false
+	for _, write := range writes {
+		last[write.Manager] = write.At
+		if was, known := w.last[write.Manager]; !first && (!known || write.At.After(was)) {
+			fresh = true
+			w.record(write.Manager, now)
+		}
+	}
+	w.last = last
+	switch {
+	case !fresh || w.paced:
+		return 0, false
+	case alone:
+		return 0, true
+	}
+	w.paced = true
+	return minPassInterval, true
+}
+
+// record takes in a write that was seen now.
+func (w *history) record(manager string, now time.Time) {
+	if w.seen == nil {
+		w.seen = map[string][]time.Time{}
+	}
+	w.seen[manager] = append(w.seen[manager], now)
+	seen := w.seen[manager]
+	if len(seen) > minWrites {
+		seen = seen[len(seen)-minWrites:]
+		w.seen[manager] = seen
+	}
+	if len(seen) == minWrites && now.Sub(seen[0]) <= writeWindow && (w.other == "" || w.other == manager) {
+		w.other = manager
+	}
+	w.forget(now)
+}
+
+// forget drops the writes that count no longer, and keeps of the other field managers those that were seen last. A writer chooses
+// its field manager, so their number has to be bounded.
+func (w *history) forget(now time.Time) {
+	oldest := ""
+	for manager, seen := range w.seen {
+		switch at := seen[len(seen)-1]; {
+		case manager == w.other:
+		case now.Sub(at) > writeWindow:
+			delete(w.seen, manager)
+		case oldest == "" || at.Before(w.seen[oldest][len(w.seen[oldest])-1]):
+			oldest = manager
+		}
+	}
+	if len(w.seen) > maxManagers {
+		delete(w.seen, oldest)
+	}
+}
+
+// Finding is what is known of the other writers of a health check.
+type Finding struct {
+	// Manager is the field manager of another controller, empty while there is none.
+	Manager string
+	// News is set when nobody was told of it yet.
+	News bool
+}
+
+// find returns what is known in a pass, and after which time another pass is due, zero for none. Nobody is told while telling
+// is false.
+func (w *history) find(telling bool, now time.Time) (f Finding, again time.Duration) {
+	w.paced = false
+	if w.other != "" {
+		if over := w.lastSeen().Add(QuietPeriod); now.Before(over) {
+			again = w.scheduleNext(over, now)
+		} else {
+			delete(w.seen, w.other)
+			w.other = ""
+		}
+	}
+	f = Finding{Manager: w.other, News: telling && w.other != "" && w.announced != w.other}
+	w.announced = ""
+	if telling {
+		w.announced = w.other
+	}
+	return f, again
+}
+
+// scheduleNext returns after which time a pass is due that no earlier call has asked for.
+func (w *history) scheduleNext(at, now time.Time) time.Duration {
+	if now.Before(w.nextPass) {
+		return 0
+	}
+	w.nextPass = at
+	return at.Sub(now)
+}
+
+func (w *history) lastSeen() time.Time {
+	seen := w.seen[w.other]
+	return seen[len(seen)-1]
+}

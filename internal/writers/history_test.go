@@ -1,0 +1,204 @@
+package writers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// noon is when these tests take place.
+var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
+
+// fixture plays versions of one health check to a watch.
+type fixture struct {
+	t      *testing.T
+	w      history
+	now    time.Time
+	writes map[string]time.Time
+}
+
+func newFixture(t *testing.T, before ...string) *fixture {
+	t.Helper()
+	s := &fixture{t: t, now: noon, writes: map[string]time.Time{}}
+	for _, manager := range before {
+		s.writes[manager] = noon.Add(-time.Hour)
+	}
+	s.show()
+	return s
+}
+
+// show has the watch see the health check as it is.
+func (s *fixture) show() (time.Duration, bool) {
+	var writes []Write
+	for manager, at := range s.writes {
+		writes = append(writes, Write{manager, at})
+	}
+	return s.w.observe(writes, s.now)
+}
+
+// write has a manager write a second after the last event.
+func (s *fixture) write(manager string) (time.Duration, bool) {
+	s.now = s.now.Add(time.Second)
+	s.writes[manager] = s.now.Truncate(time.Second)
+	return s.show()
+}
+
+// finds looks in a pass, and compares who is found.
+func (s *fixture) finds(sentence string, want Finding) time.Duration {
+	s.t.Helper()
+	got, again := s.w.find(true, s.now)
+	if got != want {
+		s.t.Errorf("%s: found %+v, want %+v", sentence, got, want)
+	}
+	return again
+}
+
+func TestAnotherControllerIsFound(t *testing.T) {
+	s := newFixture(t, "manager")
+	for i := range minWrites {
+		if i > 0 {
+			s.finds("a write or two", Finding{})
+		}
+		if wait, due := s.write("manager"); !due || wait != 0 {
+			t.Errorf("after a write a pass is due: %t, after %s", due, wait)
+		}
+	}
+	if again := s.finds("it writes on", Finding{Manager: "manager", News: true}); again != QuietPeriod {
+		t.Errorf("it is looked at again after %s", again)
+	}
+	if again := s.finds("it is told", Finding{Manager: "manager"}); again != 0 {
+		t.Errorf("it is looked at again after %s, as is due already", again)
+	}
+}
+
+func TestFalseAlarms(t *testing.T) {
+	t.Run("what was written before Fettle began", func(t *testing.T) {
+		s := newFixture(t, "manager", "kubectl-edit")
+		for range minWrites {
+			if _, due := s.show(); due {
+				t.Error("the same version again is a pass")
+			}
+		}
+		s.finds("nothing was written", Finding{})
+	})
+	t.Run("the last writes of a controller that ends", func(t *testing.T) {
+		s := newFixture(t)
+		s.write("manager")
+		s.write("manager")
+		s.finds("it has ended", Finding{})
+	})
+	t.Run("several people", func(t *testing.T) {
+		s := newFixture(t)
+		for _, manager := range []string{"kubectl-edit", "kubectl-patch", "dashboard", "kubectl-edit"} {
+			s.write(manager)
+		}
+		s.finds("none of them writes on", Finding{})
+	})
+	t.Run("a person now and then", func(t *testing.T) {
+		s := newFixture(t)
+		for range 2 * minWrites {
+			s.write("kubectl-edit")
+			s.now = s.now.Add(writeWindow)
+			s.finds("once an hour", Finding{})
+		}
+	})
+}
+
+// TestWritesOfAnotherControllerArePaced: two that undo what the other writes make no endless loop.
+func TestWritesOfAnotherControllerArePaced(t *testing.T) {
+	s := newFixture(t)
+	for range minWrites {
+		s.write("manager")
+	}
+	s.finds("it is known", Finding{Manager: "manager", News: true})
+	if wait, due := s.write("manager"); !due || wait != minPassInterval {
+		t.Errorf("a pass is due: %t, after %s, want after %s", due, wait, minPassInterval)
+	}
+	if _, due := s.write("manager"); due {
+		t.Error("a second pass is due beside the first")
+	}
+	s.finds("it goes on", Finding{Manager: "manager"})
+	if wait, due := s.write("manager"); !due || wait != minPassInterval {
+		t.Errorf("after the pass one is due: %t, after %s, want after %s", due, wait, minPassInterval)
+	}
+}
+
+func TestAnotherControllerIsGone(t *testing.T) {
+	s := newFixture(t)
+	for range minWrites {
+		s.write("manager")
+	}
+	s.finds("it is known", Finding{Manager: "manager", News: true})
+	s.now = s.now.Add(QuietPeriod - time.Second)
+	s.write("manager")
+	if again := s.finds("it wrote just now", Finding{Manager: "manager"}); again != QuietPeriod {
+		t.Errorf("it is looked at again after %s, want %s", again, QuietPeriod)
+	}
+	s.now = s.now.Add(QuietPeriod)
+	s.finds("it is quiet", Finding{})
+	s.write("manager")
+	s.finds("one write is no return", Finding{})
+	s.write("manager")
+	s.write("manager")
+	s.finds("it is back", Finding{Manager: "manager", News: true})
+}
+
+// TestFirstOfTwoControllersIsTold: another that writes as often does not take its place, which would be news each time.
+func TestFirstOfTwoControllersIsTold(t *testing.T) {
+	s := newFixture(t)
+	for range minWrites {
+		s.write("first")
+	}
+	s.finds("it is known", Finding{Manager: "first", News: true})
+	for range minWrites {
+		s.write("second")
+		s.write("first")
+	}
+	s.finds("both write on", Finding{Manager: "first"})
+}
+
+// TestWritesWithinAnHour make a controller when they are exactly an hour apart, and not when they are more.
+func TestWritesWithinAnHour(t *testing.T) {
+	for apart, want := range map[time.Duration]Finding{writeWindow: {Manager: "manager", News: true}, writeWindow + 1: {}} {
+		s := newFixture(t)
+		for _, after := range []time.Duration{0, time.Minute, apart} {
+			s.now = noon.Add(after)
+			s.writes["manager"] = s.now
+			s.show()
+		}
+		s.finds(apart.String(), want)
+	}
+}
+
+// TestRehearsalsTellNobody: both controllers are meant to write then. When the rehearsal ends, it is news.
+func TestRehearsalsTellNobody(t *testing.T) {
+	s := newFixture(t)
+	for range minWrites {
+		s.write("manager")
+	}
+	if f, _ := s.w.find(false, s.now); f.Manager != "manager" || f.News {
+		t.Errorf("in a rehearsal is found %+v", f)
+	}
+	s.finds("it ends", Finding{Manager: "manager", News: true})
+}
+
+// TestI15FieldManagersAreBounded: a writer that takes another name for each write does not make Fettle remember ever more of them.
+func TestI15FieldManagersAreBounded(t *testing.T) {
+	s := newFixture(t)
+	for i := range 10 * maxManagers {
+		delete(s.writes, fmt.Sprint("stranger-", i-maxManagers))
+		s.write(fmt.Sprint("stranger-", i))
+		if len(s.w.seen) > maxManagers {
+			t.Fatalf("after %d writes %d field managers are remembered, want at most %d", i+1, len(s.w.seen), maxManagers)
+		}
+	}
+	for range minWrites {
+		s.write("manager")
+	}
+	s.finds("a controller beside them", Finding{Manager: "manager", News: true})
+	s.now = s.now.Add(2 * writeWindow)
+	s.write("kubectl-edit")
+	if len(s.w.seen) != 2 {
+		t.Errorf("two hours later %d field managers are remembered, want the controller and the last", len(s.w.seen))
+	}
+}

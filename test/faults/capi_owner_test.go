@@ -1,0 +1,495 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
+	"github.com/fettle-io/fettle/test/cluster"
+)
+
+// waiting and leaving are the reasons of a mark that its owner has not answered, and of one that it follows.
+const (
+	waiting = clusterv1.MachineOwnerRemediatedWaitingForRemediationReason
+	leaving = clusterv1.MachineSetMachineRemediationMachineDeletingReason
+)
+
+// machineOwner sees every change to the machines, repairs and nodes of a herd, by watches that no fault touches but a restart
+// of the API server, and plays the owner of the machines, who does nothing until a test says so.
+type machineOwner struct {
+	mu      sync.Mutex
+	fixture *clusterFixture
+
+	machines map[string]*clusterMachineSeen // by UID
+	repairs  repairsSeen
+	nodes    map[string][]nodeState // by name
+	// dues are how many marks each machine is meant to get in all, by its name.
+	dues  map[string]int
+	story []string
+	wrong []error
+	over  bool
+}
+
+// clusterMachineSeen is a machine.
+type clusterMachineSeen struct {
+	name, uid string
+	node      string
+	// passed is set while it says that its health check has succeeded.
+	passed bool
+	marks  []*markSeen
+	goneAt time.Time
+}
+
+// markSeen is one time that a machine asked its owner to replace it.
+type markSeen struct {
+	span
+	seen   time.Time
+	reason string
+}
+
+func newMachineOwner(h *clusterFixture) *machineOwner {
+	h.t.Helper()
+	s := &machineOwner{
+		fixture: h, machines: map[string]*clusterMachineSeen{}, repairs: repairsSeen{}, nodes: map[string][]nodeState{}, dues: map[string]int{},
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	follow := func(of *cluster.Cluster, kind schema.GroupVersionKind, saw func(*unstructured.Unstructured, bool)) {
+		api, err := client.NewWithWatch(of.Config, client.Options{Scheme: of.Scheme()})
+		h.must("preparing the shepherd", err)
+		f := &follower{api: api, kind: kind, saw: func(u *unstructured.Unstructured, gone bool) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.over {
+				saw(u, gone)
+			}
+		}}
+		watching.Go(func() { f.follow(ctx) })
+	}
+	follow(h.Cluster, clusterv1.GroupVersion.WithKind("Machine"), s.sawMachine)
+	follow(h.Cluster, v1alpha1.GroupVersion.WithKind("Repair"), s.sawRepair)
+	follow(h.workload, corev1.SchemeGroupVersion.WithKind("Node"), s.sawNode)
+	h.t.Cleanup(func() { stop(); watching.Wait() })
+	return s
+}
+
+// isOver ends what it looks at.
+func (s *machineOwner) isOver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+func (s *machineOwner) tell(format string, args ...any) {
+	s.story = append(s.story, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func convert(u *unstructured.Unstructured, into any) error {
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, into)
+}
+
+func (s *machineOwner) sawMachine(u *unstructured.Unstructured, gone bool) {
+	if u.GetNamespace() != s.fixture.name {
+		return
+	}
+	m := &clusterv1.Machine{}
+	if err := convert(u, m); err != nil {
+		s.wrong = append(s.wrong, fmt.Errorf("machine %s can't be read: %w", u.GetName(), err))
+		return
+	}
+	seen := s.machines[string(m.UID)]
+	if seen == nil {
+		seen = &clusterMachineSeen{name: m.Name, uid: string(m.UID)}
+		s.machines[seen.uid] = seen
+	}
+	seen.node = m.Status.NodeRef.Name
+	seen.passed = meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+	s.sawMark(seen, m)
+	if gone {
+		seen.goneAt = time.Now()
+		s.tell("machine %s is gone", m.Name)
+	}
+}
+
+// sawMark compares what a machine asks with what it asked before.
+func (s *machineOwner) sawMark(seen *clusterMachineSeen, m *clusterv1.Machine) {
+	asks := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	if asks != nil && asks.Status != metav1.ConditionFalse {
+		asks = nil
+	}
+	switch before := seen.mark(); {
+	case asks == nil && before != nil:
+		before.to = revision(m)
+		s.tell("machine %s asks no more", m.Name)
+		if before.reason == leaving {
+			s.wrong = append(s.wrong, fmt.Errorf("what machine %s asks was taken back, and its owner had begun", m.Name))
+		}
+	case asks != nil && before == nil:
+		seen.marks = append(seen.marks, &markSeen{span: span{from: revision(m)}, seen: time.Now(), reason: asks.Reason})
+		s.tell("machine %s asks to be replaced", m.Name)
+		if !meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) {
+			s.wrong = append(s.wrong, fmt.Errorf("machine %s asks to be replaced, and does not say why: %+v", m.Name, m.Status.Conditions))
+		}
+	case asks != nil && before.reason != asks.Reason:
+		s.tell("the owner of machine %s says %s", m.Name, asks.Reason)
+		if asks.Reason == waiting {
+			s.wrong = append(s.wrong, fmt.Errorf("what the owner of machine %s has answered was overwritten", m.Name))
+		}
+		before.reason = asks.Reason
+	}
+}
+
+// mark is the one that stands, nil for none.
+func (m *clusterMachineSeen) mark() *markSeen {
+	if n := len(m.marks); n > 0 && m.marks[n-1].to == 0 {
+		return m.marks[n-1]
+	}
+	return nil
+}
+
+func (s *machineOwner) sawRepair(u *unstructured.Unstructured, gone bool) {
+	r := &v1alpha1.Repair{}
+	if u.GetNamespace() != s.fixture.name || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) != nil {
+		return
+	}
+	turned, wrong := s.repairs.see(r, gone)
+	if wrong != nil {
+		s.wrong = append(s.wrong, wrong)
+	}
+	if turned {
+		s.tell("repair %s of %s is %s %s", r.Name, r.Spec.Target.Name, r.Status.Phase, r.Status.Message)
+	}
+}
+
+func (s *machineOwner) sawNode(u *unstructured.Unstructured, gone bool) {
+	if u.GetLabels()["herd"] != s.fixture.name {
+		return
+	}
+	name := u.GetName()
+	now := nodeState{from: revision(u), seen: time.Now(), well: isReady(u), gone: gone}
+	if n := len(s.nodes[name]); n > 0 && s.nodes[name][n-1].well == now.well && s.nodes[name][n-1].gone == gone {
+		return
+	}
+	s.nodes[name] = append(s.nodes[name], now)
+	s.tell("node %s is well: %t, gone: %t", name, now.well, gone)
+}
+
+func (s *machineOwner) knows(names []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := map[string]bool{}
+	for _, m := range s.machines {
+		present[m.name] = present[m.name] || (m.goneAt.IsZero() && m.node != "")
+	}
+	for _, name := range names {
+		if !present[name] {
+			return fmt.Errorf("machine %s was not seen yet", name)
+		}
+	}
+	return nil
+}
+
+// due says that each of these machines is to get one mark more.
+func (s *machineOwner) due(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		s.dues[name]++
+	}
+}
+
+// marked counts all marks that were ever made, and those of them that stand on machines which are there.
+func (s *machineOwner) marked() (made, standing int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.machines {
+		made += len(m.marks)
+		if m.mark() != nil && m.goneAt.IsZero() {
+			standing++
+		}
+	}
+	return made, standing
+}
+
+// standingOn are the names of the machines that ask to be replaced, in order.
+func (s *machineOwner) standingOn() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	for _, m := range s.machines {
+		if m.mark() != nil && m.goneAt.IsZero() {
+			found = append(found, m.name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// wantMarked waits until so many marks were made, at least.
+func (s *machineOwner) wantMarked(atLeast int) {
+	s.fixture.t.Helper()
+	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d machines of %s are marked", atLeast, s.fixture.name), func(context.Context) error {
+		if made, standing := s.marked(); made < atLeast {
+			return fmt.Errorf("%d were, and %d are:\n%s", made, standing, s.lastWords())
+		}
+		return nil
+	})
+}
+
+// wantPassed waits until so many machines say that their health check has succeeded, after which nothing more is written
+// on those that stay well.
+func (s *machineOwner) wantPassed(exactly int) {
+	s.fixture.t.Helper()
+	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d machines of %s have passed", exactly, s.fixture.name), func(context.Context) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n := 0
+		for _, m := range s.machines {
+			if m.passed && m.goneAt.IsZero() {
+				n++
+			}
+		}
+		if n != exactly {
+			return fmt.Errorf("%d have", n)
+		}
+		return nil
+	})
+}
+
+// wantStanding waits until so many marks stand.
+func (s *machineOwner) wantStanding(exactly int) {
+	s.fixture.t.Helper()
+	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d marks stand in %s", exactly, s.fixture.name), func(context.Context) error {
+		if made, standing := s.marked(); standing != exactly {
+			return fmt.Errorf("%d were made, and %d stand:\n%s", made, standing, s.lastWords())
+		}
+		return nil
+	})
+}
+
+// keepsMarked watches that nothing is marked, and no mark withdrawn, for a while.
+func (s *machineOwner) keepsMarked() {
+	s.fixture.t.Helper()
+	made, standing := s.marked()
+	s.fixture.Never(s.fixture.t, "no other mark in "+s.fixture.name, quiet, func(context.Context) error {
+		if nowMade, nowStanding := s.marked(); nowMade != made || nowStanding != standing {
+			return fmt.Errorf("%d were made and %d stand, want %d and %d", nowMade, nowStanding, made, standing)
+		}
+		return nil
+	})
+}
+
+func (s *machineOwner) lastWords() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const most = 40
+	return strings.Join(s.story[max(0, len(s.story)-most):], "\n")
+}
+
+// wantRepairs waits until the repairs of this phase are so many.
+func (s *machineOwner) wantRepairs(phase v1alpha1.RepairPhase, exactly int) {
+	s.fixture.t.Helper()
+	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d repairs of %s are %s", exactly, s.fixture.name, phase), func(context.Context) error {
+		if n := s.repairsThatAre(phase); n != exactly {
+			return fmt.Errorf("%d are:\n%s", n, s.lastWords())
+		}
+		return nil
+	})
+}
+
+func (s *machineOwner) repairsThatAre(phase v1alpha1.RepairPhase) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.repairs {
+		if r.phase == phase {
+			n++
+		}
+	}
+	return n
+}
+
+// answers has the owner answer to what machines ask.
+func (s *machineOwner) answers(names []string, reason, message string) {
+	s.fixture.t.Helper()
+	s.fixture.each(names, func(ctx context.Context, name string) error { return s.answer(ctx, name, reason, message) })
+}
+
+func (s *machineOwner) answer(ctx context.Context, name, reason, message string) error {
+	m := &clusterv1.Machine{ObjectMeta: s.fixture.meta(name)}
+	if err := s.fixture.Get(ctx, keyOf(m), m); err != nil {
+		return err
+	}
+	before := m.DeepCopy()
+	c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	if c == nil {
+		return fmt.Errorf("machine %s asks nothing", name)
+	}
+	c.Reason, c.Message = reason, message
+	return s.fixture.Status().Patch(ctx, m, client.MergeFrom(before))
+}
+
+// replaces has the owner do what machines ask: it says so, and deletes them.
+func (s *machineOwner) replaces(names []string) {
+	s.fixture.t.Helper()
+	s.fixture.each(names, func(ctx context.Context, name string) error {
+		if err := s.answer(ctx, name, leaving, "Machine is deleting"); err != nil {
+			return err
+		}
+		return s.fixture.Delete(ctx, &clusterv1.Machine{ObjectMeta: s.fixture.meta(name)})
+	})
+}
+
+// wantReplaced has the owner replace all machines that ask for that, once no more of them are due. Every repair comes to
+// its end then, and the whole is verified.
+func (s *machineOwner) wantReplaced(limit int) {
+	s.fixture.t.Helper()
+	s.fixture.Eventually(s.fixture.t, "all that is due is marked", func(context.Context) error { return s.unmarked() })
+	s.replaces(s.standingOn())
+	s.wantRepairs(v1alpha1.RepairRunning, 0)
+	s.verify(limit)
+}
+
+func (s *machineOwner) unmarked() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := map[string]int{}
+	for _, m := range s.machines {
+		made[m.name] += len(m.marks)
+	}
+	for name, n := range s.dues {
+		if made[name] < n {
+			return fmt.Errorf("machine %s was marked %d times, and %d are due", name, made[name], n)
+		}
+	}
+	return nil
+}
+
+// verify is what every test asks in the end: each machine was marked as often as was due, with one accepted call and one
+// repair for each time, recorded before it, and never while too many were unhealthy.
+func (s *machineOwner) verify(limit int) {
+	t := s.fixture.t
+	t.Helper()
+	requests := s.fixture.Requests(t)[s.fixture.before:]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	problems := slices.Concat(s.wrong, s.counted(requests), s.recorded(), s.limited(limit), hotLoops(requests))
+	if err := errors.Join(problems...); err != nil {
+		t.Errorf("%s: %v\nwhat happened:\n%s", s.fixture.name, err, strings.Join(s.story, "\n"))
+	}
+	t.Logf("%s: %d requests, at most %d in a second; %d machines marked", s.fixture.name, len(requests), peak(requests), len(s.dues))
+}
+
+// counted compares the marks that were seen, and those that the audit log knows of, with those that were due.
+func (s *machineOwner) counted(requests []cluster.Request) []error {
+	logged, cutOff, seen, repairs := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	for _, r := range requests {
+		switch {
+		case r.Namespace != s.fixture.name || r.Resource != "machines" || r.Subresource != "status" || !asksOwner(r.Patch):
+		case r.Code == http.StatusOK:
+			logged[r.Name]++
+		case r.Code >= http.StatusInternalServerError: // its leader was killed, and it may have been done all the same
+			cutOff[r.Name]++
+		}
+	}
+	for _, m := range s.machines {
+		seen[m.name] += len(m.marks)
+	}
+	for _, r := range s.repairs {
+		repairs[r.name]++
+	}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		due := s.dues[name]
+		if seen[name] != due || logged[name] > due || logged[name]+cutOff[name] < due || repairs[name] != due {
+			problems = append(problems, fmt.Errorf("machine %s was marked %d times, by %d calls and with %d repairs, and should be %d times",
+				name, seen[name], logged[name], repairs[name], due))
+		}
+	}
+	return problems
+}
+
+// asksOwner tells whether a patch has a machine ask its owner to replace it.
+func asksOwner(patch []byte) bool {
+	var operations []struct {
+		Path  string
+		Value struct{ Type, Status string }
+	}
+	_ = json.Unmarshal(patch, &operations) // values of other operations are of other types
+	for _, o := range operations {
+		if strings.HasPrefix(o.Path, "/status/conditions") && o.Value.Type == clusterv1.MachineOwnerRemediatedCondition && o.Value.Status == "False" {
+			return true
+		}
+	}
+	return false
+}
+
+// recorded: every mark has its repair before it.
+func (s *machineOwner) recorded() []error {
+	var problems []error
+	for _, m := range s.machines {
+		for i, mark := range m.marks {
+			before := 0
+			for _, r := range s.repairs {
+				if r.target == m.uid && r.seenAt < mark.from {
+					before++
+				}
+			}
+			if before <= i {
+				problems = append(problems, fmt.Errorf("machine %s was marked before a repair was recorded", m.name))
+			}
+		}
+	}
+	return problems
+}
+
+// limited: nothing was marked while more machines than the limit had been unhealthy for so long that Fettle knew.
+func (s *machineOwner) limited(limit int) []error {
+	var problems []error
+	for _, m := range s.machines {
+		for _, mark := range m.marks {
+			if n := s.unhealthyAt(mark.seen); n > limit {
+				problems = append(problems, fmt.Errorf("machine %s was marked while %d were unhealthy, and the limit is %d", m.name, n, limit))
+			}
+		}
+	}
+	return problems
+}
+
+// unhealthyAt counts the machines whose nodes have been unhealthy for a while by then.
+func (s *machineOwner) unhealthyAt(at time.Time) int {
+	n := 0
+	for _, m := range s.machines {
+		states := s.nodes[m.node]
+		until := len(states)
+		for until > 0 && states[until-1].seen.After(at) {
+			until--
+		}
+		known := until > 0 && at.Sub(states[until-1].seen) > onTheWay && !states[until-1].well
+		if there := m.goneAt.IsZero() || m.goneAt.After(at); known && there {
+			n++
+		}
+	}
+	return n
+}
