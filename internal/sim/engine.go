@@ -120,12 +120,16 @@ func (e *engine) forget() {
 	e.state, e.digestCache, e.stepped = &pass.State{}, nil, nil
 }
 
-// digest is the same for engines that remember the same. What is only told of does not count.
+// digest returns the same for engines of the same state. What only decides about events does not count.
 func (e *engine) digest() []byte {
 	if e.digestCache == nil {
 		v := reflect.ValueOf(e.state).Elem()
-		for _, name := range []string{"Memory", "doubted", "lost", "vouched"} {
-			e.digestCache = dump(e.digestCache, v.FieldByName(name))
+		for _, name := range []string{"Expectations", "unansweredUntil", "lostLeases", "usedConfirmations"} {
+			field := v.FieldByName(name)
+			if !field.IsValid() { // else states would seem alike that differ
+				panic("pass.State has no field " + name)
+			}
+			e.digestCache = dump(e.digestCache, field)
 		}
 	}
 	return e.digestCache
