@@ -15,25 +15,25 @@ import (
 	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
-// Why nothing is known of a fleet.
+// The reasons for which a cluster is not judged.
 const (
 	clusterNotFoundReason   = "ClusterNotFound"
 	clusterUnreadableReason = "ClusterUnreadable"
 	connectionDownReason    = "ConnectionDown"
 )
 
-// blockage is why a fleet is left alone. A pause is meant; the others are told as what they are, and somebody should
-// look at them.
+// blockage is the reason why the health checks of a cluster do nothing. Users pause clusters on purpose; every other
+// reason is a fault that a user must mend.
 type blockage struct {
 	paused          bool
 	reason, message string
-	// pending is set while it is about to be known whether there is one.
+	// pending is set for as long as Fettle waits to learn whether there is a blockage.
 	pending bool
-	// startsOnly is set when the fleet is observed all the same, so that what was begun is ended or taken back.
+	// startsOnly is set when the cluster is observed and no repair starts. Repairs and requests that exist still end.
 	startsOnly bool
 }
 
-// blockedBy tells why the fleet is left alone, nil when it is not. Without a health check nothing needs the nodes.
+// blockedBy returns why the cluster is not judged, or nil if it is. A cluster without health checks needs no nodes.
 func (d *Dialect) blockedBy(s *store) *blockage {
 	cluster, checked := s.clusterAndChecks()
 	switch {
@@ -57,15 +57,15 @@ func (d *Dialect) blockedBy(s *store) *blockage {
 	return d.judgedElsewhere(s)
 }
 
-// ReportBlocked says in the statuses of the health checks why nothing is done, and leaves their numbers as they are.
+// ReportBlocked writes into the statuses of the health checks why nothing is done. It leaves their numbers as they are.
 func (d *Dialect) ReportBlocked(ctx context.Context) error {
 	if !d.client.HasSynced() {
-		return nil // it will be
+		return nil // the first pass after the sync reports it
 	}
 	s := d.client.storeOf(d.cluster)
 	blocked := d.blockedBy(s)
 	if blocked == nil || blocked.pending || blocked.startsOnly {
-		return nil // it is about to be looked at
+		return nil // the next pass observes the cluster
 	}
 	var errs []error
 	for _, check := range s.checksNow() {
@@ -76,8 +76,8 @@ func (d *Dialect) ReportBlocked(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reportBlocked has a health check belong to its cluster where that can be read, which takes none of its nodes, and says why
-// nothing else is done, whether or not the former is refused.
+// reportBlocked adopts a health check where that needs no nodes, and writes the reason into its status. It writes the
+// status even if the API server refuses the adoption.
 func (d *Dialect) reportBlocked(ctx context.Context, s *store, blocked *blockage, check *healthCheck) error {
 	var refused error
 	if blocked.reason == connectionDownReason && !check.policy.Paused {
@@ -96,7 +96,7 @@ func (d *Dialect) reportBlocked(ctx context.Context, s *store, blocked *blockage
 	return refused
 }
 
-// statusOf gives the status of a health check that stands by, and whether that is news to somebody.
+// statusOf returns the status of a blocked health check. news is set if the reason is new, so that an event is due.
 func (o *blockage) statusOf(check *healthCheck, now time.Time) (fresh clusterv1.MachineHealthCheckStatus, news bool) {
 	fresh = check.status
 	s := conditionBuilder{check: check, now: now}
@@ -124,7 +124,7 @@ func (o *blockage) condition() conditionValue {
 	}
 }
 
-// isNews reports whether the health check does not say this already.
+// isNews reports whether the status of the health check lacks this reason.
 func (o *blockage) isNews(check *healthCheck) bool {
 	return !slices.ContainsFunc(check.status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Reason == o.reason

@@ -19,53 +19,53 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// Kinds are the resources without which this dialect sleeps, by the name of their definitions.
+// Kinds are the names of the definitions that the API server must serve before this dialect works.
 var Kinds = []string{ //nolint:gochecknoglobals // a constant list
 	"machinehealthchecks.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "clusters.cluster.x-k8s.io",
 }
 
-// Config is what a Client needs. Every field is required but Served, Changed, WatchFilter, Home and Metrics.
+// Config has the dependencies of a Client. Every field is required but Served, Changed, WatchFilter, Home and Writers.
 type Config struct {
-	// Informers give what is watched.
+	// Informers watch the objects of the management cluster.
 	Informers cache.Informers
-	// Live reads from the API server itself.
+	// Live reads from the API server and not from a cache.
 	Live client.Reader
 	// Writer writes health checks and the conditions of machines.
 	Writer client.Client
 	Events events.EventRecorder
 	Now    func() time.Time
-	// After has a function called once a time is over.
+	// After calls a function when the duration has passed.
 	After func(d time.Duration, do func())
-	// Wake is called when something that decisions about a cluster read has changed.
+	// Wake is called when a fact that decisions about a cluster read has changed.
 	Wake func(cluster types.NamespacedName)
-	// Changed is called when another set of clusters has health checks.
+	// Changed is called when a cluster gets its first health check or loses its last.
 	Changed func()
-	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter without which health checks are left to
-	// others. Empty takes all.
+	// WatchFilter is a value of the label cluster.x-k8s.io/watch-filter. The client ignores health checks without it.
+	// If WatchFilter is empty, the client takes all health checks.
 	WatchFilter string
-	// Home may be nil where no other health checks are served.
+	// Home may be nil if the cluster serves no other kinds of health checks.
 	Home Home
-	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
+	// Served reports whether the cluster serves Kinds. If it is nil, the client can't know that.
 	Served func() core.Tri
-	// Writers may be nil, and then no other controller is noticed.
+	// Writers detects foreign writers of statuses. It may be nil.
 	Writers *writers.Registry
 }
 
-// Client is the dialect's thin side on the management cluster. It is safe for concurrent use.
+// Client watches the objects of the management cluster and writes to them. It is safe for concurrent use.
 type Client struct {
 	Config
 
 	watched  informer.Kinds
 	machines clusterapi.Writer
 
-	// mu guards rooms, and what comes into them: a room that is empty goes.
+	// mu guards stores and the changes to each store. An empty store is deleted.
 	mu     sync.Mutex
 	stores map[types.NamespacedName]*store
-	// clusterOfCheck is where each health check is.
+	// clusterOfCheck has the cluster of each health check.
 	clusterOfCheck map[types.NamespacedName]types.NamespacedName
 }
 
-// NewClient makes a client that watches nothing yet.
+// NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
 	return &Client{
 		Config: c, machines: clusterapi.Writer{Statuses: c.Writer, Live: c.Live, Now: c.Now},
@@ -77,8 +77,8 @@ func NewClient(c Config) *Client {
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 
-// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be called again then. Once
-// it has succeeded, calling it again does nothing.
+// Watch starts to watch. While the API is not served, it returns a NoMatch error, and may be called again. After a
+// success, another call does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	check := &unstructured.Unstructured{}
 	check.SetGroupVersionKind(checkKind)
@@ -89,7 +89,7 @@ func (c *Client) Watch(ctx context.Context) error {
 	)
 }
 
-// handler takes in objects of one type, an object in the place of an older version of it where there was one.
+// handler returns an event handler for objects of one type. On an update, put also receives the older version.
 func handler[T client.Object](put func(old, fresh T), drop func(old T)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -115,10 +115,10 @@ func handler[T client.Object](put func(old, fresh T), drop func(old T)) toolscac
 	}
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the stores have all objects of the initial lists.
 func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
-// update changes what is known of a cluster, and wakes its engine when that can change a decision.
+// update changes the store of a cluster, and wakes its loop if the change can alter a decision.
 func (c *Client) update(cluster types.NamespacedName, change func(*store) bool) {
 	if c.change(cluster, change) {
 		c.Wake(cluster)
@@ -140,7 +140,7 @@ func (c *Client) change(cluster types.NamespacedName, change func(*store) bool) 
 	return changed
 }
 
-// storeOf gives what is known of a cluster, an empty room for nothing.
+// storeOf returns the store of a cluster, or an empty store if there is none.
 func (c *Client) storeOf(cluster types.NamespacedName) *store {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,13 +158,13 @@ func (c *Client) dropCluster(old *clusterapi.Cluster) {
 	c.update(types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, func(s *store) bool { return s.putCluster(nil) })
 }
 
-// clusterOfMachine is false for a machine that does not say which cluster it is of.
+// clusterOfMachine returns the cluster of a machine, and false if the machine names none.
 func clusterOfMachine(m *clusterapi.Machine) (types.NamespacedName, bool) {
 	name := m.ClusterName()
 	return types.NamespacedName{Namespace: m.Namespace, Name: name}, name != ""
 }
 
-// putMachine takes in a machine. One that is of another cluster now is none of the former any more.
+// putMachine stores a machine. If the machine has moved to another cluster, putMachine removes it from the former one.
 func (c *Client) putMachine(old, fresh *clusterapi.Machine) {
 	cluster, has := clusterOfMachine(fresh)
 	if old != nil {
@@ -186,7 +186,7 @@ func (c *Client) dropMachine(old *clusterapi.Machine) {
 	}
 }
 
-// putCheck takes in a health check, unless it is left to others or is being deleted.
+// putCheck stores a health check. It drops a health check that is being deleted, or that WatchFilter leaves to others.
 func (c *Client) putCheck(_, u *unstructured.Unstructured) {
 	left := c.WatchFilter != "" && u.GetLabels()[clusterv1.WatchLabel] != c.WatchFilter
 	if left || u.GetDeletionTimestamp() != nil {
@@ -199,7 +199,7 @@ func (c *Client) putCheck(_, u *unstructured.Unstructured) {
 	if former, known := c.moveCheck(name, &cluster); known && former != cluster {
 		c.forgetCheck(former, name.Name)
 	}
-	if fresh.cluster == "" { // nobody can be told
+	if fresh.cluster == "" { // no cluster could report the problem
 		c.moveCheck(name, nil)
 		return
 	}
@@ -224,7 +224,7 @@ func (c *Client) dropCheck(u *unstructured.Unstructured) {
 	}
 }
 
-// moveCheck notes of which cluster a health check is, nil for none, and gives of which it was.
+// moveCheck sets the cluster of a health check, or removes it if to is nil. It returns the former cluster.
 func (c *Client) moveCheck(check types.NamespacedName, to *types.NamespacedName) (was types.NamespacedName, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +255,7 @@ func (c *Client) changed() {
 	}
 }
 
-// Clusters gives the clusters that have a health check, in the order of their names.
+// Clusters returns the clusters that have a health check, sorted by name.
 func (c *Client) Clusters() []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,8 +269,8 @@ func (c *Client) Clusters() []types.NamespacedName {
 	return clusters
 }
 
-// Machine gives a machine as it was last seen or written, nil when there is none. Machines are many and clusters few,
-// so nothing else is kept for this: it is asked for machines that are repaired.
+// Machine returns a machine as last seen or written, or nil if there is none. It searches all clusters, since there are
+// few clusters and only machines under repair are looked up.
 func (c *Client) Machine(id core.ID) *clusterapi.Machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,7 +285,7 @@ func (c *Client) Machine(id core.ID) *clusterapi.Machine {
 	return nil
 }
 
-// Wrote takes in a machine as it is after a write, before the watch shows it.
+// Wrote stores a machine as the API server returned it after a write, before the watch shows it.
 func (c *Client) Wrote(m *clusterapi.Machine) {
 	if cluster, has := clusterOfMachine(m); has {
 		c.change(cluster, func(s *store) bool {

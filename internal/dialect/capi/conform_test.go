@@ -14,14 +14,14 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/conform"
 )
 
-// eventFunc hands events on as they are.
+// eventFunc passes events on.
 type eventFunc func(reason, action, text string)
 
 func (w eventFunc) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
 	w(reason, action, fmt.Sprintf(note, args...))
 }
 
-// worldly writes statuses into a world.
+// worldly writes statuses to the API server of the harness.
 type worldly struct {
 	client.Client
 
@@ -30,7 +30,7 @@ type worldly struct {
 
 func (w worldly) Status() client.SubResourceWriter { return statusesOf{w: w.w} }
 
-// clustered answers reads of the Cluster beside those of health checks.
+// clustered reads the Cluster, and health checks from the API server of the harness.
 type clustered struct {
 	*conform.APIServer
 

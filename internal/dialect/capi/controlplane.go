@@ -16,61 +16,64 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// What a KubeadmControlPlane writes and goes by. Its own module would bring kubeadm's types along.
+// The annotations and defaults of KubeadmControlPlane. They are repeated here since its module would add kubeadm's
+// types to the dependencies.
 const (
 	controlPlaneGroup = "controlplane.cluster.x-k8s.io"
-	// replacingAnnotation, on a control plane, is the machine that it is replacing.
+	// replacingAnnotation, on a control plane, names the machine that it is replacing.
 	replacingAnnotation = controlPlaneGroup + "/remediation-in-progress"
-	// replacesAnnotation, on a machine, is the machine that it has replaced.
+	// replacesAnnotation, on a machine, names the machine that it has replaced.
 	replacesAnnotation = controlPlaneGroup + "/remediation-for"
-	// defaultMinHealthyPeriod is what it takes when it says nothing.
+	// defaultMinHealthyPeriod is the period of a control plane that sets none.
 	defaultMinHealthyPeriod = time.Hour
 )
 
-// Wait is one thing that an owner waits for before it replaces a machine.
+// Wait is a condition that an owner waits for before it replaces a machine.
 type Wait struct {
-	// Text says what, in a sentence without its full stop, and Hint what a person can do, if anything.
+	// Text describes the condition in a sentence without its full stop. Hint says what a user can do, and is empty if
+	// the user can do nothing.
 	Text, Hint string
-	// Until is when time alone has ended it; zero when time alone does not.
+	// Until is the time at which the wait ends by itself. It is zero if time alone does not end it.
 	Until time.Time
 }
 
-// controlPlane is what a KubeadmControlPlane goes by when machines ask it to replace them
+// controlPlane has the fields of a KubeadmControlPlane that decide when it replaces machines
 // (docs/reference/cluster-api.md#kubeadmcontrolplane).
 type controlPlane struct {
 	name string
-	// maxRetry is nil for any number.
+	// maxRetry is nil if the number of retries has no limit.
 	maxRetry                      *int32
 	retryPeriod, minHealthyPeriod time.Duration
-	// fields are what the version in which it was read calls these.
+	// fields are the paths of these settings in the version that was read.
 	fields fieldPaths
-	// replacing is the machine that it is replacing.
+	// replacing is the replacement under way.
 	replacing replacement
-	// last is the replacement that it began last.
+	// last is the latest replacement that the control plane has begun.
 	last        replacement
 	initialized bool
 	paused      bool
-	// wrong says what of it can't be read.
+	// wrong describes the fields that can't be read.
 	wrong []string
 }
 
 // fieldPaths are the paths of settings.
 type fieldPaths struct{ maxRetry, retryPeriod, minHealthyPeriod string }
 
-// replacement is the replacing of one machine, as annotations and the status record it. The zero one is none.
+// replacement is the replacement of one machine, as annotations and the status record it. The zero value is no
+// replacement.
 type replacement struct {
-	// Machine is the one that was replaced.
+	// Machine is the name of the machine that was replaced.
 	Machine string `json:"machine"`
-	// At is when its deletion was requested.
+	// At is the time at which its deletion was requested.
 	At time.Time `json:"timestamp"`
-	// Retries are how many replacements in a row had failed before.
+	// Retries is the number of replacements in a row that had failed before.
 	Retries int32 `json:"retryCount"`
 
-	// unreadable is what stands in its place.
+	// unreadable is an excerpt of an annotation that can't be read.
 	unreadable string
 }
 
-// readReplacement reads the value of an annotation.
+// readReplacement parses the value of an annotation.
 func readReplacement(annotations map[string]string, key string) replacement {
 	value, set := annotations[key]
 	if !set {
@@ -83,7 +86,7 @@ func readReplacement(annotations map[string]string, key string) replacement {
 	return r
 }
 
-// seconds gives a duration that is a number of seconds, or the other where there is none.
+// seconds converts a number of seconds to a duration, and returns the other duration if the number is missing.
 func seconds(n *int32, otherwise time.Duration) time.Duration {
 	if n == nil {
 		return otherwise
@@ -91,7 +94,8 @@ func seconds(n *int32, otherwise time.Duration) time.Duration {
 	return time.Duration(*n) * time.Second
 }
 
-// readControlPlane reads a KubeadmControlPlane of either version. What can't be read is as if it were absent, and told.
+// readControlPlane reads a KubeadmControlPlane of either version. It treats a field that can't be read as absent, and
+// reports it in wrong.
 func readControlPlane(u *unstructured.Unstructured) controlPlane {
 	spec, wrong := lenient.Part[struct {
 		Remediation *struct {
@@ -149,7 +153,7 @@ func readControlPlane(u *unstructured.Unstructured) controlPlane {
 	return k
 }
 
-// rules say by what a control plane goes, whatever is asked of it.
+// rules returns the rules by which a control plane replaces machines, as sentences.
 func (k *controlPlane) rules() []string {
 	retries := "any number of times (" + k.fields.maxRetry + " is not set)"
 	if k.maxRetry != nil {
@@ -170,8 +174,9 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// waits says what a control plane waits for before it replaces a machine that has asked for that and itself replaced
-// another, in the order in which the control plane looks. Whether etcd would survive is for the control plane to say.
+// waits returns what a control plane waits for before it replaces a machine that requests it, in the order of the
+// control plane's own checks. before is the replacement from which the machine itself came. Only the control plane can
+// tell whether etcd would keep its quorum.
 func (k *controlPlane) waits(machine *clusterapi.Machine, members []*clusterapi.Machine, before replacement, now time.Time) []Wait {
 	var waits []Wait
 	add := func(w Wait, is bool) {
@@ -192,7 +197,8 @@ func (k *controlPlane) waits(machine *clusterapi.Machine, members []*clusterapi.
 	return waits
 }
 
-// busy: one machine is replaced at a time. A replacement that is there ends that.
+// busy reports a replacement under way, since a control plane replaces one machine at a time. The replacement is over
+// when a newer machine exists.
 func (k *controlPlane) busy(machine *clusterapi.Machine, members []*clusterapi.Machine) (Wait, bool) {
 	r := &k.replacing
 	switch {
@@ -212,7 +218,8 @@ func (k *controlPlane) busy(machine *clusterapi.Machine, members []*clusterapi.M
 	}, true
 }
 
-// others: it does nothing while a machine is being deleted, and takes the most broken first.
+// others reports a machine that goes first. A control plane replaces none while a machine is being deleted, and begins
+// with the most broken one.
 func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi.Machine) (Wait, bool) {
 	for _, m := range members {
 		if m.DeletionTimestamp != nil && m.Name != machine.Name {
@@ -228,8 +235,8 @@ func (k *controlPlane) others(machine *clusterapi.Machine, members []*clusterapi
 	return Wait{}, false
 }
 
-// retry: history is that of the machine itself. A control plane sets no timer, so it goes on with the first change after
-// that instant, or when it looks at everything again.
+// retry reports a pause between retries, by the history of the machine itself. A control plane sets no timer. It goes
+// on with the first change after that instant, or at its next resync.
 func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
 	if before.unreadable != "" {
 		return Wait{
@@ -261,14 +268,14 @@ func (k *controlPlane) retry(before replacement, now time.Time) (Wait, bool) {
 	}, true
 }
 
-// onlyMember: the last machine of a control plane that is up is never replaced.
+// onlyMember reports the last machine of an initialized control plane, which is never replaced.
 func onlyMember(members []*clusterapi.Machine) (Wait, bool) {
 	return Wait{
 		Text: "it is the only machine of its control plane, and with it the cluster would be lost", Hint: "have more machines in the control plane (spec.replicas), then the broken one is replaced",
 	}, len(members) <= 1
 }
 
-// joining: a machine that is on its way is waited for, until it joins or fails itself.
+// joining reports a machine that has no node yet. The control plane waits until it joins or fails.
 func joining(members []*clusterapi.Machine) (Wait, bool) {
 	for _, m := range members {
 		if m.Node == "" && !failing(m) {
@@ -280,21 +287,21 @@ func joining(members []*clusterapi.Machine) (Wait, bool) {
 
 func failing(m *clusterapi.Machine) bool { return isFalse(m.Mark(clusterapi.Current, healthType)) }
 
-// requestsReplacement tells whether a machine asks its owner to replace it, as owners understand it.
+// requestsReplacement reports whether a machine requests its replacement, by the conditions that owners read.
 func requestsReplacement(m *clusterapi.Machine) bool {
 	return failing(m) && isFalse(m.Mark(clusterapi.Current, clusterv1.MachineOwnerRemediatedCondition))
 }
 
 func isFalse(m *clusterapi.Mark) bool { return m != nil && m.Status == string(metav1.ConditionFalse) }
 
-// severityOrder are the conditions by which a control plane takes one machine for more broken than another, the first that
-// differs deciding.
+// severityOrder are the conditions by which a control plane ranks broken machines. The first condition that differs
+// decides.
 var severityOrder = [...]string{
 	"EtcdMemberHealthy", "EtcdPodHealthy", "APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "NodeKubeadmLabelsAndTaintsSet",
 }
 
-// mostBroken is the machine that a control plane picks among those that ask, nil when none does. Where etcd is kept
-// outside, no machine has its conditions, so they differ between none.
+// mostBroken returns the machine that a control plane replaces first, or nil if no machine requests it. With an
+// external etcd no machine has the conditions of etcd, so these decide nothing.
 func mostBroken(members []*clusterapi.Machine) *clusterapi.Machine {
 	var asking []*clusterapi.Machine
 	for _, m := range members {

@@ -13,7 +13,7 @@ import (
 	"github.com/fettle-io/fettle/internal/clusterapi"
 )
 
-// member makes a machine of a control plane that has its node, made some time ago, with what a test changes.
+// member returns a machine of a control plane that has a node and a given age, with changes.
 func member(name string, age time.Duration, changes ...func(*clusterapi.Machine)) *clusterapi.Machine {
 	m := &clusterapi.Machine{Node: "node-" + name}
 	m.Name, m.CreationTimestamp = name, metav1.NewTime(ago(age))
@@ -23,7 +23,7 @@ func member(name string, age time.Duration, changes ...func(*clusterapi.Machine)
 	return m
 }
 
-// flow reads an object in YAML's flow style.
+// flow parses an object in YAML's flow style.
 func flow(t *testing.T, yaml string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, "# not JSON\n"+yaml)
@@ -33,7 +33,7 @@ func marked(m *clusterapi.Machine, kind, reason string) {
 	m.Marks = append(m.Marks, clusterapi.Mark{In: clusterapi.Current, Type: kind, Since: ago(time.Minute), ConditionContent: &clusterapi.ConditionContent{Status: "False", Reason: reason}})
 }
 
-// asking is how machines ask to be replaced.
+// asking has the conditions by which machines request their replacement.
 func asking(m *clusterapi.Machine) {
 	marked(m, healthType, "UnhealthyNode")
 	marked(m, clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation")
@@ -53,7 +53,7 @@ func condition(kind, status string) func(*clusterapi.Machine) {
 	}
 }
 
-// TestRetries: when a control plane replaces a replacement, to the second.
+// TestRetries checks to the second when a control plane replaces a replacement.
 func TestRetries(t *testing.T) {
 	none, three := int32(0), int32(3)
 	cases := map[string]struct {
@@ -61,10 +61,10 @@ func TestRetries(t *testing.T) {
 		// retries, pause and anew are the settings.
 		retries     *int32
 		pause, anew time.Duration
-		// before is how long ago the machine replaced another, after so many retries; negative for never.
+		// before is how long ago the machine replaced another, after so many retries. A negative value means never.
 		before time.Duration
 		after  int32
-		// until is how long from now it waits; negative for not at all.
+		// until is how long the control plane waits from now on. A negative value means that it does not wait.
 		until time.Duration
 		mend  string
 	}{
@@ -111,7 +111,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestWhatControlPlanesWaitFor beside their retries. It is about machine a, which asks to be replaced.
+// TestWhatControlPlanesWaitFor checks all waits but retries, for machine a, which requests its replacement.
 func TestWhatControlPlanesWaitFor(t *testing.T) {
 	healthy := func() []*clusterapi.Machine {
 		return []*clusterapi.Machine{member("a", 3*time.Hour, asking), member("b", 2*time.Hour), member("c", time.Hour)}
@@ -120,7 +120,7 @@ func TestWhatControlPlanesWaitFor(t *testing.T) {
 		reason  string
 		k       controlPlane
 		members []*clusterapi.Machine
-		want    []string // words of each wait, in order
+		want    []string // the words of each wait, in order
 	}{
 		"nothing":                    {"three members and one broken", controlPlane{}, healthy(), nil},
 		"a pause":                    {"an annotation on it", controlPlane{paused: true}, healthy(), []string{"paused"}},
@@ -154,7 +154,7 @@ func TestWhatControlPlanesWaitFor(t *testing.T) {
 	}
 }
 
-// TestMostBroken: each key goes before all that follow it.
+// TestMostBroken: each key precedes all that follow it.
 func TestMostBroken(t *testing.T) {
 	worse := map[string]func(*clusterapi.Machine){"no node": nodeless}
 	for _, kind := range severityOrder {
@@ -183,7 +183,7 @@ func TestMostBroken(t *testing.T) {
 	}
 }
 
-// TestReadingControlPlanes of both versions.
+// TestReadingControlPlanes reads both versions.
 func TestReadingControlPlanes(t *testing.T) {
 	three := int32(3)
 	current := fieldPaths{"spec.remediation.maxRetry", "spec.remediation.retryPeriodSeconds", "spec.remediation.minHealthyPeriodSeconds"}
@@ -234,7 +234,7 @@ func TestReadingControlPlanes(t *testing.T) {
 	}
 }
 
-// TestMachineSetsWait: by the limit of their machine deployment.
+// TestMachineSetsWait for the limit of their machine deployment.
 func TestMachineSetsWait(t *testing.T) {
 	set := func(revision string) string {
 		return `{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineSet, metadata: {name: set, annotations: {machinedeployment.clusters.x-k8s.io/revision: "` + revision + `"}}}`
@@ -278,7 +278,7 @@ func TestMachineSetsWait(t *testing.T) {
 	}
 }
 
-// TestReplacementsAsTheyAreWritten: the payload is Cluster API's.
+// TestReplacementsAsTheyAreWritten: the payload is that of Cluster API.
 func TestReplacementsAsTheyAreWritten(t *testing.T) {
 	r := readReplacement(map[string]string{replacesAnnotation: `{"machine":"cp-abc","timestamp":"2026-08-03T12:00:00Z","retryCount":1}`}, replacesAnnotation)
 	if r.Machine != "cp-abc" || !r.At.Equal(noon) || r.Retries != 1 || r.unreadable != "" {

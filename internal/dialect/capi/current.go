@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// Current gives a health check in the version in which a [Reading] takes it in. One of v1beta1 is converted as clusters
-// convert it; its status is left out, which has another shape.
+// Current returns a health check in the version that a [Reading] takes. It converts v1beta1 as the API server does, and
+// leaves out the status, which has another shape there.
 func Current(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u.GroupVersionKind().GroupVersion() != deprecatedVersion {
 		return u
@@ -17,7 +17,7 @@ func Current(u *unstructured.Unstructured) *unstructured.Unstructured {
 	type check struct {
 		Spec deprecatedSpec `json:"spec"`
 	}
-	old, _ := specparse.ReadLeniently[check](u, "spec.maxUnhealthy") // what is wrong, Review tells
+	old, _ := specparse.ReadLeniently[check](u, "spec.maxUnhealthy") // Review reports the problems
 	spec, _ := old.Spec.converted()
 	fresh := u.DeepCopy()
 	fresh.SetGroupVersionKind(checkKind)
@@ -29,7 +29,7 @@ func Current(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return fresh
 }
 
-// FieldOf gives the path by which a health check has a setting, by its path in v1beta1.
+// FieldOf returns the path of a setting in the version of a health check. field is its path in v1beta1.
 func FieldOf(u *unstructured.Unstructured, field string) string {
 	if u.GroupVersionKind().GroupVersion() == deprecatedVersion {
 		return field

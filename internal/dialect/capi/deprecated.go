@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// deprecatedSpec is a specification as v1beta1 has it, and as most manifests are still written. Clusters convert it; it
-// is read here only to tell somebody what is wrong with it before.
+// deprecatedSpec is the specification in v1beta1, which most manifests still use. The API server converts it. Fettle
+// reads it only to review a manifest before a user applies it.
 type deprecatedSpec struct {
 	ClusterName                string                  `json:"clusterName"`
 	Selector                   metav1.LabelSelector    `json:"selector"`
@@ -35,7 +35,7 @@ type deprecatedCondition struct {
 	Timeout string `json:"timeout"`
 }
 
-// deprecatedNames are what v1beta1 calls the fields that problems name.
+// deprecatedNames replaces the names of fields in problems by those of v1beta1.
 var deprecatedNames = strings.NewReplacer( //nolint:gochecknoglobals // a constant table
 	"spec.checks.unhealthyNodeConditions", "spec.unhealthyConditions",
 	"spec.checks.unhealthyMachineConditions", "spec.unhealthyMachineConditions",
@@ -49,7 +49,7 @@ var deprecatedNames = strings.NewReplacer( //nolint:gochecknoglobals // a consta
 	"a number of seconds such as 300", "a duration such as 300s",
 )
 
-// reviewDeprecated says of a health check in v1beta1 what would be said of what clusters make of it, by its own names.
+// reviewDeprecated reviews a health check of v1beta1 as converted, and names the fields as v1beta1 does.
 func reviewDeprecated(u *unstructured.Unstructured) []Remark {
 	type MachineHealthCheck struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -71,7 +71,7 @@ func reviewDeprecated(u *unstructured.Unstructured) []Remark {
 	return slices.Concat(remarks, wrong, problems, of)
 }
 
-// converted gives the specification as clusters convert it, and what of it can't be.
+// converted returns the specification as the API server converts it, and the fields that it can't convert.
 func (s *deprecatedSpec) converted() (clusterv1.MachineHealthCheckSpec, []Remark) {
 	c := conversion{}
 	spec := clusterv1.MachineHealthCheckSpec{ClusterName: s.ClusterName, Selector: s.Selector}
@@ -102,7 +102,8 @@ func (s *deprecatedSpec) converted() (clusterv1.MachineHealthCheckSpec, []Remark
 
 type conversion struct{ problems []Remark }
 
-// seconds converts a duration. What is none is told, and 0, of which nothing more is to be said.
+// seconds converts a duration. For text that is no duration it records a problem and returns 0, for which a review adds
+// nothing.
 func (c *conversion) seconds(field, text string) *int32 {
 	d, err := specparse.Duration(text)
 	if err != nil {

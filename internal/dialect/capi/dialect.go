@@ -16,31 +16,32 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// Nodes are the nodes of one workload cluster, as they are seen through a connection to it.
+// Nodes are the nodes of one workload cluster, seen through a connection to it.
 type Nodes interface {
-	// Answers tells whether the workload cluster answers and what is seen of it is in step, and if not, in a sentence
-	// that stays the same as long as that lasts, why and what to do.
+	// Answers reports whether the workload cluster answers and its nodes are synced. Otherwise it returns the reason
+	// and the remedy in a sentence, which stays the same for as long as the state lasts.
 	Answers() (core.Tri, string)
-	// Lookup calls yield with a function that finds nodes by name, and holds the nodes still until it returns.
+	// Lookup calls yield with a function that finds nodes by name. No node changes until yield returns.
 	Lookup(yield func(find func(name string) (node.Facts, bool)))
-	// ReadNode reads a node from the workload cluster itself. One that is not there is NodeGone, and no error.
+	// ReadNode reads a node from the workload cluster's API server. For a missing node it returns NodeGone, and no
+	// error.
 	ReadNode(ctx context.Context, name string) (core.Node, error)
 }
 
-// Dialect is one workload cluster: its machines, and the health checks for them. It is safe for concurrent use.
+// Dialect has the machines of one workload cluster and the health checks for them. It is safe for concurrent use.
 type Dialect struct {
 	client  *Client
 	cluster types.NamespacedName
 	nodes   Nodes
 }
 
-// Dialect gives the fleet of a cluster.
+// Dialect returns the dialect of one workload cluster.
 func (c *Client) Dialect(cluster types.NamespacedName, nodes Nodes) *Dialect {
 	return &Dialect{client: c, cluster: cluster, nodes: nodes}
 }
 
-// Observe gives the machines of the cluster and its health checks, from what has been watched. It is not known how
-// they stand while the cluster is to be left alone, or its nodes can't be seen.
+// Observe returns the machines and health checks of the cluster from the caches. While the cluster is blocked, or its
+// nodes can't be seen, the observation is unknown.
 func (d *Dialect) Observe() (core.Observation, error) {
 	o := core.Observation{Kind: machineKind}
 	switch {
@@ -56,7 +57,7 @@ func (d *Dialect) Observe() (core.Observation, error) {
 	}
 	o.Observed = core.Yes
 	d.nodes.Lookup(func(find func(string) (node.Facts, bool)) { s.snapshot(&o, find) })
-	// A connection that was lost in between may have given up its nodes, which are not gone by that.
+	// If the connection was lost meanwhile, its nodes may be missing here, and they are not gone.
 	blocked := d.blockedBy(s)
 	if blocked != nil && !blocked.startsOnly {
 		return core.Observation{Kind: machineKind}, nil
@@ -65,7 +66,7 @@ func (d *Dialect) Observe() (core.Observation, error) {
 	return o, nil
 }
 
-// ReadNode reads the node that a machine refers to from the workload cluster itself.
+// ReadNode reads the node that a machine refers to from the workload cluster's API server.
 func (d *Dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
 	n, err := d.nodes.ReadNode(ctx, t.Node.Name)
 	if err != nil {
@@ -77,7 +78,7 @@ func (d *Dialect) ReadNode(ctx context.Context, t core.Target) (core.Node, error
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=get
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get
 
-// ReadPolicy reads the fingerprint of a health check from the API server itself.
+// ReadPolicy reads the fingerprint of a health check from the API server.
 func (d *Dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, d.client.Live, checkKind, id)
 	if u == nil || err != nil {
@@ -89,8 +90,8 @@ func (d *Dialect) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// pausedOrGone reports whether the Cluster itself says, by the API server's word, that nothing of it may be touched: it is paused, or
-// gone, or does not say so in a way that can be read.
+// pausedOrGone reads the Cluster from the API server, and reports whether its machines must not be touched. That is so
+// if the Cluster is paused, gone, or has a spec.paused that can't be read.
 func (d *Dialect) pausedOrGone(ctx context.Context) (bool, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(clusterapi.ClusterKind)

@@ -46,8 +46,8 @@ func TestWhoIsATarget(t *testing.T) {
 	}
 }
 
-// TestI4NodesTellWhoIsOfTheControlPlane: a machine whose node has a member of etcd alone has no label of Cluster API that
-// says so. It stays a member when its node is gone, and a namesake does not inherit that.
+// TestI4NodesTellWhoIsOfTheControlPlane: no label of Cluster API marks a machine whose node has a member of etcd alone.
+// It stays a member when its node is gone, and a machine that reuses its name is none.
 func TestI4NodesTellWhoIsOfTheControlPlane(t *testing.T) {
 	s := begin(t).show(theCluster(t), aMachine(t, "worker"), aCheck(t, "check"))
 	member := func(want bool, sentence string) {
@@ -70,7 +70,8 @@ func TestI4NodesTellWhoIsOfTheControlPlane(t *testing.T) {
 	member(false, "a namesake")
 }
 
-// TestI01NodesOfALostConnectionAreNotGone: a connection may be lost, and its nodes given up, while a fleet is observed.
+// TestI01NodesOfALostConnectionAreNotGone: a connection may be lost, and its nodes dropped, while a cluster is
+// observed.
 func TestI01NodesOfALostConnectionAreNotGone(t *testing.T) {
 	s := begin(t).show(theCluster(t), aMachine(t, "worker"), aCheck(t, "check"))
 	if o := s.observe(); o.Observed != core.Yes || len(o.Targets) != 1 {
@@ -82,7 +83,7 @@ func TestI01NodesOfALostConnectionAreNotGone(t *testing.T) {
 	}
 }
 
-// TestWhatWakes: only what can change a decision wakes an engine, and only that of its cluster.
+// TestWhatWakes: only a change that can alter a decision wakes a cluster, and no other cluster.
 func TestWhatWakes(t *testing.T) {
 	s := settle(t)
 	show := func(u *unstructured.Unstructured) func() { return func() { s.see(u) } }
@@ -120,7 +121,7 @@ func TestWhatWakes(t *testing.T) {
 	}
 }
 
-// TestConditionsThatAreAskedForWake, whatever other conditions a machine has.
+// TestConditionsThatAreAskedForWake: conditions that no health check reads wake nothing.
 func TestConditionsThatAreAskedForWake(t *testing.T) {
 	s := settle(t, `spec: {checks: {unhealthyMachineConditions: [{type: NodeHealthy, status: "False", timeoutSeconds: 60}]}}`)
 	clear(s.woken)
@@ -167,7 +168,7 @@ func TestClustersThatHaveHealthChecks(t *testing.T) {
 	}
 }
 
-// TestMissedDeletion: a watch that was cut off tells of what has gone by what it knew last.
+// TestMissedDeletion: a watch that was interrupted reports a deletion with the last state that it knew.
 func TestMissedDeletion(t *testing.T) {
 	s := settle(t)
 	machines := s.in.informer["Machine"]
@@ -190,7 +191,7 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNodesAreReadInTheirOwnCluster: names of nodes repeat across clusters.
+// TestNodesAreReadInTheirOwnCluster: several clusters may have nodes of the same name.
 func TestNodesAreReadInTheirOwnCluster(t *testing.T) {
 	s := settle(t)
 	other := &nodes{answers: core.Yes}
@@ -207,7 +208,8 @@ func TestNodesAreReadInTheirOwnCluster(t *testing.T) {
 	}
 }
 
-// TestRequestsAreWhatMachinesAskOfTheirOwners, who may have answered, or begun, which can't be taken back.
+// TestRequestsAreWhatMachinesAskOfTheirOwners: owners may have answered. A request that an owner follows can't be
+// withdrawn.
 func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
 	asked := func(reason string) string {
 		return `status: {conditions: [{type: OwnerRemediated, status: "False", reason: ` + reason + `, message: "wait", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
@@ -238,7 +240,7 @@ func TestRequestsAreWhatMachinesAskOfTheirOwners(t *testing.T) {
 	}
 }
 
-// TestMachinesOfRepairsAreFound, as they were seen or written last.
+// TestMachinesOfRepairsAreFound: Machine returns them as last seen or written.
 func TestMachinesOfRepairsAreFound(t *testing.T) {
 	s := settle(t)
 	id := core.ID{Kind: "Machine", Namespace: "clusters", Name: "a", UID: "a-uid"}
@@ -263,7 +265,7 @@ func TestMachinesOfRepairsAreFound(t *testing.T) {
 	}
 	back := newer
 	back.Name = "b"
-	s.client.Wrote(&back) // what is gone does not come back
+	s.client.Wrote(&back) // a write brings no deleted machine back
 	if s.client.Machine(gone) != nil {
 		t.Error("what is gone has come back")
 	}

@@ -7,23 +7,24 @@ import (
 	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
-// noun is what one target is called.
+// noun is the word for a target in messages.
 const noun = "machine"
 
-// resource is what a health check is called by kubectl.
+// resource is the name of health checks for kubectl.
 const resource = "machinehealthchecks.cluster.x-k8s.io"
 
 const markedReason = "MachineMarkedUnhealthy"
 
-// event is one event to emit, with the reasons of today's controller where it has one (docs/reference/cluster-api.md#events).
+// event is one event to emit. It has the reason of Cluster API's controller where that has one
+// (docs/reference/cluster-api.md#events).
 type event = healthcheck.Event
 
-// eventFor renders a happening.
+// eventFor renders an event of the core.
 func eventFor(h core.Event) event {
 	return healthcheck.EventTexts{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Remedy: remedyTexts}.Event(h)
 }
 
-// remedyTexts returns the words for a remedy. Today's controller has one reason for all that begins.
+// remedyTexts returns the texts for a remedy. Cluster API's controller has one reason for the start of any remedy.
 func remedyTexts(remedy string) healthcheck.RemedyTexts {
 	if remedy == RequestMachineRemediation {
 		return healthcheck.RemedyTexts{

@@ -9,10 +9,11 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// asTranslated compares policies without their fingerprints, which follow from the rest.
+// asTranslated ignores the fingerprints of policies, which follow from the rest.
 func asTranslated() cmp.Option { return cmpopts.IgnoreFields(core.Policy{}, "Fingerprint") }
 
-// TestFingerprintMindsTheLabelsThatAreRead: another cluster, or being left to others, is another policy.
+// TestFingerprintMindsTheLabelsThatAreRead: a health check of another cluster, or with another watch filter, is another
+// policy.
 func TestFingerprintMindsTheLabelsThatAreRead(t *testing.T) {
 	of := func(change string) string {
 		return readHealthCheck(edited(t, aCheck(t, "check"), change)).policy.Fingerprint

@@ -10,8 +10,8 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// ownFields are the fields of a status that Fettle writes. The condition Paused is none of them: where Fettle takes over, it is
-// left to Cluster API's own controller.
+// ownFields are the fields of a status that Fettle writes. The condition Paused is not among them: where Fettle takes
+// over, Cluster API's own controller writes it.
 func ownFields() writers.Fields {
 	return writers.Fields{
 		Names:      []string{"expectedMachines", "currentHealthy", "remediationsAllowed", "targets"},
@@ -19,7 +19,7 @@ func ownFields() writers.Fields {
 	}
 }
 
-// foreignWriterCondition is the condition while another controller writes the status.
+// foreignWriterCondition returns the condition for a status that another controller writes.
 func foreignWriterCondition(manager string) conditionValue {
 	return conditionValue{
 		Type: writers.Condition, Status: metav1.ConditionFalse, Reason: writers.Reason,
@@ -27,7 +27,7 @@ func foreignWriterCondition(manager string) conditionValue {
 	}
 }
 
-// conditionEvent is the event of a condition.
+// conditionEvent returns the warning for a condition.
 func conditionEvent(c *conditionValue, check core.ID) event {
 	return event{Regarding: check, Warning: true, Reason: c.Reason, Action: healthcheck.CheckAction, Note: c.Message}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// FuzzReadHealthCheck: whatever a definition lets in is either followed, within bounds that make sense, or told and not
-// followed. Reviewing it never panics, nor does making a status from its own.
+// FuzzReadHealthCheck: a health check that the definition accepts is either followed, with settings within bounds, or
+// has a problem and starts no repair. Reviewing it never panics, nor does making a status from its own.
 func FuzzReadHealthCheck(f *testing.F) {
 	for _, seed := range [][3]string{
 		{`{}`, `{}`, "25%"}, {`null`, `null`, "unlimited"}, {`[]`, `"x"`, "1h"}, {`{"clusterName":7}`, `{"conditions":7}`, "true"},

@@ -19,8 +19,8 @@ func checkOf(name, value string) *healthCheck {
 	return &healthCheck{policy: core.Policy{ID: core.ID{Kind: healthCheckKind, Namespace: "machines", Name: name, UID: "uid-of-" + name}}, selector: selector}
 }
 
-// TestI15HealthChecksThatSelectTheSame: a health check costs the same to take in, however many others select the same machines.
-// Were the list of these copied for each machine, it would be gigabytes.
+// TestI15HealthChecksThatSelectTheSame: the cost of a health check does not depend on how many others select the same
+// machines. A list of selections per machine would take gigabytes.
 func TestI15HealthChecksThatSelectTheSame(t *testing.T) {
 	const machines, checks = 100, 2000
 	s := newStore()
@@ -45,7 +45,7 @@ func TestI15HealthChecksThatSelectTheSame(t *testing.T) {
 	}
 }
 
-// TestI15SelectionsThatAreOverAreEnded: a health check whose selector changes again and again leaves nothing behind.
+// TestI15SelectionsThatAreOverAreEnded: a selector that changes again and again leaves no selections behind.
 func TestI15SelectionsThatAreOverAreEnded(t *testing.T) {
 	s := newStore()
 	m := &clusterapi.Machine{}

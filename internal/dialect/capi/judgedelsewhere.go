@@ -13,32 +13,33 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// judgedElsewhereReason is why a fleet stands by whose nodes another fleet judges.
+// judgedElsewhereReason is the reason while health checks of another kind judge the same nodes.
 const (
 	judgedElsewhereReason = "NodesJudgedElsewhere"
-	// judgedElsewhereUnknownReason: it has not been known for a while whether another fleet judges them.
+	// judgedElsewhereUnknownReason is the reason when Fettle could not learn for unknownLimit whether others judge the
+	// nodes.
 	judgedElsewhereUnknownReason = "NodesJudgedElsewhereUnknown"
 )
 
 const (
-	// unknownLimit is how long that may be unknown before the health checks say so: caches fill in that time.
+	// unknownLimit is how long that may be unknown before the health checks report it. Caches fill in that time.
 	unknownLimit = 2 * time.Minute
-	// A fleet is looked at again after these times while that is unknown, and while it yields: not every change of what
-	// the others act on wakes it.
+	// These are the pauses after which the cluster is observed again. Some changes that decide whether others act on
+	// the nodes don't wake it.
 	wakeWhileUnknown = 10 * time.Second
 	wakeWhileBlocked = time.Minute
 )
 
-// Home is the cluster that Fettle runs in, as the health checks of other kinds see it. A management cluster may be its own
-// workload cluster, and then both fleets have the same nodes.
+// Home has the health checks of other kinds, in the cluster that Fettle runs in. A management cluster may be its own
+// workload cluster, and then both have the same nodes.
 type Home interface {
-	// ActsOn reports whether any of those health checks may have one of these nodes repaired, or its machine. The nodes
-	// are UIDs by name. It is No where that cluster is known to have none of them.
+	// ActsOn reports whether any of those health checks may repair one of these nodes or its machine. The nodes are
+	// UIDs by name. It returns No if that cluster has none of them.
 	ActsOn(nodes map[string]string) core.Tri
 }
 
-// judgedElsewhere tells why the fleet leaves its nodes to the health checks of the cluster that Fettle runs in, nil when it does
-// not. Two fleets that judge the same nodes don't see each other's repairs, limits and control plane.
+// judgedElsewhere returns a blockage if health checks of the cluster that Fettle runs in act on the same nodes. Two
+// loops that judge the same nodes would not see each other's repairs, limits and control plane.
 func (d *Dialect) judgedElsewhere(s *store) *blockage {
 	if d.client.Home == nil {
 		return nil
@@ -64,7 +65,7 @@ func (d *Dialect) judgedElsewhere(s *store) *blockage {
 			"grant Fettle's ClusterRole the verbs get, list and watch on their resources, or leave their kinds out of --dialects", d.cluster.Name)}
 }
 
-// wakeLater has the fleet looked at again after a time, unless that is to be done already.
+// wakeLater wakes the cluster after a pause, unless a wake-up is due already.
 func (d *Dialect) wakeLater(s *store, after time.Duration) {
 	s.mu.Lock()
 	due := s.wakeDue
@@ -81,7 +82,7 @@ func (d *Dialect) wakeLater(s *store, after time.Duration) {
 	})
 }
 
-// nodesOf returns the nodes of all machines that are seen, as UIDs by name.
+// nodesOf returns the UIDs of the nodes of all machines, by name.
 func (d *Dialect) nodesOf(s *store) map[string]string {
 	names := s.nodeNames()
 	nodes := make(map[string]string, len(names))
@@ -95,7 +96,7 @@ func (d *Dialect) nodesOf(s *store) map[string]string {
 	return nodes
 }
 
-// trackUnknown notes since when it has been unknown whether others act on the nodes.
+// trackUnknown records whether it is unknown if others act on the nodes. It returns the time since which it is unknown.
 func (s *store) trackUnknown(is bool, now time.Time) (since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +109,8 @@ func (s *store) trackUnknown(is bool, now time.Time) (since time.Time) {
 	return s.unknownSince
 }
 
-// blockStarts has health checks that were observed begin nothing. What was begun is still ended or taken back.
+// blockStarts pauses observed health checks while a blockage lasts. Repairs that have started still end, and requests
+// are still withdrawn.
 func (s *store) blockStarts(blocked *blockage, policies []core.Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,12 +123,12 @@ func (s *store) blockStarts(blocked *blockage, policies []core.Policy) {
 	}
 }
 
-// nothingNewPrefix begins what is told while a fleet yields.
+// nothingNewPrefix begins the messages about blocked starts.
 const nothingNewPrefix = "Nothing new is repaired, since "
 
 func pauseReason(message string) string { return strings.TrimPrefix(message, nothingNewPrefix) }
 
-// startsBlockedBefore returns why a health check begins nothing, as its status says, and false where the status does not say that its fleet yields.
+// startsBlockedBefore returns the reason for blocked starts that a status records, and false if it records none.
 func startsBlockedBefore(conditions []metav1.Condition) (string, bool) {
 	c := meta.FindStatusCondition(conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	if c == nil || c.Status != metav1.ConditionUnknown || (c.Reason != judgedElsewhereReason && c.Reason != judgedElsewhereUnknownReason) {
@@ -135,7 +137,7 @@ func startsBlockedBefore(conditions []metav1.Condition) (string, bool) {
 	return pauseReason(c.Message), true
 }
 
-// startsBlockedNow returns why the health checks that were last observed begin nothing, nil when they may.
+// startsBlockedNow returns the blockage of the last observation, or nil if repairs may start.
 func (s *store) startsBlockedNow() *blockage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// aHome has nodes, and health checks that act on them, or don't.
+// aHome has nodes, and health checks that may act on them.
 type aHome struct {
 	acts  core.Tri
 	nodes map[string]string
@@ -24,7 +24,8 @@ func (h *aHome) ActsOn(nodes map[string]string) core.Tri {
 	return core.No
 }
 
-// TestNodesOfAnotherFleetAreLeftToIt while its health checks act, or it has been unknown for a while whether they do.
+// TestNodesOfAnotherFleetAreLeftToIt: repairs are blocked while other health checks act on the nodes, or when that has
+// been unknown for a while.
 func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
 	const elsewhere, unknown = "RemediationAllowed=Unknown NodesJudgedElsewhere", "RemediationAllowed=Unknown NodesJudgedElsewhereUnknown"
 	shared, allowed := map[string]string{"a-node": "a-node-uid"}, "RemediationAllowed=True RemediationAllowed"
@@ -50,7 +51,7 @@ func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
 				t.Errorf("the fleet is observed: %s, want %s; starts: %d", o.Observed, c.observed, len(d.Starts))
 			}
 			s.wantAllowed(c.says)
-			for range 3 { // the last is when it has been so for long enough
+			for range 3 { // by the last pass it has been unknown for long enough
 				s.now = s.now.Add(unknownLimit / 2)
 				s.wakeLater()
 				_, d = s.pass()
@@ -71,7 +72,8 @@ func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
 	}
 }
 
-// TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes: the fleet begins nothing, and still ends what it began.
+// TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes: blocked health checks start nothing, and still end what they
+// started.
 func TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes(t *testing.T) {
 	home := &aHome{core.Yes, map[string]string{"a-node": "a-node-uid"}}
 	s := begin(t, func(config *Config) { config.Home = home })
@@ -98,7 +100,7 @@ func TestI12WhatRecoversIsTakenBackWhileOthersJudgeTheNodes(t *testing.T) {
 	}
 }
 
-// TestFleetThatYieldsIsLookedAtAgain by one timer at a time.
+// TestFleetThatYieldsIsLookedAtAgain: one timer runs at a time.
 func TestFleetThatYieldsIsLookedAtAgain(t *testing.T) {
 	for _, acts := range []core.Tri{core.Yes, core.Unknown} {
 		home := &aHome{acts, map[string]string{"a-node": "a-node-uid"}}
@@ -120,7 +122,7 @@ func TestFleetThatYieldsIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// wakeLater runs what was to be called later.
+// wakeLater runs the functions that were passed to After.
 func (s *harness) wakeLater() {
 	later := s.later
 	s.later = nil
@@ -129,7 +131,7 @@ func (s *harness) wakeLater() {
 	}
 }
 
-// wantAllowed checks what the health check says about RemediationAllowed, empty for nothing.
+// wantAllowed compares the reason of RemediationAllowed, which is empty if there is no such condition.
 func (s *harness) wantAllowed(want string) {
 	s.t.Helper()
 	said := s.said("MachineHealthCheck clusters/check")

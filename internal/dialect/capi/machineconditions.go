@@ -23,27 +23,27 @@ const (
 	externalType = clusterv1.MachineExternallyRemediatedCondition
 )
 
-// urgency orders what is to be written on machines.
+// urgency orders the updates of machines.
 type urgency int
 
-// The urgencies.
+// The urgencies, the most urgent first.
 const (
-	// statusChanges: a machine has failed or recovered.
+	// statusChanges is for a machine that has failed or recovered.
 	statusChanges urgency = iota + 1
-	// neverWritten: nothing was ever written on it.
+	// neverWritten is for a machine without the condition.
 	neverWritten
-	// messageChanges: it fails for another reason, or something else is to be said.
+	// messageChanges is for a machine that fails for another reason, or whose message changes.
 	messageChanges
 )
 
-// machineUpdate is what is to be written on one machine.
+// machineUpdate has the condition changes of one machine.
 type machineUpdate struct {
 	machine *clusterapi.Machine
 	changes []clusterapi.Change
 	urgency urgency
 }
 
-// judgedMachine is one machine as it was judged.
+// judgedMachine is one machine with its verdict.
 type judgedMachine struct {
 	machine *clusterapi.Machine
 	target  *core.Target
@@ -54,10 +54,10 @@ type judgedMachine struct {
 	passed []clusterapi.Change
 }
 
-// update says what is to be written on a machine, and false when nothing is.
+// update returns the condition changes of a machine, and false if there are none.
 func (j *judgedMachine) update() (machineUpdate, bool) {
 	m := j.machine
-	// What can't be read may be a criterion, so nobody is known to be well.
+	// A criterion that can't be read may apply, so no machine is known to be healthy.
 	if m == nil || m.DeletionTimestamp != nil || m.Skipped() || j.policy.Unparsable {
 		return machineUpdate{}, false
 	}
@@ -68,9 +68,9 @@ func (j *judgedMachine) update() (machineUpdate, bool) {
 	return machineUpdate{machine: m, changes: changes, urgency: urgencyOf(m, changes)}, true
 }
 
-// healthCondition says what becomes of the condition of a machine's health. Who may be about to fail keeps what it has, and so does
-// whoever a remedy is called for in this pass: that says it together with what it asks, or takes back. A paused health
-// check takes back alone, and says nothing new of anybody.
+// healthCondition returns the change of HealthCheckSucceeded. A suspect machine keeps its condition. So does a machine
+// for which a remedy is called in this pass, since the remedy writes both conditions together. A paused health check
+// only takes failures back.
 func (j *judgedMachine) healthCondition() []clusterapi.Change {
 	current := j.machine.Mark(clusterapi.Current, healthType)
 	failedBefore := current != nil && current.Status == string(metav1.ConditionFalse)
@@ -93,15 +93,15 @@ func (j *judgedMachine) healthCondition() []clusterapi.Change {
 	return nil
 }
 
-// ownExternalReasons are the reasons that are this dialect's to write, and to take away.
+// ownExternalReasons are the reasons of ExternallyRemediated that this dialect writes and removes.
 var ownExternalReasons = [...]string{
 	clusterv1.MachineExternallyRemediatedWaitingForRemediationReason,
 	clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
 	clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason,
 }
 
-// externalCondition says what becomes of the condition by which a machine is left to an outside remediator. What the remediator
-// has written itself stays.
+// externalCondition returns the change of the condition ExternallyRemediated. A condition that the remediator itself
+// has written stays.
 func (j *judgedMachine) externalCondition() []clusterapi.Change {
 	mark := j.machine.Mark(clusterapi.Current, externalType)
 	ours := mark != nil && mark.Status == string(metav1.ConditionFalse) && slices.Contains(ownExternalReasons[:], mark.Reason)
@@ -119,7 +119,8 @@ func (j *judgedMachine) externalCondition() []clusterapi.Change {
 	return nil
 }
 
-// requestCondition says how it stands with asking an outside remediator, without a reason when there is nothing to say.
+// requestCondition returns the state of the request to an external remediator. Its reason is empty if there is nothing
+// to report.
 func (j *judgedMachine) requestCondition() clusterapi.ConditionContent {
 	w := clusterapi.ConditionContent{Status: string(metav1.ConditionFalse)}
 	step, _ := machineConditions().RequestStep(j.policy)
@@ -156,13 +157,13 @@ func urgencyOf(m *clusterapi.Machine, changes []clusterapi.Change) urgency {
 	return messageChanges
 }
 
-// parallelWrites bounds how many machines are written on at a time.
+// parallelWrites bounds how many patches run at a time.
 const parallelWrites = 8
 
-// maxUpdates bounds how many machines are written on in one pass. The others have their turn in the next.
+// maxUpdates bounds how many machines one pass writes to. The next pass writes to the others.
 const maxUpdates = 100
 
-// WriteConditions writes on machines how they were judged, where that differs from what they say.
+// WriteConditions writes verdicts to the conditions of machines, where they differ.
 func (d *Dialect) WriteConditions(ctx context.Context, policies []core.Policy, cluster *core.Cluster, judgements []core.CombinedVerdict) (bool, error) {
 	s := d.client.storeOf(d.cluster)
 	machines := s.machinesOf(cluster.Targets)
@@ -183,11 +184,11 @@ func (d *Dialect) WriteConditions(ctx context.Context, policies []core.Policy, c
 	return more || again, err
 }
 
-// writeTimeout is how long one patch may take.
+// writeTimeout bounds the time of one patch.
 const writeTimeout = 5 * time.Second
 
-// write makes the patches, of those that can't begin at once only what begins before the context ends. A machine that
-// has changed meanwhile is to be judged again, and one that is gone needs none.
+// write makes the patches. When the context ends, it starts no more than the first parallelWrites. It returns true if a
+// machine has changed meanwhile and must be judged again. A missing machine needs no patch.
 func (d *Dialect) write(ctx context.Context, s *store, markings []machineUpdate) (again bool, err error) {
 	var (
 		mu    sync.Mutex
@@ -223,7 +224,7 @@ func (d *Dialect) write(ctx context.Context, s *store, markings []machineUpdate)
 	return again, joinErrors(errs)
 }
 
-// writeOne makes one patch, also when the context has ended.
+// writeOne makes one patch, even if the context has ended.
 func (d *Dialect) writeOne(ctx context.Context, s *store, m machineUpdate) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
@@ -234,7 +235,7 @@ func (d *Dialect) writeOne(ctx context.Context, s *store, m machineUpdate) error
 	return err
 }
 
-// joinErrors tells the first of many errors, and how many there are: when one write fails, often all do.
+// joinErrors returns the first of many errors and their number. When one write fails, often all fail.
 func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)

@@ -23,8 +23,8 @@ const (
 	infra                = "InfrastructureReady=True Ready"
 )
 
-// TestHealthyMachinesSaySo: with a template too, whether or not there is a request
-// (docs/reference/cluster-api.md#open-gate has it otherwise, which leaves a stale failure for ever).
+// TestHealthyMachinesSaySo: machines with a template too, with or without a request. Cluster API leaves a stale failure
+// for ever there (docs/reference/cluster-api.md#open-gate).
 func TestHealthyMachinesSaySo(t *testing.T) {
 	for _, check := range []string{"{}", theTemplate} {
 		s := settle(t, check)
@@ -40,7 +40,7 @@ func TestHealthyMachinesSaySo(t *testing.T) {
 	}
 }
 
-// TestMarksAreAboutTheSpecThatIsJudged: a changed spec costs one write, and then none.
+// TestMarksAreAboutTheSpecThatIsJudged: a changed spec costs one write and no second one.
 func TestMarksAreAboutTheSpecThatIsJudged(t *testing.T) {
 	s := settle(t)
 	s.pass()
@@ -67,7 +67,7 @@ func TestMarksAreAboutTheSpecThatIsJudged(t *testing.T) {
 	}
 }
 
-// TestFailureIsMarkedAndTakenBack through a whole story, with the gate closed, so that no remedy is called.
+// TestFailureIsMarkedAndTakenBack follows one machine. The gate is closed, so no remedy is called.
 func TestFailureIsMarkedAndTakenBack(t *testing.T) {
 	s := settle(t, "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}")
 	s.pass()
@@ -92,7 +92,7 @@ func TestFailureIsMarkedAndTakenBack(t *testing.T) {
 	}
 }
 
-// TestRemedyMarksWhomItBegins: both would write the same machine.
+// TestRemedyMarksWhomItBegins: the dialect does not write a machine that a remedy writes in the same pass.
 func TestRemedyMarksWhomItBegins(t *testing.T) {
 	s := settle(t)
 	s.nodes.has("False", ago(time.Hour), "a-node")
@@ -104,7 +104,7 @@ func TestRemedyMarksWhomItBegins(t *testing.T) {
 	}
 }
 
-// TestI12PausesMarkRecoveriesAlone: nothing holds those back, and nobody new is marked.
+// TestI12PausesMarkRecoveriesAlone: a pause holds no recovery back, and marks no new failure.
 func TestI12PausesMarkRecoveriesAlone(t *testing.T) {
 	const paused = `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`
 	failed := `status: {conditions: [{type: HealthCheckSucceeded, status: "False", reason: UnhealthyNode, message: "x", lastTransitionTime: "2026-08-03T11:00:00Z"}]}`
@@ -118,7 +118,7 @@ func TestI12PausesMarkRecoveriesAlone(t *testing.T) {
 	s.wantSaid("it is well, and nothing was ever said", "Machine clusters/well", infra)
 }
 
-// TestWhoKeepsWhatItSays: nobody whose health is not known, or who has left, is written on.
+// TestWhoKeepsWhatItSays: a machine keeps its conditions if its health is unknown or a user has excluded it.
 func TestWhoKeepsWhatItSays(t *testing.T) {
 	s := begin(t)
 	s.nodes.has("Unknown", time.Time{}, "untimed-node")
@@ -129,7 +129,8 @@ func TestWhoKeepsWhatItSays(t *testing.T) {
 		aMachine(t, "leaving", `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`), aCheck(t, "check"))
 	s.nodes.has("True", ago(time.Hour), "told-node")
 	s.pass()
-	// The infrastructure is not ready: nobody is judged, and whoever has a node and never said anything says that it is well.
+	// While the infrastructure is not ready, no machine is judged. A machine with a node and without the condition is
+	// marked healthy.
 	s.wantSaid("a first word", "Machine clusters/well", infra, passedNow, passedOld)
 	s.wantSaid("a first word", "Machine clusters/untimed", infra, passedNow, passedOld)
 	s.wantSaid("no word", "Machine clusters/young", infra)
@@ -137,7 +138,7 @@ func TestWhoKeepsWhatItSays(t *testing.T) {
 	s.wantSaid("it leaves", "Machine clusters/leaving", infra)
 }
 
-// TestDryRunsMarkNobody: they have no effect on anything.
+// TestDryRunsMarkNobody: a dry run has no effect on machines.
 func TestDryRunsMarkNobody(t *testing.T) {
 	s := settle(t, `metadata: {annotations: {fettle.io/dry-run: "true"}}`)
 	s.nodes.has("False", ago(time.Hour), "a-node")
@@ -147,7 +148,7 @@ func TestDryRunsMarkNobody(t *testing.T) {
 	}
 }
 
-// TestOutsideRemediation: what becomes of the condition by which a machine is left to an outside remediator.
+// TestOutsideRemediation: the condition ExternallyRemediated through the life of a request.
 func TestOutsideRemediation(t *testing.T) {
 	const about = "ExternallyRemediated=False "
 	said := func(reason string) string {
@@ -204,7 +205,7 @@ func TestOutsideRemediation(t *testing.T) {
 	}
 }
 
-// TestMarksAreBounded: those that turn go first, and the others have their turn in the next pass.
+// TestMarksAreBounded: machines that fail or recover go first. The next pass writes the others.
 func TestMarksAreBounded(t *testing.T) {
 	s := begin(t).show(theCluster(t), aCheck(t, "check", "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}"))
 	for i := range parallelWrites + maxUpdates + 5 {
@@ -245,8 +246,8 @@ func TestMarksAreBounded(t *testing.T) {
 	}
 }
 
-// TestMarksThatAreRefused: a machine that has changed is judged again, one that is gone needs none, and one that can't
-// be written hides no other.
+// TestMarksThatAreRefused: a machine that has changed is judged again, a deleted one needs no write, and a failed write
+// does not hold up the others.
 func TestMarksThatAreRefused(t *testing.T) {
 	s := settle(t)
 	resource := schema.GroupResource{Resource: "machines"}
@@ -275,7 +276,7 @@ func TestMarksThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestMarksGoByTheLatestPlaces: what was written is known at once, before the watch shows it.
+// TestMarksGoByTheLatestPlaces: the store has a write at once, before the watch shows it.
 func TestMarksGoByTheLatestPlaces(t *testing.T) {
 	s := settle(t, "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 0}}}")
 	s.pass()
@@ -289,8 +290,8 @@ func TestMarksGoByTheLatestPlaces(t *testing.T) {
 	}
 }
 
-// TestI14DeprecatedWordOfARemediatorAsksNoOwner: Metal3's gives a machine up by a condition that owners don't read. Asking
-// the owner then would have the machine deleted past every gate.
+// TestI14DeprecatedWordOfARemediatorAsksNoOwner: Metal3's remediator gives a machine up by a condition that owners
+// don't read. Asking the owner then would delete the machine past every gate.
 func TestI14DeprecatedWordOfARemediatorAsksNoOwner(t *testing.T) {
 	s := begin(t)
 	s.nodes.has("False", ago(time.Hour), "a-node")

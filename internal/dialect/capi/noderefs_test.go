@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestI14NodeOfTwoMachinesJudgesNeither: a kubelet that reports the provider ID of another machine has that machine
-// refer to its node. The health of the node must not have either machine repaired.
+// TestI14NodeOfTwoMachinesJudgesNeither: a kubelet that reports the provider ID of another machine makes that machine
+// refer to its node. The health of the node must not start a repair of either machine.
 func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
 	const stolen, leaving = `status: {nodeRef: {name: a-node}}`, `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`
 	s := settle(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestOverlookedIsTold: a health check that is not judged says why, and not that its spec is wrong.
+// TestOverlookedIsTold: the status of a health check that is not judged gives that reason, and does not call its spec
+// wrong.
 func TestOverlookedIsTold(t *testing.T) {
 	r := core.PolicyReport{Policy: core.Policy{Problem: "it is not judged", Unjudged: true, Unparsable: true}}
 	if got := remediationAllowed(&r); got.Status != metav1.ConditionFalse || got.Reason != "TooManyHealthChecks" {

@@ -18,30 +18,31 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// The kinds of owners whose rules are known here.
+// The kinds of owners whose rules this package knows.
 const (
 	machineSetKind        = "MachineSet"
 	machineDeploymentKind = "MachineDeployment"
 	controlPlaneKind      = "KubeadmControlPlane"
 )
 
-// Answer is how the owner of a machine answers to being asked to replace it.
+// Answer is the response of an owner to a machine that requests its replacement.
 type Answer struct {
-	// Owner is whoever is asked, without a namespace, which is the machine's.
+	// Kind and Name identify the owner, which is in the namespace of the machine.
 	Kind, Name string
-	// Asked is set when the machine asks, and Since when that, or the owner's word, last changed.
+	// Asked is set if the machine requests its replacement. Since is when the request, or the owner's response, last
+	// changed.
 	Asked bool
 	Since time.Time
-	// Reason is the owner's answer in a word, and Message its sentence. Without an answer they are empty.
+	// Reason and Message are the owner's response. They are empty if the owner has not responded.
 	Reason, Message string
-	// Rules are sentences without a full stop on how the owner goes about it.
+	// Rules are sentences without a full stop about the owner's rules.
 	Rules []string
-	// Waits are what it waits for, as far as that can be seen.
+	// Waits are what the owner waits for, as far as Fettle can see it.
 	Waits []Wait
 }
 
-// Answer says how the owner of a machine answers. Of the owner, and of that one's owner, those that could be read are
-// given, with the annotations of the machine. It is false for machines that nobody replaces.
+// Answer returns the response of a machine's owner, and false for a machine that no owner replaces. owners has the
+// owner and the owner's owner, as far as they could be read. annotations are those of the machine.
 func (r *Reading) Answer(machine core.ID, annotations map[string]string, owners []*unstructured.Unstructured, now time.Time) (Answer, bool) {
 	m := r.machine(machine.Namespace, machine.Name)
 	if m == nil || string(m.UID) != machine.UID || m.ReplacingOwner() == nil {
@@ -83,7 +84,7 @@ func ownersBy(owners []*unstructured.Unstructured) func(kind string) *unstructur
 	}
 }
 
-// pool gives the machines that a machine's owner keeps, those too that are taken out of health checking.
+// pool returns the machines of an owner, including machines that are excluded from health checking.
 func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machine {
 	var pool []*clusterapi.Machine
 	for _, m := range r.client.storeOf(types.NamespacedName{Namespace: of.Namespace, Name: of.ClusterName()}).index.All() {
@@ -94,21 +95,22 @@ func (r *Reading) pool(of *clusterapi.Machine, owner string) []*clusterapi.Machi
 	return pool
 }
 
-// machineSet is what a MachineSet goes by when machines ask it to replace them (docs/reference/cluster-api.md#machineset).
+// machineSet has the fields of a MachineSet and its MachineDeployment that decide when it replaces machines
+// (docs/reference/cluster-api.md#machineset).
 type machineSet struct {
 	paused bool
-	// deployment is the name of the MachineDeployment that it is of, if it is of one that could be read.
+	// deployment is the name of its MachineDeployment, or empty if there is none or it could not be read.
 	deployment string
-	// outdated is set when a rollout is about to replace all machines of the set anyway.
+	// outdated is set while a rollout is to replace all machines of the set.
 	outdated bool
-	// maxInFlight is how many may be replaced at a time, nil for any number; field is where that is said.
+	// maxInFlight is how many machines may be replaced at a time, nil for no limit. field is the path of that setting.
 	maxInFlight *int
 	field       string
-	// wrong says what of it can't be read.
+	// wrong describes the fields that can't be read.
 	wrong []string
 }
 
-// readMachineSet reads a MachineSet and its MachineDeployment, which is nil for none, of either version.
+// readMachineSet reads a MachineSet and its MachineDeployment of either version. deployment may be nil.
 func readMachineSet(set, deployment *unstructured.Unstructured) machineSet {
 	_, paused := set.GetAnnotations()[clusterv1.PausedAnnotation]
 	p := machineSet{paused: paused}
@@ -163,8 +165,8 @@ func (p *machineSet) rules() []string {
 	return rules
 }
 
-// waits says what a MachineSet waits for before it replaces a machine that has asked for that. What its preflight checks
-// say is for it to tell.
+// waits returns what a MachineSet waits for before it replaces a machine that requests it. Only the machine set can
+// tell the results of its preflight checks.
 func (p *machineSet) waits(machine *clusterapi.Machine, members []*clusterapi.Machine) []Wait {
 	var waits []Wait
 	if p.paused {
@@ -202,13 +204,15 @@ func (p *machineSet) waits(machine *clusterapi.Machine, members []*clusterapi.Ma
 	})
 }
 
-// goesFirst: those that a person has asked for, then the newest, then by name.
+// goesFirst reports whether the machine set replaces a before than. Machines that a user marked go first, then the
+// newest, then by name.
 func goesFirst(a, than *clusterapi.Machine) bool {
 	order := cmp.Or(falseFirst(!a.RemediationRequested(), !than.RemediationRequested()), than.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, than.Name))
 	return order < 0
 }
 
-// ControlledBy gives the controller owner of an object, if it is of Cluster API.
+// ControlledBy returns the controller owner of an object, and whether it is an owner of Cluster API whose rules are
+// known.
 func ControlledBy(o metav1.Object) (metav1.OwnerReference, bool) {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestI1PausedClusterStopsItsHealthChecks: a Cluster is paused in an emergency, and the watch may not show that yet. No health check
-// of it stands while the Cluster itself does not say that it may be touched.
+// TestI1PausedClusterStopsItsHealthChecks: a user pauses a Cluster in an emergency, and the watch may not show that
+// yet. No policy of it is confirmed unless the API server shows that the Cluster is not paused.
 func TestI1PausedClusterStopsItsHealthChecks(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *harness, cluster *unstructured.Unstructured)

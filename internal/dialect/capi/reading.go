@@ -17,21 +17,21 @@ import (
 	"github.com/fettle-io/fettle/internal/selector"
 )
 
-// Reading is a management cluster as somebody has just read it from the API server, object by object, who means to ask
-// the core about its workload clusters and to write nothing. Its rules are those of the controller. What is put into it
-// tells whether it can change a decision. It is not safe for concurrent use.
+// Reading is a management cluster that was read from the API server object by object. The command line asks the core
+// about its workload clusters and writes nothing. The rules are those of the controller. The Put methods report whether
+// the object can change a decision. A Reading is not safe for concurrent use.
 //
-// Machines must be read before the nodes of their clusters: then a node that a machine names, and that was not read, is
+// Put the machines before the nodes of their clusters: a node that a machine names and that was not read counts as
 // gone.
 type Reading struct {
 	client *Client
-	// woken is set when what was put in can change a decision.
+	// woken is set if the object that was put last can change a decision.
 	woken bool
-	// nodes are by cluster, of those whose nodes were read.
+	// nodes are by cluster. A cluster whose nodes were not read has no entry.
 	nodes map[types.NamespacedName]*node.Store
 }
 
-// NewReading makes a reading of an empty cluster.
+// NewReading returns a reading of an empty cluster.
 func NewReading() *Reading {
 	r := &Reading{nodes: map[types.NamespacedName]*node.Store{}}
 	r.client = NewClient(Config{Wake: func(types.NamespacedName) { r.woken = true }})
@@ -44,7 +44,7 @@ func (r *Reading) changes(put func()) bool {
 	return r.woken
 }
 
-// PutCheck takes in a health check, an *unstructured.Unstructured.
+// PutCheck stores a health check, an *unstructured.Unstructured.
 func (r *Reading) PutCheck(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && r.changes(func() { r.client.putCheck(nil, u) })
@@ -59,7 +59,7 @@ func (r *Reading) DropCheck(key string) {
 	r.client.dropCheck(u)
 }
 
-// PutMachine takes in a machine.
+// PutMachine stores a machine.
 func (r *Reading) PutMachine(obj any) bool {
 	m, ok := obj.(*clusterapi.Machine)
 	return ok && r.changes(func() { r.client.putMachine(r.machine(m.Namespace, m.Name), m) })
@@ -72,7 +72,7 @@ func (r *Reading) DropMachine(key string) {
 	}
 }
 
-// PutCluster takes in a Cluster.
+// PutCluster stores a Cluster.
 func (r *Reading) PutCluster(obj any) bool {
 	c, ok := obj.(*clusterapi.Cluster)
 	return ok && r.changes(func() { r.client.putCluster(nil, c) })
@@ -95,8 +95,7 @@ func (r *Reading) machine(namespace, name string) *clusterapi.Machine {
 	return r.client.Machine(core.ID{Namespace: namespace, Name: name})
 }
 
-// Clusters gives all clusters of which there is anything, a Cluster, a health check or a machine, in the order of their
-// names.
+// Clusters returns all clusters that have a Cluster, a health check or a machine, sorted by name.
 func (r *Reading) Clusters() []types.NamespacedName {
 	var clusters []types.NamespacedName
 	for cluster := range r.client.stores {
@@ -106,8 +105,8 @@ func (r *Reading) Clusters() []types.NamespacedName {
 	return clusters
 }
 
-// HasNodes tells whether what is said of a cluster hangs on its nodes. Before its control plane is there, and while the
-// cluster is to be left alone, it does not.
+// HasNodes reports whether decisions about a cluster need its nodes. They need none before its control plane is
+// initialized, or while the cluster is blocked.
 func (r *Reading) HasNodes(cluster types.NamespacedName) bool {
 	store := r.client.storeOf(cluster)
 	c, _ := store.clusterAndChecks()
@@ -118,7 +117,8 @@ func (r *Reading) HasNodes(cluster types.NamespacedName) bool {
 	return !halted
 }
 
-// Nodes gives the store that the nodes of a cluster are to be put into. From then on a node that is not in it is gone.
+// Nodes returns the store for the nodes of a cluster. After the first call, a node that is not in the store counts as
+// gone.
 func (r *Reading) Nodes(cluster types.NamespacedName) *node.Store {
 	if r.nodes[cluster] == nil {
 		r.nodes[cluster] = node.NewStore()
@@ -126,10 +126,10 @@ func (r *Reading) Nodes(cluster types.NamespacedName) *node.Store {
 	return r.nodes[cluster]
 }
 
-// Block says why a cluster is left alone by everybody: in a word, and in a sentence without its full stop.
+// Block is why the controller does not judge a cluster: a reason, and a sentence without its full stop.
 type Block struct{ Reason, Message string }
 
-// Blocked tells whether a cluster is left alone whatever its nodes say.
+// Blocked reports whether a cluster is not judged, whatever its nodes are.
 func (r *Reading) Blocked(cluster types.NamespacedName) (Block, bool) {
 	dialect := r.client.Dialect(cluster, noNodes{})
 	o := dialect.blockedBy(r.client.storeOf(cluster))
@@ -142,22 +142,22 @@ func (r *Reading) Blocked(cluster types.NamespacedName) (Block, bool) {
 	return Block{Reason: o.reason, Message: o.message}, true
 }
 
-// noNodes are the nodes of a cluster that answers.
+// noNodes are the nodes of a cluster that answers and has none.
 type noNodes struct{}
 
-// Answers always.
+// Answers returns Yes.
 func (noNodes) Answers() (core.Tri, string) { return core.Yes, "" }
 
-// Lookup finds none.
+// Lookup finds no node.
 func (noNodes) Lookup(yield func(find func(name string) (node.Facts, bool))) {
 	yield(func(string) (node.Facts, bool) { return node.Facts{}, false })
 }
 
-// ReadNode is not called.
+// ReadNode is never called.
 func (noNodes) ReadNode(context.Context, string) (core.Node, error) { return core.Node{}, nil }
 
-// Observe gives the fleet of a cluster as of an instant at which the reading was complete. Without the nodes that it
-// hangs on it is not known how it stands.
+// Observe returns the state of a cluster at an instant at which all objects had been read. Without the nodes that
+// decisions need, the observation is unknown.
 func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Observation {
 	o := core.Observation{Kind: machineKind, Observed: core.Yes}
 	nodeStore := r.nodes[cluster]
@@ -189,7 +189,7 @@ func (r *Reading) Observe(cluster types.NamespacedName, at time.Time) core.Obser
 	return o
 }
 
-// openingOf gives what the status tells of a short circuit that has opened.
+// openingOf returns the storm that the status records.
 func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Time) core.CooldownState {
 	for i := range conditions {
 		c := &conditions[i]
@@ -201,8 +201,8 @@ func openingOf(conditions []metav1.Condition, cooldown time.Duration, at time.Ti
 	return core.CooldownState{}
 }
 
-// Unmet gives the requirements of a health check's selector that a machine of the same cluster does not meet, and false
-// when there is no such pair.
+// Unmet returns the requirements of a health check's selector that a machine of the same cluster does not meet. It
+// returns false if there is no such pair.
 func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	cluster, known := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
 	if !known || check.Namespace != machine.Namespace {
@@ -217,7 +217,8 @@ func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	return selector.Unmet(c.selector, m.Labels)
 }
 
-// Skipped says by what somebody has taken a machine out of all health checking, and is false for others.
+// Skipped returns the annotation by which a user has excluded a machine from all health checking, and false for other
+// machines.
 func (r *Reading) Skipped(machine core.ID) (string, bool) {
 	m := r.machine(machine.Namespace, machine.Name)
 	switch {
@@ -229,16 +230,16 @@ func (r *Reading) Skipped(machine core.ID) (string, bool) {
 	return "annotation " + clusterv1.PausedAnnotation, true
 }
 
-// Written is how a health check stood when its status was last written.
+// Written is the state of a health check when its status was last written.
 type Written struct {
-	// Total and Healthy are missing when they were never written.
+	// Total and Healthy are nil if they were never written.
 	Total, Healthy *int32
-	// Allowed is whether repairs were, with why.
+	// Allowed reports whether repairs were allowed. Reason and Message say why.
 	Allowed         core.Tri
 	Reason, Message string
 }
 
-// Written gives what was last written in the status of a health check.
+// Written returns the state that the status of a health check records.
 func (r *Reading) Written(check core.ID) Written {
 	cluster := r.client.clusterOfCheck[types.NamespacedName{Namespace: check.Namespace, Name: check.Name}]
 	c, known := r.client.storeOf(cluster).checkOf(check)
@@ -263,7 +264,7 @@ func (r *Reading) Written(check core.ID) Written {
 	return w
 }
 
-// Says gives what was last written on a machine about its health, nil when nothing was.
+// Says returns the condition of a machine's health as last written, or nil if it has none.
 func (r *Reading) Says(machine core.ID) *clusterapi.Mark {
 	if m := r.machine(machine.Namespace, machine.Name); m != nil && string(m.UID) == machine.UID {
 		return m.Mark(clusterapi.Current, healthType)

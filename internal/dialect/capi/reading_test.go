@@ -37,7 +37,8 @@ func nodeOfA(t *testing.T) *slim.Node {
 	return n
 }
 
-// TestReadingTellsWhatItDoesNotKnow: before the nodes were read, and while the cluster is to be left alone.
+// TestReadingTellsWhatItDoesNotKnow: the observation is unknown before the nodes were read, and while the cluster is
+// blocked.
 func TestReadingTellsWhatItDoesNotKnow(t *testing.T) {
 	r := readingOfBlue(t)
 	if o := r.Observe(blue, noon); o.Observed != core.Unknown || len(o.Targets) != 2 || len(o.Policies) != 1 || !r.HasNodes(blue) {
@@ -61,7 +62,8 @@ func TestReadingTellsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestReadingSeesWhatTheControllerSees: the same policies, targets and requests, apart from what only one of them knows.
+// TestReadingSeesWhatTheControllerSees: the same policies, targets and requests, but for fields that only one of them
+// can know.
 func TestReadingSeesWhatTheControllerSees(t *testing.T) {
 	r := readingOfBlue(t)
 	if _, err := r.Nodes(blue).Put(nodeOfA(t)); err != nil {
@@ -86,7 +88,7 @@ func TestReadingSeesWhatTheControllerSees(t *testing.T) {
 	}
 }
 
-// TestReadingForgets what is dropped.
+// TestReadingForgets dropped objects.
 func TestReadingForgets(t *testing.T) {
 	r := readingOfBlue(t)
 	r.DropMachine("clusters/a")
@@ -102,7 +104,7 @@ func TestReadingForgets(t *testing.T) {
 	}
 }
 
-// TestCoolingDownAsWritten: what a status tells of a short circuit that has opened.
+// TestCoolingDownAsWritten: a status records when a storm began.
 func TestCoolingDownAsWritten(t *testing.T) {
 	r := readingOfBlue(t)
 	status := func(since time.Duration) string {
@@ -118,7 +120,7 @@ func TestCoolingDownAsWritten(t *testing.T) {
 	}
 }
 
-// TestUnmetRequirements are told for machines of the health check's own cluster alone.
+// TestUnmetRequirements: Unmet answers only for machines of the health check's own cluster.
 func TestUnmetRequirements(t *testing.T) {
 	r := readingOfBlue(t)
 	r.PutMachine(decoded(t, aMachine(t, "infra", "metadata: {labels: {role: infra}}"), &clusterapi.Machine{}))
@@ -138,7 +140,7 @@ func TestUnmetRequirements(t *testing.T) {
 	}
 }
 
-// TestCurrentVersion: what is yet to be applied is read as clusters would convert it.
+// TestCurrentVersion: a manifest is converted as the API server would convert it.
 func TestCurrentVersion(t *testing.T) {
 	old := object(t, `
 apiVersion: cluster.x-k8s.io/v1beta1

@@ -29,7 +29,7 @@ func (d *Dialect) WriteStatuses(ctx context.Context, reports []core.PolicyReport
 	})
 }
 
-// recordOne has a health check belong to its cluster, and then writes its status.
+// recordOne adopts a health check, and then writes its status.
 func (d *Dialect) recordOne(ctx context.Context, s *store, report core.PolicyReport) error {
 	id := report.Policy.ID
 	check, known := s.checkOf(id)
@@ -64,8 +64,8 @@ func (d *Dialect) recordOne(ctx context.Context, s *store, report core.PolicyRep
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=patch
 
-// adopt gives a health check the label of its cluster and an owner reference to it, where either is missing, as tools of
-// Cluster API expect (docs/reference/cluster-api.md#the-pass).
+// adopt adds the label of its cluster to a health check and an owner reference, where either is missing. Tools of
+// Cluster API expect both (docs/reference/cluster-api.md#the-pass).
 func (d *Dialect) adopt(ctx context.Context, s *store, check *healthCheck) error {
 	cluster := s.clusterNow()
 	if cluster == nil || check.cluster == "" || (check.labelled && ownedBy(check.owners, cluster)) {
@@ -94,7 +94,7 @@ func (d *Dialect) adopt(ctx context.Context, s *store, check *healthCheck) error
 	return nil
 }
 
-// withOwner adds a reference to the cluster, in the place of one to an earlier cluster of its name.
+// withOwner adds a reference to the cluster. It replaces a reference to an earlier cluster of the same name.
 func withOwner(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) []metav1.OwnerReference {
 	kept := slices.DeleteFunc(slices.Clone(owners), func(o metav1.OwnerReference) bool {
 		group, _, _ := strings.Cut(o.APIVersion, "/")
@@ -107,19 +107,19 @@ func withOwner(owners []metav1.OwnerReference, cluster *clusterapi.Cluster) []me
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks/status,verbs=patch
 
-// writeStatus writes a status, and a brief one where that is refused as too large, since nothing is repaired that is not
-// recorded.
+// writeStatus writes a status. If the API server refuses it as too large, writeStatus writes a brief one, since Fettle
+// repairs nothing that it can't record.
 func (d *Dialect) writeStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
 	write := func(s clusterv1.MachineHealthCheckStatus) error { return d.patchStatus(ctx, check, s) }
 	return healthcheck.Write(status, write, brief)
 }
 
-// patchStatus insists on the revision that the status was made from, since lists of conditions are replaced as a whole
-// and may hold those of others.
+// patchStatus requires the revision from which the status was made, since a merge patch replaces a list of conditions
+// as a whole, including the conditions of others.
 func (d *Dialect) patchStatus(ctx context.Context, check *healthCheck, status clusterv1.MachineHealthCheckStatus) error {
 	fields := map[string]any{"conditions": status.Conditions, "targets": status.Targets}
 	if len(status.Targets) == 0 {
-		fields["targets"] = nil // a merge would leave the former ones
+		fields["targets"] = nil // a merge patch would keep the former ones
 	}
 	set(fields, "expectedMachines", status.ExpectedMachines)
 	set(fields, "currentHealthy", status.CurrentHealthy)
@@ -150,7 +150,7 @@ func set(fields map[string]any, name string, n *int32) {
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// EmitEvents emits the events of what happened. They are written in the background.
+// EmitEvents emits Kubernetes events, which are written in the background.
 func (d *Dialect) EmitEvents(events []core.Event) {
 	for _, h := range events {
 		d.client.emit(eventFor(h))

@@ -22,7 +22,8 @@ func (s *harness) statusOf(name string) clusterv1.MachineHealthCheckStatus {
 	return readHealthCheck(s.stored("MachineHealthCheck clusters/" + name)).status
 }
 
-// TestGate: the table of docs/reference/cluster-api.md#gate. Whoever is not known to be healthy counts as not.
+// TestGate: the table of docs/reference/cluster-api.md#gate. A machine that is not known to be healthy counts as
+// unhealthy.
 func TestGate(t *testing.T) {
 	cases := []struct {
 		expected, unhealthy int
@@ -64,7 +65,7 @@ func TestGate(t *testing.T) {
 				if i < tc.unhealthy {
 					status = "False"
 				}
-				s.nodes.has(status, noon, name+"-node") // suspect for now, and not healthy
+				s.nodes.has(status, noon, name+"-node") // suspect, and so not healthy
 				s.show(aMachine(t, name))
 			}
 			s.pass()
@@ -83,7 +84,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestStatusesOfOthersStay, and so do the times of what has not changed.
+// TestStatusesOfOthersStay: other conditions stay, and so do the times of unchanged conditions.
 func TestStatusesOfOthersStay(t *testing.T) {
 	const theirs = `status:
   expectedMachines: 9
@@ -167,7 +168,7 @@ func TestWhatStatusesSay(t *testing.T) {
 	}
 }
 
-// TestGoneMachinesAreNamed: where machines that are gone count, the condition names them, by either limit.
+// TestGoneMachinesAreNamed: where deleted machines count, the condition names them, with either limit.
 func TestGoneMachinesAreNamed(t *testing.T) {
 	for _, limit := range []core.ShortCircuit{{MaxUnhealthy: core.Count(1)}, {Range: &core.Range{From: 3, To: 5}}} {
 		r := &core.PolicyReport{Policy: core.Policy{ShortCircuit: limit}, Tally: core.Tally{Total: 3, Healthy: 2, AwaitingReplacement: 1, Waits: "machine m is gone"}}
@@ -177,7 +178,7 @@ func TestGoneMachinesAreNamed(t *testing.T) {
 	}
 }
 
-// TestTemplateConditionsAreTakenBack, which today's controller never does.
+// TestTemplateConditionsAreTakenBack: Cluster API's controller never removes them.
 func TestTemplateConditionsAreTakenBack(t *testing.T) {
 	s := settle(t, theTemplate)
 	s.pass(func(_ *core.Cluster, p []core.Policy) {
@@ -193,8 +194,8 @@ func TestTemplateConditionsAreTakenBack(t *testing.T) {
 	}
 }
 
-// TestHealthChecksBelongToTheirClusters: the label and an owner reference are there after a pass, and those of others
-// stay (docs/reference/cluster-api.md#the-pass).
+// TestHealthChecksBelongToTheirClusters: a pass adds the label and an owner reference, and keeps the references of
+// others (docs/reference/cluster-api.md#the-pass).
 func TestHealthChecksBelongToTheirClusters(t *testing.T) {
 	others := "metadata: {labels: {cluster.x-k8s.io/cluster-name: wrong, theirs: x}, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: c, uid: c-uid}, {apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, name: blue, uid: former}]}"
 	s := settle(t, others)
@@ -221,8 +222,8 @@ func TestHealthChecksBelongToTheirClusters(t *testing.T) {
 	}
 }
 
-// TestAdoptionNeedsNoNodes: it comes before the workload cluster is connected, and only where the Cluster can be read and
-// nothing is paused.
+// TestAdoptionNeedsNoNodes: a health check is adopted before the workload cluster is connected, unless the Cluster
+// can't be read or a pause applies.
 func TestAdoptionNeedsNoNodes(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change  func(*harness)
@@ -271,12 +272,12 @@ func TestAdoptionThatFailsIsTold(t *testing.T) {
 	}
 }
 
-// TestAnotherController: a controller that writes the status again and again is told of once, and forgotten after a quiet time.
+// TestAnotherController: a foreign writer is reported once, and forgotten after a quiet period.
 func TestAnotherController(t *testing.T) {
 	s := settle(t)
 	now := func() time.Time { return s.now }
 	s.client.Writers = writers.NewRegistry("machinehealthchecks.cluster.x-k8s.io", nil, now, func(_ time.Duration, do func()) { s.later = append(s.later, do) })
-	s.show(s.stored("MachineHealthCheck clusters/check")) // what was written by now is no matter
+	s.show(s.stored("MachineHealthCheck clusters/check")) // earlier writes don't count
 	writes := func(manager string) {
 		t.Helper()
 		s.now = s.now.Add(time.Second)
@@ -325,7 +326,7 @@ func TestAnotherController(t *testing.T) {
 	says("it has been quiet", "")
 }
 
-// TestStandingBy: why nothing is known, or nothing done, is told in the status, whose numbers stay.
+// TestStandingBy: the status of a blocked health check has the reason, and keeps its numbers.
 func TestStandingBy(t *testing.T) {
 	cases := map[string]struct {
 		change func(*harness)
@@ -390,8 +391,8 @@ func TestStandingBy(t *testing.T) {
 	}
 }
 
-// TestStandingByTellsOfPauses: that a health check is paused is said whether or not anything is known of its nodes, and
-// taken back when it isn't (docs/reference/cluster-api.md#the-pass). Who takes over leaves that to the built-in one.
+// TestStandingByTellsOfPauses: the condition Paused follows the pause, whether or not the nodes are known
+// (docs/reference/cluster-api.md#the-pass). Where Fettle takes over, Cluster API's controller writes it.
 func TestStandingByTellsOfPauses(t *testing.T) {
 	const down = "RemediationAllowed=Unknown ConnectionDown"
 	for sentence, tc := range map[string]struct{ annotations, want string }{
@@ -436,7 +437,7 @@ func TestStandingByEnds(t *testing.T) {
 	s.wantSaid("it answers", "MachineHealthCheck clusters/check", "Paused=False NotPaused", "RemediationAllowed=True RemediationAllowed", "old RemediationAllowed=True")
 }
 
-// TestNodesThatNobodyNeeds: a cluster whose control plane is not there yet need not answer, nor one without a health
+// TestNodesThatNobodyNeeds: a cluster needs no connection before its control plane is initialized, nor without a health
 // check.
 func TestNodesThatNobodyNeeds(t *testing.T) {
 	s := settle(t)
@@ -472,7 +473,7 @@ func TestI15TargetsFitAnObject(t *testing.T) {
 	}
 }
 
-// TestBrief: a brief status names no targets, says little in each of its conditions, and leaves the long one as it is.
+// TestBrief: a brief status has no targets and short messages, and leaves its original unchanged.
 func TestBrief(t *testing.T) {
 	const mostBrief = 128 // bytes of a message
 	message := strings.Repeat("wrong ", 200)
@@ -495,7 +496,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
+// TestPanicInOneRecordFailsThatAlone: nothing starts for the members of that health check, and the others are written.
 func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
 	s := settle(t, "metadata: {ownerReferences: null}")
 	o := s.observe()

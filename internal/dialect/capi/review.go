@@ -18,11 +18,11 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// Remark is something to say about a health check that somebody is about to apply.
+// Remark is a remark about a health check that a user is about to apply.
 type Remark = specparse.Remark
 
-// Review says what is wrong with a health check that was written, and what in it may not be meant. It is false for
-// objects of another kind. What is written in the deprecated version is what a cluster would convert.
+// Review returns the faults of a health check, and the settings that its author may not have meant. It returns false
+// for objects of another kind. It reviews the deprecated version as the API server would convert it.
 func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 	of := u.GroupVersionKind()
 	if of.Kind != healthCheckKind || of.Group != clusterv1.GroupVersion.Group {
@@ -36,8 +36,8 @@ func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 	return slices.Concat(remarks, wrong, reviewSpec(&mhc.Spec, u.GetAnnotations(), len(wrong) == 0)), true
 }
 
-// reviewSpec says what is wrong with a specification. What it may not mean is said of one that could be read: what could
-// not be, or was misspelt, would be taken for missing.
+// reviewSpec returns the faults of a specification. It adds warnings only if every field could be read, since a field
+// that could not be read would look like a missing one.
 func reviewSpec(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string, legible bool) []Remark {
 	var remarks []Remark
 	for _, problem := range (&healthCheck{}).problemsOf(spec, annotations) {
@@ -54,12 +54,13 @@ func warning(field, format string, args ...any) Remark {
 	return specparse.Warning(field, format, args...)
 }
 
-// minStartup is as short a startup timeout as Cluster API's admission takes.
+// minStartup is the shortest startup timeout in seconds that Cluster API's admission accepts.
 const minStartup = 30
 
 var wholeNumber = regexp.MustCompile(`^[0-9]+$`)
 
-// refusedByAdmission says what Cluster API's own admission refuses, though it could be followed.
+// refusedByAdmission returns the faults for which Cluster API's admission refuses a health check that Fettle could
+// follow.
 func refusedByAdmission(spec *clusterv1.MachineHealthCheckSpec) []Remark {
 	var remarks []Remark
 	const field = "spec.checks.nodeStartupTimeoutSeconds"
@@ -82,8 +83,8 @@ var (
 	groupVersion  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z]([-a-z0-9]*[a-z0-9])?$`)
 )
 
-// refusedConditions says what the definition refuses of conditions of machines; those of nodes may be called anything.
-// What is missing is said elsewhere.
+// refusedConditions returns the faults of machine conditions that the definition refuses. It accepts any type for
+// conditions of nodes. Other checks report missing fields.
 func refusedConditions(conditions []clusterv1.UnhealthyMachineCondition) []Remark {
 	var remarks []Remark
 	for i, c := range conditions {
@@ -98,7 +99,7 @@ func refusedConditions(conditions []clusterv1.UnhealthyMachineCondition) []Remar
 	return remarks
 }
 
-// refusedTemplate says what the definition refuses of a version that could be read.
+// refusedTemplate returns the fault of a template version that the definition refuses, if the version can be parsed.
 func refusedTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) []Remark {
 	const field = "spec.remediation.templateRef.apiVersion"
 	version, err := schema.ParseGroupVersion(r.APIVersion)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestSeedsAreSound: the manifests of the guide work as printed, and what they may not mean is said by their own names.
+// TestSeedsAreSound: the manifests of the guide have no faults, and warnings name their own fields.
 func TestSeedsAreSound(t *testing.T) {
 	for name, doubts := range map[string][]string{
 		"workers.yaml": nil, "control-plane.yaml": {"spec.maxUnhealthy is 100%"},
@@ -37,7 +37,7 @@ func TestReview(t *testing.T) {
 	const rest = "clusterName: blue, selector: {matchLabels: {role: worker}}, maxUnhealthy: 40%"
 	cases := map[string]struct {
 		check *unstructured.Unstructured
-		// fault and field are those of the first remark, and says what it does.
+		// fault and field are those of the first remark. says is a part of its text.
 		fault       bool
 		field, says string
 	}{

@@ -18,10 +18,10 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// maxTargets is as many as a status may name.
+// maxTargets is how many targets a status may name.
 const maxTargets = 10000
 
-// listed returns the first names of targets that a status has room for. How many there are is in expectedMachines.
+// listed returns the first names, as many as fit into a status. expectedMachines has the number of all targets.
 func listed(names []string) []string {
 	size := 0
 	for i, name := range names {
@@ -32,7 +32,7 @@ func listed(names []string) []string {
 	return names
 }
 
-// brief is the status with the same numbers and reasons, with short messages and without the names of targets.
+// brief returns the status with the same numbers and reasons, short messages, and no names of targets.
 func brief(s clusterv1.MachineHealthCheckStatus) clusterv1.MachineHealthCheckStatus {
 	s.Targets = nil
 	s.Conditions = slices.Clone(s.Conditions)
@@ -56,19 +56,19 @@ func brief(s clusterv1.MachineHealthCheckStatus) clusterv1.MachineHealthCheckSta
 	return s
 }
 
-// statusInput are what a status is made from.
+// statusInput has the facts from which a status is made.
 type statusInput struct {
 	report core.PolicyReport
-	// targets are the names of the machines that the health check selects, in their order.
+	// targets are the names of the selected machines, in the order of the index.
 	targets []string
-	// manager is the field manager of another controller that writes the status, empty when there is none.
+	// manager is the field manager of a foreign writer, or empty if there is none.
 	manager string
-	// startsBlocked is why nothing begins, nil when something may.
+	// startsBlocked is why no repair starts, or nil if repairs may start.
 	startsBlocked *blockage
 	now           time.Time
 }
 
-// statusOf gives the status that a health check should have, and whether that differs from the one that it has.
+// statusOf returns the status that a health check should have, and whether it differs from the present one.
 func statusOf(check *healthCheck, f statusInput) (clusterv1.MachineHealthCheckStatus, bool) {
 	r := &f.report
 	allowed := remediationAllowed(r)
@@ -104,11 +104,12 @@ func number(n int) *int32 {
 	return &of
 }
 
-// conditionValue is what a condition says, in either list. Severity is for the deprecated one, where it is False.
+// conditionValue is the content of a condition in either list. Severity is for the deprecated list, where the condition
+// is False.
 type conditionValue = healthcheck.Condition
 
-// machineConditions are what Cluster API's health checks say of whether repairs are allowed. Today's controller never takes the conditions
-// of templates back (docs/reference/cluster-api.md#conditions).
+// machineConditions has the texts of this dialect's conditions. Cluster API's controller never removes the conditions
+// of templates (docs/reference/cluster-api.md#conditions).
 func machineConditions() healthcheck.MachineConditions {
 	return healthcheck.MachineConditions{
 		Resource: resource, Noun: noun, Paused: clusterv1.PausedAnnotation + " or " + annotation.Paused, Restriction: restriction,
@@ -118,7 +119,7 @@ func machineConditions() healthcheck.MachineConditions {
 
 func remediationAllowed(r *core.PolicyReport) conditionValue { return machineConditions().Allowed(r) }
 
-// restriction says which limit holds repairs back.
+// restriction returns the message for a short circuit that is closed.
 func restriction(r *core.PolicyReport) string {
 	if limit := r.Policy.ShortCircuit.Range; limit != nil {
 		return fmt.Sprintf("Repairs are stopped, since the number of machines that are not healthy is outside of unhealthyInRange; they resume when it is within "+
@@ -129,7 +130,7 @@ func restriction(r *core.PolicyReport) string {
 		r.Tally.Total, r.Tally.Unhealthy(), r.Policy.ShortCircuit.MaxUnhealthy)
 }
 
-// pausedByAnnotation is why a health check is paused when its Cluster is not.
+// pausedByAnnotation is why a health check is paused while its Cluster is not.
 const pausedByAnnotation = "the annotation " + clusterv1.PausedAnnotation + " or " + annotation.Paused + " is set on it"
 
 func paused(is bool, why string) conditionValue {
@@ -142,7 +143,7 @@ func paused(is bool, why string) conditionValue {
 	}
 }
 
-// conditionBuilder makes lists of conditions from the conditions of a health check.
+// conditionBuilder makes lists of conditions from the present conditions of a health check.
 type conditionBuilder struct {
 	check *healthCheck
 	now   time.Time
@@ -150,8 +151,8 @@ type conditionBuilder struct {
 
 func (s *conditionBuilder) at() metav1.Time { return metav1.NewTime(s.now.UTC().Truncate(time.Second)) }
 
-// conditions replaces conditions of these types by what is told, and keeps those of others in their places. A
-// transition is a change of status.
+// conditions replaces the conditions of these types by own, and keeps all others in their places. The transition time
+// changes with the status.
 func (s *conditionBuilder) conditions(own []conditionValue, types ...string) []metav1.Condition {
 	var fresh []metav1.Condition
 	placed := make([]bool, len(own))
@@ -184,7 +185,7 @@ func (s *conditionBuilder) condition(t *conditionValue, was *metav1.Condition) m
 	return c
 }
 
-// deprecated does the same in the deprecated list, where any change is a transition.
+// deprecated does the same for the deprecated list. There the transition time changes with any field.
 func (s *conditionBuilder) deprecated(own []conditionValue, types ...clusterv1.ConditionType) *clusterv1.MachineHealthCheckDeprecatedStatus {
 	var fresh clusterv1.Conditions
 	placed := make([]bool, len(own))

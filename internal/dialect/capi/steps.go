@@ -15,19 +15,19 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// The names of the remedies that this dialect asks for.
+// The names of the remedies of this dialect.
 const (
-	// MarkOwner has the machine ask its owner to replace it.
+	// MarkOwner sets conditions by which the owner replaces the machine.
 	MarkOwner = "MarkOwner"
-	// RequestMachineRemediation has a remediation object made for the machine from a template.
+	// RequestMachineRemediation creates a remediation object for the machine from a template.
 	RequestMachineRemediation = "RequestClusterMachineRemediation"
 )
 
-// templateSuffix is what the kind of a template has and that of the objects made from it lacks.
+// templateSuffix ends the kind of a template. The kind of the objects made from it lacks the suffix.
 const templateSuffix = "Template"
 
-// readSteps returns the steps of a repair. Machines with a template are left to an outside remediator, and to their owner once
-// the remediator has given them up. All others are left to their owner.
+// readSteps returns the steps of a repair. With a template, an external remediator repairs the machine first, and its
+// owner replaces it afterwards. Without one, the owner replaces it at once.
 func readSteps(t *clusterv1.MachineHealthCheckRemediationTemplateReference, namespace string) []core.Step {
 	owner := core.Step{Remedy: MarkOwner, Nature: core.AskOwner}
 	if !t.IsDefined() {
@@ -41,7 +41,7 @@ func readSteps(t *clusterv1.MachineHealthCheckRemediationTemplateReference, name
 
 const templateExample = "{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
 
-// checkTemplate says what of a reference to a template can't be meant.
+// checkTemplate returns an error if a template reference can't be valid.
 func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) error {
 	const field = "spec.remediation.templateRef"
 	if !r.IsDefined() {
@@ -72,14 +72,14 @@ func checkTemplate(r *clusterv1.MachineHealthCheckRemediationTemplateReference) 
 	return errors.Join(problems...)
 }
 
-// requestsExternal tells whether a policy has its machines repaired by an outside remediator.
+// requestsExternal reports whether a policy asks an external remediator to repair its machines.
 func requestsExternal(p *core.Policy) bool {
 	_, asks := machineConditions().RequestStep(p)
 	return asks
 }
 
-// readMaxInFlight: as today, all are asked for at once, since owners and remediators pace themselves. The annotation
-// changes that.
+// readMaxInFlight returns the limit of the annotation. By default there is none, as in Cluster API, since owners and
+// remediators pace themselves.
 func readMaxInFlight(annotations map[string]string) (core.Amount, error) {
 	return specparse.InFlight(annotations, annotation.MaxInFlight, core.Unlimited())
 }

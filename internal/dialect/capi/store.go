@@ -20,31 +20,32 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// store holds what is seen of one cluster on the management cluster: its Cluster, its health checks as translated, and
-// its machines, and knows which check selects which. It is safe for concurrent use.
+// store holds the objects of one workload cluster that the management cluster has: its Cluster, its health checks as
+// translated, and its machines. It is safe for concurrent use.
 type store struct {
 	mu sync.Mutex
 	// cluster is nil while there is no Cluster of that name.
 	cluster *clusterapi.Cluster
 	// checks are by name.
 	checks map[string]*healthCheck
-	// index has all machines, and which health check selects which.
+	// index has all machines, and the selection of each health check.
 	index selector.Index[*machine]
-	// nodeRefs are the nodes that machines lay claim to, unless they are being deleted. All are of one namespace.
+	// nodeRefs are the nodes to which machines refer, but for machines that are being deleted. All machines are in one
+	// namespace.
 	nodeRefs node.References
-	// conditionTypes are the types of conditions of machines that health checks ask for.
+	// conditionTypes are the types of machine conditions that health checks read.
 	conditionTypes map[string]bool
-	// targets is the last snapshot's, to be filled again for the next.
+	// targets is the memory of the last snapshot, which the next one reuses.
 	targets []core.Target
 	parts   clusterapi.PartsCache
-	// wakeDue is set while the fleet is to be looked at again after a time. unknownSince is since when it has been unknown whether others act on the nodes, zero while it is known. yielded is
-	// why the health checks that were last observed begin nothing.
+	// wakeDue is set while a wake-up by wakeLater is due. unknownSince is the time since which it is unknown whether
+	// others act on the nodes, and zero while it is known. startsBlocked is the blockage of the last observation.
 	wakeDue       bool
 	unknownSince  time.Time
 	startsBlocked *blockage
 }
 
-// machine is one of the roster.
+// machine is one machine of the index.
 type machine struct {
 	*clusterapi.Machine
 	selector.Member
@@ -56,8 +57,8 @@ type machine struct {
 // Key implements selector.Object.
 func (m *machine) Key() string { return m.Name }
 
-// Matches implements selector.Object. Machines that a user has taken out of health checking are selected by nothing: they count
-// neither as healthy nor as unhealthy (docs/reference/cluster-api.md#targets).
+// Matches implements selector.Object. No health check selects a machine that a user has excluded from health checking.
+// It counts neither as healthy nor as unhealthy (docs/reference/cluster-api.md#targets).
 func (m *machine) Matches(_ string, s labels.Selector) bool {
 	return !m.Skipped() && s.Matches(m.Labels)
 }
@@ -66,14 +67,14 @@ func newStore() *store {
 	return &store{checks: map[string]*healthCheck{}}
 }
 
-// empty tells whether nothing is known of the cluster any more.
+// empty reports whether the store has no object.
 func (s *store) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cluster == nil && len(s.checks)+s.index.Len() == 0
 }
 
-// putCluster takes in the Cluster, nil when it is gone, and tells whether that can change a decision.
+// putCluster stores the Cluster, nil if it is gone, and reports whether that can change a decision.
 func (s *store) putCluster(c *clusterapi.Cluster) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,17 +86,17 @@ func (s *store) putCluster(c *clusterapi.Cluster) bool {
 	return !old.Same(c)
 }
 
-// putCheck takes in a health check and tells whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision.
 func (s *store) putCheck(fresh *healthCheck) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.storeCheck(fresh)
 }
 
-// storeWritten takes in the answer to a write. The watch may have seen the health check leave in the meantime, and would
-// not tell that again.
+// storeWritten stores the health check that the API server returned for a write. It ignores a health check that the
+// watch has seen deleted meanwhile, since the watch would not report that again.
 func (s *store) storeWritten(u *unstructured.Unstructured) {
-	lenient.Bound(u) // as in the cache, or what is known of it would change with who tells it
+	lenient.Bound(u) // as the cache bounds it, so that both versions are equal
 	fresh := readHealthCheck(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *store) storeCheck(fresh *healthCheck) bool {
 	return !same || old.labelled != fresh.labelled || !reflect.DeepEqual(old.owners, fresh.owners)
 }
 
-// samePolicy leaves out what follows from the status, which is written by whoever decides.
+// samePolicy compares policies without the fields that follow from the status, which Fettle itself writes.
 func samePolicy(a, b *core.Policy) bool {
 	p, q := *a, *b
 	p.WasStopped, q.WasStopped, p.ClockGate, q.ClockGate = false, false, 0, 0
@@ -142,7 +143,7 @@ func (s *store) dropCheck(name string) {
 	s.collectConditionTypes()
 }
 
-// collectConditionTypes notes which conditions of machines the health checks ask for.
+// collectConditionTypes sets the types of machine conditions that the health checks read.
 func (s *store) collectConditionTypes() {
 	s.conditionTypes = map[string]bool{}
 	for _, c := range s.checks {
@@ -152,14 +153,14 @@ func (s *store) collectConditionTypes() {
 	}
 }
 
-// putMachine takes in a machine and tells whether that can change a decision.
+// putMachine stores a machine and reports whether that can change a decision.
 func (s *store) putMachine(m *clusterapi.Machine) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.storeMachine(m)
 }
 
-// storeWrittenMachine takes in the answer to a write, unless the machine is gone by now.
+// storeWrittenMachine stores the machine that the API server returned for a write, unless the machine is gone by now.
 func (s *store) storeWrittenMachine(m *clusterapi.Machine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +191,8 @@ func (s *store) storeMachine(m *clusterapi.Machine) bool {
 	return !s.sameMachine(old, m)
 }
 
-// sameMachine tells whether two versions of a machine can't lead to different decisions, as long as their labels don't,
-// nor to conditions about another generation.
+// sameMachine reports whether two versions of a machine with the same labels lead to the same decisions, and to
+// conditions about the same generation.
 func (s *store) sameMachine(a, b *clusterapi.Machine) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		a.RemediationRequested() == b.RemediationRequested() && a.RepairRequest() == b.RepairRequest() && a.Node == b.Node && a.Failure == b.Failure && a.Unreadable == b.Unreadable && a.SameParts(b) &&
@@ -206,7 +207,7 @@ func (s *store) reads(condition string) bool {
 	return condition == clusterv1.MachineInfrastructureReadyCondition || s.conditionTypes[condition]
 }
 
-// sameConditions compares those conditions that decisions read.
+// sameConditions compares the conditions that decisions read.
 func (s *store) sameConditions(a, b []clusterapi.Condition) bool {
 	next := func(conditions []clusterapi.Condition, i int) int {
 		for i < len(conditions) && !s.reads(conditions[i].Type()) {
@@ -233,7 +234,7 @@ func (s *store) dropMachine(name string) {
 	}
 }
 
-// machineOf gives a machine as it was last seen, nil when there is none of that name.
+// machineOf returns a machine as last seen, or nil if there is none of that name.
 func (s *store) machineOf(name string) *clusterapi.Machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +244,7 @@ func (s *store) machineOf(name string) *clusterapi.Machine {
 	return nil
 }
 
-// machinesOf gives the machines of targets, nil for machines that are gone.
+// machinesOf returns the machines of targets, nil for machines that are gone.
 func (s *store) machinesOf(targets []core.Target) []*clusterapi.Machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,8 +257,8 @@ func (s *store) machinesOf(targets []core.Target) []*clusterapi.Machine {
 	return machines
 }
 
-// snapshot adds all health checks, all machines with their nodes, and what those ask of their owners. The slice of
-// targets is the room's own: it is good until the next snapshot.
+// snapshot adds all health checks, all machines with their nodes, and the requests of machines to their owners. The
+// slice of targets belongs to the store and is valid until the next snapshot.
 func (s *store) snapshot(o *core.Observation, find func(string) (node.Facts, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,7 +289,7 @@ func (s *store) snapshot(o *core.Observation, find func(string) (node.Facts, boo
 	}
 }
 
-// checksNow gives the health checks as last seen or written, in the order of names.
+// checksNow returns the health checks as last seen or written, sorted by name.
 func (s *store) checksNow() []healthCheck {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +300,7 @@ func (s *store) checksNow() []healthCheck {
 	return checks
 }
 
-// checkOf gives a health check as last seen or written.
+// checkOf returns a health check as last seen or written.
 func (s *store) checkOf(id core.ID) (healthCheck, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,14 +311,14 @@ func (s *store) checkOf(id core.ID) (healthCheck, bool) {
 	return *check, true
 }
 
-// clusterAndChecks gives the Cluster, nil when there is none, and tells whether there is a health check for it.
+// clusterAndChecks returns the Cluster, nil if there is none, and whether there is a health check for it.
 func (s *store) clusterAndChecks() (cluster *clusterapi.Cluster, checked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cluster, len(s.checks) > 0
 }
 
-// namesOf gives the names of the targets that a health check selects, in their order.
+// namesOf returns the names of the targets that a health check selects, in the order of the index.
 func (s *store) namesOf(check core.ID) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,7 +334,7 @@ func (s *store) namesOf(check core.ID) []string {
 	return names
 }
 
-// clusterNow gives the Cluster, nil when there is none.
+// clusterNow returns the Cluster, or nil if there is none.
 func (s *store) clusterNow() *clusterapi.Cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// translator is what machines are seen by.
+// translator has what the translation of machines into targets needs.
 type translator struct {
 	cluster *clusterapi.Cluster
-	// find gives the nodes of the cluster by name.
+	// find returns a node of the cluster by its name.
 	find func(name string) (node.Facts, bool)
-	// conditionTypes are the types of conditions of machines that health checks ask for.
+	// conditionTypes are the types of machine conditions that health checks read.
 	conditionTypes map[string]bool
 	parts          *clusterapi.PartsCache
 }
@@ -45,7 +45,8 @@ func (tr *translator) targetOf(m *clusterapi.Machine) core.Target {
 	if owner := m.ReplacingOwner(); owner != nil {
 		t.Owner = core.ID{Kind: owner.Kind, Namespace: m.Namespace, Name: owner.Name, UID: owner.UID}
 	}
-	// Before the control plane is there, nobody can say what nodes there are (docs/reference/cluster-api.md#the-pass).
+	// Before the control plane is initialized, no API server can tell what nodes there are
+	// (docs/reference/cluster-api.md#the-pass).
 	if m.Node == "" || !cluster.ControlPlaneInitialized.Reached {
 		return t
 	}
@@ -57,7 +58,8 @@ func (tr *translator) targetOf(m *clusterapi.Machine) core.Target {
 	return t
 }
 
-// refersTo is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
+// refersTo returns the node to which a machine refers. A machine that is being deleted may share its host with its
+// successor, so it refers to none.
 func (m *machine) refersTo() string {
 	if m.DeletionTimestamp != nil {
 		return ""
@@ -65,7 +67,7 @@ func (m *machine) refersTo() string {
 	return m.Node
 }
 
-// conditionsOf gives those conditions that health checks ask for.
+// conditionsOf returns the conditions that health checks read.
 func (tr *translator) conditionsOf(m *clusterapi.Machine) []core.Condition {
 	if len(tr.conditionTypes) == 0 {
 		return nil
@@ -83,8 +85,8 @@ func idOf(m *clusterapi.Machine) core.ID {
 	return core.ID{Kind: machineKind, Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)}
 }
 
-// premature says what has to happen before the machine is judged. A machine of the control plane is judged before that
-// is there, so that the first one can be replaced.
+// premature returns what must happen before the machine is judged. A control plane machine is judged before the control
+// plane is initialized, so that the first one can be replaced.
 func premature(m *clusterapi.Machine, cluster *clusterapi.Cluster) string {
 	switch {
 	case !cluster.ControlPlaneInitialized.Reached && !m.ControlPlane():
@@ -95,7 +97,8 @@ func premature(m *clusterapi.Machine, cluster *clusterapi.Cluster) string {
 	return ""
 }
 
-// startupFrom is the last of the times before which no node could have joined (docs/reference/cluster-api.md#checks).
+// startupFrom returns the latest of the times before which no node could have joined
+// (docs/reference/cluster-api.md#checks).
 func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 	from := m.CreationTimestamp.Time
 	later := func(reached bool, at time.Time) {
@@ -114,10 +117,9 @@ func startupFrom(m *clusterapi.Machine, cluster *clusterapi.Cluster) time.Time {
 	return from
 }
 
-// requestOf gives what a machine asks of its owner, and false when it asks nothing. A later call for the same machine
-// is another request, and one that the owner follows already can't be taken back. What stands on machines that somebody
-// has taken out stays as it is. A mark doesn't say who made it. It is the condition of health checking, which Fettle
-// writes on every machine, so it counts as Fettle's own.
+// requestOf returns the request of a machine to its owner, and false if there is none. A later request of the same
+// machine has another ID. A request that the owner follows already can't be withdrawn. Requests on excluded machines
+// stay. The condition doesn't say who wrote it, and it counts as Fettle's own, since Fettle writes it on every machine.
 func requestOf(m *clusterapi.Machine) (core.Request, bool) {
 	mark := m.OwnerRequest()
 	if mark == nil || m.Skipped() {

@@ -20,7 +20,8 @@ func instant(t *testing.T, text string) time.Time {
 	return at
 }
 
-// TestMachineBecomesTarget: the situations of docs/reference/cluster-api.md#checks and docs/reference/cluster-api.md#counting.
+// TestMachineBecomesTarget: the situations of docs/reference/cluster-api.md#checks and
+// docs/reference/cluster-api.md#counting.
 func TestMachineBecomesTarget(t *testing.T) {
 	const (
 		notInitialized = `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"}]}`

@@ -31,30 +31,30 @@ const (
 	clusterKind     = "Cluster"
 )
 
-// checkKind is the kind of health checks, in the version in which they are read and written.
+// checkKind is the kind of health checks, in the version that Fettle reads and writes.
 var checkKind = clusterv1.GroupVersion.WithKind(healthCheckKind) //nolint:gochecknoglobals // a constant
 
 // healthCheck is one MachineHealthCheck, translated.
 type healthCheck struct {
 	policy   core.Policy
 	selector labels.Selector
-	// cluster is the name of the Cluster that it is for.
+	// cluster is the name of its Cluster.
 	cluster    string
 	generation int64
 	revision   string
 	status     clusterv1.MachineHealthCheckStatus
-	// takesOver is set when the built-in health check is paused so that Fettle follows this one. Whether it is paused is
-	// then the other's to say.
+	// takesOver is set if the health check is paused for Cluster API's controller and Fettle follows it. Then the other
+	// controller writes the condition Paused.
 	takesOver bool
-	// labelled is set when it has the label of its cluster; owners are its owner references.
+	// labelled is set if the health check has the label of its cluster. owners are its owner references.
 	labelled bool
 	owners   []metav1.OwnerReference
-	// selection is set while the room has the health check.
+	// selection is set while the store has the health check.
 	selection *selector.Selection
 }
 
-// readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it stays in the fleet,
-// judges what it still can, and permits nothing.
+// readHealthCheck translates a health check. A fault becomes the problem of the policy: the health check is still
+// judged as far as it can be read, and starts no repair.
 func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	h := &healthCheck{
 		revision: u.GetResourceVersion(), generation: u.GetGeneration(), owners: u.GetOwnerReferences(),
@@ -63,9 +63,11 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		policy: core.Policy{
 			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 			Created: u.GetCreationTimestamp().Time,
-			// As today: a machine that looks healthy is, whatever was asked for it (docs/reference/cluster-api.md#counting).
+			// As in Cluster API, a machine that looks healthy counts as healthy, whatever was requested for it
+			// (docs/reference/cluster-api.md#counting).
 			IgnoresRequests: true,
-			// As today: machines that are being made are no reason for an event (docs/reference/cluster-api.md#events).
+			// As in Cluster API, there is no event for a machine that is still being created
+			// (docs/reference/cluster-api.md#events).
 			QuietWhileNoneFails: true,
 			Advice:              messages.Advice(),
 		},
@@ -78,8 +80,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	return h
 }
 
-// clusterOf is the name of the Cluster that a health check is for. One that does not say it can still be told of what is
-// wrong with it, in the fleet of the cluster whose label it has.
+// clusterOf returns the name of the Cluster of a health check. If the spec names none, the label does, so that the
+// status can report the problem.
 func clusterOf(u *unstructured.Unstructured) string {
 	name, _, err := unstructured.NestedString(u.Object, "spec", "clusterName")
 	if err != nil || name == "" {
@@ -88,8 +90,8 @@ func clusterOf(u *unstructured.Unstructured) string {
 	return name
 }
 
-// readStatus takes over the status that was last written. One that somebody else has made illegible is written anew,
-// and repairs may have been stopped before that.
+// readStatus reads the status that was last written. If another client has written one that can't be read, Fettle
+// writes it anew, and assumes that repairs were stopped.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	status, wrong := lenient.Part[clusterv1.MachineHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
@@ -104,8 +106,7 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	}
 }
 
-// problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with the
-// field.
+// problemsOf fills in the policy and returns its faults, each as a sentence that begins with the field.
 func (h *healthCheck) problemsOf(spec *clusterv1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
 	p.Steps = readSteps(&spec.Remediation.TemplateRef, p.ID.Namespace)
@@ -138,8 +139,8 @@ func (h *healthCheck) isPaused(annotations map[string]string) bool {
 	return fettle || (everybody && !h.takesOver)
 }
 
-// resetUnparsable takes back what a field of the wrong type was translated to: it is absent, but that must not mean what its
-// absence means.
+// resetUnparsable resets what depends on fields of the wrong type. Such a field is absent from spec, and must not mean
+// what its absence means.
 func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	p := &h.policy
@@ -161,7 +162,8 @@ func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	return problems
 }
 
-// readSelector: nobody means to select every machine of a cluster by saying nothing (docs/reference/cluster-api.md#spec).
+// readSelector returns the selector of a health check. An empty selector is refused, since no user means every machine
+// of a cluster by it (docs/reference/cluster-api.md#spec).
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	selector, err := specparse.Selector(s)
 	switch {
@@ -181,7 +183,7 @@ func readNodeConditions(conditions []clusterv1.UnhealthyNodeCondition) ([]core.C
 	return readConditions("spec.checks.unhealthyNodeConditions", written, nil)
 }
 
-// derivedConditions are conditions of machines that follow from what is written about their health.
+// derivedConditions are conditions of machines that follow from the result of health checks.
 var derivedConditions = [...]string{
 	clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineHealthCheckSucceededCondition,
 	clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition,
@@ -232,7 +234,8 @@ func readStartup(seconds *int32) (time.Duration, error) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// readLimits: a range goes before a number, and without either nothing stops repairs (docs/reference/cluster-api.md#gate).
+// readLimits returns the short circuit. A range wins over a number, and without either nothing stops repairs
+// (docs/reference/cluster-api.md#gate).
 func readLimits(t *clusterv1.MachineHealthCheckRemediationTriggerIf) (core.ShortCircuit, error) {
 	if t.UnhealthyInRange != "" {
 		r, err := readRange(t.UnhealthyInRange)
@@ -272,8 +275,8 @@ func readRange(s string) (core.Range, error) {
 
 var percentPattern = regexp.MustCompile(`^-?[0-9]{1,9}%$`)
 
-// readMaxUnhealthy: the API takes percentages of which more than 100 never stop repairs, and less than 0, as any number below
-// zero, always do (docs/reference/cluster-api.md#gate).
+// readMaxUnhealthy accepts percentages above 100, which never stop repairs. It accepts negative numbers too, which
+// always stop them (docs/reference/cluster-api.md#gate).
 func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	switch {
 	case v.Type == intstr.Int:
@@ -286,9 +289,10 @@ func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	return specparse.Amount(v.StrVal)
 }
 
-// wasHeld tells whether the status, as last written, says that repairs were stopped, or that nothing was known: behind
-// either a storm may have come and gone. It is what a new process knows of that. That the template can't be used, or that the
-// clock is wrong, is told only where nothing else stops repairs. A pause that is another's to say stops none of Fettle's.
+// wasHeld reports whether the last status says that repairs were stopped, or that nothing was known. A storm may have
+// passed meanwhile, and a new process knows that from the status alone. The status reports an unusable template or a
+// wrong clock only where nothing else stops repairs. A pause for Cluster API's controller stops none of Fettle's
+// repairs.
 func (h *healthCheck) wasHeld() bool {
 	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {

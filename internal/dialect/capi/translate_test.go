@@ -13,7 +13,7 @@ import (
 	"github.com/fettle-io/fettle/internal/messages"
 )
 
-// policy is what becomes of aCheck("check"), with changes.
+// policy returns the policy of aCheck("check") with changes.
 func policy(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
 		Advice:  messages.Advice(),
@@ -119,11 +119,11 @@ func TestHealthCheckBecomesPolicy(t *testing.T) {
 	}
 }
 
-// nonsense is something that can't be followed.
+// nonsense is a change that can't be followed.
 type nonsense struct {
 	change string
 	says   []string
-	// illegible is set when it is not known who is meant, or what is unhealthy.
+	// unparsable is set if the selector or a criterion can't be read.
 	illegible bool
 }
 
@@ -162,7 +162,7 @@ func unfollowable() map[string]nonsense {
 	}
 }
 
-// TestWhatCannotBeFollowedIsTold, and nothing is repaired by it.
+// TestWhatCannotBeFollowedIsTold: the policy has a problem, and starts no repair.
 func TestWhatCannotBeFollowedIsTold(t *testing.T) {
 	for sentence, tc := range unfollowable() {
 		t.Run(sentence, func(t *testing.T) {
@@ -211,8 +211,8 @@ func TestWasHeld(t *testing.T) {
 	}
 }
 
-// TestPauseOfTheOtherHoldsNothing: the built-in health check says that it is paused for as long as Fettle takes over, and
-// whoever fails then is repaired without a cooldown.
+// TestPauseOfTheOtherHoldsNothing: Cluster API's controller reports that the health check is paused while Fettle takes
+// over. Repairs start without a cooldown all the same.
 func TestPauseOfTheOtherHoldsNothing(t *testing.T) {
 	const (
 		over     = `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`
@@ -234,7 +234,8 @@ func TestPauseOfTheOtherHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestFollowsWhatPeopleWrite: the example of docs/reference/proposals.md#cluster-api-guide, as the API server converts it.
+// TestFollowsWhatPeopleWrite: the example of docs/reference/proposals.md#cluster-api-guide, as the API server converts
+// it.
 func TestFollowsWhatPeopleWrite(t *testing.T) {
 	u := object(t, `
 apiVersion: cluster.x-k8s.io/v1beta2

@@ -13,13 +13,14 @@ import (
 
 const waiting = `metadata: {annotations: {fettle.io/wait-for-upgrades: "true"}}`
 
-// rolling has blue say whether it rolls out.
+// rolling sets the condition RollingOut of blue.
 func rolling(status string) string {
 	return `status: {conditions: [{type: InfrastructureReady, status: "True", lastTransitionTime: "2026-08-01T00:00:00Z"},
 		{type: ControlPlaneInitialized, status: "True", lastTransitionTime: "2026-08-01T00:10:00Z"}, {type: RollingOut, status: "` + status + `"}]}`
 }
 
-// TestUpgradesAreWaitedFor by health checks that say so, as long as their Cluster does not say that it is not being upgraded.
+// TestUpgradesAreWaitedFor: a health check that waits for upgrades starts repairs only when its Cluster says that there
+// is none.
 func TestUpgradesAreWaitedFor(t *testing.T) {
 	const is = "is unhealthy (UnhealthyCondition)"
 	for sentence, c := range map[string]struct {
@@ -66,7 +67,7 @@ func TestUpgradesOfOtherClusters(t *testing.T) {
 	}
 }
 
-// TestUpgradeOfNoCluster is not known.
+// TestUpgradeOfNoCluster is unknown.
 func TestUpgradeOfNoCluster(t *testing.T) {
 	s := begin(t).show(aMachine(t, "a"))
 	if o := s.observe(); o.Observed != core.Yes || o.Upgrading != core.Unknown {

@@ -30,7 +30,7 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// noon is when these tests take place.
+// noon is the time of these tests.
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
@@ -41,7 +41,7 @@ var (
 	green   = types.NamespacedName{Namespace: "clusters", Name: "green"}
 )
 
-// object reads an object as the API server has it.
+// object parses an object as the API server has it.
 func object(t *testing.T, yaml string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := utilyaml.ToJSON([]byte(yaml))
@@ -55,7 +55,7 @@ func object(t *testing.T, yaml string) *unstructured.Unstructured {
 	return u
 }
 
-// decoded gives an object as a cache has it.
+// decoded decodes an object as a cache has it.
 func decoded[T json.Unmarshaler](t *testing.T, u *unstructured.Unstructured, into T) T {
 	t.Helper()
 	body, err := u.MarshalJSON()
@@ -68,7 +68,7 @@ func decoded[T json.Unmarshaler](t *testing.T, u *unstructured.Unstructured, int
 	return into
 }
 
-// theCluster is blue, which is up, with other fields as YAML.
+// theCluster returns the cluster blue, which is ready, with changes as YAML.
 func theCluster(t *testing.T, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	return edited(t, object(t, `
@@ -83,7 +83,7 @@ status:
 `), changes...)
 }
 
-// aMachine is one of blue, whose node is there and which a machine set owns.
+// aMachine returns a machine of blue that has a node and a machine set.
 func aMachine(t *testing.T, name string, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	return edited(t, object(t, strings.ReplaceAll(`
@@ -107,7 +107,7 @@ status:
 `, "NAME", name)), changes...)
 }
 
-// aCheck is a health check of blue's workers.
+// aCheck returns a health check of blue's workers.
 func aCheck(t *testing.T, name string, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	return edited(t, object(t, strings.ReplaceAll(`
@@ -132,7 +132,7 @@ spec:
 `, "NAME", name)), changes...)
 }
 
-// edited merges changes into an object, each as YAML. Null takes a field away.
+// edited merges changes into an object, each as YAML. Null removes a field.
 func edited(t *testing.T, u *unstructured.Unstructured, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := u.MarshalJSON()
@@ -155,7 +155,7 @@ func edited(t *testing.T, u *unstructured.Unstructured, changes ...string) *unst
 	return fresh
 }
 
-// nodes are those of a workload cluster.
+// nodes are the nodes of a workload cluster.
 type nodes struct {
 	facts   map[string]node.Facts
 	answers core.Tri
@@ -187,7 +187,7 @@ func (n *nodes) ReadNode(_ context.Context, name string) (core.Node, error) {
 	return f.Node, nil
 }
 
-// has puts nodes there, of this status since then.
+// has adds nodes whose condition Ready has this status since then.
 func (n *nodes) has(status string, since time.Time, names ...string) {
 	for _, name := range names {
 		n.facts[name] = node.Facts{Node: core.Node{
@@ -251,7 +251,7 @@ func (i *fakeInformer) hide(key string) {
 	i.handler.OnDelete(old)
 }
 
-// harness is a management cluster, as an API server with caches that are filled by hand, and the fleet of blue.
+// harness is a management cluster: an API server, caches that tests fill, and the dialect of blue.
 type harness struct {
 	t       *testing.T
 	in      *fakeInformers
@@ -262,10 +262,10 @@ type harness struct {
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
-	// refuse answers writes by the name of the object, and those of an object with the name in panics panic.
+	// refuse has errors for writes by the name of the object. A write to the object in panics panics.
 	refuse map[string]error
 	panics string
-	// unread answers reads by the key of the object.
+	// unread has errors for reads by the key of the object.
 	unread map[string]error
 	writes []string
 	events []string
@@ -274,7 +274,7 @@ type harness struct {
 	later  []func()
 }
 
-// begin raises a stage whose caches are in step and empty.
+// begin returns a harness with synced and empty caches.
 func begin(t *testing.T, changes ...func(*Config)) *harness {
 	t.Helper()
 	s := &harness{
@@ -327,7 +327,7 @@ func (s *harness) see(u *unstructured.Unstructured) {
 	s.in.informer[u.GetKind()].show(obj)
 }
 
-// settle is a stage with a cluster that is up, three machines with nodes that are Ready, and a health check.
+// settle returns a harness with a ready cluster, three machines whose nodes are Ready, and a health check.
 func settle(t *testing.T, check ...string) *harness {
 	t.Helper()
 	s := begin(t)
@@ -344,7 +344,7 @@ func (s *harness) observe() core.Observation {
 	return o
 }
 
-// pass is what a pass of the engine does, but for calling remedies: it observes, decides, records, marks and announces.
+// pass does what a pass of the engine does, without calling remedies.
 func (s *harness) pass(changes ...func(*core.Cluster, []core.Policy)) (core.Observation, core.Decision) {
 	s.t.Helper()
 	o := s.observe()
@@ -375,7 +375,7 @@ func (s *harness) pass(changes ...func(*core.Cluster, []core.Policy)) (core.Obse
 	return o, d
 }
 
-// kindOf: machines are written as a Go type that does not say its kind.
+// kindOf returns the kind of an object. Machines are a Go type that does not have it.
 func kindOf(u client.Object) string {
 	if _, lean := u.(*clusterapi.Machine); lean {
 		return machineKind
@@ -387,7 +387,7 @@ func keyOf(u client.Object) string {
 	return kindOf(u) + " " + u.GetNamespace() + "/" + u.GetName()
 }
 
-// stored gives what the API server has.
+// stored returns an object of the API server.
 func (s *harness) stored(key string) *unstructured.Unstructured {
 	s.t.Helper()
 	s.mu.Lock()
@@ -399,7 +399,7 @@ func (s *harness) stored(key string) *unstructured.Unstructured {
 	return u.DeepCopy()
 }
 
-// said gives the conditions of an object as lines, of both lists.
+// said returns the conditions of an object as lines, from both lists.
 func (s *harness) said(key string) []string {
 	s.t.Helper()
 	u := s.stored(key)
@@ -422,7 +422,7 @@ func (s *harness) said(key string) []string {
 	return lines
 }
 
-// written gives the writes since the last time, as kind and name, in the order of names.
+// written returns the writes since the last call, as kind and name, sorted.
 func (s *harness) written() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -432,20 +432,20 @@ func (s *harness) written() []string {
 	return w
 }
 
-// told gives the events since the last time.
+// told returns the events since the last call.
 func (s *harness) told() []string {
 	e := s.events
 	s.events = nil
 	return e
 }
 
-// Eventf takes in an event.
+// Eventf records an event.
 func (s *harness) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	ref, _ := regarding.(*corev1.ObjectReference)
 	s.events = append(s.events, strings.Join([]string{kind, reason, ref.Kind + " " + ref.Name, fmt.Sprintf(note, args...)}, "|"))
 }
 
-// api is the stage as an API server.
+// api is the harness as an API server.
 type api struct {
 	client.Client
 
@@ -469,7 +469,7 @@ func (a api) Get(_ context.Context, at client.ObjectKey, into client.Object, _ .
 	return give(have, into)
 }
 
-// give decodes what the server has.
+// give decodes an object of the server.
 func give(have *unstructured.Unstructured, into client.Object) error {
 	if u, whole := into.(*unstructured.Unstructured); whole {
 		u.Object = have.DeepCopy().Object
@@ -559,7 +559,7 @@ func apply(before, data []byte, kind types.PatchType) ([]byte, error) {
 	return steps.Apply(before)
 }
 
-// sign notes who has written a status, as the API server does.
+// sign records the field manager of a status, as the API server does.
 func (s *harness) sign(u *unstructured.Unstructured, manager string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	list = slices.DeleteFunc(list, func(e any) bool { return e.(map[string]any)["manager"] == manager })
@@ -572,7 +572,7 @@ func (s *harness) sign(u *unstructured.Unstructured, manager string) {
 	}
 }
 
-// wantSaid compares what an object says, in any order.
+// wantSaid compares the conditions of an object in any order.
 func (s *harness) wantSaid(sentence, key string, want ...string) {
 	s.t.Helper()
 	slices.Sort(want)
@@ -581,7 +581,7 @@ func (s *harness) wantSaid(sentence, key string, want ...string) {
 	}
 }
 
-// membersOf gives the names of the targets that each policy selects.
+// membersOf returns the names of the targets that each policy selects.
 func membersOf(o core.Observation) map[string][]string {
 	members := map[string][]string{}
 	for i := range o.Policies {

@@ -25,48 +25,48 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// Kinds are the resources without which this dialect sleeps, by the name of their definitions.
+// Kinds are the names of the definitions that the API server must serve before this dialect works.
 var Kinds = []string{"nodehealthchecks.remediation.medik8s.io"} //nolint:gochecknoglobals // a constant list
 
-// Writer writes statuses, and takes annotations of nodes away.
+// Writer writes statuses, and removes annotations of nodes.
 type Writer interface {
 	client.StatusClient
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
 }
 
-// Config is what a Client needs. Every field is required but Served, Remediators, Metrics and Writers.
+// Config has the dependencies of a Client. Every field is required but Served, Remediators, Metrics and Writers.
 type Config struct {
-	// Informers give what is watched.
+	// Informers watch the objects of the cluster.
 	Informers cache.Informers
-	// Live reads from the API server itself.
+	// Live reads from the API server and not from a cache.
 	Live   client.Reader
 	Writer Writer
 	Events events.EventRecorder
 	Now    func() time.Time
-	// Wake is called when something that decisions read has changed.
+	// Wake is called when a fact that decisions read has changed.
 	Wake func()
-	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
+	// Served reports whether the cluster serves Kinds. If it is nil, the client can't know that.
 	Served func() core.Tri
-	// Remediators returns the kinds of remediation templates that the cluster serves, for health checks that name none. It may be
-	// nil, and then nothing is said of them.
+	// Remediators returns the kinds of remediation templates that the cluster serves. The statuses of health checks
+	// without a template suggest them. It may be nil.
 	Remediators func() []Remediator
-	// Metrics may be nil, and then nothing is counted.
+	// Metrics may be nil.
 	Metrics *Metrics
-	// Writers may be nil, and then no other controller is noticed.
+	// Writers detects foreign writers of statuses. It may be nil.
 	Writers *writers.Registry
 }
 
-// Client is the dialect's thin side. It is safe for concurrent use.
+// Client watches the objects of the cluster and writes to them. It is safe for concurrent use.
 type Client struct {
 	Config
 
 	watched informer.Kinds
 	store   store
-	// unclearExclusions are the nodes whose exclusion is unclear and which that was told of.
+	// unclearExclusions are the nodes with a faulty exclusion label for which an event was emitted.
 	unclearExclusions unclearExclusions
 }
 
-// NewClient makes a client that watches nothing yet.
+// NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
 	return &Client{Config: c, store: newStore()}
 }
@@ -74,8 +74,8 @@ func NewClient(c Config) *Client {
 // +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
-// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
-// called again then. Once it has succeeded, calling it again does nothing.
+// Watch starts to watch. While the API is not served, it returns a NoMatch error, and may be called again. After a
+// success, another call does nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	return c.watched.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
@@ -88,7 +88,7 @@ func IsHealthCheck(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == checkKind
 }
 
-// handler takes in what comes and goes, and wakes the engine only for what can change a decision.
+// handler returns an event handler that wakes the loop only for changes that can alter a decision.
 func (c *Client) handler(put func(any) bool, drop func(name string) bool) toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if put(obj) {
@@ -107,7 +107,7 @@ func (c *Client) handler(put func(any) bool, drop func(name string) bool) toolsc
 	}
 }
 
-// putCheck takes in a health check and reports whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision.
 func (c *Client) putCheck(obj any) bool {
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
 		c.Writers.Observe("", u.GetName(), writers.Of(u, ownFields()), c.Wake)
@@ -120,8 +120,8 @@ func (c *Client) dropCheck(name string) bool {
 	return c.store.dropCheck(name)
 }
 
-// Observe gives the health checks and the nodes that they select, from what has been watched. While the
-// cluster does not serve health checks of this kind, there is nothing to observe.
+// Observe returns the health checks and the nodes that they select, from the caches. While the cluster doesn't serve
+// health checks of this kind, there is nothing to observe.
 func (c *Client) Observe() (core.Observation, error) {
 	switch {
 	case c.Served != nil && c.Served() == core.No:
@@ -135,13 +135,13 @@ func (c *Client) Observe() (core.Observation, error) {
 	return o, nil
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the store has all objects of the initial lists.
 func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
-// ReadNode reads a target from the API server itself. A node that has its name and is another one is as
-// good as none.
+// ReadNode reads the node of a target from the API server. If the node is missing, or another node has its name by now,
+// ReadNode returns NodeGone.
 func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
 	var n slim.Node
 	err := c.Live.Get(ctx, types.NamespacedName{Name: t.ID.Name}, &n)
@@ -156,7 +156,7 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 
 // +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks,verbs=get
 
-// ReadPolicy reads the fingerprint of a health check from the API server itself.
+// ReadPolicy reads the fingerprint of a health check from the API server.
 func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, c.Live, checkKind, id)
 	if u == nil || err != nil {
@@ -165,7 +165,7 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// WriteStatuses writes the statuses that have changed, and tells of what begins or ends with that.
+// WriteStatuses writes the statuses that have changed, and emits events about their transitions.
 func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	now := c.Now()
 	c.Metrics.update(reports, c.store.factsOf, now)
@@ -190,9 +190,9 @@ func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport)
 
 // +kubebuilder:rbac:groups=remediation.medik8s.io,resources=nodehealthchecks/status,verbs=patch
 
-// writeStatus replaces the status as a whole, since what a merge does not name stays, such as a node that
-// is healthy again. It insists on the revision that the status was made from, which may hold what others
-// wrote.
+// writeStatus replaces the status as a whole, since a merge patch would keep what it does not name, such as a node that
+// is healthy again. It requires the revision from which the status was made, since other clients may have written a
+// newer one.
 func (c *Client) writeStatus(ctx context.Context, id core.ID, last storedStatus, fresh v1alpha1.NodeHealthCheckStatus) error {
 	body, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": last.revision},
@@ -212,7 +212,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, last storedStatus,
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// EmitEvents emits the events of what happened. They are written in the background.
+// EmitEvents emits Kubernetes events, which are written in the background.
 func (c *Client) EmitEvents(events []core.Event) {
 	for _, h := range events {
 		if e, told := eventFor(h); told {
@@ -229,8 +229,8 @@ func (c *Client) emit(events []event) {
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
-// WithdrawConfirmation takes a person's word that a node is healthy away from it. One that is gone, or is another node
-// of that name, is no error.
+// WithdrawConfirmation removes the annotation by which a user confirmed that a node is healthy. If the node is gone, or
+// another node has its name, that is no error.
 func (c *Client) WithdrawConfirmation(ctx context.Context, t core.Target) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": t.ID.UID, "annotations": map[string]any{v1alpha1.ConfirmedHealthyAnnotation: nil},

@@ -88,7 +88,7 @@ func (g getter) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 
 func (getter) List(context.Context, client.ObjectList, ...client.ListOption) error { return errDown }
 
-// patcher answers a write, of a status or of an object.
+// patcher answers a write of a status or of an object.
 type patcher func(obj client.Object, kind types.PatchType, body []byte) error
 
 func (p patcher) Status() client.SubResourceWriter { return statusPatcher{patch: p} }
@@ -111,7 +111,7 @@ func (p statusPatcher) Patch(ctx context.Context, obj client.Object, patch clien
 	return p.patch.Patch(ctx, obj, patch)
 }
 
-// recorder keeps events as lines.
+// recorder records events as lines.
 type recorder func(line string)
 
 func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
@@ -200,7 +200,7 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotServedIsNotAwaited, so that it keeps nobody else from being judged.
+// TestWhatIsNotServedIsNotAwaited: otherwise other dialects would not be judged.
 func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 	in, served := newFakeInformers(), core.Unknown
 	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
@@ -262,7 +262,7 @@ func TestLiveReadOfANode(t *testing.T) {
 	}
 }
 
-// fakeServer is a client that knows some health checks, with the statuses that it writes and the events that it emits.
+// fakeServer is a client with some health checks. It records statuses and events.
 type fakeServer struct {
 	*Client
 
@@ -299,7 +299,7 @@ func newFakeServer(t *testing.T, answer func(d *fakeServer, u *unstructured.Unst
 	return d
 }
 
-// put answers a write as an API server does that stores it.
+// put answers a write as an API server that stores it.
 func (d *fakeServer) put(u *unstructured.Unstructured) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -398,7 +398,7 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
+// TestPanicInOneRecordFailsThatAlone: nothing starts for the members of that health check, and the others are written.
 func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
 	d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 		if u.GetName() == "a" {
@@ -421,8 +421,8 @@ func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestAnswerToAWriteBringsNothingBack: when the watch has told of a health check's end before the answer to
-// the last write of its status is read, that answer must not bring it back for ever.
+// TestAnswerToAWriteBringsNothingBack: the watch may report a deletion before the response to the last status write
+// arrives. That response must not restore the health check.
 func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 	endings := map[string]func(d *fakeServer){
 		"it was deleted": func(d *fakeServer) { d.store.dropCheck("a") },
@@ -449,7 +449,7 @@ func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 	}
 }
 
-// TestUnclearExclusionIsToldOnce, for as long as it lasts.
+// TestUnclearExclusionIsToldOnce for as long as it lasts.
 func TestUnclearExclusionIsToldOnce(t *testing.T) {
 	d := newFakeServer(t, (*fakeServer).put, "w")
 	unclear := seen("a", tagged(v1alpha1.ExcludeLabel, ""))

@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI09ClockThatHoldsRepairs: the condition says so, and a reader finds it there.
+// TestI09ClockThatHoldsRepairs: the condition has the reason, and a new process reads it from there.
 func TestI09ClockThatHoldsRepairs(t *testing.T) {
 	tally := core.Tally{Total: 3, Healthy: 2, Permitted: true}
 	for gate, reason := range map[core.Gate]string{core.ClockSkewed: "ClockSkewed", core.ClockUnknown: "ClockUnknown"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// The reasons of RemediationAllowed that are not those of Disabled.
+// The reasons of RemediationAllowed that Disabled doesn't have.
 const (
 	allowedReason          = "Allowed"
 	pausedReason           = "Paused"
@@ -25,12 +25,12 @@ const (
 	stormCooldownReason    = "StormCooldown"
 )
 
-// conditionsOf gives our conditions as they should be, without their times.
+// conditionsOf returns Fettle's conditions without their times.
 func conditionsOf(old []metav1.Condition, r *core.PolicyReport) []metav1.Condition {
 	return append(stormConditions(old, r), disabled(&r.Policy), remediationAllowed(r))
 }
 
-// disabled is True while the health check can't be followed, or a template can't be used
+// disabled returns a condition that is True while the health check can't be followed or a template can't be used
 // (docs/reference/medik8s.md#conditions).
 func disabled(p *core.Policy) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.DisabledCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.EnabledReason}
@@ -63,9 +63,9 @@ func disabled(p *core.Policy) metav1.Condition {
 	return c
 }
 
-// stormConditions tell of a storm and of the cooldown after it, for a health check that has a cooldown, and
-// from its first storm on (docs/reference/medik8s.md#storm-cooldown). A health check that can't be followed has no limit to
-// compare with, so nothing is known of storms.
+// stormConditions returns the conditions about a storm and its cooldown. A health check has them from its first storm
+// on, if it sets a cooldown (docs/reference/medik8s.md#storm-cooldown). A health check that can't be followed keeps the
+// conditions that it has, since it has no limit to compare with.
 func stormConditions(old []metav1.Condition, r *core.PolicyReport) []metav1.Condition {
 	was := meta.FindStatusCondition(old, v1alpha1.StormActiveCondition)
 	if r.Policy.Problem != "" {
@@ -74,7 +74,7 @@ func stormConditions(old []metav1.Condition, r *core.PolicyReport) []metav1.Cond
 		})
 	}
 	cooling := r.Tally.CoolingDown
-	// During a pause no cooldown runs, so a storm that subsides then is not over before the pause is.
+	// No cooldown runs during a pause, so a storm lasts at least as long as the pause.
 	lasts := !r.Tally.Permitted || (r.Policy.Paused && was != nil && was.Status == metav1.ConditionTrue)
 	active := cooling || (lasts && r.Tally.Unhealthy() > 0)
 	if !r.Policy.FixedCooldown || (was == nil && !active) {
@@ -99,8 +99,8 @@ func stormConditions(old []metav1.Condition, r *core.PolicyReport) []metav1.Cond
 	return []metav1.Condition{storm, cooldown}
 }
 
-// remediationAllowed says whether remediation may begin, and why not; or who is not healthy, and what
-// becomes of them.
+// remediationAllowed returns a condition with the reason why no remediation starts. If remediation may start, its
+// message names the nodes that are not healthy.
 func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.RemediationAllowedCondition, Status: metav1.ConditionFalse}
 	d := disabled(&r.Policy)
@@ -130,11 +130,11 @@ func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 	return c
 }
 
-// maxMessage bounds what a condition says of templates, of which there may be any number.
+// maxMessage bounds the message about templates, which may be many.
 const maxMessage = 2048
 
-// withConditions replaces our conditions, keeps those of others, and sorts all by type. The transition time
-// is renewed when the status differs, and only then.
+// withConditions replaces Fettle's conditions, keeps all others, and sorts all by type. The transition time changes
+// only with the status.
 func withConditions(old, ours []metav1.Condition, now time.Time) []metav1.Condition {
 	fresh := slices.DeleteFunc(slices.Clone(old), func(c metav1.Condition) bool { return isOurs(c.Type) })
 	for _, c := range ours {

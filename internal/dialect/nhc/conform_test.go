@@ -15,7 +15,7 @@ import (
 	"github.com/fettle-io/fettle/internal/dialect/conform"
 )
 
-// eventFunc hands events on as they are.
+// eventFunc passes events on.
 type eventFunc func(reason, action, text string)
 
 func (w eventFunc) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
@@ -43,7 +43,7 @@ func TestConforms(t *testing.T) {
 	})
 }
 
-// begin is the dialect with caches that are filled by hand.
+// begin returns the dialect with caches that the harness fills.
 func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	t.Helper()
 	in := newFakeInformers()

@@ -1,8 +1,8 @@
-// Package nhc is the dialect of medik8s' NodeHealthCheck (remediation.medik8s.io/v1alpha1): it translates
-// health checks and nodes into what the core reads, and verdicts back into status and events, as
-// docs/dialects/nhc.md has it.
+// Package nhc is the dialect of medik8s' NodeHealthCheck (remediation.medik8s.io/v1alpha1). It translates health checks
+// and nodes into facts for the core. It translates verdicts back into statuses and events. docs/dialects/nhc.md describes
+// both.
 //
-// translate.go, ladder.go, status.go and events.go are pure; client.go is the thin rest. It must not decide
-// anything, and must not know other dialects or any remedy beyond its name: whether a template exists and can be
-// used is for the remedy to say.
+// Most files are pure: translate.go, steps.go, status.go, events.go and others. Calls of the API server are in client.go.
+// The package decides nothing. It knows no other dialect, and of a remedy only its name. The remedy reports whether a
+// template exists and can be used.
 package nhc

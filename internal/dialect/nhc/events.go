@@ -15,23 +15,24 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// noun is what one target is called.
+// noun is the word for a target in messages.
 const noun = "node"
 
-// resource is what a health check is called by kubectl.
+// resource is the name of health checks for kubectl.
 const resource = "nodehealthchecks.remediation.medik8s.io"
 
-// event is one event to emit about a health check, with the reasons of today's operator where it has one
+// event is one event to emit about a health check. It has the reason of medik8s' operator where that has one
 // (docs/reference/medik8s.md#events).
 type event = healthcheck.Event
 
 const (
 	skippedReason = "RemediationSkipped"
-	// notePrefix begins every note, as those of today's operator.
+	// notePrefix begins every note, as in medik8s' operator.
 	notePrefix = "[remediation] "
 )
 
-// eventFor renders a happening. It is false for what the status tells: its transitions have events.
+// eventFor renders an event of the core. It returns false for what the status reports, since the transitions of the
+// status have events of their own.
 func eventFor(h core.Event) (event, bool) {
 	if h.Kind == core.EventMisconfigured {
 		return event{}, false
@@ -63,8 +64,8 @@ func eventAbout(check core.ID, e event) event {
 	return e
 }
 
-// eventOn returns an event on a node, or the first of several, the zero ID for none. It relates to its repair, or else to the node:
-// of events that differ in nothing else the recorder would write the first one alone.
+// eventOn returns an event about a health check that concerns a node, or none if the ID is zero. The event relates to
+// the repair, or else to the node: the recorder would merge events that differ in nothing else.
 func eventOn(on core.ID, e event) event {
 	if e.Related == nil && on.Name != "" {
 		e.Related = &corev1.ObjectReference{APIVersion: "v1", Kind: nodeKind, Name: on.Name, UID: types.UID(on.UID)}
@@ -79,12 +80,12 @@ func heldReason(g core.Gate) string {
 	return skippedReason
 }
 
-// remedyTexts returns the same words for all remedies, since each is asked of a remediator.
+// remedyTexts returns the same texts for all remedies, since each is a request to a remediator.
 func remedyTexts(string) healthcheck.RemedyTexts {
 	return healthcheck.RemedyTexts{Begun: "RemediationCreated", Refused: "RemediationFailed", Done: "remediated"}
 }
 
-// stepText says which step of a repair begins, for all but the first.
+// stepText names the step of a repair that starts, and returns nothing for the first step.
 func stepText(h core.Event) string {
 	if h.Step < 2 {
 		return ""
@@ -92,8 +93,8 @@ func stepText(h core.Event) string {
 	return fmt.Sprintf(" by step %d", h.Step)
 }
 
-// isWarning tells whether somebody should look at why a gate holds. The other gates open by themselves, or
-// somebody has shut them on purpose.
+// isWarning reports whether a user should look at the reason for which a gate is closed. The other gates open by
+// themselves, or a user has closed them on purpose.
 func isWarning(g core.Gate) bool {
 	switch g {
 	case core.PolicyPaused, core.ClusterUpgrading, core.TargetUpgrading, core.InFlightLimit, core.BackingOff,
@@ -106,7 +107,7 @@ func isWarning(g core.Gate) bool {
 	return true
 }
 
-// transitions gives the events of what begins or ends with a new status.
+// transitions returns the events for the differences between two statuses.
 func transitions(id core.ID, old, fresh v1alpha1.NodeHealthCheckStatus) []event {
 	events := append(enabledEvents(&old, &fresh), stormEvents(&old, &fresh)...)
 	for i := range events {
@@ -116,7 +117,8 @@ func transitions(id core.ID, old, fresh v1alpha1.NodeHealthCheckStatus) []event 
 	return events
 }
 
-// enabledEvents tells when a health check is enabled, disabled or disabled for another reason, or paused.
+// enabledEvents returns the events for a health check that becomes enabled, disabled or paused, or is disabled for
+// another reason.
 func enabledEvents(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
 	var events []event
 	was, now := meta.FindStatusCondition(old.Conditions, v1alpha1.DisabledCondition), meta.FindStatusCondition(fresh.Conditions, v1alpha1.DisabledCondition)
@@ -133,7 +135,7 @@ func enabledEvents(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
 	return events
 }
 
-// stormEvents tells when a storm begins, calms down and ends.
+// stormEvents returns the events for the beginning of a storm, its cooldown and its end.
 func stormEvents(old, fresh *v1alpha1.NodeHealthCheckStatus) []event {
 	var events []event
 	storm, before := isTrue(fresh, v1alpha1.StormActiveCondition), isTrue(old, v1alpha1.StormActiveCondition)
@@ -159,13 +161,13 @@ func isTrue(s *v1alpha1.NodeHealthCheckStatus, condition string) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, condition)
 }
 
-// unclearExclusions are the unhealthy nodes of which it was told that their exclusion is unclear, by health check. It
-// is not safe for concurrent use. Losing it repeats an event.
+// unclearExclusions are the unhealthy nodes with a faulty exclusion label for which an event was emitted, by health
+// check. If they are lost, an event is repeated. They are not safe for concurrent use.
 type unclearExclusions map[unclearExclusion]bool
 
 type unclearExclusion struct{ check, node string }
 
-// news gives the events of doubts that have arisen since the last pass.
+// news returns the events for faulty labels that are new since the last pass.
 func (d *unclearExclusions) news(reports []core.PolicyReport, find func(name string) (node.Facts, bool)) []event {
 	var events []event
 	now := unclearExclusions{}

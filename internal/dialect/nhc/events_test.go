@@ -41,7 +41,7 @@ func several(kind core.EventKind, names ...string) core.Event {
 	return h
 }
 
-// line gives an event as a person sees it.
+// line returns an event as kubectl shows it.
 func line(e event) string {
 	related, _ := e.Related.(*corev1.ObjectReference)
 	if related == nil {
@@ -96,7 +96,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 	}
 }
 
-// TestEveryHappeningHasAnEvent, also those that are added later, but the one that the status tells.
+// TestEveryHappeningHasAnEvent: new kinds too, but for the one that the status reports.
 func TestEveryHappeningHasAnEvent(t *testing.T) {
 	known := 0
 	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {
@@ -114,7 +114,7 @@ func TestEveryHappeningHasAnEvent(t *testing.T) {
 	}
 }
 
-// TestEveryGateIsAWarningOrNot: those that are added later are warnings.
+// TestEveryGateIsAWarningOrNot: gates that are added later are warnings.
 func TestEveryGateIsAWarningOrNot(t *testing.T) {
 	calm := 0
 	for gate := core.Gate(1); gate.String() != "Unnamed"; gate++ {

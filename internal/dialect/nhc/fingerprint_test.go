@@ -7,5 +7,5 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// asTranslated compares policies without their fingerprints, which follow from the rest.
+// asTranslated ignores the fingerprints of policies, which follow from the rest.
 func asTranslated() cmp.Option { return cmpopts.IgnoreFields(core.Policy{}, "Fingerprint") }

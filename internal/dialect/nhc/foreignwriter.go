@@ -20,7 +20,8 @@ func ownFields() writers.Fields {
 	}
 }
 
-// foreignWriterConditions returns the condition while another controller writes the status, none without a manager.
+// foreignWriterConditions returns the condition for a status that another controller writes, or none if manager is
+// empty.
 func foreignWriterConditions(manager string) []metav1.Condition {
 	if manager == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// fields are names of fields, and values that mean something, of a health check.
+// fields are the fields of a health check with meaningful values.
 var fields = []string{
 	"spec", "status", "metadata", "name", "annotations", "selector", "matchLabels", "matchExpressions", "key", "operator", "values",
 	"unhealthyConditions", "type", "duration", "minHealthy", "maxUnhealthy", "remediationTemplate", "escalatingRemediations", "order", "timeout",
@@ -27,7 +27,7 @@ var fields = []string{
 	"exponential", "true", "unlimited", "In", "Exists", "Ready", "RemediationAllowed", "StormActive", "40%", "101%", "-1", "60s", "-10m", "",
 }
 
-// anyField draws what JSON can hold, to a depth.
+// anyField draws any JSON value of bounded depth.
 func anyField(depth int) *rapid.Generator[any] {
 	leaves := []*rapid.Generator[any]{
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64Range(-1e9, 1e9).AsAny(), rapid.SampledFrom(fields).AsAny(), rapid.String().AsAny(),
@@ -42,7 +42,7 @@ func objects(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(rapid.OneOf(rapid.SampledFrom(fields), rapid.String()), anyField(depth-1), 0, 5)
 }
 
-// nearlyRight draws objects that are health checks but for a field or two.
+// nearlyRight draws health checks with a wrong field or two.
 func nearlyRight() *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		template := func(kind string) map[string]any {
@@ -71,8 +71,8 @@ func nearlyRight() *rapid.Generator[map[string]any] {
 	})
 }
 
-// TestNothingThatIsAppliedBreaksTheReader: whatever a lenient definition lets through is either followed or told,
-// in one line, and nothing is selected by accident.
+// TestNothingThatIsAppliedBreaksTheReader: a health check that a lenient definition accepts is followed, or has a
+// problem of one line and selects nothing by accident.
 func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := readHealthCheck(&unstructured.Unstructured{Object: rapid.OneOf(objects(5), nearlyRight()).Draw(t, "object")})
@@ -85,7 +85,7 @@ func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 	})
 }
 
-// senseless says in what a policy makes no sense.
+// senseless returns the setting of a policy that makes no sense.
 func senseless(p *core.Policy) string {
 	disorderly := slices.ContainsFunc(p.Steps, func(s core.Step) bool {
 		return s.Remedy != RequestRemediation || s.Nature != core.CreateRequest || len(p.Steps) > 1 && s.Limit < time.Minute ||
@@ -113,8 +113,8 @@ func senseless(p *core.Policy) string {
 
 func tellable(text string) bool { return !strings.Contains(text, "\n") && utf8.ValidString(text) }
 
-// FuzzReadNodeHealthCheck: whatever a definition lets in is either followed, within bounds that make sense, or told
-// and not followed.
+// FuzzReadNodeHealthCheck: a health check that the definition accepts is either followed, with settings within bounds,
+// or has a problem and starts no remediation.
 func FuzzReadNodeHealthCheck(f *testing.F) {
 	all := mistakes()
 	maps.Copy(all, mistypedFields())

@@ -5,18 +5,19 @@ import (
 	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
-// Acts reports whether there is a health check that may have anything repaired: it can be followed, is not paused, is no dry
-// run, and selects a node.
+// Acts reports whether any health check may repair a node: it can be followed, is neither paused nor a dry run, and
+// selects a node.
 func (c *Client) Acts() core.Tri {
 	return healthcheck.WhenSynced(c.Served, c.HasSynced, c.store.acts)
 }
 
-// ActsOn reports whether such a health check selects any of these nodes, which are UIDs by name.
+// ActsOn reports whether such a health check selects any of these nodes. They are UIDs by name.
 func (c *Client) ActsOn(nodes map[string]string) core.Tri {
 	return healthcheck.WhenSynced(c.Served, c.HasSynced, func() bool { return c.store.actsOn(nodes) })
 }
 
-// HasAny reports whether the cluster has any of these nodes. The caller asks no other dialect once it knows.
+// HasAny reports whether the cluster has any of these nodes. If it returns Yes or No, the caller needs to ask no other
+// dialect.
 func (c *Client) HasAny(nodes map[string]string) core.Tri {
 	for name, uid := range nodes {
 		if c.hasNode(name, uid) {

@@ -14,24 +14,24 @@ import (
 // oldAfter is the age from which a remediation counts as old (docs/reference/medik8s.md#metrics).
 const oldAfter = 48 * time.Hour
 
-// Metrics are the series of today's operator (docs/reference/medik8s.md#metrics), so that dashboards and alerts go on
-// working. Series end with the remediation or the node that they are about. A nil *Metrics counts nothing.
+// Metrics are the series of medik8s' operator (docs/reference/medik8s.md#metrics), so that dashboards and alerts keep
+// working. A series ends with its remediation or its node. A nil *Metrics counts nothing.
 type Metrics struct {
 	ongoing, old *prometheus.Desc
 	durations    *prometheus.HistogramVec
 
 	mu sync.Mutex
-	// requests are those that stand, by UID. aged are, by node, how many have grown old.
+	// requests are the remediation requests by UID. aged counts the old ones by node.
 	requests map[string]openRequest
 	aged     map[string]float64
-	// observed are the series of durations.
+	// observed are the series that durations has.
 	observed map[series]bool
 }
 
-// series is how a remediation is labelled: by its node, not by its own name.
+// series has the labels of a remediation, which name its node and not the object.
 type series struct{ node, namespace, kind string }
 
-// openRequest is a request that stands.
+// openRequest is a remediation request that is not withdrawn.
 type openRequest struct {
 	series
 
@@ -40,7 +40,7 @@ type openRequest struct {
 	aged    bool
 }
 
-// NewMetrics makes metrics that count nothing yet.
+// NewMetrics returns metrics that have counted nothing yet.
 func NewMetrics() *Metrics {
 	labels := []string{"name", "namespace", "remediation"}
 	return &Metrics{
@@ -79,7 +79,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.durations.Collect(out)
 }
 
-// update takes in what one pass found for all health checks.
+// update counts the results of one pass over all health checks.
 func (m *Metrics) update(reports []core.PolicyReport, find func(name string) (node.Facts, bool), now time.Time) {
 	if m == nil {
 		return
@@ -95,7 +95,7 @@ func (m *Metrics) update(reports []core.PolicyReport, find func(name string) (no
 	for uid, a := range before {
 		_, stands := m.requests[uid]
 		_, exists := find(a.node)
-		// What ends with its node or its health check, or before the node is healthy, is no recovery.
+		// A request that ends with its node or its health check, or before the node is healthy, is no recovery.
 		if !stands && exists && well[a.policy] != nil && well[a.policy](a.node) {
 			m.durations.WithLabelValues(a.node, a.namespace, a.kind).Observe(now.Sub(a.created).Seconds())
 			m.observed[a.series] = true
@@ -104,14 +104,14 @@ func (m *Metrics) update(reports []core.PolicyReport, find func(name string) (no
 	m.endSeries(find)
 }
 
-// recoveredIn tells of nodes whether they are not found unhealthy.
+// recoveredIn returns a function that reports whether a node is not unhealthy.
 func recoveredIn(r *core.PolicyReport) func(node string) bool {
 	return func(name string) bool {
 		return !slices.ContainsFunc(r.Members, func(c core.MemberReport) bool { return c.Target.Name == name && c.Health == core.Unhealthy })
 	}
 }
 
-// addRequests takes in the requests of one health check, and counts those that have grown old, once each.
+// addRequests adds the requests of one health check, and counts each old request once.
 func (m *Metrics) addRequests(r *core.PolicyReport, before map[string]openRequest, now time.Time) {
 	for i := range r.Members {
 		c := &r.Members[i]
@@ -130,7 +130,7 @@ func (m *Metrics) addRequests(r *core.PolicyReport, before map[string]openReques
 	}
 }
 
-// endSeries ends the series of nodes that are gone.
+// endSeries deletes the series of nodes that are gone.
 func (m *Metrics) endSeries(find func(name string) (node.Facts, bool)) {
 	for s := range m.observed {
 		if _, exists := find(s.node); !exists {

@@ -13,7 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// shown gives what a collector shows: "name labels: value", and of histograms count, sum and how many fit a minute.
+// shown returns what a collector exposes, as "name labels: value". Of histograms it returns the count, the sum, and how
+// many values are below a minute.
 func shown(t *testing.T, c prometheus.Collector) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -43,7 +44,7 @@ func shown(t *testing.T, c prometheus.Collector) []string {
 	return lines
 }
 
-// TestTodaysSeries have the names, labels and values that dashboards know (docs/reference/medik8s.md#metrics).
+// TestTodaysSeries have the names, labels and values that dashboards expect (docs/reference/medik8s.md#metrics).
 func TestTodaysSeries(t *testing.T) {
 	nodes := map[string]bool{"a": true, "b": true}
 	find := func(name string) (node.Facts, bool) { return node.Facts{}, nodes[name] }

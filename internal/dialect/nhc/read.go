@@ -11,28 +11,28 @@ import (
 	"github.com/fettle-io/fettle/internal/selector"
 )
 
-// Reading is a cluster as somebody has just read it from the API server, object by object, who means
-// to ask the core about it and to write nothing. Its rules are those of the controller. What is put
-// into it tells whether it can change a decision.
+// Reading is a cluster that was read from the API server object by object. The command line asks the core about it and
+// writes nothing. The rules are those of the controller. The Put methods report whether the object can change a
+// decision.
 type Reading struct{ store store }
 
-// NewReading makes a reading of an empty cluster.
+// NewReading returns a reading of an empty cluster.
 func NewReading() *Reading { return &Reading{store: newStore()} }
 
-// PutCheck takes in a health check, an *unstructured.Unstructured.
+// PutCheck stores a health check, an *unstructured.Unstructured.
 func (r *Reading) PutCheck(obj any) bool { return r.store.putCheck(obj) }
 
 // DropCheck forgets a health check by name.
 func (r *Reading) DropCheck(name string) { r.store.dropCheck(name) }
 
-// PutNode takes in a node.
+// PutNode stores a node.
 func (r *Reading) PutNode(obj any) bool { return r.store.putNode(obj) }
 
 // DropNode forgets a node by name.
 func (r *Reading) DropNode(name string) { r.store.dropNode(name) }
 
-// Observe gives the health checks, and the nodes that they select, as of an instant at which the reading was
-// complete. What it gives is good until the next observation.
+// Observe returns the health checks and the nodes that they select, at an instant at which all objects had been read.
+// The result is valid until the next observation.
 func (r *Reading) Observe(at time.Time) core.Observation {
 	o := core.Observation{Kind: nodeKind, Observed: core.Yes}
 	o.Policies, o.Targets = r.store.snapshot()
@@ -48,8 +48,8 @@ func (r *Reading) Observe(at time.Time) core.Observation {
 	return o
 }
 
-// openingOf gives what the status tells of a short circuit that has opened: only a cooldown that was asked for has a
-// condition whose time is that of the opening. Of others it is not known, and they are told as if they began now.
+// openingOf returns the storm that the status records. Only a cooldown that the health check sets has a condition with
+// the time of the storm. Other storms are reported as if they began now.
 func openingOf(conditions []metav1.Condition) core.CooldownState {
 	c := meta.FindStatusCondition(conditions, v1alpha1.StormCooldownCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -58,7 +58,7 @@ func openingOf(conditions []metav1.Condition) core.CooldownState {
 	return core.CooldownState{First: c.LastTransitionTime.Time, Last: c.LastTransitionTime.Time}
 }
 
-// Unmet gives the requirements of a health check's selector that a node does not meet, and false when there is
+// Unmet returns the requirements of a health check's selector that a node does not meet. It returns false if there is
 // no such pair.
 func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
 	r.store.mu.Lock()
@@ -70,8 +70,8 @@ func (r *Reading) Unmet(check, of core.ID) ([]string, bool) {
 	return selector.Unmet(c.selector, n.view.Labels())
 }
 
-// TemplateProblem returns what the controller has written of a health check whose templates it can't use, and false when it can
-// use them. That hangs on its own rights, which the reader does not share.
+// TemplateProblem returns the condition that the controller has written about templates that it can't use, and false if
+// it can use them. The answer depends on the controller's rights, which the reader does not have.
 func (r *Reading) TemplateProblem(check core.ID) (metav1.Condition, bool) {
 	last, known := r.store.statusOf(check)
 	c := meta.FindStatusCondition(last.status.Conditions, v1alpha1.DisabledCondition)
@@ -81,7 +81,7 @@ func (r *Reading) TemplateProblem(check core.ID) (metav1.Condition, bool) {
 	return *c, c.Reason == v1alpha1.TemplateNotFoundReason || c.Reason == v1alpha1.TemplateInvalidReason
 }
 
-// Phase says in a word how a health check stands.
+// Phase returns the phase of a health check.
 func Phase(r core.PolicyReport) string {
 	phase, _ := phaseOf(&r)
 	return string(phase)

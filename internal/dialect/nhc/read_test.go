@@ -25,7 +25,7 @@ func aReading(t *testing.T, checks ...*unstructured.Unstructured) *Reading {
 	return r
 }
 
-// TestReadingIsLive: what was read just now needs no second read.
+// TestReadingIsLive: an object that was just read needs no second read.
 func TestReadingIsLive(t *testing.T) {
 	o := aReading(t, posted(t, "workers", "1", selectsWorkers)).Observe(dawn)
 	if o.Observed != core.Yes || o.Kind != nodeKind || len(o.Policies) != 1 || !slices.Equal(o.Policies[0].Members, []int{0}) {
@@ -48,7 +48,7 @@ func TestReadingForgets(t *testing.T) {
 	}
 }
 
-// TestOpeningIsReadFromTheStatus: only a cooldown that was asked for says when it began.
+// TestOpeningIsReadFromTheStatus: only a cooldown that the health check sets records when the storm began.
 func TestOpeningIsReadFromTheStatus(t *testing.T) {
 	conditions := func(status metav1.ConditionStatus) *unstructured.Unstructured {
 		u := posted(t, "workers", "1", selectsWorkers)

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// Review says what is wrong with a health check that was written, and what in it may not be meant. It is false
+// Review returns the faults of a health check, and the settings that its author may not have meant. It returns false
 // for objects of another kind.
 func Review(u *unstructured.Unstructured) ([]specparse.Remark, bool) {
 	if u.GetKind() != healthCheckKind || u.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
@@ -33,7 +33,7 @@ func Review(u *unstructured.Unstructured) ([]specparse.Remark, bool) {
 	operators := faultyOperators(nhc.Spec.Selector)
 	h := &healthCheck{}
 	for _, problem := range h.problemsOf(&nhc.Spec, unread, nhc.Annotations) {
-		if len(operators) == 0 || !strings.HasPrefix(problem, "spec.selector ") { // the operators say more
+		if len(operators) == 0 || !strings.HasPrefix(problem, "spec.selector ") { // faultyOperators reports more
 			remarks = append(remarks, specparse.Problem(problem))
 		}
 	}
@@ -44,12 +44,13 @@ func Review(u *unstructured.Unstructured) ([]specparse.Remark, bool) {
 	}
 	remarks = slices.Concat(remarks, operators, faultyNames(&nhc.Spec), refused(&nhc.Spec, unread))
 	if len(wrong) > 0 {
-		return remarks, true // what could not be read, or was misspelt, would be taken for missing
+		return remarks, true // a field that could not be read would look like a missing one
 	}
 	return slices.Concat(remarks, specparse.ConditionWarnings(asWritten(nhc.Spec.UnhealthyConditions), specparse.ConditionWords{Duration: "duration", Target: "node"}), specparse.GroupWarnings(nhc.Annotations, annotation.UnhealthyConditions, "node"), limitWarnings(nhc), annotationWarnings(u, nhc)), true
 }
 
-// faultyOperators: the selector's own error names neither the field nor what was meant.
+// faultyOperators returns the faults of the selector's operators, since the selector's own error names neither the
+// field nor the valid operators.
 func faultyOperators(s *metav1.LabelSelector) []specparse.Remark {
 	if s == nil {
 		return nil
@@ -73,7 +74,7 @@ func faultyOperators(s *metav1.LabelSelector) []specparse.Remark {
 	return remarks
 }
 
-// faultyNames finds templates that nothing can be called, such as those of examples.
+// faultyNames returns the faults of template references that can't be valid, such as those copied from examples.
 func faultyNames(spec *v1alpha1.NodeHealthCheckSpec) []specparse.Remark {
 	var remarks []specparse.Remark
 	each := func(field string, t *v1alpha1.TemplateReference) {
@@ -94,7 +95,8 @@ func faultyNames(spec *v1alpha1.NodeHealthCheckSpec) []specparse.Remark {
 	return remarks
 }
 
-// refused is what the definition of the kind refuses, and what is stored from before that is followed all the same.
+// refused returns the faults for which the definition refuses a health check. Fettle follows such a health check if it
+// was stored before the definition did.
 func refused(spec *v1alpha1.NodeHealthCheckSpec, unread mistyped) []specparse.Remark {
 	var remarks []specparse.Remark
 	if s := spec.Selector; s != nil && !unread.has("selector") && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// dawn is when these tests take place. It is a local time, as decoding gives it.
+// dawn is the time of these tests. It is a local time, as decoding returns it.
 var dawn = time.Date(2026, time.August, 3, 6, 0, 0, 0, time.UTC).Local()
 
 func before(d time.Duration) time.Time { return dawn.Add(-d) }
@@ -29,7 +29,7 @@ const (
 	pausedWorkers  = `{selector: {matchLabels: {role: worker}}, remediationTemplate: {apiVersion: t.example/v1, kind: RebootTemplate, namespace: ns, name: r}, pauseRequests: [why]}`
 )
 
-// posted is a health check as a watch delivers it.
+// posted returns a health check as a watch delivers it.
 func posted(t *testing.T, name, revision, spec string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := utilyaml.ToJSON([]byte(`
@@ -54,7 +54,7 @@ func leavingSoon(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// seen is a node, a worker unless it is changed, as a cache gives it.
+// seen returns a node as a cache has it. It is a worker unless a change says otherwise.
 func seen(name string, changes ...func(*corev1.Node)) *slim.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "7", CreationTimestamp: metav1.NewTime(before(24 * time.Hour)),
@@ -96,10 +96,10 @@ func beating(n *corev1.Node) {
 
 func departing(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: dawn} }
 
-// nodeID is the ID of such a node.
+// nodeID returns the ID of a node of seen.
 func nodeID(name string) core.ID { return core.ID{Kind: "Node", Name: name, UID: name + "-uid"} }
 
-// checkID is the ID of such a health check.
+// checkID returns the ID of a health check of posted.
 func checkID(name string) core.ID {
 	return core.ID{Kind: "NodeHealthCheck", Name: name, UID: name + "-uid"}
 }

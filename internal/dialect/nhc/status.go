@@ -18,13 +18,13 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// maxListed bounds the nodes that a status names, which must fit an object. Those with remediation
-// objects go first.
+// maxListed bounds the nodes that a status names, so that the object is not too large. Nodes with remediation objects
+// go first.
 const maxListed = 1000
 
-// statusOf gives the status that a health check should have, and whether that differs from the one
-// that it has. It names no generation, as today's operator names none: each edit of the specification would cost
-// a write, also one in which nothing else changes. More are conditions that do not follow from the report.
+// statusOf returns the status that a health check should have, and whether it differs from old. more are conditions
+// that do not follow from the report. Like medik8s' operator, it sets no observed generation: each edit of the spec
+// would cost a write.
 func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, now time.Time, more ...metav1.Condition) (v1alpha1.NodeHealthCheckStatus, bool) {
 	now = now.UTC().Truncate(time.Second)
 	listed, left := listCases(r.Members)
@@ -45,7 +45,7 @@ func statusOf(old v1alpha1.NodeHealthCheckStatus, r core.PolicyReport, now time.
 	return fresh, true
 }
 
-// withOmitted adds to the reason how many nodes the status does not name.
+// withOmitted adds the number of nodes that the status does not name to the reason.
 func withOmitted(reason string, left int) string {
 	if left == 0 {
 		return reason
@@ -53,8 +53,8 @@ func withOmitted(reason string, left int) string {
 	return fmt.Sprintf("%s (there is no room here for the names of %d more nodes)", reason, left)
 }
 
-// brief is the status with the same numbers and reasons, with short messages and without the names of nodes. It is written
-// where the longer one is refused as too large, since nothing is remediated that is not recorded.
+// brief returns the status with the same numbers and reasons, short messages, and no names of nodes. Fettle writes it
+// if the API server refuses the full status as too large, since it remediates nothing that it can't record.
 func brief(s v1alpha1.NodeHealthCheckStatus) v1alpha1.NodeHealthCheckStatus {
 	s.Reason = withOmitted(messages.Brief(s.Reason), len(s.UnhealthyNodes))
 	s.UnhealthyNodes, s.InFlightRemediations = nil, nil
@@ -67,8 +67,8 @@ func brief(s v1alpha1.NodeHealthCheckStatus) v1alpha1.NodeHealthCheckStatus {
 	return s
 }
 
-// listCases returns the nodes that the status names, by name, and how many it has no room for. A node that is healthy
-// again and has no request is none of them, though its repair may still be on its way out of the ledger.
+// listCases returns the cases that the status names, sorted by node, and how many don't fit. A node that is healthy
+// again and has no request is not listed, though its repair may still be ending.
 func listCases(cases []core.MemberReport) (listed []core.MemberReport, left int) {
 	for i := range cases {
 		if c := &cases[i]; c.Health != core.Healthy || len(c.Requests) > 0 {
@@ -84,7 +84,7 @@ func listCases(cases []core.MemberReport) (listed []core.MemberReport, left int)
 	return listed, left
 }
 
-// fitting is how many of the nodes, from the first on, a status has room for.
+// fitting returns how many of the first nodes fit into a status.
 func fitting(listed []core.MemberReport) int {
 	size := 0
 	for i := range listed {
@@ -95,7 +95,7 @@ func fitting(listed []core.MemberReport) int {
 	return len(listed)
 }
 
-// sizeOf is about what a node takes in a status, in bytes of JSON.
+// sizeOf estimates the size of a node in a status, in bytes of JSON.
 func sizeOf(c *core.MemberReport) int {
 	const ofNode, ofRequest = 150, 200 // the names of fields, times and quotes
 	size := ofNode + 2*len(c.Target.Name)
@@ -106,11 +106,12 @@ func sizeOf(c *core.MemberReport) int {
 	return size
 }
 
-// maxTemplateName is as long as the name of an object can be. An annotation that anybody may write has it.
+// maxTemplateName is the greatest length of an object's name. The name comes from an annotation that any client may
+// write.
 const maxTemplateName = 253
 
-// unhealthyNodes returns the entries of the status, one for each name: the API keys them by it. So a node shares its entry with
-// an earlier one of its name whose requests still stand.
+// unhealthyNodes returns the entries of the status, one for each name, since the API keys them by name. A node shares
+// its entry with an earlier node of its name whose requests remain.
 func unhealthyNodes(cases []core.MemberReport) []v1alpha1.UnhealthyNode {
 	var nodes []v1alpha1.UnhealthyNode
 	for i := range cases {
@@ -132,8 +133,8 @@ func unhealthyNodes(cases []core.MemberReport) []v1alpha1.UnhealthyNode {
 	return nodes
 }
 
-// remediationOf tells of a request. A remediator that says that it has succeeded is not told to stop when its time is
-// over, and the repair has that alone.
+// remediationOf returns the entry of a request. If a remediator reports success, Fettle does not tell it to stop when
+// its time is over. Then only the repair has the time at which the step was given up.
 func remediationOf(r *core.Request, repair *core.Repair) v1alpha1.Remediation {
 	over := r.Stopped
 	if over.IsZero() && repair != nil {
@@ -149,7 +150,7 @@ func remediationOf(r *core.Request, repair *core.Repair) v1alpha1.Remediation {
 	}
 }
 
-// inFlight gives by node when its remediation began (docs/reference/proposals.md#node-health-checks).
+// inFlight returns the times at which remediation began, by node (docs/reference/proposals.md#node-health-checks).
 func inFlight(cases []core.MemberReport) map[string]metav1.Time {
 	began := map[string]metav1.Time{}
 	for i := range cases {
@@ -163,7 +164,7 @@ func inFlight(cases []core.MemberReport) map[string]metav1.Time {
 	return began
 }
 
-// wholeSeconds are what the API server keeps of a time.
+// wholeSeconds truncates a time to seconds, as the API server does.
 func wholeSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
 func timeOrNone(t time.Time) *metav1.Time {
@@ -174,7 +175,7 @@ func timeOrNone(t time.Time) *metav1.Time {
 	return &at
 }
 
-// phaseOf gives the first phase that fits, and why it does (docs/reference/medik8s.md#phases).
+// phaseOf returns the first phase that fits, and the reason (docs/reference/medik8s.md#phases).
 func phaseOf(r *core.PolicyReport) (v1alpha1.Phase, string) {
 	if c := disabled(&r.Policy); c.Status == metav1.ConditionTrue {
 		return v1alpha1.PhaseDisabled, messages.Message(c.Message)

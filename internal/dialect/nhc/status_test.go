@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// found is what was found for a health check with ten nodes, nine of them healthy.
+// found returns the report of a health check with ten nodes, nine of them healthy.
 func found(changes ...func(*core.PolicyReport)) core.PolicyReport {
 	r := core.PolicyReport{
 		Policy: core.Policy{ID: checkID("w"), Steps: []core.Step{{Remedy: "RequestNodeRemediation", Nature: core.CreateRequest}}},
@@ -63,14 +63,14 @@ func concerned(name, text string) func(*core.PolicyReport) {
 	}
 }
 
-// ails adds a case of a node with these requests.
+// ails adds the case of an unhealthy node with these requests.
 func ails(name string, health core.Health, requests ...core.Request) func(*core.PolicyReport) {
 	return func(r *core.PolicyReport) {
 		r.Members = append(r.Members, core.MemberReport{Target: nodeID(name), Health: health, Requests: requests})
 	}
 }
 
-// asks is a request that was made so long ago.
+// asks returns a request of this age.
 func asks(name string, age time.Duration) core.Request {
 	return core.Request{
 		ID: core.ID{Kind: "Reboot", Namespace: "n", Name: name, UID: name + "-uid"}, APIVersion: "t.example/v1",
@@ -165,7 +165,7 @@ func TestConditionsAndPhase(t *testing.T) {
 	}
 }
 
-// told gives conditions as "Type=Status Reason: message".
+// told returns conditions as "Type=Status Reason: message".
 func told(conditions []metav1.Condition) []string {
 	var lines []string
 	for _, c := range conditions {
@@ -174,7 +174,7 @@ func told(conditions []metav1.Condition) []string {
 	return lines
 }
 
-// TestStorm goes through storms: each line is a pass, and what its conditions are.
+// TestStorm goes through storms. Each line is a pass and its conditions.
 func TestStorm(t *testing.T) {
 	steps := []struct {
 		sentence string
@@ -256,7 +256,7 @@ func TestUnhealthyNodes(t *testing.T) {
 	}
 }
 
-// TestTimedOutIsTold also where the remediator was not told to stop, since it had said that it succeeded
+// TestTimedOutIsTold: also where Fettle did not tell the remediator to stop, since it had reported success
 // (docs/reference/medik8s.md#remediating-a-node).
 func TestTimedOutIsTold(t *testing.T) {
 	step := func(template string) core.Step {
@@ -294,7 +294,7 @@ func TestTimedOutIsTold(t *testing.T) {
 	}
 }
 
-// TestNodesOfOneNameShareAnEntry: the API keys the list by name, and what is left of an earlier node is listed too.
+// TestNodesOfOneNameShareAnEntry: the API keys the list by name, and requests of an earlier node are listed too.
 func TestNodesOfOneNameShareAnEntry(t *testing.T) {
 	s := statusFor(ails("a", core.Gone, asks("left", time.Hour)), ails("a", core.Unhealthy, asks("new", time.Minute)), ails("b", core.Gone, asks("other", time.Minute)))
 	var got []string
@@ -311,7 +311,7 @@ func TestNodesOfOneNameShareAnEntry(t *testing.T) {
 	}
 }
 
-// TestConditionsNameTheDeparted that have a place among the limits, whether that holds anything back or not.
+// TestConditionsNameTheDeparted: deleted nodes that count for a limit are named, whether or not it holds anything back.
 func TestConditionsNameTheDeparted(t *testing.T) {
 	const text = "node a is gone, and its repair goes on: X n/a has not said yet that it is replaced"
 	behind := func(r *core.PolicyReport) { r.Tally.AwaitingReplacement, r.Tally.Waits = 1, text }
@@ -327,7 +327,7 @@ func TestConditionsNameTheDeparted(t *testing.T) {
 	}
 }
 
-// TestNumbersAreRightWhateverHolds: today they are 0 while paused or disabled.
+// TestNumbersAreRightWhateverHolds: medik8s' operator reports 0 while paused or disabled.
 func TestNumbersAreRightWhateverHolds(t *testing.T) {
 	for sentence, s := range map[string]v1alpha1.NodeHealthCheckStatus{
 		"enabled": statusFor(), "paused": statusFor(isPaused), "disabled": statusFor(lacks("t")), "broken": statusFor(isBroken),
@@ -338,7 +338,7 @@ func TestNumbersAreRightWhateverHolds(t *testing.T) {
 	}
 }
 
-// TestStatusFitsAnObject: of very many nodes those with remediations are named first.
+// TestStatusFitsAnObject: among very many nodes, those with remediations are named first.
 func TestStatusFitsAnObject(t *testing.T) {
 	var many []func(*core.PolicyReport)
 	for i := range 3 * maxListed {
@@ -364,7 +364,7 @@ func TestStatusFitsAnObject(t *testing.T) {
 	}
 }
 
-// TestI15StatusFitsWhateverRequestsAreCalled: names are as long as they can be, and each node has several requests.
+// TestI15StatusFitsWhateverRequestsAreCalled: names have the greatest length, and each node has several requests.
 func TestI15StatusFitsWhateverRequestsAreCalled(t *testing.T) {
 	var many []func(*core.PolicyReport)
 	for i := range 999 {
@@ -387,7 +387,7 @@ func TestI15StatusFitsWhateverRequestsAreCalled(t *testing.T) {
 	}
 }
 
-// TestI15StatusFitsWhenNodesWithRequestsComeLast: their places are those of nodes that take less room.
+// TestI15StatusFitsWhenNodesWithRequestsComeLast: they displace nodes that take less room.
 func TestI15StatusFitsWhenNodesWithRequestsComeLast(t *testing.T) {
 	const without, with = 600, 399
 	var many []func(*core.PolicyReport)
@@ -432,7 +432,7 @@ func TestTransitionTimes(t *testing.T) {
 	}
 }
 
-// TestConditionsOfOthersStay: they are kept as they are, and all are sorted by type.
+// TestConditionsOfOthersStay: they are kept unchanged, and all conditions are sorted by type.
 func TestConditionsOfOthersStay(t *testing.T) {
 	at := metav1.NewTime(before(time.Hour))
 	z := metav1.Condition{Type: "Zoned", Status: "False", Reason: "Z", Message: "z", LastTransitionTime: at}
@@ -448,8 +448,8 @@ func TestConditionsOfOthersStay(t *testing.T) {
 	}
 }
 
-// TestNoChangeNoWrite: a status that says the same is not written again, also after it has been stored and
-// read back. Times are then of another zone, and lists that were empty are absent.
+// TestNoChangeNoWrite: an equal status is not written again, also after it was stored and read back. Its times then
+// have another zone, and empty lists are absent.
 func TestNoChangeNoWrite(t *testing.T) {
 	uneven := asks("a", 90*time.Minute)
 	uneven.Created, uneven.Stopped = uneven.Created.Add(123*time.Millisecond), dawn.Add(time.Microsecond)
@@ -476,7 +476,7 @@ func TestNoChangeNoWrite(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverIsWritten: a node that is healthy again is in no list any more.
+// TestWhatIsOverIsWritten: a node that is healthy again is in no list.
 func TestWhatIsOverIsWritten(t *testing.T) {
 	old := statusFor(ails("a", core.Unhealthy, asks("a", time.Hour)), hasCooldown, healthy(2))
 	fresh, changed := statusOf(old, found(healthy(10)), dawn.Add(time.Hour))
@@ -488,7 +488,7 @@ func TestWhatIsOverIsWritten(t *testing.T) {
 	}
 }
 
-// storedAs is a status as the API server gives it back.
+// storedAs returns a status as the API server returns it.
 func storedAs(t *testing.T, s v1alpha1.NodeHealthCheckStatus) map[string]any {
 	t.Helper()
 	body, err := json.Marshal(s)
@@ -502,7 +502,7 @@ func storedAs(t *testing.T, s v1alpha1.NodeHealthCheckStatus) map[string]any {
 	return status
 }
 
-// TestMessagesAreStable: a message has no instant in it, or the condition would flap.
+// TestMessagesAreStable: a message has no time in it, or the condition would change in every pass.
 func TestMessagesAreStable(t *testing.T) {
 	for _, s := range []v1alpha1.NodeHealthCheckStatus{
 		statusFor(healthy(2)), statusFor(cooling, hasCooldown), statusFor(isPaused), statusFor(isBroken), statusFor(ails("a", core.Unhealthy, asks("a", 0))),
@@ -513,7 +513,7 @@ func TestMessagesAreStable(t *testing.T) {
 	}
 }
 
-// TestBrief: a brief status has the numbers of the long one and none of its lists, and leaves the long one as it is.
+// TestBrief: a brief status has the numbers of the full one and none of its lists, and leaves its original unchanged.
 func TestBrief(t *testing.T) {
 	const mostBrief = 128 // bytes of a message
 	long := statusFor(isBroken, func(r *core.PolicyReport) { r.Policy.Problem = strings.Repeat("wrong ", 200) }, ails("a", core.Unhealthy, asks("a", 0)), ails("b", core.Unhealthy))

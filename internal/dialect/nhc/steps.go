@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// RequestRemediation is the name of the remedy that this dialect asks for: an object made from a template
-	// that asks an outside remediator to repair a node.
+	// RequestRemediation is the name of this dialect's remedy. It creates an object from a template, and a remediator
+	// then repairs the node.
 	RequestRemediation = "RequestNodeRemediation"
 
 	templateSuffix          = "Template"
 	machineDeletionTemplate = "MachineDeletionRemediationTemplate"
-	// The templates of metal3 work in one namespace only (docs/reference/medik8s.md#templates).
+	// Templates of metal3 work in one namespace only (docs/reference/medik8s.md#templates).
 	metal3Template  = "Metal3RemediationTemplate"
 	metal3Namespace = "openshift-machine-api"
 )
 
-// minTimeout is what a step of an escalation must have at least (docs/reference/medik8s.md#spec).
+// minTimeout is the shortest timeout that a step of an escalation may have (docs/reference/medik8s.md#spec).
 const minTimeout = time.Minute
 
-// maxSteps bounds an escalation.
+// maxSteps bounds the number of steps.
 const maxSteps = 20
 
-// readSteps gives the steps of a remediation in their order. What is wrong with a template is the problem of its
-// step, and what is wrong with the ladder is the error.
+// readSteps returns the steps of a remediation in their order. A faulty template is the problem of its step. A faulty
+// list of steps is an error.
 func readSteps(spec *v1alpha1.NodeHealthCheckSpec) ([]core.Step, error) {
 	one, several := spec.RemediationTemplate != nil, len(spec.EscalatingRemediations) > 0
 	switch {
@@ -84,7 +84,7 @@ func readEscalation(remediations []v1alpha1.EscalatingRemediation) ([]core.Step,
 	return steps, nil
 }
 
-// stepOf is the step that a template stands for, without a limit.
+// stepOf returns the step for a template, without a timeout.
 func stepOf(field string, t *v1alpha1.TemplateReference) core.Step {
 	return core.Step{
 		Remedy: RequestRemediation, Nature: core.CreateRequest,
@@ -93,7 +93,7 @@ func stepOf(field string, t *v1alpha1.TemplateReference) core.Step {
 	}
 }
 
-// templateProblem says what is wrong with a template, as far as that shows without looking for it.
+// templateProblem returns the fault of a template reference, without looking for the template.
 func templateProblem(field string, t *v1alpha1.TemplateReference) string {
 	stem, isTemplate := strings.CutSuffix(t.Kind, templateSuffix)
 	switch {
@@ -109,7 +109,7 @@ func templateProblem(field string, t *v1alpha1.TemplateReference) string {
 	return ""
 }
 
-// deletesMachines tells whether a step deletes machines, as today's operator goes by it: whatever the kind's case.
+// deletesMachines reports whether a step deletes machines. Like medik8s' operator, it ignores the case of the kind.
 func deletesMachines(spec *v1alpha1.NodeHealthCheckSpec) bool {
 	deletes := func(t *v1alpha1.TemplateReference) bool { return strings.EqualFold(t.Kind, machineDeletionTemplate) }
 	if spec.RemediationTemplate != nil && deletes(spec.RemediationTemplate) {

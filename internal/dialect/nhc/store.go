@@ -21,19 +21,18 @@ import (
 
 const nodeKind = "Node"
 
-// store holds the health checks of a cluster as translated and its nodes as seen, and knows which selects
-// which. It is safe for concurrent use.
+// store holds the translated health checks and the nodes of a cluster. It is safe for concurrent use.
 type store struct {
 	mu *sync.Mutex
-	// checks and nodes are by name. roster has all nodes, and which health check selects which.
+	// checks and nodes are by name. index has all nodes, and the selection of each health check.
 	checks map[string]*healthCheck
 	nodes  map[string]*indexedNode
 	index  selector.Index[*indexedNode]
-	// targets are those of the last snapshot, to be filled again for the next.
+	// targets is the memory of the last snapshot, which the next one reuses.
 	targets []core.Target
 }
 
-// indexedNode is a node in the roster.
+// indexedNode is a node in the index.
 type indexedNode struct {
 	selector.Member
 
@@ -55,7 +54,7 @@ func newStore() store {
 	}
 }
 
-// putCheck takes in a health check and tells whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision.
 func (s *store) putCheck(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -70,10 +69,10 @@ func (s *store) putCheck(obj any) bool {
 	return s.storeCheck(u.GetName(), fresh)
 }
 
-// storeWritten takes in the answer to a write. The watch may have seen the health check leave in the
-// meantime, and would not tell that again.
+// storeWritten stores the health check that the API server returned for a write. It ignores a health check that the
+// watch has seen deleted meanwhile, since the watch would not report that again.
 func (s *store) storeWritten(u *unstructured.Unstructured) {
-	lenient.Bound(u) // as in the cache, or what is known of it would change with who tells it
+	lenient.Bound(u) // as the cache bounds it, so that both versions are equal
 	fresh := readHealthCheck(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +99,7 @@ func (s *store) storeCheck(name string, fresh *healthCheck) bool {
 	return !reflect.DeepEqual(old.policy, fresh.policy)
 }
 
-// dropCheck forgets a health check and tells whether there was one.
+// dropCheck forgets a health check and reports whether there was one.
 func (s *store) dropCheck(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +112,7 @@ func (s *store) dropCheck(name string) bool {
 	return true
 }
 
-// putNode takes in a node and tells whether that can change a decision. Nearly every time it is a
-// heartbeat and can't.
+// putNode stores a node and reports whether that can change a decision. Most updates are heartbeats and can't.
 func (s *store) putNode(obj any) bool {
 	n, ok := obj.(*slim.Node)
 	if !ok {
@@ -130,8 +128,7 @@ func (s *store) putNode(obj any) bool {
 		s.index.Put(entry)
 		return entry.Selected()
 	}
-	// What was seen before is let go of, and the name with it: they hold on to the memory of a node that
-	// the cache has dropped.
+	// Keep neither the old view nor its name: they hold on to the memory of a node that the cache has dropped.
 	s.nodes[n.Name] = entry
 	old := entry.view
 	entry.view = fresh
@@ -139,7 +136,7 @@ func (s *store) putNode(obj any) bool {
 	return moved || (entry.Selected() && !old.Same(fresh))
 }
 
-// dropNode forgets a node and tells whether a health check selected it.
+// dropNode forgets a node and reports whether a health check selected it.
 func (s *store) dropNode(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +149,8 @@ func (s *store) dropNode(name string) bool {
 	return entry.Selected()
 }
 
-// snapshot gives all health checks, and the nodes that any of them selects. The slice of targets is the
-// fleet's own: it is good until the next snapshot.
+// snapshot returns all health checks and the nodes that any of them selects. The slice of targets belongs to the store
+// and is valid until the next snapshot.
 func (s *store) snapshot() ([]core.Policy, []core.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +170,7 @@ func (s *store) snapshot() ([]core.Policy, []core.Target) {
 	return policies, s.targets
 }
 
-// namesNoRemedy reports whether a health check says in no way what is done about its nodes.
+// namesNoRemedy reports whether a health check has neither a template nor an escalation.
 func (s *store) namesNoRemedy(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +178,7 @@ func (s *store) namesNoRemedy(name string) bool {
 	return c != nil && c.noRemedy
 }
 
-// fillTarget makes a target of a node alone, in the place of what was there. Nobody would replace such a node.
+// fillTarget overwrites a target with the facts of a node. It sets no owner, since nothing would replace such a node.
 func fillTarget(t *core.Target, n *node.Facts) {
 	*t = core.Target{}
 	t.ID.Kind, t.ID.Name, t.ID.UID = nodeKind, n.Node.Name, n.Node.UID
@@ -191,13 +188,13 @@ func fillTarget(t *core.Target, n *node.Facts) {
 	t.ConfirmedHealthy, t.RepairRequest = n.ConfirmedHealthy, n.RepairRequest
 }
 
-// storedStatus is the status of a health check as last seen or written, and the revision of that.
+// storedStatus is the status of a health check as last seen or written, with its revision.
 type storedStatus struct {
 	status   v1alpha1.NodeHealthCheckStatus
 	revision string
 }
 
-// statusOf gives the record of a health check, and false when it is gone.
+// statusOf returns the status of a health check, and false if the health check is gone.
 func (s *store) statusOf(id core.ID) (storedStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +205,7 @@ func (s *store) statusOf(id core.ID) (storedStatus, bool) {
 	return storedStatus{status: c.status, revision: c.revision}, true
 }
 
-// factsOf gives the facts of a node by its name, and false when there is no such node.
+// factsOf returns the facts of a node by its name, and false if there is no such node.
 func (s *store) factsOf(name string) (node.Facts, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

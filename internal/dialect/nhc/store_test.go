@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// selectedIn gives the names of the members of each policy, and those of all targets under "".
+// selectedIn returns the names of the members of each policy, and of all targets under "".
 func selectedIn(policies []core.Policy, targets []core.Target) map[string][]string {
 	members := map[string][]string{"": {}}
 	for i := range targets {
@@ -31,7 +31,7 @@ func selectedIn(policies []core.Policy, targets []core.Target) map[string][]stri
 	return members
 }
 
-// TestMembershipFollowsWhatChanges: whatever comes, goes or changes. Only nodes that are selected are targets.
+// TestMembershipFollowsWhatChanges: only selected nodes are targets, whatever is added, deleted or changed.
 func TestMembershipFollowsWhatChanges(t *testing.T) {
 	type members = map[string][]string
 	steps := []struct {
@@ -189,7 +189,7 @@ func TestTargetIsANodeAlone(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreApart: what a pass writes over one is not there in the next.
+// TestSnapshotsAreApart: a pass may write to a snapshot, and the next snapshot does not have that.
 func TestSnapshotsAreApart(t *testing.T) {
 	s := newStore()
 	s.putNode(seen("a"))
@@ -202,8 +202,8 @@ func TestSnapshotsAreApart(t *testing.T) {
 	}
 }
 
-// TestNewestNodeIsKept: a fleet that went on pointing into the first of a thousand heartbeats would keep a
-// second copy of every node alive.
+// TestNewestNodeIsKept: a store that pointed into the first of a thousand heartbeats would keep a second copy of every
+// node in memory.
 func TestNewestNodeIsKept(t *testing.T) {
 	s := newStore()
 	s.putCheck(posted(t, "w", "1", selectsWorkers))
@@ -217,7 +217,7 @@ func TestNewestNodeIsKept(t *testing.T) {
 	}
 }
 
-// TestRecordsAreNotThoseOfNamesakes: a status that was made for a health check is not written to another one.
+// TestRecordsAreNotThoseOfNamesakes: the status of a health check is not written to another one with its name.
 func TestRecordsAreNotThoseOfNamesakes(t *testing.T) {
 	s := newStore()
 	s.putCheck(posted(t, "w", "1", selectsWorkers))
@@ -229,7 +229,7 @@ func TestRecordsAreNotThoseOfNamesakes(t *testing.T) {
 	}
 }
 
-// TestRosterAgreesWithMatchingAnew draws changes, and compares members with those that a naive match finds.
+// TestRosterAgreesWithMatchingAnew draws changes, and compares the members with those of a naive match.
 func TestRosterAgreesWithMatchingAnew(t *testing.T) {
 	specs := map[string]labels.Selector{
 		selectsWorkers: labels.SelectorFromSet(labels.Set{"role": "worker"}),
@@ -292,7 +292,7 @@ func TestFactsOfANode(t *testing.T) {
 	}
 }
 
-// TestLabelsHaveOneName: the dialect and those who read nodes mean the same.
+// TestLabelsHaveOneName: the dialect and the decoder of nodes use the same label.
 func TestLabelsHaveOneName(t *testing.T) {
 	if slim.ConfirmedHealthyAnnotation != v1alpha1.ConfirmedHealthyAnnotation {
 		t.Errorf("a person's word is read from %s", slim.ConfirmedHealthyAnnotation)
@@ -302,7 +302,7 @@ func TestLabelsHaveOneName(t *testing.T) {
 	}
 }
 
-// crowd is a fleet of many nodes in no order, all of them selected.
+// crowd returns a store of many nodes in no order, all of them selected.
 func crowd(tb testing.TB, size int) *store {
 	tb.Helper()
 	s := newStore()
@@ -316,7 +316,7 @@ func crowd(tb testing.TB, size int) *store {
 	return &s
 }
 
-// TestHeartbeatCostsNothing: nearly every event is one.
+// TestHeartbeatCostsNothing: nearly every event is a heartbeat.
 func TestHeartbeatCostsNothing(t *testing.T) {
 	s := crowd(t, 100)
 	n := seen("n-000077", tagged("kubernetes.io/hostname", "77"), beating)
@@ -326,7 +326,7 @@ func TestHeartbeatCostsNothing(t *testing.T) {
 	}
 }
 
-// TestSnapshotCostsTheSameWhateverTheNumber of nodes: targets are filled anew, not made.
+// TestSnapshotCostsTheSameWhateverTheNumber: a snapshot reuses the memory of its targets.
 func TestSnapshotCostsTheSameWhateverTheNumber(t *testing.T) {
 	s := crowd(t, 1000)
 	if got := testing.AllocsPerRun(10, func() { s.snapshot() }); got > 10 {

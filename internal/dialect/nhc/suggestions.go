@@ -8,18 +8,18 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// Remediator is a kind of templates that the cluster serves, and that a health check may name.
+// Remediator is a kind of remediation templates that the cluster serves.
 type Remediator struct {
 	APIVersion, Kind string
-	// Resource is its name with its group, as kubectl takes it.
+	// Resource is its plural with its group, as kubectl takes it.
 	Resource   string
 	Namespaced bool
 }
 
-// maxSuggested bounds the remediators that a status names. The names in an API may be as long as 253 characters.
+// maxSuggested bounds the remediators that a status names. Their names may have 253 characters.
 const maxSuggested = 5
 
-// line is what an author adds to the spec to have this remediator asked.
+// line returns what an author adds to the spec to use this remediator.
 func (r *Remediator) line() string {
 	namespace := ""
 	if r.Namespaced {
@@ -28,7 +28,7 @@ func (r *Remediator) line() string {
 	return fmt.Sprintf("remediationTemplate: {apiVersion: %s, kind: %s, %sname: NAME}", r.APIVersion, r.Kind, namespace)
 }
 
-// suggestRemediators adds to the problems of health checks that name no remedy which remediators the cluster has.
+// suggestRemediators adds the remediators of the cluster to the problems of health checks that name no remedy.
 func (c *Client) suggestRemediators(policies []core.Policy) {
 	if c.Remediators == nil {
 		return
@@ -40,7 +40,7 @@ func (c *Client) suggestRemediators(policies []core.Policy) {
 	}
 }
 
-// suggestion says which remediators the cluster has, and what to add to a spec that names none.
+// suggestion returns the remediators of the cluster, and what an author adds to the spec.
 func suggestion(remediators []Remediator) string {
 	var lines, resources []string
 	more := 0

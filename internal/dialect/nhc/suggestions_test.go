@@ -9,7 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// TestHealthCheckWithoutRemedyIsTold: it says which remediators the cluster has, and what to add. Others say nothing of that.
+// TestHealthCheckWithoutRemedyIsTold: its problem names the remediators of the cluster and what to add. Other problems
+// name none.
 func TestHealthCheckWithoutRemedyIsTold(t *testing.T) {
 	reboots := Remediator{APIVersion: "reboot.example/v1", Kind: "RebootRemediationTemplate", Resource: "rebootremediationtemplates.reboot.example", Namespaced: true}
 	fences := Remediator{APIVersion: "fence.example/v2", Kind: "FenceRemediationTemplate", Resource: "fenceremediationtemplates.fence.example"}

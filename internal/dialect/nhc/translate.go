@@ -24,7 +24,7 @@ import (
 const (
 	healthCheckKind = "NodeHealthCheck"
 
-	// workerLabel is what nodes have that a health check without a selector selects
+	// workerLabel is the label of the nodes that a health check without a selector selects
 	// (docs/reference/proposals.md#node-health-checks).
 	workerLabel = "node-role.kubernetes.io/worker"
 )
@@ -32,11 +32,11 @@ const (
 // checkKind is the kind of health checks.
 var checkKind = v1alpha1.GroupVersion.WithKind(healthCheckKind) //nolint:gochecknoglobals // a constant
 
-// defaultFor is for how long a node is unready, or unheard of, before a health check without conditions finds it
-// unhealthy (docs/reference/proposals.md#node-health-checks).
+// defaultFor is how long a node must be unready before a health check without conditions finds it unhealthy
+// (docs/reference/proposals.md#node-health-checks).
 const defaultFor = 300 * time.Second
 
-// untilConfirmed is a healthy delay that only a person ends.
+// untilConfirmed is a healthy delay that lasts until a user confirms that the node is healthy.
 const untilConfirmed = time.Duration(-1)
 
 // healthCheck is one NodeHealthCheck, translated.
@@ -45,14 +45,14 @@ type healthCheck struct {
 	selector labels.Selector
 	revision string
 	status   v1alpha1.NodeHealthCheckStatus
-	// noRemedy is set when it names no remedy.
+	// noRemedy is set if the spec has neither a template nor an escalation.
 	noRemedy bool
-	// selection is set while the fleet has the health check.
+	// selection is set while the store has the health check.
 	selection *selector.Selection
 }
 
-// readHealthCheck translates a health check. What is wrong with it becomes the policy's problem, or that of a
-// step: it stays in the fleet, judges what it still can, and permits nothing.
+// readHealthCheck translates a health check. A fault becomes the problem of the policy or of a step: the health check
+// is still judged as far as it can be read, and starts no remediation.
 func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	h := &healthCheck{
 		revision: u.GetResourceVersion(),
@@ -76,8 +76,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	return h
 }
 
-// readStatus takes over the status that was last written. One that somebody else has made illegible is written
-// anew, and remediation may have been stopped before that.
+// readStatus reads the status that was last written. If another client has written one that can't be read, Fettle
+// writes it anew, and assumes that remediation was stopped.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	status, wrong := lenient.Part[v1alpha1.NodeHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
@@ -92,10 +92,10 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	}
 }
 
-// wasHeld tells whether the status, as last written, says that remediation was stopped: by the short circuit or
-// its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have come and gone. A
-// health check with stormCooldownDuration has conditions that tell of storms, which its long cooldown needs; they may be
-// what today's operator has left behind. For want of a template nothing is stopped that was not.
+// wasHeld reports whether the last status says that remediation was stopped. A short circuit or its cooldown stops it,
+// and so does a pause or a faulty spec, behind which a storm may have passed. A health check with stormCooldownDuration
+// has conditions about storms, possibly from medik8s' operator, and only these count for it. A missing template stops
+// nothing.
 func (h *healthCheck) wasHeld() bool {
 	return slices.ContainsFunc(h.status.Conditions, func(c metav1.Condition) bool {
 		switch c.Type {
@@ -108,7 +108,7 @@ func (h *healthCheck) wasHeld() bool {
 	})
 }
 
-// stops tells whether remediation that is not allowed for a reason has to wait for a cooldown afterwards.
+// stops reports whether remediation that a reason has stopped must wait for a cooldown afterwards.
 func (h *healthCheck) stops(reason string) bool {
 	if core.IsOfClock(reason) {
 		return false
@@ -122,8 +122,7 @@ func (h *healthCheck) stops(reason string) bool {
 	return !h.policy.FixedCooldown
 }
 
-// problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that begins with
-// the field.
+// problemsOf fills in the policy and returns its faults, each as a sentence that begins with the field.
 func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong mistyped, annotations map[string]string) []string {
 	p := &h.policy
 	var problems [10]error
@@ -147,7 +146,7 @@ func (h *healthCheck) problemsOf(spec *v1alpha1.NodeHealthCheckSpec, wrong misty
 // mistyped are the fields of a spec that are of the wrong type.
 type mistyped []lenient.Problem
 
-// has tells whether a field of the spec is among them, or the whole spec.
+// has reports whether a field of the spec is of the wrong type, or the whole spec is.
 func (m mistyped) has(field string) bool {
 	return slices.ContainsFunc(m, func(w lenient.Problem) bool {
 		_, within, _ := strings.Cut(w.Field, ".")
@@ -164,7 +163,7 @@ func (m mistyped) messages() []string {
 	return problems
 }
 
-// resetUnparsable takes back what a field of the wrong type was translated to: it is absent, but that must not mean
+// resetUnparsable resets what depends on fields of the wrong type. Such a field is absent from spec, and must not mean
 // what its absence means.
 func (h *healthCheck) resetUnparsable(wrong mistyped) {
 	if wrong.has("selector") {
@@ -184,8 +183,8 @@ func (h *healthCheck) resetUnparsable(wrong mistyped) {
 	}
 }
 
-// readSelector: one that is absent selects the workers, one that is empty every node, as in today's operator
-// (docs/reference/medik8s.md#spec).
+// readSelector returns the selector of a health check. As in medik8s' operator, a missing selector selects the workers
+// and an empty one every node (docs/reference/medik8s.md#spec).
 func readSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		s = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: workerLabel, Operator: metav1.LabelSelectorOpExists}}}
@@ -228,7 +227,8 @@ func readConditions(conditions []v1alpha1.UnhealthyCondition) ([]core.ConditionC
 	return criteria, errors.Join(problems...)
 }
 
-// defaultMaxUnhealthy applies where a health check sets neither limit (docs/reference/proposals.md#node-health-checks).
+// defaultMaxUnhealthy returns the limit of a health check that sets none
+// (docs/reference/proposals.md#node-health-checks).
 func defaultMaxUnhealthy() core.ShortCircuit {
 	return core.ShortCircuit{MaxUnhealthy: core.Percent(49)}
 }
@@ -264,8 +264,8 @@ func readAmount(field string, v *intstr.IntOrString) (core.Amount, error) {
 	return a, nil
 }
 
-// readHealthyDelay: a delay that can't be read is one that a person ends, since to withdraw too early is what it
-// was to prevent.
+// readHealthyDelay returns the healthy delay. If it can't be read, the delay lasts until a user ends it, since it
+// exists to prevent an early withdrawal.
 func readHealthyDelay(d *v1alpha1.Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
@@ -277,8 +277,8 @@ func readHealthyDelay(d *v1alpha1.Duration) (time.Duration, error) {
 	return delay, nil
 }
 
-// readStormCooldown: a cooldown that is asked for lasts as long as it says. The default is a moment in which
-// nodes that return together do so (docs/adr/0006-storm-cooldown.md), and is prolonged while they do.
+// readStormCooldown returns the cooldown, and whether the health check sets it. The default is short, and is prolonged
+// while nodes recover (docs/adr/0006-storm-cooldown.md).
 func readStormCooldown(d *v1alpha1.Duration) (cooldown time.Duration, fixed bool, err error) {
 	if d == nil {
 		return core.DefaultStormCooldown, false, nil
@@ -290,10 +290,11 @@ func readStormCooldown(d *v1alpha1.Duration) (cooldown time.Duration, fixed bool
 	return cooldown, true, nil
 }
 
-// exponential is the one way in which pauses grow (docs/reference/proposals.md#node-health-checks).
+// exponential is the only type of back-off (docs/reference/proposals.md#node-health-checks).
 const exponential = "exponential"
 
-// readBackoff: a health check without back-off has none, as in today's operator, and gives up no node unless its annotation says so.
+// readBackoff returns the back-off. As in medik8s' operator, a health check without spec.backoff has none. It gives up
+// no node unless its annotation says so.
 func readBackoff(b *v1alpha1.Backoff, annotations map[string]string) (core.Backoff, error) {
 	base, badBase := specparse.PositiveDuration(annotations, annotation.BackoffBase, core.DefaultBackoff().Base)
 	fallback := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// objectOf reads an object as a watch delivers it.
+// objectOf parses an object as a watch delivers it.
 func objectOf(t *testing.T, yaml string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := utilyaml.ToJSON([]byte(yaml))
@@ -31,7 +31,7 @@ func objectOf(t *testing.T, yaml string) *unstructured.Unstructured {
 	return u
 }
 
-// specified is a health check with this specification, as YAML in one line.
+// specified returns a health check with this specification, as YAML in one line.
 func specified(t *testing.T, spec string, annotations map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	u := objectOf(t, `
@@ -49,10 +49,10 @@ const (
 	moverYAML  = `{apiVersion: example.org/v1, kind: MachineDELETIONRemediationTemplate, namespace: remediators, name: delete}`
 )
 
-// withReboot is a specification that names a template, and more.
+// withReboot returns a specification that names a template, and more.
 func withReboot(more string) string { return `{remediationTemplate: ` + rebootYAML + `, ` + more + `}` }
 
-// escalating is a specification of several steps, each of an order, a timeout and a template.
+// escalating returns a specification of several steps, each with an order, a timeout and a template.
 func escalating(steps ...[3]string) string {
 	var all []string
 	for _, s := range steps {
@@ -72,7 +72,7 @@ func readiness(duration time.Duration) []core.ConditionCriterion {
 	return []core.ConditionCriterion{{Type: "Ready", Status: "False", For: duration}, {Type: "Ready", Status: "Unknown", For: duration}}
 }
 
-// plainPolicy is the policy of a health check that names a template and says nothing else.
+// plainPolicy returns the policy of a health check that names a template and sets nothing else.
 func plainPolicy(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
 		Advice:               messages.Advice(),
@@ -260,7 +260,8 @@ func ladderCases() map[string]rendition {
 	}
 }
 
-// TestProposalsManifest reads the manifest of docs/reference/proposals.md#node-health-checks, its slips mended.
+// TestProposalsManifest reads the manifest of docs/reference/proposals.md#node-health-checks with its mistakes
+// corrected.
 func TestProposalsManifest(t *testing.T) {
 	text, err := os.ReadFile("testdata/seed.yaml")
 	if err != nil {
@@ -308,8 +309,8 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// mistake is a health check that can't be followed, and words that its problem must have: the field, and what to
-// write instead.
+// mistake is a health check that can't be followed, with words that its problem must have: the field and a correct
+// value.
 type mistake struct {
 	spec        string
 	annotations map[string]string
@@ -395,7 +396,7 @@ func mistakes() map[string]mistake {
 	}
 }
 
-// mistypedFields are health checks whose fields have the wrong type, which a definition may let through.
+// mistypedFields returns health checks whose fields have the wrong type, which a definition may accept.
 func mistypedFields() map[string]mistake {
 	cases := map[string]mistake{}
 	for field, value := range map[string]string{
@@ -411,7 +412,7 @@ func mistypedFields() map[string]mistake {
 	return cases
 }
 
-// TestSeveralMistakesAreAllTold: whoever corrects one must not find the next one by applying again.
+// TestSeveralMistakesAreAllTold: a user who corrects one must not find the next one by applying again.
 func TestSeveralMistakesAreAllTold(t *testing.T) {
 	got := readHealthCheck(specified(t, `{selector: {matchExpressions: [{key: role, operator: Near}]},
 		unhealthyConditions: [{type: Ready, status: "False", duration: soon}, {type: Ready, status: Unknown, duration: later}], maxUnhealthy: many, healthyDelay: awhile,
@@ -428,8 +429,8 @@ func TestSeveralMistakesAreAllTold(t *testing.T) {
 	}
 }
 
-// TestMistypedFieldHidesNothingElse: what is of the wrong type is neither what it was meant to be nor the default,
-// and everything else is read.
+// TestMistypedFieldHidesNothingElse: a field of the wrong type has neither its intended effect nor the default, and all
+// other fields are read.
 func TestMistypedFieldHidesNothingElse(t *testing.T) {
 	whole := func(field string) string {
 		return withReboot(`selector: {matchLabels: {zone: a}}, unhealthyConditions: [{type: Ready, status: Unknown, duration: 5m}], minHealthy: 2, healthyDelay: 5m, ` + field)
@@ -472,7 +473,7 @@ func TestMistypedFieldHidesNothingElse(t *testing.T) {
 	}
 }
 
-// TestReadingChangesNothing: the object is the cache's.
+// TestReadingChangesNothing: the object belongs to the cache.
 func TestReadingChangesNothing(t *testing.T) {
 	u := specified(t, escalating([3]string{"20", "60s", fenceYAML}, [3]string{"10", "60s", rebootYAML}), map[string]string{annotation.DryRun: "true"})
 	before := u.DeepCopy()
@@ -502,8 +503,8 @@ func TestLongCooldownNeedsAStorm(t *testing.T) {
 	}
 }
 
-// TestHeldIsReadFromStatus: what a new process knows of remediation that was stopped is what was recorded, by
-// Fettle or by today's operator.
+// TestHeldIsReadFromStatus: a new process reads from the status that remediation was stopped, whether Fettle or
+// medik8s' operator wrote it.
 func TestHeldIsReadFromStatus(t *testing.T) {
 	cases := map[string]struct {
 		status string
@@ -541,7 +542,7 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 	}
 }
 
-// TestIllegibleGroups: where a criterion can't be read, a node that seems healthy may not be.
+// TestIllegibleGroups: if a criterion can't be read, a node that seems healthy may not be.
 func TestIllegibleGroups(t *testing.T) {
 	for text, want := range map[string]bool{"soon": true, `[{all: [{type: A, missing: true}], for: 10m}]`: false} {
 		p := readHealthCheck(specified(t, withReboot(``), map[string]string{annotation.UnhealthyConditions: text})).policy
