@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// The bounds of what is announced one by one: so many at once for each policy and kind of
-// happening, and one more each second. What goes beyond is gathered for a second and told together.
+// For each policy and kind of event, aggregationBurst events are emitted at once, and one more each
+// aggregationWindow. Events beyond that are collected for one window and emitted as one.
 const (
 	aggregationBurst  = 20
 	aggregationWindow = time.Second
 )
 
-// Aggregator keeps a storm of happenings from being a storm of announcements. What concerns a policy as a
-// whole always passes. Losing a digest loses what it had gathered. The zero Aggregator
-// is empty and ready; it is not safe for concurrent use.
+// Aggregator bounds how many events about single targets are emitted. Events about a whole policy
+// always pass. Losing an Aggregator loses the events that it had collected. The zero Aggregator is
+// empty and ready. It is not safe for concurrent use.
 type Aggregator struct {
 	buckets map[aggregationKey]bucket
 	batches map[aggregationKey]*batch
 }
 
-// aggregationKey is what may be told together.
+// aggregationKey is what events have in common that may be emitted as one.
 type aggregationKey struct {
 	kind   EventKind
 	gate   Gate
@@ -29,7 +29,7 @@ type aggregationKey struct {
 	policy ID
 }
 
-// bucket is how many of a topic were told one by one, less what time has given back.
+// bucket counts the events of a key that were emitted one by one, less one for each window since.
 type bucket struct {
 	emitted int
 	at      time.Time
@@ -41,8 +41,8 @@ type batch struct {
 	due   time.Time
 }
 
-// Add takes in what has happened and gives what to announce now, in the order in which it came,
-// and after it the bundles that are due.
+// Add takes new events and returns the events to emit now, in their order. The batches that are due
+// follow them.
 func (d *Aggregator) Add(events []Event, now time.Time) []Event {
 	var tell []Event
 	for _, h := range events {
@@ -55,7 +55,7 @@ func (d *Aggregator) Add(events []Event, now time.Time) []Event {
 	return append(tell, d.due(now)...)
 }
 
-// aggregated happenings concern one target each and come in numbers.
+// aggregated reports whether events of the kind concern one target each, so that there may be many.
 func aggregated(k EventKind) bool {
 	switch k {
 	case EventSuspected, EventUnreadable, EventHeldBack, EventStarted, EventRefused, EventDryRun, EventEscalated, EventWithdrawn, EventStuck:
@@ -71,7 +71,7 @@ func aggregationKeyOf(h Event) aggregationKey {
 
 func (d *Aggregator) allow(t aggregationKey, now time.Time) bool {
 	if d.batches[t] != nil {
-		return false // so that nothing overtakes what waits
+		return false // an event must not overtake the batch before it
 	}
 	if d.buckets == nil {
 		d.buckets = map[aggregationKey]bucket{}
@@ -100,7 +100,8 @@ func (d *Aggregator) aggregate(h Event, now time.Time) {
 	b.names = append(b.names, h.Target)
 }
 
-// due gives the bundles that are due, and forgets them and what time has given back in full.
+// due returns the batches whose window is over, and forgets them. It also forgets the buckets that
+// are full again.
 func (d *Aggregator) due(now time.Time) []Event {
 	var tell []Event
 	for t, b := range d.batches {
@@ -125,7 +126,7 @@ func (d *Aggregator) due(now time.Time) []Event {
 	return tell
 }
 
-// NextAt is when the next bundle is due; zero for never.
+// NextAt returns when the next batch is due; zero for never.
 func (d *Aggregator) NextAt() time.Time {
 	var next time.Time
 	for _, b := range d.batches {

@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// suspected are n happenings of one kind about a policy's targets, numbered from first.
+// suspected returns n events of one kind about a policy's targets, numbered from first.
 func suspected(policy string, first, n int) []core.Event {
 	var hs []core.Event
 	for i := first; i < first+n; i++ {
@@ -22,7 +22,7 @@ func suspected(policy string, first, n int) []core.Event {
 	return hs
 }
 
-// summary says briefly what is announced.
+// summary returns the events in short.
 func summary(hs []core.Event) string {
 	var lines []string
 	singles := map[string]int{}
@@ -45,7 +45,7 @@ func summary(hs []core.Event) string {
 	return strings.Join(lines, "; ")
 }
 
-// TestDigest follows one digest through a storm.
+// TestDigest follows one Aggregator through many events.
 func TestDigest(t *testing.T) {
 	restricted := core.Event{Kind: core.EventShortCircuited, Policy: core.ID{Name: "p"}, Text: "why"}
 	refused := suspected("p", 0, 1)
@@ -85,7 +85,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestLosesNobody: everything taken in is told, once, however it comes.
+// TestDigestLosesNobody checks that each event is emitted exactly once, in whatever order events
+// come.
 func TestDigestLosesNobody(t *testing.T) {
 	var d core.Aggregator
 	told := map[string]int{}
@@ -114,7 +115,7 @@ func TestDigestLosesNobody(t *testing.T) {
 	}
 }
 
-// TestDigestKeepsRemediesApart: what is told together is told as having happened to all of them.
+// TestDigestKeepsRemediesApart checks that events about different remedies are not emitted as one.
 func TestDigestKeepsRemediesApart(t *testing.T) {
 	begun := suspected("p", 0, 60)
 	for i := range begun {

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// unrelatedAfter is how long after the last repair of its pool a failure is taken for a new one
-// rather than for a failed replacement (as minHealthyPeriod in docs/reference/proposals.md#cluster-api-guide).
+// unrelatedAfter separates failures. A failure that begins later than this after the last repair of
+// its pool is a new one, and not a failed replacement. It corresponds to minHealthyPeriod in
+// docs/reference/proposals.md#cluster-api-guide.
 const unrelatedAfter = time.Hour
 
-// The pauses after a remedy's call was refused: they double from the first to the longest.
+// The pauses after a refused call of a remedy double from the first to the longest.
 const (
 	firstAttemptPause   = time.Second
 	longestAttemptPause = 5 * time.Minute
 )
 
-// nextAttempt is when the remedy of a repair may be called again.
+// nextAttempt returns when the remedy of a repair may be called again.
 func (r *Repair) nextAttempt() time.Time {
 	if r.Attempts == 0 {
 		return time.Time{}
@@ -23,22 +24,23 @@ func (r *Repair) nextAttempt() time.Time {
 	return r.LastAttempt.Add(doubled(firstAttemptPause, r.Attempts-1, longestAttemptPause))
 }
 
-// pool is what the ledger and the fleet tell of the targets of one owner.
+// pool holds what the repairs and the targets of one owner show.
 type pool struct {
 	repairs []int
 	// lastStart is when the youngest repair of the pool started, this pass included.
 	lastStart time.Time
-	// healthyCreated is when the youngest healthy target was created: a replacement that works shows that
-	// the pool can make working ones.
+	// healthyCreated is when the youngest healthy target was created. A healthy replacement shows
+	// that the pool can create healthy targets.
 	healthyCreated time.Time
-	// ranCreated is when the youngest target was created that has lived for a while before it failed.
+	// ranCreated is when the youngest target was created that ran for a while before it failed.
 	ranCreated time.Time
-	// youngestUnhealthy is the youngest target that is not healthy, none where there is none.
+	// youngestUnhealthy is the index of the youngest unhealthy target, or none.
 	youngestUnhealthy int
 }
 
-// retryOf tells how many replacements in a row have failed before the target of a proposal, which is included. It is the longest
-// streak that the target may continue: the repair of an old target in between does not end it. A person, or another template, does.
+// retryOf returns how many replacements in a row have failed, the target of the proposal included.
+// It is the longest series that the target may continue. A repair of an older target in between
+// does not end a series. A user who resumes repairs does, and so does another template.
 func (d *planner) retryOf(p *proposal) (retry int, relapsed bool) {
 	t, resumed := &d.cluster.Targets[p.target], Backoff{ResumedAt: d.resumedAt(p)}
 	since := d.startOf(p)
@@ -59,8 +61,9 @@ func (d *planner) retryOf(p *proposal) (retry int, relapsed bool) {
 	return retry, relapsed
 }
 
-// startOf returns when the failure of a proposal began: now, where no criterion has a time. Where a process that has started since may
-// have forgotten when, it is the earliest time that there is, so that a failure stays one in a row (I6).
+// startOf returns when the failure of a proposal began: now, where no criterion has a time. A
+// process that started since may have forgotten the time. Then it is the earliest possible time, so
+// that the failure still counts as one in a row (I6).
 func (d *planner) startOf(p *proposal) time.Time {
 	v, t := p.verdict, &d.cluster.Targets[p.target]
 	if c := &d.policies[v.Policy].Criteria; v.Reason == ConditionsMet && c.mayBeOlder(t) {
@@ -72,8 +75,8 @@ func (d *planner) startOf(p *proposal) time.Time {
 	return v.Since
 }
 
-// lastOwnRepair returns the last repair of the target itself, when that has not lasted until a failure that began at an instant; nil
-// otherwise.
+// lastOwnRepair returns the last repair of the target itself if the failure began within an hour of
+// its end. Otherwise it returns nil.
 func (d *planner) lastOwnRepair(t *Target, since time.Time) *Repair {
 	last, known := d.ended[t.ID.backoffID()]
 	if !known {
@@ -85,9 +88,10 @@ func (d *planner) lastOwnRepair(t *Target, since time.Time) *Repair {
 	return nil
 }
 
-// paceFrom returns the instant from which the pause before a repair runs: the start of the last repair of its pool, or the
-// instant at which the replacement failed, or the end of the last repair of the target itself, whichever is the latest. A
-// replacement may take longer to fail than any pause, as a machine does that never joins.
+// paceFrom returns the instant from which the pause before a repair runs. It is the latest of three
+// instants: the start of the last repair of the pool, the failure of the replacement, and the end
+// of the last repair of the target itself. A replacement may take longer to fail than any pause, as
+// a machine does that never joins.
 func (d *planner) paceFrom(p *proposal) time.Time {
 	t := &d.cluster.Targets[p.target]
 	var from time.Time
@@ -103,8 +107,8 @@ func (d *planner) paceFrom(p *proposal) time.Time {
 	return from
 }
 
-// failedAt returns when the target of an unhealthy verdict became so; zero when that is not known. It lies in the past, whatever a
-// clock has told.
+// failedAt returns when the target of an unhealthy verdict became unhealthy; zero when that is not
+// known. It is never later than now.
 func (d *planner) failedAt(v *Verdict) time.Time {
 	at := v.Since.Add(v.Limit)
 	switch {
@@ -117,7 +121,7 @@ func (d *planner) failedAt(v *Verdict) time.Time {
 }
 
 // precedes reports whether t may be a replacement that the repair brought about. Creation times are
-// whole seconds, so one in the same second counts unless the target is known to be older.
+// whole seconds, so a target created in the same second counts unless it is known to be older.
 func (r *Repair) precedes(t *Target) bool {
 	if r.Target == t.ID || t.Created.Before(r.Started.Truncate(time.Second)) {
 		return false

@@ -39,7 +39,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// past is a repair that ended a second after it started.
+// past returns a repair that ended a second after it started.
 func past(name string, at time.Time, changes ...func(*core.Repair)) core.Repair {
 	r := repair(machine(name), policy("p", nil), started(at), ended(at.Add(time.Second)))
 	for _, change := range changes {
@@ -48,8 +48,8 @@ func past(name string, at time.Time, changes ...func(*core.Repair)) core.Repair 
 	return r
 }
 
-// TestRetry asks how many replacements in a row have failed when "young", which was created a
-// minute ago and failed at once, is looked at.
+// TestRetry checks how many replacements in a row have failed for the target "young". It was
+// created a minute ago and failed at once.
 func TestRetry(t *testing.T) {
 	strangers := core.ID{Kind: "MachineSet", Name: "strangers", UID: "strangers-uid"}
 	young := func(changes ...func(*core.Target)) core.Target {
@@ -129,8 +129,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestFailureInTheFuture: a machine's clock that is ahead must not make its failure unrelated to the
-// repair that brought it about, or back-off would never hold.
+// TestFailureInTheFuture: a machine's clock is ahead. Its failure still relates to the repair that
+// brought it about, or back-off would never hold.
 func TestFailureInTheFuture(t *testing.T) {
 	young := machine("young", created(ago(time.Second)), failed(noon.Add(100*time.Hour)))
 	d := core.Decide([]core.Policy{policy("p", []int{0})}, clusterOf([]core.Target{young}, past("a", ago(2*time.Second), retry(3))), noon)
@@ -139,7 +139,7 @@ func TestFailureInTheFuture(t *testing.T) {
 	}
 }
 
-// refreshed is the fleet with every node read live at an instant.
+// refreshed returns the cluster with every node read live at an instant.
 func refreshed(f core.Cluster, now time.Time) core.Cluster {
 	targets := make([]core.Target, len(f.Targets))
 	copy(targets, f.Targets)
@@ -150,7 +150,8 @@ func refreshed(f core.Cluster, now time.Time) core.Cluster {
 	return f
 }
 
-// TestOneRepairPerPauseAndPool: five replacements have failed together; one is repaired per pause.
+// TestOneRepairPerPauseAndPool: five replacements have failed together, and one is repaired per
+// pause.
 func TestOneRepairPerPauseAndPool(t *testing.T) {
 	targets := machines(5, 5, created(ago(time.Minute)), failed(ago(time.Minute)))
 	other := core.ID{Kind: "MachineSet", Namespace: "machines", Name: "others", UID: "others-uid"}
@@ -179,7 +180,8 @@ func TestFirstFailuresAreNotPaced(t *testing.T) {
 	}
 }
 
-// TestContemporaries: a start names its siblings of this very second, and nobody else.
+// TestContemporaries: a start names the targets of its owner that were created in this very second,
+// and no others.
 func TestContemporaries(t *testing.T) {
 	now := noon.Add(700 * time.Millisecond)
 	stranger := core.ID{Kind: "MachineSet", Name: "strangers", UID: "strangers-uid"}
@@ -196,7 +198,8 @@ func TestContemporaries(t *testing.T) {
 	}
 }
 
-// TestProofIsTheWordOfThoseThatAct: a dry run neither proves that a pool can make targets that work, nor that it can't.
+// TestProofIsTheWordOfThoseThatAct: a dry run neither shows that a pool can create healthy targets,
+// nor that it can't.
 func TestProofIsTheWordOfThoseThatAct(t *testing.T) {
 	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
 	sibling := machine("new", created(ago(90*time.Second)), condition("DiskPressure", "True", ago(time.Minute)))
@@ -230,7 +233,8 @@ func TestProofIsTheWordOfThoseThatAct(t *testing.T) {
 	}
 }
 
-// TestRelapseCountsForAnHour: a target that stayed and fails again later than that fails for the first time.
+// TestRelapseCountsForAnHour: a target that stayed and fails more than an hour later fails for the
+// first time.
 func TestRelapseCountsForAnHour(t *testing.T) {
 	p := policy("p", []int{0}, needsNoOwner)
 	sick := machine("m", failed(noon), ownedBy(core.ID{}))
@@ -243,8 +247,8 @@ func TestRelapseCountsForAnHour(t *testing.T) {
 	}
 }
 
-// TestEndByAClockBehind: an end that a clock which was behind has told is none before what is known of the repair. So a relapse
-// backs off.
+// TestEndByAClockBehind: a clock that was behind has written the end of a repair. The end counts as
+// no earlier than the steps of the repair, so a relapse backs off.
 func TestEndByAClockBehind(t *testing.T) {
 	p := check("p", []int{0}, classic, func(p *core.Policy) { p.Backoff = core.Backoff{Base: 30 * time.Minute, Limit: time.Hour} })
 	sick := aNode("n", ready("False", ago(6*time.Minute)))

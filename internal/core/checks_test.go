@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// fact is what can be checked on one world and its decision. It returns what is wrong, or "".
+// fact checks a promise in one world and its decision. It returns what is wrong, or "".
 type fact func(w world, d core.Decision) string
 
 // action is a repair that a decision starts or goes on with.
@@ -27,7 +27,7 @@ func actions(d core.Decision) []action {
 	return all
 }
 
-// acting gives the policies that select a target and are no dry run.
+// acting returns the policies that select a target and are no dry run.
 func (w world) acting(target int) []int {
 	var of []int
 	for i := range w.policies {
@@ -41,7 +41,7 @@ func (w world) acting(target int) []int {
 	return of
 }
 
-// runningOf gives the running repairs of a target.
+// runningOf returns the running repairs of a target.
 func (w world) runningOf(target int) []int {
 	var running []int
 	for i, r := range w.fleet.Repairs {
@@ -97,7 +97,8 @@ func oneRepairPerTarget(w world, d core.Decision) string {
 	return ""
 }
 
-// limitsHold counts for itself: members under repair or leaving unsound, and what is added.
+// limitsHold counts the members in flight on its own: under repair, being deleted while not
+// healthy, or added by the decision.
 func limitsHold(w world, d core.Decision) string {
 	w = w.heeded()
 	for i := range w.policies {
@@ -229,7 +230,7 @@ func membersOf(w world) int {
 	return n
 }
 
-// onlyItsOwn: what ends was running and is ended once; what goes on is in the ledger.
+// onlyItsOwn checks that only running repairs end, each once, and that only recorded repairs go on.
 func onlyItsOwn(w world, d core.Decision) string {
 	ended := map[int]bool{}
 	for _, f := range d.Finishes {
@@ -246,7 +247,7 @@ func onlyItsOwn(w world, d core.Decision) string {
 	return ""
 }
 
-// neverANamesake: what is repaired is what was judged, by UID, and it is still there.
+// neverANamesake checks that a repaired target is the judged one, by UID, and still exists.
 func neverANamesake(w world, d core.Decision) string {
 	for _, a := range d.StepStarts {
 		if w.fleet.Repairs[a.Repair].Target.UID != w.fleet.Targets[a.Target].ID.UID {
@@ -261,7 +262,8 @@ func neverANamesake(w world, d core.Decision) string {
 	return ""
 }
 
-// recoveryIsNotHeldBack: a repair that has not begun ends when its policy finds the target well.
+// recoveryIsNotHeldBack checks that a repair that has not begun ends when its policy finds the
+// target healthy.
 func recoveryIsNotHeldBack(w world, d core.Decision) string {
 	w = w.heeded()
 	ended := map[int]bool{}

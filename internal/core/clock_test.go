@@ -8,7 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI05ClockThatIsNotKnownToAgree: nothing begins by it and no step is given up, and recovery is not held back.
+// TestI05ClockThatIsNotKnownToAgree: while the clock is unknown no repair begins and no step is
+// given up. Recovery is not held back.
 func TestI05ClockThatIsNotKnownToAgree(t *testing.T) {
 	p := check("p", []int{0}, escalating)
 	sick := aNode("n", dead)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Clone returns a Expectations that remembers the same and shares nothing that changes.
+// Clone returns Expectations with the same content. They share nothing that changes.
 func (m *Expectations) Clone() Expectations {
 	twin := *m
 	twin.deleting, twin.goneNodes, twin.nodeReads = maps.Clone(m.deleting), maps.Clone(m.goneNodes), maps.Clone(m.nodeReads)
@@ -18,10 +18,10 @@ func (m *Expectations) Clone() Expectations {
 	return twin
 }
 
-// Clone returns a Deduplicator that remembers the same.
+// Clone returns a Deduplicator that knows the same states.
 func (j *Deduplicator) Clone() Deduplicator { return Deduplicator{emitted: maps.Clone(j.emitted)} }
 
-// Clone returns a Aggregator that has gathered the same.
+// Clone returns an Aggregator with the same buckets and batches.
 func (d *Aggregator) Clone() Aggregator {
 	twin := Aggregator{buckets: maps.Clone(d.buckets), batches: clonePointers(d.batches)}
 	for _, b := range twin.batches {
@@ -30,7 +30,7 @@ func (d *Aggregator) Clone() Aggregator {
 	return twin
 }
 
-// Clone returns a LatencyRecorder that has measured the same.
+// Clone returns a LatencyRecorder with the same timings.
 func (s *LatencyRecorder) Clone() LatencyRecorder {
 	return LatencyRecorder{pass: s.pass, timings: maps.Clone(s.timings), criteria: maps.Clone(s.criteria)}
 }

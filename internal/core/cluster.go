@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Tri is a fact that may be unreadable. Its zero value is Unknown on purpose: a fact that nobody
-// supplied must never permit anything (I1).
+// Tri is a fact that may be unreadable. Its zero value is Unknown: a fact that no source supplied
+// must never permit anything (I1).
 type Tri int8
 
 // The values of a Tri.
@@ -17,7 +17,7 @@ const (
 	Yes
 )
 
-// String gives the fact as a word.
+// String returns the fact as a word.
 func (f Tri) String() string {
 	switch f {
 	case Yes:
@@ -34,7 +34,7 @@ type ID struct {
 	Kind, Namespace, Name, UID string
 }
 
-// String gives the ID as a person would write it.
+// String returns the ID as a user would write it.
 func (id ID) String() string {
 	if id.Namespace == "" {
 		return id.Kind + " " + id.Name
@@ -42,13 +42,13 @@ func (id ID) String() string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// qualifiedName is what an object and its namesakes have in common.
+// qualifiedName is an ID without its UID, in a form that maps can have as key.
 type qualifiedName struct{ kind, namespace, name string }
 
 func (id ID) qualified() qualifiedName { return qualifiedName{id.Kind, id.Namespace, id.Name} }
 
-// backoffID returns the ID by which back-off knows a target. A node that registers anew has another UID and is the same computer, so
-// nodes go by their name.
+// backoffID returns the ID by which back-off knows a target. A node that registers anew has another
+// UID and is the same computer, so nodes have none.
 func (id ID) backoffID() ID {
 	if id.Kind == nodeKind {
 		id.UID = ""
@@ -70,73 +70,79 @@ func (id ID) Compare(other ID) int {
 	return strings.Compare(id.UID, other.UID)
 }
 
-// Cluster is all targets of one cluster with their repairs, as one snapshot that nobody changes.
+// Cluster is an immutable snapshot of one cluster: its targets, its repairs and its requests.
 type Cluster struct {
-	// Observed is Yes when every target and repair below was read from a source that is in step
-	// with the cluster. Anything else makes every verdict unknown.
+	// Observed is Yes when every target and repair below was read from a source that is in sync
+	// with the cluster. Any other value makes every verdict unknown.
 	Observed Tri
-	// Upgrading tells whether the cluster is being upgraded.
+	// Upgrading reports whether the cluster is being upgraded.
 	Upgrading Tri
-	// UpgradingWhy is the sign of that, or what is missing to know it, as a clause. It may be empty.
+	// UpgradingWhy is a clause: the sign of an upgrade, or the missing fact. It may be empty.
 	UpgradingWhy string
-	// ClockAgrees tells whether the clock that decisions are made by is that of the API server, but for a few seconds. Otherwise
-	// nothing is known of how long anything has lasted.
+	// ClockAgrees reports whether the clock of the decision agrees with that of the API server, but
+	// for a few seconds. Otherwise no duration is known.
 	ClockAgrees Tri
-	// ClockGates are the gates of the clock that hold back what single policies lead, whatever ClockAgrees says. It is for
-	// readers of statuses.
+	// ClockGates are the clock gates of single policies. Such a gate holds back the repairs that
+	// its policy leads, even where ClockAgrees is Yes. Only readers of statuses set it.
 	ClockGates map[ID]Gate
 	Targets    []Target
 	Repairs    []Repair
-	// Requests are what remediators have been asked for and was not taken back yet.
+	// Requests are the remediation requests that are not withdrawn yet.
 	Requests []Request
-	// UnlistedTemplates are the kinds, by the template that they are made from, whose requests can't be seen now. Only
-	// APIVersion and Kind are set.
+	// UnlistedTemplates are the templates whose requests can't be listed now. Only APIVersion and
+	// Kind are set.
 	UnlistedTemplates []Reference
-	// HealthyCreated has, by owner, when the youngest target was created that was well when it was removed.
+	// HealthyCreated maps an owner to the creation time of its youngest target that was healthy
+	// when it was removed.
 	HealthyCreated map[ID]time.Time
-	// Leases are those of nodes that are there, whether their time is over or not.
+	// Leases are the leases of nodes, expired leases included.
 	Leases []NodeLease
-	// Workers are the targets of running repairs that were seen and do not belong to the control plane. They may be out of
-	// view by now.
+	// Workers are targets of running repairs that were seen outside of the control plane. The
+	// snapshot need not contain them any more.
 	Workers map[ID]bool
-	// ExpectedUntil is when the first of the expectations that are laid over the snapshot ends by time alone; zero when none does.
+	// ExpectedUntil is when the first expectation in the snapshot expires; zero when none does.
 	ExpectedUntil time.Time
 }
 
-// nodeKind is the kind of the targets that are nodes themselves.
+// nodeKind is the kind of targets that are nodes.
 const nodeKind = "Node"
 
-// Target is one thing that can be repaired: a machine with its node, a machine whose node never
+// Target is one object that can be repaired: a machine with its node, a machine whose node never
 // came, or a node alone.
 type Target struct {
 	ID      ID
 	Created time.Time
-	// Problem says in a sentence which facts of the target can't be read, and is empty when all can.
-	// A target with a problem is not judged.
+	// Problem is a sentence about the facts of the target that can't be read, and is empty when all
+	// can. A target with a problem is not judged.
 	Problem string
-	// Owner replaces the target when it is deleted. The zero ID means that nobody would.
+	// Owner replaces the target when it is deleted. The zero ID means that the target has no such
+	// owner.
 	Owner ID
-	// OwnerTemplate tells the templates of an owner apart, by which it makes replacements; empty when it is not known.
+	// OwnerTemplate identifies the template from which the owner creates replacements; empty when
+	// it is not known.
 	OwnerTemplate string
 	ControlPlane  bool
-	// ControlPlaneByLabel is set instead of ControlPlane when nothing but a label of the target says that it is of the control
-	// plane, and others are known to be. The target is held to the gates of the control plane. It holds back only targets of
-	// its namespace that are such too.
+	// ControlPlaneByLabel is set instead of ControlPlane when only a label of the target says so,
+	// and other members of the control plane are known. The target must pass the gates of the
+	// control plane. It holds back only targets of its namespace that have the field set too.
 	ControlPlaneByLabel bool
-	// Deleting is set when the target's deletion has been requested, by whomever.
+	// Deleting is set when the deletion of the target has been requested by any client.
 	Deleting bool
-	// RemediationRequested is set when a person has asked for the target to be repaired, whatever its state.
+	// RemediationRequested is set when a user has requested the repair of the target, whatever its
+	// state.
 	RemediationRequested bool
-	// RepairRequest is what a person has asked for at an instant. Unlike RemediationRequested it holds for one repair.
+	// RepairRequest is a user's request with a time. Unlike RemediationRequested it holds for one
+	// repair.
 	RepairRequest RepairRequest
-	// HandedBack is when a remediator gave the target up and asked its owner to replace it, by a condition that owners do not
-	// read; zero when none has.
+	// HandedBack is when a remediator gave the target up and requested its replacement; zero when
+	// none has. It does so by a condition that owners do not read.
 	HandedBack time.Time
-	// Premature says in a sentence what has to happen before the target is judged, and is empty when it is time.
+	// Premature is a sentence about the event before which the target is not judged. It is empty
+	// once the target can be judged.
 	Premature string
-	// Conditions are those of the target's own object, apart from its node's.
+	// Conditions are the conditions of the target's own object. Node has those of the node.
 	Conditions []Condition
-	// Failed is set when the target says of itself that it can't recover.
+	// Failed is set when the status of the target says that it can't recover.
 	Failed bool
 	// FailedSince is when Failed was last reported; zero when it is not known.
 	FailedSince time.Time
@@ -145,70 +151,74 @@ type Target struct {
 	// StartupFrom is the instant from which the target has its node startup time to get a node.
 	StartupFrom time.Time
 	Node        Node
-	// NodeGoneSince is when a live read first did not find the node; zero when that is not known, or the node is not gone.
+	// NodeGoneSince is when a live read first did not find the node; zero when that is not known,
+	// or the node is not gone.
 	NodeGoneSince time.Time
-	// TestsSeen are the tests that the node's conditions have been seen to hold for, of those whose beginning no time tells.
+	// TestsSeen are tests that hold for the node, with the time of the first pass that saw them
+	// hold. It has only tests for which the conditions of the node carry no such time.
 	TestsSeen []SeenTest
-	// NodeReadAt is when Node was last read from the API server itself rather than from a cache.
+	// NodeReadAt is when Node was last read from the API server instead of a cache.
 	NodeReadAt time.Time
 	// NodeUnreadable is set when such a read has just failed.
 	NodeUnreadable bool
-	// NodeReadAgain is when a node that the cache lacks is to be read again; zero is at once.
+	// NodeReadAgain is when a node that the cache lacks is read again; zero is at once.
 	NodeReadAgain time.Time
-	// QuorumSurvives tells, for a member of the control plane, whether quorum survives while it is out, as
-	// read live at QuorumReadAt.
+	// QuorumSurvives reports, for a member of the control plane, whether etcd keeps its quorum
+	// without it. It was read live at QuorumReadAt.
 	QuorumSurvives Tri
 	QuorumReadAt   time.Time
-	// Skipped is set when somebody has taken the target out of health checking. No policy selects it, and what was
-	// asked for it stays as it is.
+	// Skipped is set when an annotation takes the target out of health checking. No policy selects
+	// the target, and its remediation requests stay as they are.
 	Skipped bool
-	// ConfirmedHealthy is set when a person has confirmed that the target is healthy.
+	// ConfirmedHealthy is set when a user has confirmed that the target is healthy.
 	ConfirmedHealthy bool
 	// Parts are the kinds of the objects that the target is made of, nil when they are not known.
 	Parts *Parts
-	// UnjudgedPolicy is a policy that selects the target, or another of its body, and is not judged; nil when there is none.
+	// UnjudgedPolicy is a policy that is not judged and selects the target, or another target of
+	// its group; nil when there is none.
 	UnjudgedPolicy *ID
-	// Lease is the right to take the target's node out of service, and whose it is.
+	// Lease is the lease of the target's node.
 	Lease Lease
 	// Revision is the version of the target's own object that these facts were read from. The core
-	// doesn't interpret it: it is there so that a destructive call can insist on it.
+	// doesn't interpret it. Destructive calls pass it as a precondition.
 	Revision string
 }
 
-// Lease is who may take a node out of service, and until when. The zero Lease is nobody's.
+// Lease names the holder that may take a node out of service, and until when. The zero Lease has no
+// holder.
 type Lease struct {
 	Holder string
 	Until  time.Time
 }
 
-// NodeLease is a lease as it is found, whoever may want to know of its node.
+// NodeLease is the lease of a node as the cluster shows it.
 type NodeLease struct {
 	Node, Holder string
-	// Renewed is when it was taken, or renewed last; zero when it doesn't say.
+	// Renewed is when it was taken, or renewed last; zero when the lease has no such time.
 	Renewed time.Time
 }
 
-// heldByOther tells whether somebody else than the holder has the lease at an instant.
+// heldByOther reports whether another holder has the lease at an instant.
 func (l Lease) heldByOther(holder string, now time.Time) bool {
 	return l.Holder != "" && l.Holder != holder && now.Before(l.Until)
 }
 
-// NodeState tells what is known of a target's node.
+// NodeState says what is known of a target's node.
 type NodeState int8
 
-// The zero NodeState is NodeUnseen, the one which never acts.
+// The zero NodeState is NodeUnseen, for which nothing acts.
 const (
 	// NodeUnseen is a node that the target names and the cache lacks: deleted, or not yet seen.
 	NodeUnseen NodeState = iota
-	// NodeAwaited is the state of a target that has not named a node yet.
+	// NodeAwaited is the state of a target that names no node yet.
 	NodeAwaited
 	// NodePresent is a node that was seen.
 	NodePresent
-	// KeepNodeGone is a node that the target names and that a live read did not find.
+	// NodeGone is a node that the target names and that a live read did not find.
 	NodeGone
 )
 
-// String names the state.
+// String returns the name of the state.
 func (s NodeState) String() string {
 	switch s {
 	case NodeAwaited:
@@ -222,27 +232,27 @@ func (s NodeState) String() string {
 	return "unseen"
 }
 
-// Node is what decisions read of a node.
+// Node holds the facts of a node that decisions read.
 type Node struct {
 	State      NodeState
 	Name       string
 	UID        string
 	Conditions []Condition
-	// Unread says in a sentence what of the node is not among these facts, and is empty when all is. By its
-	// conditions such a node is not judged.
+	// Unread is a sentence about the parts of the node that were not read, and is empty when all
+	// were. The conditions of such a node are not judged.
 	Unread string
 	// NodeFacts are copied with the node, so a new fact has its field there and nowhere else.
 	NodeFacts
 }
 
-// NodeFacts are what the labels and annotations of a node say. Each fact holds repairs back, and its zero value does not.
-// The struct is comparable, so that no comparison forgets a fact.
+// NodeFacts are what the labels and annotations of a node say. Each fact holds repairs back, and
+// its zero value does not. The struct is comparable, so that no comparison forgets a fact.
 type NodeFacts struct {
 	// ControlPlane is set when the node belongs to the control plane.
 	ControlPlane bool
-	// Excluded is set when a person has excluded the node from all repairs.
+	// Excluded is set when a user has excluded the node from all repairs.
 	Excluded bool
-	// Upgrading is set while the node is to have another configuration than it has.
+	// Upgrading is set while the node has yet to get the configuration that it should have.
 	Upgrading bool
 }
 
@@ -255,15 +265,15 @@ func (f NodeFacts) or(other NodeFacts) NodeFacts {
 	}
 }
 
-// ApplyLiveRead has a target take over its node as it was read from the API server itself at an instant. What held the target back by
-// the word of the cache goes on to do so until the cache shows otherwise.
+// ApplyLiveRead sets the target's node to what the API server returned at an instant. A fact of the
+// cache that held the target back stays until the cache shows otherwise.
 func (t *Target) ApplyLiveRead(n Node, at time.Time) {
 	n.NodeFacts = n.or(t.Node.NodeFacts)
 	t.Node, t.NodeReadAt = n, at
 	t.ControlPlane = t.ControlPlane || n.ControlPlane
 }
 
-// same tells whether nothing about the node differs that decisions read.
+// same reports whether two nodes agree in all facts that decisions read.
 func (n *Node) same(other *Node) bool {
 	return n.State == other.State && n.Name == other.Name && n.UID == other.UID && n.Unread == other.Unread &&
 		n.NodeFacts == other.NodeFacts &&
@@ -272,29 +282,30 @@ func (n *Node) same(other *Node) bool {
 		})
 }
 
-// Condition is one condition of a node, or of a target's own object. Since is its last transition; zero when it carries none.
-// The reason is read of conditions of nodes alone.
+// Condition is one condition of a node, or of a target's own object. Since is its last transition;
+// zero when it carries none. Decisions read the reasons of node conditions only.
 type Condition struct {
 	Type, Status, Reason string
 	Since                time.Time
 }
 
-// Same reports whether two conditions say the same.
+// Same reports whether two conditions are equal.
 func (c *Condition) Same(other *Condition) bool {
 	return c.Type == other.Type && c.Status == other.Status && c.Reason == other.Reason && c.Since.Equal(other.Since)
 }
 
-// maxTestsSeen bounds what is remembered of each target, since anyone who may write policies adds to it. A policy asks for at most
-// eight such tests.
+// maxTestsSeen bounds the tests that are remembered of each target, since each author of policies
+// adds to them. A policy has at most eight such tests.
 const maxTestsSeen = 64
 
-// SeenTest is a test that holds for the conditions of a node, and since when it has been seen to.
+// SeenTest is a test that holds for the conditions of a node, and since when passes have seen it
+// hold.
 type SeenTest struct {
 	Test ConditionTest
 	// Node is the UID of the node. A node that registers anew is another.
 	Node  string
 	Since time.Time
-	// StartSeen is set when the test was seen not to hold for this node just before. Otherwise it may have begun to hold long before
-	// Since: a process that has just started has not seen that.
+	// StartSeen is set when the pass before had seen the test not hold for this node. Otherwise the
+	// test may have begun to hold long before Since, for instance before a restart.
 	StartSeen bool
 }

@@ -1,26 +1,29 @@
 package core
 
-// CombinedVerdict is what all policies that act find of one target together, for those who write it on the target
-// itself.
+// CombinedVerdict combines the verdicts of all acting policies on one target. Dialects that write
+// conditions on targets read it.
 type CombinedVerdict struct {
 	// Target is the index in Cluster.Targets.
 	Target int
-	// Policy is the index of the one whose verdict counts: of those that find the target unhealthy the one that
-	// leads, else of those that don't find it healthy, else any; of those one that is not paused, if there is one.
+	// Policy is the index of the policy whose verdict counts. A policy that finds the target
+	// unhealthy comes first, then a policy that doesn't find it healthy. Among equals a policy that
+	// is not paused comes first, then the oldest.
 	Policy  int
 	Verdict Verdict
-	// RemedyCalled is set when the remedy is called for the target in this very pass, and will say itself what it does.
+	// RemedyCalled is set when this pass calls the remedy for the target. The remedy reports that
+	// itself.
 	RemedyCalled bool
-	// Repair is the one under way, nil when there is none.
+	// Repair is the running repair of the target, nil when there is none.
 	Repair *Repair
-	// RequestsWithdrawn is set when what was asked of others about the target is taken back in this very pass, since it is
-	// healthy; its remedy says so.
+	// RequestsWithdrawn is set when this pass withdraws the requests about the target because it is
+	// healthy. The remedy reports that itself.
 	RequestsWithdrawn bool
-	// HasRequest is set while something stands that was asked of others about the target.
+	// HasRequest is set while a remediation request about the target exists.
 	HasRequest bool
 }
 
-// CombinedVerdicts gives one for each target that a policy selects, in the order of the targets.
+// CombinedVerdicts returns one for each target that an acting policy selects, in the order of their
+// first verdicts.
 func (d *Decision) CombinedVerdicts(policies []Policy, cluster *Cluster) []CombinedVerdict {
 	at := make([]int, len(cluster.Targets))
 	judged := make([]CombinedVerdict, 0, len(cluster.Targets))
@@ -61,7 +64,7 @@ func (d *Decision) CombinedVerdicts(policies []Policy, cluster *Cluster) []Combi
 	return judged
 }
 
-// graver tells whether a verdict outweighs that of an older policy.
+// graver reports whether a verdict outweighs that of an older policy.
 func graver(v, than *Verdict) bool {
 	if than.Health == Unhealthy {
 		return false
@@ -69,7 +72,7 @@ func graver(v, than *Verdict) bool {
 	return v.Health == Unhealthy || (than.Health == Healthy && v.Health != Healthy)
 }
 
-// relateTo adds repairs under way and what was asked of others.
+// relateTo adds the running repairs and the remediation requests.
 func (d *Decision) relateTo(cluster *Cluster, judgementOn func(target int) *CombinedVerdict) {
 	if len(cluster.Repairs) == 0 && len(cluster.Requests) == 0 {
 		return

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// match is how a test compares with the conditions of a node. Since is the last of the times of the conditions that it is about.
+// match is the result of comparing a test with the conditions of a node. Since is the latest time
+// of the conditions that the test is about.
 type match struct {
 	holds, untimed bool
 	since          time.Time
 }
 
-// match compares the test with conditions. The API server takes nodes with several conditions of one type: the test must hold for
-// each of them.
+// match compares the test with conditions. The API server accepts nodes with several conditions of
+// one type: the test must hold for each of them.
 func (c *ConditionTest) match(have []Condition) match {
 	m := match{holds: c.Missing}
 	for i := range have {
@@ -29,7 +30,8 @@ func (c *ConditionTest) match(have []Condition) match {
 	return m
 }
 
-// matchesPattern reports whether all of a reason matches the pattern. It takes at most as many steps as the product of their lengths.
+// matchesPattern reports whether the whole reason matches the pattern. It takes at most as many
+// steps as the product of their lengths.
 func matchesPattern(pattern, reason string) bool {
 	if pattern == "" {
 		return true
@@ -55,11 +57,12 @@ func matchesPattern(pattern, reason string) bool {
 	}
 }
 
-// forgottenText says why it is not known since when a test holds.
+// forgottenText explains that the controller doesn't know since when a test holds.
 const forgottenText = "health checks ask for more conditions of its node that are missing or have a reason than the controller remembers of one node; " +
 	"have them ask for fewer, or delete health checks that are not needed"
 
-// groupsHeld judges by the groups: the first that makes the node unhealthy, or else the worst.
+// groupsHeld returns the finding of the first group that makes the node unhealthy, or else the
+// worst finding.
 func groupsHeld(groups []ConditionGroup, t *Target, now time.Time) (finding, bool) {
 	var worst finding
 	found := false
@@ -79,11 +82,12 @@ func groupsHeld(groups []ConditionGroup, t *Target, now time.Time) (finding, boo
 	return worst, found
 }
 
-// groupHeld judges by one group. Its clock runs since the last of its tests has held.
+// groupHeld returns the finding of one group. Its clock starts when the last of its tests began to
+// hold.
 func groupHeld(g *ConditionGroup, t *Target, now time.Time) (finding, bool) {
 	f := finding{reason: ConditionsMet, limit: g.For}
 	var untimed *ConditionTest
-	unseen := false // a test holds that has not been seen to
+	unseen := false // a test holds that no pass has seen hold before
 	for i := range g.Tests {
 		test := &g.Tests[i]
 		m := test.match(t.Node.Conditions)
@@ -118,8 +122,8 @@ func groupHeld(g *ConditionGroup, t *Target, now time.Time) (finding, bool) {
 	return f, true
 }
 
-// mayBeOlder reports whether a group holds of which Fettle has not seen the beginning, so that it may have begun long before Fettle
-// says so.
+// mayBeOlder reports whether a group holds whose beginning no pass has seen. It may have begun to
+// hold long before the time that Fettle reports.
 func (c *Criteria) mayBeOlder(t *Target) bool {
 	return slices.ContainsFunc(c.Groups, func(g ConditionGroup) bool {
 		_, holds := g.datedSince(t)
@@ -127,8 +131,9 @@ func (c *Criteria) mayBeOlder(t *Target) bool {
 	})
 }
 
-// datedSince returns the earliest time at which one of the groups may have begun to hold, by the times of the node's conditions alone;
-// zero where these don't tell. What Fettle has seen itself may have begun long before a restart.
+// datedSince returns the earliest time at which one of the groups may have begun to hold; zero when
+// it is not known. It reads only the times of conditions. A time that a pass has seen may be long
+// after the beginning, because of a restart.
 func (c *Criteria) datedSince(t *Target) time.Time {
 	var earliest time.Time
 	for i := range c.Groups {
@@ -144,7 +149,8 @@ func (c *Criteria) datedSince(t *Target) time.Time {
 	return earliest
 }
 
-// datedSince returns since when a group may hold by the times of conditions, and reports whether it holds.
+// datedSince returns since when a group may hold by the times of conditions, and reports whether it
+// holds.
 func (g *ConditionGroup) datedSince(t *Target) (since time.Time, holds bool) {
 	for i := range g.Tests {
 		m := g.Tests[i].match(t.Node.Conditions)
@@ -156,7 +162,7 @@ func (g *ConditionGroup) datedSince(t *Target) (since time.Time, holds bool) {
 	return since, len(g.Tests) > 0
 }
 
-// seenTest returns what has been seen of a test for the target's node; the zero SeenTest when it was not seen to hold.
+// seenTest returns the SeenTest of a test for the target's node, or the zero SeenTest.
 func (t *Target) seenTest(test *ConditionTest) SeenTest {
 	for i := range t.TestsSeen {
 		if s := &t.TestsSeen[i]; s.Test == *test && s.Node == t.Node.UID {
@@ -166,5 +172,6 @@ func (t *Target) seenTest(test *ConditionTest) SeenTest {
 	return SeenTest{}
 }
 
-// forgotten reports whether no more tests are remembered of the target, so that it will not be known since when another holds.
+// forgotten reports whether the target has as many remembered tests as it may have. The beginning
+// of any further test is not known.
 func (t *Target) forgotten() bool { return len(t.TestsSeen) >= maxTestsSeen }

@@ -30,7 +30,7 @@ func groups(all ...[]core.ConditionTest) func(*core.Policy) {
 
 func tests(all ...core.ConditionTest) []core.ConditionTest { return all }
 
-// reasoned gives a node a condition with a reason.
+// reasoned adds a condition with a reason to a node.
 func reasoned(kind, status, reason string, since time.Time) func(*core.Target) {
 	return func(t *core.Target) {
 		condition(kind, status, since)(t)
@@ -45,7 +45,7 @@ func seen(test core.ConditionTest, since time.Time) func(*core.Target) {
 	}
 }
 
-// together is the verdict on a node that has matched a group since an instant.
+// together returns the verdict on a node that has matched a group since an instant.
 func together(h core.Health, since time.Time, detail string) core.Verdict {
 	v := core.Verdict{Health: h, Reason: core.ConditionsMet, Since: since, Limit: patience, Detail: detail}
 	if h == core.Suspect {
@@ -160,7 +160,7 @@ func groupCases() map[string]verdictCase {
 	}
 }
 
-// TestNodeGoneDelay: a delay runs since a live read did not find the node.
+// TestNodeGoneDelay: the delay runs since a live read did not find the node.
 func TestNodeGoneDelay(t *testing.T) {
 	delayed := func(p *core.Policy) { p.Criteria.NodeGoneDelay = patience }
 	gone := func(h core.Health, since, until time.Time) core.Verdict {
@@ -193,7 +193,8 @@ func TestNodeGoneDelay(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAbsence: the delay runs since the first of the reads that did not find the node, and anew once it was seen.
+// TestMemoryOfAbsence: the delay runs since the first read that did not find the node, and starts
+// again once a read found it.
 func TestMemoryOfAbsence(t *testing.T) {
 	unseen := machine("x", nodeIs(core.NodeUnseen))
 	var m core.Expectations
@@ -217,7 +218,8 @@ func TestMemoryOfAbsence(t *testing.T) {
 	}
 }
 
-// TestI05AbsenceIsNotRememberedUnseen: the node may have been there while the fleet was not observed, so its delay begins anew.
+// TestI05AbsenceIsNotRememberedUnseen: the delay starts again after the cluster was not observed,
+// since the node may have been there meanwhile.
 func TestI05AbsenceIsNotRememberedUnseen(t *testing.T) {
 	unseen := machine("x", nodeIs(core.NodeUnseen))
 	var m core.Expectations
@@ -231,14 +233,15 @@ func TestI05AbsenceIsNotRememberedUnseen(t *testing.T) {
 	}
 }
 
-// laidTests is what a snapshot looks like with what is remembered of tests laid over it.
+// laidTests returns the targets with the remembered tests in them.
 func laidTests(m *core.Expectations, p core.Policy, now time.Time, targets ...core.Target) []core.Target {
 	f := laid(m, now, targets)
 	m.OverlayTests([]core.Policy{p}, &f, now)
 	return f.Targets
 }
 
-// TestMemoryOfTests: a test counts since it was first seen to hold, as long as it holds, for this very node, in every pass.
+// TestMemoryOfTests: a test counts since it was first seen to hold, while it holds for the same
+// node in every pass.
 func TestMemoryOfTests(t *testing.T) {
 	p := policy("p", []int{0, 1}, groups(tests(unready, mute, frozen)))
 	holding, other := machine("x", reasoned("KernelDeadlock", "True", "DockerHung", ago(time.Hour))), machine("y", condition("AgentReady", "True", noon))
@@ -299,7 +302,7 @@ func TestMemoryOfTests(t *testing.T) {
 	}
 }
 
-// TestPatternsMatchAllOfAReason compares with a matcher that tries everything.
+// TestPatternsMatchAllOfAReason compares with a matcher that tries every match.
 func TestPatternsMatchAllOfAReason(t *testing.T) {
 	matches := func(pattern, reason string) bool {
 		p := policy("p", []int{0}, groups(tests(core.ConditionTest{Type: "X", Status: "True", Reason: pattern})))
@@ -329,7 +332,8 @@ func TestPatternsMatchAllOfAReason(t *testing.T) {
 	})
 }
 
-// TestI15PatternsAreMatchedQuickly: the worst of patterns takes a moment. A matcher that tries every place for every * never ends here.
+// TestI15PatternsAreMatchedQuickly: the worst pattern takes a moment. A matcher that tries every
+// place for every * never ends here.
 func TestI15PatternsAreMatchedQuickly(t *testing.T) {
 	pattern, reason := strings.Repeat("*a", 64)+"b", strings.Repeat("a", 317)
 	for i := range 1000 {

@@ -2,8 +2,8 @@ package core
 
 import "time"
 
-// confirmationGate: nothing is destroyed on a cached word about its node. Facts about the machine
-// itself need no second reading, since the destructive call insists on their revision (I11).
+// confirmationGate refuses a destructive step that rests on a cached node. Facts about the machine
+// itself need no second read, since the destructive call requires their revision (I11).
 func confirmationGate(d *planner, p *proposal) (Refusal, bool) {
 	t := &d.cluster.Targets[p.target]
 	step := d.stepOf(p)
@@ -16,10 +16,10 @@ func confirmationGate(d *planner, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: Unconfirmed}, true
 }
 
-// reserve keeps the reads to as many as may be repaired: it takes room for one among the targets
-// whose nodes are to be read. A repair in the ledger has its place already. Of a circle at most one target is repaired, so its
-// targets share one place: else members of a control plane that its quorum holds back would be read one after the other, and
-// every other target would wait for them.
+// reserve bounds the live reads to as many targets as may be repaired. It takes a place for the
+// target in each policy, unless a Repair has it already. The targets of a quorum group share one
+// place, since at most one of them is repaired. Otherwise the control plane would be read one
+// member after the other while every other target waits.
 func (d *planner) reserve(p *proposal) bool {
 	if p.repair != none {
 		return true
@@ -53,18 +53,20 @@ func (d *planner) reserve(p *proposal) bool {
 	return true
 }
 
-// maxReadsPerGroup bounds the targets of one circle that share a place. A control plane has fewer members, but anyone who may label targets
-// can have more taken for some. Each further one takes a place of its own, as other targets do.
+// maxReadsPerGroup bounds the targets of a quorum group that share a place. A control plane has
+// fewer members, but each author of labels can add targets. Each target beyond the bound takes a
+// place of its own.
 const maxReadsPerGroup = 9
 
-// reads are the targets of a circle that are to be read.
+// reads counts the targets of a quorum group that will be read.
 type reads struct {
 	targets int
-	// reserved are the policies in which they have their place.
+	// reserved has the policies in which they have a place.
 	reserved map[int]bool
 }
 
-// shareReads counts a target that is to be read, whose policies have a place for its circle from now on.
+// shareReads adds a target that will be read. Its policies have a place for its quorum group from
+// now on.
 func (d *planner) shareReads(of quorumGroup, target int) {
 	r := d.readOf[of]
 	r.targets++
@@ -77,8 +79,9 @@ func (d *planner) shareReads(of quorumGroup, target int) {
 	d.readOf[of] = r
 }
 
-// Confirmed tells whether what is known of the target's node justifies a step at an instant: it was read
-// live a moment ago, or there is no node yet, and so was the quorum of a control plane.
+// Confirmed reports whether the facts about the target's node justify a step at an instant. The
+// node was read live a moment ago, or there is no node yet. The quorum of a control plane must be
+// as fresh.
 func (t *Target) Confirmed(step *Step, now time.Time) bool {
 	if t.takesQuorum(step) && !t.quorumKnown(now) {
 		return false
@@ -89,8 +92,9 @@ func (t *Target) Confirmed(step *Step, now time.Time) bool {
 	return t.Node.State != NodeUnseen && !t.NodeReadAt.IsZero() && Elapsed(t.NodeReadAt, now) < liveReadLimit
 }
 
-// Elapsed returns how much time has passed since an instant, by whichever clock shows more. While the computer is suspended a
-// monotonic clock may stand still, and the wall clock is set when it goes on.
+// Elapsed returns how much time has passed since an instant, by the clock that shows more. While
+// the computer is suspended a monotonic clock may stand still. The wall clock is set when the
+// computer resumes.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestReadsOfManyMembers: targets that count as members of a control plane share a place among the reads, up to a bound. Beyond that
-// each needs a place of its own, as every other target does.
+// TestReadsOfManyMembers: targets that may belong to a control plane share a place among the reads,
+// up to a bound. Each further target needs a place of its own, as every other target does.
 func TestReadsOfManyMembers(t *testing.T) {
 	var nodes []core.Target
 	var all []int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// continueRepairs looks at the repairs under way, before new ones compete for their room.
+// continueRepairs decides on the running repairs, before new repairs compete for their places.
 func (d *planner) continueRepairs() {
 	if d.cluster.Observed != Yes {
 		return
@@ -20,7 +20,7 @@ func (d *planner) continueRepairs() {
 		case d.requestsUnlisted(&d.cluster.Repairs[r]):
 			d.leaveUnseen(r, t, exists)
 		case d.unreadable(r, t, exists):
-			// It is neither carried on nor ended.
+			// The repair neither continues nor ends.
 		case exists && d.repairOf[d.groupOf(t)] == r:
 			d.continueRepair(r, t)
 		case exists:
@@ -36,8 +36,8 @@ func (d *planner) continueRepairs() {
 	}
 }
 
-// queue puts the repair of a target, which waits for its turn, among those whose turn comes later, or
-// takes it out. Of several the oldest goes first; they don't wait for each other.
+// queue adds a repair that waits for its turn to the later repairs of its policies, or removes it.
+// The oldest of several comes first, and they don't wait for each other.
 func (d *planner) queue(repair, target, by int) {
 	if !d.waitsForTurn(repair, target) || d.outOfSteps(repair) || d.repairOf[d.groupOf(target)] != repair {
 		return
@@ -61,15 +61,15 @@ func (d *planner) runningRepairs() []int {
 	return running
 }
 
-// leaveUnseen: a repair whose requests can't be seen is neither carried on nor ended.
+// leaveUnseen refuses to continue or end a repair whose requests can't be listed.
 func (d *planner) leaveUnseen(repair, target int, exists bool) {
 	if lead, v := d.leaderOf(&d.cluster.Repairs[repair], target); exists && v != nil {
 		d.refuse(Refusal{Target: target, Policy: lead, Gate: RequestsUnseen})
 	}
 }
 
-// unreadable tells whether nothing can be said of the target of a repair, since its policy can't be read: that it
-// is healthy or not selected may be for want of that alone.
+// unreadable reports whether the target of a repair can't be judged since its policy is unparsable.
+// The target may seem healthy or not selected for that reason alone.
 func (d *planner) unreadable(repair, target int, exists bool) bool {
 	r := &d.cluster.Repairs[repair]
 	lead := d.leaderAt(r)
@@ -87,16 +87,16 @@ func (d *planner) unreadable(repair, target int, exists bool) bool {
 	return v == nil || v.Health != Unhealthy
 }
 
-// needsWithdrawal tells whether any step of the repair is one whose requests stand until they are taken back.
+// needsWithdrawal reports whether a step of the repair makes requests that Fettle has to withdraw.
 func (r *Repair) needsWithdrawal() bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Nature.Effect().NeedsWithdrawal })
 }
 
-// maxUnledEnded bounds the repairs without a target and without a health check that end in one pass. Nothing waits for them, and
-// people may have made very many.
+// maxUnledEnded bounds how many repairs without a target and without a policy end in one pass.
+// Nothing waits for them, and users may have created very many.
 const maxUnledEnded = 50
 
-// leaderAt is the index of the policy that leads a repair, none when it is gone.
+// leaderAt returns the index of the policy that leads a repair, none when it is gone.
 func (d *planner) leaderAt(r *Repair) int {
 	for i := range d.policies {
 		if d.policies[i].ID == r.Policy {
@@ -106,7 +106,8 @@ func (d *planner) leaderAt(r *Repair) int {
 	return none
 }
 
-// endRepair withdraws what a repair has asked for and ends it when none of that stands any more, or when nothing may be touched.
+// endRepair withdraws the requests of a repair, and ends it once none of them exists. A repair
+// whose requests must not be touched ends at once.
 func (d *planner) endRepair(repair, target int, outcome Outcome, reason EndReason) {
 	lead := d.leaderAt(&d.cluster.Repairs[repair])
 	if d.isDryRun(lead) || d.withdrawAll(repair, target, lead, reason) {
@@ -114,9 +115,10 @@ func (d *planner) endRepair(repair, target int, outcome Outcome, reason EndReaso
 	}
 }
 
-// continueRepair: what has begun goes on to its own end, whatever the limits say now. What has not is asked
-// for again from the start, and dropped when nothing asks for it. What leaves, or has left as a live read
-// says, is waited for until the caches show it.
+// continueRepair decides on one running repair. A repair that has begun goes on to its own end,
+// whatever the limits say now. Any other must pass its gates again, and ends when its target is not
+// unhealthy any more. A target that is being deleted, or that a live read did not find, is left
+// until the caches show that it is gone.
 func (d *planner) continueRepair(repair, target int) {
 	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
 	if t.Deleting {
@@ -144,7 +146,7 @@ func (d *planner) continueRepair(repair, target int) {
 	}
 }
 
-// notSelected returns why the repair of a target ends that the health check which leads it does not select.
+// notSelected returns the end reason of a repair whose target its leading policy does not select.
 func (d *planner) notSelected(repair, target int) EndReason {
 	if d.begun(repair, target) {
 		return NotSelectedAnymore
@@ -152,8 +154,8 @@ func (d *planner) notSelected(repair, target int) EndReason {
 	return NotSelected
 }
 
-// withdrawnOnRecovery reports whether all that a repair had asked for was taken back since its target was healthy. The target has
-// failed again meanwhile, and that failure is another one: its repair keeps its distance.
+// withdrawnOnRecovery reports whether all requests of a repair were withdrawn because its target
+// was healthy. If the target fails again, that failure is a new one with a repair of its own.
 func (d *planner) withdrawnOnRecovery(repair int) bool {
 	if d.cluster.Repairs[repair].Recovered.IsZero() {
 		return false
@@ -161,25 +163,25 @@ func (d *planner) withdrawnOnRecovery(repair int) bool {
 	return !slices.ContainsFunc(d.requestsOf[repair], func(i int) bool { return d.cluster.Requests[i].Own && !d.cluster.Requests[i].Leaving })
 }
 
-// endWithdrawn ends such a repair once nothing stands that it has asked for.
+// endWithdrawn ends such a repair once none of its requests exists.
 func (d *planner) endWithdrawn(repair int) {
 	if r := &d.cluster.Repairs[repair]; !d.stands(repair) {
 		d.finish(repair, d.outcomeOfRecovery(r), d.endOfSuspect(r))
 	}
 }
 
-// leftUntouched tells whether nothing of what was asked for a target may be touched: somebody has taken it out of health
-// checking, or has the policy rehearse, maybe beside another controller.
+// leftUntouched reports whether the requests about a target must not be touched. An annotation
+// skips the target, or the policy is a dry run, perhaps beside another controller.
 func (d *planner) leftUntouched(r *Repair, t *Target) bool {
 	return t.Skipped || d.isDryRun(d.leaderAt(r))
 }
 
-// isDryRun is false for a policy that is gone.
+// isDryRun reports whether the policy exists and is a dry run.
 func (d *planner) isDryRun(policy int) bool {
 	return policy != none && d.policies[policy].DryRun
 }
 
-// handleSuspect: a target that is neither well nor unhealthy keeps what was asked for it.
+// handleSuspect keeps the requests of a target that is neither healthy nor unhealthy.
 func (d *planner) handleSuspect(repair, target int) {
 	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
 	if !r.Begun.IsZero() && !t.ExternallyRemediated && !d.stands(repair) {
@@ -187,7 +189,7 @@ func (d *planner) handleSuspect(repair, target int) {
 	}
 }
 
-// handleRecovery takes back what was asked for a target that is healthy again, and ends its repair.
+// handleRecovery withdraws the requests of a target that is healthy again, and ends its repair.
 func (d *planner) handleRecovery(repair, target, lead int) {
 	t, r := &d.cluster.Targets[target], &d.cluster.Repairs[repair]
 	if !d.stands(repair) {
@@ -198,10 +200,10 @@ func (d *planner) handleRecovery(repair, target, lead int) {
 	if recovered.IsZero() {
 		recovered = d.now
 		asked := d.servesRequest(repair)
-		if asked || d.policies[lead].HealthyDelay != 0 { // else it is over at once
+		if asked || d.policies[lead].HealthyDelay != 0 { // otherwise the requests are withdrawn at once
 			d.noteRecovery(repair, recovered)
 		}
-		if asked { // until that is recorded, a restart would ask the remediator again
+		if asked { // until the recovery is recorded, a restart would make the request again
 			d.wakeAt(d.now.Add(time.Second))
 			d.renewLease(repair, target, lead)
 			return
@@ -225,7 +227,7 @@ func (d *planner) outcomeOfRecovery(r *Repair) Outcome {
 	return Succeeded
 }
 
-// endOfRecovery returns why the repair of a target ends that is healthy again.
+// endOfRecovery returns the ending of a repair whose target is healthy again.
 func (d *planner) endOfRecovery(r *Repair) ending {
 	switch d.outcomeOfRecovery(r) { //nolint:exhaustive // the other has one reason
 	case Recovered:
@@ -236,8 +238,9 @@ func (d *planner) endOfRecovery(r *Repair) ending {
 	return because(TargetRecovered)
 }
 
-// endOfSuspect returns why the repair of a target ends for which no request exists. If one did, it was withdrawn since the target
-// was healthy, and then the target is repaired again as one whose repair did not last.
+// endOfSuspect returns the ending of a repair without a request whose target is suspect. A request
+// that did exist was withdrawn since the target was healthy. The next repair of the target then
+// counts as one after a repair that did not last.
 func (d *planner) endOfSuspect(r *Repair) ending {
 	if d.outcomeOfRecovery(r) == Recovered {
 		return because(nothingDoneReason(r))
@@ -245,8 +248,8 @@ func (d *planner) endOfSuspect(r *Repair) ending {
 	return because(RequestsWithdrawn)
 }
 
-// nothingDoneReason returns why a repair ends that has done nothing, as far as this process knows. A request may have been withdrawn just
-// before the process started, by a process that could not record that.
+// nothingDoneReason returns the end reason of a repair that has done nothing, as far as this
+// process knows. A process before it may have withdrawn a request without recording that.
 func nothingDoneReason(r *Repair) EndReason {
 	if r.needsWithdrawal() {
 		return NothingRequested
@@ -254,7 +257,7 @@ func nothingDoneReason(r *Repair) EndReason {
 	return NothingDone
 }
 
-// noteRecovery remembers since when the target of a repair is healthy again; zero for not.
+// noteRecovery notes since when the target of a repair is healthy again; zero if it is not.
 func (d *planner) noteRecovery(repair int, recovered time.Time) {
 	if n := d.noteFor(repair); !n.Recovered.Equal(recovered) {
 		n.Recovered = recovered
@@ -262,7 +265,7 @@ func (d *planner) noteRecovery(repair int, recovered time.Time) {
 	}
 }
 
-// noteFor is what is noted of a repair by now.
+// noteFor returns the note on a repair so far.
 func (d *planner) noteFor(repair int) Note {
 	for _, n := range d.decision.Notes {
 		if n.Repair == repair {
@@ -283,7 +286,7 @@ func (d *planner) keepNote(n Note) {
 	d.decision.Notes = append(d.decision.Notes, n)
 }
 
-// leaderOf finds the policy that leads a repair and its verdict on the target.
+// leaderOf returns the policy that leads a repair and its verdict on the target.
 func (d *planner) leaderOf(r *Repair, target int) (int, *Verdict) {
 	for _, i := range d.verdictsOnGroup(target) {
 		v := &d.decision.Verdicts[i]

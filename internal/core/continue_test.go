@@ -78,7 +78,7 @@ func TestAttemptPausesDouble(t *testing.T) {
 	}
 }
 
-// TestDuplicateRepairs: of two running repairs of one target the oldest stays.
+// TestDuplicateRepairs: of two running repairs of one target the older one stays.
 func TestDuplicateRepairs(t *testing.T) {
 	m, p := machine("m", dead), policy("p", []int{0})
 	older := repair(m, p, number(2), started(ago(2*time.Minute)))
@@ -96,8 +96,8 @@ func TestDuplicateRepairs(t *testing.T) {
 	}
 }
 
-// TestRepairsNotBegunDoNotWaitForEachOther: two repairs are recorded, neither has begun, and there
-// is room for one (the limit was lowered, or two leaders recorded one each). The older goes first.
+// TestRepairsNotBegunDoNotWaitForEachOther: two repairs are recorded, neither has begun, and the
+// limit allows one. The limit was lowered, or two leaders recorded one each. The older goes first.
 func TestRepairsNotBegunDoNotWaitForEachOther(t *testing.T) {
 	one := func(changes ...func(*core.Target)) core.Decision {
 		a, b := machine("a", append(changes, dead)...), machine("b", append(changes, dead)...)
@@ -141,8 +141,8 @@ func TestNumbersGoOn(t *testing.T) {
 	}
 }
 
-// TestStepThatDestroysNeedsNoSecondPlace: a repair under way has its place among those in flight, so a further step that destroys
-// waits for others, and not for the repair itself.
+// TestStepThatDestroysNeedsNoSecondPlace: a running repair has its place in flight. A further step
+// that deletes the target waits for other repairs, and not for its own.
 func TestStepThatDestroysNeedsNoSecondPlace(t *testing.T) {
 	ask := core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: core.Reference{Kind: "Fix", Name: "one"}, Limit: time.Minute}
 	p := policy("p", all(2), func(p *core.Policy) { p.Steps = []core.Step{ask, {Remedy: "Delete"}} })

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// recheckQuorum is how soon a quorum that would not survive, or is not known, is asked for again: nobody watches what it
-// hangs on.
+// recheckQuorum is how soon a lost or unknown quorum is read again, since no watch covers what it
+// depends on.
 const recheckQuorum = 15 * time.Second
 
-// countControlPlane finds the bodies of the control plane that are out, or are about to be: under repair,
-// in the hands of a remediator, or leaving.
+// countControlPlane finds the groups of the control plane that are out or about to be. They are
+// under repair, have a remediation request, or are being deleted.
 func (d *planner) countControlPlane() {
 	for _, i := range slices.Concat(d.controlPlane, d.byLabel) {
 		t := &d.cluster.Targets[i]
@@ -20,8 +20,9 @@ func (d *planner) countControlPlane() {
 	}
 }
 
-// quorumGroup is the targets that take turns with each other: the control plane, or the targets of one namespace that may belong to it
-// by their label alone. The latter wait for the control plane too, which does not wait for them.
+// quorumGroup identifies targets that are repaired one at a time: the control plane, or the targets
+// of one namespace that may belong to it by their label alone. The latter wait for the control
+// plane too, which does not wait for them.
 type quorumGroup struct {
 	byLabel   bool
 	namespace string
@@ -34,7 +35,7 @@ func (t *Target) quorumGroup() quorumGroup {
 	return quorumGroup{byLabel: true, namespace: t.ID.Namespace}
 }
 
-// takeOut counts the body of a target among those of its circle that are out, once.
+// takeOut counts the group of a target once among those of its quorum group that are out.
 func (d *planner) takeOut(target int) {
 	if d.isOut(target) {
 		return
@@ -50,10 +51,11 @@ func (d *planner) isOut(target int) bool {
 	return slices.Contains(d.out[d.cluster.Targets[target].quorumGroup()], d.groupOf(target))
 }
 
-// quorumGate and controlPlaneGate: one member of the control plane at a time, and only when it is
-// known that quorum survives (I4). What was never asked, or long ago, is asked when all else permits. An owner
-// that is asked to replace its own sees to both itself, and has to choose among all that are unhealthy: it may
-// be able to replace this one and not that.
+// quorumGate and controlPlaneGate let one member of the control plane at a time be repaired, and
+// only when quorum is known to survive (I4). A quorum that was not read lately is read when all
+// other gates are open. A step that asks the owner passes both gates, since the owner ensures both
+// itself. It must choose among all unhealthy members: it may be able to replace one and not
+// another.
 func quorumGate(d *planner, p *proposal) (Refusal, bool) {
 	t := &d.cluster.Targets[p.target]
 	if !t.takesQuorum(d.stepOf(p)) || t.QuorumSurvives == Yes || !t.quorumKnown(d.now) {
@@ -75,10 +77,11 @@ func controlPlaneGate(d *planner, p *proposal) (Refusal, bool) {
 	if p.repair != none {
 		others -= d.laterOut[of]
 	}
-	if of.byLabel { // whose turn comes later goes first there
+	if of.byLabel { // a repair of the control plane goes first even if its turn is later
 		others += len(d.out[quorumGroup{}])
 	}
-	// What was asked for the target itself before is no hindrance. A repair that waits is among the later ones.
+	// Requests about the target itself don't hold it back. A repair that waits is in laterOut
+	// already.
 	if d.isOut(p.target) && (p.repair == none || !d.waitsForTurn(p.repair, p.target)) {
 		others--
 	}
@@ -88,15 +91,15 @@ func controlPlaneGate(d *planner, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: ControlPlaneBusy, Have: others}, true
 }
 
-// takesQuorum tells whether a step may cost the control plane its quorum.
+// takesQuorum reports whether a step may cost the control plane its quorum.
 func (t *Target) takesQuorum(step *Step) bool {
 	return t.MaybeControlPlane() && (step == nil || !step.Nature.Effect().OwnerDecides)
 }
 
-// MaybeControlPlane reports whether the target may be of the control plane.
+// MaybeControlPlane reports whether the target may belong to the control plane.
 func (t *Target) MaybeControlPlane() bool { return t.ControlPlane || t.ControlPlaneByLabel }
 
-// quorumKnown tells whether the quorum was asked for a moment ago.
+// quorumKnown reports whether the quorum was read a moment ago.
 func (t *Target) quorumKnown(now time.Time) bool {
 	return !t.QuorumReadAt.IsZero() && Elapsed(t.QuorumReadAt, now) < liveReadLimit
 }

@@ -42,7 +42,7 @@ func TestStormCooldown(t *testing.T) {
 	}
 }
 
-// TestStormCooldownOfAges: the bound of a cooldown that is longer than time can count is no time at all.
+// TestStormCooldownOfAges: the bound of a very long cooldown would overflow, and does not apply.
 func TestStormCooldownOfAges(t *testing.T) {
 	opened := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, cooldown := range []time.Duration{25 * year, 30 * year, 49 * year, 1<<63 - 1} {
@@ -82,7 +82,7 @@ func TestStormCooldownHoldsOnlyAfterAStorm(t *testing.T) {
 	}
 }
 
-// TestLiveReadsAreAsManyAsMayBeRepaired: a thousand unhealthy targets with room for one cost one read.
+// TestLiveReadsAreAsManyAsMayBeRepaired: a thousand unhealthy targets with one place cost one read.
 func TestLiveReadsAreAsManyAsMayBeRepaired(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cluster := Cluster{Observed: Yes, ClockAgrees: Yes}

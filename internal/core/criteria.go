@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A criterion looks at one target. It returns no finding when it has nothing to say.
+// A criterion checks one target. It reports false when it has no finding.
 type criterion func(c *Criteria, t *Target, now time.Time) (finding, bool)
 
 type finding struct {
@@ -18,8 +18,8 @@ type finding struct {
 	detail    string
 }
 
-// The criteria in the order in which today's controllers ask them. The first that finds a target unhealthy or
-// undetermined decides; otherwise the suspicion that ends soonest does.
+// The criteria, in the order in which today's controllers check them. The first finding of
+// unhealthy or undetermined decides. Otherwise the suspicion that ends first does.
 var criteria = [...]criterion{
 	parsable,
 	remediationRequested,
@@ -32,8 +32,8 @@ var criteria = [...]criterion{
 	externallyRemediated,
 }
 
-// judge gives the verdict of one policy on one target. Nearly every target is healthy, and decisions
-// judge all of them.
+// judge returns the verdict of one policy on one target. Nearly every target is healthy, and each
+// decision judges all of them.
 func judge(p *Policy, t *Target, now time.Time) Verdict {
 	best, remarkable := examine(p, t, now)
 	if !remarkable {
@@ -54,7 +54,7 @@ func judge(p *Policy, t *Target, now time.Time) Verdict {
 	return v
 }
 
-// examine asks the criteria, and tells whether any of them has something to say.
+// examine checks the criteria, and reports whether any of them has a finding.
 func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 	var best finding
 	remarkable := false
@@ -71,18 +71,21 @@ func examine(p *Policy, t *Target, now time.Time) (finding, bool) {
 	return best, remarkable
 }
 
-// parsable: a target some of whose facts can't be read is not judged by the others, which may be as wrong.
+// parsable finds a target undetermined while some of its facts can't be read, since the others may
+// be as wrong.
 func parsable(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{health: Undetermined, reason: TargetUnreadable, detail: t.Problem}, t.Problem != ""
 }
 
-// remediationRequested: a person's word goes before all that could be found out.
+// remediationRequested finds a target unhealthy that a user has marked. The mark outweighs all
+// facts.
 func remediationRequested(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{health: Unhealthy, reason: RemediationRequested}, t.RemediationRequested
 }
 
-// notPremature: before its time a target is not judged. With a node it counts as healthy meanwhile, as in today's
-// Cluster API (docs/reference/cluster-api.md#counting), which keeps the limits of all others as they are.
+// notPremature finds a target suspect before its time. A target with a node counts as healthy, as
+// in today's Cluster API (docs/reference/cluster-api.md#counting). So it does not change the limits
+// of the others.
 func notPremature(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	f := finding{health: Suspect, reason: Premature, detail: t.Premature}
 	if t.Node.State == NodePresent {
@@ -91,7 +94,7 @@ func notPremature(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return f, t.Premature != ""
 }
 
-// failed: a machine that says it can't recover is unhealthy at once.
+// failed finds a machine unhealthy at once whose status says that it can't recover.
 func failed(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	if !t.Failed {
 		return finding{}, false
@@ -99,7 +102,7 @@ func failed(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{health: Unhealthy, reason: TargetFailed, since: t.FailedSince}, true
 }
 
-// nodeInTime: a target that has no node yet has the startup time to get one.
+// nodeInTime finds a target without a node suspect, and unhealthy after the node startup timeout.
 func nodeInTime(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	if t.Node.State != NodeAwaited {
 		return finding{}, false
@@ -111,9 +114,9 @@ func nodeInTime(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	return f, true
 }
 
-// nodeExists: a node that was there and is gone makes its target unhealthy, once a live read has
-// confirmed it: a cache that lags must not condemn a machine which has just joined. A node that is a target
-// itself is gone with that, and what has its name by now is another (I11).
+// nodeExists finds a target unhealthy whose node is gone, once a live read has confirmed that. A
+// cache that lags must not condemn a machine that has just joined. A target that is a node itself
+// is gone with it, and an object that has its name by now is another (I11).
 func nodeExists(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	switch t.Node.State {
 	case NodeGone:
@@ -128,7 +131,8 @@ func nodeExists(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	return finding{}, false
 }
 
-// nodeGone: the delay runs since a live read did not find the node. Where that time is not known, it runs from now.
+// nodeGone returns the finding on a missing node. The delay runs since a live read did not find it,
+// or from now where that time is not known.
 func nodeGone(c *Criteria, t *Target, now time.Time) finding {
 	if c.NodeGoneDelay <= 0 {
 		return finding{health: Unhealthy, reason: NodeNotFound}
@@ -142,7 +146,8 @@ func nodeGone(c *Criteria, t *Target, now time.Time) finding {
 	return f
 }
 
-// targetConditions are asked whatever becomes of the node.
+// targetConditions checks the conditions of the target's own object, whatever the state of the
+// node.
 func targetConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	f, found := conditionsHeld(c.TargetConditions, t.Conditions, now)
 	switch f.reason { //nolint:exhaustive // the two that there are
@@ -154,8 +159,9 @@ func targetConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	return f, found
 }
 
-// nodeConditions: what was not read of a node may be the condition that is asked for, or may contradict it. Only the
-// criteria about nodes don't know then: a node can't hide its machine from the others.
+// nodeConditions checks the conditions of the node. A part that was not read may have the condition
+// that a criterion names, or contradict it. Then only the criteria about nodes find the target
+// undetermined: a node can't hide its machine from the other criteria.
 func nodeConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	if t.Node.Unread != "" && len(c.Conditions)+len(c.Groups) > 0 {
 		return finding{health: Undetermined, reason: TargetUnreadable, detail: "its node can't be read as a whole: " + t.Node.Unread}, true
@@ -171,7 +177,8 @@ func nodeConditions(c *Criteria, t *Target, now time.Time) (finding, bool) {
 	return f, found
 }
 
-// conditionsHeld: each condition has a clock of its own, which is its last transition.
+// conditionsHeld returns the first finding of unhealthy, or else the worst. The clock of each
+// condition starts at its last transition.
 func conditionsHeld(want []ConditionCriterion, have []Condition, now time.Time) (finding, bool) {
 	var soonest finding
 	found := false
@@ -188,7 +195,8 @@ func conditionsHeld(want []ConditionCriterion, have []Condition, now time.Time) 
 	return soonest, found
 }
 
-// conditionHeld: of several conditions of one type all must have the status, and it holds since the last of their times.
+// conditionHeld returns the finding of one criterion. Of several conditions of one type all must
+// have the status, and the latest of their times counts.
 func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (finding, bool) {
 	m := (&ConditionTest{Type: want.Type, Status: want.Status}).match(have)
 	if !m.holds {
@@ -203,12 +211,12 @@ func conditionHeld(want *ConditionCriterion, have []Condition, now time.Time) (f
 	return f, true
 }
 
-// externallyRemediated: a target in the hands of an outside remediator is not healthy yet.
+// externallyRemediated finds a target suspect while an outside remediator repairs it.
 func externallyRemediated(_ *Criteria, t *Target, _ time.Time) (finding, bool) {
 	return finding{health: Suspect, reason: ExternalRemediation}, t.ExternallyRemediated
 }
 
-// deadline tells whether since plus limit has come. It acts at the deadline, not after it.
+// deadline returns Unhealthy from since plus limit on, and before that Suspect with that instant.
 func deadline(since time.Time, limit time.Duration, now time.Time) (Health, time.Time) {
 	at := since.Add(limit)
 	if now.Before(at) {
@@ -217,7 +225,7 @@ func deadline(since time.Time, limit time.Duration, now time.Time) (Health, time
 	return Unhealthy, time.Time{}
 }
 
-// worse prefers an undetermined finding to a suspicion, and the suspicion that ends sooner.
+// worse reports whether a is undetermined and b is not, or ends sooner than b.
 func worse(a, b finding) bool {
 	if a.health != b.health {
 		return a.health == Undetermined
@@ -225,7 +233,8 @@ func worse(a, b finding) bool {
 	return sooner(a.until, b.until)
 }
 
-// FindingsBy returns all that makes a target unhealthy, and first the request of a person that the verdict on the target names.
+// FindingsBy returns all findings that make a target unhealthy. The user's request that the verdict
+// names comes first.
 func (c *Criteria) FindingsBy(v *Verdict, t *Target, now time.Time) []Verdict {
 	found := c.Findings(t, now)
 	if v.Reason == RemediationRequested && !t.RemediationRequested {
@@ -234,8 +243,8 @@ func (c *Criteria) FindingsBy(v *Verdict, t *Target, now time.Time) []Verdict {
 	return found
 }
 
-// Findings gives all that makes a target unhealthy by the criteria at an instant, one for each criterion and
-// condition that is met, in the order in which they are asked.
+// Findings returns a verdict for each criterion and condition that makes a target unhealthy at an
+// instant, in the order of the checks.
 func (c *Criteria) Findings(t *Target, now time.Time) []Verdict {
 	var found []Verdict
 	add := func(f finding, met bool) {
@@ -264,7 +273,7 @@ func (c *Criteria) Findings(t *Target, now time.Time) []Verdict {
 	return found
 }
 
-// names reports whether a criterion is about a condition of the node.
+// names reports whether a criterion is about a node condition of the type.
 func (c *Criteria) names(kind string) bool {
 	return slices.ContainsFunc(c.Conditions, func(want ConditionCriterion) bool { return want.Type == kind }) ||
 		slices.ContainsFunc(c.Groups, func(g ConditionGroup) bool {

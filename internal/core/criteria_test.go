@@ -25,7 +25,7 @@ type verdictCase struct {
 
 func healthy() core.Verdict { return core.Verdict{Health: core.Healthy, Reason: core.NoCriterionMet} }
 
-// met is the verdict on a node that has matched a condition since an instant.
+// met returns the verdict on a node that has matched a condition since an instant.
 func met(h core.Health, c core.ConditionCriterion, since time.Time) core.Verdict {
 	v := core.Verdict{Health: h, Reason: core.ConditionMet, Since: since, Limit: c.For, Criterion: c}
 	if h == core.Suspect {
@@ -63,7 +63,8 @@ func TestCriteria(t *testing.T) {
 
 func noStartup(p *core.Policy) { p.Criteria.NodeStartup = 0 }
 
-// machineCases has the cases of machines. Rows are those of docs/reference/openshift.md#what-needs-remediation.
+// machineCases returns the cases of machines. Rows are those of
+// docs/reference/openshift.md#what-needs-remediation.
 func machineCases() map[string]verdictCase {
 	startup := 10 * time.Minute
 	return map[string]verdictCase{

@@ -10,15 +10,15 @@ import (
 // liveReadLimit is how long a live read of a node can justify a destructive step.
 const liveReadLimit = 10 * time.Second
 
-// recheckUnseen is how soon a node that a live read found, and the cache still lacks, is looked
-// for again.
+// recheckUnseen is how soon a node that a live read found, and the cache still lacks, is looked up
+// again.
 const recheckUnseen = 10 * time.Second
 
-// none is the index of nothing.
+// none is the index that stands for no object.
 const none = -1
 
-// Decide says what follows from the facts at an instant. It is total and deterministic, and the
-// order of its input changes nothing (I7, I8).
+// Decide returns the decision that follows from the facts at an instant. It is total and
+// deterministic, and the order of its input changes nothing (I7, I8).
 func Decide(policies []Policy, cluster Cluster, now time.Time) Decision {
 	d := &planner{policies: policies, cluster: &cluster, now: now}
 	d.wakeAt(cluster.ExpectedUntil)
@@ -45,61 +45,66 @@ type planner struct {
 	now      time.Time
 	decision Decision
 
-	// ageRank is each policy's place in the order of their age, then name, then ID: the first of those that
-	// find a target unhealthy leads its repair.
+	// ageRank is the place of each policy in the order of age, name and ID. Of the policies that
+	// find a target unhealthy the first one leads its repair.
 	ageRank []int
-	// groups are those of the targets, nil when each is its own.
+	// groups maps targets to their groups, nil when each target is a group of its own.
 	groups []int
-	// running is the oldest running repair of each target, targetOf the index of the target of each of those,
-	// and repairOf the oldest of each body. Targets are told apart by all of their ID: an
-	// author who knows the UID of one may write it into a Repair of another.
+	// running is the oldest running repair of each target. targetOf maps such a repair to its
+	// target, and repairOf a group to its oldest repair. Targets are identified by their whole ID:
+	// an author who knows the UID of one may write it into a Repair of another.
 	running  map[ID]int
 	targetOf map[int]int
 	repairOf []int
-	// ended is the youngest repair of each target that has ended and left the target in place, by the lineage of the target.
+	// ended is the youngest ended repair of each target that left the target in place, by
+	// backoffID.
 	ended map[ID]int
-	// requestsAbout are the requests about each target, and petitions those of each running repair.
+	// requestsAbout are the requests about each target, and requestsOf those of each running
+	// repair.
 	requestsAbout map[int][]int
 	requestsOf    map[int][]int
-	// requestedTargets are the targets about which people have made requests, and asked is what the ledger tells of them.
+	// requestedTargets are the targets with a user's repair request. repairRequests is the history
+	// of each of them.
 	requestedTargets []int
 	repairRequests   map[int]*repairRequestHistory
 	orphans          orphanIndex
-	// awaitingReplacement are the repairs that go on though their targets are gone, and controlPlaneAwaited counts those of targets that may
-	// belong to the control plane. sound are the UIDs of the targets that are found healthy, by their IDs without UID; nil
-	// until it is needed.
+	// awaitingReplacement are the running repairs whose targets are gone. controlPlaneAwaited
+	// counts those whose targets may belong to the control plane. healthyUIDs are the UIDs of
+	// healthy targets, by their IDs without UID; nil until needed.
 	awaitingReplacement map[int]bool
 	controlPlaneAwaited int
 	healthyUIDs         map[ID]string
 	// lastNumber is the highest number among the earlier repairs of each target.
 	lastNumber map[ID]int
-	// newest are the targets created in this very second; nil until somebody asks.
+	// newest are the targets created in this very second; nil until needed.
 	newest []int
-	// affected are the bodies that are unhealthy or under repair, each once, and judgements the
+	// affected are the groups that are unhealthy or under repair, each once. verdicts indexes the
 	// verdicts on them.
 	affected []int
 	verdicts verdictIndex
 	pools    map[ID]*pool
-	// controlPlane are the targets that belong to it, and byLabel the targets that may by their label alone. Out are the bodies of each
-	// circle that are under repair, in the hands of a remediator, or leaving.
+	// controlPlane are its targets, and byLabel the targets that may belong to it by their label
+	// alone. out are the groups of each quorum group that are under repair, have a request, or are
+	// being deleted.
 	controlPlane, byLabel []int
 	out                   map[quorumGroup][]int
-	// later counts, by policy, the running repairs that have not begun and have not had their turn
-	// yet; laterOut those of each circle.
+	// later counts, by policy, the running repairs that have not begun and whose turn is still to
+	// come. laterOut counts those of each quorum group.
 	later    []int
 	laterOut map[quorumGroup]int
-	// unledEnded counts the repairs that end in this pass, have no target and no health check that leads them.
+	// unledEnded counts the repairs without a target and without a policy that end in this pass.
 	unledEnded int
-	// confirming are the targets to be read live, and of each whether its quorum is to be known.
+	// confirming are the targets to be read live, and whether the quorum of each is to be read too.
 	confirming map[int]bool
-	// reserved counts, for each policy, the targets whose nodes are read so that they may be repaired.
+	// reserved counts, for each policy, the targets whose nodes are read so that they may be
+	// repaired.
 	reserved []int
-	// readOf are those of them that share a place, by circle.
+	// readOf counts the targets among them that share a place, by quorum group.
 	readOf map[quorumGroup]reads
 }
 
-// indexTargets looks once at all targets, of which there may be very many: for those of the control plane, and
-// for bodies.
+// indexTargets makes one pass over all targets, of which there may be very many. It finds the
+// control plane, the groups, and the targets with a repair request.
 func (d *planner) indexTargets() {
 	mixed := false
 	for i := range d.cluster.Targets {
@@ -120,7 +125,8 @@ func (d *planner) indexTargets() {
 	}
 }
 
-// judgeMembers asks the policies in the order of their age, so that refusals come in that order.
+// judgeMembers judges the members of the policies by age of the policies, so that refusals come in
+// that order.
 func (d *planner) judgeMembers() {
 	members := 0
 	for i := range d.policies {
@@ -139,7 +145,7 @@ func (d *planner) judgeMembers() {
 	}
 }
 
-// judgeMember returns the verdict on one member. A member outside of the fleet gets none.
+// judgeMember adds the verdict on one member. A member that is no target of the cluster gets none.
 func (d *planner) judgeMember(policy, target int) {
 	if target < 0 || target >= len(d.cluster.Targets) {
 		return
@@ -166,7 +172,7 @@ func (d *planner) judgeMember(policy, target int) {
 	}
 }
 
-// indexRepairs relates repairs to targets and to pools, and collects the verdicts that matter.
+// indexRepairs relates repairs to targets and to pools, and indexes the verdicts that matter.
 func (d *planner) indexRepairs() {
 	d.pools, d.lastNumber, d.running, d.ended = map[ID]*pool{}, map[ID]int{}, map[ID]int{}, map[ID]int{}
 	for i := range d.cluster.Repairs {
@@ -182,7 +188,7 @@ func (d *planner) indexRepairs() {
 	d.indexVerdicts()
 }
 
-// relateRepairs finds the repair under way of each body: the oldest.
+// relateRepairs finds the running repair of each group: the oldest.
 func (d *planner) relateRepairs() {
 	d.repairOf, d.targetOf = make([]int, len(d.cluster.Targets)), map[int]int{}
 	for i := range d.repairOf {
@@ -204,20 +210,20 @@ func (d *planner) relateRepairs() {
 	d.relateRequestsToRepairs()
 }
 
-// olderRepair orders repairs as the ledger took them, then by their start and name.
+// olderRepair orders repairs by their sequence in the ledger, then by start and name.
 func (d *planner) olderRepair(a, b int) int {
 	p, q := &d.cluster.Repairs[a], &d.cluster.Repairs[b]
 	return cmp.Or(cmp.Compare(p.Sequence, q.Sequence), p.Started.Compare(q.Started), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
 }
 
-// endedBefore orders by what is read of the last: when it ended, and of those that ended at once, which was retried
-// more often.
+// endedBefore orders repairs by their end. At the same instant the repair with more retries comes
+// last.
 func (r *Repair) endedBefore(other *Repair) bool {
 	return cmp.Or(r.Ended.Compare(other.Ended), cmp.Compare(r.Retry, other.Retry)) < 0
 }
 
-// indexRepair takes in what a repair tells of its target and of its pool. It leaves out a repair whose end no clock of a leader
-// can have told.
+// indexRepair adds a repair to the history of its target and of its pool. It leaves out a repair
+// whose end lies further in the future than clocks differ.
 func (d *planner) indexRepair(index int, r *Repair) {
 	if r.Misdated {
 		return
@@ -257,7 +263,7 @@ func (d *planner) indexVerdicts() {
 	}
 }
 
-// tally counts each policy's members. Whatever is not known to be healthy counts against the
+// tally counts each policy's members. A member that is not known to be healthy counts against the
 // limit, as in today's controllers.
 func (d *planner) tally() {
 	d.decision.Tallies = make([]Tally, len(d.policies))
@@ -296,9 +302,10 @@ func (d *planner) tally() {
 	}
 }
 
-// inFlight: under repair, in the hands of a remediator or an owner, or leaving while not healthy. All but the first need
-// no memory, so a lost ledger can't make room for another repair (I6). A repair without a step left frees the place of its own
-// target alone: another target of the body may be in the hands of its owner.
+// inFlight reports whether the target of a verdict is in flight. It is under repair, has a request,
+// or is being deleted while not healthy. All but the first show in the cluster, so a lost ledger
+// makes no room for another repair (I6). A repair without a step left frees the place of its own
+// target alone. Another target of the group may have a request to its owner.
 func (d *planner) inFlight(v *Verdict) bool {
 	if at := d.repairOf[d.groupOf(v.Target)]; at != none && d.outOfSteps(at) {
 		t := &d.cluster.Targets[v.Target]
@@ -307,7 +314,8 @@ func (d *planner) inFlight(v *Verdict) bool {
 	return d.repairOf[d.groupOf(v.Target)] != none || (v.Health == Gone && v.WasUnhealthy) || d.underRemediation(v)
 }
 
-// mostInFlight lets a share that is not zero repair at least one, or it would repair none for ever.
+// mostInFlight returns at least one for a share above zero. Otherwise a small policy would never
+// repair anything.
 func mostInFlight(a Amount, total int) int {
 	switch {
 	case a.Unlimited:
@@ -318,8 +326,7 @@ func mostInFlight(a Amount, total int) int {
 	return a.FloorOf(total)
 }
 
-// byAge orders the policies: the oldest first, and of those made in the same second the first by name,
-// whatever its kind.
+// byAge orders the policies by age, then by name, whatever their kind.
 func (d *planner) byAge() []int {
 	order := make([]int, len(d.policies))
 	for i := range order {
@@ -338,7 +345,8 @@ func (d *planner) wakeAt(at time.Time) {
 	}
 }
 
-// confirm has a target's node read live, and the quorum of the control plane where a step may cost that.
+// confirm adds a target to the live reads. It adds the quorum of the control plane where the step
+// may cost that.
 func (d *planner) confirm(target int, step *Step) {
 	if d.confirming == nil {
 		d.confirming = map[int]bool{}

@@ -8,14 +8,14 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// The fleet on which one decision is to take at most 50 ms.
+// The cluster on which one decision should take at most 50 ms.
 const (
 	benchTargets  = 50_000
 	benchPolicies = 50
 )
 
-// BenchmarkDecide takes one decision on 50,000 targets and 50 policies. The disjoint shape, in which
-// every target has one policy, is what the limit of 50 ms is for; the overlapping one has five times
+// BenchmarkDecide takes one decision on 50,000 targets and 50 policies. The limit of 50 ms is for
+// the disjoint shape, in which every target has one policy. The overlapping shape has five times
 // the verdicts.
 func BenchmarkDecide(b *testing.B) {
 	shapes := []struct {
@@ -57,7 +57,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// benchTargetsOf has a pool for each policy, and nodes with the conditions that a kubelet reports.
+// benchTargetsOf returns targets with a pool for each policy, and with the conditions that a
+// kubelet reports.
 func benchTargetsOf(change func(int, *core.Target)) []core.Target {
 	targets := make([]core.Target, benchTargets)
 	for i := range targets {
@@ -76,7 +77,8 @@ func breakNode(t *core.Target) {
 	t.Node.Conditions[0] = core.Condition{Type: "Ready", Status: "False", Since: ago(time.Hour)}
 }
 
-// benchChecks selects this many targets with each policy, beginning where the one before leaves its own share.
+// benchChecks returns policies that select this many targets each. The first member of each follows
+// the members that the policy before has alone.
 func benchChecks(members int) []core.Policy {
 	policies := make([]core.Policy, benchPolicies)
 	for i := range policies {

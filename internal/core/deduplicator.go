@@ -1,7 +1,7 @@
 package core
 
-// Deduplicator remembers what has been told, so that a state is announced when it begins and not again
-// while it lasts. Losing it repeats an announcement.
+// Deduplicator remembers the states that events were emitted for. An event is emitted when a state
+// begins, and not again while it lasts. Losing a Deduplicator repeats events.
 type Deduplicator struct {
 	emitted map[stateKey]bool
 }
@@ -10,12 +10,12 @@ type stateKey struct {
 	kind           EventKind
 	gate           Gate
 	policy, target string
-	// about is what else tells apart what is told: the problem of a policy, or the UID of a request.
+	// about separates states further: the problem of a policy, or the UID of a request.
 	about string
 }
 
-// NewEvents returns the states that have begun since the last pass. A target that boots is no news: a fleet that grows would have
-// an event for each machine.
+// NewEvents returns an event for each state that has begun since the last pass. A target that boots
+// is no such state. A cluster that grows would have an event for each machine.
 func (j *Deduplicator) NewEvents(policies []Policy, cluster *Cluster, d Decision) []Event {
 	page := eventCollector{policies: policies, targets: cluster.Targets, running: runningOn(cluster.Repairs), before: j.emitted, now: map[stateKey]bool{}}
 	for i := range policies {
@@ -47,13 +47,14 @@ func (j *Deduplicator) NewEvents(policies []Policy, cluster *Cluster, d Decision
 	return page.events
 }
 
-// emitted gates are told. Whether a template can be used is not, before that is known.
+// emitted reports whether an event is emitted for the gate. There is none for a template that may
+// still turn out to be usable.
 func emitted(p *Policy, g Gate) bool {
 	return lastingGate(g) && (g != TemplateUnusable || p.StepsKnown())
 }
 
-// lastingGate gates hold back one target until somebody does something about it. The others are told
-// for the policy as a whole, or open by themselves.
+// lastingGate reports whether the gate holds back one target until a user acts. The other gates
+// open by themselves, or have an event for the policy as a whole.
 func lastingGate(g Gate) bool {
 	switch g {
 	case NoOwner, NoRemedy, QuorumUnknown, BackingOff, PoolGivenUp, QuorumLost, Excluded, LeaseHeld, RequestsUnseen, StepsExhausted,
@@ -64,7 +65,7 @@ func lastingGate(g Gate) bool {
 	return false
 }
 
-// runningOn are the UIDs of the targets that are under repair.
+// runningOn returns the UIDs of the targets under repair.
 func runningOn(repairs []Repair) map[string]bool {
 	running := map[string]bool{}
 	for i := range repairs {
@@ -97,7 +98,7 @@ func (p *eventCollector) policy(i int, t Tally) {
 	}
 }
 
-// holdsBack tells whether a policy's short circuit holds somebody back who is worth telling of.
+// holdsBack reports whether a policy's short circuit holds back a member that is worth an event.
 func holdsBack(p *Policy, t Tally) bool {
 	someone := t.Unhealthy()
 	if p.QuietWhileNoneFails {
@@ -112,7 +113,8 @@ func (p *eventCollector) target(kind EventKind, policy, target int, text string)
 	p.add(stateKey{kind: kind, policy: h.Policy.UID, target: t.ID.UID}, h)
 }
 
-// unhealthy tells of a target, unless that was told when it was suspected. Once its repair runs, it is no news any more.
+// unhealthy adds an unhealthy target, unless its suspicion has had an event. A target under repair
+// has no event any more.
 func (p *eventCollector) unhealthy(v *Verdict) {
 	uid := p.targets[v.Target].ID.UID
 	if p.running[uid] {
@@ -131,7 +133,8 @@ func (p *eventCollector) dryRun(s *Start) {
 	p.add(stateKey{kind: EventDryRun, policy: h.Policy.UID, target: t.ID.UID}, h)
 }
 
-// stuck tells of a request, once while that stands. Where the policy is gone there is nothing to tell it about.
+// stuck adds a stuck request, once while it exists. Without its policy there is no object for an
+// event.
 func (p *eventCollector) stuck(s *Stuck, cluster *Cluster) {
 	if s.Policy == none {
 		return
@@ -152,7 +155,7 @@ func (p *eventCollector) held(r *Refusal) {
 	p.add(stateKey{kind: EventHeldBack, gate: r.Gate, policy: h.Policy.UID, target: t.ID.UID}, h)
 }
 
-// add keeps a state on the page, and makes it news when it was not on the one before.
+// add notes a state, and adds its event if the last pass did not note it.
 func (p *eventCollector) add(l stateKey, h Event) {
 	if !p.before[l] && !p.now[l] {
 		p.events = append(p.events, h)

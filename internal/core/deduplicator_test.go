@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// told gives the kinds of what a pass has to tell.
+// told returns the kinds of the new events of a pass.
 func told(j *core.Deduplicator, policies []core.Policy, f core.Cluster, now time.Time) []core.EventKind {
 	var kinds []core.EventKind
 	for _, h := range j.NewEvents(policies, &f, core.Decide(policies, f, now)) {
@@ -18,8 +18,8 @@ func told(j *core.Deduplicator, policies []core.Policy, f core.Cluster, now time
 	return kinds
 }
 
-// TestJournal: a state is told when it begins, not again while it lasts, and again when it has
-// ended and begins anew.
+// TestJournal: a state has an event when it begins, none while it lasts, and another when it begins
+// again.
 func TestJournal(t *testing.T) {
 	well := clusterOf([]core.Target{machine("m"), machine("n")})
 	with := func(t core.Target) core.Cluster { return clusterOf([]core.Target{t, machine("n")}) }
@@ -79,7 +79,7 @@ func TestJournal(t *testing.T) {
 func anyStartup(p *core.Policy)           { p.Criteria.NodeStartup = 0 }
 func emitsUnhealthyEvents(p *core.Policy) { p.EmitsUnhealthyEvents = true }
 
-// TestJournalTellsOfOneIllnessOnce, however it goes on: a grace period, its end, and a repair.
+// TestJournalTellsOfOneIllnessOnce: a duration, its end, and a repair have one event together.
 func TestJournalTellsOfOneIllnessOnce(t *testing.T) {
 	suspect, sick := machine("m", ready("False", noon)), machine("m", dead)
 	p := []core.Policy{policy("p", []int{0}, emitsUnhealthyEvents)}
@@ -110,7 +110,7 @@ func TestJournalTellsOfOneIllnessOnce(t *testing.T) {
 	tells("and that it is deleted", &afterwards, sick, 0)
 }
 
-// unusable is a policy with a step that can't be taken; of one that is unread that is not known yet.
+// unusable has a step that can't be taken. With unread, that is not known yet.
 func unusable(p *core.Policy) {
 	p.Steps = []core.Step{{Remedy: "ask", Nature: core.CreateRequest, Problem: "the template is missing", Missing: true}}
 }
@@ -121,10 +121,11 @@ func inRange(from, to int) func(*core.Policy) {
 	return func(p *core.Policy) { p.ShortCircuit = core.ShortCircuit{Range: &core.Range{From: from, To: to}} }
 }
 
-// quiet policies tell that the short circuit holds only when somebody fails.
+// quiet policies have an event for the short circuit only once a member fails.
 func quiet(p *core.Policy) { p.QuietWhileNoneFails = true }
 
-// TestJournalTellsOfTheFirstFailure: a short circuit that has held before anybody failed is told of then.
+// TestJournalTellsOfTheFirstFailure: the short circuit stopped repairs before any member failed.
+// Its event comes with the first failure.
 func TestJournalTellsOfTheFirstFailure(t *testing.T) {
 	var j core.Deduplicator
 	p := []core.Policy{policy("p", all(2), quiet, maxUnhealthy(core.Count(0)))}
@@ -157,7 +158,7 @@ func TestJournalNamesWhatItIsAbout(t *testing.T) {
 	}
 }
 
-// TestJournalTellsANewProblem: it is another one, though the policy is the same.
+// TestJournalTellsANewProblem: another problem of the same policy has an event of its own.
 func TestJournalTellsANewProblem(t *testing.T) {
 	var j core.Deduplicator
 	f := clusterOf(nil)
@@ -168,7 +169,7 @@ func TestJournalTellsANewProblem(t *testing.T) {
 	}
 }
 
-// TestJournalTellsOfEachTarget: two grace periods are two states.
+// TestJournalTellsOfEachTarget: two suspect targets have an event each.
 func TestJournalTellsOfEachTarget(t *testing.T) {
 	var j core.Deduplicator
 	p := []core.Policy{policy("p", all(2))}

@@ -17,7 +17,7 @@ func asksOwner(p *core.Policy) {
 	p.Steps, p.MaxInFlight, p.IgnoresRequests = []core.Step{mark}, core.Unlimited(), true
 }
 
-// markOn is the mark that a target carries, as asked a while ago.
+// markOn returns the mark of a target for its owner, made at an instant.
 func markOn(t core.Target, at time.Time, changes ...func(*core.Request)) core.Request {
 	q := core.Request{ID: core.ID{Kind: "Machine", Name: t.ID.Name, UID: t.ID.UID + "@1"}, Remedy: "Mark", Target: t.ID, Created: at, Own: true, Answers: true}
 	for _, change := range changes {
@@ -28,8 +28,8 @@ func markOn(t core.Target, at time.Time, changes ...func(*core.Request)) core.Re
 
 func answer(text string) func(*core.Request) { return func(q *core.Request) { q.Answer = text } }
 
-// TestOwnersChooseAmongAllMembers: an owner sees to the quorum itself, and can do so only if it knows all that
-// are unhealthy.
+// TestOwnersChooseAmongAllMembers: an owner ensures the quorum itself. For that it must know all
+// unhealthy members.
 func TestOwnersChooseAmongAllMembers(t *testing.T) {
 	targets := []core.Target{machine("a", controlPlane, dead), machine("b", controlPlane, dead), machine("c", controlPlane)}
 	f := clusterOf(targets)
@@ -63,7 +63,7 @@ func TestNobodyIsAskedWithoutAnOwner(t *testing.T) {
 	}
 }
 
-// TestMarkStandsUntilRecovery goes through the life of a mark.
+// TestMarkStandsUntilRecovery follows a mark from its creation to its withdrawal.
 func TestMarkStandsUntilRecovery(t *testing.T) {
 	p := policy("p", all(1), asksOwner)
 	sick, well := machine("a", dead), machine("a")
@@ -98,8 +98,8 @@ func TestMarkStandsUntilRecovery(t *testing.T) {
 	}
 }
 
-// TestWellForOneIsNotWellForAll: what one policy has asked for is taken back when that finds the target healthy, and
-// nobody says that the target is, as long as another that acts finds it unhealthy.
+// TestWellForOneIsNotWellForAll: a policy withdraws its request when it finds the target healthy.
+// The target does not count as healthy while another acting policy finds it unhealthy.
 func TestWellForOneIsNotWellForAll(t *testing.T) {
 	lead := policy("lead", all(1), asksOwner, since(ago(48*time.Hour)), criteria())
 	target := machine("a", dead)
@@ -167,7 +167,7 @@ func TestSilenceOfAnOwnerIsNoted(t *testing.T) {
 	}
 }
 
-// TestI3MarksHaveTheirPlace: a mark that stands is in flight, also where nobody knows the repair that it was made for.
+// TestI3MarksHaveTheirPlace: a mark is in flight, even where the ledger has no repair for it.
 func TestI3MarksHaveTheirPlace(t *testing.T) {
 	one := policy("p", all(2), asksOwner, maxInFlight(core.Count(1)))
 	two := policy("p", all(2), asksOwner, maxInFlight(core.Count(2)))
@@ -198,8 +198,8 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// TestMarkedAndRecoveredIsRemembered: a target for which a mark was taken back has been repaired, also if it is suspect
-// again before that is recorded, and its next repair keeps its distance.
+// TestMarkedAndRecoveredIsRemembered: a target whose mark was withdrawn has been repaired. That
+// holds even if it is suspect again before the withdrawal is recorded. Its next repair backs off.
 func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
 	p := policy("p", all(1), asksOwner)
 	flapping := machine("a", ready("False", ago(time.Second)))
@@ -216,7 +216,8 @@ func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
 	}
 }
 
-// TestAnswersAreToMarksThatStand: what was said to one that somebody took away is no answer to the next.
+// TestAnswersAreToMarksThatStand: an answer to a mark that was removed does not answer the next
+// mark.
 func TestAnswersAreToMarksThatStand(t *testing.T) {
 	p := policy("p", all(1), asksOwner)
 	sick := machine("a", dead)
@@ -231,8 +232,8 @@ func TestAnswersAreToMarksThatStand(t *testing.T) {
 	}
 }
 
-// TestSilenceIsLookedFor: what is written on a target wakes nobody who wrote it, so a pass that asks tells when to look
-// whether there is an answer.
+// TestSilenceIsLookedFor: Fettle's own mark on a target wakes no pass. So a pass that makes one
+// sets a timer for the answer.
 func TestSilenceIsLookedFor(t *testing.T) {
 	p := policy("p", all(1), asksOwner)
 	sick := machine("a", dead)

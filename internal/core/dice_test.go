@@ -9,8 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// dice gives a number from 0 to n-1. What it is thrown by makes the world: a property test, or the
-// bytes of a fuzzer.
+// dice returns a number from 0 to n-1. A property test or the bytes of a fuzzer supply the numbers.
 type dice func(n int) int
 
 func rapidDice(t *rapid.T) dice {
@@ -39,13 +38,14 @@ type world struct {
 
 func (w world) decide() core.Decision { return core.Decide(w.policies, w.fleet, w.now) }
 
-// instant is noon, before it, after it, at or beside a deadline, or unknown.
+// instant returns noon, an instant before or after it, one at or beside a deadline, or an unknown
+// one.
 func instant(d dice) time.Time {
 	return oneOf(d, ago(24*time.Hour), ago(time.Hour), ago(patience), ago(patience-time.Second), ago(10*time.Minute),
 		ago(time.Minute), ago(20*time.Second), ago(5*time.Second), noon, noon.Add(time.Minute), time.Time{})
 }
 
-// drawWorld makes a world as adapters could: IDs are unique, and members are targets.
+// drawWorld returns a world as adapters could make it: IDs are unique, and members are targets.
 func drawWorld(d dice) world {
 	w := world{now: noon}
 	w.fleet.Observed = oneOf(d, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Yes, core.Unknown, core.No)
@@ -112,7 +112,7 @@ func drawTarget(d dice, i int) core.Target {
 	return t
 }
 
-// drawReasons gives conditions reasons, and says of some tests since when they have been seen to hold.
+// drawReasons adds reasons to conditions, and has some tests been seen to hold.
 func drawReasons(d dice, t *core.Target) {
 	if d(3) > 0 {
 		return
@@ -189,8 +189,8 @@ func drawPolicy(d dice, i, targets int) core.Policy {
 	return p
 }
 
-// drawRepair makes an entry of the ledger, of a target that is there, of one that is gone, or of a
-// gone one whose name another target has now.
+// drawRepair returns a repair of an existing target, of a gone one, or of a gone one whose name
+// another target has now.
 func drawRepair(d dice, i int, w world) core.Repair {
 	t := machine(fmt.Sprintf("old-%d", i), ownedBy(drawOwner(d)))
 	if n := len(w.fleet.Targets); n > 0 && d(3) > 0 {
@@ -220,8 +220,8 @@ func drawRepair(d dice, i int, w world) core.Repair {
 	return r
 }
 
-// drawWildWorld makes a world that no adapter should make: members that are nowhere, IDs that
-// occur twice, numbers below zero. Decide has an answer to that too.
+// drawWildWorld returns a world that no adapter should make: members that don't exist, IDs that
+// occur twice, numbers below zero. Decide must return a decision for that too.
 func drawWildWorld(d dice) world {
 	w := drawWorld(d)
 	for i := range w.policies {

@@ -1,13 +1,12 @@
-// Package core decides which targets of a fleet are unhealthy and which repairs may start.
+// Package core judges targets, and decides which of them are repaired, and how.
 //
 // It is pure: facts go in, a decision comes out, and the same facts give the same decision. It
-// reads no clock, calls nothing and holds no lock; "now" is an argument. Everything that can go
-// wrong in the world arrives here as a value: an unreadable fact is Unknown, a broken policy is a
-// policy with a Problem.
+// reads no clock, calls nothing and holds no lock. The time is an argument. A failure outside of
+// the core is a value here: an unreadable fact is Unknown, and a broken policy has a Problem.
 //
-//	decision := core.Decide(policies, fleet, now)
-//	for _, s := range decision.Starts { … }   // record a repair, then start its remedy
+//	decision := core.Decide(policies, cluster, now)
+//	for _, s := range decision.Starts { … }   // record a repair, then call its remedy
 //	sleepUntil(decision.NextAt)
 //
-// What must always hold is numbered I1 to I12 in docs/invariants.md; each has a test here.
+// The promises of the core are I1 to I12 in docs/invariants.md. Each has a test here.
 package core

@@ -7,7 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestTestsAreRememberedOnce: two policies ask for the same, and what a node tells by its own times is not remembered.
+// TestTestsAreRememberedOnce: two policies have the same test. A test for which a node has its own
+// times is not remembered.
 func TestTestsAreRememberedOnce(t *testing.T) {
 	holding := machine("x", ready("False", ago(time.Hour)))
 	p := policy("p", []int{0}, groups(tests(unready, mute), tests(mute)))
@@ -20,7 +21,8 @@ func TestTestsAreRememberedOnce(t *testing.T) {
 	}
 }
 
-// TestI05LiveReadForgetsTests: a live read shows another node, or not all of it, and the cache does not show that yet.
+// TestI05LiveReadForgetsTests: a live read shows another node, or only a part of it, and the cache
+// does not show that yet.
 func TestI05LiveReadForgetsTests(t *testing.T) {
 	p := policy("p", []int{0}, groups(tests(frozen)))
 	holding := machine("x", reasoned("KernelDeadlock", "True", "DockerHung", ago(time.Hour)))
@@ -39,8 +41,8 @@ func TestI05LiveReadForgetsTests(t *testing.T) {
 	}
 }
 
-// TestGroupThatEndsSoonest: of two suspicions the one that ends sooner counts, whatever their order. A test that was not seen to
-// hold keeps the group from counting, whatever the others say.
+// TestGroupThatEndsSoonest: of two suspicions the first to end counts, whatever their order. A test
+// that was not seen to hold keeps its group from counting.
 func TestGroupThatEndsSoonest(t *testing.T) {
 	late, soon := core.ConditionTest{Type: "Late", Status: "True"}, core.ConditionTest{Type: "Soon", Status: "True"}
 	target := machine("m", condition("Late", "True", noon), condition("Soon", "True", ago(time.Minute)))
@@ -59,7 +61,8 @@ func TestGroupThatEndsSoonest(t *testing.T) {
 	}
 }
 
-// TestPauseOfATargetThatStayed: it runs from the end of its last repair, or from a later repair of its pool, and not from its failure.
+// TestPauseOfATargetThatStayed: the pause runs from the end of its last repair, or from a later
+// repair of its pool, and not from its failure.
 func TestPauseOfATargetThatStayed(t *testing.T) {
 	p := policy("p", []int{0}, annotates, func(p *core.Policy) {
 		p.Backoff = core.Backoff{Base: 2 * time.Minute, Limit: 20 * time.Minute}
@@ -76,7 +79,7 @@ func TestPauseOfATargetThatStayed(t *testing.T) {
 	}
 }
 
-// TestResumedTargetBeginsANewSeries of repairs.
+// TestResumedTargetBeginsANewSeries: resuming starts a new series of repairs.
 func TestResumedTargetBeginsANewSeries(t *testing.T) {
 	n := aNode("n", ready("False", ago(time.Hour)))
 	p := check("p", []int{0}, needsNoOwner, threeTries, resumedAt(ago(time.Minute)))
@@ -86,7 +89,8 @@ func TestResumedTargetBeginsANewSeries(t *testing.T) {
 	}
 }
 
-// TestRetentionOfTwins: the repair of a node has served a request about its machine, and is kept for that.
+// TestRetentionOfTwins: the repair of a node has served a request about its machine, and is kept
+// for that.
 func TestRetentionOfTwins(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	lost := func(r *core.Repair) { r.Node, r.Outcome = "m-node", core.Withdrawn }
@@ -109,7 +113,8 @@ func TestRetentionOfTwins(t *testing.T) {
 	}
 }
 
-// TestNextLookOfRetention: a repair that back-off reads for an hour more is due then, or when its own time is over, if that is later.
+// TestNextLookOfRetention: a repair that back-off reads for another hour expires then, or at the
+// end of its own time, if that is later.
 func TestNextLookOfRetention(t *testing.T) {
 	well, a := machine("well"), past("a", ago(time.Hour))
 	for _, c := range []struct {

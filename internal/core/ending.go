@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// EndReason is why a request is withdrawn, a step given up or a repair ended. Decisions go by reasons. Texts are made of them, for
-// people to read.
+// EndReason is why a request is withdrawn, a step is given up or a repair ends. Decisions depend on
+// reasons. Their texts are for users only.
 type EndReason string
 
 // The reasons for which requests are withdrawn and repairs end.
@@ -23,7 +23,8 @@ const (
 	RequestsWithdrawn EndReason = "RequestsWithdrawn"
 	// RecoveredAfterFailure: all steps of the repair failed, and the target is healthy again.
 	RecoveredAfterFailure EndReason = "RecoveredAfterFailure"
-	// ExternalRemediationEnded: the outside remediator to which the target was handed over has finished.
+	// ExternalRemediationEnded: the outside remediator that was asked to repair the target has
+	// finished.
 	ExternalRemediationEnded EndReason = "ExternalRemediationEnded"
 
 	// TargetGone: the target does not exist, or no health check selects it.
@@ -39,7 +40,7 @@ const (
 	OlderRepairOfNode EndReason = "OlderRepairOfNode"
 	// OlderRepairOfTarget: an older repair of the target runs.
 	OlderRepairOfTarget EndReason = "OlderRepairOfTarget"
-	// RecordOnly: nothing that was requested for the target may be touched.
+	// HandsOff: the requests about the target must not be touched.
 	HandsOff EndReason = "HandsOff"
 	// NotSelected: the health check that leads a repair does not select the target, or does not exist. The remedy has done nothing.
 	NotSelected EndReason = "NotSelected"
@@ -85,7 +86,7 @@ const (
 	NotedNoAnswer NoteReason = "NotedNoAnswer"
 )
 
-// Reason returns what the note is about, by what the repair has recorded before.
+// Reason returns what the note is about, compared with what the repair has recorded.
 func (n *Note) Reason(before *Repair) NoteReason {
 	switch {
 	case !n.Recovered.IsZero() && before.Recovered.IsZero():
@@ -112,15 +113,16 @@ func (n *Note) Text(before *Repair) string {
 	return "the request has no answer yet"
 }
 
-// ending is a reason with what its text names.
+// ending is a reason with the values that its text names.
 type ending struct {
 	reason EndReason
-	// limit is the time of the step that is given up, and steps counts those of the repair that ends.
+	// limit is the time limit of the step that is given up. steps counts the steps of the repair
+	// that ends.
 	limit time.Duration
 	steps int
 }
 
-// because is an ending whose text names nothing but the reason.
+// because returns an ending whose text names no value.
 func because(reason EndReason) ending { return ending{reason: reason} }
 
 // healthy reports whether the reason is that the target is healthy.

@@ -39,7 +39,7 @@ func endReasons(t *testing.T) map[string]EndReason {
 	return all
 }
 
-// TestEndReasons: each reason is named as its constant, and has a text of its own.
+// TestEndReasons: each reason has the name of its constant, and a text of its own.
 func TestEndReasons(t *testing.T) {
 	texts := map[string]string{}
 	for name, reason := range endReasons(t) {
@@ -57,7 +57,8 @@ func TestEndReasons(t *testing.T) {
 	}
 }
 
-// TestI12SettledByReason: a withdrawal is settled for the two reasons that mean that the target is healthy, whatever their texts.
+// TestI12SettledByReason: two reasons of a withdrawal mean that the target is healthy, whatever
+// their texts.
 func TestI12SettledByReason(t *testing.T) {
 	for name, reason := range endReasons(t) {
 		if want := name == "TargetHealthy" || name == "TargetRecovered"; reason.healthy() != want {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// escalate takes the step under way of a repair whose target is unhealthy, waits for it, or gives it up for
-// the next.
+// escalate begins the current step of a repair whose target is unhealthy, waits for it, or gives it
+// up for the next step.
 func (d *planner) escalate(p *proposal) {
 	t, r := &d.cluster.Targets[p.target], &d.cluster.Repairs[p.repair]
 	step, more := r.step()
@@ -17,11 +17,12 @@ func (d *planner) escalate(p *proposal) {
 	case d.failedForGood(p, step):
 		d.finish(p.repair, Withdrawn, because(FailedForGood))
 	case step.Nature.Effect().MarksForRemediator && t.ExternallyRemediated && !r.Begun.IsZero():
-		// It is in the hands of somebody else.
+		// An outside remediator repairs the target.
 	case d.justMarked(p, step):
-		// It is about to be.
+		// The mark is written, and the cache may not show it yet.
 	case step.Nature.Effect().NeedsWithdrawal && d.leaves(d.current(p.repair, step)):
-		// Somebody has taken it away. It is made again when its name is free.
+		// A user or another controller has deleted the request. It is created again once its name
+		// is free.
 	case step.Nature.Effect().NeedsWithdrawal && d.current(p.repair, step) != none:
 		d.waitForRemediator(p, step, d.current(p.repair, step))
 	case d.reasonToDrop(p, step) != "":
@@ -34,7 +35,7 @@ func (d *planner) escalate(p *proposal) {
 	}
 }
 
-// reasonToDrop returns why the step under way is not to be taken at all, and is empty when it is.
+// reasonToDrop returns why the current step must not begin at all, and "" if it may.
 func (d *planner) reasonToDrop(p *proposal, step *Step) EndReason {
 	t, r := &d.cluster.Targets[p.target], &d.cluster.Repairs[p.repair]
 	switch {
@@ -46,15 +47,17 @@ func (d *planner) reasonToDrop(p *proposal, step *Step) EndReason {
 	return ""
 }
 
-// policyHasStep reports whether the policy that leads a repair has a step. What a Repair says of its steps is what it was recorded
-// with, or what other people have written, so the policy decides. A policy that can't be followed holds everything back anyway.
+// policyHasStep reports whether the policy that leads a repair has a step. The steps in a Repair
+// may be outdated, or written by other clients, so the policy decides. A policy with a problem
+// holds everything back anyway.
 func (d *planner) policyHasStep(p *proposal, step *Step) bool {
 	policy := &d.policies[p.leader]
 	steps := policy.StepsFor(&d.cluster.Targets[p.target])
 	return policy.Problem != "" || slices.ContainsFunc(steps, func(s Step) bool { return s.equal(step) })
 }
 
-// giveUpRepair leaves a target to people when all steps were taken, and ends the repair when the policy has others.
+// giveUpRepair leaves a target to users when all steps were tried. It ends the repair when the
+// policy has other steps.
 func (d *planner) giveUpRepair(p *proposal) {
 	if d.exhausted(p) {
 		d.refuse(d.stepsExhausted(p))
@@ -67,14 +70,15 @@ func (d *planner) giveUpRepair(p *proposal) {
 	d.finish(p.repair, Withdrawn, because(reason))
 }
 
-// failedAlone reports whether the last step of a repair was given up since its remediator failed, and not for its time.
+// failedAlone reports whether the last step of a repair was given up because its remediator failed,
+// and not because of its time limit.
 func (d *planner) failedAlone(repair int) bool {
 	r := &d.cluster.Repairs[repair]
 	return len(r.Tried) > 0 && r.Tried[len(r.Tried)-1].Outcome == Failed && r.Steps[len(r.Steps)-1].Limit == 0
 }
 
-// exhausted reports whether a repair without a step left has taken all steps that the policy has. The last one of a policy that
-// sets no limit to it is taken anew once a person has deleted the request of the remediator that failed.
+// exhausted reports whether a repair without a step left has tried all steps of the policy. A last
+// step without a limit is tried again once a user has deleted the request of the failed remediator.
 func (d *planner) exhausted(p *proposal) bool {
 	r, policy := &d.cluster.Repairs[p.repair], &d.policies[p.leader]
 	steps := policy.StepsFor(&d.cluster.Targets[p.target])
@@ -86,8 +90,8 @@ func (d *planner) exhausted(p *proposal) bool {
 	return ended && !slices.ContainsFunc(steps, untaken)
 }
 
-// failedForGood tells whether a target has failed for good since it was handed over, and its policy has other steps for that.
-// Whoever has it in hand may never give it back.
+// failedForGood reports whether a target has failed for good since an outside remediator was asked,
+// and its policy has other steps for that. The outside remediator may never finish.
 func (d *planner) failedForGood(p *proposal, step *Step) bool {
 	failed := d.policies[p.leader].FailedSteps
 	return step.Nature.Effect().MarksForRemediator && d.cluster.Targets[p.target].Failed && len(failed) > 0 && !failed[0].Nature.Effect().MarksForRemediator
@@ -97,13 +101,15 @@ func (d *planner) leaves(request int) bool {
 	return request != none && d.cluster.Requests[request].Leaving
 }
 
-// overdue tells whether a step that did not begin, since its remedy was refused, has had its time.
+// overdue reports whether the time of a step is over that did not begin because its remedy was
+// refused.
 func (r *Repair) overdue(step *Step, now time.Time) bool {
 	return step.Limit > 0 && r.Attempts > 0 && !now.Before(r.StepBegan().Add(step.Limit))
 }
 
-// waitForRemediator waits for a remediator, until it fails or its time is over. The last step of a ladder that has no limit is given up only
-// when its remediator says that it failed. What Fettle did not ask for is waited for all the same: its author may ask again.
+// waitForRemediator waits for a remediator until it fails or its time is over. A last step without
+// a limit is given up only when its remediator reports failure. A request that Fettle did not make
+// counts as well: its author may make it again.
 func (d *planner) waitForRemediator(p *proposal, step *Step, request int) {
 	r, q := &d.cluster.Repairs[p.repair], &d.cluster.Requests[request]
 	next := len(r.Tried) + 1
@@ -112,7 +118,7 @@ func (d *planner) waitForRemediator(p *proposal, step *Step, request int) {
 	d.noteAnswer(p.repair, q)
 	switch {
 	case q.ID.UID == "":
-		// Nobody can be told to stop before it has been seen.
+		// A remediator can't be told to stop before its request has been seen.
 		d.renewLease(p.repair, p.target, p.leader)
 	case d.handedBack(p.repair, p.target, q):
 		d.giveUp(p, none, Failed, because(RemediatorGaveUp))
@@ -133,7 +139,8 @@ func (d *planner) waitForRemediator(p *proposal, step *Step, request int) {
 	}
 }
 
-// giveUp gives a step up for the next, unless that would be held back: then nobody would be at work.
+// giveUp gives a step up for the next, unless a gate would hold that back. Then no remediator would
+// work on the target.
 func (d *planner) giveUp(p *proposal, request int, outcome StepOutcome, end ending) {
 	held := d.nextStepRefusals(p)
 	if len(held) == 0 {
@@ -146,10 +153,10 @@ func (d *planner) giveUp(p *proposal, request int, outcome StepOutcome, end endi
 	d.renewLease(p.repair, p.target, p.leader)
 }
 
-// noAnswerAfter are after how long without an answer a repair says so, and says so again.
+// noAnswerAfter are the times without an answer after which the record of a repair says so.
 var noAnswerAfter = [...]time.Duration{24 * time.Hour, 6 * time.Hour, time.Hour, 15 * time.Minute, 5 * time.Minute, time.Minute}
 
-// noteAnswer notes what whoever was asked has answered, or for how long it has not.
+// noteAnswer notes the answer to a request, or for how long there has been none.
 func (d *planner) noteAnswer(repair int, q *Request) {
 	if !q.Answers || q.ID.UID == "" {
 		return
@@ -161,7 +168,7 @@ func (d *planner) noteAnswer(repair int, q *Request) {
 	d.setAnswer(repair, answer)
 }
 
-// setAnswer notes what was answered to what stands, which is nothing where nothing does.
+// setAnswer notes the answer to the current request; "" where no request exists.
 func (d *planner) setAnswer(repair int, answer string) {
 	if n := d.noteFor(repair); n.Answer != answer {
 		n.Answer = answer
@@ -169,7 +176,7 @@ func (d *planner) setAnswer(repair int, answer string) {
 	}
 }
 
-// noAnswerText says for how long there has been no answer, in the few words that are worth writing down.
+// noAnswerText returns for how long there has been no answer, by the steps of noAnswerAfter.
 func (d *planner) noAnswerText(since time.Time) string {
 	for i, after := range noAnswerAfter {
 		if d.now.Before(since.Add(after)) {
@@ -184,14 +191,16 @@ func (d *planner) noAnswerText(since time.Time) string {
 	return ""
 }
 
-// wakeForAnswer: that an owner is asked shows on the target, and whoever wrote it there is not woken by that.
+// wakeForAnswer sets a timer for the answer of an owner. Fettle's own mark on the target wakes
+// nothing.
 func (d *planner) wakeForAnswer(step *Step) {
 	if step != nil && step.Nature.Effect().OwnerDecides {
 		d.wakeAt(d.now.Add(noAnswerAfter[len(noAnswerAfter)-1]))
 	}
 }
 
-// endStep ends a step that has not helped. Only a remediator that Fettle asked is told to stop (I10).
+// endStep ends a step that has not helped. Only the remediator of Fettle's own request is told to
+// stop (I10).
 func (d *planner) endStep(p *proposal, request int, outcome StepOutcome, end ending) {
 	if request != none && !d.cluster.Requests[request].Own {
 		request = none
@@ -201,7 +210,7 @@ func (d *planner) endStep(p *proposal, request int, outcome StepOutcome, end end
 	})
 }
 
-// callRemedy has the remedy of the step called, unless it was just refused or a gate holds it back.
+// callRemedy adds a call of the remedy, unless the remedy was just refused or a gate holds it back.
 func (d *planner) callRemedy(p *proposal) {
 	r := &d.cluster.Repairs[p.repair]
 	if pause := r.nextAttempt(); d.now.Before(pause) {
@@ -220,24 +229,25 @@ func (d *planner) callRemedy(p *proposal) {
 	}
 }
 
-// othersTurn is how long whoever has recorded a step has for beginning it. It takes a moment.
+// othersTurn is how long another leader that has recorded a step has for beginning it.
 const othersTurn = 5 * time.Second
 
-// otherLeader tells until when a step is left to another leader, who has just recorded it and is about to ask for it, or
-// has asked and taken that back. No revision keeps a request from being made once more, unlike a deletion or a mark.
+// otherLeader returns until when a step is left to another leader. That leader has just recorded
+// the step. It is about to create the request, or has created and withdrawn it. A deletion or a
+// mark requires a revision, but nothing else keeps a request from being created twice.
 func (d *planner) otherLeader(p *proposal) (time.Time, bool) {
 	r, step := &d.cluster.Repairs[p.repair], d.stepOf(p)
 	return r.StepBegan().Add(othersTurn), r.RecordedElsewhere && step != nil && step.Nature.Effect().CreatesRequest
 }
 
-// What a lease is held for: the time of the step under way, or the usual time of one without a limit, and
-// some time for what ends it (docs/reference/medik8s.md#lease).
+// A lease is held for the time of the current step, or for the usual time of a step without a
+// limit, and a margin (docs/reference/medik8s.md#lease).
 const (
 	leaseWithoutLimit = 10 * time.Minute
 	leaseMargin       = time.Minute
 )
 
-// LeaseDuration is how long the lease of a node is taken for while a step is under way.
+// LeaseDuration returns how long the lease of a node is taken for a step.
 func (s *Step) LeaseDuration() time.Duration {
 	if s.Limit > 0 {
 		return s.Limit + leaseMargin
@@ -245,8 +255,8 @@ func (s *Step) LeaseDuration() time.Duration {
 	return leaseWithoutLimit + leaseMargin
 }
 
-// renewLease renews the lease of a node under repair when half of it is over, and takes it when it was lost to
-// nobody. A lease of another holder is left to that holder.
+// renewLease renews the lease of a node under repair when half of it is over. It takes a lease that
+// has no holder, and leaves a lease of another holder alone.
 func (d *planner) renewLease(repair, target, policy int) {
 	holder := d.policies[policy].Holder
 	step, more := d.cluster.Repairs[repair].step()

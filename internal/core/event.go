@@ -5,31 +5,34 @@ import (
 	"strings"
 )
 
-// Event is something that a person may want to know, told once when it begins.
+// Event is news for users. It is emitted once, when a state begins or an action happens.
 type Event struct {
 	Kind   EventKind
 	Policy ID
-	// Target is the zero ID for what happens to a policy as a whole, or to several Targets.
+	// Target is the zero ID for an event about a whole policy, or about several Targets.
 	Target ID
 	Node   string
-	// Targets are set instead of Target when as many are told together; Text is then about the first.
+	// Targets are set instead of Target for an event about several of them. Text is about the first
+	// then.
 	Targets []ID
 	// Gate is set for EventHeldBack.
 	Gate Gate
-	// Remedy names the remedy that was called, or would be, for EventStarted, EventRefused and EventDryRun.
+	// Remedy names the remedy for EventStarted, EventRefused and EventDryRun.
 	Remedy string
-	// Repair is the repair that it is about, or else the last repair of its target. The zero RepairKey means that there is none.
+	// Repair is the repair of the event, or else the last repair of its target. The zero RepairKey
+	// means that there is none.
 	Repair RepairKey
-	// Step is the number of the step of the repair that it is about, counted from 1. It is 0 for what is about no step.
+	// Step is the number of the repair's step, counted from 1, and 0 for an event about no step.
 	Step int
-	// Text says in a sentence what happened and why.
+	// Text is a sentence about what happened and why.
 	Text string
 }
 
-// RepairKey names a repair.
+// RepairKey is the key of a repair in the ledger.
 type RepairKey struct{ Namespace, Name string }
 
-// RelateRepairs sets the repair of each happening that has none: the last one of its target, or of the first of several.
+// RelateRepairs sets the repair of each event that has none. It is the last repair of its target,
+// or of the first of several targets.
 func RelateRepairs(events []Event, repairs []Repair) {
 	var last map[string]*Repair
 	for i := range events {
@@ -46,7 +49,8 @@ func RelateRepairs(events []Event, repairs []Repair) {
 	}
 }
 
-// subject is the target of a happening, or the first of several. It is the zero ID for a policy as a whole.
+// subject returns the target of an event, or the first of several. It is the zero ID for an event
+// about a whole policy.
 func (h *Event) subject() ID {
 	if len(h.Targets) > 0 {
 		return h.Targets[0]
@@ -70,37 +74,37 @@ func (r *Repair) startedAfter(other *Repair) bool {
 	return cmp.Or(r.Started.Compare(other.Started), cmp.Compare(r.Sequence, other.Sequence), strings.Compare(r.Name, other.Name)) > 0
 }
 
-// EventKind tells the happenings apart.
+// EventKind is the kind of an event.
 type EventKind int
 
-// The happenings.
+// The kinds of events.
 const (
-	// EventSuspected: a target matches a criterion whose duration is not over, other than that it has not booted yet; or the
-	// duration is over, and the policy has that told too.
+	// EventSuspected: a target meets a criterion whose duration is not over. Booting is no such
+	// criterion. With Policy.EmitsUnhealthyEvents the duration may also be over.
 	EventSuspected EventKind = iota + 1
-	// EventUnreadable: a target has facts that can't be read, so that it is not judged.
+	// EventUnreadable: a target has facts that can't be read, so it is not judged.
 	EventUnreadable
-	// EventShortCircuited: a policy's short circuit holds.
+	// EventShortCircuited: the short circuit of a policy stops repairs.
 	EventShortCircuited
-	// EventMisconfigured: a policy can't be followed.
+	// EventMisconfigured: a policy has a problem.
 	EventMisconfigured
-	// EventHeldBack: a gate holds back a target for a reason of its own.
+	// EventHeldBack: a gate holds back one target.
 	EventHeldBack
-	// EventStarted: a repair has begun.
+	// EventStarted: a repair or a further step has begun.
 	EventStarted
-	// EventRefused: the call of a remedy was refused by the API server.
+	// EventRefused: the API server refused the call of a remedy.
 	EventRefused
 	// EventDryRun: a dry run would have started a repair.
 	EventDryRun
-	// EventEscalated: a step of a repair was given up, and the next one is taken if there is one.
+	// EventEscalated: a step of a repair was given up. The next step follows if there is one.
 	EventEscalated
-	// EventWithdrawn: a remediator was relieved, since its request was withdrawn.
+	// EventWithdrawn: a remediation request was withdrawn.
 	EventWithdrawn
-	// EventStuck: a request that was withdrawn long ago is still there.
+	// EventStuck: a request that was withdrawn long ago still exists.
 	EventStuck
 )
 
-// String names the happening.
+// String returns the name of the kind.
 func (k EventKind) String() string {
 	switch k {
 	case EventSuspected:

@@ -7,7 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestRelate: a happening without a repair relates to the last one of its target, in whatever order the ledger has them (I7).
+// TestRelate: an event without a repair gets the last repair of its target, in whatever order the
+// ledger has them (I7).
 func TestRelate(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	sick := aNode("n", dead)

@@ -5,47 +5,50 @@ import (
 	"time"
 )
 
-// expectationLimit bounds how long an entry that the ledger's cache never showed is believed in: somebody
-// may have deleted it at once. Its name, which the API server has or has not, keeps that safe (I2).
+// expectationLimit bounds how long a write that the cache never showed is expected. A user may have
+// deleted the object at once. The API server refuses a second object of the same name (I2).
 const expectationLimit = time.Minute
 
-// Expectations is what Fettle did, or read live, and its caches may not show yet. Laid over a snapshot
-// it keeps a pass from doing again what an earlier one did. Losing it may delay a repair, never
-// hasten it (I6). The zero Expectations is empty and ready; it is not safe for concurrent use.
+// Expectations are Fettle's writes and live reads that the caches may not show yet. They overlay
+// each snapshot, so that a pass does not repeat what an earlier one did. Losing them may delay a
+// repair, and never hastens it (I6). The zero Expectations are empty and ready. They are not safe
+// for concurrent use.
 type Expectations struct {
-	// deleting are the UIDs of targets whose deletion was accepted and has not been seen.
+	// deleting has the UIDs of targets whose deletion was accepted and that the cache does not show
+	// as deleting.
 	deleting map[string]bool
-	// goneNodes are the nodes, by target UID, that a live read did not find.
+	// goneNodes are the nodes that a live read did not find, by target UID.
 	goneNodes map[string]goneNode
-	// nodeReads are the nodes, by target UID, as a live read found them a moment ago.
+	// nodeReads are the nodes that a live read found a moment ago, by target UID.
 	nodeReads map[string]nodeRead
-	// lookups are what live reads have found of the nodes that the cache lacks, by target UID.
+	// lookups are the live reads of nodes that the cache lacks, by target UID.
 	lookups map[string]*lookup
-	// cooldowns are the short circuits that have opened, by the UID of their policy.
+	// cooldowns are the cooldowns after short circuits, by policy UID.
 	cooldowns map[string]CooldownState
-	// tests are the tests that have been seen to hold for the node of a target, by the UID of the target.
+	// tests are the tests seen to hold for the node of a target, by target UID.
 	tests map[string][]SeenTest
-	// coverage is what the last pass has asked of nodes for that.
+	// coverage is what the last pass tested for that.
 	coverage testCoverage
 	// workers are the targets of running repairs that were seen outside of the control plane.
 	workers map[ID]bool
-	// healthy are the targets that were well in the last pass, and departed those that were when they were removed, by owner.
+	// healthy are the youngest healthy targets of the last pass, and removedHealthy the ones
+	// removed since, by owner.
 	healthy, removedHealthy map[ID]HealthyTarget
-	// futureTimes are the instants that lay in the future when they were first seen.
+	// futureTimes are the times that lay in the future when they were first seen.
 	futureTimes futureTimes
-	// repairs are the entries of the ledger as last written or seen.
+	// repairs are the repairs as last written or seen.
 	repairs map[ledgerKey]*repairExpectation
-	// deleted are the finished repairs that Fettle has deleted and that the ledger's cache may still show.
+	// deleted are the finished repairs that Fettle has deleted and that the cache may still show.
 	deleted map[deletedKey]deletion
-	// requested are the requests that were made and have not been seen.
+	// requested are the created requests that the cache does not show yet.
 	requested map[requestKey]madeRequest
-	// withdrawn are the requests, by their UID, that were taken back and have not been seen to leave.
+	// withdrawn are the UIDs of withdrawn requests that the cache does not show as leaving.
 	withdrawn map[string]bool
-	// expectedUntil is when the first of these ends by time alone; zero when none does.
+	// expectedUntil is when the first expectation expires; zero when none does.
 	expectedUntil time.Time
 }
 
-// requestKey tells requests apart that have not been seen yet: what was asked of whom, for which target.
+// requestKey identifies a request that has not been seen yet: its remedy, template and target.
 type requestKey struct {
 	target, remedy string
 	template       Reference
@@ -56,7 +59,7 @@ type madeRequest struct {
 	made time.Time
 }
 
-// goneNode is a node that a live read did not find, since the first of such reads.
+// goneNode is a node that live reads did not find, and when the first of them was.
 type goneNode struct {
 	name  string
 	since time.Time
@@ -70,7 +73,7 @@ type nodeRead struct {
 
 type ledgerKey struct{ namespace, name string }
 
-// ExpectDeletion remembers that the deletion of a target was accepted.
+// ExpectDeletion records that the deletion of a target was accepted.
 func (m *Expectations) ExpectDeletion(target ID) {
 	if m.deleting == nil {
 		m.deleting = map[string]bool{}
@@ -81,7 +84,7 @@ func (m *Expectations) ExpectDeletion(target ID) {
 	}
 }
 
-// ExpectRequest remembers a request that was made.
+// ExpectRequest records that a request was created.
 func (m *Expectations) ExpectRequest(r Request, now time.Time) {
 	if m.requested == nil {
 		m.requested = map[requestKey]madeRequest{}
@@ -90,8 +93,8 @@ func (m *Expectations) ExpectRequest(r Request, now time.Time) {
 	m.expectUntil(now.Add(expectationLimit))
 }
 
-// ExpectWithdrawal remembers that the withdrawal of a request was accepted, and of a repair whose target is healthy by then
-// that it has done something.
+// ExpectWithdrawal records that the withdrawal of a request was accepted. If the target was
+// healthy, its repair has done something.
 func (m *Expectations) ExpectWithdrawal(r Request, now time.Time) {
 	if m.withdrawn == nil {
 		m.withdrawn = map[string]bool{}
@@ -104,7 +107,8 @@ func (m *Expectations) ExpectWithdrawal(r Request, now time.Time) {
 	}
 }
 
-// KeepNodeGone remembers that a live read did not find the node that a target names, and returns since when such reads have not.
+// KeepNodeGone records that a live read did not find the node that a target names. It returns when
+// the first such read was.
 func (m *Expectations) KeepNodeGone(target ID, node string, at time.Time) time.Time {
 	if m.goneNodes == nil {
 		m.goneNodes = map[string]goneNode{}
@@ -116,7 +120,8 @@ func (m *Expectations) KeepNodeGone(target ID, node string, at time.Time) time.T
 	return at
 }
 
-// KeepNodeRead remembers how a live read has found the node of a target. It counts as long as the cache says the same.
+// KeepNodeRead records a live read of the node of a target. It counts while the cache agrees with
+// it.
 func (m *Expectations) KeepNodeRead(target ID, n Node, at time.Time) {
 	if m.nodeReads == nil {
 		m.nodeReads = map[string]nodeRead{}
@@ -124,7 +129,7 @@ func (m *Expectations) KeepNodeRead(target ID, n Node, at time.Time) {
 	m.nodeReads[target.UID] = nodeRead{n, at}
 }
 
-// ExpectRepair remembers a repair as it was written to the ledger.
+// ExpectRepair records a repair as it was written to the ledger.
 func (m *Expectations) ExpectRepair(r Repair, now time.Time) {
 	r = r.ToWrite()
 	m.keep(r, false, now)
@@ -135,7 +140,8 @@ func (m *Expectations) ExpectRepair(r Repair, now time.Time) {
 	}
 }
 
-// ExpectRepairDeletion forgets a finished repair that Fettle has deleted from the ledger, and hides it until the cache agrees.
+// ExpectRepairDeletion forgets a finished repair that Fettle has deleted, and hides it until the
+// cache agrees.
 func (m *Expectations) ExpectRepairDeletion(r Repair, now time.Time) {
 	key := deletedKeyOf(&r)
 	e := m.repairs[key.ledgerKey]
@@ -149,7 +155,7 @@ func (m *Expectations) ExpectRepairDeletion(r Repair, now time.Time) {
 	m.deleted[key] = deletion{revision: r.Revision, seen: e != nil && e.seen, at: now}
 }
 
-// KeepCooldowns remembers the short circuits whose cooldown is not over.
+// KeepCooldowns records the cooldowns that are not over.
 func (m *Expectations) KeepCooldowns(policies []Policy, tallies []Tally) {
 	openings := map[string]CooldownState{}
 	for i := range policies {
@@ -160,7 +166,7 @@ func (m *Expectations) KeepCooldowns(policies []Policy, tallies []Tally) {
 	m.cooldowns = openings
 }
 
-// OverlayPolicies puts what is remembered over policies as just observed.
+// OverlayPolicies sets the cooldowns of policies as just observed.
 func (m *Expectations) OverlayPolicies(policies []Policy) {
 	for i := range policies {
 		policies[i].Cooldown = m.cooldowns[policies[i].ID.UID]
@@ -182,8 +188,8 @@ func (m *Expectations) keep(r Repair, seen bool, now time.Time) {
 	m.repairs[key] = fresh
 }
 
-// Overlay puts what is remembered over a fresh snapshot, and forgets what the snapshot shows by now.
-// It changes the snapshot's slices, which nobody else may hold yet.
+// Overlay applies the expectations to a fresh snapshot, and forgets what the snapshot shows by now.
+// It changes the slices of the snapshot, which no other goroutine may hold yet.
 func (m *Expectations) Overlay(f *Cluster, now time.Time) {
 	if f.Observed != Yes {
 		return
@@ -201,8 +207,8 @@ func (m *Expectations) Overlay(f *Cluster, now time.Time) {
 	m.OverlayTimes(f, now)
 }
 
-// overlayRequestsSeen tells of running repairs whether something has stood that they ask for. Whoever takes that back, another
-// leader among them, leaves nothing else that shows it.
+// overlayRequestsSeen sets RequestSeen for running repairs. A request that another leader withdraws
+// leaves no other trace.
 func (m *Expectations) overlayRequestsSeen(f *Cluster) {
 	about := make(map[string][]*Request, len(f.Requests))
 	for i := range f.Requests {
@@ -222,8 +228,9 @@ func (m *Expectations) overlayRequestsSeen(f *Cluster) {
 	}
 }
 
-// overlayRequests adds the requests that were made and are not shown yet, and marks those that were taken back.
-// One that is never shown was made in vain, and may be made again: its name keeps that safe.
+// overlayRequests adds requests that the cache does not show yet, and marks withdrawn requests as
+// leaving. A request that the cache never shows expires, and may be created again under the same
+// name.
 func (m *Expectations) overlayRequests(f *Cluster, now time.Time) {
 	if len(m.requested) == 0 && len(m.withdrawn) == 0 {
 		return
@@ -276,7 +283,8 @@ func (m *Expectations) overlayTargets(targets []Target, now time.Time) {
 	m.deleting, m.goneNodes = deleting, gone
 }
 
-// overlayReads tells of nodes that were read live a moment ago and have not changed since that they were.
+// overlayReads sets NodeReadAt of nodes that were read live a moment ago and have not changed
+// since.
 func (m *Expectations) overlayReads(targets []Target, now time.Time) {
 	if len(m.nodeReads) == 0 {
 		return
@@ -293,9 +301,9 @@ func (m *Expectations) overlayReads(targets []Target, now time.Time) {
 	m.nodeReads = fresh
 }
 
-// overlayRepairs lays over the ledger what is remembered: entries that the cache does not show yet,
-// newer versions of those that it does, and those that somebody deleted before their time, whose
-// back-off still counts. One that was deleted while it ran has been withdrawn by whoever did that.
+// overlayRepairs applies the expected repairs to the ledger. It adds repairs that the cache does
+// not show yet, and newer versions of the others. It keeps repairs that were deleted early, since
+// back-off counts them. A repair that was deleted while it ran counts as withdrawn.
 func (m *Expectations) overlayRepairs(f *Cluster, now time.Time) {
 	cached := m.hideDeleted(f.Repairs, now)
 	shown := make(map[ledgerKey]bool, len(cached))
@@ -320,13 +328,13 @@ func (m *Expectations) overlayRepairs(f *Cluster, now time.Time) {
 	m.overlayUnshown(f, shown, now)
 }
 
-// overlayUnshown adds the remembered entries that the cache does not show.
+// overlayUnshown adds the expected repairs that the cache does not show.
 func (m *Expectations) overlayUnshown(f *Cluster, shown map[ledgerKey]bool, now time.Time) {
 	for key, e := range m.repairs {
 		switch {
 		case shown[key]:
 			continue
-		case e.repair.Running() && e.begun: // it goes on to its end, whatever became of its entry
+		case e.repair.Running() && e.begun: // it goes on to its end, even if its object is gone
 		case e.repair.Running() && !e.seen && now.Sub(e.recorded) >= expectationLimit:
 			delete(m.repairs, key)
 			continue
@@ -339,13 +347,13 @@ func (m *Expectations) overlayUnshown(f *Cluster, shown map[ledgerKey]bool, now 
 	}
 }
 
-// expectUntil takes in when an expectation ends by time alone; zero when it does not.
+// expectUntil notes when an expectation expires; zero when it does not.
 func (m *Expectations) expectUntil(end time.Time) {
 	if sooner(end, m.expectedUntil) {
 		m.expectedUntil = end
 	}
 }
 
-// ExpectedUntil returns when the first of the expectations ends by time alone, those of the pass under way among them; zero when
-// none does. No event may tell of that.
+// ExpectedUntil returns when the first expectation expires, those of the running pass included;
+// zero when none does. No event need come at that time.
 func (m *Expectations) ExpectedUntil() time.Time { return m.expectedUntil }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// deletedKey tells apart repairs of the same name, which the target's next repair may have.
+// deletedKey separates repairs of the same name, since the next repair of a target may have that
+// name again.
 type deletedKey struct {
 	ledgerKey
 	uid string
@@ -16,16 +17,17 @@ func deletedKeyOf(r *Repair) deletedKey { return deletedKey{ledgerKey{r.Namespac
 // deletion is a finished repair that Fettle has deleted, as it was then.
 type deletion struct {
 	revision uint64
-	// stands is set once the cache has shown a later version: a finalizer keeps the repair.
+	// stands is set once the cache has shown a later version: a finalizer keeps the object.
 	stands bool
-	// seen is set once the cache has shown any version. Until then it may show one yet, for a while since at.
+	// seen is set once the cache has shown any version. Until then the cache may still show the
+	// repair, for a while since at.
 	seen bool
 	at   time.Time
 }
 
-// hideDeleted leaves out the repairs that Fettle has deleted, and forgets the deletions that the cache shows by now. A cache that
-// lags may show such a repair as running, and a step must not be taken without a record. A later version than the deleted one
-// still stands and holds its name.
+// hideDeleted removes the repairs that Fettle has deleted, and forgets the deletions that the cache
+// shows. A cache that lags may show such a repair as running, but no step may begin without a
+// record. A version after the deletion still exists and keeps its name.
 func (m *Expectations) hideDeleted(cached []Repair, now time.Time) []Repair {
 	if len(m.deleted) == 0 {
 		return cached

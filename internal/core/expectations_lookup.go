@@ -2,17 +2,18 @@ package core
 
 import "time"
 
-// The pauses between live reads of a node that the cache lacks. Each is twice the one before. After a read that failed they
-// begin short, since the node may be gone.
+// The pauses between live reads of a node that the cache lacks double each time. They start short
+// after a read that failed, since the node may be gone.
 const (
 	pauseAfterRead, pauseAfterFailure = 10 * time.Second, time.Second
 	longestPause                      = time.Minute
 )
 
-// lookup is what live reads have found of a node that a target names and the cache lacks.
+// lookup is the result of live reads of a node that a target names and the cache lacks.
 type lookup struct {
 	name string
-	// found is the node as it was read last, at that instant. Its state is NodeUnseen while none was read.
+	// found is the node as last read, at that instant. Its state is NodeUnseen until a read
+	// succeeds.
 	found Node
 	at    time.Time
 	// times counts the reads, and the next is due at again.
@@ -20,8 +21,9 @@ type lookup struct {
 	again time.Time
 }
 
-// KeepLookup remembers what a live read found of the node of a target, and returns when the node is to be read again. That is the
-// zero time for a node that the cache has. A node in the state NodeUnseen could not be read.
+// KeepLookup records a live read of the node of a target, and returns when to read it again. The
+// result is the zero time for a node that the cache has. A node in the state NodeUnseen could not
+// be read.
 func (m *Expectations) KeepLookup(target ID, found Node, at time.Time) time.Time {
 	if found.State == NodePresent { // if it goes again, it is gone since then
 		delete(m.goneNodes, target.UID)
@@ -42,7 +44,8 @@ func (m *Expectations) KeepLookup(target ID, found Node, at time.Time) time.Time
 	return l.again
 }
 
-// overlayLookups has a node that the cache lacks judged by what a live read found, until it is to be read again.
+// overlayLookups judges a node that the cache lacks by the last live read, until the next read is
+// due.
 func (m *Expectations) overlayLookups(targets []Target, now time.Time) {
 	var lacking map[string]*lookup
 	for i := range targets {

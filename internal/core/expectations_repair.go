@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// repairExpectation is what Expectations keeps of one repair.
+// repairExpectation is what Expectations keep of one repair.
 type repairExpectation struct {
 	repair Repair
-	// seen is set once the ledger's cache has shown the entry.
+	// seen is set once the cache has shown the repair.
 	seen bool
 	// begun is set once the remedy has done its work on the target.
 	begun bool
-	// ours is set while the entry is as Fettle has written it, and not yet as the cache has it.
+	// ours is set while the repair is as Fettle has written it, and not yet as the cache has it.
 	ours bool
 	// step counts the steps that there were when Fettle wrote it last; 0 when it never did.
 	step int
-	// requestSeen is set once something that it asks for was seen to stand.
+	// requestSeen is set once the cache has shown a request of the repair.
 	requestSeen bool
-	// recoveryUnrecorded is set while only memory knows that the target was healthy when what was asked for it was taken back.
+	// recoveryUnrecorded is set while only this process knows that the target had recovered when
+	// its requests were withdrawn.
 	recoveryUnrecorded bool
-	// lost is set when somebody has deleted it from the ledger while it ran.
+	// lost is set when the object was deleted while the repair ran.
 	lost bool
-	// recorded is when it was written or seen last.
+	// recorded is when the repair was last written or seen.
 	recorded time.Time
 }
 
-// markLost ends a running repair that the ledger has shown and shows no more. One whose target has recovered by then, which
-// something was asked for, has been a repair.
+// markLost ends a running repair that the cache has shown and shows no more. It succeeded if it
+// made a request and its target had recovered.
 func (e *repairExpectation) markLost(now time.Time) {
 	if !e.seen || !e.repair.Running() {
 		return
@@ -38,13 +39,13 @@ func (e *repairExpectation) markLost(now time.Time) {
 	}
 }
 
-// recordedElsewhere tells whether somebody else has recorded the step under way.
+// recordedElsewhere reports whether another process has recorded the current step.
 func (e *repairExpectation) recordedElsewhere(r *Repair) bool { return e.step != len(r.Tried)+1 }
 
 func sameTarget(a, b *Repair) bool { return a.Target == b.Target }
 
-// update goes by what somebody has written since. What the ledger does not tell of the step under way is remembered all
-// the same: calls that were refused, and that the target was well.
+// update takes a newer version from the cache. It keeps what the ledger lacks of the current step:
+// refused calls, and the recovery of the target.
 func (e *repairExpectation) update(cached Repair) {
 	if cached.Revision <= e.repair.Revision {
 		return
@@ -63,8 +64,9 @@ func (e *repairExpectation) update(cached Repair) {
 	}
 }
 
-// ahead reports whether the entry has gone further than the cache shows it: written later, or, where that is not known,
-// ended, more steps given up, more attempts, or remembered a moment ago. It returns until when the last of these counts.
+// ahead reports whether the expected repair is further than the cached one: by a later revision, or
+// else by its end, its steps, its attempts, or a very recent note. It returns until when such a
+// note counts.
 func (e *repairExpectation) ahead(cached *Repair, now time.Time) (ahead bool, until time.Time) {
 	r := &e.repair
 	if r.Revision > cached.Revision {

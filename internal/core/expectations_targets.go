@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// overlayWorkers tells which targets of running repairs were seen outside of the control plane.
+// overlayWorkers sets the targets of running repairs that were seen outside of the control plane.
 func (m *Expectations) overlayWorkers(f *Cluster) {
 	workers := map[ID]bool{}
 	repaired := map[ID]bool{}
@@ -28,16 +28,17 @@ func (m *Expectations) overlayWorkers(f *Cluster) {
 	m.workers, f.Workers = workers, workers
 }
 
-// KeepHealthy remembers which targets prove that their pools can make such. A proof holds when its target is removed, and ends when it
-// fails.
+// KeepHealthy records the youngest healthy target of each pool. It stays recorded when its target
+// is removed, but not when the target fails.
 func (m *Expectations) KeepHealthy(f *Cluster, d *Decision) {
 	if f.Observed == Yes {
 		m.healthy = d.YoungestHealthy
 	}
 }
 
-// overlayHealthy adds the targets that were well in the pass before they were gone, or being deleted. A node often goes before its machine
-// does, and sooner than another pass. Those of owners without repairs are forgotten.
+// overlayHealthy sets HealthyCreated by the targets that were healthy in the pass before their
+// removal. A node often goes before its machine, and sooner than another pass runs. Owners without
+// repairs are forgotten.
 func (m *Expectations) overlayHealthy(f *Cluster) {
 	if len(m.healthy) == 0 && len(m.removedHealthy) == 0 {
 		return

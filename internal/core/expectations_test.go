@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// laid is what a snapshot looks like with what is remembered laid over it.
+// laid returns a snapshot with the expectations in it.
 func laid(m *core.Expectations, now time.Time, targets []core.Target, repairs ...core.Repair) core.Cluster {
 	f := clusterOf(append([]core.Target(nil), targets...), append([]core.Repair(nil), repairs...)...)
 	m.Overlay(&f, now)
@@ -104,7 +104,7 @@ func TestMemoryOfRepairs(t *testing.T) {
 	}
 }
 
-// TestMemoryGoesByTheLatestVersion, whether it has gone further or back.
+// TestMemoryGoesByTheLatestVersion: the later version counts, whether its repair is further or not.
 func TestMemoryGoesByTheLatestVersion(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	version := func(n uint64, changes ...func(*core.Repair)) core.Repair {
@@ -133,7 +133,7 @@ func TestMemoryGoesByTheLatestVersion(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var m core.Expectations
 			m.ExpectRepair(c.ours, noon)
-			c.want.RecordedElsewhere = len(c.want.Tried) != len(c.ours.Tried) // somebody else has recorded the step under way
+			c.want.RecordedElsewhere = len(c.want.Tried) != len(c.ours.Tried) // another process has recorded the current step
 			for _, after := range []time.Duration{0, time.Second, time.Hour} {
 				got := laid(&m, noon.Add(after), []core.Target{x}, c.cached).Repairs
 				if diff := cmp.Diff([]core.Repair{c.want}, got); diff != "" {
@@ -144,8 +144,8 @@ func TestMemoryGoesByTheLatestVersion(t *testing.T) {
 	}
 }
 
-// TestDeletedRunningRepairIsNotRunning: somebody has deleted the entry of a running repair. It
-// holds no place any more, but that its pool was repaired is not forgotten (I6).
+// TestDeletedRunningRepairIsNotRunning: a user has deleted the object of a running repair. It has
+// no place any more, but back-off still counts it (I6).
 func TestDeletedRunningRepairIsNotRunning(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	var m core.Expectations
@@ -162,8 +162,9 @@ func TestDeletedRunningRepairIsNotRunning(t *testing.T) {
 	}
 }
 
-// TestRepairThatHasBegunRuns, whatever becomes of its entry, until its target is gone: its node may
-// look well meanwhile, and then nothing else would tell that it has its place (I3).
+// TestRepairThatHasBegunRuns: a repair that has begun runs until its target is gone, even without
+// its object. The node may look healthy meanwhile, and nothing else would keep the repair's place
+// (I3).
 func TestRepairThatHasBegunRuns(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	for name, seen := range map[string]bool{"seen and deleted": true, "never seen": false} {
@@ -186,8 +187,9 @@ func TestRepairThatHasBegunRuns(t *testing.T) {
 	}
 }
 
-// TestRepairThatIsNeverShownIsForgotten, after a minute: if it does exist its name is taken, and
-// then nothing starts under that name (I2). A name of a higher number would not be refused.
+// TestRepairThatIsNeverShownIsForgotten: a repair that the cache never shows is forgotten after a
+// minute. If it exists, its name is taken, and no repair starts under it (I2). A name with a higher
+// number would not be refused.
 func TestRepairThatIsNeverShownIsForgotten(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	var m core.Expectations
@@ -215,7 +217,7 @@ func TestMemoryOfContemporaries(t *testing.T) {
 	}
 }
 
-// TestNamesakeInTheLedger: an entry of the same name for another target is another entry.
+// TestNamesakeInTheLedger: a repair of the same name for another target is another repair.
 func TestNamesakeInTheLedger(t *testing.T) {
 	p := policy("p", []int{0})
 	x, namesake := machine("x"), machine("x", func(t *core.Target) { t.ID.UID = "another" })
@@ -237,8 +239,8 @@ func TestDroppedRepairsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestDeletedRepairStaysHidden: Fettle has deleted a finished repair, and the cache lags. An old version that still runs would have
-// a step taken without a record.
+// TestDeletedRepairStaysHidden: Fettle has deleted a finished repair, and the cache lags. An old
+// version that still runs would begin a step without a record.
 func TestDeletedRepairStaysHidden(t *testing.T) {
 	x, p := machine("x", dead), policy("p", []int{0})
 	of := func(uid string, revision uint64, changes ...func(*core.Repair)) core.Repair {
@@ -246,7 +248,7 @@ func TestDeletedRepairStaysHidden(t *testing.T) {
 	}
 	running, done := of("one", 5), of("one", 7, ended(ago(time.Second)))
 	labelled, kept := of("one", 6), of("one", 9, ended(ago(time.Second)))
-	again := of("two", 3) // revisions begin anew when a cluster is restored
+	again := of("two", 3) // revisions start again when a cluster is restored
 	for name, c := range map[string]struct {
 		shown []core.Repair
 		want  int
@@ -276,7 +278,8 @@ func TestDeletedRepairStaysHidden(t *testing.T) {
 	}
 }
 
-// TestHiddenUntilTheCacheAgrees: once the cache has shown that a repair is gone, or that a finalizer keeps it, it counts as shown.
+// TestHiddenUntilTheCacheAgrees: the cache has shown that a repair is gone, or that a finalizer
+// keeps it. Later versions of it are shown then.
 func TestHiddenUntilTheCacheAgrees(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	done := func(revision uint64) core.Repair {
@@ -300,7 +303,8 @@ func TestHiddenUntilTheCacheAgrees(t *testing.T) {
 	}
 }
 
-// TestNextRepairBesideADeletedOne: the next repair of a target may have the name of one that Fettle has deleted.
+// TestNextRepairBesideADeletedOne: the next repair of a target may have the name of a repair that
+// Fettle has deleted.
 func TestNextRepairBesideADeletedOne(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	old := repair(x, p, ended(noon), func(r *core.Repair) { r.UID, r.Revision = "one", 7 })
@@ -331,7 +335,8 @@ func TestNothingIsLaidOverAnUnobservedFleet(t *testing.T) {
 	}
 }
 
-// TestExpectationsEndInTime: where time alone ends what is remembered, the fleet is looked at again then. No event may follow.
+// TestExpectationsEndInTime: where an expectation expires, a pass runs at that time. No event may
+// follow.
 func TestExpectationsEndInTime(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0}, needsNoOwner)
 	running, well := repair(x, p), repair(x, p, recovered(noon))
@@ -365,8 +370,8 @@ func TestExpectationsEndInTime(t *testing.T) {
 	}
 }
 
-// TestMemoryOfOpenings: the cooldown after a storm runs from when the short circuit opened, and a
-// new process, which does not remember that, begins it anew (I6).
+// TestMemoryOfOpenings: the cooldown runs from when the short circuit permitted repairs again. A
+// new process, which does not know that time, starts it again (I6).
 func TestMemoryOfOpenings(t *testing.T) {
 	var m core.Expectations
 	p := policy("p", []int{0}, func(p *core.Policy) { p.WasStopped, p.StormCooldown = true, 5*time.Second })
@@ -390,7 +395,8 @@ func TestMemoryOfOpenings(t *testing.T) {
 	}
 }
 
-// TestWithdrawalIsRemembered: the repair of a target that is healthy again has done something, though the ledger was not told.
+// TestWithdrawalIsRemembered: the repair of a recovered target has done something, though the
+// ledger does not show it.
 func TestWithdrawalIsRemembered(t *testing.T) {
 	var m core.Expectations
 	x, p := machine("x"), policy("p", []int{0}, asksOwner)
@@ -428,8 +434,8 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherLeaderTookBack: a repair whose mark or object was seen to stand has done something, whoever has taken that
-// back. Where nothing was seen, nothing was done.
+// TestWhatAnotherLeaderTookBack: a repair whose mark or object was seen has done something, even if
+// another leader has withdrawn that. A repair without either has done nothing.
 func TestWhatAnotherLeaderTookBack(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0}, asksOwner)
 	ours, other := markOn(x, ago(time.Minute)), markOn(machine("y"), ago(time.Minute))
@@ -458,7 +464,8 @@ func TestWhatAnotherLeaderTookBack(t *testing.T) {
 	}
 }
 
-// TestI10ForeignRequestsAreNotThoseThatWereMade: a request that looks like one which Fettle has just made does not stand for it.
+// TestI10ForeignRequestsAreNotThoseThatWereMade: a foreign request that looks like Fettle's own new
+// request does not replace it.
 func TestI10ForeignRequestsAreNotThoseThatWereMade(t *testing.T) {
 	n, p := aNode("n", dead), check("p", []int{0}, classic)
 	made := repairRequestHistory(p, n, rebooting, func(q *core.Request) { q.ID.UID = "" })
@@ -481,7 +488,8 @@ func TestI10ForeignRequestsAreNotThoseThatWereMade(t *testing.T) {
 	}
 }
 
-// TestNodeThatIsCutIsReadAgain: what was read live of a node counts no longer when a part of it can't be read since.
+// TestNodeThatIsCutIsReadAgain: a live read of a node does not count any more once a part of the
+// node can't be read.
 func TestNodeThatIsCutIsReadAgain(t *testing.T) {
 	var m core.Expectations
 	x := machine("x", dead)
@@ -496,7 +504,8 @@ func TestNodeThatIsCutIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestRequestThatIsNeverShownIsForgotten, after a minute: it was made in vain, or is gone, and may be made again.
+// TestRequestThatIsNeverShownIsForgotten: a request that the cache never shows is forgotten after a
+// minute. It was not created, or is gone, and may be created again.
 func TestRequestThatIsNeverShownIsForgotten(t *testing.T) {
 	n, p := aNode("n", dead), check("p", []int{0}, classic)
 	var m core.Expectations
@@ -511,7 +520,7 @@ func TestRequestThatIsNeverShownIsForgotten(t *testing.T) {
 	}
 }
 
-// TestReadAheadExpires: what was read live of a node counts for ten seconds, however little changes.
+// TestReadAheadExpires: a live read of a node counts for ten seconds, even if nothing changes.
 func TestReadAheadExpires(t *testing.T) {
 	x := machine("x", dead, readAt(time.Time{}))
 	var m core.Expectations
@@ -526,7 +535,8 @@ func TestReadAheadExpires(t *testing.T) {
 	}
 }
 
-// TestI1ReadAheadCountsWhileTheCacheSaysTheSame also of the labels and annotations of the node.
+// TestI1ReadAheadCountsWhileTheCacheSaysTheSame: the cache must agree in the labels and annotations
+// of the node too.
 func TestI1ReadAheadCountsWhileTheCacheSaysTheSame(t *testing.T) {
 	for name, change := range map[string]func(*core.Node){
 		"nothing":          func(*core.Node) {},

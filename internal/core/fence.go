@@ -2,18 +2,18 @@ package core
 
 import "slices"
 
-// Two leaders at once must not together exceed a limit, which each of them keeps by what its caches
-// show. So each records its repairs first, then reads from the API server itself what runs, and
-// begins only what the limits allow with all of that:
+// Two leaders at once must not exceed a limit together. Each of them keeps the limits by its own
+// caches. So each records its repairs first, then reads the running repairs from the API server. It
+// begins only the repairs that the limits allow with all of those:
 //
 //	leader A   record x ─── read {x}    ─── begin x
 //	leader B     record y ─── read {x, y} ─── y waits
 //
-// Of two repairs the later recorded is in no way overlooked: whoever recorded it has read the other
-// one after that. The ledger's own order says which is the later, so that both leaders agree.
+// The leader of the later repair always sees the other one, since it reads after that was recorded.
+// The order in the ledger says which repair is the later, so both leaders agree.
 
-// NeedsFencing tells whether another leader might start repairs that leave no room for these targets'.
-// It might not where nothing limits their number, and each has a node of its own.
+// NeedsFencing reports whether repairs of another leader might leave no room for these targets.
+// They can't where no policy limits their number, and each target has a node of its own.
 func NeedsFencing(policies []Policy, cluster *Cluster, d Decision, targets []int) bool {
 	asked := make([]bool, len(cluster.Targets))
 	for _, t := range targets {
@@ -34,9 +34,9 @@ func NeedsFencing(policies []Policy, cluster *Cluster, d Decision, targets []int
 	return false
 }
 
-// Fenced is the world to decide in anew before a remedy begins: those of the recorded repairs may
-// that are among the acts of this decision. Running must be what the API server itself had, after
-// the repairs in question were recorded.
+// Fenced returns the policies and the cluster to decide on again before a remedy is called. A
+// recorded repair may begin if it is among the StepStarts of that decision. Running must be read
+// from the API server after the repairs were recorded.
 func Fenced(policies []Policy, cluster Cluster, running []Repair) ([]Policy, Cluster) {
 	repairs := slices.Clone(running)
 	for i := range cluster.Repairs {
@@ -49,10 +49,11 @@ func Fenced(policies []Policy, cluster Cluster, running []Repair) ([]Policy, Clu
 	return policies, cluster
 }
 
-// withUnseenTargets adds the targets of repairs that others have recorded meanwhile and that the fleet does not show yet: they
-// take their room all the same, in the policy that leads their repair. A target that was never seen may belong to the
-// control plane, and counts as if it did. A target about which requests are seen is gone, and was decided on as such, and so
-// was one whose repair this fleet shows and whose requests can't be seen.
+// withUnseenTargets adds the targets of repairs that another leader has recorded and the cluster
+// does not show yet. They take a place in the policy that leads their repair. A target that was
+// never seen counts as a member of the control plane, which it may be. A target that was decided on
+// as gone is not added: the cluster shows a request about it, or a repair whose requests can't be
+// listed.
 func withUnseenTargets(policies []Policy, cluster *Cluster, running []Repair) ([]Policy, []Target) {
 	known := make(map[ID]bool, len(cluster.Targets))
 	for i := range cluster.Requests {

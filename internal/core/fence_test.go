@@ -9,8 +9,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI2ContestedBodies: another leader may have recorded a repair of the other target with the same node, under
-// another name, so that what else is recorded is looked at also where nothing limits the number of repairs.
+// TestI2ContestedBodies: another leader may have recorded a repair of the other target with the
+// same node, under another name. So the ledger is read live even where no policy limits the number
+// of repairs.
 func TestI2ContestedBodies(t *testing.T) {
 	node, m := aNode("n", dead), machine("m", dead, func(t *core.Target) { t.Node.Name = "n" })
 	nodes, machines := check("nodes", []int{0}, classic), policy("machines", []int{1}, unlimited)
@@ -27,8 +28,8 @@ func TestI2ContestedBodies(t *testing.T) {
 	}
 }
 
-// TestI3FencedLimits: of what two leaders have recorded, as much begins as the limits allow, and
-// both of them say which.
+// TestI3FencedLimits: of the repairs that two leaders have recorded, as many begin as the limits
+// allow. Both leaders agree on which.
 func TestI3FencedLimits(t *testing.T) {
 	sick := func(name string) core.Target { return machine(name, dead) }
 	recorded := func(of core.Target, sequence uint64, changes ...func(*core.Repair)) core.Repair {
@@ -105,8 +106,9 @@ func TestI3FencedLimits(t *testing.T) {
 	}
 }
 
-// TestI4StrangersMayBeOfTheControlPlane: what another leader repairs and is not in view here may be a member of the control
-// plane, unless this process has seen that it is none. A member waits for it.
+// TestI4StrangersMayBeOfTheControlPlane: another leader repairs a target that this process does not
+// see. It may be a member of the control plane, unless this process has seen that it is none. A
+// member waits for it.
 func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
 	worker, member := machine("worker"), machine("member", controlPlane)
 	x := machine("x", dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = core.Yes })
@@ -135,7 +137,7 @@ func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
 			}
 		})
 	}
-	for own, want := range map[bool]int{true: 1, false: 0} { // what Fettle asked for shows that its target was decided on as gone
+	for own, want := range map[bool]int{true: 1, false: 0} { // Fettle's own request shows that its target was decided on as gone
 		theirs := repair(worker, p)
 		f := clusterOf([]core.Target{x}, repair(x, p))
 		f.Requests = []core.Request{repairRequestHistory(p, worker, rebooting, func(q *core.Request) { q.Own = own })}
@@ -152,7 +154,7 @@ func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
 	}
 }
 
-// TestContested: the ledger is read live only where somebody else could take the room.
+// TestContested: the ledger is read live only where another leader could take the place.
 func TestContested(t *testing.T) {
 	sick := machine("a", dead)
 	member := sick

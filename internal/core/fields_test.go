@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// leaves returns the paths to all fields below v that hold no other fields. A slice is given one element, whose fields count.
+// leaves returns the paths to all fields below v that hold no other fields. The fields of a slice's
+// element count too.
 func leaves(v reflect.Value, path []int) [][]int {
 	switch v.Kind() { //nolint:exhaustive // the others are leaves
 	case reflect.Struct:
@@ -25,7 +26,8 @@ func leaves(v reflect.Value, path []int) [][]int {
 	return [][]int{path}
 }
 
-// set makes the field at a path of v another than the zero one, and returns its name. Slices on the way have one element.
+// set changes the zero field at a path of v, and returns its name. Slices on the way have one
+// element.
 func set(t *testing.T, v reflect.Value, path []int) string {
 	t.Helper()
 	if len(path) > 0 && path[0] < 0 {
@@ -52,7 +54,8 @@ func set(t *testing.T, v reflect.Value, path []int) string {
 	return ""
 }
 
-// blank sets each slice on a path to one zero element, so that two values differ by the field alone.
+// blank sets each slice on a path to one zero element, so that two values differ by the field
+// alone.
 func blank(v reflect.Value, path []int) {
 	switch {
 	case len(path) == 0:
@@ -79,7 +82,7 @@ func eachField[T any](t *testing.T, f func(name string, a, b T)) {
 	}
 }
 
-// TestCriteriaDifferByEachField: criteria that differ in any field are not the same, and those that don't differ are.
+// TestCriteriaDifferByEachField: criteria that differ in any field are not equal, and others are.
 func TestCriteriaDifferByEachField(t *testing.T) {
 	eachField(t, func(field string, a, b Criteria) {
 		if a.equal(&b) || b.equal(&a) {
@@ -91,7 +94,7 @@ func TestCriteriaDifferByEachField(t *testing.T) {
 	})
 }
 
-// TestNodesDifferByEachField, so that a live read counts no longer than the cache says the same.
+// TestNodesDifferByEachField: a live read counts only while each field agrees with the cache.
 func TestNodesDifferByEachField(t *testing.T) {
 	eachField(t, func(field string, a, b Node) {
 		if a.same(&b) || !b.same(&b) {
@@ -100,7 +103,8 @@ func TestNodesDifferByEachField(t *testing.T) {
 	})
 }
 
-// TestGivenUpStepLeavesNoState: each field of the state belongs to the step that was given up, and the steps of a copy stay.
+// TestGivenUpStepLeavesNoState: giving a step up resets each field of its state. The steps of a
+// copy stay.
 func TestGivenUpStepLeavesNoState(t *testing.T) {
 	eachField(t, func(field string, _, state StepState) {
 		before := Repair{Name: "x", StepState: state, Tried: make([]StepRecord, 1, 2)}

@@ -25,8 +25,8 @@ func withSteps(steps ...core.Step) func(*core.Repair) {
 
 func begunAt(at time.Time) func(*core.Repair) { return func(r *core.Repair) { r.Begun = at } }
 
-// TestI14ForgedProgressOverridesNoLimit: a Repair that says of itself that it is under way is held to every limit, as one
-// that has just been recorded, before it destroys anything.
+// TestI14ForgedProgressOverridesNoLimit: a Repair claims to be under way. Before it deletes
+// anything, every limit applies, as for a new repair.
 func TestI14ForgedProgressOverridesNoLimit(t *testing.T) {
 	destroys := core.Step{Remedy: "Delete"}
 	forgeries := map[string][]func(*core.Repair){
@@ -62,8 +62,8 @@ func TestI14ForgedProgressOverridesNoLimit(t *testing.T) {
 	}
 }
 
-// TestI14ForgedProgressOverridesNoLimitOfAsking: the same for steps that ask or hand over, where nothing in the world shows that
-// the repair is under way.
+// TestI14ForgedProgressOverridesNoLimitOfAsking: the same for steps that create a request or a
+// mark, where nothing in the cluster shows that the repair is under way.
 func TestI14ForgedProgressOverridesNoLimitOfAsking(t *testing.T) {
 	handsOver := func(p *core.Policy) { p.Steps = []core.Step{{Remedy: "Mark", Nature: core.Annotate}} }
 	for forgery, c := range map[string]struct {
@@ -85,7 +85,8 @@ func TestI14ForgedProgressOverridesNoLimitOfAsking(t *testing.T) {
 	}
 }
 
-// TestI14StepsThatDestroyPassEveryGate, and take turns, also where the repair has really been under way.
+// TestI14StepsThatDestroyPassEveryGate: a step that deletes its target passes every gate and takes
+// its turn, even in a repair that is really under way.
 func TestI14StepsThatDestroyPassEveryGate(t *testing.T) {
 	inTheEnd := func(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, patience), {Remedy: "Delete"}} }
 	for gate, limit := range map[core.Gate]func(*core.Policy){
@@ -105,8 +106,8 @@ func TestI14StepsThatDestroyPassEveryGate(t *testing.T) {
 	}
 }
 
-// TestI14ForgedRepairsTakeTurns: what says that it is under way takes its turn before it destroys, so that three of them are
-// no more than the limit at a time, and the oldest goes first.
+// TestI14ForgedRepairsTakeTurns: repairs that claim to be under way take turns before they delete.
+// So three of them are never more than the limit at a time, and the oldest goes first.
 func TestI14ForgedRepairsTakeTurns(t *testing.T) {
 	targets := machines(3, 3, dead)
 	p := policy("p", all(3))
@@ -120,8 +121,9 @@ func TestI14ForgedRepairsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestI14StepsAreThoseOfTheHealthCheck: whatever a Repair says, a step begins only where the health check that leads has it.
-// A repair that does not is ended, so that the target is repaired by the steps that the health check has.
+// TestI14StepsAreThoseOfTheHealthCheck: a step begins only where the leading health check has it,
+// whatever the Repair says. A repair with another step ends, so that the target is repaired by the
+// steps of the health check.
 func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 	slow := core.Reference{APIVersion: "fix.example/v1", Kind: "Fix", Name: "slow"}
 	quick := core.Reference{APIVersion: "fix.example/v1", Kind: "Fix", Name: "quick"}
@@ -161,7 +163,8 @@ func TestI14StepsAreThoseOfTheHealthCheck(t *testing.T) {
 	}
 }
 
-// TestI14ForgedExhaustionBlocksNothing: a ladder is exhausted when the steps of the health check are.
+// TestI14ForgedExhaustionBlocksNothing: a repair is out of steps only when those of the health
+// check are exhausted.
 func TestI14ForgedExhaustionBlocksNothing(t *testing.T) {
 	limited := core.Step{Remedy: "Mark", Nature: core.Annotate, Limit: time.Minute}
 	without := limited
@@ -191,8 +194,9 @@ func TestI14ForgedExhaustionBlocksNothing(t *testing.T) {
 	}
 }
 
-// TestI14ForgedRepairOfATargetThatNeverWas: the record of a repair names a kind that can't be seen. That blocks nothing, in a
-// decision and before a remedy begins, unless the health check that leads the repair has that step (I4).
+// TestI14ForgedRepairOfATargetThatNeverWas: a Repair names a kind that can't be listed. That blocks
+// nothing, in a decision and before a remedy begins, unless the leading health check has that step
+// (I4).
 func TestI14ForgedRepairOfATargetThatNeverWas(t *testing.T) {
 	secret := core.Reference{APIVersion: "infra.example/v1", Kind: "SecretTemplate", Namespace: "machines", Name: "x"}
 	p, gone := check("p", all(5), escalating, fourOfFive), check("gone", nil)
@@ -230,7 +234,8 @@ func TestI14ForgedRepairOfATargetThatNeverWas(t *testing.T) {
 	}
 }
 
-// TestI14NamesakesOfATarget: a Repair that has the UID of a target and another name, namespace or kind is not about it.
+// TestI14NamesakesOfATarget: a Repair with the UID of a target and another name, namespace or kind
+// is not about it.
 func TestI14NamesakesOfATarget(t *testing.T) {
 	sick, p := machine("m", dead), policy("p", []int{0})
 	for sentence, change := range map[string]func(*core.ID){
@@ -255,8 +260,8 @@ func TestI14NamesakesOfATarget(t *testing.T) {
 	}
 }
 
-// TestI14ForgedHistoryDelaysNothing: a finished repair counts for the back-off of its own pool. A repair that says that it ended
-// over an hour in the future counts for nothing.
+// TestI14ForgedHistoryDelaysNothing: a finished repair counts for the back-off of its own pool. A
+// repair whose end is over an hour in the future does not count at all.
 func TestI14ForgedHistoryDelaysNothing(t *testing.T) {
 	sick, p := machine("m", dead, created(ago(time.Minute))), policy("p", []int{0})
 	elsewhere := func(r *core.Repair) { r.Owner.Namespace = "tenant" }
@@ -277,7 +282,8 @@ func TestI14ForgedHistoryDelaysNothing(t *testing.T) {
 	}
 }
 
-// TestI14ControlPlaneIsAskedForEachStep: a further step of a repair of the control plane is held to quorum as the first one.
+// TestI14ControlPlaneIsAskedForEachStep: a further step of a repair of the control plane must pass
+// the quorum gate as the first one.
 func TestI14ControlPlaneIsAskedForEachStep(t *testing.T) {
 	ask := func(name string, limit time.Duration) core.Step {
 		return core.Step{Remedy: "Ask", Nature: core.CreateRequest, Template: core.Reference{Kind: "Fix", Name: name}, Limit: limit}
@@ -305,7 +311,7 @@ func TestI14ControlPlaneIsAskedForEachStep(t *testing.T) {
 	}
 }
 
-// TestI14IdleLeasesOfOthers: a Repair names a health check, and no lease is given back for the sake of that name alone.
+// TestI14IdleLeasesOfOthers: a Repair names a health check. Its name alone releases no lease.
 func TestI14IdleLeasesOfOthers(t *testing.T) {
 	p := policy("p", nil)
 	for sentence, change := range map[string]func(*core.Repair){
@@ -320,8 +326,8 @@ func TestI14IdleLeasesOfOthers(t *testing.T) {
 	}
 }
 
-// TestI15FloodWithoutTargetsEndsBitByBit: Repairs without a target and without a health check are ended some at a time, so that
-// a pass takes no longer however many there are.
+// TestI15FloodWithoutTargetsEndsBitByBit: Repairs without a target and without a health check end
+// some at a time. So a pass takes no longer, however many there are.
 func TestI15FloodWithoutTargetsEndsBitByBit(t *testing.T) {
 	p, gone := policy("p", nil), policy("gone", nil)
 	f := clusterOf(nil)

@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// Instants that the cluster tells were written by many clocks. An instant that lies in the future says that the clock of its author
-// is ahead, or Fettle's behind. Such a state counts from when it was first seen:
+// Many clocks write the times that a cluster shows. A time in the future means that the clock of
+// its author is ahead, or Fettle's behind. Such a state counts from when it was first seen:
 //
-//	told        ────────┬───────────────────────────┬──── time
-//	               first seen                     told
+//	reported    ────────┬───────────────────────────┬──── time
+//	               first seen                  reported
 //	               counts from here
 //
-// Otherwise a node whose clock is a year ahead would be waited for a year. A state that is seen has held since then, so this
-// hastens nothing (I5). Losing memory counts anew (I6).
+// Otherwise Fettle would wait a year for a node whose clock is a year ahead. A state has held since
+// it was seen, so this hastens nothing (I5). After a restart the state counts from the restart
+// (I6).
 
-// futureTime is an instant that lay in the future when it was first seen.
+// futureTime is a time that lay in the future when it was first seen.
 type futureTime struct {
-	// field tells apart the instants of one object.
+	// field separates the times of one object.
 	field     string
 	reported  time.Time
 	firstSeen time.Time
 }
 
-// maxSlew is how far the clock may be slewed before an instant is moved by it.
+// maxSlew is how far the clock may be slewed before a time is moved with it.
 const maxSlew = time.Second
 
-// seenBy returns when the state was first seen, by the clock as it is now. If Fettle's clock was set meanwhile, the instant is
-// moved along: what has passed since is known by the monotonic clock, where now has one.
+// seenBy returns when the state was first seen, by the clock as it is now. If Fettle's clock was
+// set since, the time moves with it. The monotonic clock, where now has one, shows what has passed.
 func (g *futureTime) seenBy(now time.Time) time.Time { return seenBy(g.firstSeen, now) }
 
-// seenBy returns when something was first seen, by the clock as it is now.
+// seenBy returns when a state was first seen, by the clock as it is now.
 func seenBy(first, now time.Time) time.Time {
 	seen := now.Add(-max(0, now.Sub(first)))
 	if moved := seen.Round(0).Sub(first.Round(0)); moved.Abs() < maxSlew {
@@ -39,7 +40,7 @@ func seenBy(first, now time.Time) time.Time {
 	return seen
 }
 
-// counts returns the instant from which the state counts.
+// counts returns the time from which the state counts.
 func (g *futureTime) counts(now time.Time) time.Time {
 	if seen := g.seenBy(now); g.reported.After(seen) {
 		return seen
@@ -47,26 +48,27 @@ func (g *futureTime) counts(now time.Time) time.Time {
 	return g.reported
 }
 
-// futureTimes are the glimpses by the object that tells them.
+// futureTimes are the future times of each object.
 type futureTimes map[string][]futureTime
 
-// timeClamper replaces instants that lie in the future, and notes which of them still show. It goes from object to object.
+// timeClamper replaces times that lie in the future, and collects the times that the cluster still
+// shows. It goes from object to object.
 type timeClamper struct {
 	now         time.Time
 	known, kept futureTimes
-	// object is the object, and had what is known of it.
+	// object is the current object, and ofObject are its known times.
 	object   string
 	ofObject []futureTime
 }
 
 func (s *timeClamper) setObject(object string) { s.object, s.ofObject = object, s.known[object] }
 
-// unchanged reports whether an instant is what it says. Nearly all are.
+// unchanged reports whether a time is used as reported. Nearly all are.
 func (s *timeClamper) unchanged(told time.Time) bool {
 	return len(s.ofObject) == 0 && !told.After(s.now)
 }
 
-// clamp returns the instant from which a state of the object counts.
+// clamp returns the time from which a state of the object counts.
 func (s *timeClamper) clamp(what string, told time.Time) time.Time {
 	if told.IsZero() || s.unchanged(told) {
 		return told
@@ -80,8 +82,8 @@ func (s *timeClamper) clamp(what string, told time.Time) time.Time {
 	return s.keep(futureTime{what, told, s.now})
 }
 
-// aheadOf reports whether an instant of the object lay further in the future than a duration when it was first seen, by the clock
-// as it is now.
+// aheadOf reports whether a time lay further in the future than a duration when it was first seen,
+// by the clock as it is now.
 func (s *timeClamper) aheadOf(most time.Duration, what string, told time.Time) bool {
 	seen := s.now
 	if i := slices.IndexFunc(s.ofObject, func(g futureTime) bool { return g.field == what && g.reported.Equal(told) }); i >= 0 {
@@ -98,7 +100,8 @@ func (s *timeClamper) keep(g futureTime) time.Time {
 	return g.counts(s.now)
 }
 
-// OverlayTimes has no instant of the snapshot lie in the future, and forgets the instants that it shows no more.
+// OverlayTimes replaces all times of the snapshot that lie in the future. It forgets times that the
+// snapshot does not show any more.
 func (m *Expectations) OverlayTimes(f *Cluster, now time.Time) {
 	s := &timeClamper{now: now, known: m.futureTimes}
 	for i := range f.Targets {
@@ -113,8 +116,8 @@ func (m *Expectations) OverlayTimes(f *Cluster, now time.Time) {
 	m.futureTimes = s.kept
 }
 
-// OverlayLive has no instant of a target lie in the future whose node has just been read live, and forgets which tests held for the
-// node until then and do not now.
+// OverlayLive replaces the future times of a target whose node has just been read live. It also
+// forgets the tests that do not hold for the node any more.
 func (m *Expectations) OverlayLive(t *Target, now time.Time) {
 	m.dropTests(t)
 	s := &timeClamper{now: now, known: m.futureTimes}
@@ -137,13 +140,14 @@ func (s *timeClamper) target(t *Target) {
 	t.Node.Conditions = s.conditions("node", t.Node.Conditions)
 }
 
-// repairRequest notes whether a request was made far in the future. Its time stays as it is told, since repairs record that.
+// repairRequest notes whether a request was made far in the future. Its time stays as reported,
+// since repairs record it.
 func (s *timeClamper) repairRequest(q *RepairRequest) {
 	q.Ahead = s.aheadOf(requestAhead, "repair request", q.At)
 	s.clamp("repair request", q.At)
 }
 
-// conditions copies what it changes: caches have the same conditions.
+// conditions copies the conditions that it changes, since caches share them.
 func (s *timeClamper) conditions(whose string, conditions []Condition) []Condition {
 	copied := false
 	for i := range conditions {
@@ -171,7 +175,7 @@ func (s *timeClamper) repair(r *Repair) {
 	s.progress(r)
 }
 
-// progress replaces the instants that are recorded in the course of a repair, and keeps in Written what they were.
+// progress replaces the times of the steps of a repair, and keeps in Written what they were.
 func (s *timeClamper) progress(r *Repair) {
 	if r.Written = (WrittenTimes{}); s.progressUnchanged(r) {
 		return
@@ -187,13 +191,13 @@ func (s *timeClamper) progress(r *Repair) {
 	}
 }
 
-// written settles an instant, and returns it as the record has it too.
+// written clamps a time, and returns it as recorded too.
 func (s *timeClamper) written(what string, told time.Time) (w WrittenTime, counts time.Time) {
 	counts = s.clamp(what, told)
 	return WrittenTime{told, counts}, counts
 }
 
-// progressUnchanged reports whether the instants in the course of a repair are what they say.
+// progressUnchanged reports whether the times of the steps of a repair are used as reported.
 func (s *timeClamper) progressUnchanged(r *Repair) bool {
 	return s.unchanged(r.Recovered) && s.unchanged(r.Begun) && s.unchanged(r.LastAttempt) &&
 		!slices.ContainsFunc(r.Tried, func(record StepRecord) bool { return !s.unchanged(record.Ended) })
@@ -201,7 +205,7 @@ func (s *timeClamper) progressUnchanged(r *Repair) bool {
 
 func (s *timeClamper) request(q *Request) {
 	of := q.ID.UID
-	if of == "" { // it was made and is not seen yet
+	if of == "" { // the request was created, and is not seen yet
 		of = q.Target.UID + "/" + q.Remedy + "/" + q.Template.String()
 	}
 	s.setObject(of)

@@ -13,7 +13,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// TestI09InstantsInTheFuture: each state counts from when it was first seen, whatever instant it tells.
+// TestI09InstantsInTheFuture: each state counts from when it was first seen, whatever its time.
 func TestI09InstantsInTheFuture(t *testing.T) {
 	ahead := noon.Add(year)
 	x := machine("x", ready("False", ahead), func(t *core.Target) {
@@ -58,7 +58,7 @@ func TestI09InstantsInTheFuture(t *testing.T) {
 	}
 }
 
-// TestInstantsThatCome: an instant that has come counts as it is told, unless the state was seen before.
+// TestInstantsThatCome: a time that has come counts as reported, unless the state was seen before.
 func TestInstantsThatCome(t *testing.T) {
 	at := func(m *core.Expectations, since, now time.Time) time.Time {
 		return laid(m, now, []core.Target{machine("x", ready("False", since))}).Targets[0].Node.Conditions[0].Since
@@ -78,8 +78,9 @@ func TestInstantsThatCome(t *testing.T) {
 	}
 }
 
-// set returns what a clock shows that is set by a number of seconds: its wall clock differs, and its monotonic one does not.
-// Nothing but the runtime can make such a time, so this goes by how the runtime lays it out, and checks that.
+// set returns the time of a clock that is set by a number of seconds: its wall clock differs, and
+// its monotonic clock does not. Only the runtime can make such a time. So this depends on the
+// layout of time.Time, and checks it.
 func set(t *testing.T, at time.Time, seconds int) time.Time {
 	t.Helper()
 	moved := at
@@ -90,9 +91,10 @@ func set(t *testing.T, at time.Time, seconds int) time.Time {
 	return moved
 }
 
-// TestI05ClockSetForward: a state that was first seen while the clock was behind has not lasted longer when the clock is set.
+// TestI05ClockSetForward: a state was first seen while the clock was behind. It has not lasted
+// longer once the clock is set.
 func TestI05ClockSetForward(t *testing.T) {
-	present := time.Now() //nolint:forbidigo // nothing else carries what a monotonic clock shows
+	present := time.Now() //nolint:forbidigo // only this carries a monotonic clock
 	var m core.Expectations
 	x := machine("x", ready("False", present.Add(year).Round(0)))
 	laid(&m, present, []core.Target{x})
@@ -103,7 +105,7 @@ func TestI05ClockSetForward(t *testing.T) {
 	}
 }
 
-// TestI06SetBackClock: without a monotonic clock no instant lies in the future either.
+// TestI06SetBackClock: without a monotonic clock no time lies in the future either.
 func TestI06SetBackClock(t *testing.T) {
 	var m core.Expectations
 	x := machine("x", ready("False", noon.Add(year)))
@@ -114,7 +116,7 @@ func TestI06SetBackClock(t *testing.T) {
 	}
 }
 
-// TestLiveReadInTheFuture: what a live read shows is held to the same.
+// TestLiveReadInTheFuture: the times of a live read are replaced too.
 func TestLiveReadInTheFuture(t *testing.T) {
 	var m core.Expectations
 	x := machine("x", ready("False", noon.Add(year)))
@@ -133,8 +135,8 @@ func TestLiveReadInTheFuture(t *testing.T) {
 	}
 }
 
-// TestHealthyDelayOfAClockAhead: the node says that it has been healthy since next year, and its request is taken back
-// after the delay all the same.
+// TestHealthyDelayOfAClockAhead: the node reports to be healthy since next year. Its request is
+// withdrawn after the delay all the same.
 func TestHealthyDelayOfAClockAhead(t *testing.T) {
 	p := check("check", []int{0}, classic, func(p *core.Policy) { p.HealthyDelay = time.Minute })
 	x := aNode("x", ready("True", noon.Add(year)))
@@ -156,7 +158,8 @@ func TestHealthyDelayOfAClockAhead(t *testing.T) {
 	}
 }
 
-// TestI09LeaderWhoseClockWasAhead: what it has written delays nothing for longer than what it is for.
+// TestI09LeaderWhoseClockWasAhead: the times that it has written delay nothing for longer than they
+// should.
 func TestI09LeaderWhoseClockWasAhead(t *testing.T) {
 	days := noon.Add(72 * time.Hour)
 	p := check("check", []int{0}, classic, func(p *core.Policy) {
@@ -188,7 +191,7 @@ func TestI09LeaderWhoseClockWasAhead(t *testing.T) {
 	}
 }
 
-// TestI15EndInTheFutureIsNotKeptForEver: the retention counts from when it was first seen.
+// TestI15EndInTheFutureIsNotKeptForEver: the retention counts from when the end was first seen.
 func TestI15EndInTheFutureIsNotKeptForEver(t *testing.T) {
 	var m core.Expectations
 	r := repair(machine("gone"), policy("p", nil), ended(noon.Add(year)))
@@ -202,10 +205,10 @@ func TestI15EndInTheFutureIsNotKeptForEver(t *testing.T) {
 	}
 }
 
-// TestI06EndSeenByAClockThatWasBehind: an end that has come by the right clock counts, also when it was first seen while Fettle's
-// clock was hours behind.
+// TestI06EndSeenByAClockThatWasBehind: Fettle's clock was hours behind when an end was first seen.
+// Once the right clock has passed that end, it counts.
 func TestI06EndSeenByAClockThatWasBehind(t *testing.T) {
-	behind := time.Now() //nolint:forbidigo // nothing else carries what a monotonic clock shows
+	behind := time.Now() //nolint:forbidigo // only this carries a monotonic clock
 	right := set(t, behind.Add(time.Second), 2*3600)
 	p := check("check", []int{0}, classic)
 	x := aNode("x", dead)

@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// FuzzDecide looks for a world to which Decide, Expectations or Deduplicator has no answer, and for one with
-// an answer that breaks a promise. The first byte says whether adapters could make such a world.
+// FuzzDecide draws worlds. No function may panic, and no decision may break a promise. The first
+// byte says whether adapters could make such a world.
 func FuzzDecide(f *testing.F) {
 	for _, seed := range fuzzSeeds() {
 		f.Add(seed)
@@ -39,7 +39,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// survive has every pure function look at a world. None may panic, and all must speak.
+// survive calls every pure function on a world. None may panic, and each must return a text.
 func survive(t *testing.T, w world) {
 	t.Helper()
 	var m core.Expectations
@@ -68,7 +68,7 @@ func survive(t *testing.T, w world) {
 	}
 }
 
-// fuzzSeeds are worlds of growing size: all dice alike, and rising ones.
+// fuzzSeeds returns worlds of growing size: all dice alike, and rising ones.
 func fuzzSeeds() [][]byte {
 	seeds := [][]byte{nil}
 	for _, kind := range []byte{0, 1} {
@@ -92,7 +92,7 @@ func fuzzSeeds() [][]byte {
 	return seeds
 }
 
-// TestDecideIsTotal has the worst of inputs in words.
+// TestDecideIsTotal decides on extreme inputs.
 func TestDecideIsTotal(t *testing.T) {
 	p := policy("p", []int{-1, 0, 0, 7})
 	p.Criteria.Conditions = nil

@@ -4,43 +4,44 @@ import (
 	"slices"
 )
 
-// proposal is a repair that somebody asks for and that the gates may refuse.
+// proposal is a repair, or a step of one, that the gates may refuse.
 type proposal struct {
 	target, leader int
 	verdict        *Verdict
-	// repair is the running repair whose remedy is to begin, none for a new one.
+	// repair is the running repair whose remedy is to be called, none for a new one.
 	repair int
-	// step is the step in question, nil for the step under way.
+	// step is the step in question, nil for the current step.
 	step *Step
-	// dryRun is set for what a dry run would do.
+	// dryRun is set for the proposals of a dry run.
 	dryRun bool
-	// retry counts the repairs in a row that have not helped before, and relapsed is set where they were of the target itself.
+	// retry counts the repairs in a row before this one, all without success. relapsed is set where
+	// they were repairs of the target itself.
 	retry    int
 	relapsed bool
 }
 
-// A policyGate belongs to one policy that selects the target. All policies that select it are
-// asked, so that no limit of any of them is exceeded (I3).
+// A policyGate belongs to one policy that selects the target. The gates of all policies that select
+// it must be open, so that no limit of any of them is exceeded (I3).
 type policyGate func(d *planner, policy int, p *proposal) (refusal Refusal, refuses bool)
 
-// A targetGate is asked once.
+// A targetGate is checked once for a target.
 type targetGate func(d *planner, p *proposal) (refusal Refusal, refuses bool)
 
-// The gates of a repair that has not begun, and of each step that destroys.
+// The gates of a repair that has not begun, and of each step that deletes the target.
 var policyGates = [...]policyGate{validGate, pauseGate, upgradeGate, shortCircuitGate, cooldownGate, inFlightGate, backoffGate}
 
 var targetGates = [...]targetGate{clockGate, unjudgedGate, remedyGate, templateGate, ownerGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
-// The gates of the further steps of a repair that is under way: it has its place among the limits already.
+// The gates of the further steps of a running repair, which has its place in the limits already.
 var laterPolicyGates = [...]policyGate{validGate, pauseGate, upgradeGate}
 
-// The gates of a repair that gives up its last step. Nothing is done to the target then.
+// The gates of a repair that gives up its last step. The target stays as it is then.
 var lastTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate}
 
 var laterTargetGates = [...]targetGate{clockGate, unjudgedGate, templateGate, exclusionGate, leaseGate, quorumGate, controlPlaneGate}
 
-// gatesOpen asks every gate and records every refusal. When all are open but the facts about the
-// node are not fresh from the API server, it asks for those instead.
+// gatesOpen checks every gate and records every refusal. When all are open but the facts about the
+// node are stale, it requests a live read.
 func (d *planner) gatesOpen(p *proposal) bool {
 	open := true
 	hold := func(r Refusal) {
@@ -58,7 +59,7 @@ func (d *planner) gatesOpen(p *proposal) bool {
 	return open
 }
 
-// askAll asks the gates that the step of a proposal must pass.
+// askAll checks the gates that the step of a proposal must pass.
 func (d *planner) askAll(p *proposal, hold func(Refusal)) {
 	if d.isFurtherStep(p) {
 		d.ask(laterPolicyGates[:], laterTargetGates[:], p, hold)
@@ -67,7 +68,8 @@ func (d *planner) askAll(p *proposal, hold func(Refusal)) {
 	}
 }
 
-// ask asks gates about a proposal, those of policies for each that acts or leads, and hands over what they refuse.
+// ask checks gates for a proposal and passes on each refusal. It checks policy gates for each
+// policy that acts or leads.
 func (d *planner) ask(ofPolicies []policyGate, ofTarget []targetGate, p *proposal, hold func(Refusal)) {
 	for _, i := range d.verdictsOnGroup(p.target) {
 		policy := d.decision.Verdicts[i].Policy
@@ -89,7 +91,7 @@ func (d *planner) ask(ofPolicies []policyGate, ofTarget []targetGate, p *proposa
 	}
 }
 
-// stepOf is the step that a proposal is about; nil when there is none.
+// stepOf returns the step of a proposal; nil when there is none.
 func (d *planner) stepOf(p *proposal) *Step {
 	if p.step != nil {
 		return p.step
@@ -110,13 +112,14 @@ func (d *planner) refuse(r Refusal) {
 	d.wakeAt(r.Until)
 }
 
-// clockGate: with a clock that is ahead, every criterion and every step would end before its time (I5).
+// clockGate refuses a proposal while the clock is wrong. With a clock that is ahead, every
+// criterion and every step would end before its time (I5).
 func clockGate(d *planner, p *proposal) (Refusal, bool) {
 	gate := clockHolds(d.cluster, &d.policies[p.leader].ID)
 	return Refusal{Policy: p.leader, Gate: gate}, gate != 0
 }
 
-// clockHolds returns the gate of the clock that holds back whatever a policy would begin, 0 while none does.
+// clockHolds returns the gate of the clock that holds back the repairs of a policy, 0 for none.
 func clockHolds(f *Cluster, policy *ID) Gate {
 	switch {
 	case f.Observed != Yes:
@@ -129,11 +132,11 @@ func clockHolds(f *Cluster, policy *ID) Gate {
 	return ClockUnknown
 }
 
-// IsOfClock reports whether the reason of a condition is that the clock holds back all repairs. It is told only where nothing
-// else stops them.
+// IsOfClock reports whether a condition's reason is that the clock holds back all repairs. A status
+// has it only where no other gate does.
 func IsOfClock(reason string) bool { return GateOfClock(reason) != 0 }
 
-// GateOfClock returns the gate of the clock that the reason of a condition names, 0 for any other reason.
+// GateOfClock returns the clock gate that a condition's reason names, 0 for any other reason.
 func GateOfClock(reason string) Gate {
 	for _, gate := range []Gate{ClockSkewed, ClockUnknown} {
 		if reason == gate.String() {
@@ -167,7 +170,7 @@ func shortCircuitGate(d *planner, policy int, _ *proposal) (Refusal, bool) {
 	return r, true
 }
 
-// shortCircuitRefusal says how a policy's short circuit holds.
+// shortCircuitRefusal returns the refusal of a policy's short circuit.
 func shortCircuitRefusal(p *Policy, t Tally) Refusal {
 	r := Refusal{Gate: TooManyUnhealthy, Have: t.Unhealthy(), Max: t.MaxUnhealthy, Total: t.Counted()}
 	if t.AwaitingReplacement > 0 {
@@ -187,8 +190,8 @@ func cooldownGate(d *planner, policy int, _ *proposal) (Refusal, bool) {
 	return Refusal{Policy: policy, Gate: StormCooldown, Until: t.ResumeAt}, true
 }
 
-// inFlightGate: a repair that is in the ledger already has its place, before all younger ones, and so has one for which
-// somebody was asked.
+// inFlightGate bounds the repairs in flight. A repair in the ledger has its place before all
+// younger ones. A target with a remediation request has its place too.
 func inFlightGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	if d.passesInFlight(policy, p) {
 		return Refusal{}, false
@@ -209,12 +212,12 @@ func inFlightGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: policy, Gate: InFlightLimit, Have: others, Max: t.MaxInFlight, Total: t.Total, Detail: t.Waits}, true
 }
 
-// passesInFlight reports whether the number in flight does not matter to a proposal.
+// passesInFlight reports whether a proposal passes the limit of repairs in flight.
 func (d *planner) passesInFlight(policy int, p *proposal) bool {
 	return d.policies[policy].ReclaimsBypassMaxInFlight && p.verdict != nil && p.verdict.reclaimed()
 }
 
-// placesOf counts the places that a target without a repair has in a policy all the same.
+// placesOf counts the places that a target without a repair already has in a policy.
 func (d *planner) placesOf(policy, target int) int {
 	places := 0
 	for _, i := range d.verdictsOnGroup(target) {
@@ -225,7 +228,8 @@ func (d *planner) placesOf(policy, target int) int {
 	return places
 }
 
-// upgradeGate: what is being upgraded restarts, and says little about its health meanwhile.
+// upgradeGate holds back repairs during upgrades. A node that is being upgraded restarts, so its
+// state says little about its health.
 func upgradeGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	switch {
 	case !d.policies[policy].WaitsForUpgrades:
@@ -245,8 +249,8 @@ func remedyGate(d *planner, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: NoRemedy, Detail: "it has no step by which to repair"}, true
 }
 
-// templateGate: a ladder is followed when all of its steps can be, so that a repair never ends for want of
-// one that nobody looked at.
+// templateGate refuses a repair while any of its steps is unusable. A repair must not end for want
+// of a step that was never checked.
 func templateGate(d *planner, p *proposal) (Refusal, bool) {
 	t := &d.cluster.Targets[p.target]
 	steps := d.policies[p.leader].StepsFor(t)
@@ -261,7 +265,7 @@ func templateGate(d *planner, p *proposal) (Refusal, bool) {
 	return Refusal{}, false
 }
 
-// problemFor says why a step can't be taken for a target, and is empty when it can.
+// problemFor returns why a step can't be taken for a target, and "" if it can.
 func (s *Step) problemFor(t *Target) string {
 	if s.Problem != "" {
 		return s.Problem
@@ -281,7 +285,8 @@ func exclusionGate(d *planner, p *proposal) (Refusal, bool) {
 	return Refusal{Policy: p.leader, Gate: Excluded}, d.cluster.Targets[p.target].Node.Excluded
 }
 
-// leaseGate: whoever else has the lease of the node is let be, where any policy that acts heeds leases.
+// leaseGate refuses a target whose node's lease has another holder, where any acting policy heeds
+// leases.
 func leaseGate(d *planner, p *proposal) (Refusal, bool) {
 	lease := d.cluster.Targets[p.target].Lease
 	if !d.heedsLeases(p) || !lease.heldByOther(d.policies[p.leader].Holder, d.now) {
@@ -301,8 +306,8 @@ func (d *planner) heedsLeases(p *proposal) bool {
 }
 
 // backoffGate paces a pool whose replacements fail too: one repair per pause, however many of its
-// targets have failed. The longest pause among the policies that select the target holds. It leaves a pool that is given up to
-// people.
+// targets have failed. The longest pause of the policies that select the target applies. A pool
+// that is given up is left to users.
 func backoffGate(d *planner, policy int, p *proposal) (Refusal, bool) {
 	if p.repair != none {
 		return Refusal{}, false

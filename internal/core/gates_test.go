@@ -16,7 +16,8 @@ type gateCase struct {
 	policies []core.Policy
 	fleet    core.Cluster
 	want     core.Refusal
-	// says are words that the refusal's text must contain: why it is held back, and what opens the gate.
+	// says are words that the refusal's text must contain: its cause, and the event that opens the
+	// gate.
 	says []string
 }
 
@@ -175,7 +176,8 @@ func TestLiveReadOfTheNode(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatOtherwiseMayStartIsReadLive keeps a failed zone from becoming a storm of reads.
+// TestOnlyWhatOtherwiseMayStartIsReadLive: a failed zone must not cause a read of each of its
+// nodes.
 func TestOnlyWhatOtherwiseMayStartIsReadLive(t *testing.T) {
 	targets := machines(50, 30, dead, readAt(time.Time{}))
 	d := core.Decide([]core.Policy{policy("p", all(50), maxUnhealthy(core.Percent(40)))}, clusterOf(targets), noon)
@@ -204,7 +206,7 @@ func TestOldestUnhealthyFirst(t *testing.T) {
 	}
 }
 
-// TestHeldTargetTakesNoRoom: what one target's own gate holds back does not hold back the next.
+// TestHeldTargetTakesNoRoom: a gate of one target does not hold back the next one.
 func TestHeldTargetTakesNoRoom(t *testing.T) {
 	targets := []core.Target{
 		machine("a", ready("False", ago(20*time.Minute)), ownedBy(core.ID{})), machine("b", ready("False", ago(10*time.Minute))),

@@ -2,24 +2,25 @@ package core
 
 import "time"
 
-// A pool is given up when its replacements have failed too often in a row. Nothing in it is repaired then, until a person has it
-// resumed, its owner has another template, or one of its younger targets is healthy. The repairs tell, so a restart forgets nothing.
+// A pool is given up when its replacements have failed too often in a row. No target of it is
+// repaired then, until a user resumes repairs, its owner has another template, or a younger target
+// is healthy. The ledger has the repairs, so a restart forgets nothing.
 
-// givesUp reports whether a repair is the last of as many in a row as are allowed, when it does not help.
+// givesUp reports whether a repair is the last that is allowed in a row if it does not help.
 func (b Backoff) givesUp(r *Repair) bool { return b.GiveUpAfter > 0 && r.Retry+1 >= b.GiveUpAfter }
 
-// forgives reports whether a person has had repairs resumed since a repair started. People give the time in whole seconds, so a repair
-// that starts later in the same second is taken for the first after that.
+// forgives reports whether a user resumed repairs after a repair had started. That time has whole
+// seconds, so a repair that starts later in the same second is the first one after it.
 func (b Backoff) forgives(r *Repair) bool { return !r.Started.After(b.ResumedAt) }
 
-// templateChanged reports whether the owner of a target has another template than when a repair started. A template that is not known is
-// taken for the same.
+// templateChanged reports whether the owner of a target has another template than at the start of a
+// repair. An unknown template counts as the same.
 func (t *Target) templateChanged(r *Repair) bool {
 	return t.OwnerTemplate != "" && r.OwnerTemplate != "" && t.OwnerTemplate != r.OwnerTemplate
 }
 
-// givenUp returns how many repairs in a row have not helped a target, or its pool, where a policy gives up after as many; 0 where it
-// does not. Relapsed is set where they were of the target itself.
+// givenUp returns how many repairs in a row have not helped a target or its pool, and 0 unless the
+// policy gives up after as many. Relapsed is set for repairs of the target itself.
 func (d *planner) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
 	b, t := d.policies[policy].Backoff, &d.cluster.Targets[p.target]
 	b.ResumedAt = d.resumedBy(policy)
@@ -41,8 +42,8 @@ func (d *planner) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
 	return failed, false
 }
 
-// resumedAt returns the instant before which the repairs of a target's series are forgiven: since then each policy has been resumed
-// that gives up at all. It is zero where there is none.
+// resumedAt returns the instant before which the repairs of a target's series don't count: each
+// policy that gives up has been resumed since. It is zero where there is none.
 func (d *planner) resumedAt(p *proposal) time.Time {
 	var at time.Time
 	for _, i := range d.verdictsOnGroup(p.target) {
@@ -62,8 +63,8 @@ func (d *planner) resumedAt(p *proposal) time.Time {
 	return at
 }
 
-// resumedBy returns when a policy was resumed; zero where it was not. A time that is to come counts once it has come: repairs would
-// have no end until then.
+// resumedBy returns when a policy was resumed; zero where it was not. A time in the future counts
+// once it has come. Otherwise repairs would have no bound until then.
 func (d *planner) resumedBy(policy int) time.Time {
 	at := d.policies[policy].Backoff.ResumedAt
 	if at.After(d.now) {
@@ -73,8 +74,9 @@ func (d *planner) resumedBy(policy int) time.Time {
 	return at
 }
 
-// findUnhealthy finds the youngest target of each pool that is not healthy, which the last repair may have brought about, and the youngest
-// that has lived for a while before it failed: the pool can make such.
+// findUnhealthy finds the youngest unhealthy target of each pool, which the last repair may have
+// brought about. It also finds the youngest target that ran for a while before it failed: the pool
+// can create such targets.
 func (d *planner) findUnhealthy(sound []Tri) {
 	for i := range d.cluster.Targets {
 		t := &d.cluster.Targets[i]
@@ -91,8 +93,8 @@ func (d *planner) findUnhealthy(sound []Tri) {
 	}
 }
 
-// ranBeforeFailing reports whether the target of a verdict had a node for a while before it failed. What a person asks for is no failure, so the
-// criteria tell of such a target: it may well be healthy. The target itself is not known to have lived where its node is gone.
+// ranBeforeFailing reports whether the target of a verdict had a node for a while before it failed.
+// A user's request is no failure, so the criteria judge its target, which may be healthy.
 func (d *planner) ranBeforeFailing(v *Verdict) bool {
 	t, c := &d.cluster.Targets[v.Target], &d.policies[v.Policy].Criteria
 	if v.Reason != RemediationRequested {
@@ -104,7 +106,8 @@ func (d *planner) ranBeforeFailing(v *Verdict) bool {
 	return (w.Health == Healthy && w.Reason != Premature) || t.ranBeforeFailing(c, &w)
 }
 
-// ranBeforeFailing reports whether a target had a node for a while before it failed as a verdict by the criteria says.
+// ranBeforeFailing reports whether a target had a node for a while before the failure of a verdict
+// by the criteria. It is not known to have had one where its node is gone.
 func (t *Target) ranBeforeFailing(c *Criteria, v *Verdict) bool {
 	from := v.Since
 	switch v.Reason { //nolint:exhaustive // the others don't tell
@@ -128,8 +131,8 @@ func (d *planner) younger(t, other *Target) bool {
 	return t.ID.Compare(other.ID) < 0
 }
 
-// addGivenUp adds to the reports what their policies have given up, without repetition: pools by their owners, and targets that fail
-// again themselves.
+// addGivenUp adds to the reports what their policies have given up, each once: pools by their
+// owners, and targets that fail again themselves.
 func (d *Decision) addGivenUp(reports []PolicyReport, cluster *Cluster) {
 	type given struct {
 		policy int

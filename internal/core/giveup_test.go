@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// threeTries gives a pool up after three replacements in a row that fail.
+// threeTries gives a pool up after three failed replacements in a row.
 func threeTries(p *core.Policy) {
 	p.Backoff = core.Backoff{Base: time.Second, Limit: time.Second, GiveUpAfter: 3}
 }
@@ -26,7 +26,7 @@ func byTheirOwn(p *core.Policy) {
 	p.Criteria.TargetConditions = []core.ConditionCriterion{{Type: "Healthy", Status: "False", For: patience}}
 }
 
-// ofItself gives a target a condition of its own object.
+// ofItself adds a condition to a target's own object.
 func ofItself(kind, status string, since time.Time) func(*core.Target) {
 	return func(t *core.Target) {
 		t.Conditions = append(t.Conditions, core.Condition{Type: kind, Status: status, Since: since})
@@ -43,8 +43,8 @@ func madeFrom(template string) func(*core.Target) {
 	return func(t *core.Target) { t.OwnerTemplate = template }
 }
 
-// TestGivingUp: what makes a pool be given up, and what ends that. The last repair of the pool is the third in a row, and started an
-// hour ago; the machine "heir" was made a second later and has not joined.
+// TestGivingUp: a pool is given up, and resumed. The last repair of the pool is the third in a row,
+// and started an hour ago. The machine "heir" was created a second later and has not joined.
 func TestGivingUp(t *testing.T) {
 	heir := machine("heir", created(ago(time.Hour-time.Second)), awaited(ago(time.Hour-time.Second)), madeFrom("new"))
 	last := past("old", ago(time.Hour), retry(2))
@@ -113,7 +113,8 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// TestGivingUpATarget: a node whose repairs have not lasted is given up alone, until a person says so, or for an hour.
+// TestGivingUpATarget: a node whose repairs have not lasted is given up alone, until a user resumes
+// it, or for an hour.
 func TestGivingUpATarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		since  time.Duration
@@ -142,8 +143,8 @@ func TestGivingUpATarget(t *testing.T) {
 	}
 }
 
-// TestI06RestartResumesNoTarget: a process that has just started does not know since when a condition has been missing. That makes no
-// new failure of an old one.
+// TestI06RestartResumesNoTarget: a process that has just started does not know since when a
+// condition has been missing. An old failure does not become a new one by that.
 func TestI06RestartResumesNoTarget(t *testing.T) {
 	sight := func(test core.ConditionTest, since time.Time, turned bool) func(*core.Target) {
 		return func(t *core.Target) {
@@ -177,7 +178,7 @@ func TestI06RestartResumesNoTarget(t *testing.T) {
 	}
 }
 
-// TestI14ResumedByEachThatGivesUp: who may resume one health check does not resume another by that.
+// TestI14ResumedByEachThatGivesUp: the right to resume one health check does not resume another.
 func TestI14ResumedByEachThatGivesUp(t *testing.T) {
 	heir := machine("heir", created(ago(time.Minute)), failed(ago(time.Minute)))
 	last := past("old", ago(10*time.Minute), retry(2))
@@ -217,8 +218,8 @@ func TestI14ResumedByEachThatGivesUp(t *testing.T) {
 	}
 }
 
-// TestI06RetentionKeepsPoolsGivenUp: the last repair of a pool that is given up is kept for as long as a machine of it is not healthy,
-// whatever the flags. Of the others none is kept for that.
+// TestI06RetentionKeepsPoolsGivenUp: the last repair of a given-up pool is kept while a machine of
+// it is not healthy, whatever the flags. No other repair is kept for that.
 func TestI06RetentionKeepsPoolsGivenUp(t *testing.T) {
 	heir := machine("heir", created(ago(70*time.Hour)), awaited(ago(70*time.Hour)))
 	f := clusterOf([]core.Target{heir}, past("a", ago(102*time.Hour)), past("b", ago(101*time.Hour), retry(1)), past("c", ago(100*time.Hour), retry(2)), past("d", ago(69*time.Hour)))
@@ -240,7 +241,7 @@ func TestI06RetentionKeepsPoolsGivenUp(t *testing.T) {
 	}
 }
 
-// TestResumedAtATimeToCome: the fleet is looked at when that time comes, and repaired then.
+// TestResumedAtATimeToCome: a pass runs when that time comes, and repairs then.
 func TestResumedAtATimeToCome(t *testing.T) {
 	f := clusterOf([]core.Target{machine("heir", created(ago(time.Minute)), failed(ago(time.Minute)))}, past("old", ago(10*time.Minute), retry(2)))
 	policies := []core.Policy{policy("p", []int{0}, threeTries, resumedAt(noon.Add(time.Minute)))}

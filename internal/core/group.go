@@ -2,12 +2,12 @@ package core
 
 import "slices"
 
-// A node may be a target of its own and also that of a machine. Targets with the same node are one body:
-// of all policies that select any of them one leads and all are asked, and one repair at a time is under
-// way.
+// A node may be a target of its own and also belong to a machine that is a target. Targets with the
+// same node are one group. Of all policies that select a target of the group, one leads its repair,
+// and the gates of all must be open. One repair at a time runs for a group.
 
-// groupsOf gives each target the index of its body, which is that of one of its targets. It is nil when
-// each target is a body of its own, as where all are of one kind.
+// groupsOf maps each target to its group: the index of one of the targets in it. It returns nil
+// when each target is a group of its own, as where all have one kind.
 func groupsOf(targets []Target) []int {
 	if !mixedKinds(targets) {
 		return nil
@@ -33,7 +33,7 @@ func groupsByNode(targets []Target) []int {
 	return of
 }
 
-// Groups gives each target the index of its body, which is that of one of its targets.
+// Groups maps each target to its group: the index of one of the targets in it.
 func Groups(targets []Target) []int {
 	groups := groupsOf(targets)
 	if groups != nil {
@@ -46,7 +46,8 @@ func Groups(targets []Target) []int {
 	return groups
 }
 
-// PoliciesSelecting returns the indices of the policies that select one of these targets, or another target of its body.
+// PoliciesSelecting returns the indices of the policies that select one of these targets, or
+// another target of its group.
 func PoliciesSelecting(policies []Policy, cluster *Cluster, targets []int) []int {
 	groups, asked := Groups(cluster.Targets), make([]bool, len(cluster.Targets))
 	for _, t := range targets {
@@ -70,7 +71,7 @@ func mixedKinds(targets []Target) bool {
 	return false
 }
 
-// sharesGroup tells whether any of those asked about has its body in common with another target.
+// sharesGroup reports whether one of the marked targets shares its group with another target.
 func sharesGroup(targets []Target, asked []bool) bool {
 	groups := groupsOf(targets)
 	members := make([]int, len(groups))
@@ -85,8 +86,8 @@ func sharesGroup(targets []Target, asked []bool) bool {
 	return false
 }
 
-// SiblingOf is the target of another kind with the same node. It is the zero ID when there is none, or when its facts
-// can't be read, so that the node may not be its own.
+// SiblingOf returns the target of another kind with the same node. It returns the zero ID when
+// there is none, and when its facts can't be read, since the node may not be its own then.
 func SiblingOf(cluster *Cluster, target int) ID {
 	t := &cluster.Targets[target]
 	if t.Node.Name == "" {

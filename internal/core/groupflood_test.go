@@ -9,7 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// askingMissing returns policies that select one node, each of which asks for as many missing conditions as an annotation may.
+// askingMissing returns policies that select one node. Each has as many tests for missing
+// conditions as an annotation may have.
 func askingMissing(number int) []core.Policy {
 	policies := make([]core.Policy, number)
 	for i := range policies {
@@ -22,8 +23,8 @@ func askingMissing(number int) []core.Policy {
 	return policies
 }
 
-// TestI15TestsOfANodeAreBounded: who may write health checks of a node has so much remembered of it, and no more. What is not
-// remembered is told, and makes the node unhealthy at no time.
+// TestI15TestsOfANodeAreBounded: authors of health checks can have a bounded number of tests
+// remembered of a node. A forgotten test is reported, and never makes the node unhealthy.
 func TestI15TestsOfANodeAreBounded(t *testing.T) {
 	policies := askingMissing(500)
 	m := &core.Expectations{}

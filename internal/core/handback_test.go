@@ -9,20 +9,21 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// outside asks a remediator for as long as it takes, and the owner once the remediator has given the target up.
+// outside asks a remediator without a limit, and the owner once the remediator has given the target
+// up.
 func outside(p *core.Policy) { p.Steps = []core.Step{ask(rebooting, 0), mark} }
 
 func handedBack(at time.Time) func(*core.Target) {
 	return func(t *core.Target) { t.HandedBack = at }
 }
 
-// ownerAsked is the request that the owner of a target replaces it.
+// ownerAsked returns the request to the owner of a target to replace it.
 func ownerAsked(of core.Target) core.Request {
 	return core.Request{ID: core.ID{Kind: "Machine", Name: of.ID.Name, UID: "mark"}, Remedy: mark.Remedy, Target: of.ID, Created: noon, Own: true}
 }
 
-// TestI03HandBackPassesTheGatesOfAFirstStep: a remediator that gives a target up has its owner asked, which deletes the target.
-// That is a step of its own, which any gate holds back.
+// TestI03HandBackPassesTheGatesOfAFirstStep: a remediator gives a target up, so the next step asks
+// the owner, which deletes the target. That is a step of its own, which any gate holds back.
 func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 	p := policy("p", []int{0, 1}, outside)
 	gaveUp := gaveUpAs(core.Failed)
@@ -33,7 +34,8 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 		request func(*core.Request)
 		stands  bool
 		fleet   func(*core.Cluster)
-		// before is what is done while the remediator is awaited, after what is done once it was given up.
+		// before are the actions while the remediator works, after those once it has given the
+		// target up.
 		before, after []string
 	}{
 		"handed back":                      {before: []string{first}, after: []string{second}},
@@ -93,8 +95,8 @@ func gaveUpAs(outcome core.StepOutcome) func(*core.Repair) {
 	}
 }
 
-// TestHandBacksTakeTurns: of two targets that were handed back, and of which one at a time may be replaced, the older repair goes
-// first. Neither waits for the other for ever.
+// TestHandBacksTakeTurns: two targets were handed back, and one at a time may be replaced. The
+// older repair goes first, and neither waits for the other for ever.
 func TestHandBacksTakeTurns(t *testing.T) {
 	p := policy("p", []int{0, 1}, outside, maxInFlight(core.Count(1)))
 	a, b := machine("a", dead, handedBack(noon)), machine("b", dead, handedBack(noon))
@@ -105,7 +107,8 @@ func TestHandBacksTakeTurns(t *testing.T) {
 		[]string{"InFlightLimit holds back b", "step 1 for a"}, noon.Add(time.Minute)}.run(t, p)
 }
 
-// TestOwnerThatIsAskedKeepsItsPlace: the mark of a target stands, so a repair that is older and waits has no place.
+// TestOwnerThatIsAskedKeepsItsPlace: the target has a mark, so an older repair that waits has no
+// place.
 func TestOwnerThatIsAskedKeepsItsPlace(t *testing.T) {
 	p := policy("p", []int{0, 1}, outside, maxInFlight(core.Count(1)))
 	a, b := machine("a", dead, handedBack(noon)), machine("b", dead, handedBack(noon))
@@ -117,7 +120,7 @@ func TestOwnerThatIsAskedKeepsItsPlace(t *testing.T) {
 		[]string{"InFlightLimit holds back a"}, time.Time{}}.run(t, p)
 }
 
-// TestHandedBackTargetRecovers: what was asked of the remediator and of the owner is taken back.
+// TestHandedBackTargetRecovers: the requests to the remediator and to the owner are withdrawn.
 func TestHandedBackTargetRecovers(t *testing.T) {
 	p := policy("p", []int{0}, outside)
 	a := machine("a", handedBack(noon))
@@ -128,8 +131,8 @@ func TestHandedBackTargetRecovers(t *testing.T) {
 		[]string{"take back aRebootTemplate", "take back mark"}, time.Time{}}.run(t, p)
 }
 
-// TestHandedBackMachineIsReplaced: once the owner was asked, a machine that is gone has been replaced, whatever was asked of a
-// remediator before. Until then nothing is known of a replacement.
+// TestHandedBackMachineIsReplaced: once the owner was asked, a machine that is gone has been
+// replaced, whatever its remediator did before. Until then no replacement is known.
 func TestHandedBackMachineIsReplaced(t *testing.T) {
 	p := policy("p", []int{0}, outside)
 	for want, change := range map[core.Outcome]func(*core.Repair){core.Withdrawn: func(*core.Repair) {}, core.Succeeded: gaveUpAs(core.Failed)} {

@@ -1,6 +1,6 @@
 package core
 
-// findHealthy finds the youngest target of each pool that is well, and the youngest that is not.
+// findHealthy finds the youngest healthy target of each pool, and the youngest unhealthy one.
 func (d *planner) findHealthy() {
 	well := d.healthyTargets(deletedHealthy)
 	d.findUnhealthy(well)

@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// retryOf returns the number of the retry by which a target is repaired, or is held back; -1 without either. A pool that is given up
-// is held back too.
+// retryOf returns the number of the retry with which a target is repaired, or is held back; -1
+// without either. A given-up pool holds back its targets too.
 func retryOf(d core.Decision, target int) int {
 	for _, s := range d.Starts {
 		if s.Target == target {
@@ -23,7 +23,8 @@ func retryOf(d core.Decision, target int) int {
 	return -1
 }
 
-// TestProofOutlivesRemoval: a replacement that was well ends a series of failures, also when an autoscaler removes it afterwards.
+// TestProofOutlivesRemoval: a healthy replacement ends a series of failures, even when an
+// autoscaler removes it afterwards.
 func TestProofOutlivesRemoval(t *testing.T) {
 	const first, again = 0, 8
 	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
@@ -70,7 +71,7 @@ func TestProofOutlivesRemoval(t *testing.T) {
 	}
 }
 
-// TestProofIsForgotten: what was well is remembered as long as its owner has repairs.
+// TestProofIsForgotten: a healthy target is remembered while its owner has repairs.
 func TestProofIsForgotten(t *testing.T) {
 	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
 	works := machine("works", created(ago(90*time.Second)))
@@ -95,7 +96,8 @@ func TestProofIsForgotten(t *testing.T) {
 	}
 }
 
-// TestRemovedInHealthIsNoHeir: a pool is not given up for the sake of a target that is removed while it is well.
+// TestRemovedInHealthIsNoHeir: a pool is not given up because of a target that is removed while it
+// is healthy.
 func TestRemovedInHealthIsNoHeir(t *testing.T) {
 	last := past("old", ago(time.Hour), retry(2))
 	old := machine("sick", failed(ago(time.Minute))) // older than the last repair

@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// leaseIdleTime is how long a lease must have been left alone before it counts as left behind. It is taken after its
-// repair was recorded, so a repair that explains it is known by then, also to another leader.
+// leaseIdleTime is how long a lease must have been unchanged before it counts as left behind. A
+// lease is taken after its repair was recorded. So the repair that explains it is known by then,
+// also to another leader.
 const leaseIdleTime = 10 * time.Second
 
-// holderPrefix begins the names of all holders that are Fettle's, and of no other.
+// holderPrefix begins the names of Fettle's holders, and of no others.
 const holderPrefix = "fettle.io/"
 
-// HolderOf returns the name under which a policy that holds leases does so. It is no name that another controller has
-// for the same policy: medik8s' own operator holds leases as FormerHolderOf says
-// (docs/reference/medik8s.md#remediation-objects). It follows from the policy alone, so that a lease says whose it
-// was when the policy is gone.
+// HolderOf returns the name under which a policy holds leases. No other controller has this name
+// for the same policy: medik8s' own operator uses the name that FormerHolderOf returns
+// (docs/reference/medik8s.md#remediation-objects). The name depends on the policy alone, so a lease
+// shows its policy even when that is gone.
 func HolderOf(policy ID) string { return CurrentHolder(FormerHolderOf(policy)) }
 
-// FormerHolderOf returns the name under which earlier versions of Fettle held the leases of a policy.
+// FormerHolderOf returns the name under which earlier versions of Fettle held the leases of a
+// policy.
 func FormerHolderOf(policy ID) string { return policy.Kind + "-" + policy.Name }
 
-// CurrentHolder returns the name of a holder whose former name is given. A present name is its own.
+// CurrentHolder returns the present name of a holder. A former name gets the prefix.
 func CurrentHolder(former string) string {
 	if strings.HasPrefix(former, holderPrefix) {
 		return former
@@ -30,8 +32,9 @@ func CurrentHolder(former string) string {
 	return holderPrefix + former
 }
 
-// releaseIdleLeases gives back the leases that were left behind: whoever held one was stopped between the end of the
-// repair and that, was refused, or lost the repair from the ledger. Nobody else could service the node.
+// releaseIdleLeases releases the leases that were left behind, so that others can service the node.
+// A process may have stopped before it released one, the release may have been refused, or the
+// Repair was deleted.
 func (d *planner) releaseIdleLeases() {
 	if d.cluster.Observed != Yes || len(d.cluster.Leases) == 0 || len(d.cluster.UnlistedTemplates) > 0 {
 		return
@@ -50,8 +53,8 @@ func (d *planner) releaseIdleLeases() {
 	slices.SortFunc(d.decision.LeaseReleases, func(a, b NodeLease) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// holders are the names of those whose leases are Fettle's: of the policies there are, and of those that the
-// ledger remembers. A policy that only rehearses gives nothing back.
+// holders returns the holders whose leases are Fettle's: of the policies, and of the repairs in the
+// ledger. Leases of a dry-run policy are not released.
 func (d *planner) holders() map[string]bool {
 	holders := map[string]bool{}
 	for i := range d.policies {
@@ -72,8 +75,8 @@ func (d *planner) holders() map[string]bool {
 	return holders
 }
 
-// busyNodes are the nodes of running repairs, of requests that stand, and of repairs that start. A repair that starts takes the lease
-// over in the same pass that gives others back, under the same name.
+// busyNodes returns the nodes of running repairs, of requests that exist, and of repairs that
+// start. A repair that starts may take a lease over in the same pass, under the same name.
 func (d *planner) busyNodes() map[string]bool {
 	busy := map[string]bool{}
 	for i := range d.cluster.Repairs {
@@ -90,7 +93,7 @@ func (d *planner) busyNodes() map[string]bool {
 	for i := range d.cluster.Requests {
 		busy[d.cluster.Requests[i].Target.Name] = true
 	}
-	for target := range d.requestsAbout { // a machine and its node may have names of their own
+	for target := range d.requestsAbout { // a machine and its node may have different names
 		busy[d.cluster.Targets[target].Node.Name] = true
 	}
 	return busy
