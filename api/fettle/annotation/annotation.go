@@ -1,41 +1,42 @@
 // Package annotation names the annotations, labels and finalizers of the group fettle.io.
 package annotation
 
-// Annotations on a health check, for settings that its API has no field for. Which of them an API has is said in docs/dialects.
+// Annotations on a health check, for settings that its API has no field for. docs/dialects says which
+// APIs have them.
 const (
-	// DryRun, with the value "true", shows what would be done and does nothing.
+	// DryRun, with the value "true", makes Fettle report repairs and start none.
 	DryRun = "fettle.io/dry-run"
 	// MaxInFlight is how many targets may be under repair at a time: a number, a percentage of the selected targets, or
 	// "unlimited". The default is 1 where OpenShift machines are deleted, and unlimited elsewhere.
 	MaxInFlight = "fettle.io/max-in-flight"
-	// StormCooldown is how long repairs wait after they were stopped, since targets recover one after the other. It is a
-	// duration, 0s for no wait. The default is 5s.
+	// StormCooldown is how long repairs wait after they were stopped, since targets recover one
+	// after the other. It is a duration, and 0s is no wait. The default is 5s.
 	StormCooldown = "fettle.io/storm-cooldown"
-	// BackoffBase is the pause before the first replacement that failed is repaired too. The pause doubles with each
-	// failure after that. It is a duration. The default is 5s.
+	// BackoffBase is the pause before the first failed replacement is repaired. The pause doubles
+	// with each further failure. It is a duration. The default is 5s.
 	BackoffBase = "fettle.io/backoff-base"
 	// BackoffLimit is the longest such pause. It is a duration. The default is 20m.
 	BackoffLimit = "fettle.io/backoff-limit"
 	// GiveUpAfter is how many repairs in a row must fail before a pool, or a node, is given up. It is a number, or "never".
 	// The default is 10, and "never" for a NodeHealthCheck without spec.backoff.
 	GiveUpAfter = "fettle.io/give-up-after"
-	// ResumedAt is when a user resumed repairs. Repairs that started before do not count towards giving up. It is a time in
-	// the format of RFC 3339.
+	// ResumedAt is when a user resumed repairs. Repairs that started earlier don't count towards
+	// giving up. It is a time in the format of RFC 3339.
 	ResumedAt = "fettle.io/resumed-at"
-	// TakesOver, with the value "true", says that Cluster API's own annotation for a pause stops its built-in health check
-	// alone, and not Fettle.
+	// TakesOver, with the value "true", makes Cluster API's own pause annotation stop only its
+	// built-in health check, and not Fettle.
 	TakesOver = "fettle.io/takes-over"
 	// Paused, with any value, pauses Fettle, whether or not other controllers are paused.
 	Paused = "fettle.io/paused"
-	// WaitForUpgrades, with the value "true", holds repairs back while the cluster, or the node of the machine, is being
-	// upgraded, or that is not known.
+	// WaitForUpgrades, with the value "true", holds back repairs while the cluster, or the node of
+	// the machine, is being upgraded. It also does so while that is unknown.
 	WaitForUpgrades = "fettle.io/wait-for-upgrades"
-	// UnhealthyConditions is a list of further criteria, in YAML or JSON. Each entry has conditions of the node that must
-	// hold together, all, and how long they must, for. A condition is {type, status}, with a pattern for its reason where
-	// that matters, or {type, missing: true}.
+	// UnhealthyConditions is a list of further criteria, in YAML or JSON. Each entry has conditions
+	// of the node that must hold together (all) and for how long (for). A condition is {type,
+	// status}, with a pattern for its reason if wanted, or {type, missing: true}.
 	UnhealthyConditions = "fettle.io/unhealthy-conditions"
-	// NodeGoneDelay is how long the node of a machine must have been gone before that makes the machine unhealthy. It is a
-	// duration. The default is 0s.
+	// NodeGoneDelay is how long the node of a machine must have been gone before the machine is
+	// unhealthy. It is a duration. The default is 0s.
 	NodeGoneDelay = "fettle.io/node-gone-delay"
 	// ForceDelete, with the value "true", lets a NodeHealthCheck be deleted while nodes are under remediation. Their
 	// remediation objects are deleted with it.
@@ -44,7 +45,8 @@ const (
 
 // Annotations on objects of the cluster, which users set.
 const (
-	// RepairRequestedAt, on a node or a machine, is when a user asked for its repair: a time in the format of RFC 3339.
+	// RepairRequestedAt, on a node or a machine, is when a user requested its repair: a time in the
+	// format of RFC 3339.
 	RepairRequestedAt = "fettle.io/repair-requested-at"
 	// ControlPlaneQuorum, on the namespace kube-system, says where the quorum of the control plane is.
 	ControlPlaneQuorum = "fettle.io/control-plane-quorum"
@@ -54,13 +56,14 @@ const (
 const (
 	// RequestedByUID is the UID of the health check that requests the remediation.
 	RequestedByUID = "fettle.io/requested-by-uid"
-	// RequestedAs names the request and its target. So the annotations count for nothing when they are copied to another
-	// object.
+	// RequestedAs names the request and its target. So annotations that are copied to another
+	// object have no effect.
 	RequestedAs = "fettle.io/requested-as"
 	// TemplateNamespace is the namespace of the request's template, where that is not the request's own.
 	TemplateNamespace = "fettle.io/template-namespace"
-	// NodeHealthCheck, on a request for a node, is the name of the health check. When the health check is deleted, the
-	// garbage collector removes it from the owner references, and nothing else names it.
+	// NodeHealthCheck, on a request for a node, is the name of the health check. After the health
+	// check is deleted, the garbage collector removes it from the owner references, and nothing
+	// else names it.
 	NodeHealthCheck = "fettle.io/node-health-check"
 )
 
@@ -68,11 +71,13 @@ const (
 const (
 	// TargetUIDLabel is on every Repair and has the UID of its target.
 	TargetUIDLabel = "fettle.io/target-uid"
-	// AggregateToFettleLabel on a ClusterRole grants its rights to Fettle. A remediator may bring one with the label of
-	// medik8s instead, which grants them to other health checkers too (docs/reference/medik8s.md#aggregated-rights). Both are in
+	// AggregateToFettleLabel on a ClusterRole grants its rights to Fettle. A remediator may bring a
+	// ClusterRole with the label of medik8s instead, which grants its rights to other health
+	// checkers too (docs/reference/medik8s.md#aggregated-rights). Both labels are in
 	// config/rbac/ext_remediation.yaml.
 	AggregateToFettleLabel = "fettle.io/aggregate-to-fettle"
 )
 
-// MachineDeletionFinalizer is on a MachineDeletionRemediation from before its first effect until it is deleted.
+// MachineDeletionFinalizer is on a MachineDeletionRemediation before its first effect, and until it
+// is deleted.
 const MachineDeletionFinalizer = "fettle.io/machine-deletion-remediation"

@@ -4,12 +4,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The contract between health checkers and remediators, which others speak too: docs/contract.md.
+// The contract between health checkers and remediators (docs/contract.md). Other programs speak it
+// too.
 const (
-	// NodeNameAnnotation on a remediation names the node that it is about. Without it the remediation's own
-	// name does.
+	// NodeNameAnnotation on a remediation names its node. Without it, the name of the remediation
+	// is that of the node.
 	NodeNameAnnotation = "remediation.medik8s.io/node-name"
-	// TimedOutAnnotation on a remediation tells the remediator to stop. Its value is when.
+	// TimedOutAnnotation on a remediation makes the remediator stop. Its value is the time.
 	TimedOutAnnotation = "remediation.medik8s.io/nhc-timed-out"
 
 	// ProcessingCondition is True while a remediator works.
@@ -26,28 +27,30 @@ const (
 	RemediationStartedReason = "RemediationStarted"
 	// MachineDeletedReason: the machine is gone and replaced.
 	MachineDeletedReason = "MachineDeleted"
-	// RemediationStoppedReason: the health checker has asked to stop.
+	// RemediationStoppedReason: the health checker requested a stop.
 	RemediationStoppedReason = "RemediationStoppedByNHC"
-	// CannotStartNodeNotFoundReason: there is no such node, and nothing else tells which machine is meant.
+	// CannotStartNodeNotFoundReason: the node does not exist, and nothing else names its machine.
 	CannotStartNodeNotFoundReason = "RemediationCannotStartNodeNotFound"
-	// CannotStartMachineNotFoundReason: the node has no machine, or none that can be meant.
+	// CannotStartMachineNotFoundReason: the node has no machine, or it is unknown which machine is
+	// its own.
 	CannotStartMachineNotFoundReason = "RemediationCannotStartMachineNotFound"
 	// CannotStartNoControllerOwnerReason: nothing would replace the machine.
 	CannotStartNoControllerOwnerReason = "RemediationCannotStartNoControllerOwner"
 
-	// NodeIsReplacedReason: a cloud makes a new node under a new name.
+	// NodeIsReplacedReason: the cloud creates a new node with a new name.
 	NodeIsReplacedReason = "NodeIsReplaced"
 	// HostIsReusedReason: the node may come back, since its host is hardware.
 	HostIsReusedReason = "HostIsReused"
-	// ProviderUnknownReason: the machine does not say what provides it.
+	// ProviderUnknownReason: the machine does not name its provider.
 	ProviderUnknownReason = "ProviderUnknown"
-	// NothingDeletedReason: the remediation has not begun, and won't.
+	// NothingDeletedReason: the remediation has not begun, and won't begin.
 	NothingDeletedReason = "NothingDeleted"
 )
 
-// MachineDeletionRemediation has the machine of one node deleted, so that its owner makes a new one. A
-// health checker creates it for a node that is unhealthy, and deletes it when the node is well or gone;
-// while it exists the remediator works. Whoever may create one may delete machines.
+// MachineDeletionRemediation requests the deletion of the machine of one node, so that its owner
+// creates a new one. A health checker creates the object for an unhealthy node, and deletes it when
+// the node is healthy or gone. The remediator works while the object exists. A user who may create
+// these objects may delete machines.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -64,24 +67,25 @@ type MachineDeletionRemediation struct {
 	// spec is empty: there is nothing to choose.
 	// +optional
 	Spec MachineDeletionRemediationSpec `json:"spec,omitempty"`
-	// status is how far the remediation has come. Only Fettle writes it.
+	// status is the progress of the remediation. Only Fettle writes it.
 	// +optional
 	Status MachineDeletionRemediationStatus `json:"status,omitempty"`
 }
 
-// MachineDeletionRemediationSpec has nothing to choose.
+// MachineDeletionRemediationSpec is empty: there is nothing to choose.
 type MachineDeletionRemediationSpec struct{}
 
-// MachineDeletionRemediationStatus is how far a remediation has come.
+// MachineDeletionRemediationStatus is the progress of a remediation.
 type MachineDeletionRemediationStatus struct {
-	// machine is the one that is deleted, and no other of its name. It is set before that is asked for.
+	// machine is the deleted machine, and no other of its name. Fettle sets it before it deletes
+	// the machine.
 	// +optional
 	Machine *ObjectReference `json:"machine,omitempty"`
-	// owner is what replaces the machine.
+	// owner is the object that replaces the machine.
 	// +optional
 	Owner *RemediationOwner `json:"owner,omitempty"`
-	// machines is how many machines the owner should have again that have joined the cluster as nodes: as
-	// many as when the deletion was asked for, the deleted one included.
+	// machines is how many machines of the owner should have joined the cluster as nodes again. It
+	// is their number when the machine was deleted, the deleted machine included.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
@@ -93,7 +97,7 @@ type MachineDeletionRemediationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RemediationOwner names what replaces a machine.
+// RemediationOwner names the object that replaces a machine.
 type RemediationOwner struct {
 	ObjectReference `json:",inline"`
 	// apiVersion of the owner.
@@ -110,8 +114,8 @@ type MachineDeletionRemediationList struct {
 	Items           []MachineDeletionRemediation `json:"items"`
 }
 
-// MachineDeletionRemediationTemplate is what health checkers make MachineDeletionRemediations from, in the
-// template's namespace.
+// MachineDeletionRemediationTemplate is the template from which health checkers create
+// MachineDeletionRemediations in the template's namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=fettle
@@ -119,19 +123,19 @@ type MachineDeletionRemediationTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has what a remediation is made from.
+	// spec has the template of a remediation.
 	// +required
 	Spec MachineDeletionRemediationTemplateSpec `json:"spec"`
 }
 
-// MachineDeletionRemediationTemplateSpec has what a remediation is made from.
+// MachineDeletionRemediationTemplateSpec has the template of a remediation.
 type MachineDeletionRemediationTemplateSpec struct {
-	// template is what a remediation is made from.
+	// template is the template of a remediation.
 	// +required
 	Template MachineDeletionRemediationTemplateResource `json:"template"`
 }
 
-// MachineDeletionRemediationTemplateResource is what a remediation is made from.
+// MachineDeletionRemediationTemplateResource is the template of a remediation.
 type MachineDeletionRemediationTemplateResource struct {
 	// spec of the remediation: {}.
 	// +required

@@ -8,23 +8,25 @@ import (
 const (
 	// RepairRunning: the repair has been recorded and has not ended.
 	RepairRunning RepairPhase = "Running"
-	// RepairSucceeded: the remedy did its work.
+	// RepairSucceeded: the remedy has succeeded.
 	RepairSucceeded RepairPhase = "Succeeded"
-	// RepairRecovered: the target became healthy before its remedy had begun; nothing was done.
+	// RepairRecovered: the target became healthy before the remedy began, and nothing was done.
 	RepairRecovered RepairPhase = "Recovered"
-	// RepairWithdrawn: nothing asks for the repair any more; what had been asked of others was taken back or is let be.
+	// RepairWithdrawn: no health check asks for the repair any more. Fettle withdrew its requests,
+	// or lets them be.
 	RepairWithdrawn RepairPhase = "Withdrawn"
 )
 
 // Natures of a step.
 const (
-	// StepDelete deletes the target, and counts on its owner to replace it.
+	// StepDelete deletes the target, for its owner to replace.
 	StepDelete StepNature = "Delete"
-	// StepCreateRequest creates an object that asks a remediator, and that stands until it is withdrawn.
+	// StepCreateRequest creates a remediation object, which stands until it is withdrawn.
 	StepCreateRequest StepNature = "CreateRequest"
 	// StepAnnotate annotates the target for an outside remediator, which removes the annotation.
 	StepAnnotate StepNature = "Annotate"
-	// StepAskOwner asks the target's owner to replace it, by a mark that stands until it is withdrawn.
+	// StepAskOwner asks the target's owner to replace it, by a mark that stands until it is
+	// withdrawn.
 	StepAskOwner StepNature = "AskOwner"
 )
 
@@ -35,9 +37,9 @@ type StepNature string
 
 // Outcomes of a step that was given up.
 const (
-	// StepTimedOut: its time was over and the target was not healthy.
+	// StepTimedOut: its time was over, and the target was not healthy.
 	StepTimedOut StepOutcome = "TimedOut"
-	// StepFailed: the remediator said that it can't repair the target.
+	// StepFailed: the remediator reported that it can't repair the target.
 	StepFailed StepOutcome = "Failed"
 )
 
@@ -45,13 +47,13 @@ const (
 // +kubebuilder:validation:Enum=TimedOut;Failed
 type StepOutcome string
 
-// RepairPhase is where a repair stands.
+// RepairPhase says whether a repair is running, and else how it ended.
 // +kubebuilder:validation:Enum=Running;Succeeded;Recovered;Withdrawn
 type RepairPhase string
 
-// Repair is one target being repaired, from the decision to the outcome. Fettle creates it before
-// it touches the target, and its name is made from the target, so that two of them can't be started
-// for the same fault. People read it; only Fettle writes it. Finished ones are removed in time.
+// Repair is the repair of one target, from the decision to the outcome. Fettle creates it before it
+// touches the target. Its name follows from the target, so that two repairs can't start for one
+// fault. Only Fettle writes it. Finished Repairs are deleted in time.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -75,19 +77,19 @@ type Repair struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is repaired, why and how. It never changes.
+	// spec says what is repaired, why and how. It never changes.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Repair's spec can't be changed: it records what was decided"
 	// +required
 	Spec RepairSpec `json:"spec"`
-	// status is how far the repair has come.
+	// status is the progress of the repair.
 	// +kubebuilder:default={phase: Running}
 	// +optional
 	Status RepairStatus `json:"status,omitempty"`
 }
 
-// RepairSpec is what is repaired, why and how.
+// RepairSpec says what is repaired, why and how.
 type RepairSpec struct {
-	// target is what is repaired.
+	// target is the repaired object.
 	// +required
 	Target RepairTarget `json:"target"`
 	// cluster is the workload cluster that the target belongs to, by the name of its Cluster in the same
@@ -98,11 +100,12 @@ type RepairSpec struct {
 	// policy is the health check that leads the repair.
 	// +required
 	Policy ObjectReference `json:"policy"`
-	// owner is what replaces the target when it is deleted. Targets of one owner back off together.
+	// owner is the object that replaces the target when it is deleted. Targets of one owner back
+	// off together.
 	// +optional
 	Owner *ObjectReference `json:"owner,omitempty"`
-	// ownerTemplate tells the templates of the owner apart by which it makes replacements, as the owner had it when the repair
-	// started; empty where it was not known.
+	// ownerTemplate identifies the owner's template for replacements when the repair started. It is
+	// empty where the template was unknown.
 	// +optional
 	OwnerTemplate string `json:"ownerTemplate,omitempty"`
 	// reason is why the target is unhealthy, in one word.
@@ -115,7 +118,7 @@ type RepairSpec struct {
 	// unhealthySince is when the reason began, where that is known.
 	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
-	// ladder are the steps of the repair, in order.
+	// ladder has the steps of the repair, in order.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=atomic
 	// +required
@@ -126,11 +129,12 @@ type RepairSpec struct {
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
-	// requestedAt is when a person asked for the repair, as the annotation fettle.io/repair-requested-at of the target had it when
-	// the repair started; missing where none did. A request serves for one repair.
+	// requestedAt is when a user requested the repair, by the annotation
+	// fettle.io/repair-requested-at of the target. It is missing where no user did. A request
+	// serves for one repair.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
-	// holder is the name under which the lease of the node is held while the repair runs, if it is.
+	// holder is the name that holds the node's lease while the repair runs, if it does.
 	// +optional
 	Holder string `json:"holder,omitempty"`
 	// retry counts the replacements in the same pool that failed in a row before this repair.
@@ -140,7 +144,7 @@ type RepairSpec struct {
 	Retry int32 `json:"retry,omitempty"`
 }
 
-// RepairTarget names one target for ever, by its UID.
+// RepairTarget names one target by its UID, so that it never names another.
 type RepairTarget struct {
 	ObjectReference `json:",inline"`
 	// node is the name of the target's node, if it has one.
@@ -148,7 +152,7 @@ type RepairTarget struct {
 	Node string `json:"node,omitempty"`
 }
 
-// ObjectReference names one object for ever, by its UID.
+// ObjectReference names one object by its UID, so that it never names another.
 type ObjectReference struct {
 	// kind of the object.
 	// +kubebuilder:validation:MinLength=1
@@ -167,25 +171,25 @@ type ObjectReference struct {
 	UID string `json:"uid"`
 }
 
-// RepairStep is one rung of the ladder.
+// RepairStep is one step of a repair.
 type RepairStep struct {
 	// remedy names how the step repairs.
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Remedy string `json:"remedy"`
-	// nature is what the step does: Delete (it deletes the target, and the owner replaces that; a step
-	// without a nature does this), CreateRequest (it creates an object that asks a remediator, and that
-	// stands until it is withdrawn), Annotate (it annotates the target, and an outside remediator removes
-	// the annotation) or AskOwner (it asks the target's owner to replace it, by a mark that stands until
-	// it is withdrawn). Earlier versions of Fettle recorded these as Destroys, Requests, HandsOver and
+	// nature is what the step does. Delete deletes the target, and the owner replaces it; a step
+	// without a nature does this. CreateRequest creates a remediation object, which stands until it
+	// is withdrawn. Annotate annotates the target, and an outside remediator removes the
+	// annotation. AskOwner asks the target's owner to replace it, by a mark that stands until it is
+	// withdrawn. Earlier versions of Fettle recorded these as Destroys, Requests, HandsOver and
 	// Delegates.
 	// +optional
 	Nature StepNature `json:"nature,omitempty"`
-	// template is what the remedy makes its request from, where it needs one.
+	// template is the template of the remedy's request, where it needs one.
 	// +optional
 	Template *TemplateReference `json:"template,omitempty"`
-	// timeout is how long the step may take before the next one is taken, such as 5m0s. Without one there
-	// is no limit.
+	// timeout is how long the step may take before the next step begins, such as 5m0s. Without a
+	// timeout there is no limit.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
@@ -206,12 +210,14 @@ type TemplateReference struct {
 	Name string `json:"name"`
 }
 
-// RepairAttempt is a step that was taken to no avail.
+// RepairAttempt is a step that was given up.
 type RepairAttempt struct {
-	// outcome is why the step was given up: TimedOut, or Failed when the remediator said so.
+	// outcome is why the step was given up: TimedOut, or Failed when the remediator reported a
+	// failure.
 	// +required
 	Outcome StepOutcome `json:"outcome"`
-	// endedAt is when the step was given up, to the microsecond. The next one is counted from then.
+	// endedAt is when the step was given up, to the microsecond. The time of the next step runs
+	// from then.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
@@ -222,7 +228,7 @@ type RepairAttempt struct {
 	Message string `json:"message,omitempty"`
 }
 
-// RepairStatus is how far a repair has come.
+// RepairStatus is the progress of a repair.
 type RepairStatus struct {
 	// phase is Running until the repair has ended.
 	// +kubebuilder:default=Running
@@ -231,31 +237,31 @@ type RepairStatus struct {
 	// message says in a sentence what happened last.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// step is the index, in spec.ladder, of the step under way. It is the number of steps when all have
-	// been taken to no avail.
+	// step is the index, in spec.ladder, of the current step. It is the number of steps when all
+	// were given up.
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Step int32 `json:"step,omitempty"`
-	// steps are those that were taken to no avail, in their order.
+	// steps are the steps that were given up, in order.
 	// +listType=atomic
 	// +optional
 	Steps []RepairAttempt `json:"steps,omitempty"`
-	// recoveredAt is since when the target has been healthy again while the repair is not over, to the
-	// microsecond.
+	// recoveredAt is since when the target has been healthy again while the repair is running, to
+	// the microsecond.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +optional
 	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
-	// begunAt is when the target was handed over in the step under way, for a step of that nature, to the
+	// begunAt is when the current step handed over the target, for a step that does so, to the
 	// microsecond.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +optional
 	BegunAt *metav1.MicroTime `json:"begunAt,omitempty"`
-	// answer is what whoever was asked in the step under way has said last, such as why the target's owner does
-	// not replace it yet, or for how long there has been no answer.
+	// answer is the last answer to the current step, such as why the target's owner does not
+	// replace it yet, or for how long there has been no answer.
 	// +optional
 	Answer string `json:"answer,omitempty"`
 
@@ -269,7 +275,7 @@ type RepairStatus struct {
 	// +kubebuilder:validation:Pattern=`\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	// +optional
 	LastAttempt *metav1.MicroTime `json:"lastAttempt,omitempty"`
-	// lastError is what the last refused call was refused with.
+	// lastError is the error of the last refused call.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 	// finishedAt is when the repair ended.

@@ -12,21 +12,22 @@ const (
 	ExcludeLabel = "remediation.medik8s.io/exclude-from-remediation"
 	// ConfirmedHealthyAnnotation on a node, with any value, ends a healthy delay for it.
 	ConfirmedHealthyAnnotation = "remediation.medik8s.io/manually-confirmed-healthy"
-	// MultipleTemplatesAnnotation on a template tells that its remediator reads the node's name from
-	// NodeNameAnnotation, so that a node may have several of its remediation objects.
+	// MultipleTemplatesAnnotation on a template says that its remediator reads the node's name from
+	// NodeNameAnnotation, so that one node may have several of its remediation objects.
 	MultipleTemplatesAnnotation = "remediation.medik8s.io/multiple-templates-support"
-	// NodeNameAnnotation on a remediation object names the node that it is about.
+	// NodeNameAnnotation on a remediation object names its node.
 	NodeNameAnnotation = "remediation.medik8s.io/node-name"
-	// TemplateNameAnnotation on a remediation object names the template that it was made from.
+	// TemplateNameAnnotation on a remediation object names its template.
 	TemplateNameAnnotation = "remediation.medik8s.io/template-name"
-	// TimedOutAnnotation on a remediation object tells its remediator to stop. RFC 3339.
+	// TimedOutAnnotation on a remediation object makes its remediator stop. Its value is a time in
+	// the format of RFC 3339.
 	TimedOutAnnotation = "remediation.medik8s.io/nhc-timed-out"
-	// ControlPlaneLabel on a remediation object tells that its node belongs to the control plane.
+	// ControlPlaneLabel on a remediation object says that its node belongs to the control plane.
 	ControlPlaneLabel = "remediation.medik8s.io/isControlPlaneNode"
 	// PartOfLabel and PartOf are on each remediation object.
 	PartOfLabel = "app.kubernetes.io/part-of"
 	PartOf      = "node-healthcheck-controller"
-	// LeaseNamespace has the leases of nodes, LeasePrefix begins their names.
+	// LeaseNamespace is the namespace of the leases of nodes, and LeasePrefix begins their names.
 	LeaseNamespace = "medik8s-leases"
 	LeasePrefix    = "node-"
 )
@@ -63,11 +64,11 @@ const (
 	PhaseEnabled     Phase = "Enabled"
 )
 
-// Duration is a Go duration string such as 300s or 1h30m. It is kept as written, so that one that
-// can't be parsed is told to its author instead of breaking the watch for all others.
+// Duration is a Go duration string such as 300s or 1h30m. It is stored as written. So the author of
+// an invalid duration can be told, and the watch of all other health checks goes on.
 type Duration string
 
-// NodeHealthCheck has the unhealthy nodes among those that it selects remediated.
+// NodeHealthCheck selects nodes, and has the unhealthy ones remediated.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -83,10 +84,10 @@ type NodeHealthCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which nodes are unhealthy, and what is done about them.
+	// spec says which nodes are unhealthy, and what is done about them.
 	// +required
 	Spec NodeHealthCheckSpec `json:"spec"`
-	// status is what was found.
+	// status says what the last check found.
 	// +optional
 	Status NodeHealthCheckStatus `json:"status,omitempty"`
 }
@@ -245,10 +246,11 @@ type NodeHealthCheckStatus struct {
 	// observedNodes is the number of nodes selected.
 	// +optional
 	ObservedNodes *int `json:"observedNodes,omitempty"`
-	// healthyNodes is the number of those that match no unhealthy condition and have no remediation object.
+	// healthyNodes is the number of selected nodes that match no unhealthy condition and have no
+	// remediation object.
 	// +optional
 	HealthyNodes *int `json:"healthyNodes,omitempty"`
-	// inFlightRemediations gives, by node name, when its remediation began.
+	// inFlightRemediations has, by the name of the node, when its remediation began.
 	// +optional
 	InFlightRemediations map[string]metav1.Time `json:"inFlightRemediations,omitempty"`
 	// unhealthyNodes are the nodes that are unhealthy, or under remediation.

@@ -10,20 +10,21 @@ import (
 const (
 	// PausedAnnotation, with any value, stops all repairs of the health check.
 	PausedAnnotation = "cluster.x-k8s.io/paused"
-	// RemediationStrategyAnnotation with the value "external-baremetal" has machines marked for an outside
-	// remediator instead of deleted, all but those that have failed.
+	// RemediationStrategyAnnotation with the value "external-baremetal" leaves unhealthy machines
+	// to an outside remediator, which looks for a mark. Machines in phase Failed are deleted all
+	// the same.
 	RemediationStrategyAnnotation = "machine.openshift.io/remediation-strategy"
 )
 
-// ExternalRemediationAnnotation on a Machine, with any value, asks an outside remediator to repair it. The
-// remediator removes it when it is done.
+// ExternalRemediationAnnotation on a Machine, with any value, requests its repair from an outside
+// remediator. The remediator removes it when it is done.
 const ExternalRemediationAnnotation = "host.metal3.io/external-remediation"
 
 // Condition types, reasons and severities of a MachineHealthCheck.
 const (
-	// RemediationAllowedCondition tells whether the health check may start repairs.
+	// RemediationAllowedCondition says whether the health check may start repairs.
 	RemediationAllowedCondition = "RemediationAllowed"
-	// TooManyUnhealthyReason: the short circuit holds.
+	// TooManyUnhealthyReason: the short circuit stops repairs.
 	TooManyUnhealthyReason = "TooManyUnhealthy"
 	// StormCooldownReason: repairs were stopped until just now.
 	StormCooldownReason = "StormCooldown"
@@ -34,17 +35,18 @@ const (
 	// TemplateUnusableReason: no remediation object can be made from the template.
 	TemplateUnusableReason = "TemplateUnusable"
 
-	// ExternalRemediationTemplateAvailableCondition tells whether remediation objects can be made from the
-	// health check's template. It is set for health checks that have one.
+	// ExternalRemediationTemplateAvailableCondition says whether remediation objects can be made
+	// from the health check's template. Only health checks with a template have it.
 	ExternalRemediationTemplateAvailableCondition = "ExternalRemediationTemplateAvailable"
 	// ExternalRemediationTemplateNotFoundReason: there is no such template.
 	ExternalRemediationTemplateNotFoundReason = "ExternalRemediationTemplateNotFound"
-	// ExternalRemediationTemplateUnusableReason: there is one, and nothing can be made from it.
+	// ExternalRemediationTemplateUnusableReason: the template exists, and no object can be made
+	// from it.
 	ExternalRemediationTemplateUnusableReason = "ExternalRemediationTemplateUnusable"
-	// ExternalRemediationRequestAvailableCondition tells whether all remediation objects exist that are asked
-	// for. It is set for health checks that have a template.
+	// ExternalRemediationRequestAvailableCondition says whether all requested remediation objects
+	// exist. Only health checks with a template have it.
 	ExternalRemediationRequestAvailableCondition = "ExternalRemediationRequestAvailable"
-	// ExternalRemediationRequestCreationFailedReason: one could not be created.
+	// ExternalRemediationRequestCreationFailedReason: a remediation object could not be created.
 	ExternalRemediationRequestCreationFailedReason = "ExternalRemediationRequestCreationFailed"
 
 	// SeverityError, SeverityWarning and SeverityInfo grade a condition that is False.
@@ -53,11 +55,11 @@ const (
 	SeverityInfo    = "Info"
 )
 
-// Duration is a Go duration string such as 300s or 1h30m. It is kept as written, so that one that
-// can't be parsed is told to its author instead of breaking the watch for all others.
+// Duration is a Go duration string such as 300s or 1h30m. It is stored as written. So the author of
+// an invalid duration can be told, and the watch of all other health checks goes on.
 type Duration string
 
-// MachineHealthCheck has the unhealthy machines among those that it selects repaired.
+// MachineHealthCheck selects machines, and repairs the unhealthy ones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -69,15 +71,15 @@ type MachineHealthCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which machines are checked, and when they count as unhealthy.
+	// spec says which machines are checked, and when they are unhealthy.
 	// +optional
 	Spec MachineHealthCheckSpec `json:"spec,omitempty"`
-	// status is what was found.
+	// status says what the last check found.
 	// +optional
 	Status MachineHealthCheckStatus `json:"status,omitempty"`
 }
 
-// MachineHealthCheckSpec is which machines are checked, and when they count as unhealthy.
+// MachineHealthCheckSpec says which machines are checked, and when they are unhealthy.
 type MachineHealthCheckSpec struct {
 	// selector selects machines in the health check's namespace by their labels. An empty or absent
 	// selector selects all of them.
@@ -86,16 +88,16 @@ type MachineHealthCheckSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !(e.operator in ['Exists', 'DoesNotExist']) || !has(e.values) || e.values.size() == 0)",message="selector.matchExpressions: operators Exists and DoesNotExist take no values"
 	// +optional
 	Selector metav1.LabelSelector `json:"selector,omitempty"`
-	// unhealthyConditions are conditions of the node that make its machine unhealthy. Any one
+	// unhealthyConditions are conditions of the node that make its machine unhealthy. One of them
 	// suffices.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	UnhealthyConditions []UnhealthyCondition `json:"unhealthyConditions,omitempty"`
-	// maxUnhealthy is the number, or the percentage rounded down, of selected machines that may be
-	// unhealthy while repairs go on. When more are, none is repaired. The default is 100%, which
-	// never stops repairs.
+	// maxUnhealthy is how many of the selected machines may be unhealthy while repairs go on. It is
+	// a number, or a percentage, which is rounded down. When more are unhealthy, no machine is
+	// repaired. The default is 100%, which never stops repairs.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^((100|[0-9]{1,2})%|[0-9]{1,9})$') : (self >= 0 && self <= 999999999)",message="maxUnhealthy must be a number from 0 to 999999999, such as 2, or a percentage from 0% to 100%, such as 40%"
@@ -107,9 +109,10 @@ type MachineHealthCheckSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') && duration(self) >= duration('0s'))",message="nodeStartupTimeout must be a duration such as 300s, 10m or 1h30m, up to 2562047h, or \"0\" for no timeout"
 	// +optional
 	NodeStartupTimeout *Duration `json:"nodeStartupTimeout,omitempty"`
-	// remediationTemplate refers to a template, in the health check's namespace, of the objects that ask an
-	// outside remediator to repair a machine. Its kind ends in Template, and the objects have the kind
-	// without that. With a template no machine is deleted by the health check itself.
+	// remediationTemplate refers to a template in the health check's namespace. For each unhealthy
+	// machine a remediation object is made from it, which requests the repair from a remediator.
+	// The kind of the template ends in Template, and the kind of the objects lacks that ending.
+	// With a template, the health check itself deletes no machine.
 	// +kubebuilder:validation:XValidation:rule="has(self.apiVersion) && self.apiVersion != '' && has(self.kind) && self.kind.matches('^.+Template$') && has(self.name) && self.name != ''",message="remediationTemplate needs an apiVersion, a kind that ends in Template, and a name, such as {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
 	// +optional
 	RemediationTemplate *corev1.ObjectReference `json:"remediationTemplate,omitempty"`
@@ -135,7 +138,7 @@ type UnhealthyCondition struct {
 	Timeout Duration `json:"timeout,omitempty"`
 }
 
-// MachineHealthCheckStatus is what was found.
+// MachineHealthCheckStatus says what the last check found.
 type MachineHealthCheckStatus struct {
 	// expectedMachines is the number of machines selected.
 	// +kubebuilder:validation:Minimum=0
@@ -158,7 +161,7 @@ type MachineHealthCheckStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Condition is a condition as the Machine API has them: with a severity while False.
+// Condition is a condition in the form of the Machine API: with a severity while it is False.
 type Condition struct {
 	// type of the condition.
 	// +required
