@@ -47,22 +47,24 @@ type Condition struct {
 	Reason, Severity, Message string
 }
 
-// MachineConditions are what the APIs of machines say differently of whether repairs are allowed.
+// MachineConditions has the texts in which the conditions of the APIs of machines differ. Its
+// methods return the conditions.
 type MachineConditions struct {
-	// Resource is what a health check is called by kubectl, and Noun what a target is called.
+	// Resource names health checks in commands of kubectl, and Noun names one target in messages.
 	Resource, Noun string
 	// Paused names the annotations that pause a health check.
 	Paused string
-	// Restriction says which limit holds repairs back.
+	// Restriction returns the message of an open short circuit.
 	Restriction func(*core.PolicyReport) string
-	// Reason is that of repairs that are allowed.
+	// Reason is the reason of the condition while repairs are allowed.
 	Reason string
 	// Remedy is the name of the remedy that creates remediation objects.
 	Remedy string
 }
 
-// Allowed returns the condition that says whether repairs are allowed. It is False too while the health check is paused or can't be
-// followed, or its template can't be used, so that no user waits for a repair in vain.
+// Allowed returns the condition that says whether repairs are allowed. It is False also while the
+// health check is paused or can't be followed, or its template can't be used. So no user waits for
+// a repair in vain.
 func (w MachineConditions) Allowed(r *core.PolicyReport) Condition {
 	c := Condition{Type: AllowedCondition, Status: metav1.ConditionFalse}
 	step, _ := w.RequestStep(&r.Policy)
@@ -105,17 +107,18 @@ func (w MachineConditions) RequestStep(p *core.Policy) (core.Step, bool) {
 
 func (w MachineConditions) creates(s core.Step) bool { return s.Remedy == w.Remedy }
 
-// Requests reports whether a repair has a step that creates remediation objects.
+// Requests reports whether a step of the repair creates a remediation object.
 func (w MachineConditions) Requests(r *core.Repair) bool {
 	return slices.ContainsFunc(r.Steps, w.creates)
 }
 
-// Refused reports whether a repair runs in which the creation of a remediation object has been refused.
+// Refused reports whether the repair is running and the API server has refused to create its
+// remediation object.
 func (w MachineConditions) Refused(r *core.Repair) bool {
 	return r.Running() && r.Attempts > 0 && w.Requests(r)
 }
 
-// External returns the two conditions of a health check that has a template, and none for others.
+// External returns the two conditions of a health check with a template, and nil without one.
 func (w MachineConditions) External(r *core.PolicyReport) []Condition {
 	step, has := w.RequestStep(&r.Policy)
 	if !has {
@@ -139,7 +142,8 @@ func (w MachineConditions) External(r *core.PolicyReport) []Condition {
 	return []Condition{template, request}
 }
 
-// refused returns the cases under repair, led by the policy itself, for which an object was to be created and none is there.
+// refused returns the cases of the policy's own repairs whose remediation object could not be
+// created, sorted by target.
 func (w MachineConditions) refused(r *core.PolicyReport) []core.MemberReport {
 	var refused []core.MemberReport
 	for i := range r.Members {

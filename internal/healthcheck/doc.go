@@ -1,3 +1,3 @@
-// Package healthcheck has what the APIs of health checks share: reading a health check from the API server itself, recording its
-// status, its conditions and its events.
+// Package healthcheck has the code that the APIs of health checks share: reading a health check from
+// the API server, and recording its status, conditions and events.
 package healthcheck

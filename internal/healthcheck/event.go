@@ -21,7 +21,7 @@ const (
 type Event struct {
 	// Regarding is the health check or its target.
 	Regarding core.ID
-	// Related is the repair that the event is about, nil for none.
+	// Related is the Repair that the event is about, or nil.
 	Related              runtime.Object
 	Warning              bool
 	Reason, Action, Note string
@@ -35,31 +35,33 @@ func (e Event) Type() string {
 	return corev1.EventTypeNormal
 }
 
-// BoundedNote returns the note, cut to what the API server takes.
+// BoundedNote returns the note, cut to the length that the API server accepts.
 func (e Event) BoundedNote() string { return messages.Note(e.Note) }
 
-// Emit emits the event, with a note that the API server takes. The version is that of the object that the event regards.
+// Emit emits the event with its bounded note. The version is that of the regarded object.
 func (e Event) Emit(to events.EventRecorder, apiVersion string) {
 	to.Eventf(&corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: e.Regarding.Kind, Namespace: e.Regarding.Namespace, Name: e.Regarding.Name, UID: types.UID(e.Regarding.UID),
 	}, e.Related, e.Type(), e.Reason, e.Action, "%s", e.BoundedNote())
 }
 
-// EventTexts are those in which an API tells of its targets.
+// EventTexts has the texts in which the APIs' events differ.
 type EventTexts struct {
-	// Kind is that of the health check where events regard the target, empty where they regard the health check.
+	// Kind is the kind of the health check where events regard the target. It is empty where they
+	// regard the health check.
 	Kind string
-	// Noun is what one target is called.
+	// Noun names one target in messages.
 	Noun string
 	// Unreadable is the reason of an event about a target that can't be read.
 	Unreadable string
-	// Held returns the reason of an event about a target that a gate holds, RemediationHeld and the gate where EventHeldBack is nil.
+	// Held returns the reason of an event about a target that a gate holds. Where Held is nil, the
+	// reason is RemediationHeld and the gate.
 	Held func(core.Gate) string
-	// Remedy returns the words for a remedy.
+	// Remedy returns the texts for a remedy.
 	Remedy func(name string) RemedyTexts
 }
 
-// RemedyTexts are how events tell of a remedy.
+// RemedyTexts has the reasons and texts of events about a remedy.
 type RemedyTexts struct {
 	// Begun and EventRefused are the reasons of its events.
 	Begun, Refused string
@@ -67,7 +69,7 @@ type RemedyTexts struct {
 	Does, Done, Noun string
 }
 
-// Event renders a happening.
+// Event returns the Kubernetes event for an event of the core.
 func (w EventTexts) Event(h core.Event) Event {
 	e := Event{Regarding: h.Target, Related: messages.Related(h), Action: RemediateAction}
 	if len(h.Targets) > 0 || w.Kind == "" {

@@ -20,12 +20,12 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// parallelWrites bounds how many health checks are written at a time.
+// parallelWrites is how many health checks are written at a time.
 const parallelWrites = 8
 
-// Record has the health checks written that have changed, and returns the errors by health check. Prepare is called for one
-// health check after the other, and returns what writes it, nil where nothing is to be written. These are called in parallel.
-// A panic of one is its error.
+// Record writes the health checks that have changed, and returns the errors by health check. It
+// calls prepare for one health check after the other. Prepare returns the write, or nil if nothing
+// is to be written. Record calls the writes in parallel. A panic of a write is its error.
 func Record(reports []core.PolicyReport, prepare func(*core.PolicyReport) (write func() error)) map[core.ID]error {
 	var (
 		mu     sync.Mutex
@@ -51,7 +51,8 @@ func Record(reports []core.PolicyReport, prepare func(*core.PolicyReport) (write
 	return failed
 }
 
-// Write writes a status, and a brief one where that is refused as too large, since nothing is repaired that is not recorded.
+// Write writes a status. Where the API server refuses it as too large, Write writes a brief one,
+// since nothing is repaired that is not recorded.
 func Write[Status any](status Status, write func(Status) error, brief func(Status) Status) error {
 	err := write(status)
 	if sanitize.TooLarge(err) {
@@ -60,8 +61,8 @@ func Write[Status any](status Status, write func(Status) error, brief func(Statu
 	return err
 }
 
-// PatchStatus patches the status of a health check, which becomes as the API server answers. It reports false for a health check
-// that is gone, which is no error.
+// PatchStatus patches the status of a health check and stores the answer of the API server in u. It
+// returns false and no error if the health check is gone.
 func PatchStatus(ctx context.Context, to client.StatusClient, u *unstructured.Unstructured, kind types.PatchType, body []byte) (bool, error) {
 	err := to.Status().Patch(ctx, u, client.RawPatch(kind, body), client.FieldOwner(writers.FieldOwner))
 	switch {
@@ -73,7 +74,7 @@ func PatchStatus(ctx context.Context, to client.StatusClient, u *unstructured.Un
 	return true, nil
 }
 
-// Object returns a health check without anything but its kind and name.
+// Object returns a health check that has only a kind and a name.
 func Object(kind schema.GroupVersionKind, id core.ID) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -82,8 +83,8 @@ func Object(kind schema.GroupVersionKind, id core.ID) *unstructured.Unstructured
 	return u
 }
 
-// ReadLive reads a health check from the API server itself, bounded as in the cache. It returns nil for one that is gone or is being
-// deleted.
+// ReadLive reads a health check from the API server, bounded as in the cache. It returns nil if the
+// health check is gone or being deleted.
 func ReadLive(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, id core.ID) (*unstructured.Unstructured, error) {
 	u := Object(kind, id)
 	err := from.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, u)
@@ -99,15 +100,16 @@ func ReadLive(ctx context.Context, from client.Reader, kind schema.GroupVersionK
 	return u, nil
 }
 
-// IsOlder reports whether a resource version is older than another. They are numbers that grow; others are never older.
+// IsOlder reports whether a resource version is older than another. Versions that are no numbers
+// are never older.
 func IsOlder(version, than string) bool {
 	m, err1 := strconv.ParseUint(version, 10, 64)
 	n, err2 := strconv.ParseUint(than, 10, 64)
 	return err1 == nil && err2 == nil && m < n
 }
 
-// WhenSynced returns whether something is so, as far as the watches know: No where the kinds are not served, and else unknown until all of
-// them are in step. Served may be nil, and then that is not known.
+// WhenSynced returns the answer of is once all watches are in sync, and Unknown before. It returns
+// No where the kinds are not served. Served may be nil; then that is unknown.
 func WhenSynced(served func() core.Tri, inStep func() bool, is func() bool) core.Tri {
 	switch {
 	case served != nil && served() == core.No:

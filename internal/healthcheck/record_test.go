@@ -25,7 +25,7 @@ func report(name string) core.PolicyReport {
 	return core.PolicyReport{Policy: core.Policy{ID: core.ID{Name: name}}}
 }
 
-// TestRecord: an error, and a panic, is that of one health check; the others are written.
+// TestRecord: an error or a panic fails one health check, and the others are written.
 func TestRecord(t *testing.T) {
 	written := make(chan string, 4)
 	failed := Record([]core.PolicyReport{report("a"), report("unchanged"), report("b"), report("panics"), report("c")}, func(r *core.PolicyReport) func() error {
@@ -62,7 +62,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordIsBounded: only so many health checks are written at a time, and these in parallel.
+// TestRecordIsBounded: health checks are written in parallel, but only so many at a time.
 func TestRecordIsBounded(t *testing.T) {
 	reports := make([]core.PolicyReport, 3*parallelWrites)
 	begun, goOn := make(chan struct{}, len(reports)), make(chan struct{})
@@ -89,7 +89,7 @@ func TestRecordIsBounded(t *testing.T) {
 	<-done
 }
 
-// TestWrite: a status that is refused as too large is written briefly, and others are written as they are.
+// TestWrite: a status that is refused as too large is written briefly.
 func TestWrite(t *testing.T) {
 	tooLarge, other := apierrors.NewRequestEntityTooLargeError("limit is 3145728"), errors.New("refused")
 	for name, c := range map[string]struct {

@@ -11,43 +11,46 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// Facts are what decisions read of one node. They share the memory of the object that they were read from.
+// Facts are the fields of one node that decisions read. They share the memory of the object that
+// they were read from.
 type Facts struct {
 	Node core.Node
-	// Mislabelled is set when the label that excludes a node is there and empty, so that it is not known what was meant.
+	// Mislabelled is set when the label that excludes a node is present and empty. Then it is
+	// unknown what its author meant.
 	Mislabelled bool
-	// ConfirmedHealthy is set when a person has confirmed that the node is healthy.
+	// ConfirmedHealthy is set when a user has confirmed that the node is healthy.
 	ConfirmedHealthy bool
-	// RepairRequest is what a person has asked for.
+	// RepairRequest is a user's request to repair the node.
 	RepairRequest core.RepairRequest
 	Deleting      bool
-	// MachineNamespace is that of the node's machine, as an annotation says it. Kubelets may not write that; it is empty
-	// where no annotation says it.
+	// MachineNamespace is the namespace of the node's machine as an annotation names it, or empty.
+	// Kubelets may not write that annotation.
 	MachineNamespace string
-	// Labels are for selectors. A change of other labels than those above changes no fact.
+	// Labels are for selectors. Changes of other labels than those above change no fact.
 	Labels   slim.Labels
 	Created  time.Time
 	Revision string
 }
 
-// FactsOf reads the facts of a node.
+// FactsOf returns the facts of a node.
 func FactsOf(n *slim.Node) Facts { return NewView(n).Facts() }
 
-// View is a node as it was last seen. It keeps the object itself, which a cache keeps too, and in a
-// few bytes what its labels and annotations say. The zero View is of no node, and has facts alone.
+// View is a node as it was last seen. It refers to the object, which a cache holds too, and holds
+// in a few bytes the facts of its labels and annotations. The zero View is of no node, and only its
+// Facts may be called.
 type View struct {
 	object *slim.Node
 	marks  marks
 }
 
-// marks are the facts that labels and annotations tell.
+// marks are the facts from labels and annotations.
 type marks struct {
 	facts                         core.NodeFacts
 	mislabelled, confirmedHealthy bool
 	machines, repairRequested     string
 }
 
-// NewView takes a look at a node.
+// NewView returns the view of a node.
 func NewView(n *slim.Node) View {
 	exclude, labelled := n.Labels.Lookup(slim.ExcludeLabel)
 	desired := n.Annotations.Get(slim.DesiredConfigAnnotation)
@@ -65,16 +68,16 @@ func NewView(n *slim.Node) View {
 	}}
 }
 
-// repairRequestKey returns what tells one request for a repair from another.
+// repairRequestKey returns a value that differs between two requests for a repair.
 func repairRequestKey(n *slim.Node) string {
 	at, set := n.Annotations.Lookup(annotation.RepairRequestedAt)
 	if set && at == "" {
-		return "-" // which can be read no better
+		return "-" // as unreadable as "", and not absent
 	}
 	return at
 }
 
-// Facts gives the facts of the node that was seen, and none of no node.
+// Facts returns the facts of the node, and zero facts for no node.
 func (s View) Facts() Facts {
 	n := s.object
 	if n == nil {
@@ -98,14 +101,14 @@ func (s View) Facts() Facts {
 	}
 }
 
-// Name is the name of the node that was seen.
+// Name returns the name of the node.
 func (s View) Name() string { return s.object.Name }
 
-// Labels are those of the node that was seen.
+// Labels returns the labels of the node.
 func (s View) Labels() slim.Labels { return s.object.Labels }
 
-// Same tells whether two sightings can't lead to different decisions, as long as their labels don't
-// matter to a selector. It builds nothing, since nearly every event is a heartbeat.
+// Same reports whether two views lead to the same decisions, as long as no selector reads their
+// labels. It allocates nothing, since nearly every event is a heartbeat.
 func (s View) Same(other View) bool {
 	a, b := s.object, other.object
 	if a == nil || b == nil {
@@ -117,16 +120,16 @@ func (s View) Same(other View) bool {
 		})
 }
 
-// Store holds the facts of all nodes of a cluster. It is safe for concurrent use.
+// Store holds the views of all nodes of a cluster. It is safe for concurrent use.
 type Store struct {
 	mu    sync.RWMutex
 	nodes map[string]View
 }
 
-// NewStore makes an empty store.
+// NewStore returns an empty store.
 func NewStore() *Store { return &Store{nodes: map[string]View{}} }
 
-// Put takes in a node and tells whether that changed a fact.
+// Put stores a node and reports whether that changed a fact.
 func (s *Store) Put(obj any) (bool, error) {
 	n, ok := obj.(*slim.Node)
 	if !ok {
@@ -136,13 +139,13 @@ func (s *Store) Put(obj any) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.nodes[n.Name]
-	// The fresh one is kept even when it is the same, since the old one holds on to the memory of a node
-	// that the cache has dropped.
+	// The fresh view is stored even if it is the same. The old one would keep alive the memory of
+	// an object that the cache has dropped.
 	s.nodes[n.Name] = fresh
 	return !old.Same(fresh), nil
 }
 
-// Replace takes in all nodes that there are, forgets the others, and tells whether that changed a fact.
+// Replace replaces all nodes and reports whether that changed a fact.
 func (s *Store) Replace(all []*slim.Node) bool {
 	fresh := make(map[string]View, len(all))
 	for _, n := range all {
@@ -158,15 +161,15 @@ func (s *Store) Replace(all []*slim.Node) bool {
 	return changed
 }
 
-// Remove forgets a node.
+// Remove deletes a node.
 func (s *Store) Remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.nodes, name)
 }
 
-// Lookup gives the facts of a node. It calls yield with a function that finds nodes by name, and
-// holds the store still until yield returns.
+// Lookup calls yield with a function that finds the facts of a node by its name. It locks the store
+// until yield returns.
 func (s *Store) Lookup(yield func(find func(name string) (Facts, bool))) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

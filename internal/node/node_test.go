@@ -23,7 +23,7 @@ import (
 
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 
-// decoded is what a cache gets of a node.
+// decoded returns the node as a cache decodes it.
 func decoded(n *corev1.Node) *slim.Node {
 	body, err := n.Marshal()
 	d := &slim.Node{}
@@ -33,7 +33,7 @@ func decoded(n *corev1.Node) *slim.Node {
 	return d
 }
 
-// aNode is a node as a kubelet reports it, with as many images as large nodes list.
+// aNode returns a node as a kubelet reports it, with as many images as large nodes list.
 func aNode(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -149,7 +149,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// labelsByValue compares what labels say.
+// labelsByValue compares labels by their keys and values.
 var labelsByValue = cmp.Transformer("Map", slim.Labels.Map)
 
 func label(key, value string) func(*corev1.Node) {
@@ -168,7 +168,8 @@ func annotated(key, value string) func(*corev1.Node) {
 
 func leaving(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }
 
-// TestI15WhatIsNotReadIsTold, also when all else is as it was.
+// TestI15WhatIsNotReadIsTold: a node whose fields were cut says so, also when nothing else has
+// changed.
 func TestI15WhatIsNotReadIsTold(t *testing.T) {
 	whole := &slim.Node{Meta: slim.Meta{Name: "n"}}
 	cut := &slim.Node{Meta: slim.Meta{Name: "n", Unread: "it has too much"}}
@@ -185,15 +186,15 @@ func TestPutTellsWhetherAFactChanged(t *testing.T) {
 	}{
 		"the same again":           {"", aNode("n"), false},
 		"a heartbeat":              {"the kubelet lives, and nothing else", aNode("n", heartbeat), false},
-		"an image":                 {"nobody reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
+		"an image":                 {"no decision reads images", aNode("n", func(n *corev1.Node) { n.Status.Images = n.Status.Images[1:] }), false},
 		"a label":                  {"it matters to selectors alone", aNode("n", labelled("zone")), false},
-		"an annotation":            {"nobody reads this one", aNode("n", annotated("a", "b")), false},
+		"an annotation":            {"no decision reads this one", aNode("n", annotated("a", "b")), false},
 		"an exclusion":             {"it must not be repaired", aNode("n", label(slim.ExcludeLabel, "true")), true},
 		"an unclear exclusion":     {"an event has to tell it", aNode("n", labelled(slim.ExcludeLabel)), true},
 		"a confirmation":           {"a person says that it is well", aNode("n", annotated(slim.ConfirmedHealthyAnnotation, "x")), true},
 		"an upgrade":               {"it begins", aNode("n", annotated(slim.DesiredConfigAnnotation, "x")), true},
 		"its end":                  {"it is being deleted", aNode("n", leaving), true},
-		"a taint":                  {"nobody reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
+		"a taint":                  {"no decision reads taints", aNode("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }), false},
 		"a reason of a condition":  {"a criterion may name it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Reason = "Other" }), true},
 		"a message of a condition": {"no behaviour follows from it", aNode("n", func(n *corev1.Node) { n.Status.Conditions[3].Message = "other" }), false},
 		"a request for a repair":   {"a person asks", aNode("n", annotated(annotation.RepairRequestedAt, "2026-08-03T11:00:00Z")), true},
@@ -231,7 +232,7 @@ func swapConditions(n *corev1.Node) {
 	c[0], c[1] = c[1], c[0]
 }
 
-// wantFacts checks what a store has of a node. An instant may be in whichever zone it came first.
+// wantFacts checks the facts of a node in a store. Instants are equal in any zone.
 func wantFacts(t *testing.T, s *Store, name string, want Facts) {
 	t.Helper()
 	called := false
@@ -247,7 +248,7 @@ func wantFacts(t *testing.T, s *Store, name string, want Facts) {
 	}
 }
 
-// A request of another time is another request.
+// A request with another time is another request.
 func TestRequestsOfAnotherTimeDiffer(t *testing.T) {
 	at := func(text string) View {
 		return NewView(decoded(aNode("n", annotated(annotation.RepairRequestedAt, text))))
@@ -260,7 +261,7 @@ func TestRequestsOfAnotherTimeDiffer(t *testing.T) {
 	}
 }
 
-// A node differs from none, from either side.
+// A node differs from no node, on either side.
 func TestANodeDiffersFromNone(t *testing.T) {
 	some, none := NewView(&slim.Node{}), View{} // a node without any mark, as none has
 	if some.Same(none) || none.Same(some) || !none.Same(none) {
@@ -291,7 +292,7 @@ func TestStoreForgets(t *testing.T) {
 	}
 }
 
-// someNode draws nodes that differ in what decisions read, and in more.
+// someNode draws nodes that differ in fields that decisions read, and in others.
 func someNode() *rapid.Generator[*corev1.Node] {
 	kinds := rapid.SampledFrom([]corev1.NodeConditionType{"Ready", "DiskPressure", "Terminating"})
 	states := rapid.SampledFrom([]corev1.ConditionStatus{"True", "False", "Unknown", ""})
@@ -339,7 +340,7 @@ func readStock(n *corev1.Node) Facts {
 	return f
 }
 
-// TestDecodingLosesNoFact: the facts of a lean node are those of the whole one.
+// TestDecodingLosesNoFact: a slim node has the facts of the whole one.
 func TestDecodingLosesNoFact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := someNode().Draw(t, "node")
@@ -349,7 +350,7 @@ func TestDecodingLosesNoFact(t *testing.T) {
 	})
 }
 
-// TestPutAgreesWithSame: the fast comparison of an event finds what the plain one does.
+// TestPutAgreesWithSame: the fast comparison of an event agrees with a comparison of all facts.
 func TestPutAgreesWithSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := someNode().Draw(t, "first"), someNode().Draw(t, "second")
@@ -370,7 +371,7 @@ func TestPutAgreesWithSame(t *testing.T) {
 	})
 }
 
-// TestFactsLiveInTheNewestNode: a store that went on pointing into the first of a thousand heartbeats would
+// TestFactsLiveInTheNewestNode: a store that refers to the first of a thousand heartbeats would
 // keep a second copy of every node alive.
 func TestFactsLiveInTheNewestNode(t *testing.T) {
 	s := NewStore()
@@ -386,7 +387,7 @@ func TestFactsLiveInTheNewestNode(t *testing.T) {
 	})
 }
 
-// TestStoreIsSafeForConcurrentUse has the race detector look at it.
+// TestStoreIsSafeForConcurrentUse runs concurrent calls for the race detector.
 func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 	s := NewStore()
 	var users sync.WaitGroup
@@ -403,7 +404,7 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 	users.Wait()
 }
 
-// TestHeartbeatCostsNoMemory: nearly every event is one.
+// TestHeartbeatCostsNoMemory: nearly every event is a heartbeat.
 func TestHeartbeatCostsNoMemory(t *testing.T) {
 	s := NewStore()
 	_, _ = s.Put(decoded(aNode("n")))
@@ -413,7 +414,7 @@ func TestHeartbeatCostsNoMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkHeartbeat is the event of which there are most, among 5,000 nodes.
+// BenchmarkHeartbeat measures a heartbeat among 5,000 nodes.
 func BenchmarkHeartbeat(b *testing.B) {
 	s := NewStore()
 	for i := range 5000 {
@@ -426,7 +427,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 }
 
-// TestStoreReplaces what it has by a whole list, and tells whether that says anything new.
+// TestStoreReplaces: Replace replaces all nodes, and reports whether that changed a fact.
 func TestStoreReplaces(t *testing.T) {
 	named := func(name string, conditions ...core.Condition) *slim.Node {
 		return &slim.Node{Meta: slim.Meta{Name: name, UID: types.UID(name)}, Conditions: conditions}

@@ -1,21 +1,23 @@
 package node
 
-// References counts the machines that refer to each node. What a machine controller goes by to find the node of a machine
-// comes from kubelets: provider IDs and addresses. A kubelet that reports those of another machine has that machine refer
-// to its node too, and of two such machines it is not known which one the node belongs to.
+// References counts the machines that refer to each node. A machine controller finds the node of a
+// machine by its provider ID and addresses, which kubelets report. If a kubelet reports those of
+// another machine, that machine refers to its node too. Then it is unknown to which of the two
+// machines the node belongs.
 //
 // The zero References is ready to use. It is not safe for concurrent use.
 type References struct{ nodes map[string]referrers }
 
-// referrers are the machines that refer to one node: how many there are of one namespace, and how many of each other
-// one. Nearly always all are of one.
+// referrers counts the machines that refer to one node: those of one namespace, and those of each
+// other namespace. Nearly always all are of one namespace.
 type referrers struct {
 	namespace string
 	machines  int
 	others    map[string]int
 }
 
-// Move notes that a machine of a namespace refers to another node than before. Either name is "" for none.
+// Move records that a machine of a namespace refers to another node than before. Either name may be
+// "" for none.
 func (c *References) Move(namespace, from, to string) {
 	if from == to {
 		return
@@ -53,7 +55,8 @@ func (c *referrers) add(namespace string) {
 	}
 }
 
-// remove leaves no machines only where there are no others either.
+// remove subtracts a machine. If others remain, it moves one of their namespaces to namespace and
+// machines.
 func (c *referrers) remove(namespace string) {
 	switch {
 	case c.namespace == namespace:
@@ -73,7 +76,7 @@ func (c *referrers) remove(namespace string) {
 	}
 }
 
-// of counts the machines of a namespace, or of all for "".
+// of returns the number of machines of a namespace. The namespace "" stands for all.
 func (c *referrers) of(namespace string) int {
 	switch namespace {
 	case c.namespace:
@@ -88,8 +91,8 @@ func (c *referrers) of(namespace string) int {
 	return c.others[namespace]
 }
 
-// Conflict says in a sentence that more than one machine of a namespace refers to a node, and returns "" if at most one
-// does. The namespace "" stands for all.
+// Conflict returns a sentence that more than one machine of a namespace refers to a node, or "" if
+// at most one does. The namespace "" stands for all.
 func (c *References) Conflict(node, namespace string) string {
 	if node == "" {
 		return ""

@@ -46,7 +46,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByNamespace: machines of one namespace can be told from those of others, in whatever order they come and go.
+// TestClaimsByNamespace: machines are counted by namespace, in any order of changes.
 func TestClaimsByNamespace(t *testing.T) {
 	for _, order := range [][]string{{"x", "y", "y", "z"}, {"y", "x", "y", "z"}, {"z", "y", "y", "x"}} {
 		var c References
@@ -79,8 +79,8 @@ func TestClaimsByNamespace(t *testing.T) {
 	}
 }
 
-// TestClaimsForgetNamespaces: a namespace without machines that refer to the node is not kept, since it would stand for the
-// machines of the others.
+// TestClaimsForgetNamespaces: a namespace without machines that refer to the node is not kept. It
+// would stand for the machines of the others.
 func TestClaimsForgetNamespaces(t *testing.T) {
 	var c References
 	for _, namespace := range []string{"x", "y", "z", "z"} {

@@ -1,4 +1,4 @@
-// Package selector keeps an index of which label selectors select which objects. Matching a selector costs more than all else
-// that a change of an object does, so only what has changed is matched again: an object against all selectors, or a selector
-// against all objects.
+// Package selector keeps an index of which label selectors select which objects. Matching a selector
+// is the most expensive part of a change. So the index matches only a changed object against all
+// selectors, or a changed selector against all objects.
 package selector

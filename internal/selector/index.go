@@ -7,9 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Object is what selectors select. A type implements it by its own Key and Matches, and by embedding Member.
+// Object is an object that selectors select. A type implements it by its own Key and Matches, and
+// by embedding Member.
 type Object interface {
-	// Key is unique in an index and orders the objects.
+	// Key returns the unique key of the object. The keys order the objects.
 	Key() string
 	// Matches reports whether a selector of a namespace selects the object.
 	Matches(namespace string, selector labels.Selector) bool
@@ -18,7 +19,7 @@ type Object interface {
 
 // Member records which selections an object is in.
 type Member struct {
-	// in may have selections that have ended: see End.
+	// in may have selections that have ended. End removes them in time.
 	in []*Selection
 }
 
@@ -32,29 +33,31 @@ func (m *Member) Selected() bool {
 	return slices.ContainsFunc(m.in, func(s *Selection) bool { return !s.ended })
 }
 
-// Selection is what one selector selects. Objects refer to it. So a selector that comes, goes or changes costs one look at each
-// object, however many others select it too. Otherwise a user who may write health checks could have that cost more than all
-// else.
+// Selection is the set of objects that one selector selects. The objects refer to it. So a selector
+// that comes, goes or changes costs one match per object, however many other selectors select the
+// object too. Otherwise a user who may write health checks could make that cost more than
+// everything else.
 type Selection struct {
 	namespace string
 	selector  labels.Selector
-	// positions are those of the members among the targets of the index.
+	// positions are the indices of the members among the targets of the index.
 	positions []int
-	// ended is set once nothing has the selection. Objects refer to it until they are swept.
+	// ended is set by End. Objects may refer to an ended selection until a sweep removes it.
 	ended bool
 }
 
-// Index has objects in the order of their keys, and the selections of them. The zero Index is empty. It is not safe for
-// concurrent use.
+// Index holds objects in the order of their keys, and the selections of them. The zero Index is
+// empty. It is not safe for concurrent use.
 type Index[T Object] struct {
-	// SelectedOnly leaves out of the targets what no selector selects. It is set before the first use.
+	// SelectedOnly leaves out of the targets the objects that no selector selects. The caller sets
+	// it before the first use.
 	SelectedOnly bool
 
 	objects    []T
 	selections []*Selection
-	// ended is the number of selections that objects may refer to and that have ended.
+	// ended is the number of ended selections that objects may refer to.
 	ended int
-	// positioned is false when places and targets are to be made anew.
+	// positioned is false when positions and targets must be computed again.
 	positioned bool
 	targets    []T
 }
@@ -65,7 +68,7 @@ func (x *Index[T]) Len() int { return len(x.objects) }
 // All returns the objects in the order of their keys. The caller must not change the slice.
 func (x *Index[T]) All() []T { return x.objects }
 
-// Get returns the object of a key, and false when there is none.
+// Get returns the object of a key, and false if there is none.
 func (x *Index[T]) Get(key string) (T, bool) {
 	if i, found := x.position(key); found {
 		return x.objects[i], true
@@ -78,16 +81,17 @@ func (x *Index[T]) position(key string) (int, bool) {
 	return slices.BinarySearchFunc(x.objects, key, func(o T, key string) int { return strings.Compare(o.Key(), key) })
 }
 
-// Put adds an object and finds the selectors that match it.
+// Put adds or replaces an object and matches it against all selectors.
 func (x *Index[T]) Put(o T) {
 	x.store(o)
 	x.Match(o)
 }
 
-// Replace puts an object in the place of an older version of it that the same selectors match.
+// Replace replaces an object by a newer version that the same selectors match.
 func (x *Index[T]) Replace(o T) { x.store(o) }
 
-// store has an object take over the selections of the older version of it, which Match compares with.
+// store adds or replaces an object. The object takes over the selections of its older version,
+// which Match compares with.
 func (x *Index[T]) store(o T) {
 	i, found := x.position(o.Key())
 	switch {
@@ -101,7 +105,8 @@ func (x *Index[T]) store(o T) {
 	}
 }
 
-// Match finds the selectors that match an object of the index, and reports whether those are others than before.
+// Match matches an object of the index against all selectors, and reports whether the result
+// differs from before.
 func (x *Index[T]) Match(o T) bool {
 	var in []*Selection
 	for _, s := range x.selections {
@@ -119,7 +124,7 @@ func (x *Index[T]) Match(o T) bool {
 	return true
 }
 
-// Remove takes an object out of the index.
+// Remove removes an object.
 func (x *Index[T]) Remove(key string) {
 	if i, found := x.position(key); found {
 		x.objects = slices.Delete(x.objects, i, i+1)
@@ -127,7 +132,7 @@ func (x *Index[T]) Remove(key string) {
 	}
 }
 
-// Select returns what a selector of a namespace selects.
+// Select adds a selector of a namespace and returns its selection.
 func (x *Index[T]) Select(namespace string, selector labels.Selector) *Selection {
 	s := &Selection{namespace: namespace, selector: selector}
 	x.selections = append(x.selections, s)
@@ -141,7 +146,8 @@ func (x *Index[T]) Select(namespace string, selector labels.Selector) *Selection
 	return s
 }
 
-// End ends a selection, nil for none. Objects are swept once more selections have ended than are left.
+// End ends a selection; nil does nothing. Once more selections have ended than remain, End removes
+// them from all objects.
 func (x *Index[T]) End(s *Selection) {
 	if s == nil || s.ended {
 		return
@@ -160,7 +166,8 @@ func (x *Index[T]) End(s *Selection) {
 	}
 }
 
-// Targets returns the objects to which the places of Members refer. The caller must not change the slice.
+// Targets returns the objects that the positions of Members refer to. The caller must not change
+// the slice.
 func (x *Index[T]) Targets() []T {
 	x.setPositions()
 	if x.SelectedOnly {
@@ -169,7 +176,8 @@ func (x *Index[T]) Targets() []T {
 	return x.objects
 }
 
-// Members returns the places among the targets of what a selection selects. The slice is not changed any more.
+// Members returns the positions among the targets of the objects in a selection. The slice never
+// changes.
 func (x *Index[T]) Members(s *Selection) []int {
 	x.setPositions()
 	return s.positions

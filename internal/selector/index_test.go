@@ -31,7 +31,7 @@ type rule struct {
 	selection *Selection
 }
 
-// model is the index without anything that makes it fast.
+// model is a naive index.
 type model struct {
 	index  *Index[*thing]
 	things map[string]*thing
@@ -102,7 +102,7 @@ func drawSelector(t *rapid.T) labels.Selector {
 	return s
 }
 
-// TestIndex compares the index with a plain search after each of any changes.
+// TestIndex compares the index with a naive one after each of any changes.
 func TestIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{index: &Index[*thing]{SelectedOnly: rapid.Bool().Draw(t, "selected only")}, things: map[string]*thing{}}
@@ -167,7 +167,8 @@ func TestIndex(t *testing.T) {
 	})
 }
 
-// TestI15SelectionsThatAreOverAreSwept: a selector that changes again and again leaves nothing behind.
+// TestI15SelectionsThatAreOverAreSwept: a selector that changes again and again leaves no
+// selections behind.
 func TestI15SelectionsThatAreOverAreSwept(t *testing.T) {
 	x := &Index[*thing]{}
 	o := &thing{name: "m"}
@@ -184,7 +185,8 @@ func TestI15SelectionsThatAreOverAreSwept(t *testing.T) {
 	}
 }
 
-// TestI15SelectorsThatSelectTheSame: were the list of selections copied for each selector, it would be gigabytes.
+// TestI15SelectorsThatSelectTheSame: a copied list of selections for each selector would take
+// gigabytes.
 func TestI15SelectorsThatSelectTheSame(t *testing.T) {
 	const things, selectors = 100, 2000
 	x := &Index[*thing]{SelectedOnly: true}
@@ -202,7 +204,7 @@ func TestI15SelectorsThatSelectTheSame(t *testing.T) {
 	}
 }
 
-// TestMembersOfASnapshotStay: what was returned before a change is not written over after it.
+// TestMembersOfASnapshotStay: later changes don't overwrite a returned slice.
 func TestMembersOfASnapshotStay(t *testing.T) {
 	x := &Index[*thing]{}
 	x.Put(&thing{name: "a"})
@@ -215,7 +217,7 @@ func TestMembersOfASnapshotStay(t *testing.T) {
 	}
 }
 
-// TestUnmet covers selectors whose requirements are not met.
+// TestUnmet covers selectors with unmet requirements.
 func TestUnmet(t *testing.T) {
 	for name, c := range map[string]struct {
 		selector string

@@ -2,7 +2,8 @@ package selector
 
 import "k8s.io/apimachinery/pkg/labels"
 
-// Unmet returns the requirements of a selector that labels do not meet, and false for a selector that selects nothing.
+// Unmet returns the requirements of a selector that the labels don't meet. It returns false for a
+// selector that selects nothing.
 func Unmet(selector labels.Selector, of labels.Labels) ([]string, bool) {
 	requirements, selectable := selector.Requirements()
 	if !selectable {

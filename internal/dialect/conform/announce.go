@@ -11,7 +11,8 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// announces: whatever happens can be told, of one target and of many, in a note that the API server takes.
+// announces: every event can be emitted, for one target and for many, with a note that the API
+// server accepts.
 func (f *Fixture) announces(t *testing.T) {
 	w, s := f.startSynced(t, f.Check)
 	policy := observed(t, s).Policies[0].ID
@@ -29,11 +30,11 @@ func (f *Fixture) announces(t *testing.T) {
 		}
 	}
 	if begun == 0 {
-		t.Error("nobody is told that a repair has begun")
+		t.Error("no event says that a repair has begun")
 	}
 }
 
-// longestNote is what the API server takes of an event's note, in bytes.
+// longestNote is the limit of the API server for the note of an event, in bytes.
 const longestNote = 1024
 
 func (n event) check(t *testing.T, h *core.Event) {
@@ -50,7 +51,7 @@ func (n event) check(t *testing.T, h *core.Event) {
 	}
 }
 
-// events gives all there are, of one target and of many, with short words and with long ones.
+// events yields every kind of event, for no target, one and many, with short texts and long ones.
 func (f *Fixture) events(policy core.ID) func(yield func(core.Event) bool) {
 	words := []struct{ name, text string }{
 		{"worker", "for a reason"}, {strings.Repeat("long-", 40), strings.Repeat("für Gründe ", 300)},
@@ -73,7 +74,7 @@ func (f *Fixture) events(policy core.ID) func(yield func(core.Event) bool) {
 	}
 }
 
-// many are more targets than anybody wants to read of.
+// many returns more targets than one note can name.
 func (f *Fixture) many(name string) []core.ID {
 	var ids []core.ID
 	for i := range 500 {
@@ -82,7 +83,7 @@ func (f *Fixture) many(name string) []core.ID {
 	return ids
 }
 
-// gatesOf are those that a happening of a kind may be about.
+// gatesOf returns the gates that an event of a kind may be about.
 func gatesOf(k core.EventKind) []core.Gate {
 	if k != core.EventHeldBack {
 		return []core.Gate{0}

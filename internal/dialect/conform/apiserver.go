@@ -21,14 +21,14 @@ type observer interface {
 	ReadPolicy(ctx context.Context, id core.ID) (string, error)
 }
 
-// Dialect is what the engine asks of a dialect.
+// Dialect has the methods that the engine calls on every dialect.
 type Dialect interface {
 	observer
 	WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error
 	EmitEvents(events []core.Event)
 }
 
-// confirmationWithdrawer is a dialect by which a person may say that a target is healthy.
+// confirmationWithdrawer is a dialect in which a user may confirm that a target is healthy.
 type confirmationWithdrawer interface {
 	WithdrawConfirmation(ctx context.Context, t core.Target) error
 }
@@ -40,21 +40,22 @@ type homeDialect interface {
 	HasAny(nodes map[string]string) core.Tri
 }
 
-// Fixture is how one dialect is tested. Every field is required but Pause and Waits.
+// Fixture says how one dialect is tested. All fields are required except Pause and Waits.
 type Fixture struct {
-	// Kind is that of its targets.
+	// Kind is the kind of the dialect's targets.
 	Kind string
-	// Check is a sound health check that selects every target which a Harness adds, and repairs it.
+	// Check is a valid health check that selects every target which AddTarget adds, and repairs it.
 	Check *unstructured.Unstructured
 	// Pause pauses a health check. It may be nil where Check selects nodes of other clusters.
 	Pause func(check *unstructured.Unstructured)
-	// Waits reports whether every health check waits for upgrades. The others do so for an annotation.
+	// Waits reports whether every health check waits for upgrades. Otherwise an annotation makes it
+	// wait.
 	Waits bool
-	// Nonsense are specifications that nobody can follow, by what is wrong with them.
+	// Nonsense are specs that can't be followed, by what is wrong with them.
 	Nonsense map[string]any
-	// Remedies are the names by which its ladders call remedies.
+	// Remedies are the names of the remedies in its steps.
 	Remedies []string
-	// Begin has a dialect begin to watch in a world. Its caches are not in step yet.
+	// Begin starts a dialect against an API server. Its caches are not in sync yet.
 	Begin func(t *testing.T, w *APIServer) Harness
 }
 
@@ -62,44 +63,44 @@ type Fixture struct {
 type Harness struct {
 	Dialect
 
-	// SyncCaches has every cache in step.
+	// SyncCaches marks every cache as in sync.
 	SyncCaches func()
-	// PutCheck has the cache of health checks show one.
+	// PutCheck puts a health check into its cache.
 	PutCheck func(check *unstructured.Unstructured)
-	// AddTarget has the caches show a target of this name, with a node that is Ready.
+	// AddTarget puts a target of this name, with a node that is Ready, into the caches.
 	AddTarget func(name string)
 }
 
-// APIServer is the API server as a fixture's clients have it.
+// APIServer is the API server behind a fixture's clients.
 type APIServer struct {
-	// Now is the clock of the world.
+	// Now is the current time.
 	Now time.Time
 
 	mu      sync.Mutex
 	served  core.Tri
 	checks  map[string]*unstructured.Unstructured
 	failure error
-	// maxStatusSize is the largest status that is accepted, in bytes of JSON; 0 for any.
+	// maxStatusSize is the largest status that is accepted, in bytes of JSON, or 0 for no limit.
 	maxStatusSize int
 	writes        []write
 	events        []event
 }
 
-// write is a status that was to be written, with the revision that it insists on.
+// write is one call that writes a status, with the revision in its precondition.
 type write struct{ name, revision string }
 
-// event is an event as it is told.
+// event is an emitted event.
 type event struct{ reason, action, text string }
 
-// Served tells whether the cluster serves the dialect's kinds.
+// Served reports whether the cluster serves the dialect's kinds.
 func (w *APIServer) Served() core.Tri {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.served
 }
 
-// Write answers the write of a status, which insists on a revision. An object that is written becomes what the
-// API server has then.
+// Write answers the write of a status with a revision as its precondition. It stores the status,
+// and copies the stored object to object.
 func (w *APIServer) Write(object *unstructured.Unstructured, revision string, status any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,7 +119,7 @@ func (w *APIServer) Write(object *unstructured.Unstructured, revision string, st
 	return nil
 }
 
-// Get answers the read of a health check. It makes the world a client.Reader.
+// Get answers the read of a health check. It makes an APIServer a client.Reader.
 func (w *APIServer) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,12 +135,12 @@ func (w *APIServer) Get(_ context.Context, key client.ObjectKey, into client.Obj
 	return nil
 }
 
-// List is not called.
+// List fails. No dialect calls it.
 func (w *APIServer) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errDown
 }
 
-// message returns that of a condition of a health check as it was written last.
+// message returns the message of a condition as it was written last.
 func (w *APIServer) message(check, condition string) (message string, found bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +161,7 @@ func (w *APIServer) Patch() error {
 	return w.failure
 }
 
-// RecordEvent takes in an event.
+// RecordEvent records an event.
 func (w *APIServer) RecordEvent(reason, action, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +176,7 @@ func next(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// takeWrites gives the writes since the last time.
+// takeWrites returns the writes since its last call.
 func (w *APIServer) takeWrites() []write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +185,7 @@ func (w *APIServer) takeWrites() []write {
 	return written
 }
 
-// takeEvents gives the events since the last time.
+// takeEvents returns the events since its last call.
 func (w *APIServer) takeEvents() []event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,21 +194,21 @@ func (w *APIServer) takeEvents() []event {
 	return told
 }
 
-// fail has every write refused, until it is called with nil.
+// fail makes every request fail with err, or succeed again with nil.
 func (w *APIServer) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failure = err
 }
 
-// remove takes a health check out of the world.
+// remove deletes a health check.
 func (w *APIServer) remove(check string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.checks, check)
 }
 
-// put puts a health check in the world.
+// put stores a health check.
 func (w *APIServer) put(check *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

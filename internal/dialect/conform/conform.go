@@ -18,7 +18,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Run tests that a dialect does what every dialect must do.
+// Run runs the suite on a dialect.
 func Run(t *testing.T, f Fixture) {
 	t.Helper()
 	t.Run("observes nothing until it can", f.observesNothing)
@@ -35,10 +35,10 @@ func Run(t *testing.T, f Fixture) {
 	t.Run("takes back a confirmation", f.withdrawsConfirmation)
 }
 
-// errDown is not an answer of the API server.
+// errDown is returned where the API server does not answer.
 var errDown = errors.New("the API server is down")
 
-// start begins a dialect in a world of its own.
+// start starts a dialect against an API server of its own.
 func (f *Fixture) start(t *testing.T) (*APIServer, Harness) {
 	t.Helper()
 	w := &APIServer{
@@ -48,7 +48,8 @@ func (f *Fixture) start(t *testing.T) (*APIServer, Harness) {
 	return w, f.Begin(t, w)
 }
 
-// startSynced begins a dialect whose caches are in step and show three targets, and the health check when there is one.
+// startSynced starts a dialect whose caches are in sync. They show three targets, and the health
+// check unless it is nil.
 func (f *Fixture) startSynced(t *testing.T, check *unstructured.Unstructured) (*APIServer, Harness) {
 	t.Helper()
 	w, s := f.start(t)
@@ -72,7 +73,8 @@ func observed(t *testing.T, s Harness) core.Observation {
 	return o
 }
 
-// observesNothing: what is not served, or not in step, has no policies and no targets, and says which of both it is (I1).
+// observesNothing: a dialect whose kinds are not served, or whose caches are not in sync, observes
+// no policies and no targets. It says which of both it is (I1).
 func (f *Fixture) observesNothing(t *testing.T) {
 	w, s := f.start(t)
 	want := func(sentence string, observedAs core.Tri) {
@@ -93,7 +95,8 @@ func (f *Fixture) observesNothing(t *testing.T) {
 	want("in step with an empty cluster", core.Yes)
 }
 
-// observes: targets and policies have what the engine relies on, and the same comes out twice (I7, I11).
+// observes: targets and policies have the fields that the engine relies on, and two observations
+// are the same (I7, I11).
 func (f *Fixture) observes(t *testing.T) {
 	_, s := f.startSynced(t, f.Check)
 	o := observed(t, s)
@@ -128,10 +131,11 @@ func (f *Fixture) observes(t *testing.T) {
 	}
 }
 
-// decide decides on an observation in a cluster at rest, with every node just read.
+// decide decides on an observation in a cluster that is not being upgraded, with every node just
+// read.
 func decide(o *core.Observation) core.Decision { return decideDuring(o, core.No) }
 
-// decideDuring does the same in a cluster that is being upgraded or not.
+// decideDuring does the same during an upgrade or not.
 func decideDuring(o *core.Observation, upgrading core.Tri) core.Decision {
 	now := time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC)
 	cluster := core.Cluster{Observed: o.Observed, ClockAgrees: core.Yes, Upgrading: upgrading, Targets: slices.Clone(o.Targets)}
@@ -141,7 +145,7 @@ func decideDuring(o *core.Observation, upgrading core.Tri) core.Decision {
 	return core.Decide(o.Policies, cluster, now)
 }
 
-// failing has the first target be beyond recovery, which every policy takes for unhealthy at once.
+// failing makes the first target fail for good, which every policy takes for unhealthy at once.
 func failing(o core.Observation) *core.Observation {
 	o.Targets = slices.Clone(o.Targets)
 	o.Targets[0].Failed = true
@@ -149,8 +153,8 @@ func failing(o core.Observation) *core.Observation {
 	return &o
 }
 
-// followsNoNonsense: a health check that can't be followed is a policy that says so and permits nothing, and never an
-// error that keeps others from being observed.
+// followsNoNonsense: a health check that can't be followed is a policy that says so and permits
+// nothing. It never causes an error, which would hide other health checks.
 func (f *Fixture) followsNoNonsense(t *testing.T) {
 	_, s := f.startSynced(t, f.Check)
 	o := observed(t, s)
@@ -171,7 +175,8 @@ func (f *Fixture) followsNoNonsense(t *testing.T) {
 			if p := o.Policies[0].Problem; p == "" || strings.Contains(p, "\n") {
 				t.Errorf("the problem is %q, want one line", p)
 			}
-			// Whoever selects nothing has nothing to permit; the others may not, whatever they select.
+			// A health check that selects nothing has nothing to permit. Any other must permit
+			// nothing.
 			if len(o.Targets) > 0 {
 				if d := decide(failing(o)); len(d.Starts) > 0 {
 					t.Errorf("it starts %d repairs", len(d.Starts))
@@ -181,7 +186,7 @@ func (f *Fixture) followsNoNonsense(t *testing.T) {
 	}
 }
 
-// reports are what a pass finds.
+// reports returns the reports of a pass over the changed observation.
 func reports(t *testing.T, s Harness, change func(*core.Observation) *core.Observation) []core.PolicyReport {
 	t.Helper()
 	o := observed(t, s)
@@ -193,7 +198,7 @@ func reports(t *testing.T, s Harness, change func(*core.Observation) *core.Obser
 
 func asTheyAre(o *core.Observation) *core.Observation { return o }
 
-// records: a status is written when it has changed, and insists on the revision that it was made from.
+// records: a status is written when it has changed, at the revision that it was made from.
 func (f *Fixture) records(t *testing.T) {
 	w, s := f.startSynced(t, f.Check)
 	record := func(sentence, revision string, change func(*core.Observation) *core.Observation) {
@@ -226,8 +231,8 @@ func (f *Fixture) records(t *testing.T) {
 	}
 }
 
-// recordsAgain: what could not be written is told by policy, and written by the next pass. A health check that is gone
-// needs no status.
+// recordsAgain: a failed write is returned by policy, and the next pass writes the status. A
+// deleted health check needs no status.
 func (f *Fixture) recordsAgain(t *testing.T) {
 	resource := schema.GroupResource{Resource: "healthchecks"}
 	for sentence, c := range map[string]struct {
@@ -235,7 +240,7 @@ func (f *Fixture) recordsAgain(t *testing.T) {
 		fails  bool
 	}{
 		"the API server is down": {errDown, true},
-		"somebody has changed it": {
+		"another client has changed it": {
 			apierrors.NewConflict(resource, f.Check.GetName(), errors.New("it has changed")), true,
 		},
 		"it may not be written": {apierrors.NewForbidden(resource, f.Check.GetName(), errors.New("no")), true},
@@ -258,7 +263,8 @@ func (f *Fixture) recordsAgain(t *testing.T) {
 	}
 }
 
-// nonsense reports a health check that can't be followed, for a reason that is long and has control characters.
+// nonsense reports a health check that can't be followed, for a reason that is long and has control
+// characters.
 func nonsense(t *testing.T, s Harness) []core.PolicyReport {
 	t.Helper()
 	return reports(t, s, func(o *core.Observation) *core.Observation {
@@ -267,7 +273,8 @@ func nonsense(t *testing.T, s Harness) []core.PolicyReport {
 	})
 }
 
-// recordsHarmlessly: what people read of a status is bounded and has no control characters. It is written once.
+// recordsHarmlessly: the texts of a status are bounded and have no control characters. An unchanged
+// status is written once.
 func (f *Fixture) recordsHarmlessly(t *testing.T) {
 	w, s := f.startSynced(t, f.Check)
 	if failed := s.WriteStatuses(t.Context(), nonsense(t, s)); len(failed) > 0 {
@@ -284,7 +291,7 @@ func (f *Fixture) recordsHarmlessly(t *testing.T) {
 	}
 }
 
-// recordsBriefly: a status that the API server refuses as too large is cut, so that nothing is kept from being repaired.
+// recordsBriefly: a status that the API server refuses as too large is cut, so that repairs go on.
 // Its numbers stay right.
 func (f *Fixture) recordsBriefly(t *testing.T) {
 	w, s := f.startSynced(t, f.Check)
@@ -306,8 +313,9 @@ func (f *Fixture) recordsBriefly(t *testing.T) {
 	}
 }
 
-// readsPolicies: what is read of a health check is as observed as long as it says the same, whatever its status says and
-// others write on it, and is not once it is gone or says something else (I1).
+// readsPolicies: a health check read live has the fingerprint of the observed one as long as its
+// spec and settings are the same. Its status and annotations of other programs don't matter. A
+// deleted or changed health check has another fingerprint (I1).
 func (f *Fixture) readsPolicies(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		change func(*unstructured.Unstructured)
@@ -344,8 +352,9 @@ func (f *Fixture) readsPolicies(t *testing.T) {
 	}
 }
 
-// acts: a dialect that judges nodes of the cluster that Fettle runs in acts while it has a health check that may have
-// something repaired and selects a target, and does not know that before it is in step (I12).
+// acts: a dialect that judges nodes of the cluster that Fettle runs in acts while it has a health
+// check that may start repairs and selects a target. Before its caches are in sync, that is unknown
+// (I12).
 func (f *Fixture) acts(t *testing.T) {
 	w, s := f.start(t)
 	d, is := s.Dialect.(homeDialect)
@@ -402,7 +411,7 @@ func (f *Fixture) acts(t *testing.T) {
 	}
 }
 
-// inactive are changes after which a health check has nothing repaired, by what they are.
+// inactive returns changes after which a health check starts no repairs, by what they are.
 func (f *Fixture) inactive() map[string]func(*unstructured.Unstructured) {
 	return map[string]func(*unstructured.Unstructured){
 		"it is a dry run":      func(u *unstructured.Unstructured) { annotate(u, "fettle.io/dry-run", "true") },
@@ -420,13 +429,13 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(annotations)
 }
 
-// withdrawsConfirmation: a dialect that takes a person's word takes it back without an error where there is nobody any more to take
-// it back from.
+// withdrawsConfirmation: a dialect withdraws a user's confirmation that a target is healthy. A
+// target that is gone or replaced causes no error.
 func (f *Fixture) withdrawsConfirmation(t *testing.T) {
 	w, s := f.startSynced(t, f.Check)
 	d, confirms := s.Dialect.(confirmationWithdrawer)
 	if !confirms {
-		t.Skip("nobody confirms anything in this dialect")
+		t.Skip("the dialect has no confirmations")
 	}
 	target := observed(t, s).Targets[0]
 	resource := schema.GroupResource{Resource: "targets"}

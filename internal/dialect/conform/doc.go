@@ -1,6 +1,6 @@
-// Package conform is what every dialect must do, as one suite of tests.
+// Package conform is the suite of tests that every dialect must pass.
 //
-// A dialect's own test describes, in a Fixture, how the dialect is begun and what its health checks look
-// like, and calls Run. The suite plays the API server behind the dialect, in a APIServer: it is about what
-// dialects promise the engine, whatever their API is. What is particular to one is for its own tests.
+// A dialect's own test describes in a Fixture how the dialect starts and how its health checks look,
+// and calls Run. The suite plays the API server behind the dialect, in an APIServer. It tests what
+// dialects promise the engine, whatever their API is. The dialect's own tests cover the rest.
 package conform

@@ -6,8 +6,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// waitsForUpgrades: a health check that waits for upgrades begins nothing while the cluster is being upgraded or that is
-// not known, and one that does not wait is not held back. A value that can't be read permits nothing.
+// waitsForUpgrades: a health check that waits for upgrades starts nothing while the cluster is
+// being upgraded or that is unknown. Other health checks start repairs all the same. A value that
+// can't be read permits nothing.
 func (f *Fixture) waitsForUpgrades(t *testing.T) {
 	for value, waits := range map[string]bool{"": f.Waits, "true": true, "false": f.Waits} {
 		for _, upgrading := range []core.Tri{core.No, core.Unknown, core.Yes} {
@@ -22,7 +23,8 @@ func (f *Fixture) waitsForUpgrades(t *testing.T) {
 	}
 }
 
-// startsDuring counts the repairs of one failed target that begin, with an annotation of the health check unless it is empty.
+// startsDuring returns how many repairs of one failed target start, with an annotation of the
+// health check unless it is empty.
 func (f *Fixture) startsDuring(t *testing.T, upgrading core.Tri, wait string) int {
 	t.Helper()
 	check := f.Check.DeepCopy()

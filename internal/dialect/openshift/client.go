@@ -24,43 +24,44 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// Kinds are the resources without which this dialect sleeps, by the name of their definitions.
+// Kinds are the resources that this dialect needs, by the names of their definitions.
 var Kinds = []string{"machinehealthchecks.machine.openshift.io", "machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-// Config is what a Client needs. Every field is required but Served, MachinesServed, Metrics and
-// Writers.
+// Config holds the dependencies of a Client. All fields are required except Served, MachinesServed,
+// Metrics and Writers.
 type Config struct {
-	// Informers give what is watched.
+	// Informers deliver the watched objects.
 	Informers cache.Informers
-	// Live reads from the API server itself.
+	// Live reads from the API server and not from a cache.
 	Live client.Reader
 	// Writer writes statuses.
 	Writer client.StatusClient
 	Events events.EventRecorder
 	Now    func() time.Time
-	// Wake is called when something that decisions read has changed.
+	// Wake is called after a change that can change a decision.
 	Wake func()
-	// Served tells whether the cluster serves Kinds. It may be nil, and then that is not known.
+	// Served reports whether the cluster serves Kinds. Where Served is nil, that is unknown.
 	Served func() core.Tri
-	// MachinesServed tells whether the cluster serves MachineKinds. It may be nil, and then no machine is known by MachineOf.
+	// MachinesServed reports whether the cluster serves MachineKinds. Where it is nil, MachineOf
+	// finds no machine.
 	MachinesServed func() core.Tri
-	// Metrics may be nil, and then nothing is counted.
+	// Metrics may be nil. Then nothing is counted.
 	Metrics *Metrics
-	// Writers may be nil, and then no other controller is noticed.
+	// Writers may be nil. Then foreign writers are not detected.
 	Writers *writers.Registry
 }
 
-// Client is the dialect's thin side. It is safe for concurrent use.
+// Client connects the dialect to the API server. It is safe for concurrent use.
 type Client struct {
 	Config
 
-	// machines are watched without health checks too.
+	// machines are watched even where the cluster serves no health checks.
 	checks, machines, sets informer.Kinds
 	store                  store
 	nodes                  *node.Store
 }
 
-// NewClient makes a client that watches nothing yet.
+// NewClient returns a client that watches nothing yet.
 func NewClient(c Config) *Client {
 	return &Client{Config: c, store: newStore(), nodes: node.NewStore()}
 }
@@ -69,8 +70,8 @@ func NewClient(c Config) *Client {
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
-// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be
-// called again then. Once it has succeeded, calling it again does nothing.
+// Watch starts the informers. It returns a NoMatch error while the API is not served, and may then
+// be called again. After it has succeeded, further calls do nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	err := c.checks.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "health checks", Object: healthcheck.Object(checkKind, core.ID{}), Handler: c.handler(c.putCheck, c.dropCheck)},
@@ -86,7 +87,8 @@ func IsHealthCheck(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == checkKind
 }
 
-// handler takes in what comes, and wakes the engine only for what can change a decision.
+// handler returns an event handler that stores objects. It wakes the engine only for changes that
+// can change a decision.
 func (c *Client) handler(put func(any) bool, drop func(key string)) toolscache.ResourceEventHandler {
 	take := func(obj any) {
 		if put(obj) {
@@ -110,7 +112,7 @@ func (c *Client) putNode(obj any) bool {
 	return changed && err == nil
 }
 
-// putCheck takes in a health check and reports whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision.
 func (c *Client) putCheck(obj any) bool {
 	if u, is := obj.(*unstructured.Unstructured); is && u.GetDeletionTimestamp() == nil {
 		c.Writers.Observe(u.GetNamespace(), u.GetName(), writers.Of(u, ownFields()), c.Wake)
@@ -124,8 +126,8 @@ func (c *Client) dropCheck(key string) {
 	c.store.dropCheck(key)
 }
 
-// Observe gives the machines of the cluster and the health checks, from what has been watched. While the
-// cluster does not serve them, there is nothing to observe.
+// Observe returns the machines of the cluster and the health checks, as watched. While the cluster
+// does not serve them, the observation is empty.
 func (c *Client) Observe() (core.Observation, error) {
 	switch {
 	case c.Served != nil && c.Served() == core.No:
@@ -140,12 +142,13 @@ func (c *Client) Observe() (core.Observation, error) {
 	return o, nil
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the caches of all watched kinds are in sync.
 func (c *Client) HasSynced() bool { return c.checks.HasSynced() && c.MachinesSynced() }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
-// ReadNode reads the node that a machine refers to from the API server itself.
+// ReadNode reads the node of a machine from the API server. A missing node is NodeGone and no
+// error.
 func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error) {
 	var n slim.Node
 	err := c.Live.Get(ctx, types.NamespacedName{Name: t.Node.Name}, &n)
@@ -160,7 +163,8 @@ func (c *Client) ReadNode(ctx context.Context, t core.Target) (core.Node, error)
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks,verbs=get
 
-// ReadPolicy reads the fingerprint of a health check from the API server itself.
+// ReadPolicy reads a health check from the API server and returns its fingerprint, or "" if it is
+// gone.
 func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	u, err := healthcheck.ReadLive(ctx, c.Live, checkKind, id)
 	if u == nil || err != nil {
@@ -169,7 +173,7 @@ func (c *Client) ReadPolicy(ctx context.Context, id core.ID) (string, error) {
 	return readHealthCheck(u).policy.Fingerprint, nil
 }
 
-// WriteStatuses writes the statuses that have changed.
+// WriteStatuses writes the statuses that have changed, and returns the errors by health check.
 func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport) map[core.ID]error {
 	c.Metrics.setGauges(reports)
 	return healthcheck.Record(reports, func(r *core.PolicyReport) func() error {
@@ -192,8 +196,8 @@ func (c *Client) WriteStatuses(ctx context.Context, reports []core.PolicyReport)
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinehealthchecks/status,verbs=patch
 
-// writeStatus insists on the revision that the status was made from, since the list of conditions
-// is replaced as a whole and may hold those of others.
+// writeStatus patches a status at the revision that it was made from. The patch replaces the list
+// of conditions, which may hold conditions of other controllers.
 func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, status v1beta1.MachineHealthCheckStatus) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": revision},
@@ -212,7 +216,7 @@ func (c *Client) writeStatus(ctx context.Context, id core.ID, revision string, s
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// EmitEvents emits the events of what happened. They are written in the background.
+// EmitEvents emits the events of what happened, in the background.
 func (c *Client) EmitEvents(coreEvents []core.Event) {
 	c.Metrics.countEvents(coreEvents)
 	for _, h := range coreEvents {

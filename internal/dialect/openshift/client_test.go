@@ -30,12 +30,12 @@ import (
 
 var (
 	errDown     = errors.New("the API server is down")
-	nobody      = schema.GroupResource{Resource: "any"}
-	errNotFound = apierrors.NewNotFound(nobody, "it")
-	errConflict = apierrors.NewConflict(nobody, "it", errors.New("it has changed"))
+	anyResource = schema.GroupResource{Resource: "any"}
+	errNotFound = apierrors.NewNotFound(anyResource, "it")
+	errConflict = apierrors.NewConflict(anyResource, "it", errors.New("it has changed"))
 )
 
-// fakeInformers are caches that are filled by hand, one for each kind that is watched.
+// fakeInformers are informers that the test fills, one for each kind.
 type fakeInformers struct {
 	cache.Informers
 
@@ -78,7 +78,7 @@ func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (tools
 	return registration{of: i}, i.refuse
 }
 
-// getter answers a live read.
+// getter answers live reads.
 type getter func(name string, into client.Object) error
 
 func (g getter) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -87,7 +87,7 @@ func (g getter) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 
 func (getter) List(context.Context, client.ObjectList, ...client.ListOption) error { return errDown }
 
-// patcher answers the write of a status.
+// patcher answers writes of statuses.
 type patcher func(u *unstructured.Unstructured, body map[string]any) error
 
 func (p patcher) Status() client.SubResourceWriter { return statusPatcher{patch: p} }
@@ -110,7 +110,7 @@ func (p statusPatcher) Patch(_ context.Context, obj client.Object, patch client.
 	return p.patch(obj.(*unstructured.Unstructured), body)
 }
 
-// recorder keeps events as lines.
+// recorder records events as lines.
 type recorder func(line string)
 
 func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
@@ -174,7 +174,7 @@ func TestWatching(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotServedIsNotAwaited, so that it keeps nobody else from being judged.
+// TestWhatIsNotServedIsNotAwaited: a dialect that is not served keeps no other dialect waiting.
 func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 	in, served := newFakeInformers(), core.Unknown
 	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
@@ -184,7 +184,7 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 			t.Errorf("%s, yet it observes %+v, %v; want %s", sentence, o, err, want)
 		}
 	}
-	observes("nobody knows yet what is served", core.Unknown)
+	observes("it is unknown what is served", core.Unknown)
 	served = core.No
 	observes("there is nothing to observe", core.No)
 	served = core.Yes
@@ -246,7 +246,7 @@ func TestLiveReadOfANode(t *testing.T) {
 		"a node that is not": {"an ordinary answer", func(string, client.Object) error { return errNotFound }, core.Node{State: core.NodeGone, Name: "m-node"}, false},
 		"no answer":          {"nothing is known", func(string, client.Object) error { return errDown }, core.Node{}, true},
 		"a forbidden read": {"nothing is known", func(string, client.Object) error {
-			return apierrors.NewForbidden(nobody, "m-node", errors.New("no"))
+			return apierrors.NewForbidden(anyResource, "m-node", errors.New("no"))
 		}, core.Node{}, true},
 	}
 	for sentence, tc := range cases {
@@ -263,7 +263,7 @@ func TestLiveReadOfANode(t *testing.T) {
 	}
 }
 
-// fakeServer is a client that knows some health checks, with the statuses that it writes.
+// fakeServer is a client with some health checks, and the statuses that it writes.
 type fakeServer struct {
 	*Client
 
@@ -287,7 +287,7 @@ func newFakeServer(t *testing.T, answer func(d *fakeServer, u *unstructured.Unst
 	return d
 }
 
-// persist answers a write as an API server does that stores it.
+// persist answers a write like an API server that accepts it.
 func (d *fakeServer) persist(u *unstructured.Unstructured) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -345,9 +345,9 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 		fails  bool
 	}{
 		"the API server is down":        {"nothing may start for its members", errDown, true},
-		"somebody has changed it":       {"the conditions of others would be lost", errConflict, true},
-		"it is there no more":           {"nobody waits for its status", errNotFound, false},
-		"somebody else's status is due": {"the other one was written", nil, false},
+		"another client has changed it": {"the conditions of others would be lost", errConflict, true},
+		"it is gone":                    {"it needs no status", errNotFound, false},
+		"all writes are accepted":       {"both were written", nil, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -369,7 +369,8 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// TestPanicInOneRecordFailsThatAlone, so that nothing begins for the members of that health check.
+// TestPanicInOneRecordFailsThatAlone: a panic fails the write of one health check, so that nothing
+// starts for its members. The others are written.
 func TestPanicInOneRecordFailsThatAlone(t *testing.T) {
 	d := newFakeServer(t, func(d *fakeServer, u *unstructured.Unstructured) error {
 		if u.GetName() == "a" {
@@ -392,8 +393,8 @@ func TestRecordPassesOverWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestAnswerToAWriteBringsNothingBack: when the watch has told of a health check's end before the
-// answer to the last write of its status is read, that answer must not bring it back for ever.
+// TestAnswerToAWriteBringsNothingBack: the watch may report the end of a health check before the
+// answer to its last write is read. That answer must not restore it.
 func TestAnswerToAWriteBringsNothingBack(t *testing.T) {
 	endings := map[string]func(d *fakeServer){
 		"it was deleted": func(d *fakeServer) { d.store.dropCheck("machines/a") },

@@ -9,7 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI09ClockThatHoldsRepairs: the condition says so, and a reader finds it there.
+// TestI09ClockThatHoldsRepairs: the condition names a clock that holds back repairs, and a reader
+// finds it there.
 func TestI09ClockThatHoldsRepairs(t *testing.T) {
 	tally := core.Tally{Total: 3, Healthy: 2, Permitted: true}
 	for gate, reason := range map[core.Gate]string{core.ClockSkewed: "ClockSkewed", core.ClockUnknown: "ClockUnknown"} {

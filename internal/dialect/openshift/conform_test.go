@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// eventFunc hands events on as they are.
+// eventFunc is an event recorder that calls a function.
 type eventFunc func(reason, action, text string)
 
 func (w eventFunc) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
@@ -41,7 +41,7 @@ func TestConforms(t *testing.T) {
 	})
 }
 
-// begin is the dialect with caches that are filled by hand.
+// begin starts the dialect with caches that the test fills.
 func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	t.Helper()
 	in := newFakeInformers()
@@ -70,7 +70,7 @@ func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	}
 }
 
-// readyNode is a node as a cache gives it.
+// readyNode returns a node as a cache holds it.
 func readyNode(t *testing.T, name string) *slim.Node {
 	t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(ago(time.Hour))}}

@@ -6,23 +6,24 @@ import (
 	"github.com/fettle-io/fettle/internal/healthcheck"
 )
 
-// noun is what one target is called.
+// noun names one target in messages.
 const noun = "machine"
 
-// resource is what a health check is called by kubectl.
+// resource names health checks in commands of kubectl.
 const resource = "machinehealthchecks.machine.openshift.io"
 
-// event is one event to emit, with the reasons and actions of today's controller where it has one
-// (docs/reference/openshift.md#events).
+// event is one event to emit. Where OpenShift's own controller emits such an event, ours has its
+// reason and action (docs/reference/openshift.md#events).
 type event = healthcheck.Event
 
-// eventFor renders a happening.
+// eventFor returns the Kubernetes event for an event of the core.
 func eventFor(h core.Event) event {
 	return healthcheck.EventTexts{Kind: healthCheckKind, Noun: noun, Unreadable: "MachineUnreadable", Held: heldReason, Remedy: remedyTexts}.Event(h)
 }
 
-// remedyTexts gives today's reasons where today's controller has an event; for remediation objects it has
-// none (docs/reference/openshift.md#events).
+// remedyTexts returns the reasons and texts for a remedy. Reasons are those of OpenShift's own
+// controller where it has such an event. It has none for remediation objects
+// (docs/reference/openshift.md#events).
 func remedyTexts(remedy string) healthcheck.RemedyTexts {
 	switch remedy {
 	case AnnotateMachine:

@@ -62,7 +62,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 			coreEvent(core.EventStuck, "why"), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "RemediationStuck", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not to be remediated any more, and the object for that does not go away: why"},
 		},
-		"a machine that nobody owns": {
+		"a machine without an owner": {
 			held(core.NoOwner), "Normal",
 			event{Regarding: aTarget, Reason: "SkippedNoController", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is unhealthy and not repaired: why"},
 		},
@@ -94,7 +94,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 			by(AnnotateMachine, coreEvent(core.EventRefused, "why")), "Warning",
 			event{Regarding: aTarget, Warning: true, Reason: "ExternalAnnotationFailed", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is not marked for an outside remediator yet, since that was refused; it is tried again after a pause: why"},
 		},
-		"a machine for which a remediator is asked": {
+		"a machine with a remediation request": {
 			by(RequestMachineRemediation, coreEvent(core.EventStarted, "why")), "Normal",
 			event{Regarding: aTarget, Reason: "ExternalRemediationRequested", Action: "Remediate", Note: "MachineHealthCheck machines/workers: machine m (node m-node) is left to an outside remediator, for whom a remediation object was created: why"},
 		},
@@ -136,7 +136,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 	}
 }
 
-// TestEveryHappeningHasAnEvent, also those that are added later.
+// TestEveryHappeningHasAnEvent covers also kinds that are added later.
 func TestEveryHappeningHasAnEvent(t *testing.T) {
 	known := 0
 	for kind := core.EventKind(1); kind.String() != "unnamed"; kind++ {
@@ -159,7 +159,7 @@ func TestMachineWithoutNodeIsToldWithoutNode(t *testing.T) {
 	}
 }
 
-// TestNoteFitsTheAPI: the API server takes 1024 bytes, and a note is text to its end.
+// TestNoteFitsTheAPI: the API server accepts 1024 bytes, and a note must be valid text to its end.
 func TestNoteFitsTheAPI(t *testing.T) {
 	cases := map[string]struct{ note, want string }{
 		"a short note":              {"short", "short"},

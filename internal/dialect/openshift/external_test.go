@@ -13,12 +13,12 @@ import (
 
 var metal = requests("infrastructure.cluster.x-k8s.io/v1beta1", "Metal3RemediationTemplate", "reboot")
 
-// unusable says why the template of a policy can't be used.
+// unusable sets why the template of a policy can't be used.
 func unusable(problem string, missing bool) func(*core.Policy) {
 	return func(p *core.Policy) { p.Steps[0].Problem, p.Steps[0].Missing = problem, missing }
 }
 
-// handled is a case under repair for which the creation of an object was refused so often.
+// handled returns a case under repair for which so many attempts to create an object were refused.
 func handled(name string, attempts int, requests ...core.Request) core.MemberReport {
 	p := plain(metal)
 	return core.MemberReport{
@@ -65,7 +65,7 @@ func TestExternalRemediation(t *testing.T) {
 			reason: "what would be needed is there", report: report(10, nil, metal), want: []v1beta1.Condition{yes(request), yes(template), yes(allowed)},
 		},
 		"a template that does not exist": {
-			reason: "today's reason, and nobody waits for a repair in vain", report: report(9, nil, metal, unusable("there is no reboot; create it", true)),
+			reason: "OpenShift's reason, and no user waits for a repair in vain", report: report(9, nil, metal, unusable("there is no reboot; create it", true)),
 			want: []v1beta1.Condition{
 				yes(request), no(template, "Error", "ExternalRemediationTemplateNotFound", "there is no reboot; create it"),
 				no(allowed, "Error", "TemplateUnusable", "No remediator can be asked for a repair: there is no reboot; create it"),
@@ -116,7 +116,7 @@ func TestExternalRemediation(t *testing.T) {
 	}
 }
 
-// TestConditionsOfATemplateGoWithIt: they would be about nothing.
+// TestConditionsOfATemplateGoWithIt: without a template its conditions would say nothing.
 func TestConditionsOfATemplateGoWithIt(t *testing.T) {
 	with, _ := statusOf(v1beta1.MachineHealthCheckStatus{}, report(10, nil, metal), noon)
 	if len(with.Conditions) != 3 {
@@ -131,7 +131,8 @@ func TestConditionsOfATemplateGoWithIt(t *testing.T) {
 	}
 }
 
-// TestUnusableTemplateIsNoStorm: when it can be used again, repairs need not wait for those that recover.
+// TestUnusableTemplateIsNoStorm: once the template can be used again, repairs need not wait for a
+// cooldown.
 func TestUnusableTemplateIsNoStorm(t *testing.T) {
 	for reason, held := range map[string]bool{"TemplateUnusable": false, "TooManyUnhealthy": true, "Paused": true, "InvalidSpec": true, "ClockSkewed": false, "ClockUnknown": false} {
 		got := wasHeld([]v1beta1.Condition{{Type: "ExternalRemediationTemplateAvailable", Status: "False"}, {Type: "RemediationAllowed", Status: "False", Reason: reason}})

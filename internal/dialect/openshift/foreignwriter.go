@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// ownFields are the fields of a status that Fettle writes.
+// ownFields returns the fields of a status that Fettle writes.
 func ownFields() writers.Fields {
 	return writers.Fields{
 		Names: []string{"expectedMachines", "currentHealthy", "remediationsAllowed"},
@@ -20,7 +20,8 @@ func ownFields() writers.Fields {
 	}
 }
 
-// foreignWriterConditions returns the condition while another controller writes the status, none without a manager.
+// foreignWriterConditions returns the condition for a status that another controller writes too. It
+// returns nil without a manager.
 func foreignWriterConditions(manager string) []v1beta1.Condition {
 	if manager == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// FuzzMachineObject: a machine decodes whenever its metadata does, and twice as the same.
+// FuzzMachineObject: a machine decodes whenever its metadata does, and decodes the same twice.
 func FuzzMachineObject(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `7`, `[]`, `{"metadata":{"name":"m"},"status":{"phase":"Running","nodeRef":{"name":"n"}}}`, `{"metadata":7}`,

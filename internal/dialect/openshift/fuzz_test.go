@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// words are field names, and values that mean something, of a health check.
+// words are field names of a health check, and values that have a meaning in it.
 var words = []string{
 	"apiVersion", "kind", "metadata", "spec", "status", "name", "namespace", "uid", "resourceVersion",
 	"creationTimestamp", "deletionTimestamp", "annotations", "labels", "ownerReferences",
@@ -30,7 +30,7 @@ var words = []string{
 	"2026-08-03T12:00:00Z", "external-baremetal",
 }
 
-// tree draws what JSON can hold, to a depth.
+// tree draws JSON values up to a depth.
 func tree(depth int) *rapid.Generator[any] {
 	leaves := []*rapid.Generator[any]{
 		rapid.Just[any](nil),
@@ -50,7 +50,7 @@ func branch(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(rapid.OneOf(rapid.SampledFrom(words), rapid.String()), tree(depth-1), 0, 5)
 }
 
-// nearly draws objects that are health checks but for one or two fields.
+// nearly draws objects that are health checks except for one or two fields.
 func nearly() *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		spec := map[string]any{
@@ -70,8 +70,8 @@ func nearly() *rapid.Generator[map[string]any] {
 	})
 }
 
-// TestNothingThatIsAppliedBreaksTheReader: whatever a lenient schema lets through is either followed
-// or told, in one line, and selects nothing by accident.
+// TestNothingThatIsAppliedBreaksTheReader: any health check that a lax schema admits is either
+// followed, or has a problem in one line and selects nothing by accident.
 func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := &unstructured.Unstructured{Object: rapid.OneOf(branch(5), nearly()).Draw(t, "object")}
@@ -92,8 +92,8 @@ func TestNothingThatIsAppliedBreaksTheReader(t *testing.T) {
 	})
 }
 
-// FuzzReadHealthCheck: whatever a definition lets in is either followed, within bounds that make sense,
-// or told and not followed.
+// FuzzReadHealthCheck: any health check is either followed, within sane bounds, or has a problem
+// and is not followed.
 func FuzzReadHealthCheck(f *testing.F) {
 	for _, cases := range []map[string]nonsense{unfollowable(), wronglyTyped()} {
 		for _, tc := range cases {

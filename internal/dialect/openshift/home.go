@@ -6,18 +6,19 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// Acts reports whether there is a health check that may have anything repaired: it can be followed, is not paused, is no dry
-// run, and selects a machine.
+// Acts reports whether any health check may start repairs: it can be followed, is not paused, is no
+// dry run, and selects a machine.
 func (c *Client) Acts() core.Tri {
 	return healthcheck.WhenSynced(c.Served, c.HasSynced, c.store.acts)
 }
 
-// ActsOn reports whether such a health check selects any of these nodes, which are UIDs by name.
+// ActsOn reports whether such a health check selects any of these nodes. The nodes are UIDs by
+// name.
 func (c *Client) ActsOn(nodes map[string]string) core.Tri {
 	return healthcheck.WhenSynced(c.Served, c.HasSynced, func() bool { return c.actsOn(nodes) })
 }
 
-// HasAny reports whether the cluster has any of these nodes. The caller asks no other dialect once it knows.
+// HasAny reports whether the cluster has any of these nodes.
 func (c *Client) HasAny(nodes map[string]string) core.Tri {
 	for name, uid := range nodes {
 		if c.hasNode(name, uid) {
@@ -56,7 +57,8 @@ func (s *store) acts() bool {
 	return false
 }
 
-// actsOn leaves out machines that are not judged, such as a machine that refers to a node of another namespace's machine.
+// actsOn leaves out machines that are not judged. An example is a machine whose node belongs to a
+// machine of another namespace.
 func (s *store) actsOn(nodes map[string]string, find func(string) (node.Facts, bool)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +76,7 @@ func (s *store) actsOn(nodes map[string]string, find func(string) (node.Facts, b
 	return false
 }
 
-// isOneOf reports whether the node of a machine is one of these and its own.
+// isOneOf reports whether a machine is judged by one of these nodes.
 func (s *store) isOneOf(m *machine, nodes map[string]string, find func(string) (node.Facts, bool)) bool {
 	uid, named := nodes[m.node]
 	if !named {

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestI15HealthChecksThatSelectTheSame: a health check costs the same to take in, however many others select the same machines.
-// Were the list of these copied for each machine, it would be gigabytes.
+// TestI15HealthChecksThatSelectTheSame: the cost of storing a health check does not grow with the
+// number of others that select the same machines. A copied list for each machine would take
+// gigabytes.
 func TestI15HealthChecksThatSelectTheSame(t *testing.T) {
 	const machines, checks = 100, 2000
 	f := newStore()
@@ -31,7 +32,8 @@ func TestI15HealthChecksThatSelectTheSame(t *testing.T) {
 	}
 }
 
-// TestI15SelectionsThatAreOverAreEnded: a health check whose selector changes again and again leaves nothing behind.
+// TestI15SelectionsThatAreOverAreEnded: a health check whose selector changes again and again
+// leaves no selections behind.
 func TestI15SelectionsThatAreOverAreEnded(t *testing.T) {
 	f := newStore()
 	f.putMachine(aMachine("m"))

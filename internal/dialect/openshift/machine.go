@@ -15,19 +15,20 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// Machine is the part of a machine.openshift.io Machine that decisions read. The rest is never
-// decoded, and never written: Fettle deletes machines and changes none.
+// Machine is the part of a machine.openshift.io Machine that decisions read. The other fields are
+// never decoded, and never written: Fettle deletes machines and annotates them, and changes nothing
+// else.
 type Machine struct {
 	slim.Meta
 
-	// Phase is empty for a machine that its controller has not seen yet.
+	// Phase is empty until the machine's controller has seen the machine.
 	Phase string
 	// LastUpdated is zero for a machine that was never updated.
 	LastUpdated time.Time
-	// Node is the name of the node that the machine refers to, if it does.
+	// Node is the name of the node that the machine refers to, or empty.
 	Node string
-	// Unreadable says in a sentence which fields can't be read and what belongs there. It is empty
-	// when all can.
+	// Unreadable names the fields that can't be read, and valid values for them. It is empty if all
+	// fields can be read.
 	Unreadable string
 }
 
@@ -38,10 +39,12 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
-// maxPhaseLength is how much is kept of a phase: more than the longest that there is, so that no other becomes one.
+// maxPhaseLength is how many bytes of a phase are kept. It exceeds the longest valid phase, so that
+// no longer value is cut down to a valid one.
 const maxPhaseLength = 64
 
-// UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
+// UnmarshalJSON decodes the fields of a Machine. It fails only on metadata, which the API server
+// has read too.
 func (m *Machine) UnmarshalJSON(body []byte) error {
 	var wire struct {
 		Metadata slim.Metadata `json:"metadata"`
@@ -71,14 +74,14 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// DeepCopyObject copies the machine.
+// DeepCopyObject returns a copy of the machine.
 func (m *Machine) DeepCopyObject() runtime.Object {
 	c := *m
 	c.Meta = m.CloneMeta()
 	return &c
 }
 
-// DeepCopyObject copies the list.
+// DeepCopyObject returns a copy of the list.
 func (l *MachineList) DeepCopyObject() runtime.Object {
 	c := &MachineList{ListMeta: *l.ListMeta.DeepCopy(), Items: make([]Machine, len(l.Items))}
 	for i := range l.Items {
@@ -88,10 +91,10 @@ func (l *MachineList) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+// GetObjectKind returns an empty kind. The Go type says which kind it is.
 func (*MachineList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// AddToScheme adds the lean Machine kind to a scheme.
+// AddToScheme adds Machine and MachineList to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(v1beta1.GroupVersion, &Machine{}, &MachineList{})
 	metav1.AddToGroupVersion(s, v1beta1.GroupVersion)

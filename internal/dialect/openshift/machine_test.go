@@ -19,7 +19,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// target is what becomes of aMachine("m"), with changes.
+// target returns the target of aMachine("m"), with changes.
 func target(changes ...func(*core.Target)) core.Target {
 	t := core.Target{
 		ID:          core.ID{Kind: "Machine", Namespace: "machines", Name: "m", UID: "m-uid"},
@@ -102,19 +102,19 @@ func phaseCases() map[string]machineCase {
 }
 
 func relationCases() map[string]machineCase {
-	nobody := func(t *core.Target) { t.Owner = core.ID{} }
+	unowned := func(t *core.Target) { t.Owner = core.ID{} }
 	claimed := func(t *core.Target) { t.ExternallyRemediated = true }
 	controlPlane := func(t *core.Target) { t.ControlPlane = true }
 	no := false
 	return map[string]machineCase{
-		"nobody owns it": {reason: "and nobody replaces it", machine: aMachine("m", ownerless), want: target(nobody)},
+		"no owner": {reason: "nothing replaces it", machine: aMachine("m", ownerless), want: target(unowned)},
 		"an owner that does not control it": {
 			reason:  "controller=false replaces nothing",
-			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Controller = &no })), want: target(nobody),
+			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Controller = &no })), want: target(unowned),
 		},
 		"an owner that says nothing of control": {
 			reason:  "the same",
-			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Controller = nil })), want: target(nobody),
+			machine: aMachine("m", owned(func(o *metav1.OwnerReference) { o.Controller = nil })), want: target(unowned),
 		},
 		"a controller of another kind": {
 			reason:  "any kind will do, as in today's controller",
@@ -136,8 +136,8 @@ func relationCases() map[string]machineCase {
 	}
 }
 
-// TestMachineIsDecodedFromTheAPI reads a machine as the API server delivers it, with much that
-// nobody reads.
+// TestMachineIsDecodedFromTheAPI reads a machine as the API server delivers it, with many fields
+// that no decision reads.
 func TestMachineIsDecodedFromTheAPI(t *testing.T) {
 	body, err := utilyaml.ToJSON([]byte(`
 apiVersion: machine.openshift.io/v1beta1
@@ -175,7 +175,7 @@ status:
 	}
 }
 
-// someMachine draws machines with everything that decisions read, and more.
+// someMachine draws machines with all fields that decisions read, and others.
 func someMachine() *rapid.Generator[*apiMachine] {
 	return rapid.Custom(func(t *rapid.T) *apiMachine {
 		m := &apiMachine{ObjectMeta: metav1.ObjectMeta{
@@ -244,7 +244,7 @@ func readAPIMachine(s *apiMachine) core.Target {
 	return t
 }
 
-// TestDecodingLosesNothingThatIsRead: what is read of a lean machine is what is read of a whole one.
+// TestDecodingLosesNothingThatIsRead: a slim machine and a whole one become the same target.
 func TestDecodingLosesNothingThatIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someMachine().Draw(t, "machine")
@@ -266,7 +266,7 @@ func TestWhatIsNoMachineIsNotDecoded(t *testing.T) {
 	}
 }
 
-// TestMachinesAreNotEncoded: they lack most of what a machine has.
+// TestMachinesAreNotEncoded: a decoded machine lacks most fields, and must not be written.
 func TestMachinesAreNotEncoded(t *testing.T) {
 	for _, obj := range []any{aMachine("m"), *aMachine("m"), MachineList{Items: []Machine{*aMachine("m")}}} {
 		if body, err := json.Marshal(obj); err == nil {
@@ -275,7 +275,8 @@ func TestMachinesAreNotEncoded(t *testing.T) {
 	}
 }
 
-// TestCopiesAreEqualAndApart: a copy has all of a machine, and changing it does not change the machine.
+// TestCopiesAreEqualAndApart: a copy equals its machine, and changing it does not change the
+// machine.
 func TestCopiesAreEqualAndApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := someMachine().Draw(t, "machine").decoded()
@@ -293,7 +294,7 @@ func TestCopiesAreEqualAndApart(t *testing.T) {
 	})
 }
 
-// meddle changes whatever a machine points to.
+// meddle changes everything that a machine points to.
 func meddle(m *Machine) {
 	m.SetLabels(map[string]string{"role": "changed"})
 	for key := range m.GetAnnotations() {
@@ -307,7 +308,7 @@ func meddle(m *Machine) {
 	}
 }
 
-// BenchmarkDecode compares what a machine costs to decode, lean and whole.
+// BenchmarkDecode compares decoding a slim machine with decoding a whole one.
 func BenchmarkDecode(b *testing.B) {
 	s := newAPIMachine("m", annotated("note", strings.Repeat("x", 300)))
 	s.Spec = map[string]any{"providerSpec": map[string]any{"value": map[string]any{"image": strings.Repeat("x", 800)}}}
@@ -339,7 +340,7 @@ func TestSchemeKnowsMachines(t *testing.T) {
 	}
 }
 
-// TestI15MachineIsBounded: of a machine with more than is read a bounded part is kept, and it is not judged.
+// TestI15MachineIsBounded: a machine with fields beyond the bounds is cut and not judged.
 func TestI15MachineIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	m := &Machine{}

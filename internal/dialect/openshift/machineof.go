@@ -9,11 +9,11 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// MachineKinds are the resources without which no machine is known, by the name of their definitions.
+// MachineKinds are the resources that MachineOf needs, by the names of their definitions.
 var MachineKinds = []string{"machines.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-// WatchMachines begins to watch machines and nodes, whether or not the cluster serves health checks of machines. Like
-// Watch, it may be called again.
+// WatchMachines starts the informers of machines and nodes, whether or not the cluster serves
+// health checks of machines. Like Watch, it may be called again.
 func (c *Client) WatchMachines(ctx context.Context) error {
 	return c.machines.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "machines", Object: &Machine{}, Handler: c.handler(c.store.putMachine, c.store.dropMachine)},
@@ -21,11 +21,12 @@ func (c *Client) WatchMachines(ctx context.Context) error {
 	)
 }
 
-// MachinesSynced tells whether the machines and nodes have been taken in.
+// MachinesSynced reports whether the caches of machines and nodes are in sync.
 func (c *Client) MachinesSynced() bool { return c.machines.HasSynced() }
 
-// MachineOf returns the machine of a node, where machines are no targets themselves: the cluster has no health checks of
-// machines, or they are not observed. It returns the zero ID for none, and false while that is not known.
+// MachineOf returns the machine of a node, where machines are no targets themselves: the cluster
+// has no health checks of machines, or they are not observed. It returns the zero ID for none, and
+// false while that is unknown.
 func (c *Client) MachineOf(t core.Target) (core.ID, bool) {
 	switch {
 	case t.ID.Kind == machineKind, c.MachinesServed == nil, c.MachinesServed() == core.No:
@@ -38,8 +39,8 @@ func (c *Client) MachineOf(t core.Target) (core.ID, bool) {
 	return found, true
 }
 
-// machineOf returns the machine that refers to a node. Of a machine whose facts can't be read, or that shares the node with
-// another one, it is not known that the node is its own.
+// machineOf returns the machine that refers to a node. It leaves out machines that can't be read or
+// share their node with another machine, since the node may not be theirs.
 func (s *store) machineOf(of core.ID, find func(string) (node.Facts, bool)) core.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

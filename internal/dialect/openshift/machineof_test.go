@@ -7,7 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// TestMachineOfNode: the machine of a node is known without health checks of machines, once the machines have been read.
+// TestMachineOfNode: without health checks of machines, the machine of a node is known once the
+// machines have been read.
 func TestMachineOfNode(t *testing.T) {
 	in, served := newFakeInformers(), core.Unknown
 	c := NewClient(Config{

@@ -14,18 +14,20 @@ import (
 
 const machineSetKind = "MachineSet"
 
-// MachineSetKinds are the resources whose templates tell that a pool may make other machines by now.
+// MachineSetKinds are the resources that WatchMachineSets needs. Their templates show whether a
+// pool makes other machines than before.
 var MachineSetKinds = []string{"machinesets.machine.openshift.io"} //nolint:gochecknoglobals // a constant list
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list;watch
 
-// WatchMachineSets begins to watch machine sets. Without them no template is known. Like Watch, it may be called again.
+// WatchMachineSets starts the informer of machine sets. Without them no template is known. Like
+// Watch, it may be called again.
 func (c *Client) WatchMachineSets(ctx context.Context) error {
 	return c.sets.Watch(ctx, c.Informers,
 		informer.Kind{Plural: "machine sets", Object: machineSetObject(), Handler: c.handler(c.store.putSet, c.store.dropSet)})
 }
 
-// MachineSetsSynced tells whether the machine sets have been taken in.
+// MachineSetsSynced reports whether the cache of machine sets is in sync.
 func (c *Client) MachineSetsSynced() bool { return c.sets.HasSynced() }
 
 func machineSetObject() *unstructured.Unstructured {
@@ -34,10 +36,11 @@ func machineSetObject() *unstructured.Unstructured {
 	return u
 }
 
-// machineSet is what is kept of a machine set.
+// machineSet holds the UID of a machine set and the hash of its template.
 type machineSet struct{ uid, template string }
 
-// putSet takes in a machine set and tells whether that can change a decision. Its scale, which others change often, can't.
+// putSet stores a machine set and reports whether that can change a decision. Its scale, which
+// changes often, can't.
 func (s *store) putSet(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -57,7 +60,7 @@ func (s *store) dropSet(key string) {
 	delete(s.sets, key)
 }
 
-// templateOf tells templates apart; it is empty for a machine set without any.
+// templateOf returns a hash of the template of a machine set, or "" if it has none.
 func templateOf(u *unstructured.Unstructured) string {
 	template, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	if !found || err != nil {

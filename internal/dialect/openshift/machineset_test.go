@@ -18,7 +18,8 @@ func aMachineSet(uid string, replicas int64, template any) *unstructured.Unstruc
 	return u
 }
 
-// TestTemplatesOfMachineSets: a target knows the template of its machine set, and another number of replicas is no other template.
+// TestTemplatesOfMachineSets: a target has the template of its machine set, and the number of
+// replicas does not change that.
 func TestTemplatesOfMachineSets(t *testing.T) {
 	f := newStore()
 	m := aMachine("a")

@@ -18,8 +18,8 @@ type plainStatus struct {
 	LastUpdated metav1.Time   `json:"lastUpdated"`
 	NodeRef     nodeReference `json:"nodeRef"`
 
-	// unreadable says in a sentence which fields can't be read and what belongs there. It is empty
-	// when all can.
+	// unreadable names the fields that can't be read, and valid values for them. It is empty if all
+	// fields can be read.
 	unreadable string
 }
 
@@ -27,10 +27,10 @@ type nodeReference struct {
 	Name string `json:"name"`
 }
 
-// machineStatus is a status whose decoding never fails. Machines are others' objects, and their
-// definition may let anything through, but an object that fails to decode ends the list and the watch
-// of all others too. So a field that can't be read is absent, and it is told, which keeps the machine
-// from being judged.
+// machineStatus is a status whose decoding never fails. Other controllers write machines, and their
+// definition may allow any content. An object that fails to decode would end the list and the watch
+// of all other machines. So a field that can't be read counts as absent and is named in unreadable,
+// and the machine is not judged.
 type machineStatus struct{ plainStatus }
 
 // UnmarshalJSON never fails.
@@ -39,7 +39,7 @@ func (s *machineStatus) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// checkNode drops a reference to what can't be a node.
+// checkNode clears a node reference whose name no node can have.
 func (s *plainStatus) checkNode() {
 	name := s.NodeRef.Name
 	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
@@ -49,14 +49,14 @@ func (s *plainStatus) checkNode() {
 	s.addProblem(fmt.Sprintf("status.nodeRef.name is %s, which no node can be called", lenient.Quote(name)))
 }
 
-// addProblem adds a problem, if there is one, to what can't be read.
+// addProblem adds a problem to unreadable. It ignores "".
 func (s *plainStatus) addProblem(problem string) {
 	if problem != "" {
 		s.unreadable = strings.TrimPrefix(s.unreadable+"; "+problem, "; ")
 	}
 }
 
-// readFieldByField reads each field by itself, so that one that can't be read hides no other.
+// readFieldByField decodes each field by itself, so that an invalid field hides no other field.
 func readFieldByField(body []byte) plainStatus {
 	var fields map[string]json.RawMessage
 	if utiljson.Unmarshal(body, &fields) != nil {

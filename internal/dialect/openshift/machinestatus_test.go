@@ -13,7 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestStatusIsReadAsFarAsItCanBe: what can't be read is absent and told, and hides nothing else.
+// TestStatusIsReadAsFarAsItCanBe: a field that can't be read is absent and named, and hides no
+// other field.
 func TestStatusIsReadAsFarAsItCanBe(t *testing.T) {
 	node := nodeReference{Name: "n"}
 	cases := map[string]struct {
@@ -25,7 +26,7 @@ func TestStatusIsReadAsFarAsItCanBe(t *testing.T) {
 		"null in every field":  {`{"phase": null, "lastUpdated": null, "nodeRef": null}`, plainStatus{}},
 		"null for a name":      {`{"nodeRef": {"name": null}}`, plainStatus{NodeRef: nodeReference{}}},
 		"all of it":            {`{"phase": "Running", "lastUpdated": "2026-08-03T12:00:00Z", "nodeRef": {"kind": "Node", "name": "n"}}`, plainStatus{Phase: "Running", LastUpdated: metav1.NewTime(noon), NodeRef: node}},
-		"what nobody reads":    {`{"phase": "Running", "addresses": 7, "Phase": 5, "conditions": "x"}`, plainStatus{Phase: "Running"}},
+		"unread fields":        {`{"phase": "Running", "addresses": 7, "Phase": 5, "conditions": "x"}`, plainStatus{Phase: "Running"}},
 		"an empty phase":       {`{"phase": ""}`, plainStatus{Phase: ""}},
 		"a number for a phase": {`{"phase": 5, "nodeRef": {"name": "n"}}`, plainStatus{NodeRef: node, unreadable: "status.phase is 5 and not a word such as Running"}},
 		"a word for a time": {
@@ -85,8 +86,7 @@ func TestProblemOfAMachineIsShort(t *testing.T) {
 	}
 }
 
-// FuzzReadMachine: whatever a machine's status is, its object decodes, and only what could be read
-// is acted on.
+// FuzzReadMachine: a machine with any status decodes, and only its readable fields count.
 func FuzzReadMachine(f *testing.F) {
 	for _, status := range []string{
 		`{"phase":"Failed","lastUpdated":"2026-08-03T12:00:00Z","nodeRef":{"kind":"Node","name":"n"}}`,

@@ -8,8 +8,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Metrics are the series of today's health check controller (docs/reference/openshift.md#metrics), so that dashboards
-// and alerts go on working. A nil *Metrics counts nothing.
+// Metrics has the series of OpenShift's own health check controller
+// (docs/reference/openshift.md#metrics), so that its dashboards and alerts go on working. A nil
+// *Metrics counts nothing.
 type Metrics struct {
 	covered, short, deleted *prometheus.Desc
 
@@ -17,16 +18,16 @@ type Metrics struct {
 	checks map[checkName]*checkSeries
 }
 
-// checkName is how series are labelled.
+// checkName has the labels of the series of one health check.
 type checkName struct{ namespace, name string }
 
-// checkSeries are the numbers of one health check. Those that are not known yet have no series.
+// checkSeries has the values of one health check. A nil value has no series yet.
 type checkSeries struct {
 	deleted        float64
 	covered, short *float64
 }
 
-// NewMetrics makes metrics that count nothing yet.
+// NewMetrics returns metrics without series.
 func NewMetrics() *Metrics {
 	labels := []string{"name", "namespace"}
 	return &Metrics{
@@ -59,8 +60,9 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// setGauges takes in what one pass found for all health checks. The series of one that is gone end; those
-// of one that is paused stay as they were, and so does the short circuit of one that can't be followed.
+// setGauges sets the gauges of all health checks from the reports of one pass. The series of a
+// deleted health check end. The gauges of a paused health check keep their values, and so does the
+// short circuit of a health check that can't be followed.
 func (m *Metrics) setGauges(reports []core.PolicyReport) {
 	if m == nil {
 		return
@@ -91,8 +93,8 @@ func (m *Metrics) setGauges(reports []core.PolicyReport) {
 	m.checks = checks
 }
 
-// countEvents takes in the deletions that were accepted, of which a storm tells several together. What is
-// left to an outside remediator doesn't count, as today (docs/reference/openshift.md#metrics).
+// countEvents counts the accepted deletions. One event may tell of several. Machines that are left
+// to an outside remediator don't count, as in OpenShift (docs/reference/openshift.md#metrics).
 func (m *Metrics) countEvents(coreEvents []core.Event) {
 	if m == nil {
 		return

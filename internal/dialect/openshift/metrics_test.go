@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// seriesOf gives what a collector shows, as "name{label=value,…} value".
+// seriesOf returns the series of a collector, as "name{label=value,…} value".
 func seriesOf(t *testing.T, c prometheus.Collector) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -36,7 +36,8 @@ func seriesOf(t *testing.T, c prometheus.Collector) []string {
 	return lines
 }
 
-// TestTodaysSeries have the names, labels and values that dashboards know (docs/reference/openshift.md#metrics).
+// TestTodaysSeries: the series have the names, labels and values of OpenShift's own controller
+// (docs/reference/openshift.md#metrics).
 func TestTodaysSeries(t *testing.T) {
 	report := func(name string, total int, permitted bool, changes ...func(*core.Policy)) core.PolicyReport {
 		r := core.PolicyReport{Tally: core.Tally{Total: total, Permitted: permitted}}

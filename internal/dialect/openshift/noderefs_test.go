@@ -10,8 +10,9 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// TestI14NodeOfTwoMachinesJudgesNeither: a kubelet that reports the addresses of another machine has that machine refer
-// to its node. The health of the node must not have either machine repaired.
+// TestI14NodeOfTwoMachinesJudgesNeither: a kubelet that reports the addresses of another machine
+// makes that machine refer to its node. The health of the node must not cause a repair of either
+// machine.
 func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
 	leaving := func(m *apiMachine) {
 		at := metav1.NewTime(noon)
@@ -43,9 +44,10 @@ func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
 	}
 }
 
-// TestI14NodeNamesTheNamespaceOfItsMachine: who may write machines in a namespace can have them refer to any node. Where
-// the node says that its machine is in another namespace, that holds back no repair there, and takes nothing over from the
-// node. When the node is gone, its last word is.
+// TestI14NodeNamesTheNamespaceOfItsMachine: a user who may write machines in a namespace can have
+// them refer to any node. If the node names another namespace for its machine, such a machine gets
+// no facts of the node, and holds back no repair there. After the node is gone, its last annotation
+// is gone too.
 func TestI14NodeNamesTheNamespaceOfItsMachine(t *testing.T) {
 	says := func(namespace string) func(string) (node.Facts, bool) {
 		return these(map[string]node.Facts{"a-node": {
@@ -80,8 +82,9 @@ func TestI14NodeNamesTheNamespaceOfItsMachine(t *testing.T) {
 	}
 }
 
-// TestI14LabelAloneMakesNoControlPlane: who may write machines in a namespace can label them as members of the control plane.
-// Where other namespaces are known to have its machines, that keeps none of these from being repaired.
+// TestI14LabelAloneMakesNoControlPlane: a user who may write machines in a namespace can label them
+// as members of the control plane. If other namespaces have the known members, that holds back no
+// repair of theirs.
 func TestI14LabelAloneMakesNoControlPlane(t *testing.T) {
 	master := labelled(roleLabel, masterRole)
 	find := these(map[string]node.Facts{"a-node": {Node: core.Node{State: core.NodePresent, Name: "a-node", NodeFacts: leading}}})

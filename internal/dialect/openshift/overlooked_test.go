@@ -6,7 +6,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestOverlookedIsTold: a health check that is not judged says why, and not that its spec is wrong.
+// TestOverlookedIsTold: the status of a health check that is not judged says why, and does not
+// blame its spec.
 func TestOverlookedIsTold(t *testing.T) {
 	r := core.PolicyReport{Policy: core.Policy{Problem: "it is not judged", Unjudged: true, Unparsable: true}}
 	if got := remediationAllowed(r); got.Status != "False" || got.Reason != "TooManyHealthChecks" {

@@ -11,47 +11,48 @@ import (
 	"github.com/fettle-io/fettle/internal/selector"
 )
 
-// Reading is a cluster as somebody has just read it from the API server, object by object, who means
-// to ask the core about it and to write nothing. Its rules are those of the controller. What is put
-// into it tells whether it can change a decision.
+// Reading is a cluster that the caller reads from the API server, object by object, to ask the core
+// about it. It writes nothing. Its rules are those of the controller. The Put methods report whether
+// an object can change a decision.
 //
-// Machines must be read before nodes: then a node that a machine names, and that was not read, is gone.
+// The caller must read machines before nodes. Then a node that a machine names, and that was not
+// read, is gone.
 type Reading struct {
 	store store
 	nodes *node.Store
 }
 
-// NewReading makes a reading of an empty cluster.
+// NewReading returns a reading of an empty cluster.
 func NewReading() *Reading { return &Reading{store: newStore(), nodes: node.NewStore()} }
 
-// PutCheck takes in a health check, an *unstructured.Unstructured.
+// PutCheck stores a health check, an *unstructured.Unstructured.
 func (r *Reading) PutCheck(obj any) bool { return r.store.putCheck(obj) }
 
-// DropCheck forgets a health check by namespace/name.
+// DropCheck deletes a health check by its namespace/name.
 func (r *Reading) DropCheck(key string) { r.store.dropCheck(key) }
 
-// PutMachine takes in a machine.
+// PutMachine stores a machine.
 func (r *Reading) PutMachine(obj any) bool { return r.store.putMachine(obj) }
 
-// DropMachine forgets a machine by namespace/name.
+// DropMachine deletes a machine by its namespace/name.
 func (r *Reading) DropMachine(key string) { r.store.dropMachine(key) }
 
-// PutMachineSet takes in a machine set, an *unstructured.Unstructured.
+// PutMachineSet stores a machine set, an *unstructured.Unstructured.
 func (r *Reading) PutMachineSet(obj any) bool { return r.store.putSet(obj) }
 
-// DropMachineSet forgets a machine set by namespace/name.
+// DropMachineSet deletes a machine set by its namespace/name.
 func (r *Reading) DropMachineSet(key string) { r.store.dropSet(key) }
 
-// PutNode takes in a node.
+// PutNode stores a node.
 func (r *Reading) PutNode(obj any) bool {
 	changed, err := r.nodes.Put(obj)
 	return changed && err == nil
 }
 
-// DropNode forgets a node by name.
+// DropNode deletes a node by its name.
 func (r *Reading) DropNode(name string) { r.nodes.Remove(name) }
 
-// Observe gives the fleet as of an instant at which the reading was complete.
+// Observe returns the cluster as of the instant at which the reading was complete.
 func (r *Reading) Observe(at time.Time) core.Observation {
 	o := core.Observation{Kind: machineKind, Observed: core.Yes}
 	r.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
@@ -73,7 +74,7 @@ func (r *Reading) Observe(at time.Time) core.Observation {
 	return o
 }
 
-// openingOf gives what the status tells of a short circuit that has opened.
+// openingOf returns the opening of the short circuit that a status records, or the zero Opening.
 func openingOf(conditions []v1beta1.Condition, cooldown time.Duration, at time.Time) core.CooldownState {
 	for i := range conditions {
 		c := &conditions[i]
@@ -85,8 +86,8 @@ func openingOf(conditions []v1beta1.Condition, cooldown time.Duration, at time.T
 	return core.CooldownState{}
 }
 
-// Unmet gives the requirements of a health check's selector that a machine of the same namespace
-// does not meet, and false when there is no such pair.
+// Unmet returns the requirements of a health check's selector that a machine of its namespace does
+// not meet. It returns false if there is no such pair.
 func (r *Reading) Unmet(check, machine core.ID) ([]string, bool) {
 	r.store.mu.Lock()
 	defer r.store.mu.Unlock()

@@ -34,7 +34,7 @@ func aReading(t *testing.T) *Reading {
 	return r
 }
 
-// TestReadingIsLive: what was read just now needs no second read, and a node that was not there is gone.
+// TestReadingIsLive: a reading needs no second read, and a node that is missing in it is gone.
 func TestReadingIsLive(t *testing.T) {
 	o := aReading(t).Observe(readAt)
 	if o.Observed != core.Yes || o.Kind != machineKind || len(o.Policies) != 1 || !slices.Equal(o.Policies[0].Members, []int{0}) {
@@ -85,8 +85,8 @@ func TestUnmetRequirements(t *testing.T) {
 	}
 }
 
-// TestOpeningFromStatus: a cooldown is told from the time that the status gives for it, and not begun
-// anew by whoever asks.
+// TestOpeningFromStatus: a cooldown counts from the time in the status, and does not begin anew
+// with each command.
 func TestOpeningFromStatus(t *testing.T) {
 	status := func(reason string, since time.Duration) []v1beta1.Condition {
 		return []v1beta1.Condition{{
@@ -109,7 +109,7 @@ func TestOpeningFromStatus(t *testing.T) {
 	}
 }
 
-// TestReviewIsForItsOwnKind alone; what it says of that is tested where people read it (internal/cli).
+// TestReviewIsForItsOwnKind: other kinds get no remarks. internal/cli tests the remarks.
 func TestReviewIsForItsOwnKind(t *testing.T) {
 	for apiVersion, want := range map[string]bool{"machine.openshift.io/v1beta1": true, "machine.openshift.io/v1": true, "cluster.x-k8s.io/v1beta2": false, "": false} {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": healthCheckKind}}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRecordedMachines: what API servers of several versions of Kubernetes answered for the same machines decodes to the same
-// facts. TestRecording writes it down.
+// TestRecordedMachines: recorded answers of API servers of several versions, for the same machines,
+// decode to the same facts. TestRecording records them.
 func TestRecordedMachines(t *testing.T) {
 	versions, err := filepath.Glob("testdata/recorded/v*")
 	if err != nil || len(versions) < 2 {

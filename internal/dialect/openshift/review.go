@@ -13,11 +13,11 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// Remark is something to say about a health check that somebody is about to apply.
+// Remark is a remark for the author of a health check.
 type Remark = specparse.Remark
 
-// Review says what is wrong with a health check that was written, and what in it may not be meant.
-// It is false for objects of another kind.
+// Review returns remarks about a health check: its mistakes, and settings that its author may not
+// have meant. It returns false for objects of another kind.
 func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 	if u.GetKind() != healthCheckKind || u.GroupVersionKind().Group != v1beta1.GroupVersion.Group {
 		return nil, false
@@ -29,7 +29,7 @@ func Review(u *unstructured.Unstructured) ([]Remark, bool) {
 		remarks = append(remarks, specparse.Problem(problem))
 	}
 	if len(wrong) > 0 {
-		return remarks, true // what could not be read, or was misspelt, would be taken for missing
+		return remarks, true // a field that is misspelt or can't be read would pass for a missing one
 	}
 	return slices.Concat(remarks, selectorWarnings(mhc), conditionWarnings(mhc), limitWarnings(mhc), annotationWarnings(mhc)), true
 }

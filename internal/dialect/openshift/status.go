@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// statusOf gives the status that a health check should have, and whether that differs from the one
-// that it has. More are conditions that do not follow from the report.
+// statusOf returns the status that a health check should have, and whether it differs from the old
+// one. More are conditions that don't follow from the report.
 func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now time.Time, more ...v1beta1.Condition) (v1beta1.MachineHealthCheckStatus, bool) {
 	allowed := remediationAllowed(r)
 	own := append([]v1beta1.Condition{allowed}, more...)
@@ -35,8 +35,9 @@ func statusOf(old v1beta1.MachineHealthCheckStatus, r core.PolicyReport, now tim
 	return fresh, !reflect.DeepEqual(old, fresh)
 }
 
-// machineConditions are what OpenShift's health checks say of whether repairs are allowed. Today's controller sets the conditions of templates
-// after it has written its status, so no user ever sees them (docs/reference/openshift.md#conditions).
+// machineConditions returns the texts of the conditions of OpenShift's health checks. OpenShift's
+// own controller sets the conditions of templates after it has written the status, so users never
+// see them (docs/reference/openshift.md#conditions).
 func machineConditions() healthcheck.MachineConditions {
 	return healthcheck.MachineConditions{
 		Resource: resource, Noun: noun, Paused: v1beta1.PausedAnnotation, Restriction: restriction, Remedy: RequestMachineRemediation,
@@ -47,19 +48,19 @@ func remediationAllowed(r core.PolicyReport) v1beta1.Condition {
 	return conditionOf(machineConditions().Allowed(&r))
 }
 
-// restriction says which limit holds repairs back.
+// restriction returns the message of an open short circuit.
 func restriction(r *core.PolicyReport) string {
 	return fmt.Sprintf("Repairs are stopped, since more machines are not healthy than maxUnhealthy allows, "+
 		"which points to a fault that they share; they resume when enough are healthy again (total: %d, unhealthy: %d, maxUnhealthy: %s)",
 		r.Tally.Total, r.Tally.Unhealthy(), limitText(r.Policy.ShortCircuit.MaxUnhealthy))
 }
 
-// conditionOf returns a condition in the form of OpenShift.
+// conditionOf returns a condition in OpenShift's form.
 func conditionOf(c healthcheck.Condition) v1beta1.Condition {
 	return v1beta1.Condition{Type: c.Type, Status: string(c.Status), Severity: c.Severity, Reason: c.Reason, Message: c.Message}
 }
 
-// limitText gives a limit as it is written, and what it counts as where that differs.
+// limitText returns a limit as it is written, and the number that it counts as where that differs.
 func limitText(a core.Amount) string {
 	if a.Number < 0 {
 		return a.String() + ", which counts as 0"
@@ -67,14 +68,16 @@ func limitText(a core.Amount) string {
 	return a.String()
 }
 
-// ownConditions are the types that are this dialect's to write, and to take away when they say nothing.
+// ownConditions are the types of conditions that this dialect writes, and removes where they no
+// longer apply.
 var ownConditions = [...]string{
 	v1beta1.ExternalRemediationRequestAvailableCondition, v1beta1.ExternalRemediationTemplateAvailableCondition, v1beta1.RemediationAllowedCondition,
 	writers.Condition,
 }
 
-// withConditions replaces the dialect's own conditions, keeps those of others, and sorts them by type.
-// The transition time is renewed only with the status of a condition, as the conventions of the API have it.
+// withConditions returns the conditions of other writers in old together with own, sorted by type.
+// The transition time changes only with the status of a condition, as in the API conventions of
+// Kubernetes.
 func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condition {
 	fresh := slices.Clone(own)
 	for i := range fresh {
@@ -94,8 +97,9 @@ func withConditions(old, own []v1beta1.Condition, now time.Time) []v1beta1.Condi
 	return fresh
 }
 
-// brief is the status with the same numbers and reasons, and short messages. It is written where the longer one is refused
-// as too large, since nothing is repaired that is not recorded.
+// brief returns the status with the same numbers and reasons, and with short messages. It is
+// written where the API server refuses the longer one as too large, since nothing is repaired that
+// is not recorded.
 func brief(s v1beta1.MachineHealthCheckStatus) v1beta1.MachineHealthCheckStatus {
 	s.Conditions = slices.Clone(s.Conditions)
 	for i := range s.Conditions {

@@ -13,7 +13,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// report is what was found for a policy with ten members of which these many are healthy.
+// report returns the report of a policy with ten members, of which so many are healthy.
 func report(healthy int, tally func(*core.Tally), changes ...func(*core.Policy)) core.PolicyReport {
 	r := core.PolicyReport{
 		Policy: plain(append([]func(*core.Policy){maxUnhealthy(core.Percent(40))}, changes...)...),
@@ -25,7 +25,7 @@ func report(healthy int, tally func(*core.Tally), changes ...func(*core.Policy))
 	return r
 }
 
-// concerned adds concerns: a name and how it stands, and so on.
+// concerned adds concerns: pairs of a name and a text.
 func concerned(r core.PolicyReport, texts ...string) core.PolicyReport {
 	for i := 0; i < len(texts); i += 2 {
 		r.Concerns = append(r.Concerns, core.Concern{Target: core.ID{Name: texts[i]}, Text: texts[i+1]})
@@ -103,21 +103,21 @@ func TestRemediationAllowed(t *testing.T) {
 			},
 		},
 		"just after a storm": {
-			reason: "repairs wait for those that still recover", report: report(7, coolingDown),
+			reason: "repairs wait for machines that still recover", report: report(7, coolingDown),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "StormCooldown", Severity: "Info",
 				Message: "Repairs were stopped until just now; they resume when no more machines have recovered for a moment (annotation fettle.io/storm-cooldown)",
 			},
 		},
 		"paused": {
-			reason: "nobody waits for a repair in vain", report: report(10, nil, paused),
+			reason: "no user waits for a repair in vain", report: report(10, nil, paused),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "Paused", Severity: "Info",
 				Message: "Nothing is repaired while the annotation cluster.x-k8s.io/paused is set; remove it to go on",
 			},
 		},
 		"paused in a storm": {
-			reason: "whoever lifts the pause must not expect repairs, but the pause is what they did", report: report(0, nil, paused),
+			reason: "the pause is told first, since a user set it", report: report(0, nil, paused),
 			want: v1beta1.Condition{
 				Status: "False", Reason: "Paused", Severity: "Info",
 				Message: "Nothing is repaired while the annotation cluster.x-k8s.io/paused is set; remove it to go on",
@@ -157,7 +157,7 @@ func TestManyMachinesFitTheStatus(t *testing.T) {
 	}
 }
 
-// TestTransitionTime: it is renewed when the status of the condition differs, and not otherwise.
+// TestTransitionTime: only a change of the condition's status renews it.
 func TestTransitionTime(t *testing.T) {
 	before := metav1.NewTime(ago(time.Hour))
 	cases := map[string]struct {
@@ -170,7 +170,7 @@ func TestTransitionTime(t *testing.T) {
 		"another reason":     {"the status is the same", v1beta1.Condition{Status: "True", Reason: "X"}, true},
 		"another severity":   {"the status is the same", v1beta1.Condition{Status: "True", Severity: "Info"}, true},
 		"another message":    {"the status is the same", v1beta1.Condition{Status: "True", Message: "x"}, true},
-		"somebody else's":    {"ours is new", v1beta1.Condition{Type: "Other", Status: "True"}, false},
+		"another writer's":   {"ours is new", v1beta1.Condition{Type: "Other", Status: "True"}, false},
 		"a time of our zone": {"an instant is an instant", v1beta1.Condition{Status: "True"}, true},
 	}
 	for sentence, tc := range cases {
@@ -194,7 +194,8 @@ func TestTransitionTime(t *testing.T) {
 	}
 }
 
-// TestConditionsOfOthersStay: they are kept as they are, and all are sorted by type.
+// TestConditionsOfOthersStay: conditions of other writers stay as they are, and all are sorted by
+// type.
 func TestConditionsOfOthersStay(t *testing.T) {
 	at := metav1.NewTime(ago(time.Hour))
 	z := v1beta1.Condition{Type: "Zoned", Status: "False", Reason: "Z", Severity: "Info", Message: "z", LastTransitionTime: at}
@@ -210,8 +211,8 @@ func TestConditionsOfOthersStay(t *testing.T) {
 	}
 }
 
-// TestNoChangeNoWrite: a status that says the same is not written again, also after it has been
-// stored and read back.
+// TestNoChangeNoWrite: an unchanged status is not written again, also after it was stored and read
+// back.
 func TestNoChangeNoWrite(t *testing.T) {
 	for sentence, r := range map[string]core.PolicyReport{
 		"allowed": report(9, nil), "stopped": report(2, nil), "cooling": report(9, coolingDown), "paused": report(9, nil, paused),
@@ -229,7 +230,7 @@ func TestNoChangeNoWrite(t *testing.T) {
 	}
 }
 
-// TestChangedNumbersAreWritten: each of the numbers alone.
+// TestChangedNumbersAreWritten: a change of any number alone is written.
 func TestChangedNumbersAreWritten(t *testing.T) {
 	written, _ := statusOf(v1beta1.MachineHealthCheckStatus{}, report(9, nil), noon)
 	for sentence, change := range map[string]func(*core.Tally){
@@ -252,7 +253,7 @@ func TestChangedNumbersAreWritten(t *testing.T) {
 	}
 }
 
-// stored is a status as the API server gives it back.
+// stored returns a status as the API server returns it.
 func stored(t *testing.T, s v1beta1.MachineHealthCheckStatus) map[string]any {
 	t.Helper()
 	body, err := json.Marshal(s)
@@ -267,7 +268,7 @@ func stored(t *testing.T, s v1beta1.MachineHealthCheckStatus) map[string]any {
 	return status
 }
 
-// TestMessagesAreStable: a message has no instant in it, or the condition would flap.
+// TestMessagesAreStable: a message names no instant, or the condition would flap.
 func TestMessagesAreStable(t *testing.T) {
 	for _, r := range []core.PolicyReport{report(2, nil), report(9, coolingDown), report(9, nil, paused), report(9, nil, broken("x"))} {
 		if c := remediationAllowed(r); strings.Contains(c.Message, "2026") || c.Message == "" {

@@ -15,32 +15,35 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// The names of the remedies that this dialect asks for.
+// The names of the remedies that steps of this dialect use.
 const (
-	// DeleteMachine has the machine deleted, for its owner to replace.
+	// DeleteMachine deletes the machine, for its owner to replace.
 	DeleteMachine = "DeleteMachine"
-	// RequestMachineRemediation has a remediation object made for the machine from a template.
+	// RequestMachineRemediation creates a remediation object for the machine from a template.
 	RequestMachineRemediation = "RequestMachineRemediation"
-	// AnnotateMachine has the machine marked for a remediator which looks for the mark.
+	// AnnotateMachine annotates the machine for an outside remediator.
 	AnnotateMachine = "AnnotateMachine"
 )
 
-// externalStrategy is the one value of the strategy annotation that means something.
+// externalStrategy is the only value of the strategy annotation that has an effect.
 const externalStrategy = "external-baremetal"
 
-// ExternalRemediationMarks returns the annotations of a machine that is left to an outside remediator. OpenShift's bare-metal
-// platform follows the first, and removes it when it is done; remediators that follow the proposal of health checks look for
-// the strategy (docs/reference/proposals.md#machine-health-checks).
+// ExternalRemediationMarks returns the annotations that leave a machine to an outside remediator.
+// OpenShift's bare-metal platform acts on the first, and removes it when it is done. Remediators
+// that follow the proposal of health checks look for the strategy
+// (docs/reference/proposals.md#machine-health-checks).
 func ExternalRemediationMarks() map[string]string {
 	return map[string]string{externalAnnotation: "", v1beta1.RemediationStrategyAnnotation: externalStrategy}
 }
 
-// templateSuffix is what the kind of a template has and that of the objects made from it lacks.
+// templateSuffix ends the kind of a template. Without it, the kind is that of the objects made from
+// the template.
 const templateSuffix = "Template"
 
-// readSteps gives the steps for the machines of a health check, and those for machines that have
-// failed where they differ (docs/reference/openshift.md#deletion-and-annotation). A template takes all machines; the
-// strategy leaves the failed ones to deletion, since there is no host left to wake up.
+// readSteps returns the steps for the machines of a health check, and the steps for machines in
+// phase Failed where they differ (docs/reference/openshift.md#deletion-and-annotation). A template
+// serves for all machines. The strategy annotation leaves failed machines to deletion, since they
+// have no host to reboot.
 func readSteps(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string, namespace string) (all, failed []core.Step) {
 	deletion := []core.Step{{Remedy: DeleteMachine, Nature: core.Delete}}
 	switch {
@@ -54,16 +57,16 @@ func readSteps(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]stri
 	return deletion, nil
 }
 
-// templateIn names a template. Whatever namespace the reference gives, the template is that of the health
-// check's own, as today (docs/reference/openshift.md#spec): who may write health checks in a namespace may
-// not for that reason read another.
+// templateIn returns the reference to a template in the health check's own namespace, whatever
+// namespace r has, as OpenShift does (docs/reference/openshift.md#spec). A user who may write
+// health checks in one namespace must not thereby read another.
 func templateIn(namespace string, r *corev1.ObjectReference) core.Reference {
 	return core.Reference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name}
 }
 
 const templateExample = "{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Metal3RemediationTemplate, name: reboot}"
 
-// checkTemplate says what of a reference to a template can't be meant.
+// checkTemplate returns an error if a reference can't be that of a template.
 func checkTemplate(r *corev1.ObjectReference) error {
 	if r == nil {
 		return nil
@@ -92,8 +95,9 @@ func checkTemplate(r *corev1.ObjectReference) error {
 	return nil
 }
 
-// readMaxInFlight: machines are deleted one at a time (docs/reference/proposals.md#openshift-guide). Remediators pace
-// themselves, and the short circuit bounds how many they are asked for. The annotation changes either.
+// readMaxInFlight returns how many machines may be under repair at a time. By default machines are
+// deleted one at a time (docs/reference/proposals.md#openshift-guide), and remediation requests are
+// unlimited. Remediators pace themselves, and the short circuit bounds the requests.
 func readMaxInFlight(annotations map[string]string, steps []core.Step) (core.Amount, error) {
 	usual := core.Count(1)
 	if len(steps) > 0 && !steps[0].Nature.Effect().Deletes {
@@ -102,7 +106,7 @@ func readMaxInFlight(annotations map[string]string, steps []core.Step) (core.Amo
 	return specparse.InFlight(annotations, annotation.MaxInFlight, usual)
 }
 
-// remedyWarnings says what may not be meant of how machines are to be repaired.
+// remedyWarnings returns remarks about settings of the remedy that the author may not have meant.
 func remedyWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
 	const key = v1beta1.RemediationStrategyAnnotation
 	field := "metadata.annotations." + key
@@ -116,8 +120,8 @@ func remedyWarnings(mhc *v1beta1.MachineHealthCheck) []Remark {
 	case strategy != externalStrategy:
 		remarks = append(remarks, warning(field, "annotation %s is %s, which means nothing, so unhealthy machines are deleted; %s has them marked for an outside remediator", key, lenient.Quote(strategy), externalStrategy))
 	default:
-		remarks = append(remarks, warning(field, "unhealthy machines get the annotation %s and are left to whoever repairs hosts that have it and takes it away again, such as the machine controller of OpenShift's bare-metal platform; "+
-			"where nobody does, nothing happens. Machines in phase Failed are deleted all the same", externalAnnotation))
+		remarks = append(remarks, warning(field, "unhealthy machines get the annotation %s and are left to the controller that repairs their hosts and removes it, such as the machine controller of OpenShift's bare-metal platform; "+
+			"without such a controller nothing happens. Machines in phase Failed are deleted all the same", externalAnnotation))
 	}
 	if template != nil && template.Namespace != "" && mhc.Namespace != "" && template.Namespace != mhc.Namespace {
 		remarks = append(remarks, warning("spec.remediationTemplate.namespace", "spec.remediationTemplate.namespace is ignored: the template is looked for in the health check's own namespace"))

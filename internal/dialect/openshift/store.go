@@ -18,19 +18,21 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// store holds the health checks and machines of a cluster as translated, and knows which selects
-// which. It is safe for concurrent use.
+// store holds the translated health checks and machines of one cluster, and which health check
+// selects which machine. It is safe for concurrent use.
 type store struct {
 	mu *sync.Mutex
-	// checks and machines are by namespace/name. roster has the same machines, and which health check selects which.
+	// checks and machines are keyed by namespace/name. index holds the same machines, and which
+	// health check selects which.
 	checks   map[string]*healthCheck
 	machines map[string]*machine
 	index    selector.Index[*machine]
-	// sets are the machine sets by namespace/name.
+	// sets are the machine sets, keyed by namespace/name.
 	sets map[string]machineSet
-	// nodeRefs are the nodes that machines lay claim to, unless they are being deleted.
+	// nodeRefs counts the machines that refer to each node. Machines that are being deleted don't
+	// count.
 	nodeRefs node.References
-	// targets is the last snapshot's, to be filled again for the next.
+	// targets is the slice of the last snapshot. The next snapshot overwrites it.
 	targets []core.Target
 }
 
@@ -38,7 +40,7 @@ func newStore() store {
 	return store{mu: &sync.Mutex{}, checks: map[string]*healthCheck{}, machines: map[string]*machine{}, sets: map[string]machineSet{}}
 }
 
-// putCheck takes in a health check and tells whether that can change a decision.
+// putCheck stores a health check and reports whether that can change a decision.
 func (s *store) putCheck(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -55,10 +57,10 @@ func (s *store) putCheck(obj any) bool {
 	return s.storeCheck(key, fresh)
 }
 
-// storeWritten takes in the answer to a write. The watch may have seen the health check leave in the
-// meantime, and would not tell that again.
+// storeWritten stores the answer to a write, unless the watch has seen the health check go
+// meanwhile. The watch would not report that again.
 func (s *store) storeWritten(u *unstructured.Unstructured) {
-	lenient.Bound(u) // as in the cache, or what is known of it would change with who tells it
+	lenient.Bound(u) // as the cache bounds it: the answer and the watch must agree
 	key, fresh := u.GetNamespace()+"/"+u.GetName(), readHealthCheck(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +96,7 @@ func (s *store) dropCheck(key string) {
 	delete(s.checks, key)
 }
 
-// putMachine takes in a machine and tells whether that can change a decision.
+// putMachine stores a machine and reports whether that can change a decision.
 func (s *store) putMachine(obj any) bool {
 	m, ok := obj.(*Machine)
 	if !ok {
@@ -130,8 +132,8 @@ func (s *store) dropMachine(key string) {
 	s.index.Remove(key)
 }
 
-// snapshot gives all health checks and all machines with their nodes. The slice of targets is the
-// fleet's own: it is good until the next snapshot.
+// snapshot returns all health checks, and all machines with their nodes. The store owns the slice
+// of targets: it is valid until the next snapshot.
 func (s *store) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, []core.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,13 +153,13 @@ func (s *store) snapshot(find func(string) (node.Facts, bool)) ([]core.Policy, [
 	return policies, s.targets
 }
 
-// fillTarget makes a target of a machine and its node, in the place of what was there.
+// fillTarget overwrites t with the target of a machine and its node.
 func (s *store) fillTarget(t *core.Target, m *machine, find func(string) (node.Facts, bool)) {
 	*t = m.target
 	if set := s.sets[t.Owner.Namespace+"/"+t.Owner.Name]; t.Owner.Kind == machineSetKind && set.uid == t.Owner.UID {
 		t.OwnerTemplate = set.template
 	}
-	// A machine stays one of the control plane when its node is gone, and tells it no more.
+	// A machine stays a member of the control plane after its node is gone.
 	t.ControlPlane = t.ControlPlane || m.onControlPlane
 	if m.node == "" {
 		return
@@ -167,8 +169,9 @@ func (s *store) fillTarget(t *core.Target, m *machine, find func(string) (node.F
 	if t.Problem != "" || t.Deleting {
 		return
 	}
-	// Of a node that does not say whose machine it is any machine counts. Otherwise those of other namespaces don't: who may
-	// write machines in one must not hold back the repair of those in another.
+	// Where the node names no namespace for its machine, machines of all namespaces count. Where it
+	// does, only machines of that namespace count. Otherwise a user who may write machines in one
+	// namespace could hold back repairs in another.
 	scope := m.target.ID.Namespace
 	if seen && facts.MachineNamespace == "" {
 		scope = ""
@@ -176,8 +179,8 @@ func (s *store) fillTarget(t *core.Target, m *machine, find func(string) (node.F
 	t.Problem = s.nodeRefs.Conflict(m.node, scope)
 }
 
-// applyNode has a target take over the facts of its node, unless the node says that its machine is in another namespace. Then the
-// target has nothing to do with that node, and is not judged.
+// applyNode copies the facts of its node to a target and returns true. Where the node says that its
+// machine is in another namespace, the target gets a problem instead, and is not judged.
 func (s *store) applyNode(t *core.Target, m *machine, facts *node.Facts) bool {
 	if of := facts.MachineNamespace; of != "" && of != t.ID.Namespace {
 		t.Node = core.Node{State: core.NodeUnseen}
@@ -192,10 +195,11 @@ func (s *store) applyNode(t *core.Target, m *machine, facts *node.Facts) bool {
 	return true
 }
 
-// distrustLabels finds the machines that say by their label alone that they are of the control plane, in a namespace none of whose
-// machines has such a node while machines elsewhere have. Such a machine holds back only others of its kind
-// in its namespace: otherwise a user who may write machines in one namespace could have the control plane look busy for ever. It is
-// itself repaired only while quorum survives, and after the control plane.
+// distrustLabels marks machines that only their label makes members of the control plane. It does
+// so in namespaces where no machine has a control plane node, if machines elsewhere have one. A
+// marked machine holds back only marked machines of its namespace. Otherwise a user who may write
+// machines in one namespace could keep the control plane busy for ever. It is itself repaired only
+// while quorum survives, and after the control plane.
 func (s *store) distrustLabels() {
 	var leading map[string]bool
 	doubtful := false
@@ -219,7 +223,8 @@ func (s *store) distrustLabels() {
 	}
 }
 
-// statusOf gives the status of a health check as last seen or written.
+// statusOf returns the status and revision of a health check as last seen or written. It returns
+// false if the health check is not stored.
 func (s *store) statusOf(id core.ID) (v1beta1.MachineHealthCheckStatus, string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,8 @@ func TestMembership(t *testing.T) {
 	}
 }
 
-// TestI15AnswerIsBounded: what the answer to a write says is bounded as in the cache, or a health check would be judged by
-// turns by a part of itself and by the whole.
+// TestI15AnswerIsBounded: the answer to a write is bounded as in the cache. Otherwise a health
+// check would be judged alternately by a part of itself and by the whole.
 func TestI15AnswerIsBounded(t *testing.T) {
 	f := newStore()
 	f.putCheck(check(t, "check", "1", workers, nil))
@@ -50,7 +50,7 @@ func TestI15AnswerIsBounded(t *testing.T) {
 	}
 }
 
-// TestMembershipFollowsChanges: whatever comes, goes or changes.
+// TestMembershipFollowsChanges: members follow each object that comes, goes or changes.
 func TestMembershipFollowsChanges(t *testing.T) {
 	steps := []struct {
 		sentence string
@@ -81,7 +81,7 @@ func TestMembershipFollowsChanges(t *testing.T) {
 func terminating(u *unstructured.Unstructured) *unstructured.Unstructured {
 	at := metav1.NewTime(noon)
 	u.SetDeletionTimestamp(&at)
-	u.SetFinalizers([]string{"somebody/waits"})
+	u.SetFinalizers([]string{"example.com/waits"})
 	return u
 }
 
@@ -99,16 +99,16 @@ func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
 		want   bool
 	}{
 		"the same again":              {"nothing has changed", check(t, "check", "5", workers, nil), false},
-		"a revision more":             {"metadata that nobody reads", check(t, "check", "6", workers, nil), false},
+		"a revision more":             {"no decision reads its metadata", check(t, "check", "6", workers, nil), false},
 		"its status":                  {"numbers of the status decide nothing", withStatus(check(t, "check", "6", workers, nil), map[string]any{"currentHealthy": int64(3)}), false},
 		"a storm in its status":       {"a short circuit that held is remembered there", withStatus(check(t, "check", "6", workers, nil), held), true},
-		"an annotation of others":     {"nobody reads it", check(t, "check", "6", workers, map[string]string{"x": "y"}), false},
+		"an annotation of others":     {"no decision reads it", check(t, "check", "6", workers, map[string]string{"x": "y"}), false},
 		"a pause":                     {"it stops repairs", check(t, "check", "6", workers, map[string]string{"cluster.x-k8s.io/paused": ""}), true},
 		"another selector":            {"it has other members", check(t, "check", "6", masters, nil), true},
 		"another limit":               {"it stops repairs earlier", check(t, "check", "6", `{selector: {matchLabels: {role: worker}}, maxUnhealthy: 1}`, nil), true},
 		"another health check":        {"it has never been seen", check(t, "other", "6", workers, nil), true},
 		"a namesake":                  {"it is another health check", recreated, true},
-		"its end":                     {"nobody asks for repairs any more", terminating(check(t, "check", "6", workers, nil)), true},
+		"its end":                     {"it no longer asks for repairs", terminating(check(t, "check", "6", workers, nil)), true},
 		"an older revision":           {"a late word does not count", check(t, "check", "4", masters, nil), false},
 		"something else than a check": {"", aMachine("m"), false},
 	}
@@ -135,7 +135,7 @@ func TestOlderRevisionNeverReplacesANewer(t *testing.T) {
 		"an older one":            {"9 is before 10, though not as text", "9", false},
 		"the same one":            {"the same revision is the same object", "10", true},
 		"a newer one":             {"it is the newest word", "11", true},
-		"one that is no number":   {"it can't be compared, and what comes last holds", "abc", true},
+		"a revision of letters":   {"it can't be compared, and what comes last holds", "abc", true},
 		"one beyond 64 bits":      {"it can't be compared", "99999999999999999999999", true},
 		"none":                    {"it can't be compared", "", true},
 		"an older one by decades": {"", "1", false},
@@ -157,7 +157,8 @@ func TestOlderRevisionNeverReplacesANewer(t *testing.T) {
 	}
 }
 
-// TestNamesakeReplacesWhateverItsRevision: it is another object, whose words are not older ones.
+// TestNamesakeReplacesWhateverItsRevision: a namesake is another object, and its revisions can't be
+// compared with those of the first.
 func TestNamesakeReplacesWhateverItsRevision(t *testing.T) {
 	f := newStore()
 	f.putCheck(check(t, "check", "10", workers, nil))
@@ -178,10 +179,10 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 		want   bool
 	}{
 		"the same again":        {"nothing has changed", aMachine("m"), false},
-		"a revision more":       {"something that nobody reads", aMachine("m", revised), false},
+		"a revision more":       {"no decision reads it", aMachine("m", revised), false},
 		"another running phase": {"only Failed is read", aMachine("m", inPhase("Provisioned")), false},
-		"an annotation":         {"nobody reads it", aMachine("m", annotated("x", "y")), false},
-		"a finalizer":           {"nobody reads it", aMachine("m", func(m *apiMachine) { m.Finalizers = []string{"f"} }), false},
+		"an annotation":         {"no decision reads it", aMachine("m", annotated("x", "y")), false},
+		"a finalizer":           {"no decision reads it", aMachine("m", func(m *apiMachine) { m.Finalizers = []string{"f"} }), false},
 		"a claim":               {"an outside remediator is at it", aMachine("m", annotated(externalAnnotation, "")), true},
 		"a failure":             {"it is unhealthy", aMachine("m", inPhase("Failed")), true},
 		"its deletion":          {"it leaves", aMachine("m", deleting), true},
@@ -190,7 +191,7 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 		"an update":             {"its startup clock has begun anew", aMachine("m", neverUpdated), true},
 		"a label":               {"it may be selected by others", aMachine("m", labelled("zone", "a")), true},
 		"its role":              {"it belongs to the control plane", aMachine("m", labelled(roleLabel, masterRole)), true},
-		"its owner":             {"nobody would replace it", aMachine("m", ownerless), true},
+		"its owner":             {"nothing would replace it", aMachine("m", ownerless), true},
 		"a namesake":            {"it is another machine", aMachine("m", func(m *apiMachine) { m.UID = "another" }), true},
 		"another machine":       {"it has never been seen", aMachine("n"), true},
 		"something else":        {"", &unstructured.Unstructured{}, false},
@@ -208,8 +209,8 @@ func TestPutMachineTellsWhetherADecisionCanChange(t *testing.T) {
 	}
 }
 
-// TestRevisionIsTheNewest: also when the event that brought it changed nothing else, since a
-// deletion insists on it.
+// TestRevisionIsTheNewest: a deletion has the revision as its precondition. So the newest is stored
+// even if the event changed nothing else.
 func TestRevisionIsTheNewest(t *testing.T) {
 	f := newStore()
 	f.putMachine(aMachine("m"))
@@ -255,7 +256,7 @@ func TestNodesAreJoined(t *testing.T) {
 	}
 }
 
-// TestMarksOfANodeAreItsMachines: what keeps a node from being repaired keeps its machine.
+// TestMarksOfANodeAreItsMachines: an exclusion or upgrade of a node is one of its machine.
 func TestMarksOfANodeAreItsMachines(t *testing.T) {
 	f := newStore()
 	f.putMachine(aMachine("m"))
@@ -274,7 +275,8 @@ func TestMarksOfANodeAreItsMachines(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsNobodysButItsTakers: what a pass writes over it is not there in the next.
+// TestSnapshotIsNobodysButItsTakers: changes that a pass makes to its snapshot don't show in the
+// next.
 func TestSnapshotIsNobodysButItsTakers(t *testing.T) {
 	f := newStore()
 	f.putMachine(aMachine("m"))
@@ -287,8 +289,8 @@ func TestSnapshotIsNobodysButItsTakers(t *testing.T) {
 	}
 }
 
-// TestFleetAgreesWithANaiveOne: after any events, the fleet is what one would be that had been told
-// only how things stand.
+// TestFleetAgreesWithANaiveOne: after any events, the store equals a new store that has been given
+// only the last state.
 func TestFleetAgreesWithANaiveOne(t *testing.T) {
 	specs := []string{workers, masters, everything, `{selector: {matchLabels: {no label: x}}}`}
 	checks := map[string]*unstructured.Unstructured{}
@@ -365,7 +367,7 @@ func TestStatusIsThatOfTheSameHealthCheck(t *testing.T) {
 	}
 }
 
-// BenchmarkSnapshot is what one pass pays for 5,000 machines in ten pools while none comes or goes.
+// BenchmarkSnapshot measures a snapshot of 5,000 machines in ten pools while none comes or goes.
 func BenchmarkSnapshot(b *testing.B) {
 	f, nodes := bigFleet(b)
 	b.ReportAllocs()
@@ -374,7 +376,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshotAfterRelabelling is the same when a machine has changed its labels.
+// BenchmarkSnapshotAfterRelabelling measures the same after a machine has changed its labels.
 func BenchmarkSnapshotAfterRelabelling(b *testing.B) {
 	f, nodes := bigFleet(b)
 	b.ReportAllocs()
@@ -384,7 +386,7 @@ func BenchmarkSnapshotAfterRelabelling(b *testing.B) {
 	}
 }
 
-// BenchmarkMachineStatusUpdate is an event that changes nothing which decisions read.
+// BenchmarkMachineStatusUpdate measures an event that changes no fact.
 func BenchmarkMachineStatusUpdate(b *testing.B) {
 	f, _ := bigFleet(b)
 	m := aMachine("m-7", labelled("pool", "7"))
@@ -418,8 +420,8 @@ func bigFleet(b *testing.B) (*store, map[string]node.Facts) {
 	return &f, nodes
 }
 
-// TestControlPlaneOutlivesItsNode: a machine known by its node alone to be of the control plane stays
-// so when the node is gone, since it must not then pass for a worker (I4).
+// TestControlPlaneOutlivesItsNode: only its node may show that a machine is of the control plane.
+// After the node is gone, the machine must not pass for a worker (I4).
 func TestControlPlaneOutlivesItsNode(t *testing.T) {
 	f := newStore()
 	f.putMachine(aMachine("cp"))

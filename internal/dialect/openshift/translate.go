@@ -26,7 +26,7 @@ const (
 	machineKind     = "Machine"
 	healthCheckKind = "MachineHealthCheck"
 
-	// externalAnnotation on a machine asks an outside remediator to repair it.
+	// externalAnnotation on a machine requests its repair from an outside remediator.
 	externalAnnotation = v1beta1.ExternalRemediationAnnotation
 	roleLabel          = "machine.openshift.io/cluster-api-machine-role"
 	masterRole         = "master"
@@ -36,7 +36,8 @@ const (
 // checkKind is the kind of health checks.
 var checkKind = v1beta1.GroupVersion.WithKind(healthCheckKind) //nolint:gochecknoglobals // a constant
 
-// defaultNodeStartup applies where a health check sets none (docs/reference/openshift.md#spec).
+// defaultNodeStartup is the timeout of a health check without spec.nodeStartupTimeout
+// (docs/reference/openshift.md#spec).
 const defaultNodeStartup = 10 * time.Minute
 
 // healthCheck is one MachineHealthCheck, translated.
@@ -45,12 +46,12 @@ type healthCheck struct {
 	selector labels.Selector
 	revision string
 	status   v1beta1.MachineHealthCheckStatus
-	// selection is set while the fleet has the health check.
+	// selection is set while the store has the health check.
 	selection *selector.Selection
 }
 
-// readHealthCheck translates a health check. What is wrong with it becomes the policy's problem: it
-// stays in the fleet, judges what it still can, and permits nothing.
+// readHealthCheck translates a health check. Mistakes in it become the policy's problem. Such a
+// policy judges what it still can, and permits nothing.
 func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	h := &healthCheck{
 		revision: u.GetResourceVersion(),
@@ -58,8 +59,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 		policy: core.Policy{
 			ID:      core.ID{Kind: healthCheckKind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID())},
 			Created: u.GetCreationTimestamp().Time,
-			// As today: a machine whose remediator is still at work and which looks healthy is
-			// (docs/reference/openshift.md#counting).
+			// As in OpenShift: a machine that looks healthy counts as healthy while its remediator
+			// is still at work (docs/reference/openshift.md#counting).
 			IgnoresRequests: true,
 			Advice:          messages.Advice(),
 		},
@@ -71,8 +72,8 @@ func readHealthCheck(u *unstructured.Unstructured) *healthCheck {
 	return h
 }
 
-// readStatus takes over the status that was last written. One that somebody else has made illegible is
-// written anew, and repairs may have been stopped before that.
+// readStatus reads the status that was last written. A status that can't be read is written anew,
+// and repairs may have been stopped before that.
 func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	status, wrong := lenient.Part[v1beta1.MachineHealthCheckStatus](u.Object, "status")
 	if len(wrong) > 0 {
@@ -87,13 +88,13 @@ func (h *healthCheck) readStatus(u *unstructured.Unstructured) {
 	}
 }
 
-// translate fills in the policy and gives everything that is wrong with it, as a sentence.
+// translate fills in the policy and returns its problems as one sentence, or "".
 func (h *healthCheck) translate(spec *v1beta1.MachineHealthCheckSpec, wrong []lenient.Problem, annotations map[string]string) string {
 	return specparse.JoinProblems(append(h.problemsOf(spec, annotations), h.resetUnparsable(wrong)...))
 }
 
-// problemsOf fills in the policy and gives everything that is wrong with it, each as a sentence that
-// begins with the field.
+// problemsOf fills in the policy and returns its problems. Each is a sentence that begins with the
+// field.
 func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotations map[string]string) []string {
 	p := &h.policy
 	p.Steps, p.FailedSteps = readSteps(spec, annotations, p.ID.Namespace)
@@ -117,8 +118,8 @@ func (h *healthCheck) problemsOf(spec *v1beta1.MachineHealthCheckSpec, annotatio
 	return specparse.ErrorLines(problems[:]...)
 }
 
-// resetUnparsable takes back what a field of the wrong type was translated to: it is absent, but that must
-// not mean what its absence means.
+// resetUnparsable resets what a field of the wrong type was translated to, and returns the
+// problems. Such a field was decoded as absent, and must not get the default of an absent field.
 func (h *healthCheck) resetUnparsable(wrong []lenient.Problem) []string {
 	problems := make([]string, len(wrong))
 	for i, w := range wrong {
@@ -174,8 +175,8 @@ func readConditions(conditions []v1beta1.UnhealthyCondition) ([]core.ConditionCr
 	return criteria, errors.Join(problems...)
 }
 
-// reclaims reports whether the cloud takes back the instance of a node with the condition. The termination handlers of machines
-// write it (docs/reference/openshift.md#termination-handler).
+// reclaims reports whether the condition says that the cloud takes back the instance of a node. The
+// termination handlers of machines write it (docs/reference/openshift.md#termination-handler).
 func reclaims(c v1beta1.UnhealthyCondition) bool {
 	return c.Type == "Terminating" && c.Status == string(corev1.ConditionTrue)
 }
@@ -191,8 +192,8 @@ func readStartup(d *v1beta1.Duration) (time.Duration, error) {
 	return limit, nil
 }
 
-// readMaxUnhealthy: the default never stops repairs, and a negative number counts as 0, as in
-// today's controller (docs/reference/openshift.md#short-circuit).
+// readMaxUnhealthy returns the limit of the short circuit. As in OpenShift, the default never stops
+// repairs, and a negative number counts as 0 (docs/reference/openshift.md#short-circuit).
 func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	if v == nil {
 		return core.Percent(100), nil
@@ -207,10 +208,10 @@ func readMaxUnhealthy(v *intstr.IntOrString) (core.Amount, error) {
 	return a, nil
 }
 
-// wasHeld tells whether the status, as last written, says that repairs were stopped: by the short
-// circuit or its cooldown, but also by a pause or a mistake in the spec, behind which a storm may have
-// come and gone. It is what a new process knows of that. That the template can't be used, or that the clock is wrong, is told
-// only where nothing else stops repairs.
+// wasHeld reports whether the status, as last written, says that repairs were stopped. A short
+// circuit or its cooldown stops them, but so does a pause or a mistake in the spec, behind which a
+// storm may have come and gone. A new process knows nothing else of that. An unusable template and
+// a wrong clock don't count: the status names them only where nothing else stops repairs.
 func wasHeld(conditions []v1beta1.Condition) bool {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == v1beta1.RemediationAllowedCondition {
@@ -220,30 +221,33 @@ func wasHeld(conditions []v1beta1.Condition) bool {
 	return false
 }
 
-// machine is one Machine, translated: a target without its node, and what relates it to others.
+// machine is one Machine, translated: a target without its node, and its relations to other
+// objects.
 type machine struct {
 	selector.Member
 
-	// key is its namespace/name.
+	// key is the namespace/name of the machine.
 	key    string
 	target core.Target
 	labels slim.Labels
-	// node is the name of the node that the machine refers to, if it does.
+	// node is the name of the node that the machine refers to, or empty.
 	node string
-	// onControlPlane is set once the node was seen to be one of the control plane. The label of a machine may say that too, and
-	// anybody who may write machines may write that.
+	// onControlPlane is set once the node was seen to be a member of the control plane. The label
+	// of a machine may say that too, but any user who may write machines can set it.
 	onControlPlane bool
 }
 
 // Key implements selector.Object.
 func (m *machine) Key() string { return m.key }
 
-// Matches implements selector.Object. A health check selects machines of its own namespace (docs/reference/openshift.md#spec).
+// Matches implements selector.Object. A health check selects machines of its own namespace
+// (docs/reference/openshift.md#spec).
 func (m *machine) Matches(namespace string, s labels.Selector) bool {
 	return namespace == m.target.ID.Namespace && s.Matches(m.labels)
 }
 
-// refersTo is the node that a machine lays claim to. A machine that is being deleted makes way for the next of its host.
+// refersTo returns the node that the machine refers to, or "" while the machine is being deleted:
+// its host may have its next machine already.
 func (m *machine) refersTo() string {
 	if m == nil || m.target.Deleting {
 		return ""
@@ -257,14 +261,14 @@ func readMachine(m *Machine) *machine {
 		Created:  m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil,
 		Failed:   m.Phase == failedPhase,
-		// The startup clock is the machine's last update, as in today's controller; a machine that
-		// was never updated has its creation instead.
+		// The startup timeout runs from the machine's last update, as in OpenShift's own
+		// controller. A machine that was never updated has its creation instead.
 		StartupFrom:  m.CreationTimestamp.Time,
 		ControlPlane: m.Labels.Get(roleLabel) == masterRole,
 		Node:         core.Node{State: core.NodeAwaited},
 		Problem:      m.Unreadable,
 		Revision:     m.ResourceVersion,
-		Parts:        core.NoParts(), // its provider's part stands in its spec
+		Parts:        core.NoParts(), // the provider's part is in the machine's own spec
 	}
 	if !m.LastUpdated.IsZero() {
 		t.StartupFrom = m.LastUpdated

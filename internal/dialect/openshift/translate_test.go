@@ -15,10 +15,10 @@ import (
 	"github.com/fettle-io/fettle/internal/specparse"
 )
 
-// deletion is the ladder of every health check that asks for no other way to repair.
+// deletion returns the steps of a health check that sets no other remedy.
 func deletion() []core.Step { return []core.Step{{Remedy: "DeleteMachine", Nature: core.Delete}} }
 
-// plain is the policy of a health check that says nothing.
+// plain returns the policy of an empty spec, with changes.
 func plain(changes ...func(*core.Policy)) core.Policy {
 	p := core.Policy{
 		Advice:                    messages.Advice(),
@@ -152,7 +152,7 @@ func specCases() map[string]translation {
 		"maxUnhealthy of 0%":         {reason: "so does 0%", spec: `{maxUnhealthy: 0%}`, want: plain(maxUnhealthy(core.Percent(0)))},
 		"maxUnhealthy of 100%":       {reason: "never stops repairs", spec: `{maxUnhealthy: 100%}`, want: plain()},
 		"a negative integer":         {reason: "counts as 0, as in today's controller", spec: `{maxUnhealthy: -3}`, want: plain(maxUnhealthy(core.Count(-3)))},
-		"fields nobody knows":        {reason: "are passed over", spec: `{somethingNew: {a: 1}}`, want: plain()},
+		"unknown fields":             {reason: "are ignored", spec: `{somethingNew: {a: 1}}`, want: plain()},
 	}
 }
 
@@ -203,7 +203,7 @@ func ladderCases() map[string]translation {
 	metal := requests("infrastructure.cluster.x-k8s.io/v1beta1", "Metal3RemediationTemplate", "reboot")
 	return map[string]translation{
 		"a remediation template": {
-			reason: "a remediator is asked for all machines, as many at a time as there are", spec: template, want: plain(metal),
+			reason: "all machines get remediation requests, without a limit", spec: template, want: plain(metal),
 		},
 		"a template with a namespace": {
 			reason: "it is not looked at, as in today's controller", spec: `{remediationTemplate: {` + reference + `, namespace: elsewhere}}`, want: plain(metal),
@@ -212,13 +212,13 @@ func ladderCases() map[string]translation {
 			reason: "the template takes all machines, Failed ones too", spec: template, annotations: strategy("external-baremetal"), want: plain(metal),
 		},
 		"a template and a limit": {
-			reason: "whoever wants it slower says so", spec: template, annotations: map[string]string{annotation.MaxInFlight: "2"}, want: plain(metal, maxInFlight(core.Count(2))),
+			reason: "the annotation overrides the default", spec: template, annotations: map[string]string{annotation.MaxInFlight: "2"}, want: plain(metal, maxInFlight(core.Count(2))),
 		},
 		"power-based repair": {
-			reason: "hosts are to be rebooted and not deleted, but for those that failed", spec: `{}`, annotations: strategy("external-baremetal"), want: plain(handsOver),
+			reason: "hosts are rebooted, and failed machines are deleted", spec: `{}`, annotations: strategy("external-baremetal"), want: plain(handsOver),
 		},
 		"power-based repair and a limit": {
-			reason: "whoever wants it slower says so", spec: `{}`, annotations: strategy("external-baremetal", annotation.MaxInFlight, "1"),
+			reason: "the annotation overrides the default", spec: `{}`, annotations: strategy("external-baremetal", annotation.MaxInFlight, "1"),
 			want: plain(handsOver, maxInFlight(core.Count(1))),
 		},
 		"another strategy": {reason: "other values are ignored, as in today's controller", spec: `{}`, annotations: strategy("other"), want: plain()},
@@ -286,7 +286,7 @@ func TestSelector(t *testing.T) {
 		"a label that exists":     {"", `{matchExpressions: [{key: role, operator: Exists}]}`, true},
 		"a label that must not":   {"", `{matchExpressions: [{key: role, operator: DoesNotExist}]}`, false},
 		"labels and expressions":  {"both must match", `{matchLabels: {role: worker}, matchExpressions: [{key: zone, operator: In, values: [b]}]}`, false},
-		"an operator nobody has":  {"what can't be read selects nothing", `{matchExpressions: [{key: role, operator: Near}]}`, false},
+		"an unknown operator":     {"what can't be read selects nothing", `{matchExpressions: [{key: role, operator: Near}]}`, false},
 		"an expression of no key": {"what can't be read selects nothing", `{matchExpressions: [{operator: Exists}]}`, false},
 	}
 	for sentence, tc := range cases {
@@ -300,7 +300,7 @@ func TestSelector(t *testing.T) {
 }
 
 // nonsense is a health check that can't be followed, and words that its problem must have: the
-// field, and what to write instead.
+// field, and a valid value.
 type nonsense struct {
 	spec        string
 	annotations map[string]string
@@ -357,7 +357,7 @@ func unfollowable() map[string]nonsense {
 		"nothing in quotes":            {spec: `{maxUnhealthy: ""}`, says: amount},
 		"nothing but a percent sign":   {spec: `{maxUnhealthy: "%"}`, says: amount},
 		"a number beyond all fleets":   {spec: `{maxUnhealthy: "99999999999"}`, says: amount},
-		"an operator nobody has":       {spec: `{selector: {matchExpressions: [{key: role, operator: Near}]}}`, says: []string{"spec.selector", "Near"}},
+		"an unknown operator":          {spec: `{selector: {matchExpressions: [{key: role, operator: Near}]}}`, says: []string{"spec.selector", "Near"}},
 		"In without values":            {spec: `{selector: {matchExpressions: [{key: role, operator: In}]}}`, says: []string{"spec.selector"}},
 		"Exists with values":           {spec: `{selector: {matchExpressions: [{key: role, operator: Exists, values: [a]}]}}`, says: []string{"spec.selector"}},
 		"a percentage in wide digits":  {spec: `{maxUnhealthy: "１０%"}`, says: append(amount, `"１０%"`)},
@@ -401,7 +401,7 @@ func unfollowable() map[string]nonsense {
 	}
 }
 
-// wronglyTyped are health checks whose fields have the wrong type, which a schema may let through.
+// wronglyTyped returns health checks whose fields have the wrong type, which a schema may admit.
 func wronglyTyped() map[string]nonsense {
 	return map[string]nonsense{
 		"a number for a list":            {spec: `{unhealthyConditions: 7}`, says: []string{"unhealthyConditions", "kubectl explain machinehealthcheck.spec"}},
@@ -428,7 +428,8 @@ func wronglyTyped() map[string]nonsense {
 	}
 }
 
-// TestSeveralProblemsAreAllTold: whoever corrects one must not find the next one by applying again.
+// TestSeveralProblemsAreAllTold: a user who corrects one problem must not find the next by applying
+// again.
 func TestSeveralProblemsAreAllTold(t *testing.T) {
 	u := check(t, "check", "1", `{
 		selector: {matchExpressions: [{key: role, operator: Near}]},
@@ -454,7 +455,8 @@ func TestSeveralProblemsAreAllTold(t *testing.T) {
 	}
 }
 
-// TestProblemKeepsTheRest: what can still be judged is judged, so that the tally stays honest.
+// TestProblemKeepsTheRest: a policy with a problem judges what it still can, so that the tally
+// stays right.
 func TestProblemKeepsTheRest(t *testing.T) {
 	h := readHealthCheck(check(t, "check", "1", `{selector: {matchLabels: {role: worker}}, maxUnhealthy: many,
 		unhealthyConditions: [{type: Ready, status: "False", timeout: soon}, {type: Ready, status: Unknown, timeout: 5m}]}`, nil))
@@ -466,14 +468,14 @@ func TestProblemKeepsTheRest(t *testing.T) {
 		t.Error("the selector is fine and must still select")
 	}
 	if h.policy.ShortCircuit.MaxUnhealthy != (core.Amount{}) {
-		t.Errorf("maxUnhealthy is %v; one that can't be read must permit nothing", h.policy.ShortCircuit.MaxUnhealthy)
+		t.Errorf("maxUnhealthy is %v; an unreadable one must permit nothing", h.policy.ShortCircuit.MaxUnhealthy)
 	}
 }
 
 func illegible(p *core.Policy) { p.Unparsable = true }
 
-// TestWrongTypeHidesNothingElse: what is of the wrong type is neither what it was meant to be nor the
-// default, and everything else is read.
+// TestWrongTypeHidesNothingElse: a field of the wrong type gets neither a value nor the default,
+// and all other fields are read.
 func TestWrongTypeHidesNothingElse(t *testing.T) {
 	whole := func(field string) string {
 		return `{selector: {matchLabels: {role: worker}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}],
@@ -511,8 +513,8 @@ func TestWrongTypeHidesNothingElse(t *testing.T) {
 	}
 }
 
-// TestStatusOfOthersIsNoMistakeOfTheSpec: whatever somebody writes into the status, the health check is
-// followed, and the status is written anew.
+// TestStatusOfOthersIsNoMistakeOfTheSpec: a health check with any status is followed, and its
+// status is written anew.
 func TestStatusOfOthersIsNoMistakeOfTheSpec(t *testing.T) {
 	for _, status := range []string{
 		`many`, `[1]`, `{conditions: 7}`, `{conditions: [{type: RemediationAllowed, status: "True", lastTransitionTime: yesterday}]}`,
@@ -533,7 +535,7 @@ func TestStatusOfOthersIsNoMistakeOfTheSpec(t *testing.T) {
 	}
 }
 
-// TestHeldIsReadFromStatus: what a new process knows of repairs that were stopped is what was recorded.
+// TestHeldIsReadFromStatus: a new process knows from the status whether repairs were stopped.
 func TestHeldIsReadFromStatus(t *testing.T) {
 	cases := map[string]struct {
 		conditions string
@@ -544,8 +546,8 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		"too many unhealthy":         {`[{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy}]`, true},
 		"cooling down":               {`[{type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
 		"paused":                     {`[{type: RemediationAllowed, status: "False", reason: Paused}]`, true},
-		"somebody else's condition":  {`[{type: Other, status: "False", reason: TooManyUnhealthy}]`, false},
-		"ours after somebody else's": {`[{type: Other, status: "True"}, {type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
+		"another writer's condition": {`[{type: Other, status: "False", reason: TooManyUnhealthy}]`, false},
+		"ours after another's":       {`[{type: Other, status: "True"}, {type: RemediationAllowed, status: "False", reason: StormCooldown}]`, true},
 		"an older one of no reason":  {`[{type: RemediationAllowed, status: "False"}]`, true},
 	}
 	for sentence, tc := range cases {

@@ -17,12 +17,12 @@ import (
 	"github.com/fettle-io/fettle/internal/node"
 )
 
-// noon is when these tests take place. It is a local time, as decoding gives it.
+// noon is the time of these tests. It is a local time, as decoding returns it.
 var noon = time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC).Local()
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// manifest reads an object as a watch delivers it.
+// manifest decodes an object as a watch delivers it.
 func manifest(t *testing.T, yaml string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := utilyaml.ToJSON([]byte(yaml))
@@ -45,7 +45,7 @@ func manifestFile(t *testing.T, name string) *unstructured.Unstructured {
 	return manifest(t, string(yaml))
 }
 
-// check is a health check of the namespace machines with this specification, as YAML in one line.
+// check returns a health check of the namespace machines with this spec, as YAML in one line.
 func check(t *testing.T, name, revision, spec string, annotations map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	u := manifest(t, `
@@ -61,7 +61,7 @@ spec: `+spec)
 	return u
 }
 
-// apiMachine is a Machine as the API has it, and as any typed client would decode it.
+// apiMachine is a Machine with all fields, as a typed client decodes it.
 type apiMachine struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -80,7 +80,7 @@ type reference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// decoded is what a client of this dialect gets of a machine.
+// decoded returns the machine as a client of this dialect decodes it.
 func (s *apiMachine) decoded() *Machine {
 	body, err := json.Marshal(s)
 	m := &Machine{}
@@ -90,7 +90,8 @@ func (s *apiMachine) decoded() *Machine {
 	return m
 }
 
-// newAPIMachine is a machine of the namespace machines that a machine set owns and whose node has joined.
+// newAPIMachine returns a machine of the namespace machines that a machine set owns and whose node
+// has joined.
 func newAPIMachine(name string, changes ...func(*apiMachine)) *apiMachine {
 	yes := true
 	m := &apiMachine{ObjectMeta: metav1.ObjectMeta{
@@ -110,7 +111,7 @@ func newAPIMachine(name string, changes ...func(*apiMachine)) *apiMachine {
 	return m
 }
 
-// aMachine is the same as decoded.
+// aMachine returns the same, decoded.
 func aMachine(name string, changes ...func(*apiMachine)) *Machine {
 	return newAPIMachine(name, changes...).decoded()
 }
@@ -147,7 +148,7 @@ func deleting(m *apiMachine) {
 // none finds no node.
 func none(string) (node.Facts, bool) { return node.Facts{}, false }
 
-// these finds nodes among given facts.
+// these returns a function that finds nodes among these facts.
 func these(facts map[string]node.Facts) func(string) (node.Facts, bool) {
 	return func(name string) (node.Facts, bool) {
 		f, ok := facts[name]
@@ -155,7 +156,7 @@ func these(facts map[string]node.Facts) func(string) (node.Facts, bool) {
 	}
 }
 
-// membersOf gives the names of the targets that each policy selects.
+// membersOf returns the names of the targets that each policy selects.
 func membersOf(policies []core.Policy, targets []core.Target) map[string][]string {
 	members := map[string][]string{}
 	for i := range policies {
