@@ -71,7 +71,7 @@ type judgedCriteria struct {
 	criteria Criteria
 }
 
-// Observe takes in one pass and gives the stages that ended with it.
+// Observe takes in one pass and returns the stages that ended with it.
 func (s *LatencyRecorder) Observe(policies []Policy, cluster *Cluster, d Decision, now time.Time) []LatencySample {
 	if cluster.Observed != Yes {
 		return nil
@@ -95,7 +95,7 @@ func (s *LatencyRecorder) Observe(policies []Policy, cluster *Cluster, d Decisio
 	return samples
 }
 
-// Started takes in that a repair which a policy leads was started, and how long it had to wait.
+// Started takes in the start of a repair which a policy leads, and returns how long it had to wait.
 func (s *LatencyRecorder) Started(policy, target ID, at time.Time) (LatencySample, bool) {
 	key := policyTarget{policy.UID, target.UID}
 	t, known := s.timings[key]
@@ -109,7 +109,7 @@ func (s *LatencyRecorder) Started(policy, target ID, at time.Time) (LatencySampl
 	return sample, true
 }
 
-// freshPolicies tells which policies judge by criteria that they did not have in the last pass.
+// freshPolicies reports which policies judge by criteria that they did not have in the last pass.
 func (s *LatencyRecorder) freshPolicies(policies []Policy) []bool {
 	if s.criteria == nil {
 		s.criteria = map[string]judgedCriteria{}
@@ -160,7 +160,7 @@ func (s *LatencyRecorder) judged(key policyTarget, v *Verdict, fresh bool, now t
 	return samples
 }
 
-// faulty verdicts have a fault with a beginning. A machine that boots has none: it is given time.
+// faulty reports whether a verdict has a fault with a beginning. A machine that boots has none, since it is given time.
 func faulty(v *Verdict) bool {
 	return (v.Reason == ConditionMet || v.Reason == TargetFailed) && !v.Since.IsZero()
 }

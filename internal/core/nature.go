@@ -31,7 +31,7 @@ type Effect struct {
 	// of view, and nothing but its name keeps it from being created twice.
 	CreatesRequest bool
 	// MarksForRemediator is set when the remedy leaves the target to an outside remediator: Target.ExternallyRemediated lasts as long as that is at work, and
-	// the record of the repair tells by StepState.EventStarted that Fettle has asked for it.
+	// the record of the repair tells by StepState.Begun that Fettle has asked for it.
 	MarksForRemediator bool
 }
 

@@ -1,7 +1,7 @@
 package core
 
-// orphanIndex holds what is looked up for each request that no running repair accounts for. There may be as many of them as
-// targets, so that none may cost a look at all verdicts or policies.
+// orphanIndex holds the lookups for requests without a running repair. There may be as many of them as targets, so none
+// may cost a look at all verdicts or policies.
 type orphanIndex struct {
 	// verdicts are those on the bodies that have requests.
 	verdicts verdictIndex
@@ -11,7 +11,7 @@ type orphanIndex struct {
 	unparsable bool
 }
 
-// indexOrphans must follow the verdicts.
+// indexOrphans fills the index. The verdicts must exist by then.
 func (d *planner) indexOrphans() {
 	petitioned := make([]bool, len(d.cluster.Targets))
 	for target := range d.requestsAbout {

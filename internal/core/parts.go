@@ -40,8 +40,8 @@ func (r Reference) Makes() Kind {
 	return Kind{Group: group, Kind: strings.TrimSuffix(r.Kind, templateSuffix)}
 }
 
-// Unfit says in a sentence why a step must not be taken for a target, whatever the template is. It is empty for steps
-// that make no requests, and for steps that may be taken.
+// Unfit returns a sentence on why a step must not be taken for a target, whatever the template is. It is empty for
+// steps that make no requests, and for steps that may be taken.
 func (s *Step) Unfit(t *Target) string {
 	if !s.Nature.Effect().CreatesRequest {
 		return ""

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Policy is one health check, translated. Its zero value selects nothing, finds nothing and
-// permits nothing.
+// Policy is one health check, translated. Its zero value selects nothing, finds nothing unhealthy and permits nothing.
 type Policy struct {
 	ID      ID
 	Created time.Time
@@ -19,8 +18,8 @@ type Policy struct {
 	// Problem says in a sentence why the policy can't be followed, and is empty when it can. A
 	// policy with a problem still judges the members that it has, and permits no repair of them.
 	Problem string
-	// Unparsable is set when whom the policy selects, or what it finds unhealthy, can't be read. Whoever seems
-	// healthy then, or not to be selected, may be neither: what was asked for is left as it is (I1).
+	// Unparsable is set when the policy's selector or criteria can't be read. A target that seems healthy or not
+	// selected may be neither, so its requests stay as they are (I1).
 	Unparsable bool
 	// Unjudged is set by [LimitVerdicts] when the policy is not judged, for want of room. It selects Selected targets, and has
 	// no members.
@@ -39,8 +38,8 @@ type Policy struct {
 	// StormCooldown is how long repairs wait after the short circuit has opened again, since what
 	// returns does not return in one instant; 0 is no wait.
 	StormCooldown time.Duration
-	// WasStopped tells that, when last recorded, repairs were stopped: by the short circuit, its cooldown, or
-	// anything behind which that may have come and gone.
+	// WasStopped is set when the recorded status says that repairs were stopped: by the short circuit, its cooldown, or
+	// a gate behind which these may have come and gone.
 	WasStopped bool
 	// ClockGate is the gate by which the clock of the status' writer held back repairs, as the status says; 0 when it did not.
 	// Decisions don't read it. Readers, who know that clock by this alone, hand it to Cluster.ClockGates.
@@ -61,14 +60,15 @@ type Policy struct {
 	// HealthyDelay is how long a target must be healthy again before what was asked of a remediator is
 	// withdrawn; negative means until a person confirms it (docs/reference/medik8s.md#healthy-delay).
 	HealthyDelay time.Duration
-	// FixedCooldown has the cooldown last from the opening of the short circuit, whoever recovers later.
+	// FixedCooldown starts the cooldown at the opening of the short circuit. Later recoveries don't prolong it.
 	FixedCooldown bool
 	// IgnoresRequests has targets count as healthy for which a remediator is still at work.
 	IgnoresRequests bool
-	// QuietWhileNoneFails has it told that the short circuit holds only once some member is found unhealthy. Others
-	// that are not healthy, such as those that have just been made, are no news.
+	// QuietWhileNoneFails has the short circuit reported only once a member is found unhealthy. Other members that are
+	// not healthy, such as new ones, are not worth an event.
 	QuietWhileNoneFails bool
-	// EmitsUnhealthyEvents has people told of targets that are unhealthy at once, and not only of those that may become so.
+	// EmitsUnhealthyEvents has an event emitted also for targets that are unhealthy at once, and not only for targets
+	// that may become so.
 	EmitsUnhealthyEvents bool
 	// WaitsForUpgrades has repairs wait while the cluster, or the target itself, is being upgraded.
 	WaitsForUpgrades bool
@@ -79,11 +79,11 @@ type Policy struct {
 	Holder string
 }
 
-// Advice says what a user does about a gate, as a clause in the words of the API that a policy is written in. It names the
-// annotations and labels that the core doesn't know. Gates without advice are absent.
+// Advice has, for some gates, what a user does about them, as a clause in the words of the policy's API. It names the
+// annotations and labels that the core doesn't know.
 type Advice map[Gate]string
 
-// StepsFor gives the steps of a repair of one of the policy's members.
+// StepsFor returns the steps of a repair of one of the policy's members.
 func (p *Policy) StepsFor(t *Target) []Step {
 	if t.Failed && p.FailedSteps != nil {
 		return p.FailedSteps
@@ -134,8 +134,8 @@ type Step struct {
 	Missing, Pending bool
 }
 
-// StepsKnown tells whether it is known of each step whether it can be taken. What is not known yet is not
-// worth telling.
+// StepsKnown reports whether it is known of each step whether it can be taken. Without that, neither a status nor an
+// event says anything.
 func (p *Policy) StepsKnown() bool {
 	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Pending })
 }
@@ -145,12 +145,12 @@ func (s *Step) equal(other *Step) bool {
 	return s.Remedy == other.Remedy && s.Nature == other.Nature && s.Template == other.Template
 }
 
-// Reference names an object by name alone, as people do.
+// Reference names an object as users do, without a UID.
 type Reference struct {
 	APIVersion, Kind, Namespace, Name string
 }
 
-// String gives the reference as a person would write it.
+// String returns the reference as a user would write it.
 func (r Reference) String() string {
 	return ID{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
 }
@@ -193,7 +193,7 @@ func (a Amount) CeilOf(total int) int {
 	return max(0, min(total, a.Number))
 }
 
-// String gives the amount as an administrator would write it.
+// String returns the amount as an administrator would write it.
 func (a Amount) String() string {
 	switch {
 	case a.Unlimited:
@@ -233,7 +233,7 @@ func (s ShortCircuit) MaxUnhealthyOf(total int) int {
 	return s.MaxUnhealthy.FloorOf(total)
 }
 
-// Permits tells whether repairs go on at this number of unhealthy members out of total.
+// Permits reports whether repairs go on at this number of unhealthy members out of total.
 func (s ShortCircuit) Permits(unhealthy, total int) bool {
 	if s.Shut || (s.Range != nil && unhealthy < s.Range.From) {
 		return false

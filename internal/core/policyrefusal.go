@@ -1,7 +1,7 @@
 package core
 
-// PolicyRefusal gives the gate that holds back every repair of a policy at once: the first that is asked
-// of those which are not about one target. It tells whether there is one.
+// PolicyRefusal returns the first gate that holds back every repair of a policy at once, and reports whether there is
+// one. Gates about one target don't count.
 func PolicyRefusal(p *Policy, t Tally) (Refusal, bool) {
 	switch {
 	case p.Problem != "":

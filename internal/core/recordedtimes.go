@@ -18,9 +18,10 @@ type WrittenTime struct{ Recorded, Effective time.Time }
 // minStep is the least by which instants differ in a record.
 const minStep = time.Microsecond
 
-// ToWrite returns the repair as it is to be recorded: no instant is earlier than the record has it, and no step ends before the one
-// before it. The clock that the repair is read by may be behind, and what it makes of an instant must not outlast that (I5). What has
-// happened since has a later instant than the record has, or it would count from when that one was first seen.
+// ToWrite returns the repair as it is to be recorded. No instant is earlier than in the record, and no step ends before
+// the step before it. The clock that the repair is read by may be behind, and its effect on an instant must not last
+// (I5). Later events get later instants than the record has. Otherwise they would count from when the recorded instant
+// was first seen.
 func (r *Repair) ToWrite() Repair {
 	out, w := *r, &r.Written
 	out.Written, out.Tried = WrittenTimes{}, slices.Clone(r.Tried)

@@ -64,7 +64,7 @@ var gateNames = [...]string{
 	ClockUnknown:     "ClockUnknown",
 }
 
-// String names the gate as conditions, events and metrics do.
+// String returns the name of the gate in conditions, events and metrics.
 func (g Gate) String() string {
 	if g > 0 && int(g) < len(gateNames) {
 		return gateNames[g]
@@ -95,7 +95,7 @@ type Refusal struct {
 	Relapsed bool
 }
 
-// Text says in one sentence why the target is held back and what would open the gate.
+// Text returns a sentence: why the target is held back, and what would open the gate.
 func (r Refusal) Text() string {
 	switch r.Gate {
 	case PolicyInvalid:
@@ -148,7 +148,7 @@ func (r Refusal) advice(before, after string) string {
 	return before + r.Advice + after
 }
 
-// among names what is counted that is no member any more.
+// among returns a clause on what is counted and is no member any more.
 func (r Refusal) among() string {
 	if r.Detail == "" {
 		return ""
@@ -156,7 +156,7 @@ func (r Refusal) among() string {
 	return "; among them " + r.Detail
 }
 
-// circumstance says what about the target, its node or its remediator holds it back.
+// circumstance returns what about the target, its node or its remediator holds it back.
 func (r Refusal) circumstance() string {
 	switch r.Gate { //nolint:exhaustive // the others are about limits
 	case PoolGivenUp:
@@ -223,7 +223,7 @@ func (r Refusal) backoffText() string {
 	return fmt.Sprintf("%d replacements in a row have failed, so the next repair in this pool waits; look at why they fail", r.Have)
 }
 
-// givenUpText says what failed, and what a user does about that.
+// givenUpText returns what failed, and what a user does about that.
 func (r Refusal) givenUpText() string {
 	failed := fmt.Sprintf("%d replacements in a row have failed, so this pool is given up", r.Have)
 	switch {

@@ -37,7 +37,7 @@ func (d *planner) olderRequest(a, b int) int {
 	return p.ID.Compare(q.ID)
 }
 
-// awaitsRequest tells whether a request about a target stands that its policy must wait for.
+// awaitsRequest reports whether a request about a target stands that its policy must wait for.
 func (d *planner) awaitsRequest(policy, target int) bool {
 	if d.requestsAbout == nil {
 		return false
@@ -48,8 +48,8 @@ func (d *planner) awaitsRequest(policy, target int) bool {
 	})
 }
 
-// standingRequestText says in a sentence which request of a policy Fettle did not make and so does not withdraw, or which one does not
-// go away. It is empty when all are Fettle's own and are on their way.
+// standingRequestText returns a sentence on a request of a policy that Fettle did not make, and so does not withdraw,
+// or that does not go away. It is empty if all requests are Fettle's own and on their way.
 func (d *planner) standingRequestText(policy, target int) string {
 	p := &d.policies[policy]
 	for _, r := range d.requestsAbout[target] {
@@ -64,8 +64,8 @@ func (d *planner) standingRequestText(policy, target int) string {
 	return ""
 }
 
-// ownerAsked tells whether a mark stands by which the policy would ask the target's owner. Marks don't tell who made them.
-// That of a target which is healthy is taken back.
+// ownerAsked reports whether a mark stands by which the policy would ask the target's owner. Marks don't say who made
+// them. The mark of a healthy target doesn't count, since it is withdrawn.
 func (d *planner) ownerAsked(v *Verdict) bool {
 	if d.requestsAbout == nil || (v.Health == Healthy && v.Reason != Premature) {
 		return false
@@ -78,13 +78,13 @@ func (d *planner) ownerAsked(v *Verdict) bool {
 	})
 }
 
-// underRemediation tells whether a target is in the hands of a remediator or an owner, by what stands that was asked for it.
+// underRemediation reports whether a remediator or an owner works on a target, by the requests that stand.
 func (d *planner) underRemediation(v *Verdict) bool {
 	return d.cluster.Targets[v.Target].ExternallyRemediated || d.awaitsRequest(v.Policy, v.Target) || d.ownerAsked(v)
 }
 
-// placesTaken is how much room among those in flight the first step of a repair takes: none where what was asked for the target
-// has it already.
+// placesTaken returns how much in-flight room the first step of a repair takes. It takes none where a request for the
+// target has it already.
 func (d *planner) placesTaken(v *Verdict) int {
 	if d.underRemediation(v) {
 		return 0
@@ -92,7 +92,7 @@ func (d *planner) placesTaken(v *Verdict) int {
 	return 1
 }
 
-// relateRequestsToRepairs finds the requests of each running repair: those of its steps, by its policy.
+// relateRequestsToRepairs finds the requests of each running repair: requests of its steps, by its policy.
 func (d *planner) relateRequestsToRepairs() {
 	if len(d.cluster.Requests) == 0 {
 		return
@@ -114,8 +114,8 @@ func (d *planner) relateRequestsToRepairs() {
 	}
 }
 
-// repairOfRequest is the repair that made a request. A request may not tell the UID of its target: then it is
-// that of the target which exists.
+// repairOfRequest returns the repair that made a request. A request without the UID of its target is about the target
+// that exists.
 func (d *planner) repairOfRequest(q *Request, repairs []int) int {
 	best := none
 	for _, at := range repairs {
@@ -132,7 +132,7 @@ func (d *planner) repairOfRequest(q *Request, repairs []int) int {
 	return best
 }
 
-// requestsUnlisted tells whether requests of the repair may stand that can't be seen.
+// requestsUnlisted reports whether requests of the repair may stand that can't be seen.
 func (d *planner) requestsUnlisted(r *Repair) bool {
 	return len(d.cluster.UnlistedTemplates) > 0 && slices.ContainsFunc(r.Steps, func(s Step) bool { return d.unlisted(&s) })
 }
@@ -156,8 +156,7 @@ func (d *planner) stands(repair int) bool {
 	return slices.ContainsFunc(d.requestsOf[repair], func(i int) bool { return d.cluster.Requests[i].Own })
 }
 
-// current is the request of the step under way, none when there is none. One that stands goes before
-// one that is leaving.
+// current returns the request of the step under way, or none. A standing request goes before a leaving one.
 func (d *planner) current(repair int, step *Step) int {
 	found := none
 	for _, i := range d.requestsOf[repair] {
@@ -168,8 +167,8 @@ func (d *planner) current(repair int, step *Step) int {
 	return found
 }
 
-// withdrawAll withdraws the requests of a repair, and tells whether none stands any more. Requests that Fettle did not
-// make don't count: their makers withdraw them.
+// withdrawAll withdraws the requests of a repair, and reports whether none stands any more. Requests of other authors
+// don't count, since their authors withdraw them.
 func (d *planner) withdrawAll(repair, target, policy int, reason EndReason) bool {
 	for _, i := range d.requestsOf[repair] {
 		d.withdraw(i, target, policy, reason)
@@ -187,7 +186,7 @@ func (d *planner) withdraw(request, target, policy int, reason EndReason) {
 	}
 }
 
-// disputed tells whether a policy that acts finds a target unhealthy, whatever others find.
+// disputed reports whether any policy that acts finds a target unhealthy.
 func (d *planner) disputed(target int) bool {
 	return slices.ContainsFunc(d.verdictsOnGroup(target), func(i int32) bool {
 		v := &d.decision.Verdicts[i]
@@ -195,8 +194,8 @@ func (d *planner) disputed(target int) bool {
 	})
 }
 
-// lastsUntil tells whether the request of a target that is healthy again stands for the policy's delay, or since a condition has
-// just turned, and until when, zero for until a person says otherwise.
+// lastsUntil reports whether the request of a recovered target stays, and until when. It stays for the policy's delay,
+// or since a condition has just turned. The zero instant means until a user says otherwise.
 func (d *planner) lastsUntil(p *Policy, t *Target, recovered time.Time) (time.Time, bool) {
 	switch {
 	case t.ConfirmedHealthy:
@@ -211,8 +210,8 @@ func (d *planner) lastsUntil(p *Policy, t *Target, recovered time.Time) (time.Ti
 	return until, d.now.Before(until)
 }
 
-// withdrawOrphans looks at Fettle's own requests that no running repair accounts for: its entry was deleted, or their
-// health check is gone. Those of a policy that only rehearses are left alone.
+// withdrawOrphans decides on Fettle's own requests that belong to no running repair: their repair was deleted, or their
+// health check is gone. Requests of a dry-run policy stay.
 func (d *planner) withdrawOrphans() {
 	if d.cluster.Observed != Yes || len(d.cluster.Requests) == 0 {
 		return
@@ -242,7 +241,7 @@ func (d *planner) withdrawOrphans() {
 	}
 }
 
-// unparsable tells whether a request is that of a policy which can't be read, or may be.
+// unparsable reports whether a request belongs, or may belong, to a policy that can't be read.
 func (d *planner) unparsable(q *Request) bool {
 	if q.Policy == (ID{}) {
 		return d.orphans.unparsable
@@ -252,8 +251,8 @@ func (d *planner) unparsable(q *Request) bool {
 	})
 }
 
-// withdrawTargetless: the target of a request is gone, or no policy selects it any more. A remediator that has the target replaced has
-// until that is done.
+// withdrawTargetless withdraws a request whose target is gone or no longer selected. A remediator that replaces the
+// target has until that is done.
 func (d *planner) withdrawTargetless(request int) {
 	q := &d.cluster.Requests[request]
 	if q.Policy == (ID{}) || d.awaitsReplacement(q, nil) {
@@ -262,7 +261,7 @@ func (d *planner) withdrawTargetless(request int) {
 	d.withdraw(request, none, d.requester(q), TargetGone)
 }
 
-// requester is the policy that asked for a request, none when it is gone.
+// requester returns the policy that asked for a request, or none if it is gone.
 func (d *planner) requester(q *Request) int {
 	for _, i := range d.orphans.policies[q.Policy.qualified()] {
 		if q.RequestedBy(&d.policies[i].ID) {
@@ -272,8 +271,8 @@ func (d *planner) requester(q *Request) int {
 	return none
 }
 
-// withdrawOrphan: a request about a target that exists is taken back as soon as the target is healthy. While it
-// isn't, the request is left for the repair that follows.
+// withdrawOrphan withdraws a request about an existing target as soon as the target is healthy. Until then the request
+// is left for the repair that follows.
 func (d *planner) withdrawOrphan(request, target int) {
 	q, t := &d.cluster.Requests[request], &d.cluster.Targets[target]
 	policy, v := d.verdictFor(q, target)
@@ -293,8 +292,8 @@ func (d *planner) withdrawOrphan(request, target int) {
 	}
 }
 
-// verdictFor finds the verdict on a target of the policy that asked for a request. A request that doesn't
-// name it is that of whoever would make the same.
+// verdictFor returns the verdict on a target by the policy that asked for a request. A request that names no policy
+// belongs to any policy that would make the same.
 func (d *planner) verdictFor(q *Request, target int) (int, *Verdict) {
 	for _, i := range d.orphans.verdicts.on(d.groupOf(target)) {
 		v := &d.decision.Verdicts[i]
@@ -312,8 +311,8 @@ func (d *planner) verdictFor(q *Request, target int) (int, *Verdict) {
 	return none, nil
 }
 
-// settles reports whether a target that meets no criterion is not healthy yet, since something stands that the policy has asked for,
-// and a condition has just turned.
+// settles reports whether a target that meets no criterion is not healthy yet. That is so while a request of the policy
+// stands and a condition has just turned.
 func (d *planner) settles(policy, target int) bool {
 	if len(d.requestsAbout[target]) == 0 {
 		return false

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Repair is one entry of the ledger: a target that is, or was, being repaired.
+// Repair is one repair in the ledger: a target that is, or was, being repaired.
 type Repair struct {
 	Namespace, Name string
 	// UID is that of the entry; empty where it is not known.
@@ -28,17 +28,16 @@ type Repair struct {
 	// Retry counts the replacements that failed in a row before this one; 0 for a first repair.
 	Retry   int
 	Started time.Time
-	// Requested is when a person asked for the repair, by the person's clock; zero when none did.
+	// Requested is when a user asked for the repair, by the user's clock; zero when none did.
 	Requested time.Time
-	// Sequence orders repairs as the ledger took them. It is 0, before all others, for one of which
-	// that is not known any more.
+	// Sequence orders repairs as the ledger took them. It is 0, before all others, where that is not known any more.
 	Sequence uint64
 	// Revision is the version of the entry that this is read from, or written as: of two versions the later has the
 	// greater. It is 0 where that is not known.
 	Revision uint64
 	// RecordedElsewhere is set when the step under way was not recorded by this process.
 	RecordedElsewhere bool
-	// RequestSeen is set once this process has seen something stand that a step asks for.
+	// RequestSeen is set once this process has seen a request of a step.
 	RequestSeen bool
 	// Steps are the steps of the repair as they were when it was recorded.
 	Steps []Step
@@ -81,7 +80,7 @@ func (r *Repair) GiveUpStep(record StepRecord) {
 type StepRecord struct {
 	Ended   time.Time
 	Outcome StepOutcome
-	// Text says why in a sentence, for people.
+	// Text says why in a sentence, for users.
 	Text string
 }
 
@@ -107,7 +106,7 @@ func (o StepOutcome) String() string {
 	return "None"
 }
 
-// step is the step under way, and false when the ladder is exhausted.
+// step returns the step under way, and false when no step is left.
 func (r *Repair) step() (*Step, bool) {
 	if at := len(r.Tried); at < len(r.Steps) {
 		return &r.Steps[at], true
@@ -115,7 +114,7 @@ func (r *Repair) step() (*Step, bool) {
 	return nil, false
 }
 
-// stepAfter is the step after the one under way, and false when that is the last.
+// stepAfter returns the step after the step under way, and false if there is none.
 func (r *Repair) stepAfter() (*Step, bool) {
 	if at := len(r.Tried) + 1; at < len(r.Steps) {
 		return &r.Steps[at], true
@@ -123,7 +122,7 @@ func (r *Repair) stepAfter() (*Step, bool) {
 	return nil, false
 }
 
-// StepBegan is when the step under way was due: when the one before it was given up, or the repair started.
+// StepBegan returns when the step under way was due: when the step before it was given up, or the repair started.
 func (r *Repair) StepBegan() time.Time {
 	if n := len(r.Tried); n > 0 {
 		return r.Tried[n-1].Ended
@@ -131,7 +130,7 @@ func (r *Repair) StepBegan() time.Time {
 	return r.Started
 }
 
-// GaveUp is when the step that a request was made for was given up; zero for one that wasn't, and for a request that the
+// GaveUp returns when the step of a request was given up. It is zero for a step that wasn't, and for a request that the
 // repair has not made.
 func (r *Repair) GaveUp(q *Request) time.Time {
 	if at := q.stepIn(r.Steps); at >= 0 && at < len(r.Tried) && r.made(q) {
@@ -148,8 +147,8 @@ func (r *Repair) lasted() bool {
 // failed reports whether all steps of the repair were tried to no avail.
 func (r *Repair) failed() bool { return len(r.Steps) > 0 && len(r.Tried) >= len(r.Steps) }
 
-// StepEnds is when a step with a limit is given up. Its remediator has the time from when it was asked, which
-// may be long after the step was due: a gate was closed, or somebody took an earlier request away.
+// StepEnds returns when a step with a limit is given up. Its remediator has the time from the creation of its request,
+// which may be long after the step was due. A gate was closed then, or a user had deleted an earlier request.
 func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
 	began := r.StepBegan()
 	if asked.Created.After(began) {
@@ -158,15 +157,15 @@ func (r *Repair) StepEnds(step *Step, asked *Request) time.Time {
 	return began.Add(step.Limit)
 }
 
-// EndAt returns the instant at which a repair ended that is said to have ended at another. It is none before its start, its last
-// step or the recovery of its target: those are known, and the clock that told the end may have been behind. An end is told in
-// whole seconds.
+// EndAt returns when a repair ended that is said to have ended at another instant. It is not before its start, its last
+// step or the recovery of its target. Those are known, and the clock that dated the end may have been behind. An end is
+// in whole seconds.
 func (r *Repair) EndAt(told time.Time) time.Time {
 	known := latest(latest(r.Started, r.StepBegan()), r.Recovered)
 	return latest(told, known.Truncate(time.Second))
 }
 
-// Running tells whether the repair has not ended.
+// Running reports whether the repair has not ended.
 func (r *Repair) Running() bool { return r.Ended.IsZero() }
 
 // Outcome is how a repair ended.
@@ -178,7 +177,7 @@ const (
 	Succeeded Outcome = iota + 1
 	// Recovered: the target became healthy before its remedy had begun.
 	Recovered
-	// Withdrawn: nothing asks for the repair any more. What its remedy had asked of others was taken back or is let be.
+	// Withdrawn: no policy requires the repair any more. Its requests were withdrawn, or are left alone.
 	Withdrawn
 )
 
@@ -198,8 +197,8 @@ func (o Outcome) String() string {
 // maxNameStem leaves room for the two suffixes within the 253 characters of an object's name.
 const maxNameStem = 253 - 1 - 8 - 1 - 10
 
-// RepairName is the name of the number-th repair of a target. Whoever means to start the same
-// repair computes the same name, so that the API server lets only one of them create it (I2).
+// RepairName returns the name of the number-th repair of a target. All leaders compute the same name, so that the API
+// server lets only one of them create it (I2).
 func RepairName(target ID, number int) string {
 	sum := sha256.Sum256([]byte(target.Kind + "\x00" + target.Namespace + "\x00" + target.Name + "\x00" + target.UID))
 	stem := target.Name
@@ -215,13 +214,13 @@ func IsRepairName(name string, target ID) bool {
 	return number > 0 && RepairName(target, number) == name
 }
 
-// NextRepairName is the name of the repair of the target that comes after one of this name.
+// NextRepairName returns the name of the repair that comes after the repair of this name.
 func NextRepairName(name string, target ID) string { return RepairName(target, numberIn(name)+1) }
 
 // maxNumber bounds the numbers that are taken for ours, so that there is always a next one.
 const maxNumber = 1 << 30
 
-// number is the number in a repair's name, and 0 when the name is not one of ours.
+// number returns the number in a repair's name, or 0 if the name is not one of Fettle's.
 func (r *Repair) number() int { return numberIn(r.Name) }
 
 func numberIn(name string) int {
@@ -232,7 +231,7 @@ func numberIn(name string) int {
 	return max(0, n)
 }
 
-// made tells whether the repair asked for a request about its target.
+// made reports whether the repair asked for a request about its target.
 func (r *Repair) made(q *Request) bool {
 	if q.Policy != (ID{}) && !q.RequestedBy(&r.Policy) {
 		return false

@@ -2,17 +2,17 @@ package core
 
 import "time"
 
-// RepairRequest is a person's request for the repair of a target. The zero RepairRequest is none.
+// RepairRequest is a user's request for the repair of a target. The zero value is none.
 type RepairRequest struct {
-	// At is when the person made it, in whole seconds; zero where that can't be read.
+	// At is when the user made it, in whole seconds; zero where that can't be read.
 	At time.Time
-	// Unreadable is set where what the person wrote is no time.
+	// Unreadable is set where the user's text is no time.
 	Unreadable bool
 	// Ahead is set when At lay further in the future than clocks differ when the request was first seen.
 	Ahead bool
 }
 
-// ReadRepairRequest reads what a person wrote: a time such as 2026-11-23T09:12:59Z.
+// ReadRepairRequest reads the text of a user: a time such as 2026-11-23T09:12:59Z.
 func ReadRepairRequest(text string) RepairRequest {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.Unix() <= 0 {
@@ -22,14 +22,14 @@ func ReadRepairRequest(text string) RepairRequest {
 }
 
 const (
-	// RequestLasts is how long a request counts that no repair has served. Gates may hold it back for days, and what a person wanted
-	// then need not be wanted any more.
+	// RequestLasts is how long a request counts that no repair has served. Gates may hold it back for days, and the
+	// user may not want the repair any more then.
 	RequestLasts = time.Hour
-	// requestAhead is how far the clock of a person may be ahead, or behind.
+	// requestAhead is how far the clock of a user may be ahead, or behind.
 	requestAhead = time.Minute
 )
 
-// RepairRequestState is how a person's request stands.
+// RepairRequestState is the state of a user's request.
 type RepairRequestState int8
 
 // The states of a request. Only a pending one makes its target unhealthy.
@@ -49,7 +49,7 @@ const (
 	RequestUnreadable
 )
 
-// RepairRequestStatus is a person's request about a target, and how it stands.
+// RepairRequestStatus is a user's request about a target, and its state.
 type RepairRequestStatus struct {
 	Target int
 	RepairRequest

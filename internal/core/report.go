@@ -1,9 +1,9 @@
 package core
 
-// maxConcerns are as many as a report names.
+// maxConcerns is how many concerns a report names.
 const maxConcerns = 5
 
-// Reports gives what was found for each policy, in their order.
+// Reports returns a report on each policy, in their order.
 func (d *Decision) Reports(policies []Policy, cluster *Cluster) []PolicyReport {
 	reports := make([]PolicyReport, len(policies))
 	for i := range policies {
@@ -26,7 +26,7 @@ func (d *Decision) Reports(policies []Policy, cluster *Cluster) []PolicyReport {
 	return reports
 }
 
-// repairStates tells of targets whether they are under repair, or which gate holds them back first.
+// repairStates holds which policy leads the repair of each group, and which gate holds back each target first.
 type repairStates struct {
 	// groups are those of the targets, nil when each is its own.
 	groups []int
@@ -99,7 +99,8 @@ func (s *repairStates) isHeldBy(target int, g Gate) bool {
 	return held && r.Gate == g
 }
 
-// heldBy names the gate that holds a target back, and why it does where the gate alone does not tell. It is empty when none does.
+// heldBy names the gate that holds a target back, and why where the gate alone does not say it. It is empty when none
+// does.
 func (s *repairStates) heldBy(target int) string {
 	r, held := s.held[target]
 	switch {

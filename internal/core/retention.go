@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Retention bounds how long finished repairs are kept: by age, and by number in one namespace. Repairs that back-off reads
-// are kept beyond both bounds and don't count towards the number. So are repairs that have served a person's request which would count else.
+// Retention bounds how long finished repairs are kept: by age, and by number in one namespace. Repairs that back-off
+// reads are kept beyond both bounds, and don't count towards the number. The same holds for repairs that have served a
+// user's request which would count again without them.
 type Retention struct {
 	For time.Duration
 	Max int
@@ -62,7 +63,8 @@ func finishedIn(repairs []Repair) []int {
 	return finished
 }
 
-// maxClockDifference is the most by which the clocks of two leaders may differ, and that of a leader from the clock of a failure.
+// maxClockDifference is the most by which the clocks of two leaders may differ, and the clock of a leader from the
+// clock of a failure.
 const maxClockDifference = time.Hour
 
 // neededTime is how long a finished repair may count for a failure that begins later. The failure is told by another clock
@@ -73,7 +75,7 @@ const neededTime = unrelatedAfter + maxClockDifference
 // fleet is looked at anyway.
 var forever = time.Unix(1<<40, 0) //nolint:gochecknoglobals // a constant
 
-// needs tells which finished repairs back-off reads.
+// needs holds which finished repairs back-off reads.
 type needs struct {
 	fleet *Cluster
 	now   time.Time
@@ -126,7 +128,7 @@ func needsOf(cluster *Cluster, verdicts []Verdict, now time.Time) *needs {
 	return n
 }
 
-// takeRequest takes in a person's request for a repair. The repairs that have served it tell that it is served.
+// takeRequest takes in a user's request for a repair. The repairs that have served it show that it is served.
 func (n *needs) takeRequest(t *Target) {
 	at := t.RepairRequest.At
 	if at.IsZero() {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// testCoverage are the tests that a pass has asked for, and the nodes that it has asked, by the UID of their target.
+// testCoverage are the tests and the nodes, by the UID of their target, that a pass has looked at.
 type testCoverage struct {
 	tests map[ConditionTest]bool
 	nodes map[string]string
 }
 
-// OverlayTests tells each target since when the tests of its policies have been seen to hold, and forgets the tests that hold no more.
-// Neither tests nor absent nodes are remembered across a fleet that was not observed, for a condition or node may have come and
-// gone meanwhile (I5). Losing memory counts anew (I6).
+// OverlayTests sets since when the tests of its policies have been seen to hold for each target, and forgets tests that
+// hold no more. It remembers neither tests nor absent nodes across a cluster that was not observed, for they may have
+// come and gone meanwhile (I5). Without memory they count anew (I6).
 func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time) {
 	known, before := m.tests, m.coverage
 	m.tests, m.coverage = nil, testCoverage{}
@@ -43,8 +43,8 @@ func (m *Expectations) OverlayTests(policies []Policy, f *Cluster, now time.Time
 	}
 }
 
-// remembering returns the policies that have tests remembered, in the order of ByRank: what an older policy of a namespace asks for is
-// remembered first.
+// remembering returns the policies that have tests remembered, in the order of ByRank. So the tests of an older policy
+// of a namespace are remembered first.
 func remembering(policies []Policy) []int {
 	asks := make([]bool, len(policies))
 	for i := range policies {

@@ -22,8 +22,9 @@ func ofKubelet(kind string) bool {
 	return false
 }
 
-// settlesAt returns from when on the conditions of a target's node, of those that the criteria name, have been as they are for
-// long enough to end a repair. It is zero where no such condition says since when. A person's word needs no time.
+// settlesAt returns from when on the conditions of a target's node have been as they are for long enough to end a
+// repair. Only conditions that the criteria name count. It is zero where no such condition says since when. A user's
+// confirmation needs no time.
 func settlesAt(c *Criteria, t *Target) time.Time {
 	if t.ConfirmedHealthy {
 		return time.Time{}
@@ -46,7 +47,7 @@ func (t *Target) lastTurned(matters func(kind string) bool) time.Time {
 	return last
 }
 
-// healthySince is the last time at which a condition that matters turned; zero when none says.
+// healthySince returns the last time at which a condition that matters turned; zero when none says.
 func healthySince(c *Criteria, t *Target) time.Time { return t.lastTurned(c.names) }
 
 // mayBeRequestedBy reports whether a policy asked for the request, or would ask for the same where the request does not tell who did.

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// startRepairs proposes the unhealthy targets that are not under repair, the oldest first, and
-// starts those that every gate lets through.
+// startRepairs proposes the unhealthy targets that are not under repair, the oldest first. It starts the repairs that
+// every gate lets through.
 func (d *planner) startRepairs() {
 	for _, c := range d.candidates(false) {
 		d.propose(c, false)
 	}
 }
 
-// startDryRuns does the same for dry-run policies, on counts of their own.
+// startDryRuns does the same for dry-run policies, with counts of their own.
 func (d *planner) startDryRuns() {
 	for _, c := range d.candidates(true) {
 		d.propose(c, true)
@@ -26,8 +26,8 @@ type candidate struct {
 	verdict *Verdict
 }
 
-// candidates are the unhealthy bodies without a running repair, each with the verdict of the
-// policy that leads: the oldest that finds it unhealthy. Each dry-run policy leads its own.
+// candidates returns the unhealthy groups without a running repair. Each has the verdict of the policy that leads: the
+// oldest that finds it unhealthy. Each dry-run policy leads its own.
 func (d *planner) candidates(dryRun bool) []candidate {
 	var found []candidate
 	for _, group := range d.affected {
@@ -109,8 +109,8 @@ func (d *planner) countStart(target int) {
 	}
 }
 
-// contemporaries are the targets of the same owner that exist already and were created in this
-// very second, which creation times alone could not tell from a replacement.
+// contemporaries returns the UIDs of existing targets of the same owner that were created in this very second. Creation
+// times alone could not tell them from a replacement.
 func (d *planner) contemporaries(owner ID) []string {
 	if d.newest == nil {
 		d.newest = d.createdThisSecond()

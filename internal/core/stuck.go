@@ -8,7 +8,7 @@ import (
 // stuckAfter is how long a request that was withdrawn may be on its way out. Remediators undo what they did meanwhile.
 const stuckAfter = 10 * time.Minute
 
-// stuckText says what to do about a request that does not go away.
+// stuckText returns what to do about a request that does not go away.
 func (r *Request) stuckText() string {
 	return r.ID.String() + " was withdrawn at " + stamp(r.LeavingSince) + " and is still there, since these finalizers keep it: " + r.KeptBy +
 		"; see whether its remediator runs, and remove the finalizers by hand when nothing is left for it to undo"

@@ -27,7 +27,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// duration writes whole minutes and hours as people do.
+// duration returns a duration in whole minutes or hours.
 func duration(d time.Duration) string {
 	if d >= time.Hour {
 		return strconv.Itoa(int(d/time.Hour)) + "h"
@@ -35,7 +35,7 @@ func duration(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Minute)) + "m"
 }
 
-// doubled is base × 2^times, at most limit, without overflow.
+// doubled returns base × 2^times, at most limit, without overflow.
 func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
 	d := base
 	for range times {
@@ -50,6 +50,6 @@ func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// unrecordedLimit bounds how long Fettle's own word about a repair counts against the cache's, where the ledger was not
-// told.
+// unrecordedLimit bounds how long Fettle's own record of a repair counts against the cache's, where the ledger was not
+// written.
 const unrecordedLimit = 10 * time.Second

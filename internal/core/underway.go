@@ -35,9 +35,9 @@ func (d *planner) waitsForTurn(repair, target int) bool {
 	return !d.underWay(repair, target) || (more && r.replaces(step) && d.current(repair, step) == none)
 }
 
-// outOfSteps reports whether a repair has no step left that may help its target, which is left to people: it is unhealthy, and
-// has no place among those under repair. The record of a repair alone does not show that (I14): its remediators have been told
-// to stop, or say themselves how it ended.
+// outOfSteps reports whether a repair has no step left that may help its target, which is left to people. The target is
+// unhealthy, and has no place among the targets under repair. The record of a repair alone does not show that (I14).
+// Its remediators were told to stop, or report themselves how they ended.
 func (d *planner) outOfSteps(repair int) bool {
 	r := &d.cluster.Repairs[repair]
 	target, exists := d.targetOf[repair]
@@ -53,8 +53,8 @@ func (d *planner) atWork(request int) bool {
 	return q.Stopped.IsZero() && q.Succeeded == Unknown
 }
 
-// stepsExhausted says that a repair has no step left. Fettle does not tell the remediators of others to stop, so what these are
-// asked keeps the place of the target.
+// stepsExhausted returns the refusal of a repair that has no step left. Fettle does not tell the remediators of other
+// authors to stop, so their requests keep the place of the target.
 func (d *planner) stepsExhausted(p *proposal) Refusal {
 	repair := &d.cluster.Repairs[p.repair]
 	tried := min(len(repair.Tried)+1, len(repair.Steps)) // a step that is taken by hand-back alone may be left
@@ -100,8 +100,8 @@ func (r *Repair) RecoversUntil(q *Request) time.Time {
 	return latest(r.StepEnds(step, q), q.SucceededSince).Add(recoveryTime)
 }
 
-// lastStepOver reports whether the last step, which has no limit, can't help its target any more. A remediator that failed says so. After
-// a success the target has time to recover, by a clock that agrees.
+// lastStepOver reports whether the last step, which has no limit, can't help its target any more. A remediator that
+// failed says so. After a success the target has time to recover, by a clock that agrees.
 func (d *planner) lastStepOver(r *Repair, q *Request) bool {
 	if q.Succeeded != Yes {
 		return q.Succeeded == No

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Health is how a policy finds a target.
+// Health is the state of a target under a policy.
 type Health int8
 
 // The verdicts. Only Healthy counts as healthy against a policy's limits.
@@ -22,7 +22,7 @@ const (
 	Gone
 )
 
-// String names the verdict.
+// String returns the name of the state in conditions and metrics.
 func (h Health) String() string {
 	switch h {
 	case Healthy:
@@ -81,7 +81,7 @@ var reasonNames = [...]string{
 	ConditionsMet:          "UnhealthyConditions",
 }
 
-// String names the reason as conditions, events and metrics do.
+// String returns the name of the reason in conditions, events and metrics.
 func (r Reason) String() string {
 	if r > 0 && int(r) < len(reasonNames) {
 		return reasonNames[r]
@@ -103,19 +103,19 @@ type Verdict struct {
 	Criterion ConditionCriterion
 	// Limit is the duration that the reason must hold before the target is unhealthy.
 	Limit time.Duration
-	// Detail is what can't be read, or what stands that Fettle does not withdraw, or which conditions hold together, for the reasons
-	// that have such a thing.
+	// Detail is what can't be read, or which request stands that Fettle does not withdraw, or which conditions hold
+	// together. Only some reasons have it.
 	Detail string
 	// WasUnhealthy is set for a Gone target that was not healthy when its deletion was seen.
 	WasUnhealthy bool
 }
 
-// reclaimed reports whether the target is unhealthy since it goes away in any case.
+// reclaimed reports whether the target is unhealthy because it goes away in any case.
 func (v Verdict) reclaimed() bool {
 	return v.Health == Unhealthy && v.Reason == ConditionMet && v.Criterion.Reclaims
 }
 
-// Text says in one sentence how the target was judged and why.
+// Text returns a sentence: how the target was judged, and why.
 func (v Verdict) Text() string {
 	switch v.Reason {
 	case NoCriterionMet:
@@ -207,7 +207,7 @@ func (v Verdict) togetherText() string {
 	return fmt.Sprintf("%s since %s; it is unhealthy after %s", v.Detail, stamp(v.Since), v.Limit)
 }
 
-// whose names the sort of condition that the verdict is about.
+// whose returns the kind of condition that the verdict is about.
 func (v Verdict) whose() string {
 	if v.Reason == TargetConditionMet || v.Reason == TargetConditionUntimed {
 		return "the machine's condition"

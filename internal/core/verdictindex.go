@@ -1,7 +1,7 @@
 package core
 
-// verdictIndex are the verdicts on some bodies, by body: the indices of those on body b are
-// all[from[b]:from[b+1]]. It is two slices, since a storm has a great many of them.
+// verdictIndex are verdicts by group: all[from[g]:from[g+1]] are the indices of the verdicts on group g. It has two
+// slices, since an outage has very many verdicts.
 type verdictIndex struct{ from, all []int32 }
 
 func (d *planner) verdictsByGroup(troubled []bool) verdictIndex {
@@ -25,12 +25,12 @@ func (d *planner) verdictsByGroup(troubled []bool) verdictIndex {
 	return verdictIndex{from, all}
 }
 
-// verdictsOnGroup are the verdicts on the body of a target.
+// verdictsOnGroup returns the indices of the verdicts on the group of a target.
 func (d *planner) verdictsOnGroup(target int) []int32 {
 	return d.verdicts.on(d.groupOf(target))
 }
 
-// on are the verdicts on a body.
+// on returns the indices of the verdicts on a group.
 func (j *verdictIndex) on(group int) []int32 {
 	if j.from == nil {
 		return nil
@@ -38,7 +38,7 @@ func (j *verdictIndex) on(group int) []int32 {
 	return j.all[j.from[group]:j.from[group+1]]
 }
 
-// groupOf is the index of a target's body.
+// groupOf returns the index of a target's group.
 func (d *planner) groupOf(target int) int {
 	if d.groups == nil {
 		return target

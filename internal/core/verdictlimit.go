@@ -68,12 +68,12 @@ func ByRank(policies []Policy) []int {
 // UnjudgedReason is the reason that conditions give for a policy that is not judged.
 const UnjudgedReason = "TooManyHealthChecks"
 
-// unjudgedText does not tell numbers. They change with each policy and each target, and with them would the statuses of
-// all policies that are not judged.
+// unjudgedText has no numbers. They change with each policy and each target, and with them would the statuses of all
+// policies that are not judged.
 const unjudgedText = "it is not judged, since the health checks of this cluster select too many targets in all; " +
 	"the oldest health checks of each namespace are judged; delete health checks that are not needed, or have each select fewer"
 
-// markUnjudged has a policy not judged. A policy that only rehearses holds nothing back.
+// markUnjudged excludes a policy from judgement. A dry-run policy holds nothing back.
 func (p *Policy) markUnjudged(targets []Target) {
 	if !p.DryRun {
 		id := p.ID
@@ -88,7 +88,7 @@ func (p *Policy) markUnjudged(targets []Target) {
 	p.Problem = strings.TrimPrefix(p.Problem+"; "+unjudgedText, "; ")
 }
 
-// shareUnjudged has what holds back a target hold back all of its body.
+// shareUnjudged extends what holds back a target to its whole group.
 func shareUnjudged(targets []Target) {
 	of := groupsOf(targets)
 	if of == nil {
@@ -106,7 +106,7 @@ func shareUnjudged(targets []Target) {
 	}
 }
 
-// unjudgedGate: the limits of a policy that is not judged may be exceeded by whatever begins.
+// unjudgedGate refuses targets of a policy that is not judged, since a repair might exceed its limits.
 func unjudgedGate(d *planner, p *proposal) (Refusal, bool) {
 	by := d.cluster.Targets[p.target].UnjudgedPolicy
 	if by == nil {

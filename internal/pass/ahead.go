@@ -7,19 +7,20 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// readAheadLead is how long before a deadline the nodes are read live whose time is up then, so that at the deadline nothing but their
-// repair is left to do. What changes meanwhile shows in the cache, and is read once more.
+// readAheadLead is how long before a deadline nodes are read live whose time is up then. At the deadline only their
+// repair is left to do. Changes until then show in the cache, and the node is read again.
 const readAheadLead = time.Second
 
-// readAhead is the nodes that are to be confirmed at the next deadline, as they are read ahead of it.
+// readAhead has the nodes that the next deadline needs confirmed, as they are read ahead of it.
 type readAhead struct {
-	// near is set when that deadline is: nothing is to be read before it but this.
+	// near is set when the deadline is near: the pass that reads ahead is the last one before it.
 	near    bool
 	targets []int
 }
 
-// nextDeadline gathers the nodes that are to be read now for the next deadline, if that is near. In an outage deadlines are whole
-// seconds apart, as kubelets report times, so the nodes of one are read while those of the one before it are being repaired.
+// nextDeadline gathers the nodes to read now for the next deadline, if it is near. In an outage deadlines are whole
+// seconds apart, as kubelets report times. So the nodes of one deadline are read while nodes of the previous one are
+// being repaired.
 func (p *Pass) nextDeadline() int {
 	next, now := p.decision.NextAt, p.clock.Now
 	if !p.dueAt(next) || !next.After(now) || next.Add(-readAheadLead).After(now) {
@@ -36,21 +37,21 @@ func (p *Pass) nextDeadline() int {
 	return len(p.ahead.targets)
 }
 
-// readAhead reads a node until the deadline, which a read that hangs must not put off.
+// readAhead reads a node until the deadline, which a read that hangs must not delay.
 func (p *Pass) readAhead(_ *task, i int) []Call {
 	t := p.ahead.targets[i]
 	return []Call{{Kind: ReadNode, Dialect: p.targetDialect[t], Target: p.cluster.Targets[t], Until: p.decision.NextAt}}
 }
 
-// readAheadDone remembers what was read. A node that could not be read is read at the deadline.
+// readAheadDone records the node. A node that could not be read is read at the deadline.
 func (p *Pass) readAheadDone(_ *task, c *Call, r *Result) {
 	if r.Err == nil {
 		p.state.Expectations.KeepNodeRead(c.Target.ID, r.Node, r.Began)
 	}
 }
 
-// wakeUp returns when the next pass is due by the decision: a little before a deadline when nodes are to be read for it that were
-// not read in this pass.
+// wakeUp returns when the next pass is due by the decision. That is a little before a deadline for which nodes are
+// still to be read.
 func (p *Pass) wakeUp() time.Time {
 	next := p.decision.NextAt
 	if p.ahead.near || !p.dueAt(next) || !next.After(p.clock.Now) {
@@ -59,7 +60,7 @@ func (p *Pass) wakeUp() time.Time {
 	return next.Add(-readAheadLead)
 }
 
-// dueAt reports whether the time of a suspect that has a node is up at an instant.
+// dueAt reports whether the time of a suspect target with a node is up at an instant.
 func (p *Pass) dueAt(at time.Time) bool {
 	return slices.ContainsFunc(p.decision.Verdicts, func(v core.Verdict) bool {
 		return v.Health == core.Suspect && v.Until.Equal(at) && p.cluster.Targets[v.Target].Node.State == core.NodePresent

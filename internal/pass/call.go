@@ -11,7 +11,7 @@ type Kind int
 
 // The kinds of calls. The comment of each names the fields of the Call that it reads, and those of the Result that answer it.
 const (
-	// ReportBlocked has a source say why nothing is known: Source.
+	// ReportBlocked has a dialect report why nothing is known: Dialect.
 	ReportBlocked Kind = iota + 1
 	// ReadNode reads the node of a target from the API server: Source, Target. Answer: Node.
 	ReadNode
@@ -27,26 +27,29 @@ const (
 	ListRunning
 	// FindSibling looks up the machine of a node in a cache: Target. Answer: OK and ID; OK is false while that is not known.
 	FindSibling
-	// AcquireLease takes or renews the lease of the node of a target: Target, Holder, For. Answer: OK.
+	// AcquireLease takes or renews the lease of the node of a target: Target, Holder, For. Answer: OK; OK is false
+	// while another holder has it.
 	AcquireLease
 	// ReadClock reads the clock, and nothing else.
 	ReadClock
 	// StartRemedy calls a remedy: Order. Answer: Beginning. An error is a refusal, unless CutOff is set.
 	StartRemedy
-	// UpdateRepair writes how far a repair has come: Repair, Text, EventRefused. Answer: OK and Repair; OK is false when another writer
-	// has changed it since it was read.
+	// UpdateRepair writes the state of a repair: Repair, Text, Refused. Answer: OK and Repair; OK is false when another
+	// writer has changed it since it was read.
 	UpdateRepair
 	// StopRequest tells a remediator that its time is over: Request, At.
 	StopRequest
-	// WithdrawRequest takes a request back: Request.
+	// WithdrawRequest withdraws a request: Request.
 	WithdrawRequest
-	// ReleaseLease gives the lease of a node back: Node, Holder.
+	// ReleaseLease releases the lease of a node: Node, Holder.
 	ReleaseLease
-	// WriteConditions writes on targets how they were judged: Source, Policies, Cluster, Judged, Until. Answer: OK, when some are left.
+	// WriteConditions writes on targets how they were judged: Dialect, Policies, Cluster, Judged, Until. Answer: OK,
+	// when some are left.
 	WriteConditions
-	// RemoveConfirmation takes back a person's word that a target is healthy: Source, Target.
+	// RemoveConfirmation withdraws a user's confirmation that a target is healthy: Dialect, Target.
 	RemoveConfirmation
-	// DeleteRepair deletes a finished repair: Repair. Answer: OK; it is false when the repair has changed since it was read.
+	// DeleteRepair deletes a finished repair: Repair. Answer: OK; it is false when the repair has changed since it was
+	// read.
 	DeleteRepair
 
 	kinds
@@ -67,15 +70,15 @@ func (k Kind) String() string {
 	return "Unnamed"
 }
 
-// Call is one call to make. Its values are never changed after it was returned.
+// Call is one call to make. Its values never change after it was returned.
 type Call struct {
 	// ID is the number of the call in its pass.
 	ID   int
 	Kind Kind
-	// Stage and Task tell which calls belong together. The calls of one task follow each other and share a time limit.
+	// Stage and Task say which calls belong together. The calls of one task follow each other and share a time limit.
 	Stage Stage
 	Task  int
-	// First is set for the calls with which a task begins. A stage that opens again has new tasks by the numbers of those before.
+	// First is set for the first calls of a task. A stage that opens again reuses the numbers of its earlier tasks.
 	First bool
 	// Until is when the call is of no use any more; zero for the usual limit of its kind.
 	Until time.Time
@@ -105,7 +108,8 @@ type Call struct {
 // ClockReading is what the clocks show at an instant.
 type ClockReading struct {
 	Now time.Time
-	// Agrees reports whether the clock agrees with that of the API server, and Corrected is what that one shows.
+	// Agrees reports whether the clock agrees with the API server's, and Corrected is what the API server's clock
+	// shows.
 	Agrees    core.Tri
 	Corrected time.Time
 }
@@ -118,9 +122,9 @@ type Result struct {
 	Err   error
 	// Skipped is set when the call was not made. Err says why.
 	Skipped bool
-	// CutOff is set when the call failed since the pass was asked to end, so that it may have been granted.
+	// CutOff is set when the call failed since the pass was asked to end. The API server may have granted it.
 	CutOff bool
-	// Panicked is set when the call panicked. It may have been granted too.
+	// Panicked is set when the call panicked. The API server may have granted it.
 	Panicked bool
 
 	OK           bool

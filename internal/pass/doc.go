@@ -1,6 +1,6 @@
-// Package pass is one pass over a cluster as a step machine. It says which calls to make next, takes in their
-// results, and says what follows from them. It makes no call itself, starts no goroutine and reads no clock: the time
-// comes with the results.
+// Package pass is one pass over a cluster as a step machine. It returns the calls to make next, takes in their results,
+// and says what follows from them. It makes no call itself, starts no goroutine and reads no clock: the time comes with
+// the results.
 //
 //	p := pass.New(config, state, snapshot)
 //	for !p.Over() {

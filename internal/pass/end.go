@@ -7,14 +7,14 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// ending is a repair that ends, or only what was left to do of one that has.
+// ending is a repair that ends, or what was left to do of a repair that has ended.
 type ending struct {
-	// finish is nil for the latter.
+	// finish is nil for a repair that has ended before.
 	finish *core.Finish
 	repair core.Repair
 	// node and holder are set where there may be a lease to release.
 	node, holder string
-	// removeConfirmation is set where a person's word about the target is to be taken back, by its source.
+	// removeConfirmation is set where a user's confirmation is to be removed, by the dialect of the target.
 	removeConfirmation bool
 	dialect            int
 	target             core.Target
@@ -22,7 +22,8 @@ type ending struct {
 	recorded bool
 }
 
-// endings settles what was done for repairs under way, and gathers the repairs that end now, with what is left of earlier ones.
+// endings takes in the results for running repairs. It gathers the repairs that end now, with what is left of earlier
+// ones.
 func (p *Pass) endings() int {
 	p.finishRunning()
 	if len(p.decision.Finishes)+len(p.state.usedConfirmations) == 0 {
@@ -87,7 +88,7 @@ func (p *Pass) setTarget(end *ending, target int) {
 	end.removeConfirmation = end.target.ConfirmedHealthy && p.config.Dialects[end.dialect].RemovesConfirmations
 }
 
-// recordEnd records an end first. Whatever else fails then is no reason to keep the repair from ending.
+// recordEnd records the end first. A later call that fails is no reason to keep the repair from ending.
 func (p *Pass) recordEnd(_ *task, i int) []Call {
 	end := &p.ends[i]
 	if end.finish == nil {
@@ -96,7 +97,7 @@ func (p *Pass) recordEnd(_ *task, i int) []Call {
 	return []Call{{Kind: UpdateRepair, Repair: end.repair.ToWrite(), Text: end.finish.Text}}
 }
 
-// endRecorded has nothing given back where another writer has changed the record meanwhile.
+// endRecorded ends the task where another writer has changed the record. Nothing is released then.
 func (p *Pass) endRecorded(t *task, c *Call, r *Result) {
 	end := &p.ends[c.Task]
 	end.recorded = p.repairUpdated(&end.repair, r)
@@ -110,8 +111,8 @@ func (p *Pass) endRecorded(t *task, c *Call, r *Result) {
 	}
 }
 
-// releaseEnded gives back the lease of the node. It is not tried again here: by then another repair may hold it under the same name.
-// If none does, it is given back as one that was left behind.
+// releaseEnded releases the lease of the node. It is not tried again here, since another repair may soon hold the lease
+// under the same name. If none does, the lease is released as an orphan.
 func (p *Pass) releaseEnded(_ *task, i int) []Call {
 	end := &p.ends[i]
 	if !p.config.Leases || end.holder == "" || end.node == "" {
@@ -162,10 +163,11 @@ func (p *Pass) finishEnds() bool {
 	return false
 }
 
-// maxDeleted bounds the finished repairs that one pass deletes. Nothing waits for that, and there may be very many.
+// maxDeleted bounds the finished repairs that one pass deletes. Nothing waits for their deletion, and there may be very
+// many.
 const maxDeleted = 100
 
-// deleting is how the deletion of finished repairs goes.
+// deleting is the progress of deleting finished repairs.
 type deleting struct {
 	expired []int
 	deleted []bool
@@ -173,8 +175,8 @@ type deleting struct {
 	next time.Time
 }
 
-// expired gathers the finished repairs that are not kept any longer. By a clock that is wrong a repair that back-off reads may seem
-// old, so nothing is deleted then (I6). A pass follows once the clocks agree.
+// expired gathers the finished repairs that are not kept any longer. By a wrong clock a repair may seem old that
+// back-off still reads, so nothing is deleted then (I6). A pass follows once the clocks agree.
 func (p *Pass) expired() int {
 	if p.cluster.ClockAgrees != core.Yes || p.clock.Agrees != core.Yes {
 		return 0
@@ -203,7 +205,7 @@ func (p *Pass) repairDeleted(t *task, c *Call, r *Result) {
 	}
 }
 
-// finishDeletions has a repair that has changed since it was read looked at again.
+// finishDeletions records what was deleted. A repair that has changed since it was read is looked at again.
 func (p *Pass) finishDeletions() bool {
 	d := &p.deleting
 	for i, r := range d.expired {

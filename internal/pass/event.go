@@ -50,7 +50,7 @@ const (
 	RepairEnded
 )
 
-// Event is one thing that a pass reports.
+// Event is one report of a pass.
 type Event struct {
 	Kind           EventKind
 	Dialect        int
@@ -70,7 +70,7 @@ type Event struct {
 	Ladder         []core.Step
 }
 
-// Events returns what has happened since it was called last, in order.
+// Events returns the events since the last call, in order.
 func (p *Pass) Events() []Event {
 	events := p.events
 	p.events = nil
@@ -79,7 +79,8 @@ func (p *Pass) Events() []Event {
 
 func (p *Pass) report(e Event) { p.events = append(p.events, e) }
 
-// emit reports happenings, and those to publish by the source of their policy. A policy that is gone has none.
+// emit reports events, and the events to publish by the dialect of their policy. Nothing is published for a policy that
+// is gone.
 func (p *Pass) emit(events []core.Event) {
 	if len(events) > 0 {
 		p.report(Event{Kind: NewEvents, Events: append([]core.Event(nil), events...)})

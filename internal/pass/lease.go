@@ -6,10 +6,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// leaseKey names the lease of a target's node in the hands of a holder.
+// leaseKey identifies the lease of a target's node by a holder.
 type leaseKey struct{ target, holder string }
 
-// leaseAnswer is how the renewal of a lease went.
+// leaseAnswer is the result of renewing a lease.
 type leaseAnswer struct{ answered, held bool }
 
 func (p *Pass) leasesToRenew() int {
@@ -36,8 +36,8 @@ func (p *Pass) leaseRenewed(t *task, c *Call, r *Result) {
 	}
 }
 
-// reportLostLeases reports the leases that others have taken, each once. The repairs go on: what a remediator was asked for is under way,
-// whoever has the lease.
+// reportLostLeases reports the leases that other holders have taken, each once. The repairs go on: their requests
+// stand, whoever has the lease.
 func (p *Pass) reportLostLeases() {
 	before := p.state.lostLeases
 	lost := map[leaseKey]bool{}
@@ -57,8 +57,8 @@ func (p *Pass) reportLostLeases() {
 	p.state.lostLeases = lost
 }
 
-// leasesToRelease has leases given back that were left behind. Unlike after a repair of its own, which releases once, that is tried again
-// until it is done.
+// leasesToRelease returns how many orphaned leases are to be released. Unlike the release at the end of a repair, this
+// is tried again until it succeeds.
 func (p *Pass) leasesToRelease() int {
 	if !p.config.Leases {
 		return 0
@@ -82,10 +82,10 @@ func (p *Pass) leaseReleased(t *task, c *Call, r *Result) {
 	}
 }
 
-// conditionWriting is how the writing on targets goes.
+// conditionWriting is the progress of writing conditions of targets.
 type conditionWriting struct {
 	dialects []int
-	// more is set when some of it is left for later.
+	// more is set when some conditions are left for a later pass.
 	more bool
 }
 
@@ -98,7 +98,7 @@ func (p *Pass) conditionWriters() int {
 	return len(p.conditions.dialects)
 }
 
-// writeConditions has the judgements on the targets of one source written. That ends when something else is due.
+// writeConditions writes the judgements on the targets of one dialect. It ends when something else is due.
 func (p *Pass) writeConditions(_ *task, i int) []Call {
 	dialect := p.conditions.dialects[i]
 	var judged []core.CombinedVerdict

@@ -10,18 +10,18 @@ import (
 // readRounds bounds how often one pass reads live and decides anew.
 const readRounds = 3
 
-// liveReading is what the API server itself says of the targets that the decision hangs on.
+// liveReading is what the API server says of the targets that the decision depends on.
 type liveReading struct {
 	rounds int
-	// read are the targets that were read in this pass, each once.
+	// read has the targets that were read in this pass, each once.
 	read map[int]bool
-	// targets are those of this round, and polled those of them whose quorum is to be known.
+	// targets has the targets of this round, and polled the targets among them whose quorum is to be read.
 	targets []int
 	polled  map[int]bool
 	answers []liveAnswer
 	// at is when the round began.
 	at time.Time
-	// undecided is set when the decision still hangs on facts after the last round.
+	// undecided is set when the decision still depends on unread facts after the last round.
 	undecided bool
 }
 
@@ -60,7 +60,7 @@ func (p *Pass) unreadTargets() int {
 	return len(unread)
 }
 
-// readTarget asks all that is to be known of a target at once.
+// readTarget returns all reads about a target at once.
 func (p *Pass) readTarget(_ *task, i int) []Call {
 	t := p.reading.targets[i]
 	target := p.cluster.Targets[t]
@@ -71,8 +71,8 @@ func (p *Pass) readTarget(_ *task, i int) []Call {
 	return calls
 }
 
-// targetRead takes in one answer. That the quorum is not known after all is an answer too: it holds back the target until it is read
-// for again, and no pass fails of it, unless it is a panic.
+// targetRead takes in one answer. An unknown quorum is an answer too: it holds back the target until the next read. No
+// pass fails because of it, unless the call panics.
 func (p *Pass) targetRead(t *task, c *Call, r *Result) {
 	a := &p.reading.answers[c.Task]
 	switch {

@@ -8,47 +8,48 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what a pass needs to know of those who make its calls. It is the same for all passes over a cluster.
+// Config is what a pass knows about its caller. It is the same for all passes over a cluster.
 type Config struct {
 	Dialects []Dialect
-	// Remedies has the remedies that there are, by name, and whether their requests can be withdrawn.
+	// Remedies has the remedies by name, and whether their requests can be withdrawn.
 	Remedies map[string]bool
-	// Leases, Quorum and Siblings are set where there is somewhere to hold a lease, to read the quorum and to look up a sibling.
+	// Leases, Quorum and Siblings are set where the caller can hold leases, read the quorum and look up siblings.
 	Leases, Quorum, Siblings bool
 	// Samples is set where durations are measured.
 	Samples bool
 	// Retention bounds how long finished repairs are kept.
 	Retention core.Retention
-	// Decide is core.Decide, or what stands in for it.
+	// Decide is core.Decide, or a stand-in for it.
 	Decide func(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision
 }
 
-// Dialect is one API by which administrators write health checks.
+// Dialect describes one API by which administrators write health checks.
 type Dialect struct {
-	// ReportsBlocked is set where it can say why nothing is known, WritesConditions where it writes judgements on targets, and RemovesConfirmations where it
-	// takes back confirmations.
+	// ReportsBlocked is set where it can report why nothing is known, WritesConditions where it writes judgements on
+	// targets, and WithdrawsConfirmations where it removes confirmations.
 	ReportsBlocked, WritesConditions, RemovesConfirmations bool
 }
 
-// State is what one pass leaves to the next. Its zero value is that of a process that has just started. It must not be used by two
-// passes at a time.
+// State is what one pass leaves to the next. Its zero value is the state of a process that has just started. Two passes
+// must not use it at the same time.
 type State struct {
 	Expectations core.Expectations
 
 	deduplicator core.Deduplicator
 	aggregator   core.Aggregator
 	latencies    core.LatencyRecorder
-	// lostLeases are the leases that others have taken from repairs under way, so that each is reported once.
+	// lostLeases has the leases that other holders have taken from running repairs, so that each is reported once.
 	lostLeases map[leaseKey]bool
-	// usedConfirmations are the targets whose confirmation is not needed any more and still to be taken back.
+	// usedConfirmations has the targets whose confirmation is to be removed, since it is not needed any more.
 	usedConfirmations []core.ID
-	// unansweredUntil is until when a repair may turn up to whose record there was no answer.
+	// unansweredUntil is until when a repair may appear whose creation had no answer.
 	unansweredUntil time.Time
-	// unjudged are the policies whose status says that they are not judged, with how many targets it says they select.
+	// unjudged has the policies whose status says that they are not judged, with the number of targets that it says
+	// they select.
 	unjudged map[core.ID]int
 }
 
-// Clone returns a State that remembers the same and shares nothing that changes.
+// Clone returns an equal State that shares nothing that changes.
 func (s *State) Clone() *State {
 	return &State{
 		Expectations: s.Expectations.Clone(), deduplicator: s.deduplicator.Clone(), aggregator: s.aggregator.Clone(), latencies: s.latencies.Clone(),
@@ -61,22 +62,22 @@ type Snapshot struct {
 	// Clock is read before anything else.
 	Clock    ClockReading
 	Policies []core.Policy
-	// Cluster is as the sources and surveyors see it. Unless it is observed, the pass only stands by.
+	// Cluster is as the dialects and fact sources see it. Unless it is observed, the pass only reports why not.
 	Cluster core.Cluster
-	// PolicyDialect is the place of the source of each policy in Config.Dialects, and TargetDialect that of each target.
+	// PolicyDialect is the index in Config.Dialects of the dialect of each policy, and TargetDialect of each target.
 	PolicyDialect map[core.ID]int
 	TargetDialect []int
 	// Kinds are the kinds of targets that are observed.
 	Kinds map[string]bool
-	// Unknown are the places of the sources that don't know what they would observe.
+	// Unknown has the indices of the dialects that don't know what they would observe.
 	Unknown []int
 }
 
-// unansweredFor is how long a repair may take to turn up in the cache to whose record there was no answer.
+// unansweredFor is how long a repair may take to appear in the cache whose creation had no answer.
 const unansweredFor = time.Minute
 
-// repeatAfter is how soon a pass is repeated after something it could not see through: a target that changed, or a repair that another
-// writer has recorded.
+// repeatAfter is how soon a pass is repeated after it could not decide: a target has changed, or another writer has
+// recorded a repair.
 const repeatAfter = time.Second
 
 // Pass is one pass. Its methods must not be called concurrently.
@@ -90,13 +91,13 @@ type Pass struct {
 	policies []core.Policy
 	cluster  core.Cluster
 	decision core.Decision
-	// policyDialect, targetDialect and unknown are those of the snapshot.
+	// policyDialect, targetDialect and unknown are as in the snapshot.
 	policyDialect map[core.ID]int
 	targetDialect []int
 	unknown       []int
 
 	progress [lastStage + 1]progress
-	// clock is what the clocks have shown last.
+	// clock is the last reading of the clocks.
 	clock   ClockReading
 	calls   []Call
 	pending map[int]Call
@@ -116,7 +117,7 @@ type Pass struct {
 	deleting   deleting
 }
 
-// New begins a pass. It takes over the slices of the snapshot, and the state until the pass is over.
+// New begins a pass. It owns the slices of the snapshot from then on, and the state until the pass is over.
 func New(c Config, state *State, s Snapshot) *Pass {
 	p := &Pass{
 		config: c, state: state, stages: stages, now: s.Clock.Now, clock: s.Clock, policies: s.Policies, cluster: s.Cluster,
@@ -148,7 +149,7 @@ func (p *Pass) Calls() []Call {
 	return calls
 }
 
-// offer has calls of a task made.
+// offer adds calls of a task to the calls to make.
 func (p *Pass) offer(s Stage, i int, calls []Call) {
 	t := &p.progress[s].tasks[i]
 	for place := range calls {
@@ -161,7 +162,7 @@ func (p *Pass) offer(s Stage, i int, calls []Call) {
 	t.begun = t.begun || len(calls) > 0
 }
 
-// Done takes in the result of a call. A call that has its result already, or is not of this pass, is passed by.
+// Done takes in the result of a call. It ignores a call that has its result already, or that belongs to another pass.
 func (p *Pass) Done(c Call, r Result) {
 	call, waits := p.pending[c.ID]
 	if !waits {
@@ -185,7 +186,7 @@ func (p *Pass) Done(c Call, r Result) {
 // Over reports whether the pass has come to its end.
 func (p *Pass) Over() bool { return p.progress[ReportingBlocked].over && p.progress[lastStage].over }
 
-// Deciding reports whether nothing but reads has been asked for yet.
+// Deciding reports whether the pass has returned nothing but reads yet.
 func (p *Pass) Deciding() bool { return !p.progress[ReadingLive].over }
 
 // Policies returns the policies that the pass decides on, and Cluster what it knows of the cluster.
@@ -200,8 +201,8 @@ func (p *Pass) Decision() *core.Decision { return &p.decision }
 // Failures returns the errors so far, those of one stage together.
 func (p *Pass) Failures() [][]error { return p.failures }
 
-// Next returns when the next pass is due without any event, once this one is over; zero for never. After a failure the pass is to be
-// repeated in any case.
+// Next returns when the next pass is due without any event, once this one is over; zero for never. After a failure the
+// caller repeats the pass in any case.
 func (p *Pass) Next() time.Time {
 	if p.cluster.Observed != core.Yes {
 		return time.Time{}
@@ -222,8 +223,8 @@ func (p *Pass) Next() time.Time {
 	return next
 }
 
-// later returns the instant of the pass at which the clock shows now. A clock that is set during the pass ends nothing early: what
-// has passed is known by the monotonic clock.
+// later returns the instant of the pass at which the clock shows now. It is measured by the monotonic clock, so a clock
+// that is set during the pass ends nothing early.
 func (p *Pass) later(now time.Time) time.Time { return p.now.Add(now.Sub(p.now)) }
 
 func earliest(a, b time.Time) time.Time {

@@ -11,14 +11,14 @@ import (
 // policiesFreshFor is how long a live read of the policies can justify a step.
 const policiesFreshFor = 10 * time.Second
 
-// policyCheck reads what policies say by the API server's word. A watch that lags shows a policy that is deleted, paused or changed
-// as it was, and a status that needs no write does not show it either.
+// policyCheck reads policies from the API server. A watch that lags shows an earlier version of a policy that is
+// deleted, paused or changed. So does a status that needs no write.
 type policyCheck struct {
-	// policies are the policies that select one of the targets, or another target of its body.
+	// policies has the policies that select one of the targets, or another target of its group.
 	policies []int
-	// unchanged reports of each whether it stands as decided.
+	// unchanged reports of each whether it is as the decision was based on.
 	unchanged []bool
-	// changed is set when one was deleted or changed, and failed when one could not be read.
+	// changed is set when a policy was deleted or changed, and failed when a read has failed.
 	changed, failed bool
 	// at is when the check began.
 	at time.Time
@@ -52,7 +52,8 @@ func (p *Pass) policyRead(t *task, check *policyCheck, i int, r *Result) {
 	}
 }
 
-// blockedGroups returns which bodies a policy selects that does not stand as decided, and the bodies of all targets.
+// blockedGroups returns the groups of all targets, and which groups are selected by a policy that has changed or is
+// unread.
 func (p *Pass) blockedGroups(c *policyCheck) (groups []int, blocked map[int]bool) {
 	groups, blocked = core.Groups(p.cluster.Targets), map[int]bool{}
 	for i, policy := range c.policies {
@@ -66,7 +67,7 @@ func (p *Pass) blockedGroups(c *policyCheck) (groups []int, blocked map[int]bool
 	return groups, blocked
 }
 
-// policiesOfStarts checks the policies of all repairs that are to begin.
+// policiesOfStarts returns how many policies the starts of repairs depend on.
 func (p *Pass) policiesOfStarts() int {
 	p.starting.check = p.checkOf(p.startTargets(), p.clock.Now)
 	return len(p.starting.check.policies)
@@ -80,8 +81,7 @@ func (p *Pass) policyOfStartRead(t *task, c *Call, r *Result) {
 	p.policyRead(t, &p.starting.check, c.Task, r)
 }
 
-// dropBlockedStarts leaves out the repairs for which a policy that selects the target, or another target of its body, does not stand as
-// decided.
+// dropBlockedStarts leaves out the repairs of groups that are selected by a policy which has changed or is unread.
 func (p *Pass) dropBlockedStarts() bool {
 	check := &p.starting.check
 	if len(check.policies) > 0 {
@@ -95,8 +95,8 @@ func (p *Pass) dropBlockedStarts() bool {
 	return false
 }
 
-// recheckPolicies reads the policies again when they were read too long ago for the step. Calls may have hung since, and the process
-// or its computer may have been stopped.
+// recheckPolicies reads the policies again when they were read too long ago for the step. Calls may have hung since,
+// and the process or its computer may have been suspended.
 func (p *Pass) recheckPolicies(t *task, i int) []Call {
 	s := &p.starts[i]
 	if t.clock.Agrees != core.Yes {
@@ -127,8 +127,8 @@ func (p *Pass) policyRechecked(t *task, c *Call, r *Result) {
 	s.policiesReadAt = s.check.at
 }
 
-// policiesOfSteps checks the policies of the repairs whose step is given up. The next step would be held back by one that does not
-// stand, and no remediator would be at work.
+// policiesOfSteps returns how many policies the repairs depend on whose step is given up. A policy that has changed
+// would hold back the next step, and no remediator would be at work.
 func (p *Pass) policiesOfSteps() int {
 	var targets []int
 	for i := range p.running.changes {
@@ -150,7 +150,8 @@ func (p *Pass) policyOfStepRead(t *task, c *Call, r *Result) {
 	p.policyRead(t, &p.running.check, c.Task, r)
 }
 
-// holdSteps leaves out, for this pass, the changes that give up a step while a policy does not stand, or the clock is wrong.
+// holdSteps holds back, for this pass, changes that give up a step while a policy has changed or is unread, or the
+// clock is wrong.
 func (p *Pass) holdSteps() bool {
 	u := &p.running
 	groups, blocked := p.blockedGroups(&u.check)

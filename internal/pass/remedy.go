@@ -8,13 +8,13 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// What a Repair says of itself after a remedy was called.
+// What a Repair says about itself after a remedy was called.
 const (
 	refusedText    = "the remedy was refused and is tried again after a pause"
 	handedOverText = "the target is handed over, and whoever repairs it takes the mark away"
 )
 
-// What people are told of a step that is not taken, since calls before it took too long.
+// What users are told of a step that is not taken, since calls before it took too long.
 var (
 	errNodeStale = errors.New("the node or the quorum was read too long ago for this step, since calls to the API server took long, " +
 		"or this computer was suspended; it is tried again after a pause; check why the API server or its admission webhooks answer slowly")
@@ -22,7 +22,8 @@ var (
 		"it is tried again after a pause; check why the API server or its conversion webhooks answer slowly")
 )
 
-// findSibling prepares the order of the step, and has a cache asked for the sibling of the target where the order needs it.
+// findSibling prepares the call of the remedy. It looks up the sibling of the target in a cache where the remedy needs
+// it.
 func (p *Pass) findSibling(t *task, i int) []Call {
 	s := &p.starts[i]
 	if !p.starting.contested {
@@ -67,8 +68,8 @@ func (p *Pass) siblingFound(t *task, c *Call, r *Result) {
 	}
 }
 
-// acquireLease takes the right to take the node of the target out of service, where the policy holds leases. Without an order there is
-// nothing to hold it for, and other tools may need it.
+// acquireLease takes the lease of the target's node, where the policy holds leases. Without a remedy to call, other
+// tools may need the lease.
 func (p *Pass) acquireLease(_ *task, i int) []Call {
 	s := &p.starts[i]
 	holder := p.policies[s.policy].Holder
@@ -90,8 +91,8 @@ func (p *Pass) leaseAcquired(t *task, c *Call, r *Result) {
 	}
 }
 
-// readClock reads the clock right before the step. Each answer of the API server tells what its clock shows, and the last was that to
-// the record of this repair, or to its lease.
+// readClock reads the clock right before the step. Each answer of the API server shows the time of its clock. The last
+// answer was to the creation of this repair, or to its lease.
 func (*Pass) readClock(*task, int) []Call { return []Call{{Kind: ReadClock}} }
 
 func (*Pass) clockRead(t *task, _ *Call, r *Result) {
@@ -100,7 +101,7 @@ func (*Pass) clockRead(t *task, _ *Call, r *Result) {
 	}
 }
 
-// startRemedy calls the remedy, unless what was read of the node and of the policies is too old by now. That is told as a refusal.
+// startRemedy calls the remedy, unless the node or the policies were read too long ago. That is reported as a refusal.
 func (p *Pass) startRemedy(t *task, i int) []Call {
 	s := &p.starts[i]
 	target, now := &p.cluster.Targets[s.target], t.clock.Now
@@ -115,9 +116,9 @@ func (p *Pass) startRemedy(t *task, i int) []Call {
 	return nil
 }
 
-// needsFreshNode reports whether the step needs a live read of the node: nothing is destroyed on the word of a cache, no repair begins
-// on one, and no step is taken that may cost a control plane its quorum, or has the target replaced by its owner. Other further steps
-// find their targets in repair already.
+// needsFreshNode reports whether the step needs a live read of the node. The first step of a repair needs it, and each
+// step that has the owner replace the target or may cost the control plane its quorum. The targets of other steps are
+// in repair already.
 func (s *pendingStart) needsFreshNode(t *core.Target) bool {
 	return s.step.Nature.Effect().OwnerReplaces || len(s.repair.Tried) == 0 || t.MaybeControlPlane()
 }
@@ -134,8 +135,8 @@ func (p *Pass) remedyAnswered(t *task, c *Call, r *Result) {
 	}
 }
 
-// recordAnswer records that the call of a remedy was refused, or that the target was handed over. That it was destroyed or a request
-// made for it shows in the cluster itself.
+// recordAnswer records that the call of a remedy was refused, or that the target was handed over. A deletion or a
+// request shows in the cluster itself.
 func (p *Pass) recordAnswer(_ *task, i int) []Call {
 	s := &p.starts[i]
 	switch {
@@ -163,7 +164,7 @@ func (p *Pass) answerRecorded(t *task, c *Call, r *Result) {
 	}
 }
 
-// repairUpdated takes in the record of a repair as it was written. It is false when the record was not written.
+// repairUpdated takes in a repair as it was written. It returns false when the repair was not written.
 func (p *Pass) repairUpdated(r *core.Repair, result *Result) bool {
 	switch {
 	case result.Err != nil:
@@ -176,7 +177,7 @@ func (p *Pass) repairUpdated(r *core.Repair, result *Result) bool {
 	return true
 }
 
-// finishStarts remembers what was done until the caches show it, and reports what happened.
+// finishStarts records what was started until the caches show it, and reports it.
 func (p *Pass) finishStarts() bool {
 	if len(p.starts) == 0 {
 		return false
@@ -194,7 +195,8 @@ func (p *Pass) finishStarts() bool {
 	return false
 }
 
-// finishStart reports whether the target should be looked at again soon.
+// finishStart records what was started for one repair. It returns the events, and whether another pass should look at
+// the target soon.
 func (p *Pass) finishStart(s *pendingStart) ([]core.Event, bool) {
 	if !s.recorded {
 		return nil, true
@@ -252,7 +254,7 @@ func (p *Pass) reportRecorded(s *pendingStart) {
 	p.report(e)
 }
 
-// expectEffect remembers what a remedy has done until it is seen.
+// expectEffect records what a remedy has done until a cache shows it.
 func (p *Pass) expectEffect(s *pendingStart) {
 	target := p.cluster.Targets[s.target].ID
 	switch effect := s.step.Nature.Effect(); {

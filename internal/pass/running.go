@@ -7,29 +7,29 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// repairChange is what changes in the record of one repair. A record is written in full, so one write has it all.
+// repairChange is a change of one repair. A write replaces the whole state of a repair, so one write has all changes.
 type repairChange struct {
 	index   int
 	updated core.Repair
 	text    string
-	// advance is set when a step is given up, and stop when its request is to be told.
+	// advance is set when a step is given up, and stop when the remediator of its request is to be told.
 	advance *core.Escalation
 	stop    *core.Request
-	// written is set once the record was written, and held when a step is not given up in this pass after all.
+	// written is set once the repair was written. Held is set when this pass does not give up the step after all.
 	written, held bool
 }
 
-// runningRepairs is what is done for repairs under way.
+// runningRepairs is the progress of changing running repairs.
 type runningRepairs struct {
 	check   policyCheck
 	changes []repairChange
-	// withdrawn has the withdrawals that were made.
+	// withdrawn reports of each withdrawal whether it was made.
 	withdrawn []bool
-	// leases says of each hold how it went.
+	// leases has the result of each renewal.
 	leases []leaseAnswer
-	// changed is set when a record was written or a request withdrawn, so that the cluster is to be looked at anew.
+	// changed is set when a repair was written or a request withdrawn, so that another pass should decide anew.
 	changed bool
-	// conflict is set when another writer has changed a record, or a step was not given up after all.
+	// conflict is set when another writer has changed a repair, or a step was not given up after all.
 	conflict bool
 }
 
@@ -59,7 +59,7 @@ func (p *Pass) gatherChanges() {
 	}
 }
 
-// withdrawable returns an error unless there is a remedy that takes the request back.
+// withdrawable returns an error unless a remedy can withdraw the request.
 func (p *Pass) withdrawable(r *core.Request) error {
 	if p.config.Remedies[r.Remedy] {
 		return nil
@@ -72,7 +72,7 @@ func (p *Pass) withdrawals() int {
 	return len(p.decision.Withdrawals)
 }
 
-// withdrawnRequest returns a request as it is taken back.
+// withdrawnRequest returns a request with the fields that its withdrawal sets.
 func (p *Pass) withdrawnRequest(back core.Withdrawal) core.Request {
 	r := p.cluster.Requests[back.Request]
 	r.TargetHealthy = back.TargetHealthy
@@ -101,8 +101,8 @@ func (p *Pass) withdrawn(t *task, c *Call, r *Result) {
 
 func (p *Pass) repairChanges() int { return len(p.running.changes) }
 
-// stopRequest tells the remediator first that its time is over. If that is all that is done before a crash, the step is given up by
-// the next leader, who tells it once more.
+// stopRequest tells the remediator first that its time is over. After a crash in between, the next leader gives up the
+// step and tells the remediator once more.
 func (p *Pass) stopRequest(t *task, i int) []Call {
 	c := &p.running.changes[i]
 	switch {
@@ -144,7 +144,7 @@ func (p *Pass) changeWritten(t *task, c *Call, r *Result) {
 	}
 }
 
-// finishRunning remembers what was done for repairs under way, and reports it.
+// finishRunning records and reports what was done for running repairs.
 func (p *Pass) finishRunning() {
 	u := &p.running
 	var events []core.Event
@@ -206,7 +206,7 @@ func (p *Pass) escalationEvent(c *repairChange) core.Event {
 	return h
 }
 
-// afterStep says what follows the step of a repair that was given up last.
+// afterStep returns what follows the step of a repair that was given up last.
 func afterStep(r *core.Repair) string {
 	if next := len(r.Tried) + 1; next <= len(r.Steps) {
 		return fmt.Sprintf("; step %d of %d is next", next, len(r.Steps))
@@ -214,7 +214,7 @@ func afterStep(r *core.Repair) string {
 	return "; no step is left, so repair it by hand"
 }
 
-// withdrawalEvent tells of a request that is withdrawn. The policy that asked may be gone, and the target too.
+// withdrawalEvent returns the event of a withdrawn request. Its policy may be gone, and its target too.
 func (p *Pass) withdrawalEvent(of core.Withdrawal) core.Event {
 	r := &p.cluster.Requests[of.Request]
 	h := core.Event{Kind: core.EventWithdrawn, Policy: r.Policy, Target: r.Target, Text: of.Text}
@@ -227,8 +227,8 @@ func (p *Pass) withdrawalEvent(of core.Withdrawal) core.Event {
 	return h
 }
 
-// newlyUsedConfirmations returns the targets that a person has vouched for and about which no request stands any more. A repair that runs takes that
-// word back at its end.
+// newlyUsedConfirmations returns the targets that a user has confirmed healthy and about which no request stands any
+// more. A running repair removes the confirmation at its own end.
 func (p *Pass) newlyUsedConfirmations() []core.ID {
 	waits := map[core.ID]bool{}
 	for i := range p.cluster.Repairs {

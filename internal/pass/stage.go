@@ -43,28 +43,28 @@ func (s Stage) String() string {
 	return "none"
 }
 
-// stage is what one stage does. The tasks of a stage run beside each other; the steps of a task follow each other.
+// stage is what one stage does. The tasks of a stage run in parallel, and the steps of a task follow each other.
 type stage struct {
-	// after are the stages that must be over before this one opens. They stand before it in the table.
+	// after has the stages that must be over before this one opens. They stand before it in the table.
 	after []Stage
 	// oneByOne is set when its tasks follow each other.
 	oneByOne bool
 	// enter prepares the stage and returns how many tasks it has.
 	enter func(*Pass) int
 	steps []step
-	// leave follows when all tasks are over; nil for nothing. It reports whether the stage opens again.
+	// leave is called when all tasks are over; nil for nothing. It reports whether the stage opens again.
 	leave func(*Pass) (again bool)
 }
 
 // step is one step of a task.
 type step struct {
-	// calls returns the calls of the step. A step without calls is passed by.
+	// calls returns the calls of the step. A step without calls is skipped.
 	calls func(p *Pass, t *task, i int) []Call
 	// take takes in the result of one of them; nil for nothing.
 	take func(p *Pass, t *task, c *Call, r *Result)
 }
 
-// stages say what must be over before what:
+// stages declare the order of a pass:
 //
 //   - Nothing is written before the live reads have ended, and nothing but statuses before these are written.
 //   - Requests are withdrawn beside everything else, so that they don't wait for repairs that hang (I12).
@@ -108,7 +108,7 @@ var stages = [...]stage{
 	DeletingRepairs: {after: []Stage{EndingRepairs}, enter: (*Pass).expired, steps: []step{{(*Pass).deleteRepair, (*Pass).repairDeleted}}, leave: (*Pass).finishDeletions},
 }
 
-// progress is how far a stage has come.
+// progress is the progress of a stage.
 type progress struct {
 	open, over bool
 	tasks      []task
@@ -116,18 +116,18 @@ type progress struct {
 	left int
 }
 
-// task is how far one task has come.
+// task is the progress of one task.
 type task struct {
-	// step is the next step, and waiting counts the calls of the one before it that have no answer.
+	// step is the index of the next step. Waiting counts the calls of the previous step that have no answer.
 	step, waiting int
-	// begun is set once it has had calls.
+	// begun is set once the task has had calls.
 	begun, over bool
 	errs        []error
-	// clock is what the clocks have shown after its last call.
+	// clock is the reading of the clocks after its last call.
 	clock ClockReading
 }
 
-// end ends a task, after an error or without one. None of its steps follows.
+// end ends a task, after an error or without. None of its steps follows.
 func (t *task) end(err error) {
 	t.over = true
 	if err != nil {
@@ -135,8 +135,8 @@ func (t *task) end(err error) {
 	}
 }
 
-// advance opens each stage that may open, and closes each whose tasks are over. A stage waits for stages before it alone, so one look
-// at each is enough.
+// advance opens each stage that may open, and closes each stage whose tasks are over. A stage waits only for earlier
+// stages, so one loop is enough.
 func (p *Pass) advance() {
 	for s := ReportingBlocked; s <= lastStage; s++ {
 		for at := &p.progress[s]; !at.over; {
@@ -185,7 +185,7 @@ func (p *Pass) close(s Stage) {
 	at.open, at.over = false, !again
 }
 
-// proceed takes the steps of a task up to the next that has calls.
+// proceed takes the steps of a task up to the next step that has calls.
 func (p *Pass) proceed(s Stage, i int) {
 	at, steps := &p.progress[s], p.stages[s].steps
 	for ; i < len(at.tasks); i++ {

@@ -8,50 +8,50 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// pendingStart is one repair to record, unless it is recorded already, and to begin.
+// pendingStart is one repair to record, unless it is recorded already, and to start.
 type pendingStart struct {
 	target, policy int
 	verdict        core.Verdict
 	repair         core.Repair
-	// step is the one to take, nil when the repair has none.
+	// step is the step to take, nil when the repair has none.
 	step *core.Step
 	// newRepair is nil for a repair that is recorded already.
 	newRepair      *core.NewRepair
 	contemporaries []string
 
-	// policiesReadAt is when the policies that select the target were last known to stand as decided.
+	// policiesReadAt is when the policies that select the target were last read and had not changed.
 	policiesReadAt time.Time
 	check          policyCheck
 
 	recorded bool
-	// expected is set when something about the repair is to be remembered until a cache shows it.
+	// expected is set when the repair is an expectation until a cache shows it.
 	expected bool
-	// admitted is set when no limit stands against it, whatever others record meanwhile.
+	// admitted is set when the limits allow the repair, with all that other leaders have recorded.
 	admitted   bool
 	remedyCall *core.RemedyCall
-	// result and refused are how the remedy answered, at answered.
+	// result and refused are the answer of the remedy, at answered.
 	result   core.RemedyResult
 	refused  error
 	answered time.Time
-	// conflict is set when another writer has changed the record before it could say that the target is handed over. The step is
-	// taken again then, by what the record says by now.
+	// conflict is set when another writer has changed the record before it could say that the target is handed over.
+	// The step is then taken again, by what the record says by then.
 	conflict bool
 	failed   bool
 }
 
-// starting is how the starts of repairs go.
+// starting is the progress of starting repairs.
 type starting struct {
 	check policyCheck
 	// contested is set when another leader might start repairs that leave no room for these.
 	contested bool
-	// unread is set when it is not known which repairs run.
+	// unread is set when the running repairs could not be listed.
 	unread bool
-	// repeat is set when the cluster is to be looked at again soon.
+	// repeat is set when another pass should follow soon.
 	repeat bool
 }
 
-// gatherStarts gathers what is to be done for targets that are not blocked. A repair whose record changes in this pass has its turn
-// in the next.
+// gatherStarts gathers the starts for targets that are not blocked. A repair whose record changes in this pass waits
+// for the next.
 func (p *Pass) gatherStarts() {
 	changing := map[int]bool{}
 	for i := range p.running.changes {
@@ -100,7 +100,8 @@ func (p *Pass) startTargets() []int {
 	return targets
 }
 
-// contestedStarts has all repairs recorded before any begins, where another leader may contest a limit.
+// contestedStarts returns how many repairs are to be recorded before any remedy starts. There are some only where
+// another leader may contest a limit.
 func (p *Pass) contestedStarts() int {
 	if len(p.starts) == 0 {
 		return 0
@@ -135,7 +136,8 @@ func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
 	s.failed = s.failed || r.Err != nil
 }
 
-// contest has it read which repairs run, before it is decided which of the recorded ones may begin.
+// contest returns whether the running repairs are to be listed, as a number of tasks. By these the recorded repairs are
+// admitted.
 func (p *Pass) contest() int {
 	if !p.starting.contested || !slices.ContainsFunc(p.starts, func(s pendingStart) bool { return s.recorded }) {
 		return 0
@@ -145,7 +147,7 @@ func (p *Pass) contest() int {
 
 func (*Pass) listRunning(*task, int) []Call { return []Call{{Kind: ListRunning}} }
 
-// runningListed admits the repairs that the limits allow, with all that is recorded by now.
+// runningListed admits the repairs that the limits allow, with all repairs that are recorded by now.
 func (p *Pass) runningListed(t *task, _ *Call, r *Result) {
 	if r.Err != nil {
 		p.starting.unread = true
@@ -178,7 +180,7 @@ func keyOf(r *core.Repair) core.RepairKey {
 	return core.RepairKey{Namespace: r.Namespace, Name: r.Name}
 }
 
-// withoutGone leaves out the repairs whose targets are gone, which is recorded later in this pass.
+// withoutGone leaves out the repairs whose targets are gone. Their end is recorded later in this pass.
 func (p *Pass) withoutGone(running []core.Repair) []core.Repair {
 	over := map[core.RepairKey]bool{}
 	for _, f := range p.decision.Finishes {
@@ -189,7 +191,7 @@ func (p *Pass) withoutGone(running []core.Repair) []core.Repair {
 	return slices.DeleteFunc(slices.Clone(running), func(r core.Repair) bool { return over[keyOf(&r)] })
 }
 
-// admittedStarts begins what is admitted. Where no limit is contested, each repair is recorded first.
+// admittedStarts returns how many repairs may start. Where no limit is contested, each is recorded first.
 func (p *Pass) admittedStarts() int {
 	if p.starting.unread {
 		return 0

@@ -6,20 +6,21 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// maxUnjudgedStatuses is how many statuses of policies that are not judged one pass writes. What begins waits for the statuses, and
-// anyone who may write health checks can have thousands of them not judged.
+// maxUnjudgedStatuses bounds how many statuses of policies that are not judged one pass writes. Remedies wait for the
+// statuses, and every author of health checks can have thousands of them not judged.
 const maxUnjudgedStatuses = 200
 
-// statusWriting is how the writing of statuses goes.
+// statusWriting is the progress of writing statuses.
 type statusWriting struct {
 	reports [][]core.PolicyReport
-	// unjudged are the policies that are not judged whose statuses say so once they are written, with the number of targets that
-	// they select. Fresh counts the statuses that say so for the first time.
+	// unjudged has the policies that are not judged whose statuses will say so, with the number of targets that they
+	// select. Fresh counts the statuses that say so for the first time.
 	unjudged map[core.ID]int
 	fresh    int
 	// more is set when statuses are left to later passes, and incomplete when some were not tried.
 	more, incomplete bool
-	// blocked are the targets for which nothing may start, since the status of a policy that selects them was not written.
+	// blocked has the targets for which nothing may start, since the status of a policy that selects them was not
+	// written.
 	blocked map[int]bool
 }
 
@@ -43,7 +44,7 @@ func (p *Pass) blockedReported(t *task, _ *Call, r *Result) {
 	}
 }
 
-// statuses remembers and reports what was decided, and gathers the reports of each source.
+// statuses records and reports the decision, and gathers the reports of each dialect.
 func (p *Pass) statuses() int {
 	decided := Event{Kind: Decided}
 	if p.config.Samples {
@@ -56,8 +57,9 @@ func (p *Pass) statuses() int {
 	return len(p.config.Dialects)
 }
 
-// gatherReports sorts what was found by source. Of each namespace the oldest policy comes first, then the second oldest of each, and
-// so on. The time for writing is bounded, and the policies of one namespace must not keep the statuses of another from being written.
+// gatherReports sorts the reports by dialect. In each namespace the oldest policy comes first, then the second oldest
+// of each namespace, and so on. The time for writing is bounded, and the policies of one namespace must not delay the
+// statuses of another.
 func (p *Pass) gatherReports() {
 	w := &p.status
 	w.reports, w.unjudged, w.blocked = make([][]core.PolicyReport, len(p.config.Dialects)), map[core.ID]int{}, map[int]bool{}
@@ -75,7 +77,7 @@ func (p *Pass) gatherReports() {
 	}
 }
 
-// add reports whether the status of a policy that is not judged may be written in this pass, if it has changed. Before is what
+// add reports whether the changed status of a policy that is not judged may be written in this pass. Before is what
 // statuses say.
 func (w *statusWriting) add(p *core.Policy, before map[core.ID]int) bool {
 	if says, known := before[p.ID]; !known || says != p.Selected {
@@ -93,8 +95,8 @@ func (p *Pass) writeStatuses(_ *task, i int) []Call {
 	return []Call{{Kind: WriteStatuses, Dialect: i, Reports: p.status.reports[i]}}
 }
 
-// statusesWritten blocks the members of policies whose status was not written. When nothing is known of the call, those are all
-// policies of the source.
+// statusesWritten blocks the members of policies whose status was not written. After an error these are all policies of
+// the dialect.
 func (p *Pass) statusesWritten(t *task, c *Call, r *Result) {
 	w := &p.status
 	unwritten := r.Unwritten
@@ -122,7 +124,7 @@ func (p *Pass) statusesWritten(t *task, c *Call, r *Result) {
 	}
 }
 
-// planCalls reports what is new, and gathers what is to be done now that the statuses are written.
+// planCalls reports what is new, and gathers what to do now that the statuses are written.
 func (p *Pass) planCalls() bool {
 	if !p.status.incomplete {
 		p.state.unjudged = p.status.unjudged

@@ -26,7 +26,7 @@ func writes(c *pass.Call) bool {
 	return false
 }
 
-// answer makes a call against the cluster.
+// answer makes a call against the API server.
 func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result) {
 	switch c.Kind { //nolint:exhaustive // the others are granted, and change nothing
 	case pass.ReadNode:
@@ -62,7 +62,7 @@ func (u *Universe) answer(p *passRun, c *pass.Call, refused bool) (r pass.Result
 	return r
 }
 
-// readNode is a live read of the node of a target.
+// readNode returns a live read of the node of a target.
 func (u *Universe) readNode(p *passRun, t *core.Target) core.Node {
 	if u.setup.Faults.NoLiveRead {
 		n := t.Node
@@ -96,7 +96,7 @@ func (u *Universe) create(p *passRun, e *core.NewRepair) (core.Repair, bool) {
 	return r, created
 }
 
-// running are the repairs that run. Without a fence, they are the ones of the engine.
+// running returns the running repairs. Without a fence, it returns what the engine knows itself.
 func (u *Universe) running(p *passRun) []core.Repair {
 	all := u.truth.ledger
 	if u.setup.Faults.NoFence {
@@ -105,7 +105,7 @@ func (u *Universe) running(p *passRun) []core.Repair {
 	return slices.DeleteFunc(slices.Clone(all), func(r core.Repair) bool { return !r.Running() })
 }
 
-// amend writes how far a repair has come, unless another writer has changed it since.
+// amend writes the state of a repair, unless another writer has changed it since.
 func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 	faults := &u.setup.Faults
 	was := p.repair(r.Name)
@@ -123,7 +123,7 @@ func (u *Universe) amend(p *passRun, r core.Repair) (core.Repair, bool) {
 	return r, true
 }
 
-// start takes a step.
+// start calls the remedy of a step.
 func (u *Universe) start(p *passRun, o *core.RemedyCall) (core.RemedyResult, error) {
 	b := remedyStart{target: p.target(o.Target.ID), policy: slices.IndexFunc(p.policies, func(q core.Policy) bool { return q.ID == o.Policy }), repair: p.repair(o.Repair)}
 	u.checkStart(p, b)
@@ -139,13 +139,13 @@ func (u *Universe) start(p *passRun, o *core.RemedyCall) (core.RemedyResult, err
 	}
 }
 
-// remedyStart is a remedy that begins.
+// remedyStart is the call of a remedy.
 type remedyStart struct {
 	target, policy int
 	repair         core.Repair
 }
 
-// HandOverStep is the step that hands a machine over to an outside remediator.
+// HandOverStep returns the step that hands a machine over to an outside remediator.
 func HandOverStep() core.Step { return core.Step{Remedy: "HandOver", Nature: core.Annotate} }
 
 // handOver marks a machine for an outside remediator.
@@ -185,7 +185,7 @@ func (u *Universe) drop(r core.Repair) bool {
 	return true
 }
 
-// hold takes a lease that is free, over or the holder's own.
+// hold takes a lease that is free, expired or the holder's own.
 func (c *apiServer) hold(node, holder string, d time.Duration) bool {
 	now := at(c.now)
 	if held := c.leases[node]; held.holder != "" && held.holder != holder && now.Before(held.until) {
@@ -201,7 +201,7 @@ func (c *apiServer) release(node, holder string) {
 	}
 }
 
-// remove asks for the deletion of a machine.
+// remove deletes a machine.
 func (u *Universe) remove(p *passRun, t *core.Target) core.RemedyResult {
 	uid, revision, slot := t.ID.UID, t.Revision, slotOf(t)
 	if u.setup.Faults.BlindDelete {
@@ -215,7 +215,7 @@ func (u *Universe) remove(p *passRun, t *core.Target) core.RemedyResult {
 	return answer
 }
 
-// ask asks the remediator of a step.
+// ask creates the remediation request of a step.
 func (u *Universe) ask(p *passRun, b remedyStart, step *core.Step) (core.RemedyResult, error) {
 	t := &p.cluster.Targets[b.target]
 	r := core.Request{
@@ -235,7 +235,7 @@ func (u *Universe) ask(p *passRun, b remedyStart, step *core.Step) (core.RemedyR
 	return answer, nil
 }
 
-// mark asks the owner of a machine. The machine is seen as it was written, before any watch shows it.
+// mark marks a machine for its owner. The engine sees the machine as it was written, before a watch shows it.
 func (u *Universe) mark(p *passRun, b remedyStart) core.RemedyResult {
 	t := &p.cluster.Targets[b.target]
 	slot, uid, revision := slotOf(t), t.ID.UID, t.Revision
@@ -274,7 +274,7 @@ func (u *Universe) withdraw(p *passRun, r core.Request) {
 	u.checkWithdrawal(p, r, hit)
 }
 
-// unmark takes a mark back.
+// unmark removes a mark.
 func (u *Universe) unmark(p *passRun, r core.Request) {
 	slot := p.slotOf(r.Target)
 	before := u.truth.machines[slot]

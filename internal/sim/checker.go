@@ -9,7 +9,7 @@ import (
 // The watcher keeps the promises in mind. It judges by the truth, and by what the engine could know
 // where nobody could know the truth.
 
-// checkDeletion is called when the deletion of a machine was accepted; before is the truth until then.
+// checkDeletion checks an accepted deletion of a machine; before is the truth until then.
 func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
 	m := before.machines[slot]
 	u.deletions++
@@ -35,7 +35,7 @@ func (u *Universe) checkDeletion(p *passRun, before *apiServer, slot int) {
 	u.checkLimitsOf(p, before, slot)
 }
 
-// checkStart is called before a remedy begins. A pause is an emergency stop, also for who does not see it.
+// checkStart checks a remedy before it begins. A pause is an emergency stop, also where no watch shows it.
 func (u *Universe) checkStart(p *passRun, b remedyStart) {
 	if u.truth.paused && u.truth.edited == p.began {
 		u.complain("I1: a step of %s is taken, and the policies were paused before the pass began", b.repair.Name)
@@ -69,7 +69,7 @@ func (u *Universe) checkControlPlane(p *passRun, before *apiServer, slot int) {
 	}
 }
 
-// checkLimits: I3, also with several leaders at once.
+// checkLimits checks I3, also with several leaders at once.
 func (u *Universe) checkLimits(p *passRun, before *apiServer, policy *core.Policy, slot int) {
 	if policy.Paused || policy.Problem != "" {
 		u.complain("I3: m%d is repaired though policy %s permits nothing", slot, policy.ID.Name)
@@ -95,13 +95,13 @@ func (u *Universe) checkLimits(p *passRun, before *apiServer, policy *core.Polic
 	}
 }
 
-// looksHealthy tells whether a target, as the engine knew it, is not counted against a short circuit.
+// looksHealthy reports whether a target, as the engine knew it, does not count against a short circuit.
 func (u *Universe) looksHealthy(t *core.Target) bool {
 	return !t.Deleting && !t.Failed && t.Node.State == core.NodePresent && t.Node.Conditions[0].Status == "True"
 }
 
-// countsAsOut: a machine that an engine has deleted is out until it is gone. Where somebody has
-// deleted its entry from the ledger, the engine knows by its looks alone, and these must be in step.
+// countsAsOut reports whether a machine counts as out: an engine has deleted it, and it is not gone. If its repair was
+// deleted from the ledger, the engine knows it by its state alone, which must be in sync.
 func (u *Universe) countsAsOut(e *engine, c *apiServer, slot int) bool {
 	m := c.machines[slot]
 	if !m.deleting || !m.byFettle {
@@ -119,7 +119,7 @@ func (u *Universe) countsAsOut(e *engine, c *apiServer, slot int) bool {
 // atOnce reports whether nothing happens between two calls of a pass.
 func (u *Universe) atOnce(p *passRun) bool { return u.setup.Interpose == nil && p.stepped == nil }
 
-// checkPass is called after each pass that did not crash.
+// checkPass checks a pass that did not crash.
 func (u *Universe) checkPass(p *passRun) {
 	if !p.engine.inStep && p.writes > 0 {
 		u.complain("I1: an engine whose caches are not in step wrote something")
@@ -141,7 +141,7 @@ func (u *Universe) checkPass(p *passRun) {
 	}
 }
 
-// actionsOf counts what a decision does.
+// actionsOf returns what a decision does, "" for nothing.
 func actionsOf(d *core.Decision) string {
 	if len(d.Starts)+len(d.StepStarts)+len(d.Finishes)+len(d.Escalations)+len(d.Notes)+len(d.Withdrawals) == 0 {
 		return ""
@@ -150,7 +150,7 @@ func actionsOf(d *core.Decision) string {
 		len(d.Starts), len(d.StepStarts), len(d.Finishes), len(d.Escalations), len(d.Notes), len(d.Withdrawals))
 }
 
-// checkRecovery: I12. Whatever the gates say, the repair of a target that is well again has ended.
+// checkRecovery checks I12: the repair of a recovered target has ended, whatever the gates say.
 func (u *Universe) checkRecovery(p *passRun) {
 	for i := range p.cluster.Targets {
 		t := &p.cluster.Targets[i]
@@ -166,7 +166,7 @@ func (u *Universe) checkRecovery(p *passRun) {
 	}
 }
 
-// checkReasons: I9. What is unhealthy is repaired, or there is a reason why not.
+// checkReasons checks I9: each unhealthy target is repaired, or has a reason why not.
 func (u *Universe) checkReasons(p *passRun) {
 	slot := func(target int) int { return slotOf(&p.cluster.Targets[target]) }
 	answered := map[int]bool{}
@@ -193,7 +193,7 @@ func (u *Universe) runs(name string) bool {
 	return i >= 0 && u.truth.ledger[i].Running()
 }
 
-// check looks at the truth after each step.
+// check checks the truth after each step.
 func (u *Universe) check() {
 	running := map[string]string{}
 	for _, r := range u.truth.ledger {

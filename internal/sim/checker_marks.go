@@ -4,7 +4,7 @@ import "github.com/fettle-io/fettle/internal/core"
 
 // What the watcher asks about marks.
 
-// checkMark is called when a mark was made; before is the truth until then.
+// checkMark checks a new mark; before is the truth until then.
 func (u *Universe) checkMark(p *passRun, before *apiServer, b remedyStart) {
 	t := &p.cluster.Targets[b.target]
 	slot := slotOf(t)
@@ -34,14 +34,14 @@ func (u *Universe) checkMark(p *passRun, before *apiServer, b remedyStart) {
 	}
 }
 
-// relapsed tells whether a machine's repair follows upon another that the ledger has. One that finds its machine unwell
-// after all goes on, and marks it once more at once.
+// relapsed reports whether a machine's repair follows another repair that the ledger has. A repair that finds its
+// machine unhealthy after all goes on, and marks it again at once.
 func (c *apiServer) relapsed(m machine, repair string) bool {
 	return m.markRemoved.repair != "" && m.markRemoved.repair != repair && c.entry(m.markRemoved.repair) >= 0
 }
 
-// markedOut: a machine that an engine has marked is out while that stands. Where somebody has deleted the entry of its
-// repair, the engine knows it by what it sees alone.
+// markedOut reports whether a machine counts as out: an engine has marked it, and the mark stands. If its repair was
+// deleted from the ledger, the engine knows it by its state alone.
 func (u *Universe) markedOut(p *passRun, c *apiServer, slot int) bool {
 	m := c.machines[slot]
 	if !m.mark.asked || !m.mark.ours {
@@ -52,8 +52,8 @@ func (u *Universe) markedOut(p *passRun, c *apiServer, slot int) bool {
 	return seen || c.inRepair(m.id().UID)
 }
 
-// checkMarkRemoval: I10 and I11. What is taken back is what was meant, of a machine that is well as far as the engine could
-// know, or that nobody selects any more and Fettle had marked.
+// checkMarkRemoval checks I10 and I11: the removed mark is the intended one. Its machine is healthy as far as the
+// engine could know, or is not selected any more and was marked by Fettle.
 func (u *Universe) checkMarkRemoval(p *passRun, r core.Request, before machine, hit string) {
 	if !p.engine.inStep {
 		u.complain("I1: a mark was taken back by an engine whose caches are not in step")
@@ -75,7 +75,7 @@ func (u *Universe) checkMarkRemoval(p *passRun, r core.Request, before machine, 
 	}
 }
 
-// selected tells whether any policy selects a target, as far as the engine could know.
+// selected reports whether any policy selects a target, as far as the engine could know.
 func (u *Universe) selected(p *passRun, target int) bool {
 	for i := range p.policies {
 		if p.selects(&p.policies[i], slotOf(&p.cluster.Targets[target])) {
@@ -85,7 +85,7 @@ func (u *Universe) selected(p *passRun, target int) bool {
 	return false
 }
 
-// repairs tells whether a repair of a target runs, as far as the engine could know.
+// repairs reports whether a repair of a target runs, as far as the engine could know.
 func repairs(p *passRun, target core.ID) bool {
 	for _, r := range p.cluster.Repairs {
 		if r.Running() && r.Target == target {
@@ -95,8 +95,9 @@ func repairs(p *passRun, target core.ID) bool {
 	return false
 }
 
-// marksAtRest: marks stand, and repairs run, only for machines that are not well; whoever is sick is marked, or there is
-// a reason why not, which is never that another of the control plane is: their owner minds that.
+// marksAtRest checks that marks stand, and repairs run, only for unhealthy machines. Each unhealthy machine is marked,
+// or has a reason why not. The reason is never that another member of the control plane is out, since their owner takes
+// care of that.
 func (u *Universe) marksAtRest(p *passRun) {
 	if u.truth.removed {
 		return
@@ -129,7 +130,7 @@ func (u *Universe) markAtRest(p *passRun, m machine, target int) {
 	}
 }
 
-// checkOwnerOrder: I4. Nobody waits for another of the control plane where the owner minds their order.
+// checkOwnerOrder checks I4: no machine waits for another of the control plane where the owner keeps their order.
 func (u *Universe) checkOwnerOrder(p *passRun, target int) {
 	for _, r := range p.decision.Refusals {
 		if r.Target == target && (r.Gate == core.QuorumUnknown || r.Gate == core.QuorumLost || r.Gate == core.ControlPlaneBusy) {

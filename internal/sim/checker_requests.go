@@ -9,10 +9,10 @@ import (
 
 // What the watcher asks about remediators.
 
-// inRepair tells whether a repair of a target runs in the ledger.
+// inRepair reports whether a repair of a target runs in the ledger.
 func (c *apiServer) inRepair(uid string) bool { return c.repairOf(uid) != "" }
 
-// repairOf names the repair of a target that runs in the ledger, and is empty when none does.
+// repairOf returns the name of the running repair of a target, "" for none.
 func (c *apiServer) repairOf(uid string) string {
 	for _, r := range c.ledger {
 		if r.Running() && r.Target.UID == uid {
@@ -22,7 +22,7 @@ func (c *apiServer) repairOf(uid string) string {
 	return ""
 }
 
-// hasRequest tells whether a remediator has been asked to repair a node that is there.
+// hasRequest reports whether a remediation request about an existing node stands.
 func (c *apiServer) hasRequest(slot int) bool {
 	m := c.machines[slot]
 	for _, r := range c.requests {
@@ -56,8 +56,9 @@ func (c *apiServer) leftToPeople(uid string) bool {
 	return len(r.Tried) >= len(r.Steps) || (failed && r.Steps[len(r.Steps)-1].Limit == 0)
 }
 
-// heldOut: a node for which a request stands is out, unless it is left to people. Where somebody has deleted the entry of its repair,
-// the engine knows it for the policy that asked, and by what it sees alone, which must be in step.
+// heldOut reports whether a node counts as out: a request about it stands, and it is not left to people. If its repair
+// was deleted from the ledger, the engine knows it for the policy that asked, and by its state alone, which must be in
+// sync.
 func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 	m := c.machines[slot]
 	for _, r := range c.requests {
@@ -72,7 +73,7 @@ func (c *apiServer) heldOut(e *engine, policy *core.ID, slot int) bool {
 	return false
 }
 
-// checkRequest is called when a request was made; before is the truth until then.
+// checkRequest checks a new request; before is the truth until then.
 func (u *Universe) checkRequest(p *passRun, before *apiServer, b remedyStart) {
 	t := &p.cluster.Targets[b.target]
 	slot, step := slotOf(t), len(b.repair.Tried)
@@ -112,8 +113,8 @@ func (m machine) nodeUnhealthy(now int) bool {
 	return m.node.exists && !m.node.ready && time.Duration(now-m.node.since)*tick >= patience
 }
 
-// checkSteps: the step that was begun is the one under way, and the remediators of those before have been
-// told to stop.
+// checkSteps checks that the begun step is the step under way, and that the remediators of earlier steps were told to
+// stop.
 func (u *Universe) checkSteps(p *passRun, before *apiServer, b remedyStart, slot int) {
 	step := len(b.repair.Tried)
 	if i := before.entry(b.repair.Name); i >= 0 && u.atOnce(p) {
@@ -133,7 +134,7 @@ func (u *Universe) checkSteps(p *passRun, before *apiServer, b remedyStart, slot
 	}
 }
 
-// checkAdvance is called when a step is given up, before that is recorded.
+// checkAdvance checks a step that is given up, before that is recorded.
 func (u *Universe) checkAdvance(p *passRun, was, amended *core.Repair) {
 	at, now := len(was.Tried), at(u.truth.now)
 	if len(amended.Tried) != at+1 {
@@ -162,7 +163,7 @@ func (u *Universe) checkAdvance(p *passRun, was, amended *core.Repair) {
 	}
 }
 
-// checkWithdrawal: I10 and I11. What is taken back is what was meant, and is of no use any more as far as
+// checkWithdrawal checks I10 and I11: the withdrawn request is the intended one, and is of no use any more as far as
 // the engine could know.
 func (u *Universe) checkWithdrawal(p *passRun, r core.Request, hit string) {
 	if !p.engine.inStep {
@@ -183,7 +184,7 @@ func (u *Universe) checkWithdrawal(p *passRun, r core.Request, hit string) {
 	u.complain("I10: %s was taken back, and its node is neither well, nor gone, nor left to others", r.ID.UID)
 }
 
-// checkWithdrawn: I12. What was asked about a target that looks well has been taken back, whatever the gates say.
+// checkWithdrawn checks I12: requests about a target that looks healthy were withdrawn, whatever the gates say.
 func (u *Universe) checkWithdrawn(p *passRun, target int) {
 	for _, r := range p.cluster.Requests {
 		if r.Target != p.cluster.Targets[target].ID || r.Leaving || !u.truth.asks(r) || u.delays() {
@@ -196,7 +197,7 @@ func (u *Universe) checkWithdrawn(p *passRun, target int) {
 	}
 }
 
-// asks tells whether what a request asks stands.
+// asks reports whether a request stands.
 func (c *apiServer) asks(r core.Request) bool {
 	if i := c.living(r.ID.UID); i >= 0 {
 		return !c.requests[i].Leaving
@@ -204,7 +205,7 @@ func (c *apiServer) asks(r core.Request) bool {
 	return slices.ContainsFunc(c.machines, func(m machine) bool { return m.stands() && m.markUID() == r.ID.UID })
 }
 
-// delays tells whether requests stand for a while after their targets are well.
+// delays reports whether requests stand for a while after their targets are healthy.
 func (u *Universe) delays() bool {
 	for i := range u.setup.Policies {
 		if u.setup.Policies[i].HealthyDelay != 0 {
@@ -214,8 +215,8 @@ func (u *Universe) delays() bool {
 	return false
 }
 
-// begun tells whether a remediator has been asked for a repair, as far as an engine knows, so that the repair
-// ends only when that is taken back.
+// begun reports whether a request for a repair stands, as far as an engine knows. The repair ends only when that is
+// withdrawn.
 func begun(p *passRun, r *core.Repair) bool {
 	for _, q := range p.cluster.Requests {
 		if q.Target == r.Target {
@@ -225,8 +226,8 @@ func begun(p *passRun, r *core.Repair) bool {
 	return false
 }
 
-// nodesAtRest: requests stand, and repairs run, only for nodes that are not well; and whoever is sick is under
-// repair, or there is a reason why not.
+// nodesAtRest checks that requests stand, and repairs run, only for unhealthy nodes. Each unhealthy node is under
+// repair, or has a reason why not.
 func (u *Universe) nodesAtRest(p *passRun) {
 	for _, r := range u.truth.requests {
 		if !u.needs(r.Target) && !u.lasts(&r) {
@@ -251,22 +252,22 @@ func (u *Universe) nodesAtRest(p *passRun) {
 	}
 }
 
-// lasts reports whether a request may stand at rest though its node does not need it: its remediator never lets go, or has yet
-// to say that the node is replaced.
+// lasts reports whether a request may stand at rest though its node does not need it. Its remediator never lets go, or
+// has yet to report that the node is replaced.
 func (u *Universe) lasts(r *request) bool {
 	awaited := r.Replaces && r.Succeeded == core.Unknown && r.Stopped.IsZero() && !u.truth.machines[r.slot].node.exists
 	return (r.Leaving && u.setup.Clinging) || awaited
 }
 
-// waits reports whether a repair may run at rest though its node is gone or well. Of a gone one no request that is on its way
-// out keeps it running.
+// waits reports whether a repair may run at rest though its node is gone or healthy. The repair of a node that is gone
+// does not wait for requests on their way out.
 func (u *Universe) waits(r *core.Repair, exists bool) bool {
 	return slices.ContainsFunc(u.truth.requests, func(q request) bool {
 		return q.Target == r.Target && u.lasts(&q) && (exists || !q.Leaving)
 	})
 }
 
-// needs tells whether a node is there, selected and not well.
+// needs reports whether a node exists, is selected and is not healthy.
 func (u *Universe) needs(id core.ID) bool {
 	for _, m := range u.truth.machines {
 		if m.nodeID() == id {
@@ -276,7 +277,7 @@ func (u *Universe) needs(id core.ID) bool {
 	return false
 }
 
-// refused tells whether a decision gives a reason for not repairing a slot's machine or node.
+// refused reports whether a decision gives a reason for not repairing a slot's machine or node.
 func refused(p *passRun, slot int) bool {
 	for _, r := range p.decision.Refusals {
 		if slotOf(&p.cluster.Targets[r.Target]) == slot && r.Text() != "" {

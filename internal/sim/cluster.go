@@ -9,11 +9,11 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// tick is the unit of time. Criteria hold for whole ticks, and so do the limits of steps. A handful of them is
-// less than what an engine waits for its caches, a minute.
+// tick is the unit of time. Criteria hold for whole ticks, and so do the limits of steps. A handful of ticks is less
+// than the minute that an engine waits for its caches.
 const tick = 10 * time.Second
 
-// Ticks is how long some of them take.
+// Ticks returns the duration of n ticks.
 func Ticks(n int) time.Duration { return time.Duration(n) * tick }
 
 // patience is how long a node may be not Ready.
@@ -26,22 +26,22 @@ type machine struct {
 	revision         int
 	created          int
 	failed, deleting bool
-	// byFettle is set when the deletion was asked for by an engine.
+	// byFettle is set when an engine has deleted the machine.
 	byFettle bool
 	mark     mark
 	// awaited is set while it names no node.
 	awaited bool
 	// claimed is set while an outside remediator is at work on it.
 	claimed bool
-	// markRemoved is how an engine has taken back its own mark last, the machine being well.
+	// markRemoved says when an engine last removed its own mark from the healthy machine.
 	markRemoved markRemoval
 	// deselected is set while no policy selects it.
 	deselected bool
 	node       node
 }
 
-// node is a machine's node, or one alone. Each that registers under its name has the next generation,
-// which is its UID. Nobody selects one that is deselected.
+// node is a machine's node, or a node alone. Each node that registers under its name has the next generation, which is
+// its UID. No policy selects a node that is deselected.
 type node struct {
 	exists, ready bool
 	since         int
@@ -68,7 +68,7 @@ type apiServer struct {
 	quorum core.Tri
 	// leases are the holders of the leases of nodes.
 	leases map[string]lease
-	// recorded counts the entries that the ledger ever had.
+	// recorded counts the repairs that the ledger ever had.
 	recorded uint64
 }
 
@@ -87,7 +87,7 @@ type edition struct {
 	paused, removed bool
 }
 
-// fingerprint tells policies apart that were edited since.
+// fingerprint returns the fingerprint of the policies of this edition.
 func (v edition) fingerprint() string {
 	if v.removed {
 		return ""
@@ -104,7 +104,7 @@ type lease struct {
 // stranger holds leases that no engine has taken.
 const stranger = "stranger"
 
-// takeLease has another tool take a lease that is free, or release its own.
+// takeLease lets another tool take a lease that is free, or release its own.
 func (c *apiServer) takeLease(slot int) {
 	node := fmt.Sprintf("node-%d", slot)
 	switch c.leases[node].holder {
@@ -120,11 +120,11 @@ func at(t int) time.Time {
 	return time.Date(2026, time.August, 3, 12, 0, 0, 0, time.UTC).Add(time.Duration(t) * tick)
 }
 
-// mostAmended is more than an entry is ever amended. Revisions that count by entry keep states alike in which others
-// were amended in another order.
+// mostAmended is more than any repair is ever updated. Revisions count by repair, so that states are alike whose other
+// repairs were updated in another order.
 const mostAmended = 1 << 20
 
-// create makes an entry of the ledger unless there is one of that name.
+// create creates a repair in the ledger unless its name is taken.
 func (c *apiServer) create(r core.Repair) (core.Repair, bool) {
 	if c.entry(r.Name) >= 0 {
 		return core.Repair{}, false
@@ -135,14 +135,14 @@ func (c *apiServer) create(r core.Repair) (core.Repair, bool) {
 	return r, true
 }
 
-// overtaken tells whether an entry has been written since a repair was read from it.
+// overtaken reports whether a repair has been written since it was read.
 func (c *apiServer) overtaken(r *core.Repair) bool {
 	i := c.entry(r.Name)
 	return i >= 0 && c.ledger[i].Revision != r.Revision
 }
 
-// amend writes how far a repair has come, as a patch does: one that has ended stays so. It gives the new revision. An
-// entry that somebody has erased can't be amended, and need not.
+// amend writes the state of a repair, as a patch does: a repair that has ended stays so. It returns the new revision. A
+// repair that was deleted can't be updated, and need not be.
 func (c *apiServer) amend(r core.Repair) uint64 {
 	i := c.entry(r.Name)
 	if i < 0 {
@@ -165,8 +165,8 @@ func (c *apiServer) entry(name string) int {
 	return slices.IndexFunc(c.ledger, func(r core.Repair) bool { return r.Name == name })
 }
 
-// remove asks for a machine's deletion as the API server would: a UID or revision that is given must
-// match. An empty one matches whatever has the name.
+// remove deletes a machine as the API server would: a UID or revision that is given must match. An empty one matches
+// any.
 func (c *apiServer) remove(slot int, uid, revision string) core.RemedyResult {
 	m := &c.machines[slot]
 	if uid != "" && m.id().UID != uid || revision != "" && fmt.Sprint(m.revision) != revision {
@@ -179,10 +179,10 @@ func (c *apiServer) remove(slot int, uid, revision string) core.RemedyResult {
 	return core.Accepted
 }
 
-// readNode is a live read.
+// readNode returns a live read of a node.
 func (c *apiServer) readNode(slot int) core.Node { return facts(c.machines[slot]) }
 
-// facts are what decisions read of a machine's node.
+// facts returns what decisions read of a machine's node.
 func facts(m machine) core.Node {
 	id := m.nodeID()
 	if m.awaited {
@@ -201,7 +201,7 @@ func facts(m machine) core.Node {
 	}
 }
 
-// unhealthy tells whether the truth justifies a repair now.
+// unhealthy reports whether the truth justifies a repair now.
 func (m machine) unhealthy(now int) bool {
 	if m.awaited {
 		return m.failed || time.Duration(now-m.created)*tick >= patience
@@ -209,12 +209,12 @@ func (m machine) unhealthy(now int) bool {
 	return m.failed || !m.node.exists || (!m.node.ready && time.Duration(now-m.node.since)*tick >= patience)
 }
 
-// nodeID names a machine's node.
+// nodeID returns the ID of a machine's node.
 func (m machine) nodeID() core.ID {
 	return core.ID{Kind: "Node", Name: fmt.Sprintf("node-%d", m.slot), UID: fmt.Sprintf("node-%d.%d", m.slot, m.node.generation)}
 }
 
-// replaced is the machine that the machine set makes of a deleted one.
+// replaced returns the machine that the machine set makes in its place.
 func (m machine) replaced(now int) machine {
 	return machine{
 		slot: m.slot, generation: m.generation + 1, revision: m.revision + 1, created: now,

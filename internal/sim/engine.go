@@ -12,11 +12,11 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// Faults are planted in the engine by tests, to show that they are found. The zero value has none.
+// Faults are planted in the engine by tests, to show that the checker finds them. The zero value has none.
 type Faults struct {
 	// Decide replaces core.Decide.
 	Decide func([]core.Policy, core.Cluster, time.Time) core.Decision
-	// NoExpectations decides on what the caches show alone.
+	// NoExpectations decides by the caches alone.
 	NoExpectations bool
 	// NoLiveRead takes the caches' word for a live read.
 	NoLiveRead bool
@@ -24,7 +24,7 @@ type Faults struct {
 	BlindDelete bool
 	// OwnNames gives repairs names that no other leader would choose.
 	OwnNames bool
-	// NoFence begins what it has recorded without a look at what others have.
+	// NoFence starts what it has recorded without a look at other leaders' repairs.
 	NoFence bool
 	// Hasty passes before its caches are in step.
 	Hasty bool
@@ -32,13 +32,13 @@ type Faults struct {
 	NoSecondLook bool
 	// NoTimer doesn't pass again by time alone.
 	NoTimer bool
-	// NoRequestExpectations decides without what it has asked for and not seen.
+	// NoRequestExpectations decides without the requests that no cache shows.
 	NoRequestExpectations bool
-	// BlindWithdrawal takes requests back by name, without UID.
+	// BlindWithdrawal withdraws requests by name, without UID.
 	BlindWithdrawal bool
-	// NoStop gives up steps without a word to their remediators.
+	// NoStop gives up steps without telling their remediators.
 	NoStop bool
-	// BlindUpdate writes how far a repair has come over whatever somebody else has written since.
+	// BlindUpdate writes the state of a repair over any later change by another writer.
 	BlindUpdate bool
 	// TwoSteps gives up two steps at once.
 	TwoSteps bool
@@ -67,20 +67,21 @@ type engine struct {
 	ledger   []core.Repair
 	// requests are those of each template, since their kinds are watched one by one.
 	requests [templates][]request
-	// edition is how the policies are, as far as it sees, and skew by how much its clock is fast.
+	// edition is the version of the policies that it sees, and skew by how much its clock is fast.
 	edition edition
 	skew    time.Duration
 	// leases are the leases that its last pass has seen.
 	leases map[string]lease
-	// state is what it remembers. It is never changed once a pass is over, so that copies of an engine may share it.
+	// state is the state that its passes share. It is never changed once a pass is over, so that copies of an engine
+	// may share it.
 	state *pass.State
-	// digestCache tells states apart; nil while that was not needed.
+	// digestCache identifies the state; nil while that was not needed.
 	digestCache []byte
 	// stepped is the pass under way, nil when there is none.
 	stepped *steppedPass
 	// passed is set once it has passed since it began.
 	passed bool
-	// repeat and nextAt are why it would pass again without any event.
+	// repeat and nextAt say when it passes again without any event.
 	repeat bool
 	nextAt time.Time
 }
@@ -100,7 +101,7 @@ func (e *engine) clone() *engine {
 	return &twin
 }
 
-// resync fills all caches from the truth, as a process does when it begins.
+// resync fills all caches from the truth, as a starting process does.
 func (e *engine) resync(c *apiServer) {
 	e.inStep = true
 	e.machines, e.nodes = slices.Clone(c.machines), make([]node, len(c.machines))
@@ -114,7 +115,7 @@ func (e *engine) resync(c *apiServer) {
 	}
 }
 
-// forget is a crash: another process begins, whose caches are not in step yet.
+// forget crashes the engine: another process starts, whose caches are not in sync yet.
 func (e *engine) forget() {
 	e.inStep, e.repeat, e.nextAt, e.passed = false, false, time.Time{}, false
 	e.state, e.digestCache, e.stepped = &pass.State{}, nil, nil
@@ -135,7 +136,7 @@ func (e *engine) digest() []byte {
 	return e.digestCache
 }
 
-// snapshot is the fleet as the caches show it: the machines, whose places are their numbers, and the nodes.
+// snapshot returns the cluster as the caches show it: the machines, whose indices are their slots, and the nodes.
 func (e *engine) snapshot(u *Universe) core.Cluster {
 	f := core.Cluster{Observed: core.Yes, ClockAgrees: core.Yes, Upgrading: core.No, Repairs: slices.Clone(e.ledger)}
 	for i, m := range e.machines[:u.setup.Machines] {
@@ -176,7 +177,7 @@ func (e *engine) snapshot(u *Universe) core.Cluster {
 	return f
 }
 
-// slotOf is the number of a target's machine or node.
+// slotOf returns the slot of a target's machine or node.
 func slotOf(t *core.Target) int {
 	name := strings.TrimPrefix(t.Node.Name, "node-")
 	if name == "" { // a machine whose node has not registered
@@ -189,7 +190,7 @@ func slotOf(t *core.Target) int {
 	return slot
 }
 
-// policies are those of the setup, with members among the targets of a snapshot.
+// policies returns the policies of the setup, with members among the targets of a snapshot.
 func (e *engine) policies(u *Universe, f *core.Cluster) []core.Policy {
 	if e.edition.removed {
 		return nil
@@ -224,22 +225,22 @@ func (e *engine) selected(machines []int) []int {
 
 func owner() core.ID { return core.ID{Kind: "MachineSet", Namespace: "sim", Name: "set", UID: "set"} }
 
-// target is the place of a target in the fleet, -1 when it is not there.
+// target returns the index of a target in the cluster, -1 when it is not there.
 func (p *passRun) target(id core.ID) int {
 	return slices.IndexFunc(p.cluster.Targets, func(t core.Target) bool { return t.ID == id })
 }
 
-// slotOf is the number of the machine that has a target's name.
+// slotOf returns the slot of the machine that has a target's name.
 func (p *passRun) slotOf(id core.ID) int {
 	return slices.IndexFunc(p.engine.machines, func(m machine) bool { return m.id().Name == id.Name })
 }
 
-// selects tells whether a policy has a slot's machine or node among its members.
+// selects reports whether a policy has a slot's machine or node among its members.
 func (p *passRun) selects(policy *core.Policy, slot int) bool {
 	return slices.ContainsFunc(policy.Members, func(t int) bool { return slotOf(&p.cluster.Targets[t]) == slot })
 }
 
-// copied is a fleet with slices of its own.
+// copied returns a cluster with slices of its own.
 func copied(f core.Cluster) core.Cluster {
 	f.Targets, f.Repairs, f.Requests = slices.Clone(f.Targets), slices.Clone(f.Repairs), slices.Clone(f.Requests)
 	return f

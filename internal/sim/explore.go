@@ -15,7 +15,7 @@ import (
 type Bounds struct {
 	// Depth is how many steps a story may have.
 	Depth int
-	// SettleEvery has one state in so many come to rest, to see whether it does. 0 is none.
+	// SettleEvery has one state in so many come to rest. 0 is none.
 	SettleEvery int
 }
 
@@ -23,7 +23,7 @@ type Bounds struct {
 type Result struct {
 	// States is how many different ones there were, Steps how many were taken.
 	States, Steps, Settled int
-	// Deletions is the most that were accepted in one story, CreateRequest the most that were made.
+	// Deletions is the most that were accepted in one story, Requests the most that were created.
 	Deletions, Requests int
 	// Ticks is how much time has passed in a walk.
 	Ticks int
@@ -32,7 +32,7 @@ type Result struct {
 	Trace     []Step
 }
 
-// Story tells the trace, a line for each step, and what went wrong.
+// Story returns the trace, a line for each step, and the complaint.
 func (r Result) Story() string {
 	var b strings.Builder
 	for i, s := range r.Trace {
@@ -97,7 +97,7 @@ func remember(seen map[fingerprint]bool, u *Universe) bool {
 	return true
 }
 
-// trace is the story of the last visit.
+// trace returns the steps that lead to the last visit.
 func trace(visits []visit) []Step {
 	var steps []Step
 	for i := len(visits) - 1; visits[i].from >= 0; i = visits[i].from {
@@ -133,7 +133,7 @@ func Walk(start *Universe, dice *rand.Rand, length int) Result {
 	return result
 }
 
-// fingerprint is the same for two universes in which the same can happen.
+// fingerprint returns the same for two universes in which the same can happen.
 func (u *Universe) fingerprint() fingerprint {
 	b := dump(make([]byte, 0, 4096), reflect.ValueOf(u.truth.machines))
 	b = dump(b, reflect.ValueOf(u.truth.ledger))

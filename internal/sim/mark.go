@@ -7,41 +7,41 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// MarkStep is the step that has a machine ask its owner to replace it.
+// MarkStep returns the step that marks a machine for its owner.
 func MarkStep() core.Step { return core.Step{Remedy: "Mark", Nature: core.AskOwner} }
 
-// mark is what a machine asks of its owner. It is a part of the machine, so it changes its revision, and whoever
-// sees the machine sees it. The zero mark asks nothing.
+// mark asks the owner of a machine to replace it. It is a part of the machine, so it changes its revision, and each
+// view of the machine shows it. The zero mark asks nothing.
 type mark struct {
 	asked bool
 	since int
-	// ours is set when an engine has made it, and not somebody else.
+	// ours is set when an engine has made it, and not a user.
 	ours bool
 	// deferred is set while the owner says that it won't yet, and followed once it does what it is asked.
 	deferred, followed bool
 }
 
-// markRemoval is when the mark of a machine that is well was taken back, and the repair that it was of. The zero sparing
-// is of none.
+// markRemoval says when the mark of a healthy machine was removed, and which repair had made it. The zero value is
+// none.
 type markRemoval struct {
 	at     int
 	repair string
 }
 
-// delegates tells whether any policy leaves machines to their owners.
+// delegates reports whether any policy leaves machines to their owners.
 func (s *Setup) delegates() bool {
 	return slices.ContainsFunc(s.Policies, func(p core.Policy) bool {
 		return slices.ContainsFunc(p.Steps, func(step core.Step) bool { return step.Nature.Effect().OwnerDecides })
 	})
 }
 
-// markUID tells a mark from later ones on the same machine, as far as clocks do.
+// markUID returns a UID for a mark, which later marks of the same machine don't have as far as clocks differ.
 func (m machine) markUID() string { return fmt.Sprintf("%s@%d", m.id().UID, m.mark.since) }
 
-// stands tells whether something is asked that can still be taken back.
+// stands reports whether a mark stands that can still be removed.
 func (m machine) stands() bool { return m.mark.asked && !m.mark.followed && !m.deleting }
 
-// request is a mark as decisions read it, and false when there is none. One that is followed can't be taken back.
+// request returns the mark as a request, and false when there is none. A mark that the owner follows can't be removed.
 func (m machine) request() (core.Request, bool) {
 	if !m.mark.asked {
 		return core.Request{}, false
@@ -70,8 +70,8 @@ func (c *apiServer) ask(slot int, uid, revision string) (answer core.RemedyResul
 	return core.Accepted, true
 }
 
-// unmark takes back the mark of a UID, or of whichever machine has the name. It gives the UID of what it hit. What
-// the owner does already it goes on with.
+// unmark removes the mark of a UID, or of any machine with the name. It returns the UID of the removed mark. An owner
+// that follows the mark already goes on.
 func (c *apiServer) unmark(slot int, uid string, blind bool) string {
 	m := &c.machines[slot]
 	if !m.stands() || (!blind && m.markUID() != uid) {
@@ -83,8 +83,8 @@ func (c *apiServer) unmark(slot int, uid string, blind bool) string {
 	return hit
 }
 
-// forgetMarkRemovals: only who took a mark back knows that it stood, until the end of the repair is recorded. A restart before that
-// forgets it.
+// forgetMarkRemovals forgets the removals of marks. Only the process that removed a mark knows of it until the end of
+// the repair is recorded. A restart before that forgets it.
 func (u *Universe) forgetMarkRemovals() {
 	for i := range u.truth.machines {
 		m := &u.truth.machines[i]
@@ -94,7 +94,7 @@ func (u *Universe) forgetMarkRemovals() {
 	}
 }
 
-// markSteps are what owners and others may do about what a machine asks.
+// markSteps returns what owners and users may do about a mark.
 func (u *Universe) markSteps(steps []Step, i int) []Step {
 	m := u.truth.machines[i]
 	switch {
@@ -117,7 +117,7 @@ func (u *Universe) markSteps(steps []Step, i int) []Step {
 	return u.maybe(steps, Step{Kind: Unmark, Which: i})
 }
 
-// mayFollow tells whether the owner can take a machine out: some take out one at a time.
+// mayFollow reports whether the owner can take a machine out. Some owners take out one at a time.
 func (u *Universe) mayFollow(i int) bool {
 	if !u.setup.OneByOne {
 		return true
@@ -130,7 +130,7 @@ func (u *Universe) mayFollow(i int) bool {
 	return true
 }
 
-// touch is what becomes of a machine's mark at the hands of its owner, or of somebody else.
+// touch changes a machine's mark as its owner or a user does.
 func (c *apiServer) touch(slot int, k Kind) {
 	m := &c.machines[slot]
 	switch k { //nolint:exhaustive // the others are about something else
@@ -148,7 +148,7 @@ func (c *apiServer) touch(slot int, k Kind) {
 	m.revision++
 }
 
-// ownersEnd has owners do what they were asked, as far as they are willing.
+// ownersEnd lets owners do what they were asked, as far as they are willing.
 func (u *Universe) ownersEnd() bool {
 	ended := false
 	for i := range u.truth.machines {

@@ -11,10 +11,11 @@ import (
 // nodeCheck is the kind of the policies over nodes.
 const nodeCheck = "NodeCheck"
 
-// templates is how many there are. Each has a kind of its own, so that a node has at most one request of each.
+// templates is the number of templates. Each has its own kind, so that a node has at most one request of each.
 const templates = 2
 
-// RequestStep is the step that asks the remediator of a template, which is 0 or 1, for so many ticks; 0 is no limit.
+// RequestStep returns the step that asks the remediator of a template, which is 0 or 1, for so many ticks; 0 is no
+// limit.
 func RequestStep(template, ticks int) core.Step {
 	return core.Step{
 		Remedy: "Ask", Nature: core.CreateRequest, Limit: Ticks(ticks),
@@ -22,8 +23,8 @@ func RequestStep(template, ticks int) core.Step {
 	}
 }
 
-// request is an object that asks a remediator, as the API server has it. Its remediator keeps it from
-// going away until it has let go.
+// request is a remediation request as the API server has it. Its remediator's finalizer keeps it until the remediator
+// lets go.
 type request struct {
 	core.Request
 	template, slot int
@@ -40,7 +41,7 @@ func templateOf(r core.Reference) int {
 	return -1
 }
 
-// requestsFrom are the requests that were made from a template.
+// requestsFrom returns the requests that were made from a template.
 func (c *apiServer) requestsFrom(template int) []request {
 	var found []request
 	for _, r := range c.requests {
@@ -51,20 +52,20 @@ func (c *apiServer) requestsFrom(template int) []request {
 	return found
 }
 
-// named is the place of the request that has the name of another, -1 when there is none.
+// named returns the index of the request with the name of another, -1 when there is none.
 func (c *apiServer) named(like *request) int {
 	return slices.IndexFunc(c.requests, func(r request) bool {
 		return r.template == like.template && r.slot == like.slot && (!like.perLife || r.Target.UID == like.Target.UID)
 	})
 }
 
-// living is the place of the request of a UID, -1 when it is gone.
+// living returns the index of the request of a UID, -1 when it is gone.
 func (c *apiServer) living(uid string) int {
 	return slices.IndexFunc(c.requests, func(r request) bool { return r.ID.UID == uid })
 }
 
-// createRequest makes a request unless there is one of its name. One that is about another node, or asked by another
-// policy, is in the way: then there is no answer.
+// createRequest creates a request unless its name is taken. A request about another node, or by another policy, is in
+// the way: then the result is 0.
 func (c *apiServer) createRequest(r request) (answer core.RemedyResult, made bool) {
 	if i := c.named(&r); i >= 0 {
 		other := &c.requests[i]
@@ -86,14 +87,15 @@ func (c *apiServer) make(r request) {
 	c.requests = append(c.requests, r)
 }
 
-// stop tells the remediator of a request that its time is over. One that is gone is told nothing.
+// stop tells the remediator of a request that its time is over. It does nothing for a request that is gone.
 func (c *apiServer) stop(r core.Request) {
 	if i := c.living(r.ID.UID); i >= 0 && c.requests[i].Stopped.IsZero() {
 		c.requests[i].Stopped = at(c.now)
 	}
 }
 
-// withdraw has a request go away. Without UID it is whichever has the name. It gives the UID of what it hit.
+// withdraw deletes a request. Without UID it deletes any request of the name. It returns the UID of the deleted
+// request.
 func (c *apiServer) withdraw(r core.Request, blind bool) string {
 	i := c.living(r.ID.UID)
 	if blind {
@@ -109,7 +111,7 @@ func (c *apiServer) withdraw(r core.Request, blind bool) string {
 // letGo removes a request.
 func (c *apiServer) letGo(i int) { c.requests = slices.Delete(c.requests, i, i+1) }
 
-// changeRequest is what befalls a request.
+// changeRequest changes a request as remediators and users do.
 func (u *Universe) changeRequest(s Step) {
 	r := &u.truth.requests[s.Which]
 	n := &u.truth.machines[r.slot].node
@@ -146,7 +148,7 @@ func (u *Universe) requestSteps(steps []Step, i int) []Step {
 	return u.maybe(steps, Step{Kind: Remake, Which: i})
 }
 
-// maybe adds a step that may happen so often.
+// maybe adds a step while it may still happen.
 func (u *Universe) maybe(steps []Step, s Step) []Step {
 	if u.left[s.Kind] > 0 {
 		return append(steps, s)

@@ -9,27 +9,28 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// passRun is one pass of an engine: the machine itself, the calls that it waits for, and what the watcher has to know of it.
+// passRun is one pass of an engine: the step machine, the calls that it waits for, and what the checker needs to know
+// of it.
 type passRun struct {
 	engine *engine
 	pass   *pass.Pass
 	config pass.Config
-	// state is what the pass leaves to the next.
+	// state is the state that the pass leaves to the next.
 	state *pass.State
-	// stepped is set for a pass that is made call by call, each of them a step.
+	// stepped is set for a pass whose calls are steps.
 	stepped *steppedPass
 	// calls are the offered calls that were not made yet.
 	calls []pass.Call
 	progress
-	// policies, fleet and decision are those of the machine by now.
+	// policies, cluster and decision are the machine's own by now.
 	policies []core.Policy
 	cluster  core.Cluster
 	decision core.Decision
 }
 
-// progress is what has become of a pass so far, apart from the machine.
+// progress is the progress of a pass, apart from the step machine.
 type progress struct {
-	// unhealthy says of each machine whether the truth justified its repair when it was read live.
+	// unhealthy reports of each machine whether the truth justified its repair when it was read live.
 	unhealthy []bool
 	// created are the repairs that it has recorded.
 	created []core.Repair
@@ -39,9 +40,9 @@ type progress struct {
 	made, writes int
 	// skew is by how much the clock was fast when it was read last.
 	skew time.Duration
-	// found is set when something that was asked for had been asked for already, which the caches did not show.
+	// found is set when a request existed already that no cache showed.
 	found bool
-	// conflict is set when another writer had changed a repair, or an answer was lost, so that the pass is repeated.
+	// conflict is set when another writer had changed a repair, so that the pass is repeated.
 	conflict bool
 	// failed is set when a call has failed, or its answer was lost.
 	failed bool
@@ -56,19 +57,19 @@ func (f *progress) clone() progress {
 // never is the number of a call that is not made.
 const never = -1
 
-// passFault is what befalls one pass.
+// passFault is what goes wrong in one pass.
 type passFault struct {
-	// crashAfter is the number of writes after which the process crashes, loses the write whose answer is lost, and fails the call that
-	// fails; never for none.
+	// crashAfter is the number of writes after which the process crashes, loses the write whose answer is lost, and
+	// fails the call that fails; never for none.
 	crashAfter, loses, fails int
 	// refused is set when remedies refuse.
 	refused bool
 }
 
-// noFault is a pass that nothing befalls.
+// noFault is a pass in which nothing goes wrong.
 var noFault = passFault{crashAfter: never, loses: never, fails: never} //nolint:gochecknoglobals // a constant
 
-// begin begins a pass of an engine, which is made call by call or at once.
+// begin begins a pass of an engine, at once or call by call.
 func (u *Universe) begin(e *engine, flies bool) *passRun {
 	if u.setup.Faults.NoExpectations {
 		e.state, e.digestCache = &pass.State{}, nil
@@ -88,7 +89,7 @@ func (u *Universe) begin(e *engine, flies bool) *passRun {
 	return p
 }
 
-// config is that of the passes of a universe.
+// config returns the configuration of the passes of a universe.
 func (u *Universe) config() pass.Config {
 	return pass.Config{
 		Dialects: []pass.Dialect{{}, {}},
@@ -107,7 +108,7 @@ func (u *Universe) retention() core.Retention {
 	return core.Retention{For: 2 * veryLong, Max: 1 << 30}
 }
 
-// shows is what the caches of an engine show.
+// shows returns what the caches of an engine show.
 func (e *engine) shows(u *Universe) pass.Snapshot {
 	s := pass.Snapshot{
 		Clock: u.clock(e), Cluster: e.snapshot(u), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{"Machine": true, "Node": true},
@@ -134,7 +135,7 @@ func (e *engine) shows(u *Universe) pass.Snapshot {
 	return s
 }
 
-// clock is what the clock of an engine shows, which knows how far it is from that of the API server.
+// clock returns what the clock of an engine shows. The engine knows how far it is from the API server's.
 func (u *Universe) clock(e *engine) pass.ClockReading {
 	r := pass.ClockReading{Now: at(u.truth.now).Add(e.skew), Agrees: core.Yes, Corrected: at(u.truth.now)}
 	if e.skew.Abs() > core.MaxSkew {
@@ -143,20 +144,20 @@ func (u *Universe) clock(e *engine) pass.ClockReading {
 	return r
 }
 
-// look takes in what the machine offers and decides.
+// look takes in the calls and the decision of the step machine.
 func (p *passRun) look() {
 	p.calls = append(p.calls, p.pass.Calls()...)
 	p.policies, p.cluster, p.decision = p.pass.Policies(), *p.pass.Cluster(), *p.pass.Decision()
 }
 
-// take removes the call from the offered ones.
+// take removes a call from the offered calls, and returns it.
 func (p *passRun) take(i int) pass.Call {
 	c := p.calls[i]
 	p.calls = slices.Delete(p.calls, i, i+1)
 	return c
 }
 
-// pass has an engine pass over the cluster at once, call by call.
+// pass makes a pass of an engine at once, call by call.
 func (u *Universe) pass(e *engine, m passFault) {
 	p := u.begin(e, false)
 	for len(p.calls) > 0 {
@@ -181,7 +182,7 @@ func (u *Universe) pass(e *engine, m passFault) {
 	}
 }
 
-// make makes one call, and hands the machine its result.
+// make makes one call, and hands its result to the step machine.
 func (u *Universe) make(p *passRun, c *pass.Call, m passFault) {
 	var r pass.Result
 	loses := writes(c) && p.writes == m.loses
@@ -230,8 +231,8 @@ func (u *Universe) end(p *passRun) {
 	u.checkPass(p)
 }
 
-// next is when the engine is to look again. It is let off asking for the quorum once more, which is what it is in a universe for
-// ever, and off deleting what is kept for longer than any story.
+// next returns when the engine passes again. It leaves out repeated reads of the quorum, which never changes in some
+// universes, and deletions of repairs that outlast any story.
 func (u *Universe) next(p *passRun) time.Time {
 	next, now := p.pass.Next(), at(u.truth.now).Add(p.engine.skew)
 	asksAgain := slices.ContainsFunc(p.decision.Refusals, func(r core.Refusal) bool {
@@ -253,7 +254,7 @@ func (u *Universe) next(p *passRun) time.Time {
 	return next
 }
 
-// look has a copy of an engine decide, and returns what it would do.
+// look lets a copy of an engine decide, and returns what it would do.
 func (u *Universe) look(e *engine) *passRun {
 	p := u.begin(e.clone(), false)
 	for p.pass.Deciding() && len(p.calls) > 0 {
@@ -263,7 +264,7 @@ func (u *Universe) look(e *engine) *passRun {
 	return p
 }
 
-// advanced is the request of the step of a repair that is given up, -1 when there is none.
+// advanced returns the request of the step of a repair that is given up, -1 when there is none.
 func (p *passRun) advanced(repair string) int {
 	for i := range p.decision.Escalations {
 		if a := &p.decision.Escalations[i]; p.cluster.Repairs[a.Repair].Name == repair {
@@ -278,7 +279,7 @@ func (p *passRun) requestOf(target core.ID, step *core.Step) int {
 	return slices.IndexFunc(p.cluster.Requests, func(r core.Request) bool { return r.Target == target && r.Template == step.Template })
 }
 
-// repair is a repair as the pass knows it.
+// repair returns a repair as the pass knows it.
 func (p *passRun) repair(name string) core.Repair {
 	for _, r := range slices.Concat(p.created, p.cluster.Repairs) {
 		if r.Name == name {
@@ -288,7 +289,7 @@ func (p *passRun) repair(name string) core.Repair {
 	return core.Repair{}
 }
 
-// due tells whether the engine passes by itself, and at which tick.
+// due reports whether the engine passes by itself, and at which tick.
 func (e *engine) due(now int) (int, bool) {
 	if e.repeat {
 		return now, true

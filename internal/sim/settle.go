@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// calm is the universe in which no pass is under way and no clock is wrong any more.
+// calm returns the universe in which no pass is under way and no clock is wrong any more.
 func (u *Universe) calm() *Universe {
 	s := u.clone()
 	for _, e := range s.engines {
@@ -19,8 +19,8 @@ func (u *Universe) calm() *Universe {
 	return s
 }
 
-// Settle lets everything come to rest: caches catch up, deletions end, and engines pass when
-// something wakes them. It complains if they don't come to rest, or rest with work undone.
+// Settle lets everything come to rest: caches catch up, deletions end, and engines pass when an event wakes them. It
+// returns a complaint if they don't come to rest, or rest with work undone.
 func (u *Universe) Settle() string {
 	s := u.calm()
 	woken := true
@@ -68,8 +68,8 @@ func (u *Universe) endDeletions() bool {
 	return ended
 }
 
-// catchUp brings every cache in step, and tells whether that wakes an engine: what becomes of a
-// repair does so only if somebody deleted it or it was refused.
+// catchUp brings every cache in sync, and reports whether that wakes an engine. A repair that changes does so only if a
+// user deleted it or its remedy was refused.
 func (u *Universe) catchUp() bool {
 	woken := false
 	for _, e := range u.engines {
@@ -91,7 +91,7 @@ func (u *Universe) catchUp() bool {
 	return woken
 }
 
-// attempts of an entry, as far as the cache shows.
+// attempts returns the attempts of a repair, as far as the cache shows.
 func (e *engine) attempts(name string) int {
 	for _, r := range e.ledger {
 		if r.Name == name {
@@ -124,7 +124,8 @@ func (u *Universe) wakeByTime() bool {
 	return found
 }
 
-// atRest: a pass would do nothing, whoever is sick is held back for a reason, and no repair runs.
+// atRest checks the state at rest: a pass would do nothing, each unhealthy machine is held back for a reason, and no
+// repair runs.
 func (u *Universe) atRest() {
 	for _, e := range u.engines {
 		p := u.look(e)
@@ -154,7 +155,8 @@ func (u *Universe) atRest() {
 	}
 }
 
-// mayStaySick: a short circuit holds, a policy is paused, or the control plane is not to be touched.
+// mayStaySick reports whether a machine may stay unhealthy: a short circuit holds, a policy is paused, or the control
+// plane is not to be touched.
 func (u *Universe) mayStaySick(slot int) bool {
 	if slot < u.setup.ControlPlane && u.truth.quorum != core.Yes {
 		return true

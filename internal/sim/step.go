@@ -6,7 +6,7 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Steps are what can happen now, in a fixed order.
+// Steps returns what can happen now, in a fixed order.
 func (u *Universe) Steps() []Step {
 	var steps []Step
 	for i := range u.engines {
@@ -66,7 +66,7 @@ func (u *Universe) engineSteps(steps []Step, i int) []Step {
 	return steps
 }
 
-// passSteps are the passes that an engine may make, or the calls of the one under way.
+// passSteps returns the passes that an engine may make, or the calls of the current one.
 func (u *Universe) passSteps(steps []Step, i int) []Step {
 	if e := u.engines[i]; e.stepped != nil {
 		for which, c := range u.resume(e).calls {
@@ -140,7 +140,7 @@ func (e *engine) staleRequests(c *apiServer, template int) bool {
 	return !slices.Equal(e.requests[template], c.requestsFrom(template))
 }
 
-// After is the universe in which the step has happened.
+// After returns the universe in which the step has happened.
 func (u *Universe) After(s Step) *Universe {
 	next := u.clone()
 	if s.Kind < kinds && next.left[s.Kind] > 0 {
@@ -176,7 +176,7 @@ func (u *Universe) After(s Step) *Universe {
 	return next
 }
 
-// passes has an engine pass, or make a call of its pass.
+// passes makes a pass of an engine, or a call of its pass.
 func (u *Universe) passes(e *engine, s Step) {
 	switch s.Kind { //nolint:exhaustive // the others are no passes
 	case Pass:
@@ -197,7 +197,7 @@ func (u *Universe) passes(e *engine, s Step) {
 	}
 }
 
-// see is one cache catching up.
+// see lets one cache catch up.
 func (e *engine) see(c *apiServer, s Step) {
 	switch s.Kind { //nolint:exhaustive // the others are seen by nobody
 	case SeeMachine:
@@ -214,7 +214,7 @@ func (e *engine) see(c *apiServer, s Step) {
 	}
 }
 
-// happen is what befalls a machine, or what somebody does.
+// happen applies what happens to a machine, or what users do.
 func (u *Universe) happen(s Step) {
 	c := u.truth
 	switch s.Kind { //nolint:exhaustive // the others are about something else
@@ -258,7 +258,7 @@ func (u *Universe) publish() {
 	}
 }
 
-// deselect has a machine, or in a world of nodes a node, selected no more, or again.
+// deselect deselects a machine, or in a world of nodes a node, or selects it again.
 func (u *Universe) deselect(slot int) {
 	m := &u.truth.machines[slot]
 	if slot < u.setup.Nodes {
@@ -269,7 +269,7 @@ func (u *Universe) deselect(slot int) {
 	m.revision++
 }
 
-// happen is what befalls a node.
+// happen applies what happens to a node.
 func (n *node) happen(k Kind, now int) {
 	switch k { //nolint:exhaustive // the others are about something else
 	case Flap:

@@ -9,14 +9,14 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// steppedPass is a pass between two of its calls. It is never changed, so that copies of an engine may share it: the machine is made
-// anew from what it began with and from the results so far.
+// steppedPass is a pass between two of its calls. It is never changed, so that copies of an engine may share it. The
+// step machine is made anew from its snapshot and from the results so far.
 type steppedPass struct {
 	state    *pass.State
 	snapshot pass.Snapshot
 	results  []madeCall
 	progress
-	// sum tells flights apart.
+	// sum identifies the pass with its results.
 	sum [sha256.Size]byte
 }
 
@@ -26,7 +26,7 @@ type madeCall struct {
 	result pass.Result
 }
 
-// digest is the same for flights that go on alike.
+// digest returns the same for passes that go on alike.
 func (f *steppedPass) digest() []byte {
 	if f == nil {
 		return nil
@@ -34,7 +34,7 @@ func (f *steppedPass) digest() []byte {
 	return f.sum[:]
 }
 
-// beginStepped has an engine begin a pass that is made call by call, each of them a step.
+// beginStepped begins a pass of an engine whose calls are steps.
 func (u *Universe) beginStepped(e *engine) {
 	p := u.begin(e, true)
 	b := append(slices.Clone(e.digest()), dump(nil, reflect.ValueOf(p.stepped.snapshot.Cluster))...)
@@ -44,7 +44,7 @@ func (u *Universe) beginStepped(e *engine) {
 	u.advance(p)
 }
 
-// makeCall makes one call of a pass under way, which fails, or whose answer is lost.
+// makeCall makes one call of the current pass, which may fail, or lose its answer.
 func (u *Universe) makeCall(e *engine, which int, fails, loses bool) {
 	p := u.resume(e)
 	c, m := p.take(which), noFault
@@ -58,7 +58,7 @@ func (u *Universe) makeCall(e *engine, which int, fails, loses bool) {
 	u.advance(p)
 }
 
-// resume is the pass under way of an engine.
+// resume returns the current pass of an engine.
 func (u *Universe) resume(e *engine) *passRun {
 	f := e.stepped
 	p := &passRun{engine: e, state: f.state.Clone(), progress: f.progress.clone(), config: u.config()}
@@ -73,7 +73,7 @@ func (u *Universe) resume(e *engine) *passRun {
 	return p
 }
 
-// own is a snapshot with slices of its own.
+// own returns a snapshot with slices of its own.
 func own(s pass.Snapshot) pass.Snapshot {
 	s.Cluster, s.Policies = copied(s.Cluster), slices.Clone(s.Policies)
 	return s
@@ -98,14 +98,14 @@ func (u *Universe) advance(p *passRun) {
 	p.engine.stepped = p.stepped
 }
 
-// finishStepped makes all calls that are left of the pass under way of an engine.
+// finishStepped makes all calls that are left of the current pass of an engine.
 func (u *Universe) finishStepped(e *engine) {
 	for e.stepped != nil {
 		u.makeCall(e, 0, false, false)
 	}
 }
 
-// note notes the result of a call of a pass that is made call by call.
+// note stores the result of a call.
 func (f *steppedPass) note(call int, r pass.Result) {
 	f.results = append(f.results, madeCall{call, r})
 	b := binary.AppendVarint(slices.Clone(f.sum[:]), int64(call))

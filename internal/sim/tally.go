@@ -39,7 +39,7 @@ func (t *Tally) String() string {
 	return b.String()
 }
 
-// fault returns the name of a kind of fault, and "" for what is none.
+// fault returns the name of a kind of fault, and "" for a kind that is no fault.
 func (k Kind) fault() string {
 	switch k { //nolint:exhaustive // the others are no faults
 	case CrashingPass:

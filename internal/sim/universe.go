@@ -29,21 +29,22 @@ type Setup struct {
 	Ticks, Flaps, Vanishings, Failures, Crashes, Erasures, Refusals int
 	// Losses are how often the answer to a write is lost, and Misses how often a call fails.
 	Losses, Misses int
-	// SteppedPasses are how many passes are made call by call, each call a step among others. OnlySteppedPasses has no other passes.
+	// SteppedPasses is how many passes are made call by call, each call a step among others. OnlySteppedPasses has no
+	// other passes.
 	SteppedPasses     int
 	OnlySteppedPasses bool
-	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often
-	// somebody deletes a request, or replaces it by a namesake.
+	// Mends and Defeats are how often remediators succeed or give up, Cancellations and Remakes how often users delete
+	// a request, or replace it by a namesake.
 	Mends, Defeats, Cancellations, Remakes int
-	// Replacements and Deferrals are how often owners do what a mark asks, or say that they won't yet; OneByOne ones
-	// replace one machine at a time. Unmarks and Strays are the marks that somebody else takes away, or makes.
+	// Replacements and Deferrals are how often owners follow a mark, or say that they won't yet. OneByOne owners
+	// replace one machine at a time. Unmarks and Strays are how often users remove or make marks.
 	Replacements, Deferrals, Unmarks, Strays int
 	OneByOne                                 bool
-	// Pauses and Deselections are how often somebody changes their mind about policies, or nodes.
+	// Pauses and Deselections are how often users pause or resume policies, and relabel nodes.
 	Pauses, Deselections int
-	// LastFirst has passes make the call first that was offered last.
+	// LastFirst has passes make the last offered call first.
 	LastFirst bool
-	// Removals are how often policies are deleted, or made again. LaggingPolicies are those of which a watch tells later.
+	// Removals are how often policies are deleted, or created again. LaggingPolicies are policies whose watch lags.
 	Removals        int
 	LaggingPolicies bool
 	// Turns are how often the quorum changes, Thefts how often another tool takes a lease, or releases it, and Jumps how often the clock of
@@ -54,17 +55,17 @@ type Setup struct {
 	StaleLists int
 	// Heals are how often outside remediators repair what was handed over.
 	Heals int
-	// NeverGone machines are deleted and stay. Prunes has finished repairs deleted after two ticks. Starting machines, the first of them,
-	// have no node yet. AheadNodes are those whose conditions are dated so many ticks ahead.
+	// NeverGone machines are deleted and stay. Prunes deletes finished repairs after two ticks. Starting machines, the
+	// first of them, have no node yet. AheadNodes have their conditions dated so many ticks ahead.
 	NeverGone, Prunes, Leases bool
 	Starting, AheadNodes      int
-	// Replacing remediators have nodes replaced, and say when that is done. Clinging ones never let go of a request by
-	// themselves; an earlier node's is not in the way of a later one's.
+	// Replacing remediators have nodes replaced, and report when that is done. Clinging remediators never let go of a
+	// request by themselves, and the request of an earlier node is not in the way of a later one.
 	Replacing, Clinging bool
 
 	Faults Faults
-	// Unchecked are promises that the watcher overlooks, so that a fault which breaks several is
-	// followed to the one that a test is about.
+	// Unchecked has promises that the checker ignores, so that a test can follow a fault to the promise that it is
+	// about.
 	Unchecked []string
 	// Interpose, if set, is called before each write of a pass, to let something happen in between.
 	Interpose func(*Universe)
@@ -78,13 +79,13 @@ type Universe struct {
 	truth     *apiServer
 	engines   []*engine
 	left      [kinds]int
-	// deletions counts those that the API server accepted, asked the requests that it has made.
+	// deletions counts the accepted deletions, and requested the created requests.
 	deletions, requested int
 	// complaint is the first broken promise, in words.
 	complaint string
 }
 
-// New makes a universe in which every cache is in step.
+// New returns a universe in which every cache is in sync.
 func New(s Setup) *Universe {
 	c := &apiServer{now: s.Now, quorum: s.QuorumSurvives, leases: map[string]lease{}}
 	for i := range max(s.Machines, s.Nodes) {
@@ -124,7 +125,7 @@ func (u *Universe) clone() *Universe {
 	return &twin
 }
 
-// Complaint is the first promise that was broken on the way here, or "".
+// Complaint returns the first promise that was broken on the way here, or "".
 func (u *Universe) Complaint() string { return u.complaint }
 
 func (u *Universe) complain(format string, args ...any) {
