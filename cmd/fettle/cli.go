@@ -13,7 +13,8 @@ import (
 // completer is the name by which kubectl calls a plugin to complete its arguments.
 const completer = "kubectl_complete-fettle"
 
-// calledAs is how a person calls this binary: as a plugin of kubectl if it bears such a name.
+// calledAs returns the command that a user types: kubectl fettle if the binary has the name of a
+// plugin.
 func calledAs(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	if name == "kubectl-fettle" || name == completer {
@@ -22,7 +23,7 @@ func calledAs(path string) string {
 	return "fettle"
 }
 
-// addUserCommands adds what people ask Fettle with.
+// addUserCommands adds the commands for users.
 func addUserCommands(root *cobra.Command, path string, args []string) {
 	name := calledAs(path)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}

@@ -30,7 +30,7 @@ import (
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
-// components are the parts of the controller that know an API, and the loop that has them meet.
+// components has the parts of the controller, which call each other through callbacks and ports.
 type components struct {
 	manager  ctrl.Manager
 	log      logr.Logger
@@ -47,19 +47,19 @@ type components struct {
 	clusters  *workloadClusters
 	home      *homeCluster
 	leases    *nodelease.Client
-	// leaseCache has leases of one namespace alone.
+	// leaseCache caches the leases of one namespace.
 	leaseCache cache.Cache
 	upgrades   *upgrade.Client
 	quorum     *quorum.Client
 }
 
-// transports is what stands in the way of all requests.
+// transports has the wrappers of the HTTP transport that components read.
 type transports struct {
 	watched *watchLogger
 	clock   *clock.Meter
 }
 
-// wireComponents makes every room and shows it its neighbours.
+// wireComponents makes all components and connects them.
 func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o controllerOptions, log logr.Logger) (*components, error) {
 	r := &components{
 		manager: manager, log: log, clock: w.clock, watchdog: engine.NewWatchdog(time.Now), loop: engine.NewLoop(log.WithName("engine"), time.Now),
@@ -83,7 +83,7 @@ func wireComponents(manager ctrl.Manager, w transports, m controllerMetrics, o c
 	return r, nil
 }
 
-// addHomeCluster has the fleet kept of the cluster that Fettle itself is in.
+// addHomeCluster adds the cluster that Fettle runs in to the loop.
 func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
 	machineKind := v1beta1.GroupVersion.WithKind("Machine")
 	repairs, requests, writer := r.repairs.Store(ledger.ClusterKey{}), r.templates.ForCluster(template.ClusterKey{}, r.wake), r.manager.GetClient()
@@ -112,8 +112,9 @@ func (r *components) addHomeCluster(m controllerMetrics, o controllerOptions) {
 	r.loop.AddHome(homeKey, r.watchdog.Watch(homeKey, home.Pass))
 }
 
-// wake has the home fleet looked at soon. When its first health check begins to act, or its last one no longer does, a
-// workload cluster with the same nodes is to be looked at too.
+// wake queues a pass over the home cluster. It queues all clusters when the first health check of
+// the home cluster begins to act, and when the last one ceases to: a workload cluster may have the
+// same nodes.
 func (r *components) wake() {
 	r.loop.Wake(homeKey)
 	if r.home.actsChanged() {
@@ -121,7 +122,7 @@ func (r *components) wake() {
 	}
 }
 
-// wakeCluster has the fleet looked at soon that a repair is of.
+// wakeCluster queues a pass over the cluster of a repair.
 func (r *components) wakeCluster(key ledger.ClusterKey) {
 	if key == (ledger.ClusterKey{}) {
 		r.wake()
@@ -172,8 +173,8 @@ func (r *components) addRemedies() error {
 	return nil
 }
 
-// addGuards gives leases a cache of their own, since they are watched in one namespace alone, and options by
-// kind would ask the API server before there is anything to ask it for.
+// addGuards makes the guards. Leases have their own cache, since it is limited to one namespace.
+// Options by kind in a shared cache would need the API server before the manager starts.
 func (r *components) addGuards(watched *watchLogger) error {
 	var err error
 	r.leaseCache, err = cache.New(r.manager.GetConfig(), cache.Options{
@@ -200,8 +201,8 @@ func (r *components) addTo(manager ctrl.Manager) error {
 	)
 }
 
-// cached has the manager start a cache with its own, whether it leads or not.
+// cached makes the manager start a cache in each replica, leader or not.
 type cached struct{ cache.Cache }
 
-// GetCache is how the manager knows a cache.
+// GetCache returns the cache. The manager recognises a cache by this method.
 func (c cached) GetCache() cache.Cache { return c.Cache }

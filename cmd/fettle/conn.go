@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// dialer dials the API server as client-go does where it is not told otherwise.
+// dialer dials the API server with client-go's defaults.
 //
 //nolint:gochecknoglobals // a constant
 var dialer = net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 
-// dial returns a connection by which nothing is sent once the lease is lost. A context that ends comes too late for a process that
-// was stopped in the midst of a call: it goes on where it was, before any timer fires, while another replica leads.
+// dial returns a connection that sends nothing once the lease is lost. A process may be suspended
+// in the midst of a call. It resumes before any timer fires, while another replica leads, and
+// cancelling a context would come too late.
 func (l *leaderLease) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -22,15 +23,15 @@ func (l *leaderLease) dial(ctx context.Context, network, address string) (net.Co
 	return &leasedConn{conn, l}, nil
 }
 
-// leasedConn is a connection for as long as the lease can be counted on, or was never held.
+// leasedConn is a connection that works as long as this replica hasn't lost the lease.
 type leasedConn struct {
 	net.Conn
 
 	lease *leaderLease
 }
 
-// Write sends data, and errLeaseLost is its error when the lease is lost. The clock is read last, so that as little as possible comes
-// between it and the call of the kernel.
+// Write sends data, or returns errLeaseLost once the lease is lost. It reads the clock last, as
+// close to the system call as possible.
 func (c *leasedConn) Write(data []byte) (int, error) {
 	if c.lease.lost() {
 		return 0, errLeaseLost

@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
-// controllerOptions are the flags of fettle controller.
+// controllerOptions has the flags of fettle controller.
 type controllerOptions struct {
 	kubeconfig string
 
@@ -36,7 +36,7 @@ type controllerOptions struct {
 	metricsAddress string
 	metricsCertDir string
 
-	// dialects and remediators are the parts that run, by their names in the flags.
+	// dialects and remediators name the parts that run.
 	dialects    []string
 	remediators []string
 
@@ -135,7 +135,7 @@ func runController(ctx context.Context, o controllerOptions) error {
 	return nil
 }
 
-// newLogger makes the log of a process that is asked to end when the context does.
+// newLogger returns the log of a process that shuts down when the context ends.
 func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -153,14 +153,14 @@ func newLogger(ctx context.Context, level, format string) (logr.Logger, error) {
 	return log, nil
 }
 
-// restConfig finds the cluster and the identity to act as. The client's own rate limit is off: the
-// API server's priority and fairness paces it.
+// restConfig returns the cluster and the identity to act as. It turns client-go's rate limit off,
+// since the API server's priority and fairness limits the calls.
 func restConfig(kubeconfig string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster to keep (give --kubeconfig): %w", err)
+		return nil, fmt.Errorf("finding the cluster (give --kubeconfig): %w", err)
 	}
 	config.QPS = -1
 	config.UserAgent = "fettle/" + version

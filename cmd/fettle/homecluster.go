@@ -6,28 +6,29 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// dialectParts is a dialect of the cluster that Fettle runs in.
+// homeDialect is a dialect of the cluster that Fettle runs in.
 type homeDialect interface {
 	Acts() core.Tri
-	// ActsOn reports whether a health check may have any of these nodes repaired, and HasAny whether the cluster has any
-	// of them. The nodes are UIDs by name.
+	// ActsOn reports whether a health check may repair any of these nodes, and HasAny whether the
+	// cluster has any of them. The map has the UID of each node under its name.
 	ActsOn(nodes map[string]string) core.Tri
 	HasAny(nodes map[string]string) core.Tri
 }
 
-// homeCluster is that cluster, as the fleets of workload clusters know it: one of them may have the same nodes.
+// homeCluster answers for the health checks of the cluster that Fettle runs in. A workload cluster
+// may have the same nodes.
 type homeCluster struct {
 	dialects []homeDialect
 	last     atomic.Int32
 }
 
-// Acts tells whether a health check of any dialect acts.
+// Acts reports whether a health check of any dialect acts.
 func (h *homeCluster) Acts() core.Tri {
 	return h.anyYes(homeDialect.Acts)
 }
 
-// ActsOn reports whether a health check of any dialect acts on any of these nodes. While that is unknown, a dialect that
-// knows all nodes suffices to know that the cluster has none of these.
+// ActsOn reports whether a health check of any dialect acts on any of these nodes. If that is
+// unknown, it is still No once one dialect knows all nodes and has none of these.
 func (h *homeCluster) ActsOn(nodes map[string]string) core.Tri {
 	acts := h.anyYes(func(n homeDialect) core.Tri { return n.ActsOn(nodes) })
 	if acts == core.Unknown && h.hasNone(nodes) {
@@ -50,7 +51,8 @@ func (h *homeCluster) hasNone(nodes map[string]string) bool {
 	return none
 }
 
-// anyYes is Yes when it is Yes of any dialect, and else Unknown when it is Unknown of any.
+// anyYes returns Yes if any dialect answers Yes, otherwise Unknown if any answers Unknown,
+// otherwise No.
 func (h *homeCluster) anyYes(of func(homeDialect) core.Tri) core.Tri {
 	is := core.No
 	for _, n := range h.dialects {
@@ -65,7 +67,7 @@ func (h *homeCluster) anyYes(of func(homeDialect) core.Tri) core.Tri {
 	return is
 }
 
-// actsChanged reports whether Acts says something else than when it was last asked this.
+// actsChanged reports whether Acts has changed since the last call.
 func (h *homeCluster) actsChanged() bool {
 	acts := int32(h.Acts())
 	return h.last.Swap(acts) != acts

@@ -18,15 +18,14 @@ import (
 	"github.com/fettle-io/fettle/internal/engine"
 )
 
-// leaseName is the name of the lease that replicas compete for.
+// leaseName is the name of the Lease for leader election.
 const leaseName = "fettle"
 
 // errLeaseLost ends a process that may no longer be the only one to act.
 var errLeaseLost = errors.New("the lease was not renewed in time, so another replica may lead by now; this one ends")
 
-// leaderLease notes when it was last renewed. The elector stops a leader only after it has tried to release
-// the lease that it could not renew, which with an API server that does not answer takes until others
-// may have it.
+// leaderLease records its last renewal. The elector stops a leader only after it has tried to
+// release the lease. With an API server that doesn't answer, another replica may lead before.
 type leaderLease struct {
 	resourcelock.Interface
 
@@ -50,17 +49,18 @@ func newLease(config *rest.Config, o controllerOptions) (*leaderLease, error) {
 	return &leaderLease{Interface: lock, now: time.Now, deadline: o.renewDeadline}, nil
 }
 
-// Create makes the lease.
+// Create creates the Lease.
 func (l *leaderLease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.recordRenewal(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
-// Update takes, renews or releases the lease.
+// Update acquires, renews or releases the Lease.
 func (l *leaderLease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.recordRenewal(r, func() error { return l.Interface.Update(ctx, r) })
 }
 
-// recordRenewal takes the time before the write, since others count from when they see it.
+// recordRenewal writes the Lease and records the time before the write. Other replicas count from a
+// later time.
 func (l *leaderLease) recordRenewal(r resourcelock.LeaderElectionRecord, write func() error) error {
 	at := l.now()
 	err := write()
@@ -72,23 +72,24 @@ func (l *leaderLease) recordRenewal(r resourcelock.LeaderElectionRecord, write f
 	return err
 }
 
-// remaining is how long the lease may be counted on. The wall clock counts too: while the computer is suspended other clocks stand still,
-// and another replica leads.
+// remaining returns how long this replica may rely on the lease. The wall clock counts too: other
+// clocks stand still while the computer is suspended, and another replica leads.
 func (l *leaderLease) remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline - core.Elapsed(l.renewed, l.now())
 }
 
-// lost reports whether this replica has led and the lease can't be counted on any more. A replica that never led has lost nothing.
+// lost reports whether this replica has led and can't rely on the lease any more. A replica that
+// never led has lost nothing.
 func (l *leaderLease) lost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.renewed.IsZero() && core.Elapsed(l.renewed, l.now()) >= l.deadline
 }
 
-// leaderOnly gives a context that ends, with errLeaseLost for its cause, when the lease can't be counted on
-// any more. The lease is nil when there is no election.
+// whileHeld returns a context that ends with the cause errLeaseLost when this replica can't rely on
+// the lease any more. The lease is nil without leader election.
 func (l *leaderLease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l == nil {
 		return context.WithCancel(ctx)
@@ -118,7 +119,7 @@ type leader struct {
 	lease *leaderLease
 }
 
-// Start runs the loop until the context ends or the lease is lost, which is an error.
+// Start runs the loop until the context ends. It returns an error if the lease is lost.
 func (l *leader) Start(ctx context.Context) error {
 	ctx, end := l.lease.whileHeld(ctx)
 	defer end()
@@ -136,15 +137,15 @@ func (l *leader) Start(ctx context.Context) error {
 // NeedLeaderElection keeps replicas that don't lead from acting.
 func (*leader) NeedLeaderElection() bool { return true }
 
-// leaderOnly runs another part that acts, for no longer than the lease can be counted on. That it is lost is the leader's to
-// tell.
+// leaderOnly runs another part of the controller while this replica leads. It leaves the loss of
+// the lease to leader to report.
 type leaderOnly struct {
 	part interface{ Start(context.Context) error }
 	// lease is nil when there is no election.
 	lease *leaderLease
 }
 
-// Start runs it.
+// Start runs the part until the context ends or the lease is lost.
 func (h leaderOnly) Start(ctx context.Context) error {
 	ctx, end := h.lease.whileHeld(ctx)
 	defer end()

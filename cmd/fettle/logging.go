@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// sanitizeAttr makes an attribute of a record fit to be shown. A log has the names, reasons and errors of what strangers
-// write, and people read it on terminals.
+// sanitizeAttr makes the text of an attribute safe to show. A log contains names, reasons and
+// errors that other parties wrote, and users read it in terminals.
 func sanitizeAttr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() { //nolint:exhaustive // the others have no text
 	case slog.KindString:
@@ -20,7 +20,7 @@ func sanitizeAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// sanitizeValue keeps a value whose JSON is fit to be shown, so that programs which read the log find it as it was.
+// sanitizeValue keeps a value whose JSON is safe to show, so that programs can parse it.
 func sanitizeValue(v slog.Value) slog.Value {
 	if err, is := v.Any().(error); is {
 		return slog.StringValue(sanitize.Failure(sanitize.MaxMessage, err))

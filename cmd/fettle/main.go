@@ -1,4 +1,4 @@
-// Command fettle keeps the nodes and machines of Kubernetes fleets healthy.
+// Command fettle keeps the nodes and machines of Kubernetes clusters healthy.
 package main
 
 import (

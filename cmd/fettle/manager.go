@@ -34,14 +34,14 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// homeKey is the name of the fleet of the cluster that this process is in.
+// homeKey is the key of the cluster that Fettle runs in.
 const homeKey = "cluster"
 
-// endsWithin is how long parts may take to end: calls under way have a few seconds, and the kubelet has
+// endsWithin bounds the shutdown. Calls under way have a few seconds, and the kubelet waits for
 // half a minute.
 const endsWithin = 15 * time.Second
 
-// newManager wires every room to its neighbours.
+// newManager returns the manager with all components.
 func newManager(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Manager, error) {
 	start := time.Now()
 	compared := clock.NewMeter(clock.Config{
@@ -79,8 +79,8 @@ func add(manager ctrl.Manager, part interface{ Start(context.Context) error }) e
 	return nil
 }
 
-// addChecks has Fettle say that it is alive unless a pass hangs, and that it is ready when what it
-// watches has been taken in, whether it leads or not.
+// addChecks adds the liveness and readiness checks. The process is alive unless a pass hangs. It is
+// ready when its watches have synced, leader or not.
 func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *servedapi.Starter) error {
 	if err := manager.AddHealthzCheck("passes", watchdog.Alive); err != nil {
 		return fmt.Errorf("preparing the health endpoint: %w", err)
@@ -93,7 +93,7 @@ func addChecks(manager ctrl.Manager, watchdog *engine.Watchdog, waker *servedapi
 	return nil
 }
 
-// controllerMetrics are what is counted; nothing is where nothing is served.
+// controllerMetrics has the metrics of the components. They are nil if metrics aren't served.
 type controllerMetrics struct {
 	engine    *engine.Metrics
 	openshift *openshift.Metrics
@@ -101,12 +101,13 @@ type controllerMetrics struct {
 	writers   *writers.Metrics
 }
 
-// writersOf returns a registry of the health checks of a dialect, whose first kind they are.
+// writersOf returns the registry of foreign writers for the health checks of a dialect. Their kind
+// is the first.
 func (m controllerMetrics) writersOf(kinds []string) *writers.Registry {
 	return writers.NewRegistry(kinds[0], m.writers, time.Now, afterFunc)
 }
 
-// afterFunc calls a function once a time is over.
+// afterFunc calls a function after a duration.
 func afterFunc(d time.Duration, do func()) { time.AfterFunc(d, do) }
 
 func newControllerMetrics(o controllerOptions) (controllerMetrics, error) {
@@ -125,8 +126,8 @@ func newControllerMetrics(o controllerOptions) (controllerMetrics, error) {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=fettle-system,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=fettle,namespace=fettle-system,verbs=get;update
 
-// managerOptions also give the lease, which is nil when there is no election. Clients that are made of the config from then on send
-// nothing once the lease is lost.
+// managerOptions returns the options of the manager, and the lease, which is nil without leader
+// election. Clients that are made from the config afterwards send nothing once the lease is lost.
 func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (ctrl.Options, *leaderLease, error) {
 	ending := endsWithin
 	serving, err := metricsOptions(o)
@@ -159,8 +160,8 @@ func managerOptions(config *rest.Config, o controllerOptions, log logr.Logger) (
 	return options, held, nil
 }
 
-// trimmer reduces what is watched to what is read, before a cache keeps it. What decodes lean comes so. Of what it does not
-// know it keeps a bounded part.
+// trimmer returns a transform that removes the fields of watched objects that Fettle doesn't read.
+// The slim types have no others. Fields of unknown size are cut.
 func trimmer(repairNamespace string) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if page, isRepair := ledger.Trim(obj, repairNamespace); isRepair {
@@ -170,7 +171,7 @@ func trimmer(repairNamespace string) toolscache.TransformFunc {
 	}
 }
 
-// trim does so for all but Repairs.
+// trim transforms all objects but Repairs.
 func trim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *slim.Node, *openshift.Machine, *clusterapi.Machine, *clusterapi.Cluster:
@@ -195,9 +196,9 @@ func trim(obj any) (any, error) {
 	return cache.TransformStripManagedFields()(obj)
 }
 
-// newScheme has the kinds that are read and written as Go types. Of core/v1 it has the lean ones alone:
-// leader election and events bring clients of their own. A manager that is given a LeaderElectionConfig
-// would add the stock ones, and panic.
+// newScheme returns the kinds that Fettle reads and writes as Go types. Of core/v1 it has only the
+// slim types, since leader election and events have clients of their own. A LeaderElectionConfig of
+// the manager would add the full types, and panic.
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(s))

@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
-// The names by which flags call dialects and remediators.
+// The names of dialects and remediators in flags.
 const (
 	openshiftDialect  = "openshift"
 	clusterAPIDialect = "cluster-api"
@@ -35,10 +35,10 @@ func allDialects() []string { return []string{openshiftDialect, clusterAPIDialec
 
 func allRemediators() []string { return []string{machineDeletionRemediator} }
 
-// serves reports whether health checks of a dialect are followed. Others are not even watched.
+// serves reports whether Fettle follows the health checks of a dialect. It doesn't watch others.
 func (o *controllerOptions) serves(dialect string) bool { return slices.Contains(o.dialects, dialect) }
 
-// remediates reports whether a remediator of Fettle's own runs.
+// remediates reports whether one of Fettle's own remediators runs.
 func (o *controllerOptions) remediates(remediator string) bool {
 	return slices.Contains(o.remediators, remediator)
 }
@@ -62,10 +62,10 @@ func checkNames(flag string, given, known []string) error {
 	return nil
 }
 
-// ownRights is what grants the rights of parts that every installation has.
+// ownRights names the manifests that grant the rights of every installation.
 const ownRights = "config, or the chart, of this version"
 
-// parts are what wakes when its kinds are served.
+// parts returns the parts that start once the cluster serves their kinds.
 func (r *components) parts(o controllerOptions) []servedapi.Part {
 	parts := []servedapi.Part{
 		{
@@ -95,7 +95,7 @@ var (
 	readsLeases = servedapi.Read{Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespace: nodelease.Namespace}
 )
 
-// machineParts are what OpenShift's health checks need.
+// machineParts returns the parts for OpenShift's health checks.
 func (r *components) machineParts() []servedapi.Part {
 	return []servedapi.Part{
 		{
@@ -109,7 +109,7 @@ func (r *components) machineParts() []servedapi.Part {
 	}
 }
 
-// nodeParts are what health checks of nodes need.
+// nodeParts returns the parts for health checks of nodes.
 func (r *components) nodeParts() []servedapi.Part {
 	return []servedapi.Part{
 		{
@@ -127,7 +127,7 @@ func (r *components) nodeParts() []servedapi.Part {
 	}
 }
 
-// dialectParts is an API of health checks of the cluster that Fettle itself is in.
+// dialectParts is an API of health checks in the cluster that Fettle runs in.
 type dialectParts struct {
 	name   string
 	client interface {
@@ -137,7 +137,8 @@ type dialectParts struct {
 	parts func() []servedapi.Part
 }
 
-// homeDialects returns the dialects of that cluster whose health checks are followed. A new dialect has its entry here.
+// homeDialects returns those APIs, without the ones that a flag turns off. A new dialect has its
+// entry here.
 func (r *components) homeDialects(o controllerOptions) []dialectParts {
 	all := []dialectParts{
 		{openshiftDialect, r.machines, r.machineParts},
@@ -146,7 +147,7 @@ func (r *components) homeDialects(o controllerOptions) []dialectParts {
 	return slices.DeleteFunc(all, func(d dialectParts) bool { return !o.serves(d.name) })
 }
 
-// engineDialects are the same for the engine.
+// engineDialects returns their clients as ports of the engine.
 func (r *components) engineDialects(o controllerOptions) []engine.Dialect {
 	var dialects []engine.Dialect
 	for _, d := range r.homeDialects(o) {
@@ -155,7 +156,8 @@ func (r *components) engineDialects(o controllerOptions) []engine.Dialect {
 	return dialects
 }
 
-// homeClients are the same for workload clusters, whose nodes their health checks may judge too.
+// homeClients returns their clients for workload clusters, whose nodes the same health checks may
+// judge.
 func (r *components) homeClients(o controllerOptions) []homeDialect {
 	var neighbors []homeDialect
 	for _, d := range r.homeDialects(o) {
@@ -164,14 +166,14 @@ func (r *components) homeClients(o controllerOptions) []homeDialect {
 	return neighbors
 }
 
-// machinesPart is the part that knows the machines of nodes, beside health checks of machines or without them.
+// machinesPart is the part that reads the machines of nodes.
 const machinesPart = "machines of nodes"
 
 const withoutMachineSets = "a machine set that is given up is not resumed when its template changes"
 
 const withoutMachines = "requests for the remediation of a node have no Machine as their owner"
 
-// machinesServed tells whether there are machines that can be read.
+// machinesServed reports whether the cluster serves machines and Fettle may read them.
 func (r *components) machinesServed() core.Tri {
 	if r.waker.Unreadable(machinesPart) {
 		return core.No

@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// reexec puts a new process in the place of this one, with the same arguments. Nothing of what this one remembers is
-// left, as after any restart. It returns only when that fails, and then the kubelet restarts the process.
+// reexec replaces this process by a new one with the same arguments, which starts without any
+// state. reexec returns only if that fails, and then the kubelet restarts the container.
 func reexec(why error) error {
 	program, err := os.Executable()
 	if err == nil {
-		err = syscall.Exec(program, os.Args, os.Environ()) //nolint:gosec // it is this very program, as it was called
+		err = syscall.Exec(program, os.Args, os.Environ()) //nolint:gosec // it is this program with its own arguments
 	}
-	return fmt.Errorf("beginning anew, since %w: %w", why, err)
+	return fmt.Errorf("restarting, since %w: %w", why, err)
 }

@@ -2,7 +2,7 @@ package main
 
 import "github.com/fettle-io/fettle/internal/dialect/nhc"
 
-// remediatorKinds are the kinds of remediation templates that the cluster serves.
+// remediatorKinds returns the kinds of remediation templates that the cluster serves.
 func (r *components) remediatorKinds() []nhc.Remediator {
 	kinds := r.waker.Templates()
 	remediators := make([]nhc.Remediator, 0, len(kinds))

@@ -15,7 +15,7 @@ import (
 	"github.com/fettle-io/fettle/internal/servedapi"
 )
 
-// deletionRemediator deletes machines for any health checker, in the replica that leads.
+// deletionRemediator returns the remediator that deletes machines for any health checker.
 func deletionRemediator(manager ctrl.Manager, log logr.Logger) *machinedeletion.Client {
 	return machinedeletion.NewClient(machinedeletion.Config{
 		Informers: manager.GetCache(), Cache: manager.GetCache(), Live: manager.GetAPIReader(), Writer: manager.GetClient(),
@@ -24,7 +24,7 @@ func deletionRemediator(manager ctrl.Manager, log logr.Logger) *machinedeletion.
 	})
 }
 
-// deletionPart wakes it when its kinds are served.
+// deletionPart returns the part that starts the remediator once the cluster serves its kinds.
 func deletionPart(c *machinedeletion.Client) servedapi.Part {
 	return servedapi.Part{
 		Name: "MachineDeletionRemediation", Kinds: machinedeletion.Kinds, Watch: c.Watch, HasSynced: c.HasSynced, Grants: ownRights,
@@ -32,7 +32,8 @@ func deletionPart(c *machinedeletion.Client) servedapi.Part {
 	}
 }
 
-// readMachine gives the remediator what it reads of a machine, which the dialect's watch has decoded.
+// readMachine returns the fields of a machine that the remediator reads. The informer of the
+// dialect has decoded the machine.
 func readMachine(o client.Object) machinedeletion.Machine {
 	m, ok := o.(*openshift.Machine)
 	if !ok {

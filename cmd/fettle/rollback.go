@@ -16,31 +16,34 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// errRolledBack is why a process begins anew: the cluster has an earlier state than the process has seen, as after a restore
-// of etcd from a backup. What the process remembers then is newer than what the API server has, and would win for ever.
-var errRolledBack = errors.New("the cluster was set back to an earlier state")
+// errRolledBack restarts a process that has seen newer state than the cluster has, as after a
+// restore of etcd from a backup. The caches are newer than the API server then, and would never be
+// corrected.
+var errRolledBack = errors.New("the cluster was restored to an earlier state")
 
-// The bounds of a look at the current revision of a resource.
+// The bounds of the calls that read the current revision of a resource.
 const (
 	readTimeout = 30 * time.Second
-	// maxReads is how often it is tried, after pauses that double from firstReadPause.
+	// maxReads bounds the attempts. The pauses between them double, from firstReadPause.
 	maxReads       = 6
 	firstReadPause = time.Second
-	// maxListSize bounds what is read of a list of one object, of which the metadata comes first.
+	// maxListSize bounds the answer to a list of one object. The metadata of the list comes first.
 	maxListSize = 4 << 20
 )
 
-// rollbackDetector notices that the cluster was set back. API servers are restarted for that, so each watch begins again, from the
-// revision that its cache has. An API server accepts a revision of the future without a word and sends nothing until that
-// is reached, so the revision that the resource has now is read and compared.
+// rollbackDetector detects that the cluster was restored to an earlier state. A restore restarts
+// the API servers, so each watch starts again at the revision of its cache. An API server accepts a
+// revision that it hasn't reached yet, and sends nothing until then. So the detector compares that
+// revision with the current one of the resource.
 type rollbackDetector struct {
 	log logr.Logger
-	// end ends the process, with the reason.
+	// end shuts the process down with a reason.
 	end   context.CancelCauseFunc
 	pause time.Duration
 
 	mu sync.Mutex
-	// watched are the paths of resources that have been watched before. A first watch follows a list, and needs no look.
+	// watched has the paths of resources that were watched before. A first watch follows a list,
+	// and needs no comparison.
 	watched map[string]bool
 }
 
@@ -48,7 +51,7 @@ func newRollbackDetector(log logr.Logger, end context.CancelCauseFunc) *rollback
 	return &rollbackDetector{log: log, end: end, pause: firstReadPause, watched: map[string]bool{}}
 }
 
-// wrap is a transport wrapper.
+// wrap wraps a transport.
 func (h *rollbackDetector) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
@@ -57,11 +60,12 @@ func (h *rollbackDetector) wrap(next http.RoundTripper) http.RoundTripper {
 				go h.compare(next, r, from)
 			}
 		}
-		return response, err //nolint:wrapcheck // a transport passes on what it gets
+		return response, err //nolint:wrapcheck // a transport returns errors unchanged
 	})
 }
 
-// restartedFrom returns the revision from which a resource is watched that has been watched before.
+// restartedFrom returns the revision at which a watch starts again. It returns false for all other
+// requests.
 func (h *rollbackDetector) restartedFrom(u *url.URL) (uint64, bool) {
 	if !strings.Contains(u.RawQuery, "watch=true") {
 		return 0, false
@@ -74,7 +78,7 @@ func (h *rollbackDetector) restartedFrom(u *url.URL) (uint64, bool) {
 	return from, before && err == nil && from > 0
 }
 
-// compare ends the process when the resource of a watch has an earlier revision than the watch begins from.
+// compare shuts the process down if the resource of a watch has an earlier revision than the watch.
 func (h *rollbackDetector) compare(next http.RoundTripper, watch *http.Request, from uint64) {
 	pause := h.pause
 	for range maxReads {
@@ -84,7 +88,7 @@ func (h *rollbackDetector) compare(next http.RoundTripper, watch *http.Request, 
 			return
 		}
 		if watch.Context().Err() != nil {
-			return // it will begin again, or the process ends
+			return // the watch starts again, or the process shuts down
 		}
 		time.Sleep(pause)
 		pause *= 2
@@ -96,11 +100,12 @@ func (h *rollbackDetector) checkRevision(path string, from, now uint64) {
 		return
 	}
 	err := fmt.Errorf("%w: the API server has revision %d of %s, and this process has seen revision %d", errRolledBack, now, resourceOf(path), from)
-	h.log.Error(err, "this process forgets all that it has seen and begins anew; nothing is to be done")
+	h.log.Error(err, "this process restarts without its caches; no action is needed")
 	h.end(err)
 }
 
-// currentRevision returns the revision that a resource has now. A list that names no revision is never served from an old cache.
+// currentRevision returns the current revision of a resource. The API server never serves a list
+// without a revision from an old cache.
 func currentRevision(next http.RoundTripper, watch *http.Request) (uint64, error) {
 	ctx, cancel := context.WithTimeout(watch.Context(), readTimeout)
 	defer cancel()
@@ -109,7 +114,7 @@ func currentRevision(next http.RoundTripper, watch *http.Request) (uint64, error
 	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json")
 	response, err := next.RoundTrip(r)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // it is tried again, and told nowhere
+		return 0, err //nolint:wrapcheck // it is retried, and not reported
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

@@ -18,23 +18,24 @@ import (
 	"github.com/fettle-io/fettle/internal/metricsauth"
 )
 
-// off is the address at which nothing is served.
+// off is the address that serves nothing.
 const off = "0"
 
-// metricsOptions serve metrics over TLS to whom the cluster allows it.
+// metricsOptions returns the options of the metrics server: TLS, for clients that the cluster
+// authorises.
 func metricsOptions(o controllerOptions) (metricsserver.Options, error) {
 	options := metricsserver.Options{
 		BindAddress:    o.metricsAddress,
 		SecureServing:  true,
 		FilterProvider: newMetricsFilter,
-		// HTTP/2 gives a scraper nothing, and strangers ways to keep the server busy.
+		// HTTP/2 has no use for a scraper, and lets attackers keep the server busy.
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 	}
 	if o.metricsAddress == off {
 		return options, nil
 	}
 	if o.metricsCertDir != "" {
-		options.CertDir = o.metricsCertDir // it is read anew when it changes
+		options.CertDir = o.metricsCertDir // the server reads it again when it changes
 		return options, nil
 	}
 	own, err := selfSigned()
@@ -47,7 +48,7 @@ func metricsOptions(o controllerOptions) (metricsserver.Options, error) {
 	return options, nil
 }
 
-// newMetricsFilter makes the filter before the metrics.
+// newMetricsFilter returns the filter that authorises requests for metrics.
 func newMetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	c, err := metricsauth.NewConfig(config, client, time.Now)
 	if err != nil {
@@ -59,8 +60,8 @@ func newMetricsFilter(config *rest.Config, client *http.Client) (metricsserver.F
 	}, nil
 }
 
-// selfSigned makes a certificate that lives as long as the process. It keeps what is read from being
-// overheard; whoever wants to know whom they talk to gives one with --metrics-cert-dir.
+// selfSigned returns a certificate for the life of the process. It encrypts metrics. To
+// authenticate the server, users set --metrics-cert-dir.
 func selfSigned() (tls.Certificate, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
@@ -73,7 +74,7 @@ func selfSigned() (tls.Certificate, error) {
 	return pair, nil
 }
 
-// checkAddress tells what is wrong with an address that a flag gives.
+// checkAddress returns an error if the address of a flag is invalid.
 func checkAddress(flag, address string) error {
 	if address == off {
 		return nil
@@ -87,8 +88,8 @@ func checkAddress(flag, address string) error {
 	return fmt.Errorf("--%s is %q; it must be an address with a port, such as :8081 or 127.0.0.1:8081, or 0 to serve nothing", flag, address)
 }
 
-// checkCertificate tells what is wrong with the certificate in a directory. It is renewed while
-// Fettle runs, but must be there when it starts, since one of our own in its stead would surprise.
+// checkCertificate returns an error if the directory has no certificate at the start. Fettle reads
+// it again when it changes. A self-signed certificate in its place would be a surprise.
 func checkCertificate(dir string) error {
 	if dir == "" {
 		return nil

@@ -6,19 +6,21 @@ import (
 	"log/slog"
 )
 
-// leaderElectionLost is what controller-runtime logs as an error whenever a leader ends, also one that was asked to.
+// leaderElectionLost is the error that controller-runtime logs whenever a leader ends, also at a
+// shutdown.
 const leaderElectionLost = "leader election lost"
 
-// shutdownHandler is a handler of logs for a process that may be asked to end. From then on it is no error that this replica
-// leads no more, or that a call is broken off, and nobody is to be woken up for that.
+// shutdownHandler is a log handler for a process that may shut down. During a shutdown, the end of
+// leadership and cancelled calls are no errors, and should page no one.
 type shutdownHandler struct {
 	slog.Handler
 
 	stopping <-chan struct{}
 }
 
-// Handle passes on all records while nobody has asked. From then on the lead that is given up goes untold, since the
-// end itself is logged, and what was broken off is told as information: it may be an event that nobody will see.
+// Handle passes all records on before a shutdown. During a shutdown it drops the end of leadership,
+// since the shutdown itself is logged. It logs cancelled calls as information, since an event may
+// be lost.
 func (h shutdownHandler) Handle(ctx context.Context, r slog.Record) error {
 	select {
 	case <-h.stopping:
@@ -36,17 +38,17 @@ func (h shutdownHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r) //nolint:wrapcheck // it is a handler itself
 }
 
-// WithAttrs keeps what these records are watched for.
+// WithAttrs implements slog.Handler.
 func (h shutdownHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return shutdownHandler{h.Handler.WithAttrs(attrs), h.stopping}
 }
 
-// WithGroup keeps what these records are watched for.
+// WithGroup implements slog.Handler.
 func (h shutdownHandler) WithGroup(name string) slog.Handler {
 	return shutdownHandler{h.Handler.WithGroup(name), h.stopping}
 }
 
-// errorOf gives the error that a record tells of, or nil.
+// errorOf returns the error of a record, or nil.
 func errorOf(r slog.Record) error {
 	var found error
 	r.Attrs(func(a slog.Attr) bool {

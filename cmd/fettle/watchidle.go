@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// watchIdleTimeout is how long a watch may bring nothing. API servers send a bookmark about once a minute
-// where nothing changes.
+// watchIdleTimeout is how long a watch may receive nothing. API servers send a bookmark about once
+// a minute.
 const watchIdleTimeout = 3 * time.Minute
 
-// errWatchIdle ends a watch that has gone silent; it is then begun anew.
-var errWatchIdle = errors.New("the watch has brought nothing for too long")
+// errWatchIdle ends a watch that receives nothing. Its informer starts another.
+var errWatchIdle = errors.New("the watch received nothing for too long")
 
-// endIdleWatches ends watches that bring nothing for a time. A connection that dies is noticed by
-// itself; one that lives while something on the way swallows what it should bring is not, and the cache
-// behind it would show an old world for ever.
+// endIdleWatches returns a transport wrapper that ends watches which receive nothing for a time.
+// The kernel notices a dead connection. It doesn't notice a proxy that drops the data of a live
+// connection, and the cache behind it would stay old for ever.
 func endIdleWatches(after time.Duration) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -40,17 +40,17 @@ func endIdleWatches(after time.Duration) func(http.RoundTripper) http.RoundTripp
 	}
 }
 
-// watchBody notes that a watch brings something.
+// watchBody restarts the timer of a watch whenever the watch receives data.
 type watchBody struct {
 	io.ReadCloser
 
-	ctx   context.Context //nolint:containedctx // it is the request's, and ends it
+	ctx   context.Context //nolint:containedctx // it is the context of the request
 	end   context.CancelCauseFunc
 	idle  *time.Timer
 	after time.Duration
 }
 
-// Read reads what the watch brings.
+// Read reads data of the watch.
 func (l *watchBody) Read(into []byte) (int, error) {
 	n, err := l.ReadCloser.Read(into)
 	if n > 0 && l.idle.Stop() {
@@ -73,7 +73,7 @@ func (l *watchBody) Close() error {
 	return nil
 }
 
-// idleCause says that silence was the reason, where it was.
+// idleCause returns errWatchIdle if it ended the context, and err otherwise.
 func idleCause(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errWatchIdle) {
 		return errWatchIdle

@@ -18,8 +18,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// watchLogger says once for each kind that its watch broke, and once that it works again, where client-go
-// would log each attempt. It stands in the way of all requests and looks at watches only.
+// watchLogger logs one line for each kind whose watch breaks, and one when it works again.
+// client-go would log each attempt. It wraps the transport of all requests and looks at watches
+// only.
 type watchLogger struct {
 	log logr.Logger
 
@@ -31,14 +32,14 @@ func newWatchLogger(log logr.Logger) *watchLogger {
 	return &watchLogger{log: log, broken: map[string]bool{}}
 }
 
-// wrap is a transport wrapper.
+// wrap wraps a transport.
 func (w *watchLogger) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
 		if strings.Contains(r.URL.RawQuery, "watch=true") && r.Context().Err() == nil {
 			w.observe(resourceOf(r.URL.Path), response, err)
 		}
-		return response, err //nolint:wrapcheck // a transport passes on what it gets
+		return response, err //nolint:wrapcheck // a transport returns errors unchanged
 	})
 }
 
@@ -54,7 +55,7 @@ func (w *watchLogger) observe(resource string, response *http.Response, err erro
 	case response.StatusCode == http.StatusOK:
 		w.logRestored(resource)
 	case response.StatusCode == http.StatusGone, response.StatusCode == http.StatusUnprocessableEntity:
-		// It begins anew from a list, at once.
+		// The informer lists the resource again at once.
 	default:
 		w.logBroken(resource, refusalOf(response))
 	}
@@ -65,7 +66,7 @@ func (w *watchLogger) logBroken(resource string, err error) {
 	defer w.mu.Unlock()
 	if !w.broken[resource] {
 		w.broken[resource] = true
-		w.log.Info("watch broke; it is tried again until it works, and what is known meanwhile may be old", "resource", resource, "why", err.Error())
+		w.log.Info("watch broke; it is retried until it works, and its cache may be old meanwhile", "resource", resource, "why", err.Error())
 	}
 }
 
@@ -78,7 +79,7 @@ func (w *watchLogger) logRestored(resource string) {
 	}
 }
 
-// handleError takes the place of client-go's own handler, for what wrap doesn't see: answers that can't be
+// handleError replaces client-go's handler for errors that wrap doesn't see: answers that can't be
 // read.
 func (w *watchLogger) handleError(_ context.Context, r *toolscache.Reflector, err error) {
 	var refused apierrors.APIStatus
@@ -88,10 +89,10 @@ func (w *watchLogger) handleError(_ context.Context, r *toolscache.Reflector, er
 		log.V(1).Info("watch ended", "why", err.Error())
 		return
 	}
-	log.Error(err, "what is watched can't be read; it is tried again")
+	log.Error(err, "objects of a watch can't be read; the watch is retried")
 }
 
-// resourceOf names the resource of a path as its definition would be.
+// resourceOf returns the resource of a path in the form of a CustomResourceDefinition's name.
 func resourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) > 3 && parts[0] == "apis" {
@@ -100,7 +101,7 @@ func resourceOf(path string) string {
 	return parts[len(parts)-1]
 }
 
-// refusalOf reads why a request was refused, and leaves the answer as it was.
+// refusalOf returns the error of a refused request, and leaves the body readable.
 func refusalOf(response *http.Response) error {
 	const most = 1 << 16
 	body, err := io.ReadAll(io.LimitReader(response.Body, most))

@@ -42,7 +42,7 @@ func TestBrokenWatchIsToldOnce(t *testing.T) {
 	}
 	const nodes, machines = "/api/v1/nodes?watch=true", "/apis/machine.openshift.io/v1beta1/machines?resourceVersion=7&watch=true"
 	broke := func(resource, why string) string {
-		return `"level"=0 "msg"="watch broke; it is tried again until it works, and what is known meanwhile may be old" "resource"="` + resource + `" "why"="` + why + `"`
+		return `"level"=0 "msg"="watch broke; it is retried until it works, and its cache may be old meanwhile" "resource"="` + resource + `" "why"="` + why + `"`
 	}
 	works := func(resource string) string {
 		return `"level"=0 "msg"="watch works again" "resource"="` + resource + `"`

@@ -26,7 +26,7 @@ import (
 	"github.com/fettle-io/fettle/internal/workload"
 )
 
-// workloadClusters keep a fleet for each workload cluster that has a health check of Name API.
+// workloadClusters runs passes over each workload cluster with a health check of Cluster API.
 type workloadClusters struct {
 	*components
 
@@ -35,14 +35,14 @@ type workloadClusters struct {
 	connections *workload.Connections
 	metrics     controllerMetrics
 	retention   core.Retention
-	// serving is false where health checks of Name API are left to others.
+	// serving is false if Fettle doesn't follow health checks of Cluster API.
 	serving bool
 
 	mu      sync.Mutex
 	running map[types.NamespacedName]*runningCluster
 }
 
-// newWorkloadClusters makes what workload clusters need, and keeps none yet.
+// newWorkloadClusters makes the components for workload clusters, and runs passes over none yet.
 func newWorkloadClusters(r *components, m controllerMetrics, o controllerOptions) (*workloadClusters, error) {
 	w := &workloadClusters{components: r, metrics: m, retention: o.retention, serving: o.serves(clusterAPIDialect), running: map[types.NamespacedName]*runningCluster{}}
 	live, writer := r.manager.GetAPIReader(), r.manager.GetClient()
@@ -67,7 +67,8 @@ func newWorkloadClusters(r *components, m controllerMetrics, o controllerOptions
 	return w, nil
 }
 
-// part is what wakes when the cluster becomes a management cluster. It is ready whether workload clusters answer or not.
+// part returns the part that starts once the cluster is a management cluster. It is ready whether
+// or not workload clusters answer.
 func (w *workloadClusters) part() servedapi.Part {
 	return servedapi.Part{
 		Name: "Cluster API MachineHealthCheck", Kinds: capi.Kinds, Watch: w.machines.Watch, HasSynced: w.machines.HasSynced, Optional: true,
@@ -78,21 +79,22 @@ func (w *workloadClusters) part() servedapi.Part {
 
 func (w *workloadClusters) addTo(manager ctrl.Manager) error { return add(manager, w.connections) }
 
-// wake has the fleet of a workload cluster looked at soon.
+// wake queues a pass over a workload cluster.
 func (w *workloadClusters) wake(cluster types.NamespacedName) { w.loop.Wake(clusterName(cluster)) }
 
-// clusterName is not that of the home fleet, since it has a slash.
+// clusterName returns the key of a workload cluster. It contains a slash, so it differs from
+// homeKey.
 func clusterName(cluster types.NamespacedName) string { return cluster.String() }
 
-// runningCluster is a fleet that is kept.
+// runningCluster is a workload cluster in the loop.
 type runningCluster struct {
 	requests *template.ClusterClient
 	// connected is set while a health check needs the nodes.
 	connected bool
 }
 
-// sync keeps the clusters that have a health check, and those that only have repairs from when they had one: these
-// come to their end, and go when their time is over.
+// sync runs passes over the clusters that have a health check or repairs. The repairs of a cluster
+// without a health check end, and are deleted when retention allows it.
 func (w *workloadClusters) sync() {
 	if !w.serving {
 		return
@@ -162,7 +164,7 @@ func (w *workloadClusters) stop(cluster types.NamespacedName) {
 	w.metrics.engine.DeleteCluster(name)
 }
 
-// skipOnceChecked has nothing decided once the cluster has a health check, and is about to be connected.
+// skipOnceChecked skips the pass once the cluster has a health check, until sync connects it.
 func (w *workloadClusters) skipOnceChecked(cluster types.NamespacedName, pass engine.Pass) engine.Pass {
 	return func(ctx context.Context) (time.Time, error) {
 		if slices.Contains(w.machines.Clusters(), cluster) {
@@ -172,7 +174,7 @@ func (w *workloadClusters) skipOnceChecked(cluster types.NamespacedName, pass en
 	}
 }
 
-// noNodes are those of a cluster that nobody looks at.
+// noNodes has the nodes of a cluster that Fettle doesn't connect to.
 type noNodes struct{}
 
 func (noNodes) Answers() (core.Tri, string) { return core.Unknown, "no health check needs them" }
@@ -185,11 +187,13 @@ func (noNodes) ReadNode(context.Context, string) (core.Node, error) {
 	return core.Node{}, errors.New("no health check needs it")
 }
 
-// neverServed: which kinds a workload cluster serves is not watched. Whether it is an OpenShift, its namespaces tell.
+// neverServed reports that a workload cluster doesn't serve ClusterVersion, since Fettle doesn't
+// watch its definitions. The quorum guard then recognises OpenShift by its namespaces.
 func neverServed() core.Tri { return core.No }
 
-// skipUntilConnected spares health checks the news that their cluster is not connected yet, each time that a leader begins.
-// The connection wakes the fleet as soon as there is something to tell.
+// skipUntilConnected skips passes until the first attempt to connect has ended. Otherwise each new
+// leader would report that the cluster isn't connected. The connection wakes the cluster when its
+// state is known.
 func skipUntilConnected(nodes *workload.Connection, pass engine.Pass) engine.Pass {
 	return func(ctx context.Context) (time.Time, error) {
 		if answers, why := nodes.Answers(); answers != core.Yes && why == "" {

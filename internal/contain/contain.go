@@ -1,4 +1,4 @@
-// Package contain turns panics into errors, so that a panic ends the call that it happens in and not the process.
+// Package contain turns panics into errors. A panic then ends its call, and not the process.
 package contain
 
 import (
@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// PanicError is a panic as an error.
+// PanicError is the error of a call that panicked.
 type PanicError struct{ text string }
 
-// Error says what the panic was and where it happened.
+// Error returns the value of the panic and where it happened.
 func (p *PanicError) Error() string { return p.text }
 
-// Run calls a function and returns its error, or its panic as a *PanicError.
+// Run calls a function and returns its error. A panic becomes a *PanicError.
 func Run(do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -25,7 +25,7 @@ func Run(do func() error) (err error) {
 	return do()
 }
 
-// Group runs functions beside each other. The zero Group is ready to be used.
+// Group runs functions in parallel. The zero Group is ready for use.
 type Group struct {
 	running sync.WaitGroup
 
@@ -33,7 +33,7 @@ type Group struct {
 	first *PanicError
 }
 
-// Go calls a function in a goroutine of its own.
+// Go calls a function in a new goroutine.
 func (g *Group) Go(do func()) {
 	g.running.Go(func() {
 		defer func() {
@@ -53,7 +53,8 @@ func (g *Group) keepFirst(p *PanicError) {
 	}
 }
 
-// Wait returns when all functions have. If some have panicked, it panics with the *PanicError of the first.
+// Wait waits for all functions. If a function has panicked, Wait panics with the *PanicError of the
+// first one.
 func (g *Group) Wait() {
 	g.running.Wait()
 	g.mu.Lock()
@@ -63,7 +64,8 @@ func (g *Group) Wait() {
 	}
 }
 
-// newPanicError must be called by the deferred function that recovers. A panic that has been contained before keeps its place.
+// newPanicError returns the error of a recovered value. The deferred function that recovers must
+// call it. A *PanicError keeps its own place.
 func newPanicError(value any) *PanicError {
 	if before, is := value.(*PanicError); is {
 		return before
@@ -71,10 +73,10 @@ func newPanicError(value any) *PanicError {
 	return &PanicError{fmt.Sprintf("panic: %v, at %s", value, strings.Join(callers(), " < "))}
 }
 
-// maxCallers is how many calls are named, since a log line is bounded.
+// maxCallers bounds the calls that are named, since log lines are bounded.
 const maxCallers = 6
 
-// callers are the calls that led to the panic, the last first.
+// callers returns the calls that led to the panic, the innermost first.
 func callers() []string {
 	var counters [64]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters[:])])

@@ -11,37 +11,37 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// The bounds on calls that one pass makes. All stages of a pass together end within six minutes,
-// even when the API server answers nothing at all; Watchdog counts on it.
+// The bounds on the calls of one pass. All stages of a pass end within six minutes together, even
+// if the API server answers nothing. Watchdog relies on that.
 const (
-	// parallelCalls is how many tasks of one stage go on at a time, and how many calls of one task.
+	// parallelCalls bounds the tasks of one stage that run at a time, and the calls of one task.
 	parallelCalls = 32
-	// callTimeout is how long one read or write may take, and recordTimeout the statuses or marks of one dialect:
-	// one that hangs holds up the others.
+	// callTimeout bounds one read or write, and recordTimeout the statuses or conditions of one
+	// dialect. A dialect that hangs delays the others.
 	callTimeout   = 10 * time.Second
 	recordTimeout = 5 * time.Second
-	// remedyTimeout is how long the call of a remedy may take. Admission webhooks have up to ten seconds.
+	// remedyTimeout bounds the call of a remedy. Admission webhooks may take ten seconds.
 	remedyTimeout = 15 * time.Second
-	// leaseTimeout is how long it may take to take, renew or release a lease, which is one small object.
+	// leaseTimeout bounds a call about a lease, which is one small object.
 	leaseTimeout = 5 * time.Second
-	// startTimeout is how long it may take to record a repair, to take a lease for it, to read its policies again, to call its
-	// remedy, and to record the answer.
+	// startTimeout bounds the calls of one start: record the repair, take its lease, read its
+	// policies, call its remedy, and record the result.
 	startTimeout = 45 * time.Second
-	// changeTimeout is how long it may take to stop a request and to record that, and endTimeout to
-	// record an end and give back what the repair held.
+	// changeTimeout bounds stopping a request and recording that. endTimeout bounds recording an
+	// end and giving back the leases of the repair.
 	changeTimeout = 2 * callTimeout
 	endTimeout    = callTimeout + 2*leaseTimeout
-	// stageTimeout is how long a stage of a pass begins new calls; the rest is left to the next pass.
+	// stageTimeout is how long a stage starts new calls. The next pass makes the rest.
 	stageTimeout = 30 * time.Second
-	// grace is how long calls under way may go on once the pass is asked to end. A call that is cut off
-	// may have been granted all the same, and nobody would know.
+	// grace is how long calls under way may go on once the pass is cancelled. The API server may
+	// have granted a call that is cut off, and Fettle wouldn't know.
 	grace = 5 * time.Second
 )
 
-// errStageTimeout is why a call was not begun.
-var errStageTimeout = errors.New("not begun, since other calls took too long; it is left to the next pass")
+// errStageTimeout is the error of calls that a stage had no time for.
+var errStageTimeout = errors.New("not called, since other calls took too long; the next pass makes the call")
 
-// taskTimeout returns how long the calls of one task of a stage may take together.
+// taskTimeout bounds the calls of one task together.
 func taskTimeout(s pass.Stage) time.Duration {
 	switch s {
 	case pass.ReportingBlocked, pass.WritingStatuses, pass.WritingConditions:
@@ -60,7 +60,7 @@ func taskTimeout(s pass.Stage) time.Duration {
 	return callTimeout
 }
 
-// timeout returns how long one call may take, which is never longer than what is left of its task.
+// timeout bounds one call. A call also ends with its task.
 func timeout(c *pass.Call) time.Duration {
 	switch c.Kind {
 	case pass.ReportBlocked, pass.WriteStatuses, pass.WriteConditions:
@@ -79,10 +79,11 @@ func timeout(c *pass.Call) time.Duration {
 	return callTimeout
 }
 
-// maxErrors is how many errors of one stage are worth reading.
+// maxErrors bounds the errors of one stage that are reported.
 const maxErrors = 5
 
-// joinErrors joins the errors of one stage, of which there may be thousands that are alike. Panics come first.
+// joinErrors joins the errors of one stage, panics first. A stage may have thousands that are
+// alike.
 func joinErrors(errs []error) error {
 	some := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	slices.SortStableFunc(some, func(a, b error) int { return int(boolToFloat(panicked(b)) - boolToFloat(panicked(a))) })
@@ -92,14 +93,14 @@ func joinErrors(errs []error) error {
 	return errors.Join(some...)
 }
 
-// panicked reports whether an error has a panic in it.
+// panicked reports whether an error contains a panic.
 func panicked(err error) bool {
 	_, is := errors.AsType[*contain.PanicError](err)
 	return is
 }
 
-// withGrace gives one task a context that ends with its time limit, or a grace after the pass is asked to
-// end.
+// withGrace returns the context of one task. It ends with the task's time limit, or a grace after
+// the pass is cancelled.
 func withGrace(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	stop := context.AfterFunc(ctx, func() {

@@ -1,10 +1,12 @@
-// Package engine runs passes over each fleet: it takes a snapshot, makes the calls that the pass asks
-// for, and sleeps until the pass says that time will change something.
+// Package engine runs a pass over each cluster when its state or the time asks for one. It takes
+// the snapshot, makes the calls that the pass returns, and wakes the cluster again when the pass
+// says so.
 //
-// It knows its neighbours only as ports. It must not know which dialects, remedies or guards there
-// are, and it takes no decision of its own: package core decides what may happen, and package pass
-// which call follows which.
+// The engine reaches dialects, remedies and guards only through its ports, and doesn't know which
+// exist. It decides nothing: package core decides, and package pass orders the calls.
 //
+//	e := engine.New(engine.Config{…})
+//	next, err := e.Pass(ctx) // one pass; next is when the following pass is due
 //	e := engine.New(engine.Config{…})
 //	next, err := e.Pass(ctx)   // one pass; next is when the following one is due
 package engine

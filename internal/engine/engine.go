@@ -12,49 +12,51 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// Config is what an engine needs. Every field is required but Cluster, FactSources, Quorum, NodeLeases, Siblings and Metrics.
+// Config configures an Engine. Every field is required but ClusterKey, FactSources, Quorum,
+// NodeLeases, Siblings and Metrics.
 type Config struct {
-	// ClusterKey names the fleet among those that share Metrics; it may be empty where there is one.
+	// ClusterKey names the cluster in Metrics that several engines share. It may be empty where
+	// there is one engine.
 	ClusterKey string
-	// Dialects may be Confirmers too.
+	// A dialect may also implement ConditionWriter, BlockedReporter and ConfirmationWithdrawer.
 	Dialects      []Dialect
 	Ledger        Ledger
 	LiveRepairs   LiveRepairs
 	RepairDeleter RepairDeleter
-	// FactSources are asked in their order, after all dialects.
+	// FactSources add facts in this order, after all dialects.
 	FactSources []FactSource
-	// Quorum may be nil, and then nothing is known of it: no member of the control plane is repaired.
+	// Without Quorum nothing is known about it, and no member of the control plane is repaired.
 	Quorum Quorum
-	// NodeLeases may be nil, and then no leases are held.
+	// Without NodeLeases, repairs hold no leases.
 	NodeLeases NodeLeases
-	// Siblings returns the machine of a node that is no target itself, the zero ID for none, and false while that is not
-	// known. It may be nil.
+	// Siblings returns the machine of a node that is no target itself. The ID is zero where the
+	// node has no machine. The result is false while that is unknown. Siblings may be nil.
 	Siblings func(core.Target) (core.ID, bool)
-	// Remedies by the name that a ladder calls them.
+	// Remedies has each remedy under its name in the steps of policies.
 	Remedies map[string]Remedy
 	// Retention bounds how long finished repairs are kept.
 	Retention core.Retention
-	// Now is the clock, and Clock compares it with that of the API server.
+	// Now is Fettle's clock, and Clock compares it with the API server's.
 	Now   func() time.Time
 	Clock Clock
 	Log   logr.Logger
-	// Metrics may be nil, and then nothing is counted.
+	// Without Metrics, nothing is counted.
 	Metrics *Metrics
 }
 
-// Engine keeps one fleet. Its methods must not be called concurrently.
+// Engine runs the passes over one cluster. Its methods must not be called concurrently.
 type Engine struct {
 	Config
 
 	state pass.State
 }
 
-// New makes an engine that remembers nothing yet.
+// New returns an engine without expectations.
 func New(c Config) *Engine {
 	return &Engine{Config: c}
 }
 
-// pass is Pass without its measures.
+// pass runs one pass.
 func (e *Engine) pass(ctx context.Context) (time.Time, error) {
 	snapshot, unobserved := e.observe()
 	if snapshot.Cluster.Observed != core.Yes {
@@ -76,7 +78,7 @@ func joinFailures(p *pass.Pass) error {
 	return errors.Join(errs...)
 }
 
-// passConfig says what a pass may count on.
+// passConfig returns the configuration of a pass: which ports there are.
 func (e *Engine) passConfig(decide func([]core.Policy, core.Cluster, time.Time) core.Decision) pass.Config {
 	c := pass.Config{
 		Remedies: make(map[string]bool, len(e.Remedies)), Leases: e.NodeLeases != nil, Quorum: e.Quorum != nil, Siblings: e.Siblings != nil,
@@ -97,7 +99,7 @@ func (e *Engine) passConfig(decide func([]core.Policy, core.Cluster, time.Time) 
 	return c
 }
 
-// decide decides, and measures how long that takes.
+// decide calls the core and measures its time.
 func (e *Engine) decide(policies []core.Policy, cluster core.Cluster, now time.Time) core.Decision {
 	began := e.Now()
 	d := core.Decide(policies, cluster, now)
@@ -111,19 +113,19 @@ func (e *Engine) readClock() pass.ClockReading {
 	return pass.ClockReading{Now: now, Agrees: e.Clock.Agrees(), Corrected: e.Clock.Corrected(now)}
 }
 
-// observe takes the snapshot that the pass decides on. When a dialect fails, nothing is observed.
+// observe takes the snapshot of a pass. The snapshot has no facts if a dialect fails.
 func (e *Engine) observe() (pass.Snapshot, error) {
 	s := pass.Snapshot{Clock: e.readClock(), PolicyDialect: map[core.ID]int{}, Kinds: map[string]bool{}}
 	for source, dialect := range e.Dialects {
 		o, err := dialect.Observe()
 		if err != nil {
-			return pass.Snapshot{Clock: s.Clock}, fmt.Errorf("observing the fleet: %w", err)
+			return pass.Snapshot{Clock: s.Clock}, fmt.Errorf("observing the cluster: %w", err)
 		}
 		switch o.Observed {
 		case core.Yes:
 			s.Kinds[o.Kind] = true
 			addObservation(&s, source, o)
-		case core.Unknown: // it may have a policy that leads, or whose limits hold
+		case core.Unknown: // it may have a policy that applies to these targets
 			s.Unknown = append(s.Unknown, source)
 		case core.No:
 		}
@@ -140,7 +142,7 @@ func (e *Engine) observe() (pass.Snapshot, error) {
 	return s, nil
 }
 
-// addObservation adds to a snapshot what one dialect observes.
+// addObservation adds the observation of one dialect to a snapshot.
 func addObservation(s *pass.Snapshot, source int, o core.Observation) {
 	first := len(s.Cluster.Targets)
 	for i := range o.Policies {

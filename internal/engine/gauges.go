@@ -6,18 +6,18 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// gauge is one series of a census: what is counted, and by which labels.
+// gauge identifies one series: its metric and its labels.
 type gauge struct {
 	desc   *prometheus.Desc
 	policy policyKey
 	labels [3]string
 }
 
-// gauges counts. Policies of two dialects may share a name, and then share their series too: their
-// numbers add up, and of their states the one that somebody should look at is shown.
+// gauges has the value of each series. Policies of two dialects may share a name and so a series.
+// Their counts add up, and of their states the series has the worse one.
 type gauges map[gauge]float64
 
-// gaugesOf counts how things stand in one pass.
+// gaugesOf returns the gauges of one pass.
 func (m *Metrics) gaugesOf(policies []core.Policy, cluster *core.Cluster, d *core.Decision) gauges {
 	c := gauges{}
 	m.addPolicies(c, policies, cluster, d)
@@ -35,7 +35,7 @@ func (m *Metrics) gaugesOf(policies []core.Policy, cluster *core.Cluster, d *cor
 	return c
 }
 
-// merge adds the census of a fleet to that of others.
+// merge adds the gauges of one cluster to those of others.
 func (m *Metrics) merge(all, more gauges) {
 	for of, n := range more {
 		before, shared := all[of]
@@ -52,7 +52,7 @@ func (m *Metrics) merge(all, more gauges) {
 	}
 }
 
-// metric is what is shown of a count.
+// metric returns the metric of a series.
 func (c *gauge) metric(n float64) prometheus.Metric {
 	labels := []string{c.policy.namespace, c.policy.policy}
 	for _, l := range c.labels {
@@ -85,7 +85,7 @@ func (m *Metrics) addPolicies(c gauges, policies []core.Policy, cluster *core.Cl
 	}
 }
 
-// addVerdicts counts runs of verdicts that are alike, since nearly all are.
+// addVerdicts counts verdicts. Neighbours are nearly always alike, so it counts them in runs.
 func (m *Metrics) addVerdicts(c gauges, policies []core.Policy, d *core.Decision) {
 	for i := 0; i < len(d.Verdicts); {
 		v := &d.Verdicts[i]

@@ -14,57 +14,61 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 )
 
-// coalesce is how long events are gathered before a pass looks at what they changed.
+// coalesce is how long the queue gathers events before a pass.
 const coalesce = 10 * time.Millisecond
 
-// minRest is the least time from the end of a pass to the next that only events ask for. An outage
-// brings events for seconds on end, and a pass costs the same for one as for a hundred of them, as
-// does the status that it writes. What is due at an instant does not rest.
+// minRest is the shortest time between the end of a pass and a pass that only events ask for. An
+// outage brings events for seconds, and one pass costs the same for one event as for hundreds. A
+// pass that is due at an instant doesn't wait.
 const minRest = 100 * time.Millisecond
 
-// The pauses between passes that fail, from the first to the longest.
+// The pauses after failed passes grow from the first to the longest.
 const (
 	firstRetry   = 100 * time.Millisecond
 	longestRetry = 30 * time.Second
 )
 
-// firstPanicPause is the pause after a pass that panicked, which is twice as long after each that follows, up to longestRetry.
-// Neither events nor what is due cut it short.
+// firstPanicPause is the pause after a pass that panicked. It doubles after each further panic, up
+// to longestRetry. Neither events nor deadlines shorten it.
 const firstPanicPause = time.Second
 
-// Pass looks at a fleet once, and tells when it is to be looked at again without any event; the zero time is never.
+// Pass runs one pass over a cluster. It returns when the next pass is due without an event, the
+// zero time for never.
 type Pass = func(context.Context) (time.Time, error)
 
-// Loop passes over fleets when something has changed and when time has. One pass runs at a time
-// for each fleet; fleets run beside each other, and come and go.
+// Loop runs a pass over a cluster when its state has changed and when a deadline is due. It runs
+// one pass at a time for each cluster, and clusters in parallel. Clusters may be added and removed
+// at any time.
 type Loop struct {
 	log        logr.Logger
 	now        func() time.Time
 	queue      workqueue.TypedRateLimitingInterface[string]
 	panics     workqueue.TypedRateLimiter[string]
 	fast, slow *slots
-	// started is set once Start wakes all fleets. Before that none is queued, since nothing takes any out.
+	// started is set once Start wakes all clusters. No cluster is queued before, since no worker
+	// reads the queue.
 	started atomic.Bool
 
 	mu       sync.Mutex
 	clusters map[string]*scheduled
 }
 
-// scheduled is a fleet that is passed over. The queue lets one worker at a time have it.
+// scheduled is a cluster that the Loop runs passes over. The queue gives it to one worker at a
+// time.
 type scheduled struct {
 	pass Pass
-	// neverSlow keeps the fleet from ever being among the slow.
+	// neverSlow keeps the cluster from ever waiting for a slow slot.
 	neverSlow bool
-	// restsUntil is when the fleet has rested, and rests for how long.
+	// restsUntil is when the next pass may start, and restsFor is the pause that ends then.
 	restsUntil time.Time
 	restsFor   time.Duration
-	// slowUntil is how long the fleet is passed over in a slow place.
+	// Until slowUntil, each pass waits for a slow slot.
 	slowUntil time.Time
-	// cancel asks the pass under way to end; it is nil while there is none. It belongs to the Loop's lock.
+	// cancel cancels the pass under way. It is nil without a pass, and guarded by the Loop's mutex.
 	cancel context.CancelFunc
 }
 
-// NewLoop makes a loop over no fleets yet.
+// NewLoop returns a Loop without clusters.
 func NewLoop(log logr.Logger, now func() time.Time) *Loop {
 	retries := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry)
 	return &Loop{
@@ -74,11 +78,11 @@ func NewLoop(log logr.Logger, now func() time.Time) *Loop {
 	}
 }
 
-// Add has a fleet passed over from now on, or by another pass than before. The pass may wait for a workload cluster.
+// Add adds a cluster, or replaces its pass. The pass may wait for a workload cluster.
 func (l *Loop) Add(key string, pass Pass) { l.add(key, &scheduled{pass: pass}) }
 
-// AddHome is Add for a fleet whose pass waits for the management cluster alone. Such a fleet never waits for a place
-// among the slow, however long its passes take: workload clusters that hang must not delay it.
+// AddHome adds the cluster that Fettle runs in, whose pass waits for no other cluster. Such a
+// cluster never waits for a slow slot, so workload clusters that hang don't delay it.
 func (l *Loop) AddHome(key string, pass Pass) { l.add(key, &scheduled{pass: pass, neverSlow: true}) }
 
 func (l *Loop) add(key string, k *scheduled) {
@@ -89,7 +93,7 @@ func (l *Loop) add(key string, k *scheduled) {
 	l.Wake(key)
 }
 
-// Remove has a fleet passed over no more. A pass under way is asked to end, and not waited for.
+// Remove removes a cluster. It cancels a pass under way, and doesn't wait for it.
 func (l *Loop) Remove(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,21 +108,21 @@ func (l *Loop) cancelPass(key string) {
 	}
 }
 
-// Wake has a fleet looked at soon. It may be called from anywhere and does not block.
+// Wake queues a cluster for a pass. It doesn't block, and is safe for concurrent use.
 func (l *Loop) Wake(key string) {
 	if l.started.Load() {
 		l.queue.AddAfter(key, coalesce)
 	}
 }
 
-// WakeAll has all fleets looked at soon.
+// WakeAll queues all clusters.
 func (l *Loop) WakeAll() {
 	for _, key := range l.keys() {
 		l.Wake(key)
 	}
 }
 
-// Start runs the loop until the context ends, and then waits for the passes under way.
+// Start runs the Loop until the context ends. Then it waits for the passes under way.
 func (l *Loop) Start(ctx context.Context) error {
 	l.started.Store(true)
 	l.WakeAll()
@@ -130,7 +134,7 @@ func (l *Loop) Start(ctx context.Context) error {
 	return nil
 }
 
-// dispatch begins passes in the order in which fleets are queued, each once there is a prompt place.
+// dispatch starts passes in the order of the queue, each in a fast slot.
 func (l *Loop) dispatch(ctx context.Context, passes *sync.WaitGroup) {
 	for l.fast.acquire(ctx) {
 		key, shutdown := l.queue.Get()
@@ -144,7 +148,7 @@ func (l *Loop) dispatch(ctx context.Context, passes *sync.WaitGroup) {
 	}
 }
 
-// NeedLeaderElection keeps replicas that don't lead from passing.
+// NeedLeaderElection reports true: only the leader runs passes.
 func (*Loop) NeedLeaderElection() bool { return true }
 
 func (l *Loop) keys() []string {
@@ -153,17 +157,18 @@ func (l *Loop) keys() []string {
 	return slices.Sorted(maps.Keys(l.clusters))
 }
 
-// process passes over a fleet, unless it was dropped or rests. Its caller has entered the prompt lane.
+// process runs a pass over a cluster, unless the cluster was removed or its pause isn't over. The
+// caller has acquired a fast slot.
 func (l *Loop) process(ctx context.Context, key string) {
 	release := l.fast.hold()
-	defer func() { release() }() //nolint:gocritic // leave is another function by then, if the fleet has changed its lane
+	defer func() { release() }() //nolint:gocritic // release is another function once the pass has a slow slot
 	k, ctx, end := l.startPass(ctx, key)
 	defer end()
-	if k == nil { // it was dropped
+	if k == nil { // it was removed
 		l.queue.Forget(key)
 		return
 	}
-	// A longer pause than that is one of a clock that was set back.
+	// A pause longer than restsFor means that the clock was set back.
 	if pause := k.restsUntil.Sub(l.now()); pause > 0 && pause <= k.restsFor {
 		l.queue.AddAfter(key, pause)
 		return
@@ -180,7 +185,7 @@ func (l *Loop) process(ctx context.Context, key string) {
 	}
 }
 
-// runPass passes over a fleet once, and queues it for when it is to be looked at again.
+// runPass runs one pass, and queues the cluster for the next.
 func (l *Loop) runPass(ctx context.Context, key string, k *scheduled) {
 	began := l.now()
 	var due time.Time
@@ -205,21 +210,23 @@ func (l *Loop) runPass(ctx context.Context, key string, k *scheduled) {
 	}
 }
 
-// pauseAfterPanic has a fleet rest whose pass panicked, and reports whether it did. What such a pass remembers is true, but may lack
-// what it has done last, and the caches get the time to show that.
+// pauseAfterPanic starts a pause if the pass panicked, and reports whether it did. The expectations
+// of such a pass are true, but may lack its last writes. The pause lets the caches show those
+// writes.
 func (l *Loop) pauseAfterPanic(key string, err error, k *scheduled) bool {
 	if !panicked(err) {
 		l.panics.Forget(key)
 		return false
 	}
 	pause := l.panics.When(key)
-	l.log.Error(err, "a pass panicked, which is a fault of Fettle; it is repeated after a pause, and other fleets go on; report it with this line", "fleet", key, "pause", pause)
+	l.log.Error(err, "a pass panicked, which is a bug in Fettle; it is repeated after a pause, and other clusters go on; report this line", "fleet", key, "pause", pause)
 	k.restsUntil, k.restsFor = k.restsUntil.Add(pause-minRest), pause
 	l.queue.AddAfter(key, pause)
 	return true
 }
 
-// startPass gives a fleet, nil for one that is not kept, and a context that ends when it is dropped.
+// startPass returns a cluster with a context that ends when the cluster is removed. The cluster is
+// nil if it was removed before.
 func (l *Loop) startPass(ctx context.Context, key string) (*scheduled, context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()
@@ -237,7 +244,7 @@ func (l *Loop) startPass(ctx context.Context, key string) (*scheduled, context.C
 	}
 }
 
-// requeue has a pass that was not completed repeated. One that was asked to end is nothing to tell of.
+// requeue repeats a failed pass after a pause. It logs no error of a pass that was cancelled.
 func (l *Loop) requeue(ctx context.Context, key string, err error) {
 	switch {
 	case err == nil:

@@ -9,9 +9,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Metrics are the series that don't depend on a dialect; docs/metrics.md describes them. They come from
-// passes alone, so an event that asks for no pass costs nothing here, and a replica that doesn't
-// lead has none but that it doesn't. Engines of several fleets share them. A nil *Metrics counts nothing.
+// Metrics has the series that don't depend on a dialect; docs/metrics.md describes them. Only
+// passes write them, so an event costs nothing here. A replica that doesn't lead has no series but
+// fettle_leader. Engines of several clusters share one Metrics. A nil *Metrics counts nothing.
 type Metrics struct {
 	leader                                 prometheus.Gauge
 	detect, decide, queue, act             prometheus.Histogram
@@ -25,19 +25,19 @@ type Metrics struct {
 	collectors                             []prometheus.Collector
 
 	mu sync.Mutex
-	// anyPass is set once there was a pass to tell of.
+	// anyPass is set once a pass has ended.
 	anyPass bool
-	// byCluster is how things stood in the last pass over each fleet.
+	// byCluster has the gauges of the last pass over each cluster.
 	byCluster map[string]clusterGauges
 }
 
-// clusterGauges is how things stand in one fleet.
+// clusterGauges has the gauges of one cluster.
 type clusterGauges struct {
 	gauges   gauges
 	policies map[policyKey]bool
 }
 
-// policyKey is how a policy's series are labelled.
+// policyKey labels the series of a policy.
 type policyKey struct{ namespace, policy string }
 
 func policyKeyOf(id core.ID) policyKey { return policyKey{id.Namespace, id.Name} }
@@ -53,7 +53,7 @@ var (
 	tinyBuckets   = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 )
 
-// NewMetrics makes metrics that count nothing yet.
+// NewMetrics returns metrics without samples.
 func NewMetrics() *Metrics {
 	ofPolicy := []string{"namespace", "policy"}
 	m := &Metrics{
@@ -91,7 +91,8 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// histogramOf has the classic buckets, and the native ones for servers that ask for them.
+// histogramOf returns a histogram with classic buckets, and with native buckets for servers that
+// ask for them.
 func histogramOf(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
@@ -138,7 +139,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// SetLeader takes in whether this replica leads.
+// SetLeader records whether this replica leads.
 func (m *Metrics) SetLeader(leads bool) {
 	if m != nil {
 		m.leader.Set(boolToFloat(leads))
@@ -152,7 +153,7 @@ func boolToFloat(yes bool) float64 {
 	return 0
 }
 
-// observePass takes in how a pass ended.
+// observePass records the end of a pass.
 func (m *Metrics) observePass(key string, took time.Duration, err error) {
 	if m == nil {
 		return
@@ -169,7 +170,7 @@ func (m *Metrics) observePass(key string, took time.Duration, err error) {
 	m.anyPass = true
 }
 
-// CountPanic takes in a panic of something else than a pass that belongs to a fleet.
+// CountPanic counts a panic outside of passes that belongs to a cluster.
 func (m *Metrics) CountPanic(key string) {
 	if m != nil {
 		m.panics.WithLabelValues(key).Inc()
@@ -198,14 +199,14 @@ func (m *Metrics) observeLatencies(samples ...core.LatencySample) {
 	}
 }
 
-// countStart takes in that a repair by these steps was recorded.
+// countStart counts a repair that was recorded with these steps.
 func (m *Metrics) countStart(p *core.Policy, steps []core.Step) {
 	if m != nil {
 		m.started.WithLabelValues(p.ID.Namespace, p.ID.Name, firstRemedy(steps)).Inc()
 	}
 }
 
-// observeRemedyAccepted takes in that a remedy was accepted so long after the start of its repair.
+// observeRemedyAccepted records how long after the start of its repair a remedy was accepted.
 func (m *Metrics) observeRemedyAccepted(took time.Duration) {
 	if m != nil {
 		m.act.Observe(max(0, took.Seconds()))
@@ -218,27 +219,27 @@ func (m *Metrics) countRemedyRefusal(p *core.Policy, remedy string) {
 	}
 }
 
-// What becomes of a request, in its series.
+// The outcomes of requests, in their series.
 const (
 	requestMade      = "Asked"
 	requestWithdrawn = "Withdrawn"
 )
 
-// countRequest takes in that a remedy has made a request.
+// countRequest counts a request that a remedy made.
 func (m *Metrics) countRequest(p *core.Policy, remedy string) {
 	if m != nil {
 		m.requests.WithLabelValues(p.ID.Namespace, p.ID.Name, remedy, requestMade).Inc()
 	}
 }
 
-// countWithdrawal takes in that a request was taken back.
+// countWithdrawal counts a request that was withdrawn.
 func (m *Metrics) countWithdrawal(p *core.Policy, remedy string) {
 	if m != nil {
 		m.requests.WithLabelValues(p.ID.Namespace, p.ID.Name, remedy, requestWithdrawn).Inc()
 	}
 }
 
-// countStepGivenUp takes in that the last step of a repair so far was given up.
+// countStepGivenUp counts the last step that a repair gave up.
 func (m *Metrics) countStepGivenUp(policies []core.Policy, r core.Repair) {
 	at := len(r.Tried) - 1
 	if m == nil || at >= len(r.Steps) {
@@ -251,7 +252,7 @@ func (m *Metrics) countStepGivenUp(policies []core.Policy, r core.Repair) {
 	}
 }
 
-// countEnd takes in the end of a repair. A policy that is gone has no series any more.
+// countEnd counts a repair that has ended. A policy that is gone has no series.
 func (m *Metrics) countEnd(policies []core.Policy, r core.Repair) {
 	if m == nil {
 		return
@@ -264,8 +265,8 @@ func (m *Metrics) countEnd(policies []core.Policy, r core.Repair) {
 	}
 }
 
-// firstRemedy is the remedy of the first step; empty when there is none. What a policy repairs by may differ among its
-// targets, and change while a repair goes on.
+// firstRemedy returns the remedy of the first step, empty without steps. The steps of a policy may
+// differ among its targets, and change while a repair runs.
 func firstRemedy(steps []core.Step) string {
 	if len(steps) == 0 {
 		return ""
@@ -273,8 +274,7 @@ func firstRemedy(steps []core.Step) string {
 	return steps[0].Remedy
 }
 
-// setGauges takes in how things stand in a fleet. What does not stand so any more has no series, and neither
-// has a policy that is gone.
+// setGauges replaces the gauges of a cluster, and drops the series of policies that are gone.
 func (m *Metrics) setGauges(key string, policies []core.Policy, seen *core.Cluster, d *core.Decision) {
 	if m == nil {
 		return
@@ -296,7 +296,8 @@ func (m *Metrics) setGauges(key string, policies []core.Policy, seen *core.Clust
 	m.deleteCounters(before)
 }
 
-// clearGauges ends the gauges of a fleet that is not observed: nobody knows how things stand there. Its counters stay.
+// clearGauges drops the gauges of a cluster that is not observed, since its state is unknown. Its
+// counters stay.
 func (m *Metrics) clearGauges(key string) {
 	if m == nil {
 		return
@@ -306,7 +307,7 @@ func (m *Metrics) clearGauges(key string) {
 	m.byCluster[key] = clusterGauges{policies: m.byCluster[key].policies}
 }
 
-// DeleteCluster ends the series of a fleet that is kept no more.
+// DeleteCluster drops the series of a cluster that was removed.
 func (m *Metrics) DeleteCluster(key string) {
 	if m == nil {
 		return
@@ -319,7 +320,7 @@ func (m *Metrics) DeleteCluster(key string) {
 	m.deleteCounters(before)
 }
 
-// deleteCounters ends the counters of those policies that are in no fleet any more. Its callers hold mu.
+// deleteCounters drops the counters of those policies that no cluster has. The caller holds mu.
 func (m *Metrics) deleteCounters(policies map[policyKey]bool) {
 	for of := range policies {
 		if m.hasPolicy(of) {
@@ -340,8 +341,8 @@ func (m *Metrics) hasPolicy(of policyKey) bool {
 	return false
 }
 
-// initCounters makes the counters of a new policy for one of its ladders, since the first step of one that wasn't there can't
-// be seen.
+// initCounters sets the counters of a new policy's steps to zero. A rate can't show the first
+// increment of a missing series.
 func (m *Metrics) initCounters(p *core.Policy, steps []core.Step) {
 	if len(steps) == 0 {
 		return
@@ -356,7 +357,7 @@ func (m *Metrics) initCounters(p *core.Policy, steps []core.Step) {
 	}
 }
 
-// initStepCounters makes those that a step may count in.
+// initStepCounters sets the counters of one step to zero.
 func (m *Metrics) initStepCounters(p *core.Policy, s *core.Step, oneOfSeveral bool) {
 	namespace, name := p.ID.Namespace, p.ID.Name
 	m.remedyRefusals.WithLabelValues(namespace, name, s.Remedy)

@@ -7,12 +7,12 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 )
 
-// Pass looks at the fleet once and does what follows. It returns when the next pass is due without
-// any event, the zero time for never. After an error the pass is to be repeated with a back-off;
-// what it did before stays done and is not done again.
+// Pass runs one pass over the cluster. It returns when the next pass is due without an event, the
+// zero time for never. After an error the caller repeats the pass with a back-off. The repeated
+// pass doesn't repeat calls that have succeeded.
 //
-// When the context ends, it begins nothing more, gives calls under way a few seconds, and returns. A pass that panics ends
-// with an error. What it remembers by then is true, each fact by itself.
+// Once the context ends, Pass starts no further calls, gives those under way a few seconds, and
+// returns. A panic ends the pass with an error. Its expectations are true by then, each by itself.
 func (e *Engine) Pass(ctx context.Context) (time.Time, error) {
 	began := e.Now()
 	var next time.Time

@@ -5,10 +5,10 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// maxLines is how many happenings of one kind are logged in one pass. An outage has thousands.
+// maxLines bounds the log lines for events of one kind in a pass. An outage has thousands.
 const maxLines = 20
 
-// report logs, counts and publishes what a pass has done since the last time.
+// report logs, counts and emits what the pass has done since the last call.
 func (e *Engine) report(p *pass.Pass) {
 	for _, event := range p.Events() {
 		switch event.Kind { //nolint:exhaustive // the others are counted and logged
@@ -26,7 +26,7 @@ func (e *Engine) report(p *pass.Pass) {
 	}
 }
 
-// count counts what has become of repairs and requests.
+// count counts what happened to repairs and requests.
 func (e *Engine) count(p *pass.Pass, event *pass.Event) {
 	switch event.Kind { //nolint:exhaustive // the others are not counted
 	case pass.RepairRecorded:
@@ -50,40 +50,40 @@ func (e *Engine) count(p *pass.Pass, event *pass.Event) {
 	}
 }
 
-// log logs how calls went.
+// log logs the results of calls.
 func (e *Engine) log(event *pass.Event) {
 	target, repair := event.Target.String(), event.Repair.Name
 	switch event.Kind { //nolint:exhaustive // the others are counted
 	case pass.QuorumNotKnown:
-		e.Log.Error(event.Err, "quorum is not known, so the target waits", "target", target)
+		e.Log.Error(event.Err, "quorum is unknown, so the target waits", "target", target)
 	case pass.PolicyChanged:
-		e.Log.Info("health check was deleted or changed after it was read; nothing begins for its targets until its watch shows that",
+		e.Log.Info("health check was deleted or changed after Fettle read it; no repair of its targets starts until the watch shows the change",
 			"policy", event.Policy.ID.String())
 	case pass.RepairConflict:
-		e.Log.Info("somebody else has written the record of a repair; looking again", "repair", repair, "target", event.Repair.Target.String())
+		e.Log.Info("another writer changed the record of a repair; the next pass decides again", "repair", repair, "target", event.Repair.Target.String())
 	case pass.NotAdmitted:
-		e.Log.Info("repair waits, since what others have recorded meanwhile leaves no room for it", "repair", repair, "target", target)
+		e.Log.Info("repair waits, since repairs recorded meanwhile use up a limit", "repair", repair, "target", target)
 	case pass.RemedyRefused:
 		e.Log.Error(event.Err, "remedy was refused", "repair", repair, "target", target, "attempts", event.Repair.Attempts)
 	case pass.RemedyAccepted:
 		e.Log.Info("repair begun", "repair", repair, "target", target, "policy", event.Policy.ID.String(), "remedy", event.Remedy, "step", len(event.Repair.Tried))
 	case pass.LeaseBusy:
-		e.Log.Info("somebody else holds what the repair needs; it goes on when that is given back", "repair", repair, "target", target)
+		e.Log.Info("repair waits, since another holder has the lease of the node", "repair", repair, "target", target)
 	case pass.TargetChanged:
-		e.Log.Info("target changed before its repair began; looking again", "repair", repair, "target", target, "answer", event.RemedyResult.String())
+		e.Log.Info("target changed before its repair began; the next pass decides again", "repair", repair, "target", target, "answer", event.RemedyResult.String())
 	case pass.LeaseLost:
-		e.Log.Info("somebody else has taken the lease of a node under repair", "target", target, "holder", event.Holder)
+		e.Log.Info("another holder has taken the lease of a node under repair", "target", target, "holder", event.Holder)
 	case pass.OrphanedLeaseReleased:
-		e.Log.Info("the lease of a node was left behind, and is given back", "node", event.Node, "holder", event.Holder)
+		e.Log.Info("lease of a node outlived its repair and was released", "node", event.Node, "holder", event.Holder)
 	case pass.LeaseNotReleased:
-		e.Log.Error(event.Err, "the lease of a node could not be released; it is tried again later", "node", event.Node, "holder", event.Holder)
+		e.Log.Error(event.Err, "lease of a node could not be released; Fettle tries again", "node", event.Node, "holder", event.Holder)
 	case pass.RepairEnded:
 		e.Log.Info("repair ended", "repair", repair, "target", event.Repair.Target.String(), "outcome", event.Repair.Outcome.String())
 	}
 }
 
-// logEvents logs what has begun, one line each. That repairs begin and are refused is logged where it
-// happens.
+// logEvents logs one line for each event. It leaves out repairs that begin or are refused, which
+// log writes.
 func (e *Engine) logEvents(events []core.Event) {
 	lines := map[core.EventKind]int{}
 	for _, h := range events {

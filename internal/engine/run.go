@@ -12,14 +12,15 @@ import (
 	"github.com/fettle-io/fettle/internal/pass"
 )
 
-// runner makes the calls of one pass. One goroutine calls its methods, and each task has a goroutine of its own.
+// runner makes the calls of one pass. One goroutine calls its methods, and each task has its own
+// goroutine.
 type runner struct {
 	engine *Engine
 	pass   *pass.Pass
-	// stages are the open stages with tasks, in the order in which they have opened.
+	// stages has the open stages with tasks, in the order of their opening.
 	stages []*openStage
 	tasks  map[taskKey]*openTask
-	// answers come from the tasks. UnderWay counts those that are still to come.
+	// answers has the results of tasks. The field pending counts results still to come.
 	answers chan answer
 	pending int
 }
@@ -35,21 +36,21 @@ type openStage struct {
 	// running counts the tasks under way, and waiting has the others.
 	running int
 	waiting []*openTask
-	// expired returns why no task begins any more, nil while they do.
+	// expired returns why the stage starts no more tasks, and nil while it does.
 	expired func() error
 	// limit returns the context of a task.
 	limit func() (context.Context, context.CancelFunc)
 	end   context.CancelFunc
 }
 
-// openTask is a task that is not over.
+// openTask is a task that hasn't ended.
 type openTask struct {
 	key taskKey
-	// batches are its calls. Those of one batch are made beside each other.
+	// batches has the calls of the task. Those of one batch run in parallel.
 	batches chan []pass.Call
-	// first is its first batch.
+	// first is the first batch.
 	first []pass.Call
-	// pending counts the calls without an answer.
+	// pending counts the calls without a result.
 	pending int
 }
 
@@ -58,8 +59,8 @@ type answer struct {
 	result pass.Result
 }
 
-// run makes the calls of a pass until it is over. The pass is given up when the context ends before anything was written, and when a
-// dialect panics as it writes statuses.
+// run makes the calls of a pass until the pass is over. It gives up if the context ends before the
+// first write, or if a dialect panics while it writes statuses.
 func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 	r := &runner{engine: e, pass: p, tasks: map[taskKey]*openTask{}, answers: make(chan answer)}
 	defer r.drain()
@@ -67,7 +68,7 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 	for wrote := false; ; {
 		calls := p.Calls()
 		if err := ctx.Err(); err != nil && !wrote && !p.Deciding() {
-			return err // and reports no decision: a fleet that was dropped has no series any more
+			return err // without reporting a decision: a removed cluster has no series
 		}
 		e.report(p)
 		wrote = !p.Deciding()
@@ -76,11 +77,11 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 		if last = nil; p.Over() {
 			return nil
 		}
-		if r.startTasks() { //nolint:contextcheck // each stage keeps what makes the contexts of its tasks
-			continue // calls that are not made have their results at once
+		if r.startTasks() { //nolint:contextcheck // each stage makes the contexts of its tasks
+			continue // skipped calls have their results at once
 		}
 		if r.pending == 0 {
-			return errors.New("a pass is not over, and no call is under way; this is a fault of Fettle, report it")
+			return errors.New("the pass is not over, and no call is under way; this is a bug in Fettle, report it")
 		}
 		a := <-r.answers
 		r.pending--
@@ -93,7 +94,7 @@ func (e *Engine) run(ctx context.Context, p *pass.Pass) error {
 	}
 }
 
-// addCalls takes in new calls, those of one step of a task together.
+// addCalls queues new calls. The calls of one step of a task form a batch.
 func (r *runner) addCalls(ctx context.Context, calls []pass.Call) {
 	for len(calls) > 0 {
 		key, n := taskKey{calls[0].Stage, calls[0].Task}, 1
@@ -111,14 +112,14 @@ func (r *runner) addCalls(ctx context.Context, calls []pass.Call) {
 	}
 }
 
-// send hands calls to a task. The task has answered all those before, so it does not block.
+// send gives a batch to a task. It doesn't block, since the task has answered all batches before.
 func (r *runner) send(t *openTask, batch []pass.Call) {
 	t.pending += len(batch)
 	r.pending += len(batch)
 	t.batches <- batch
 }
 
-// stageOf returns the open stage that a call belongs to.
+// stageOf returns the open stage of a call.
 func (r *runner) stageOf(ctx context.Context, c *pass.Call) *openStage {
 	if i := slices.IndexFunc(r.stages, func(s *openStage) bool { return s.stage == c.Stage }); i >= 0 {
 		return r.stages[i]
@@ -129,7 +130,7 @@ func (r *runner) stageOf(ctx context.Context, c *pass.Call) *openStage {
 		limit = min(limit, max(0, c.Until.Sub(r.engine.Now())))
 	}
 	stage := ctx
-	if c.Stage == pass.ReadingAhead { // a read ahead that is cut off leaves nothing behind, and has no grace
+	if c.Stage == pass.ReadingAhead { // a read that is cut off changes nothing, and needs no grace
 		stage, s.end = context.WithTimeout(ctx, limit)
 		s.limit = func() (context.Context, context.CancelFunc) { return context.WithTimeout(stage, limit) }
 	} else {
@@ -141,8 +142,8 @@ func (r *runner) stageOf(ctx context.Context, c *pass.Call) *openStage {
 	return s
 }
 
-// startTasks begins tasks as long as there are places for them. Once a stage has taken too long, or the pass is asked to end, the calls of
-// tasks that have not begun are not made, and begin reports that.
+// startTasks starts waiting tasks up to the limit. Once a stage has expired, or the pass is
+// cancelled, it skips the calls of waiting tasks and reports that it did.
 func (r *runner) startTasks() (skipped bool) {
 	for _, s := range r.stages {
 		for s.running < parallelCalls && len(s.waiting) > 0 {
@@ -165,8 +166,8 @@ func (r *runner) startTasks() (skipped bool) {
 	return skipped
 }
 
-// endTask ends a task that has none of the new calls, and its stage with the last. So a stage that opens again, and the next task
-// of one whose tasks follow each other, have the whole time.
+// endTask ends a task without new calls, and its stage with the last task. A stage that opens
+// again, or whose tasks follow each other, then has its whole time again.
 func (r *runner) endTask(t *openTask, calls []pass.Call) {
 	if t == nil || t.pending > 0 {
 		return
@@ -194,7 +195,8 @@ func (r *runner) endStages() {
 	})
 }
 
-// drain waits for the calls under way when a pass is given up, so that none goes on beside the next pass.
+// drain waits for the calls under way when a pass is given up, so that none runs beside the next
+// pass.
 func (r *runner) drain() {
 	for ; r.pending > 0; r.pending-- {
 		<-r.answers
@@ -224,7 +226,7 @@ func (r *runner) runTask(t *openTask, limit func() (context.Context, context.Can
 	}
 }
 
-// call makes one call. A call that panics has failed.
+// call makes one call. A panic is an error of the call.
 func (r *runner) call(ctx context.Context, c pass.Call) pass.Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout(&c))
 	defer cancel()
@@ -236,7 +238,7 @@ func (r *runner) call(ctx context.Context, c pass.Call) pass.Result {
 	return result
 }
 
-// call makes a call and takes in what it returns.
+// call makes a call and stores what it returns.
 func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
 	switch c.Kind {
 	case pass.ReportBlocked, pass.ReadNode, pass.WriteStatuses, pass.ReadPolicy, pass.WriteConditions, pass.RemoveConfirmation:
@@ -266,10 +268,10 @@ func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err er
 	return err
 }
 
-// callDialect makes a call that a dialect answers.
+// callDialect makes a call of a dialect.
 func (e *Engine) callDialect(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
 	dialect := e.Dialects[c.Dialect]
-	switch c.Kind { //nolint:exhaustive // dialects answer no others
+	switch c.Kind { //nolint:exhaustive // the others are no calls of dialects
 	case pass.ReadNode:
 		r.Node, err = dialect.ReadNode(ctx, c.Target)
 		return err
@@ -295,12 +297,12 @@ func (e *Engine) callDialect(ctx context.Context, c *pass.Call, r *pass.Result) 
 	return nil
 }
 
-// callRemedy makes a call about a request that stands.
+// callRemedy stops or withdraws a request.
 func (e *Engine) callRemedy(ctx context.Context, c *pass.Call) error {
 	p, withdraws := e.Remedies[c.Request.Remedy].(RequestRemedy)
 	switch {
-	case !withdraws: // the pass asks only remedies that withdraw
-		return fmt.Errorf("no remedy is called %q that could take it back", c.Request.Remedy)
+	case !withdraws: // the pass makes this call only for remedies with requests
+		return fmt.Errorf("remedy %q has no requests to withdraw", c.Request.Remedy)
 	case c.Kind == pass.StopRequest:
 		return p.Stop(ctx, c.Request, c.At)
 	}

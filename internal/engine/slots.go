@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// How many fleets are passed over at a time, so that hundreds don't burst upon an API server, and how long a pass keeps its
-// place. A pass takes a millisecond unless it waits for an API server. Workload clusters may have theirs hang, so a pass that
-// waits for longer goes on without a place, and the next one over that fleet waits for a place among the slow, unless it was
-// kept by AddHome. All calls of a pass have time limits of their own.
+// These constants bound how many passes run at a time, so that hundreds of clusters don't overload
+// an API server. A pass takes a millisecond unless an API server delays it. A pass that takes
+// longer than its hold gives up its slot and goes on. The next pass over that cluster waits for a
+// slow slot, unless the cluster was added by AddHome.
 const (
 	fastSlots, slowSlots = 32, 32
 	fastHold, slowHold   = 2 * time.Second, 15 * time.Second
-	// slowFor is how long a fleet is among the slow after a pass that was.
+	// slowFor is how long the passes over a cluster need slow slots after a slow pass.
 	slowFor = time.Minute
 )
 
-// slots is a number of places in which fleets are passed over.
+// slots bounds how many passes run at a time.
 type slots struct {
 	taken   chan struct{}
 	maxHold time.Duration
@@ -27,7 +27,7 @@ func newSlots(count int, maxHold time.Duration) *slots {
 	return &slots{make(chan struct{}, count), maxHold}
 }
 
-// acquire waits for a place. It reports whether there was one before the context ended.
+// acquire waits for a slot. It returns false if the context ends first.
 func (l *slots) acquire(ctx context.Context) bool {
 	select {
 	case l.taken <- struct{}{}:
@@ -37,7 +37,7 @@ func (l *slots) acquire(ctx context.Context) bool {
 	}
 }
 
-// hold keeps the place for a turn, or until leave is called.
+// hold keeps the acquired slot for maxHold, or until release is called.
 func (l *slots) hold() (release func()) {
 	free := sync.OnceFunc(func() { <-l.taken })
 	over := time.AfterFunc(l.maxHold, free)

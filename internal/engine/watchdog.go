@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// stuckAfter is longer than any pass can take whose calls have time limits.
+// stuckAfter is longer than any pass whose calls have time limits.
 const stuckAfter = 6 * time.Minute
 
-// Watchdog tells whether a pass hangs. It is safe for concurrent use.
+// Watchdog detects a pass that hangs. It is safe for concurrent use.
 type Watchdog struct {
 	now func() time.Time
 
@@ -19,12 +19,12 @@ type Watchdog struct {
 	started map[string]time.Time
 }
 
-// NewWatchdog makes a watchdog that watches nothing yet.
+// NewWatchdog returns a watchdog without passes.
 func NewWatchdog(now func() time.Time) *Watchdog {
 	return &Watchdog{now: now, started: map[string]time.Time{}}
 }
 
-// Watch gives the passes over a fleet, watched.
+// Watch returns a pass that the watchdog watches.
 func (w *Watchdog) Watch(key string, pass Pass) Pass {
 	return func(ctx context.Context) (time.Time, error) {
 		w.passStarted(key)
@@ -45,15 +45,15 @@ func (w *Watchdog) passEnded(key string) {
 	delete(w.started, key)
 }
 
-// Alive gives an error when a pass hangs, so that whoever asks restarts the process. It is a health
-// check of controller-runtime.
+// Alive returns an error while a pass hangs, so that the kubelet restarts the process. It is a
+// health check of controller-runtime.
 func (w *Watchdog) Alive(*http.Request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
 	for key, began := range w.started {
 		if took := now.Sub(began); took > stuckAfter {
-			return fmt.Errorf("the pass over %s has been running for %s, which no pass does; it hangs", key, took.Round(time.Second))
+			return fmt.Errorf("the pass over %s hangs: it has been running for %s", key, took.Round(time.Second))
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func strangersOfTheControlPlane(p *pool) {
 	p.wantAsked("reboot", 1)
 	records.End()
 	p.Eventually(p.t, "the leader that lacks the node has recorded its repair, and waits", func(context.Context) error {
-		if log := blind.Log(p.t); !strings.Contains(log, "repair waits, since what others have recorded meanwhile leaves no room for it") {
+		if log := blind.Log(p.t); !strings.Contains(log, "repair waits, since repairs recorded meanwhile use up a limit") {
 			return errors.New("it does not say so")
 		}
 		return nil

@@ -341,7 +341,7 @@ func inBetween(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("the lease of another was given back: %v", l)
 	}
 	busy := meddled(func() { clock.pass(time.Second); hold(t, guard, n, them, true) })
-	if err := busy.Release(cluster.Context(t), "between", them); err == nil || !strings.Contains(err.Error(), "changed whenever") {
+	if err := busy.Release(cluster.Context(t), "between", them); err == nil || !strings.Contains(err.Error(), "changed between") {
 		t.Errorf("a lease that changes all the time gives %v", err)
 	}
 	clock.pass(time.Hour)

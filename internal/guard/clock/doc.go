@@ -1,8 +1,9 @@
-// Package clock tells by how much Fettle's clock differs from the API server's.
+// Package clock measures how far Fettle's clock is ahead of the API server's.
 //
-// Nearly all instants that decisions go by are those of the API server, or of clocks that agree with it: when an object was
-// created, when a condition changed. How long ago that was, Fettle's own clock says. Each answer of the API server has a Date
-// header, so the difference follows from calls that Fettle makes anyway.
+// Most times that decisions depend on come from the API server, or from clocks that agree with it:
+// when an object was created, when a condition changed. How long ago that was, Fettle's own clock
+// says. Each answer of the API server has a Date header, so calls that Fettle makes anyway give the
+// difference.
 //
-// The measurement is pure; the meter stands in the way of requests and keeps what was measured.
+// The measurement is pure. Meter wraps the transport of requests and stores the result.
 package clock

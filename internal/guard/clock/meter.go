@@ -11,53 +11,56 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Config is what a Meter needs. Every field is required.
+// Config configures a Meter. Every field is required.
 type Config struct {
-	// Now is Fettle's clock, and Elapsed a monotonic one.
+	// Now is Fettle's clock, and Elapsed a monotonic clock.
 	Now     func() time.Time
 	Elapsed func() time.Duration
 	Log     logr.Logger
 }
 
-// Meter measures by how much Fettle's clock is ahead of the API server's. It is safe for concurrent use.
+// Meter measures how far Fettle's clock is ahead of the API server's. It is safe for concurrent
+// use.
 type Meter struct {
 	Config
 
 	mu sync.Mutex
-	// known is set once there was an answer, which came at the reading at.
+	// known is set once the API server has answered. The field at is the reading of the last
+	// answer.
 	known bool
 	ahead skewRange
 	at    reading
-	// reported is what was told last, and looked at which reading.
+	// reported is the state in the log, and checkedAt the reading of the last check.
 	reported  core.Tri
 	checkedAt reading
 	wake      func()
 }
 
-// NewMeter makes a meter that knows nothing yet.
+// NewMeter returns a meter without measurements.
 func NewMeter(c Config) *Meter {
 	m := &Meter{Config: c, wake: func() {}}
 	m.checkedAt = m.read()
 	return m
 }
 
-// Wake has a function called when the clocks begin to agree or cease to, and when Fettle's clock is set: what is due at an
-// instant is due sooner or later then.
+// Wake sets the function to call when the clocks begin or cease to agree, and when Fettle's clock
+// steps. Deadlines move then.
 func (m *Meter) Wake(wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wake = wake
 }
 
-// Agrees tells whether the clocks differ by no more than a few seconds. That Fettle's clock was set shows at once.
+// Agrees reports whether the clocks differ by at most a few seconds. A step of Fettle's clock
+// counts at once.
 func (m *Meter) Agrees() core.Tri {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.agrees(m.read())
 }
 
-// Corrected returns what the API server's clock shows when Fettle's shows now. Clocks that agree, or of which nothing is known,
-// show the same.
+// Corrected returns the time of the API server's clock at the instant when Fettle's shows now. It
+// returns now while the clocks agree, and while nothing is known.
 func (m *Meter) Corrected(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +68,7 @@ func (m *Meter) Corrected(now time.Time) time.Time {
 	if !m.known || m.agrees(at) == core.Yes {
 		return now
 	}
-	return now.Round(0).Add(-m.ahead.after(at.since(m.at)).middle()) // the monotonic reading is no part of it
+	return now.Round(0).Add(-m.ahead.after(at.since(m.at)).middle()) // without the monotonic reading
 }
 
 func (m *Meter) read() reading { return reading{m.Now().Round(0), m.Elapsed()} }
@@ -77,7 +80,7 @@ func (m *Meter) agrees(now reading) core.Tri {
 	return m.ahead.after(now.since(m.at)).agrees()
 }
 
-// Wrap is a transport wrapper that looks at the date of each answer.
+// Wrap wraps a transport, and measures with each answer.
 func (m *Meter) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		sent := m.Elapsed()
@@ -85,7 +88,7 @@ func (m *Meter) Wrap(next http.RoundTripper) http.RoundTripper {
 		if err == nil {
 			m.observe(response, sent)
 		}
-		return response, err //nolint:wrapcheck // a transport passes on what it gets
+		return response, err //nolint:wrapcheck // a transport returns errors unchanged
 	})
 }
 
@@ -94,8 +97,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip sends a request.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// observe takes in the date of an answer. Failures may be told by a proxy on the way, and an answer with an age comes from a
-// cache: neither has the date of the API server.
+// observe measures with the date of an answer. It ignores failures, which a proxy may send, and
+// answers with an age, which come from a cache. Neither has the API server's date.
 func (m *Meter) observe(response *http.Response, sent time.Duration) {
 	if response.StatusCode < 200 || response.StatusCode > 299 || response.Header.Get("Age") != "" {
 		return
@@ -115,13 +118,13 @@ func (m *Meter) observe(response *http.Response, sent time.Duration) {
 	m.check()
 }
 
-// checkInterval is how often the clocks are looked at. A step of Fettle's clock is noticed within that time.
+// checkInterval is the time between checks. A check notices a step of Fettle's clock.
 const checkInterval = time.Second
 
-// minStep is the least step of a clock that is worth a look at what is due.
+// minStep is the smallest step of the clock that wakes.
 const minStep = time.Second
 
-// Start looks at the clocks until the context ends.
+// Start checks the clocks until the context ends.
 func (m *Meter) Start(ctx context.Context) error {
 	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
@@ -135,10 +138,10 @@ func (m *Meter) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection has replicas measure that don't lead.
+// NeedLeaderElection reports false: all replicas measure.
 func (*Meter) NeedLeaderElection() bool { return false }
 
-// check tells what has changed since the last look.
+// check logs what has changed since the last check, and wakes.
 func (m *Meter) check() {
 	m.mu.Lock()
 	now := m.read()

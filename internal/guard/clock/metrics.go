@@ -9,7 +9,7 @@ var skew = prometheus.NewDesc("fettle_clock_skew_seconds",
 // Describe implements prometheus.Collector.
 func (*Meter) Describe(out chan<- *prometheus.Desc) { out <- skew }
 
-// Collect implements prometheus.Collector. There is no series before the first answer.
+// Collect implements prometheus.Collector. It collects nothing before the first answer.
 func (m *Meter) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

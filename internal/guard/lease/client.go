@@ -20,20 +20,20 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// Config is what a Client needs. Every field is required.
+// Config configures a Client. Every field is required.
 type Config struct {
-	// Informers give what is watched. They should be limited to Namespace: a cluster has a Lease for each of
-	// its nodes elsewhere, renewed every ten seconds.
+	// Informers should be limited to Namespace. Elsewhere a cluster has a Lease for each node,
+	// renewed every ten seconds.
 	Informers cache.Informers
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live   client.Reader
 	Writer client.Writer
 	Now    func() time.Time
-	// Wake is called when the lease of a node has changed.
+	// Wake is called when the lease of a node changes.
 	Wake func()
 }
 
-// Client knows the leases of nodes, and takes them. It is safe for concurrent use.
+// Client watches and acquires the leases of nodes. It is safe for concurrent use.
 type Client struct {
 	Config
 
@@ -43,12 +43,12 @@ type Client struct {
 	leases store
 }
 
-// NewClient makes a client that watches nothing yet.
+// NewClient returns a client without a watch.
 func NewClient(c Config) *Client { return &Client{Config: c, leases: store{}} }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=medik8s-leases,verbs=get;list;watch;create;update;delete
 
-// Watch begins to watch. Once it has succeeded, calling it again does nothing. The namespace need not exist.
+// Watch starts the watch. After a success, further calls do nothing. The namespace need not exist.
 func (c *Client) Watch(ctx context.Context) error {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(leaseKind)
@@ -59,7 +59,7 @@ func (c *Client) Watch(ctx context.Context) error {
 	}})
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the watch has synced.
 func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 func (c *Client) put(obj any) {
@@ -89,9 +89,9 @@ func (c *Client) drop(obj any) {
 	}
 }
 
-// AddFacts says of each target who validly holds the lease of its node, as far as that was seen, and of what nodes
-// there are leases. While leases can't be watched it says nothing: nothing begins without Acquire, which reads
-// live.
+// AddFacts sets the lease of each target whose node lease is valid, and lists all node leases. It
+// adds nothing while leases can't be watched. Then Acquire, which reads from the API server, still
+// prevents a remedy.
 func (c *Client) AddFacts(_ []core.Policy, cluster *core.Cluster) {
 	now := c.Now()
 	c.mu.Lock()
@@ -99,15 +99,15 @@ func (c *Client) AddFacts(_ []core.Policy, cluster *core.Cluster) {
 	c.leases.addFacts(cluster, now)
 }
 
-// maxAttempts bounds how often a lease is read anew because it has changed between read and write.
+// maxAttempts bounds how often a lease is read again because it changed before the write.
 const maxAttempts = 3
 
-// errContended is for a lease that changes all the time.
-var errContended = errors.New("it changed whenever it was looked at; it is tried again")
+// errContended is the error for a lease that changes before each write.
+var errContended = errors.New("it changed between each read and write; Fettle tries again")
 
-// Acquire takes the lease of a target's node for a time from now, or renews it. It is false while somebody else
-// validly holds it. Each write insists on what was read, so of two who take it at the same moment one has it.
-// A target without a node has no lease, and nobody else can have it.
+// Acquire takes or renews the lease of a target's node, from now on. It returns false while the
+// lease of another holder is valid. Each write requires the revision that was read, so only one of
+// several callers succeeds. A target without a node needs no lease.
 func (c *Client) Acquire(ctx context.Context, t core.Target, holder string, during time.Duration) (bool, error) {
 	node := nodeOf(t)
 	if node.Name == "" {
@@ -131,8 +131,8 @@ func (c *Client) Acquire(ctx context.Context, t core.Target, holder string, duri
 	return false, explain("taking", node.Name, errContended)
 }
 
-// isFree tells whether nobody has the lease of a node, as far as was seen. If somebody has taken it since, making it
-// fails, and then it is looked at.
+// isFree reports whether the watch shows no lease of the node. If another holder has created one
+// since, the creation fails, and Acquire reads the lease.
 func (c *Client) isFree(node string) bool {
 	if !c.HasSynced() {
 		return false
@@ -143,8 +143,8 @@ func (c *Client) isFree(node string) bool {
 	return !known
 }
 
-// nodeOf is the node of a target. One that is known to be gone has no UID that a lease could refer to: what
-// refers to nothing is deleted.
+// nodeOf returns the node of a target. The garbage collector would delete a lease that refers to a
+// missing node, so a missing node has no UID.
 func nodeOf(t core.Target) core.Node {
 	n := t.Node
 	if n.State == core.NodeGone {
@@ -153,25 +153,26 @@ func nodeOf(t core.Target) core.Node {
 	return n
 }
 
-// hasChanged tells whether a write was refused because of what somebody else has written meanwhile.
+// hasChanged reports whether a write failed because the lease has changed.
 func hasChanged(err error) bool {
 	var gone *goneError
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.As(err, &gone)
 }
 
-// goneError is for a lease that went between read and write.
+// goneError is the error for a lease that was deleted between read and write.
 type goneError struct{ error }
 
 func (c *Client) acquire(ctx context.Context, node core.Node, holder string, during time.Duration) (bool, error) {
 	l := object(node.Name)
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l)
-	// A renewal that comes while the answer is awaited must not seem to lie in the future.
+	// The clock is read after the lease. A renewal that arrives in between must not seem to be in
+	// the future.
 	now := c.Now()
 	if apierrors.IsNotFound(err) {
 		return true, c.createLease(ctx, node, holder, during)
 	}
 	if err != nil {
-		return false, err //nolint:wrapcheck // Hold says what was being done
+		return false, err //nolint:wrapcheck // Acquire adds the operation
 	}
 	old := read(l)
 	c.mu.Lock()
@@ -192,22 +193,24 @@ func (c *Client) acquire(ctx context.Context, node core.Node, holder string, dur
 	return true, nil
 }
 
-// createLease makes the lease of a node, and fails when there is one.
+// createLease creates the lease of a node. It fails if there is one.
 func (c *Client) createLease(ctx context.Context, node core.Node, holder string, during time.Duration) error {
 	r, _ := acquiredRecord(nil, holder, c.Now(), during)
 	return c.create(ctx, render(node, &r))
 }
 
-// create creates a lease. It returns what to do when the namespace of the leases is missing: Fettle creates no namespace.
+// create creates a Lease. If the namespace is missing, the error says how to create it, since
+// Fettle creates no namespace.
 func (c *Client) create(ctx context.Context, l *unstructured.Unstructured) error {
 	err := c.Writer.Create(ctx, l, client.FieldOwner(writers.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("namespace %s is missing; create it, and the Role in it, with: %s: %w", Namespace, reinstall, err)
 	}
-	return err //nolint:wrapcheck // Hold says what was being done
+	return err //nolint:wrapcheck // Acquire adds the operation
 }
 
-// Release gives the lease of a node back. One that is somebody else's, or is gone, is no error.
+// Release deletes the lease of a node. A lease that is missing, or that another holder has, is no
+// error.
 func (c *Client) Release(ctx context.Context, node, holder string) error {
 	for range maxAttempts {
 		err := c.release(ctx, node, holder)
@@ -224,19 +227,20 @@ func (c *Client) Release(ctx context.Context, node, holder string) error {
 func (c *Client) release(ctx context.Context, node, holder string) error {
 	l := object(node)
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(l), l); err != nil {
-		return err //nolint:wrapcheck // Release says what was being done
+		return err //nolint:wrapcheck // Release adds the operation
 	}
 	if r := read(l); r.holder != holder {
 		return nil
 	}
 	uid, revision := l.GetUID(), l.GetResourceVersion()
-	return c.Writer.Delete(ctx, l, client.Preconditions{UID: &uid, ResourceVersion: &revision}) //nolint:wrapcheck // Release says what was being done
+	return c.Writer.Delete(ctx, l, client.Preconditions{UID: &uid, ResourceVersion: &revision}) //nolint:wrapcheck // Release adds the operation
 }
 
 // reinstall creates the namespace of the leases, and Fettle's Role in it.
 const reinstall = "kubectl apply -k config/rbac, or helm upgrade"
 
-// explain says what was being done, and who grants what is forbidden.
+// explain wraps an error with the operation. If the call was forbidden, the error names the Role
+// that grants it.
 func explain(doing, node string, err error) error {
 	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return fmt.Errorf("%s the lease of node %s: Role fettle in namespace %s grants it, and a deletion of that namespace deletes it; "+

@@ -1,13 +1,17 @@
-// Package lease is the guard of a node's lease: the right to take the node out of service, of which everybody
-// who means to do that holds at most one. By agreement with node maintenance and the health checks of medik8s
-// it is the Lease node-NAME in the namespace medik8s-leases (docs/guards.md).
+// Package lease is the guard of node leases. A node lease is the exclusive right to take a node out
+// of service. By agreement with the node maintenance operator and medik8s it is the Lease node-NAME
+// in the namespace medik8s-leases (docs/guards.md).
 //
-// lease.go is pure and says whose a lease is, and what it becomes when it is taken; client.go is the thin rest.
-// What [Client.AddFacts] tells comes from a cache and is for refusals and people; [Client.Acquire] reads and writes
-// the API server itself, and only what it says permits anything.
+// lease.go is pure: it decides who holds a lease, and renders an acquired one. client.go makes the
+// calls. [Client.AddFacts] reads a cache, for refusals and messages. [Client.Acquire] reads and
+// writes the API server, and only its result permits a remedy.
 //
 //	held, err := leases.Acquire(ctx, target, "fettle.io/NodeHealthCheck-workers", 11*time.Minute)
 //	if err != nil || !held {
-//		return // somebody else is at work on the node, or nobody knows
+//		return // another holder works on the node, or the state of the lease is unknown
+//	}
+//	held, err := leases.Acquire(ctx, target, "fettle.io/NodeHealthCheck-workers", 11*time.Minute)
+//	if err != nil || !held {
+//		return // another holder works on the node, or its state is unknown
 //	}
 package lease

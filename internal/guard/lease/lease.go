@@ -13,28 +13,28 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// Namespace has the leases of nodes, by agreement of those who take nodes out of service.
+// Namespace has the leases of nodes, by agreement of the operators that take nodes out of service.
 const Namespace = "medik8s-leases"
 
-// prefix stands before the name of a node in the name of its lease.
+// prefix precedes the name of the node in the name of its lease.
 const prefix = "node-"
 
 var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"} //nolint:gochecknoglobals // a constant
 
-// nameFor is the name of a node's lease.
+// nameFor returns the name of a node's lease.
 func nameFor(node string) string { return prefix + strings.ToLower(node) }
 
-// record is what a Lease says. The zero record is nobody's.
+// record has the fields of a Lease. The zero record has no holder.
 type record struct {
 	holder            string
 	acquired, renewed time.Time
 	duration          time.Duration
 	transitions       int64
-	// seen is when the record was first seen, by Fettle's clock; zero where that is not known.
+	// seen is when Fettle first saw the record, by its own clock. It is zero if unknown.
 	seen time.Time
 }
 
-// spec is a Lease's spec as far as it is read.
+// spec has the fields of a Lease's spec that are read.
 type spec struct {
 	HolderIdentity       string            `json:"holderIdentity"`
 	LeaseDurationSeconds int64             `json:"leaseDurationSeconds"`
@@ -43,10 +43,10 @@ type spec struct {
 	LeaseTransitions     int64             `json:"leaseTransitions"`
 }
 
-// maxHolderLength is how much is read of a holder's name: more than any name that Fettle has as one.
+// maxHolderLength bounds the name of a holder. All names that Fettle uses are shorter.
 const maxHolderLength = 512
 
-// read gives what a Lease says. What can't be read of it is absent.
+// read returns the fields of a Lease. Fields that can't be read are zero.
 func read(l *unstructured.Unstructured) record {
 	s, _ := lenient.Part[spec](l.Object, "spec")
 	r := record{holder: holderOf(l, lenient.Prefix(s.HolderIdentity, maxHolderLength)), duration: time.Duration(s.LeaseDurationSeconds) * time.Second, transitions: s.LeaseTransitions}
@@ -59,8 +59,8 @@ func read(l *unstructured.Unstructured) record {
 	return r
 }
 
-// heldFrom is when the holder's time began. A record that was renewed in the future counts from when it was first seen: the
-// clock of its holder is ahead, or Fettle's was set back.
+// heldFrom returns when the holder's time began. A renewal in the future means that the holder's
+// clock is ahead, or that Fettle's was set back. It counts from when the record was first seen.
 func (r *record) heldFrom(now time.Time) time.Time {
 	switch {
 	case r.seen.IsZero() && r.renewed.After(now):
@@ -68,28 +68,29 @@ func (r *record) heldFrom(now time.Time) time.Time {
 	case r.seen.IsZero():
 		return r.renewed
 	}
-	// What has passed since is known by the monotonic clock.
+	// The monotonic clock measures the time since.
 	if seen := now.Add(-max(0, now.Sub(r.seen))); seen.Before(r.renewed) {
 		return seen
 	}
 	return r.renewed
 }
 
-// expiresAt is when the holder's time is over.
+// expiresAt returns when the holder's time is over.
 func (r *record) expiresAt(now time.Time) time.Time { return r.heldFrom(now).Add(r.duration) }
 
-// validAt reports whether the holder has the lease at an instant: it was renewed, and its time is not over.
+// validAt reports whether the lease is valid: it has a holder, was renewed, and has not expired.
 func (r *record) validAt(now time.Time) bool {
 	return r.holder != "" && !r.renewed.IsZero() && now.Before(r.expiresAt(now))
 }
 
-// same tells whether two records can't lead to different decisions.
+// same reports whether two records lead to the same decisions.
 func (r *record) same(other *record) bool {
 	return r.holder == other.holder && r.renewed.Equal(other.renewed) && r.duration == other.duration
 }
 
-// acquiredRecord is the record by which a holder has the lease for a time from now, where old is nil when there was
-// none. It is false while somebody else validly has it. Whoever renews has held it since it was acquired.
+// acquiredRecord returns the record of a holder that acquires the lease now. It returns false if
+// another holder's lease is valid. The old record is nil if there is no lease. A holder that renews
+// keeps the time when it acquired the lease.
 func acquiredRecord(old *record, holder string, now time.Time, during time.Duration) (record, bool) {
 	r := record{holder: holder, acquired: now, renewed: now, duration: wholeSeconds(during)}
 	if old == nil {
@@ -108,12 +109,12 @@ func acquiredRecord(old *record, holder string, now time.Time, during time.Durat
 	return r, true
 }
 
-// wholeSeconds rounds up, to what a Lease can say: at least one second.
+// wholeSeconds rounds a duration up to the resolution of a Lease: at least one second.
 func wholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }
 
-// write puts a record into a Lease, and leaves alone what else the Lease has.
+// write writes a record into a Lease, and keeps the other fields.
 func write(l *unstructured.Unstructured, r *record) {
 	s, isObject := l.Object["spec"].(map[string]any)
 	if !isObject {
@@ -127,7 +128,7 @@ func write(l *unstructured.Unstructured, r *record) {
 	l.Object["spec"] = s
 }
 
-// render makes the Lease of a node that has none.
+// render returns the Lease of a node that has none.
 func render(node core.Node, r *record) *unstructured.Unstructured {
 	l := object(node.Name)
 	write(l, r)
@@ -135,7 +136,7 @@ func render(node core.Node, r *record) *unstructured.Unstructured {
 	return l
 }
 
-// object is a node's Lease by its name alone.
+// object returns a Lease with only its name.
 func object(node string) *unstructured.Unstructured {
 	l := &unstructured.Unstructured{Object: map[string]any{}}
 	l.SetGroupVersionKind(leaseKind)
@@ -144,8 +145,9 @@ func object(node string) *unstructured.Unstructured {
 	return l
 }
 
-// setOwner has the Lease go when its node goes. A reference to a namesake that was there before would have it
-// go at once. A node whose UID is not known can't be referred to.
+// setOwner makes the node the owner of its Lease, so that the garbage collector deletes both. It
+// removes a reference to an earlier node of that name, which would delete the Lease at once. It
+// does nothing if the UID of the node is unknown.
 func setOwner(l *unstructured.Unstructured, node core.Node) {
 	if node.UID == "" {
 		return

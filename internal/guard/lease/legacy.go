@@ -10,12 +10,12 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// legacyPrefix began the names of all holders of earlier versions.
+// legacyPrefix is the prefix of all holders of earlier versions.
 const legacyPrefix = "NodeHealthCheck-"
 
-// holderOf returns who holds a Lease. Earlier versions of Fettle held leases under the name that medik8s' own operator has for
-// the same health check. Such a lease is Fettle's only where the API server says that Fettle was the last to write its holder
-// and to renew it. Otherwise it is another controller's, and ends by itself.
+// holderOf returns the holder of a Lease. Earlier versions of Fettle used the name that medik8s'
+// operator has for the same health check. Such a lease is Fettle's only if Fettle was the last to
+// write its holder and to renew it. Otherwise it is another controller's, and expires.
 func holderOf(l *unstructured.Unstructured, written string) string {
 	if strings.HasPrefix(written, legacyPrefix) && lastWrittenByFettle(l) {
 		return core.CurrentHolder(written)
@@ -23,7 +23,8 @@ func holderOf(l *unstructured.Unstructured, written string) string {
 	return written
 }
 
-// lastWrittenByFettle reports whether Fettle owns the holder and the time of renewal of a Lease, and no other field manager does.
+// lastWrittenByFettle reports whether Fettle alone owns the holder and the renewal time of a Lease,
+// by its managed fields.
 func lastWrittenByFettle(l *unstructured.Unstructured) bool {
 	holder, renewed := false, false
 	for _, entry := range l.GetManagedFields() {
@@ -46,8 +47,8 @@ func lastWrittenByFettle(l *unstructured.Unstructured) bool {
 	return holder && renewed
 }
 
-// Trim puts the present holder into a Lease that is only read, since a cache keeps no managed fields. It leaves other objects
-// alone.
+// Trim writes the present name of the holder into a Lease for a cache, which keeps no managed
+// fields. It leaves other objects alone.
 func Trim(u *unstructured.Unstructured) {
 	spec, isObject := u.Object["spec"].(map[string]any)
 	if u.GroupVersionKind() != leaseKind || !isObject {

@@ -9,10 +9,11 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// store has the leases that were seen, by the name of their node in small letters.
+// store has the records of leases by the name of their node in lower case.
 type store map[string]record
 
-// put takes in an object that is seen now, and reports whether it is the lease of a node and can change a decision.
+// put stores an object that was seen now. It reports whether the object is the lease of a node and
+// may change a decision.
 func (b store) put(l *unstructured.Unstructured, now time.Time) bool {
 	node, ours := strings.CutPrefix(l.GetName(), prefix)
 	if l.GetNamespace() != Namespace || !ours {
@@ -20,7 +21,8 @@ func (b store) put(l *unstructured.Unstructured, now time.Time) bool {
 	}
 	fresh := read(l)
 	old, known := b[node]
-	// Also a record that does not lie in the future: it does once Fettle's clock is set back.
+	// This includes records that aren't in the future, since they may be once Fettle's clock is set
+	// back.
 	fresh.seen = now
 	b[node] = fresh
 	if known && old.same(&fresh) {
@@ -29,7 +31,8 @@ func (b store) put(l *unstructured.Unstructured, now time.Time) bool {
 	return !known || !old.same(&fresh)
 }
 
-// withFirstSeen returns what has just been read live of the lease of a node, and since when that was seen.
+// withFirstSeen returns a record that was just read, with the time when the same record was first
+// seen.
 func (b store) withFirstSeen(node string, live *record) *record {
 	if known, is := b[strings.ToLower(node)]; is && known.same(live) {
 		live.seen = known.seen
@@ -37,15 +40,14 @@ func (b store) withFirstSeen(node string, live *record) *record {
 	return live
 }
 
-// drop forgets a lease by namespace/name, and tells whether that was the lease of a node.
+// drop removes a lease by namespace/name, and reports whether it was the lease of a node.
 func (b store) drop(key string) bool {
 	node, ours := strings.CutPrefix(key, Namespace+"/"+prefix)
 	delete(b, node)
 	return ours
 }
 
-// addFacts says of each target who validly holds the lease of its node, as far as that was seen, and of what nodes
-// there are leases.
+// addFacts sets the lease of each target whose node lease is valid, and lists all node leases.
 func (b store) addFacts(cluster *core.Cluster, now time.Time) {
 	if len(b) == 0 {
 		return
@@ -61,18 +63,18 @@ func (b store) addFacts(cluster *core.Cluster, now time.Time) {
 	}
 }
 
-// Reading is what somebody has just read of leases from the API server, who means to write nothing. Its rules are
-// those of the controller. It is not safe for concurrent use.
+// Reading has the leases that a command of the CLI has read from the API server. It decides as the
+// controller does. It is not safe for concurrent use.
 type Reading struct{ store store }
 
-// NewReading makes a reading of nothing.
+// NewReading returns a reading without leases.
 func NewReading() *Reading { return &Reading{store{}} }
 
-// Put takes in a Lease, and tells whether that can change a decision.
+// Put stores a Lease, and reports whether it may change a decision.
 func (r *Reading) Put(l *unstructured.Unstructured) bool { return r.store.put(l, time.Time{}) }
 
-// Drop forgets a Lease by namespace/name.
+// Drop removes a Lease by namespace/name.
 func (r *Reading) Drop(key string) { r.store.drop(key) }
 
-// AddFacts says of each target who validly holds the lease of its node at an instant.
+// AddFacts sets the lease of each target whose node lease is valid at an instant.
 func (r *Reading) AddFacts(cluster *core.Cluster, now time.Time) { r.store.addFacts(cluster, now) }

@@ -21,31 +21,31 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// The namespaces of etcd and of its guards.
+// The namespaces of etcd, and of its guard pods on OpenShift.
 const (
 	kubeSystem    = "kube-system"
 	openshiftEtcd = "openshift-etcd"
 )
 
-// Config is what a Client needs. Every field is required.
+// Config configures a Client. Every field is required.
 type Config struct {
-	// Live reads from the API server itself. Of core/v1 it must decode nodes lean.
+	// Live reads from the API server. It must decode nodes as slim.Node.
 	Live client.Reader
-	// OpenShift tells whether the cluster serves ClusterVersion, so that it is an OpenShift.
+	// OpenShift reports whether the cluster serves ClusterVersion, which only OpenShift does.
 	OpenShift func() core.Tri
 	Now       func() time.Time
 }
 
-// Client asks about quorum. It is safe for concurrent use.
+// Client reads the quorum. It is safe for concurrent use.
 type Client struct{ Config }
 
-// NewClient makes a client.
+// NewClient returns a client.
 func NewClient(c Config) *Client { return &Client{c} }
 
-// errPlatformUnknown is for the first moment of a process.
+// errPlatformUnknown is the error until the definitions of the cluster are read.
 var errPlatformUnknown = errors.New("whether the cluster is an OpenShift is not known yet")
 
-// Survives tells whether quorum survives while the target is out. What can't be read is an error.
+// Survives reports whether etcd keeps its quorum without the target. A failed read is an error.
 func (c *Client) Survives(ctx context.Context, t core.Target) (core.Tri, error) {
 	openshift, err := c.isOpenShift(ctx)
 	if err != nil {
@@ -59,7 +59,8 @@ func (c *Client) Survives(ctx context.Context, t core.Target) (core.Tri, error) 
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-etcd;kube-system,verbs=get
 
-// isOpenShift asks for the namespace too, since a definition may be lost and a member of etcd not counted.
+// isOpenShift also looks for the namespace. If only the definition were lost, a member of etcd
+// might not be counted.
 func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
 	switch c.OpenShift() {
 	case core.Yes:
@@ -78,7 +79,8 @@ func (c *Client) isOpenShift(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// byBudget asks the guards of OpenShift's etcd. The rights for it are in config/openshift.
+// byBudget decides by the guard pods of OpenShift's etcd. The rights for that are in
+// config/openshift.
 func (c *Client) byBudget(ctx context.Context, node string) (core.Tri, error) {
 	kind := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
 	var budgets []unstructured.Unstructured
@@ -113,7 +115,7 @@ func explainGuards(what string, err error) error {
 // +kubebuilder:rbac:groups="",resources=pods,namespace=kube-system,verbs=list
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=kube-system,verbs=list
 
-// byMembers asks the nodes of the control plane and what runs on them.
+// byMembers decides by the nodes of the control plane and by what runs on them.
 func (c *Client) byMembers(ctx context.Context, node string) (core.Tri, error) {
 	nodes, err := c.controlPlane(ctx)
 	if err != nil {
@@ -137,10 +139,10 @@ func (c *Client) byMembers(ctx context.Context, node string) (core.Tri, error) {
 // isEtcd selects etcd pods.
 var isEtcd = client.MatchingLabels{"component": "etcd"} //nolint:gochecknoglobals // a constant
 
-// external says that no node of the cluster has a vote.
+// external is the annotation's value for a cluster whose nodes have no vote.
 const external = "external"
 
-// byAnnotation asks where an administrator has said that the quorum is. It counts only where no node shows a member.
+// byAnnotation decides by an administrator's annotation. It counts only if no node shows a member.
 func (c *Client) byAnnotation(ctx context.Context) (core.Tri, error) {
 	namespace, err := c.namespace(ctx, kubeSystem)
 	if err != nil {
@@ -159,16 +161,16 @@ func (c *Client) byAnnotation(ctx context.Context) (core.Tri, error) {
 func (c *Client) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	return namespace, c.Live.Get(ctx, client.ObjectKey{Name: name}, namespace) //nolint:wrapcheck // the callers say what was being done
+	return namespace, c.Live.Get(ctx, client.ObjectKey{Name: name}, namespace) //nolint:wrapcheck // the callers add the operation
 }
 
-// controlPlane gives the nodes that have any of the labels, each once.
+// controlPlane returns the nodes with any label of the control plane, each once.
 func (c *Client) controlPlane(ctx context.Context) ([]*slim.Node, error) {
 	found := map[string]*slim.Node{}
 	for _, label := range slim.ControlPlaneLabels() {
 		var list slim.NodeList
 		if err := c.Live.List(ctx, &list, client.HasLabels{label}); err != nil {
-			return nil, err //nolint:wrapcheck // byMembers says what was being done
+			return nil, err //nolint:wrapcheck // byMembers adds the operation
 		}
 		for i := range list.Items {
 			found[list.Items[i].Name] = &list.Items[i]
@@ -189,9 +191,9 @@ func (c *Client) livingHosts(ctx context.Context) ([]string, error) {
 	return hosts, err
 }
 
-// etcdPods returns the etcd pods on nodes of the control plane, and the pods anywhere that no kubelet can have made: a
-// kubelet makes pods on its own node alone, and none that has a service account. So the pods that the kubelets of
-// workers make are not read, however many there are.
+// etcdPods returns the etcd pods on nodes of the control plane, and those anywhere that no kubelet
+// can have made. A kubelet makes pods only on its own node, and without a service account. So the
+// guard doesn't read the pods that the kubelets of workers make, however many there are.
 func (c *Client) etcdPods(ctx context.Context, nodes []*slim.Node) ([]pod, error) {
 	if len(nodes) > maxNodes {
 		return nil, fmt.Errorf("there are %d nodes of the control plane, and no more than %d are read; "+
@@ -224,22 +226,23 @@ func (c *Client) pods(ctx context.Context, which ...client.ListOption) ([]pod, e
 	return pods, err
 }
 
-// The bounds of what is read of one kind. A page of the largest objects that there can be has 30 MiB.
+// The bounds of reading one kind. A page of the largest possible objects has 30 MiB.
 const (
 	pageSize   = 20
 	maxObjects = 1000
-	// maxNodes bounds the nodes of the control plane, whose pods are read node by node.
+	// maxNodes bounds the nodes of the control plane, since each needs a list of its pods.
 	maxNodes = 100
 )
 
-// listPages visits objects, page by page. It fails where there are more than most: a kubelet can make pods without end.
+// listPages visits objects, page by page. It fails beyond maxObjects, since a kubelet can make any
+// number of pods.
 func (c *Client) listPages(ctx context.Context, kind schema.GroupVersionKind, visit func(*unstructured.Unstructured), which ...client.ListOption) error {
 	which = append(which, client.Limit(pageSize))
 	for seen, next := 0, ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.Live.List(ctx, list, append(which, client.Continue(next))...); err != nil {
-			return err //nolint:wrapcheck // the callers say what was being done
+			return err //nolint:wrapcheck // the callers add the operation
 		}
 		for i := range list.Items {
 			visit(&list.Items[i])
@@ -254,7 +257,8 @@ func (c *Client) listPages(ctx context.Context, kind schema.GroupVersionKind, vi
 	}
 }
 
-// explain says what was being done, and by which role it would be granted.
+// explain wraps an error with the operation. If the call was forbidden, the error names the role
+// that grants it.
 func explain(doing, role, where string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %s grants it, and kubectl apply -k %s makes that: %w", doing, role, where, err)

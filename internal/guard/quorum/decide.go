@@ -6,19 +6,19 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// member is what is read of one node of the control plane.
+// member has the facts of one node of the control plane.
 type member struct {
 	name  string
 	ready bool
-	// labelled is set when the node says by its labels that it has a member of etcd.
+	// labelled is set if the labels of the node say that it has a member of etcd.
 	labelled bool
-	// pods tells of the etcd pods on the node.
+	// pods is the state of the etcd pods on the node.
 	pods podState
-	// serves is set when an API server on the node is alive.
+	// serves is set if an API server on the node is alive.
 	serves bool
 }
 
-// podState tells what pods there are on a node, and how they are.
+// podState is the state of the etcd pods on one node.
 type podState int8
 
 // The zero podState is noPods.
@@ -28,17 +28,18 @@ const (
 	podsNotReady
 )
 
-// byMembers tells whether a majority of those who vote works while a target is out, which is not counted.
+// byMembers reports whether a majority of the voters works without the target.
 //
-// Who votes is not written in one place, so it follows from what there is evidence of:
-//   - Labels of etcd are on every node that has a member. Where any node has one, those vote that have the
-//     label or an etcd pod, and no others.
-//   - Etcd pods and living API servers may be missing on a node that has been out for long. Where there is no
-//     better evidence, every node of the control plane votes, and only one with that evidence works.
-//   - Where there is no evidence on any node, nothing is known. The quorum may be external or managed, and the
-//     evidence may as well be out of sight.
+// No object lists the voters, so they follow from evidence:
+//   - Each node with a member has an etcd label. If any node has that label, the voters are the
+//     nodes with the label or an etcd pod.
+//   - Otherwise all nodes of the control plane vote. Only a node with an etcd pod works, or,
+//     where no node has an etcd pod, only a node with a living API server. A node that has been
+//     out for long may have lost both.
+//   - Without evidence on any node, the quorum is unknown. It may be external or managed, or the
+//     evidence may be hidden.
 //
-// A target whose node is not among the members may have a vote all the same, so it counts.
+// A target that is not among the members may still have a vote, so it counts as a voter.
 func byMembers(target string, members []member) core.Tri {
 	var votes, works func(*member) bool
 	always := func(*member) bool { return true }
@@ -57,7 +58,7 @@ func byMembers(target string, members []member) core.Tri {
 	return majority(target, members, votes, works)
 }
 
-// hasEvidence reports whether there is evidence of a member, of whatever sort, on any node.
+// hasEvidence reports whether any node has any evidence of a member.
 func hasEvidence(members []member) bool {
 	return anyOf(members, func(m *member) bool { return m.labelled || m.pods != noPods || m.serves })
 }
@@ -91,24 +92,24 @@ func anyOf(members []member, is func(*member) bool) bool {
 	return slices.ContainsFunc(members, func(m member) bool { return is(&m) })
 }
 
-// budget is what is read of a PodDisruptionBudget.
+// budget has the facts of a PodDisruptionBudget.
 type budget struct {
-	// counted is set when its status is of its present specification.
+	// counted is set if the status belongs to the present spec.
 	counted bool
-	// allowed is how many of its pods may be disrupted now.
+	// allowed is the number of pods that may be disrupted now.
 	allowed int64
 }
 
-// guardPod is what is read of a pod that stands guard over a member: it is ready while the member is. Ready is
-// Unknown when its condition is that, and No when it has none.
+// guardPod has the facts of a pod that is ready while the member on its node is. Without a
+// condition Ready, ready is No.
 type guardPod struct {
 	node  string
 	ready core.Tri
 }
 
-// byBudget decides as OpenShift's own health checks do (docs/reference/medik8s.md#control-plane). A budget that
-// allows a disruption allows this one. One that allows none may be used up by the target itself: then its guard is
-// not ready, or gone.
+// byBudget decides as OpenShift's own health checks do (docs/reference/medik8s.md#control-plane).
+// If the budget allows no disruption, the target itself may have used it up. Then its guard pod is
+// not ready, or missing.
 func byBudget(target string, b budget, guards []guardPod) core.Tri {
 	switch {
 	case !b.counted:

@@ -1,9 +1,10 @@
-// Package quorum is the guard that tells whether the control plane keeps its quorum while one of its members is
-// out of service (docs/guards.md). It reads from the API server itself, and only when a member of the control
-// plane is about to be repaired.
+// Package quorum is the guard of etcd's quorum. It reads whether the control plane keeps its quorum
+// without one of its members (docs/guards.md). It reads from the API server, and only before the
+// repair of a member of the control plane.
 //
-// decide.go is pure, and so is read.go, which turns objects into what decide.go reads; client.go is the thin
-// rest. A read that fails is an error, and nothing is known then: quorum is never taken for granted (I4).
+// decide.go and read.go are pure. read.go turns objects into the facts that decide.go reads, and
+// client.go makes the calls. A failed read is an error, and quorum is unknown then (I4).
 //
+//	survives, err := guard.Survives(ctx, target) // yes, no, or unknown with the reason
 //	survives, err := guard.Survives(ctx, target) // yes, no, or unknown with the reason
 package quorum

@@ -15,19 +15,20 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// hostnameLabel is on nodes, and on the leases of API servers.
+// hostnameLabel is a label of nodes, and of the leases of API servers.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// mirrorAnnotation is on the pods that a kubelet makes of its own static pods.
+// mirrorAnnotation marks the pods that a kubelet makes for its static pods.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
 const ready = "Ready"
 
-// pod is what is read of a pod.
+// pod has the fields of a pod that are read.
 type pod struct {
 	Node       string
 	Conditions []condition
-	// Mirror is set for a pod that a kubelet may have made. A kubelet can make no other, and only on its own node.
+	// Mirror is set for a pod that a kubelet may have made. A kubelet can make no other, and only
+	// on its own node.
 	Mirror bool
 }
 
@@ -36,7 +37,7 @@ type condition struct {
 	Status string `json:"status"`
 }
 
-// readPod gives what is read of a pod. One whose conditions can't be read has none, and so is not ready.
+// readPod reads a pod. A pod with unreadable conditions is not ready.
 func readPod(u *unstructured.Unstructured) pod {
 	spec, _ := lenient.Part[struct {
 		NodeName string `json:"nodeName"`
@@ -48,7 +49,7 @@ func readPod(u *unstructured.Unstructured) pod {
 	return pod{Node: spec.NodeName, Conditions: status.Conditions, Mirror: mirror}
 }
 
-// ready tells whether the pod says that it is ready. A pod that does not say it is not.
+// ready reports whether the pod is ready. A pod without the condition is not.
 func (p *pod) ready() core.Tri {
 	for _, c := range p.Conditions {
 		if c.Type == ready {
@@ -68,7 +69,7 @@ func triOf(status string) core.Tri {
 	return core.Unknown
 }
 
-// readBudget gives what is read of a PodDisruptionBudget, and which pods it is about.
+// readBudget returns a PodDisruptionBudget and the selector of its pods.
 func readBudget(u *unstructured.Unstructured) (budget, labels.Selector, error) {
 	spec, wrong := lenient.Part[struct {
 		Selector *metav1.LabelSelector `json:"selector"`
@@ -87,11 +88,12 @@ func readBudget(u *unstructured.Unstructured) (budget, labels.Selector, error) {
 	return budget{counted: status.ObservedGeneration >= u.GetGeneration(), allowed: status.DisruptionsAllowed}, selector, nil
 }
 
-// renewedWithin is how long ago the lease of a living API server was renewed at most, and how far its clock may be ahead. It
-// renews the lease every ten seconds, and writes into it that it holds for an hour.
+// renewedWithin bounds the age of a living API server's renewal, and how far its clock may be
+// ahead. An API server renews its lease every ten seconds, for an hour.
 const renewedWithin = time.Minute
 
-// livingHost returns the host of the API server whose identity a Lease is, or nothing when it is not renewed any more.
+// livingHost returns the host of an API server by its Lease. It is empty if the API server no
+// longer renews the Lease.
 func livingHost(u *unstructured.Unstructured, now time.Time) string {
 	spec, _ := lenient.Part[struct {
 		LeaseDurationSeconds int64             `json:"leaseDurationSeconds"`
@@ -107,9 +109,9 @@ func livingHost(u *unstructured.Unstructured, now time.Time) string {
 	return u.GetLabels()[hostnameLabel]
 }
 
-// membersOf puts together what is read of the nodes of the control plane, of the etcd pods and of the hosts of
-// living API servers. A node that has an etcd pod and none of the labels is a member of which nothing is known.
-// A mirror pod there is no evidence: the kubelet of any worker can make one.
+// membersOf combines the nodes of the control plane, the etcd pods and the hosts of living API
+// servers. A node with an etcd pod and without a label is a member of unknown state. A mirror pod
+// on such a node is no evidence, since the kubelet of any worker can make one.
 func membersOf(nodes []*slim.Node, pods []pod, hosts []string) []member {
 	trusted := map[string]bool{}
 	for _, n := range nodes {
@@ -136,7 +138,7 @@ func membersOf(nodes []*slim.Node, pods []pod, hosts []string) []member {
 	return members
 }
 
-// with counts one pod more. All of them must be ready.
+// with adds a pod. All pods of a node must be ready.
 func (p podState) with(another *pod) podState {
 	if p == podsNotReady || another.ready() != core.Yes {
 		return podsNotReady

@@ -13,40 +13,40 @@ import (
 	"github.com/fettle-io/fettle/internal/informer"
 )
 
-// Kinds are the resources without which nothing is known of upgrades, by the name of their definitions.
+// Kinds has the definitions that the guard needs.
 var Kinds = []string{"clusterversions.config.openshift.io"} //nolint:gochecknoglobals // a constant list
 
-// VersionKind is the kind by which OpenShift tells of upgrades.
+// VersionKind is the kind in which OpenShift reports upgrades.
 var VersionKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"} //nolint:gochecknoglobals // a constant
 
-// Config is what a Client needs. Every field is required.
+// Config configures a Client. Every field is required.
 type Config struct {
-	// Informers give what is watched.
+	// Informers serve ClusterVersions.
 	Informers cache.Informers
-	// Served tells whether the cluster serves Kinds.
+	// Served reports whether the cluster serves Kinds.
 	Served func() core.Tri
 	// Wake is called when an upgrade begins or ends.
 	Wake func()
 }
 
-// Client knows whether the cluster is being upgraded. It is safe for concurrent use.
+// Client watches upgrades of the cluster. It is safe for concurrent use.
 type Client struct {
 	Config
 
 	watched informer.Kinds
 
 	mu sync.Mutex
-	// progress tells of each ClusterVersion, by its name, whether it progresses.
+	// progress reports for each ClusterVersion, by its name, whether it progresses.
 	progress map[string]bool
 }
 
-// NewClient makes a client that watches nothing yet.
+// NewClient returns a client without a watch.
 func NewClient(c Config) *Client { return &Client{Config: c, progress: map[string]bool{}} }
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,verbs=list;watch
 
-// Watch begins to watch. It fails with a NoMatch error while the API is not served, and may be called again
-// then. Once it has succeeded, calling it again does nothing.
+// Watch starts the watch. It fails with a NoMatch error while the API is not served, and may be
+// called again then. After a success, further calls do nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(VersionKind)
@@ -57,7 +57,7 @@ func (c *Client) Watch(ctx context.Context) error {
 	}})
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the watch has synced.
 func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
 func (c *Client) put(obj any) {
@@ -86,7 +86,7 @@ func (c *Client) drop(obj any) {
 	c.Wake()
 }
 
-// AddFacts says whether the cluster is being upgraded.
+// AddFacts sets whether the cluster is being upgraded.
 func (c *Client) AddFacts(_ []core.Policy, cluster *core.Cluster) { cluster.Upgrading = c.upgrading() }
 
 func (c *Client) upgrading() core.Tri {

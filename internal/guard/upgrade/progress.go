@@ -6,7 +6,7 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// status is what is read of the status of a ClusterVersion.
+// status has the fields of a ClusterVersion's status that are read.
 type status struct {
 	Conditions []struct {
 		Type   string `json:"type"`
@@ -14,7 +14,8 @@ type status struct {
 	} `json:"conditions"`
 }
 
-// Trim leaves of a ClusterVersion what Progressing reads. The rest grows with each update that is offered.
+// Trim removes all fields of a ClusterVersion but those that Progressing reads. The others grow
+// with each available update.
 func Trim(u *unstructured.Unstructured) {
 	if u.GroupVersionKind() != VersionKind {
 		return
@@ -25,8 +26,8 @@ func Trim(u *unstructured.Unstructured) {
 	}
 }
 
-// Progressing tells whether a ClusterVersion is on its way to another version. One whose conditions can't be
-// read is taken to be, since what waits for an upgrade had better wait for nothing than not wait.
+// Progressing reports whether a ClusterVersion moves to another version. It returns true if the
+// conditions can't be read: a repair that waits without need is safer than one during an upgrade.
 func Progressing(version *unstructured.Unstructured) bool {
 	s, problems := lenient.Part[status](version.Object, "status")
 	if len(problems) > 0 {
