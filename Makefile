@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 60s
 
-# Modules of their own, so that what a tool or the sandbox needs does not bend what Fettle needs.
+# Modules of their own, so that the dependencies of a tool or of the sandbox do not change those of Fettle.
 MODULES := . sandbox sandbox/karpenter sandbox/kwok sandbox/npd sandbox/older hack/tools/gen hack/tools/helm \
 	hack/tools/house hack/tools/lint hack/tools/prometheus hack/tools/release hack/tools/vuln
 
@@ -83,7 +83,7 @@ demo-nhc: build ## The same on nodes alone, with outside remediators (KEEP=1 lea
 demo-capi: build ## The same on workload clusters, with Cluster API's controllers (KEEP=1 leaves it running)
 	@bin/fettle-demo --dialect capi $(if $(KEEP),--keep)
 
-# The load of a benchmark; docs/performance.md says what each is.
+# The load of a benchmark; docs/performance.md explains each variable.
 DIALECT ?= openshift
 NODES ?= 5000
 MACHINES ?= 5000
