@@ -68,7 +68,7 @@ func TestRetries(t *testing.T) {
 		until time.Duration
 		mend  string
 	}{
-		"it has replaced nobody":              {"a first fault is no retry", &none, time.Hour, time.Hour, -1, 0, -1, ""},
+		"it has replaced none":                {"a first fault is no retry", &none, time.Hour, time.Hour, -1, 0, -1, ""},
 		"no settings":                         {"a retry happens at once", nil, 0, time.Hour, 5 * time.Minute, 7, -1, ""},
 		"within the pause":                    {"last + retryPeriod", nil, 10 * time.Minute, time.Hour, 4 * time.Minute, 0, 6 * time.Minute, "spec.remediation.retryPeriodSeconds"},
 		"at the end of the pause":             {"only what is after now defers", nil, 10 * time.Minute, time.Hour, 10 * time.Minute, 0, -1, ""},
@@ -127,11 +127,11 @@ func TestWhatControlPlanesWaitFor(t *testing.T) {
 		"the only machine":           {"the cluster would be lost", controlPlane{}, healthy()[:1], []string{"the only machine"}},
 		"the only one, before":       {"a first machine that fails is replaced", controlPlane{initialized: false, name: "young"}, healthy()[:1], nil},
 		"another goes first":         {"the older of two alike", controlPlane{}, append(healthy(), member("z", 4*time.Hour, asking)), []string{"machine z asks for it too and goes first"}},
-		"one that is more broken":    {"no node goes before age", controlPlane{}, append(healthy(), member("z", time.Minute, asking, nodeless)), []string{"machine z"}},
-		"one that is less broken":    {"the younger of two alike", controlPlane{}, append(healthy(), member("z", time.Minute, asking)), nil},
+		"a machine more broken":      {"no node goes before age", controlPlane{}, append(healthy(), member("z", time.Minute, asking, nodeless)), []string{"machine z"}},
+		"a machine less broken":      {"the younger of two alike", controlPlane{}, append(healthy(), member("z", time.Minute, asking)), nil},
 		"another is being deleted":   {"one at a time", controlPlane{}, append(healthy(), member("z", time.Minute, leaving)), []string{"machine z is being deleted"}},
 		"it is being deleted itself": {"that is what it asked for", controlPlane{}, []*clusterapi.Machine{member("a", time.Hour, asking, leaving), member("b", time.Hour)}, nil},
-		"one is joining":             {"nobody knows yet whether it will", controlPlane{}, append(healthy(), member("z", time.Minute, nodeless)), []string{"machine z is yet to join"}},
+		"one is joining":             {"it is unknown whether it will", controlPlane{}, append(healthy(), member("z", time.Minute, nodeless)), []string{"machine z is yet to join"}},
 		"one never joined":           {"it fails its own health check", controlPlane{}, append(healthy(), member("z", time.Minute, nodeless, sick)), nil},
 		"another is replaced":        {"its replacement is not there yet", controlPlane{replacing: replacement{Machine: "x", At: ago(time.Minute)}}, healthy(), []string{"it replaces x since 2026-08-03T11:59:00Z"}},
 		"it is replaced":             {"the same for itself", controlPlane{replacing: replacement{Machine: "a", At: ago(time.Minute)}}, healthy(), []string{"it has begun to replace this machine"}},

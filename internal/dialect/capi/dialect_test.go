@@ -97,9 +97,9 @@ func TestWhatWakes(t *testing.T) {
 		{"a machine as it was before", show(aMachine(t, "a", "metadata: {annotations: {cluster.x-k8s.io/remediate-machine: \"\"}}")), nil},
 		{"a machine whose node is another", show(aMachine(t, "a", newer, "status: {nodeRef: {name: other}}")), map[types.NamespacedName]int{blue: 1}},
 		{"a machine that is made of something else", show(aMachine(t, "a", `metadata: {resourceVersion: "10"}`, "status: {nodeRef: {name: other}}", "spec: {infrastructureRef: {apiGroup: y.example, kind: YMachine, name: a}}")), map[types.NamespacedName]int{blue: 1}},
-		{"a machine that somebody condemns", show(aMachine(t, "b", newer, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`)), map[types.NamespacedName]int{blue: 1}},
+		{"a machine that a user marks", show(aMachine(t, "b", newer, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine that a person asks about", show(aMachine(t, "b", `metadata: {resourceVersion: "11", annotations: {cluster.x-k8s.io/remediate-machine: "", fettle.io/repair-requested-at: "2026-08-03T11:00:00Z"}}`)), map[types.NamespacedName]int{blue: 1}},
-		{"a machine on which somebody else writes", show(aMachine(t, "c", newer, `status: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}`)), map[types.NamespacedName]int{blue: 1}},
+		{"a machine that another client writes", show(aMachine(t, "c", newer, `status: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine of another cluster", show(aMachine(t, "z", "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{green: 1}},
 		{"a machine that goes over to it", show(aMachine(t, "b", newer, "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{blue: 1, green: 1}},
 		{"a machine that goes", func() { s.in.informer["Machine"].hide("clusters/c") }, map[types.NamespacedName]int{blue: 1}},
@@ -148,7 +148,7 @@ func TestClustersThatHaveHealthChecks(t *testing.T) {
 	s.see(aMachine(t, "a"))
 	want("there is none", 0)
 	s.see(aCheck(t, "others"))
-	want("one that is left to others", 0)
+	want("a health check with another watch filter", 0)
 	s.see(aCheck(t, "check", mine))
 	s.see(aCheck(t, "second", mine))
 	want("two of one cluster", 1, blue)

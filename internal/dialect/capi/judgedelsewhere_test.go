@@ -48,7 +48,7 @@ func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
 			s.show(theCluster(t), aCheck(t, "check"), aMachine(t, "a"))
 			o, d := s.pass()
 			if o.Observed != c.observed || len(d.Starts) > 0 != (c.says == allowed) {
-				t.Errorf("the fleet is observed: %s, want %s; starts: %d", o.Observed, c.observed, len(d.Starts))
+				t.Errorf("the cluster is observed: %s, want %s; starts: %d", o.Observed, c.observed, len(d.Starts))
 			}
 			s.wantAllowed(c.says)
 			for range 3 { // by the last pass it has been unknown for long enough
@@ -66,7 +66,7 @@ func TestNodesOfAnotherFleetAreLeftToIt(t *testing.T) {
 			c.home.acts = core.No
 			o, _ = s.pass()
 			if said := strings.Join(s.said("MachineHealthCheck clusters/check"), ", "); o.Observed != core.Yes || strings.Contains(said, elsewhere) {
-				t.Errorf("no other health check acts any more, and the fleet is observed: %s; the health check says %s", o.Observed, said)
+				t.Errorf("no other health check acts any more, and the cluster is observed: %s; the health check says %s", o.Observed, said)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func TestMarksAreAboutTheSpecThatIsJudged(t *testing.T) {
 	clear(s.woken)
 	s.show(u)
 	if s.woken[blue] == 0 {
-		t.Error("nobody looks at it")
+		t.Error("it wakes no pass")
 	}
 	s.pass()
 	if got := s.written(); !slices.Equal(got, []string{"Machine/status a"}) {

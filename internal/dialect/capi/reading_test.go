@@ -116,7 +116,7 @@ func TestCoolingDownAsWritten(t *testing.T) {
 	}
 	r.PutCheck(aCheck(t, "check", status(time.Minute), `metadata: {resourceVersion: "7"}`))
 	if o := r.Observe(blue, noon); !o.Policies[0].Cooldown.Last.Equal(noon) {
-		t.Errorf("long after: somebody must have recovered, %+v", o.Policies[0].Cooldown)
+		t.Errorf("long after: a machine must have recovered, %+v", o.Policies[0].Cooldown)
 	}
 }
 

@@ -287,7 +287,7 @@ func TestAnotherController(t *testing.T) {
 		clear(s.woken)
 		s.show(u)
 		if s.woken[blue] == 0 {
-			t.Error("nobody looks at it")
+			t.Error("it wakes no pass")
 		}
 		s.pass()
 	}
@@ -320,7 +320,7 @@ func TestAnotherController(t *testing.T) {
 	clear(s.woken)
 	s.later[0]()
 	if s.woken[blue] != 1 {
-		t.Error("nobody looks again after the quiet time")
+		t.Error("no pass follows the quiet period")
 	}
 	s.pass()
 	says("it has been quiet", "")
@@ -339,7 +339,7 @@ func TestStandingBy(t *testing.T) {
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ConnectionDown", "old RemediationAllowed=Unknown ConnectionDown"},
 			"ConnectionDown", "connection refused; start it",
 		},
-		"nobody knows whether it answers": {
+		"it is unknown whether it answers": {
 			func(s *harness) { s.nodes.answers, s.nodes.why = core.Unknown, "it is being connected" },
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ConnectionDown", "old RemediationAllowed=Unknown ConnectionDown"},
 			"ConnectionDown", "it is being connected",

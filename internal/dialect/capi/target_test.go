@@ -64,7 +64,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 			[]func(*core.Target){func(t *core.Target) { t.ControlPlane = true }},
 		},
 		"the infrastructure is not ready": {
-			"nobody is judged, and whoever has a node counts as healthy", infraNotReady, of(withoutNode),
+			"no machine is judged, and a machine with a node counts as healthy", infraNotReady, of(withoutNode),
 			[]func(*core.Target){func(t *core.Target) { t.Premature = "the infrastructure of its cluster is not ready" }},
 		},
 		"the infrastructure is not ready, and this is of the control plane": {
@@ -94,7 +94,7 @@ func TestMachineBecomesTarget(t *testing.T) {
 		},
 		"a person's word": {"", "{}", of(withoutNode, `metadata: {annotations: {cluster.x-k8s.io/remediate-machine: ""}}`), []func(*core.Target){func(t *core.Target) { t.RemediationRequested = true }}},
 		"it is deleted":   {"", "{}", of(withoutNode, `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`), []func(*core.Target){func(t *core.Target) { t.Deleting = true }}},
-		"nobody owns it":  {"nobody replaces it", "{}", of(withoutNode, "metadata: {ownerReferences: null}"), []func(*core.Target){func(t *core.Target) { t.Owner = core.ID{} }}},
+		"it has no owner": {"no owner replaces it", "{}", of(withoutNode, "metadata: {ownerReferences: null}"), []func(*core.Target){func(t *core.Target) { t.Owner = core.ID{} }}},
 		"it can't be read": {"", "{}", of("status: {nodeRef: {name: 7}}"), []func(*core.Target){func(t *core.Target) {
 			t.Problem = `status.nodeRef is {"name":7} and can't be read; it should be a reference such as {name: worker-1}`
 		}}},

@@ -165,7 +165,7 @@ func TestWatching(t *testing.T) {
 		func() { checks.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "w"}) },
 		func() { checks.OnAdd(posted(t, "w", "3", selectsWorkers), false) })
 	wakes("a node that leaves", 1, func() { nodes.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "a"}) })
-	wakes("what nobody selects leaves, and what no watch delivers", 0,
+	wakes("a node that nothing selects leaves, and what no watch delivers", 0,
 		func() { nodes.OnDelete(stray) }, func() { checks.OnAdd("a word", false) },
 		func() { nodes.OnAdd("a word", false) }, func() { nodes.OnDelete("a word") })
 	if o, _ := c.Observe(); len(o.Targets) > 0 {
@@ -210,7 +210,7 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 			t.Errorf("%s, yet it observes %+v, %v; want %s", sentence, o, err, want)
 		}
 	}
-	observes("nobody knows yet what is served", core.Unknown)
+	observes("it is unknown yet what is served", core.Unknown)
 	served = core.No
 	observes("there is nothing to observe", core.No)
 	served = core.Yes
@@ -245,7 +245,7 @@ func TestLiveReadOfANode(t *testing.T) {
 			State: core.NodePresent, Name: "a", UID: "a-uid", Conditions: []core.Condition{{Type: "Ready", Status: "True", Since: dawn}},
 		}, false},
 		"it is not":       {"an ordinary answer", fails(errNotFound), core.Node{State: core.NodeGone, Name: "a"}, false},
-		"it is another":   {"the one that was judged is gone", is("other"), core.Node{State: core.NodeGone, Name: "a"}, false},
+		"it is another":   {"the judged node is gone", is("other"), core.Node{State: core.NodeGone, Name: "a"}, false},
 		"no answer":       {"nothing is known", fails(errDown), core.Node{}, true},
 		"a forbidden one": {"nothing is known", fails(apierrors.NewForbidden(anything, "a", errDown)), core.Node{}, true},
 	}
@@ -371,10 +371,10 @@ func TestRecordTellsWhatFailed(t *testing.T) {
 		answer error
 		fails  bool
 	}{
-		"the API server is down":        {"nothing may start for its members", errDown, true},
-		"somebody has changed it":       {"what others wrote would be lost", errConflict, true},
-		"it is there no more":           {"nobody waits for its status", errNotFound, false},
-		"somebody else's status is due": {"the other one was written", nil, false},
+		"the API server is down":  {"nothing may start for its members", errDown, true},
+		"a client has changed it": {"what others wrote would be lost", errConflict, true},
+		"it is there no more":     {"its status is of no use", errNotFound, false},
+		"another status is due":   {"the other one was written", nil, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

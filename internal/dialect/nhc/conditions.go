@@ -117,7 +117,7 @@ func remediationAllowed(r *core.PolicyReport) metav1.Condition {
 			r.Tally.Total, r.Tally.Unhealthy(), r.Tally.MaxUnhealthy) + messages.GoneTargets(r)
 	case r.Tally.CoolingDown:
 		c.Reason = stormCooldownReason
-		c.Message = "Remediation was stopped until just now; it resumes when those that recover have had time to do so (spec.stormCooldownDuration)"
+		c.Message = "Remediation was stopped until just now; it resumes when nodes have had time to recover (spec.stormCooldownDuration)"
 	case r.Clock != 0:
 		c.Reason, c.Message = r.Clock.String(), messages.Clock(r)
 	default:

@@ -58,8 +58,8 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		dozen = append(dozen, fmt.Sprint("n", i))
 	}
 	cases := map[string]struct {
-		happening core.Event
-		want      string
+		event core.Event
+		want  string
 	}{
 		"a suspicion":             {happened(core.EventSuspected), "Normal|DetectedUnhealthy|HealthCheck|w|a|[remediation] node a is not healthy: why"},
 		"an unreadable node":      {happened(core.EventUnreadable), "Warning|NodeUnreadable|HealthCheck|w|a|[remediation] node a is left alone: why"},
@@ -80,7 +80,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 		"an exclusion":            {heldBy(core.Excluded), "Warning|RemediationSkipped" + unremediated},
 		"a control-plane node":    {heldBy(core.ControlPlaneBusy), "Warning|RemediationSkipped" + unremediated},
 		"a quorum":                {heldBy(core.QuorumLost), "Warning|RemediationSkipped" + unremediated},
-		"a quorum nobody knows":   {heldBy(core.QuorumUnknown), "Warning|RemediationSkipped" + unremediated},
+		"an unknown quorum":       {heldBy(core.QuorumUnknown), "Warning|RemediationSkipped" + unremediated},
 		"a lease":                 {heldBy(core.LeaseHeld), "Warning|RemediationSkipped" + unremediated},
 		"the end of all steps":    {heldBy(core.StepsExhausted), "Warning|NoTemplateLeft" + unremediated},
 		"several":                 {several(core.EventStarted, "a", "b"), "Normal|RemediationCreated|Remediate|w|a|[remediation] 2 nodes (a, b) are to be remediated; of the first, why"},
@@ -88,7 +88,7 @@ func TestHappeningBecomesEvent(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			e, told := eventFor(tc.happening)
+			e, told := eventFor(tc.event)
 			if diff := cmp.Diff(tc.want, line(e)); diff != "" || !told {
 				t.Errorf("told: %t; event (-want +got):\n%s", told, diff)
 			}
@@ -110,7 +110,7 @@ func TestEveryHappeningHasAnEvent(t *testing.T) {
 		}
 	}
 	if known < 10 {
-		t.Errorf("only %d happenings are known", known)
+		t.Errorf("only %d kinds of events are known", known)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestTransitionsAreTold(t *testing.T) {
 	}
 	broken := v1alpha1.NodeHealthCheckStatus{Conditions: []metav1.Condition{{Type: "Disabled", Status: "True", Reason: "R", Message: "m"}}}
 	if got := transitions(checkID("w"), v1alpha1.NodeHealthCheckStatus{}, broken); len(got) != 1 || got[0].Reason != "Disabled" {
-		t.Errorf("one that is disabled from the beginning has the events %+v", got)
+		t.Errorf("a health check that is disabled from the beginning has the events %+v", got)
 	}
 }
 

@@ -97,6 +97,6 @@ func TestTodaysSeries(t *testing.T) {
 		}
 	}
 	if kept := len(m.requests) + len(m.aged) + len(m.observed); kept > 0 {
-		t.Errorf("%d things are kept of nobody", kept)
+		t.Errorf("%d series of no node are kept", kept)
 	}
 }

@@ -61,9 +61,9 @@ func TestOpeningIsReadFromTheStatus(t *testing.T) {
 		check *unstructured.Unstructured
 		want  time.Time
 	}{
-		"a cooldown":          {conditions(metav1.ConditionTrue), before(time.Minute)},
-		"one that is over":    {conditions(metav1.ConditionFalse), time.Time{}},
-		"one that nobody has": {posted(t, "workers", "1", selectsWorkers), time.Time{}},
+		"a cooldown":           {conditions(metav1.ConditionTrue), before(time.Minute)},
+		"a storm that is over": {conditions(metav1.ConditionFalse), time.Time{}},
+		"no such condition":    {posted(t, "workers", "1", selectsWorkers), time.Time{}},
 	} {
 		if got := aReading(t, tc.check).Observe(dawn).Policies[0].Cooldown; !got.First.Equal(tc.want) || !got.Last.Equal(tc.want) {
 			t.Errorf("%s: the opening is %+v, want %s", sentence, got, tc.want)

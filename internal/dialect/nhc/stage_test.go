@@ -50,7 +50,7 @@ spec: ` + spec))
 func leavingSoon(u *unstructured.Unstructured) *unstructured.Unstructured {
 	at := metav1.NewTime(dawn)
 	u.SetDeletionTimestamp(&at)
-	u.SetFinalizers([]string{"somebody/waits"})
+	u.SetFinalizers([]string{"example.org/waits"})
 	return u
 }
 

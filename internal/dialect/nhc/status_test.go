@@ -127,8 +127,8 @@ func TestConditionsAndPhase(t *testing.T) {
 		},
 		"a cooldown": {
 			"", statusFor(cooling),
-			[]string{disabledFalse, "RemediationAllowed=False StormCooldown: Remediation was stopped until just now; it resumes when those that recover " +
-				"have had time to do so (spec.stormCooldownDuration)"}, "Enabled: No node is under remediation",
+			[]string{disabledFalse, "RemediationAllowed=False StormCooldown: Remediation was stopped until just now; it resumes when nodes have had time to recover " +
+				"(spec.stormCooldownDuration)"}, "Enabled: No node is under remediation",
 		},
 		"it can't be followed": {
 			"before everything else", statusFor(isBroken, isPaused, lacks("t")),
@@ -146,7 +146,7 @@ func TestConditionsAndPhase(t *testing.T) {
 				"RemediationAllowed=False RemediationTemplateInvalid: " + unusable + "u has no spec.template; t does not exist",
 			}, "Disabled: " + unusable + "u has no spec.template; t does not exist",
 		},
-		"a missing one before one that is none": {
+		"a missing one before an unusable one": {
 			"", statusFor(lacks("t"), dislikes("u")), []string{
 				"Disabled=True RemediationTemplateNotFound: " + unusable + "t does not exist; u has no spec.template",
 				"RemediationAllowed=False RemediationTemplateNotFound: " + unusable + "t does not exist; u has no spec.template",

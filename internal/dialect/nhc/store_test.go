@@ -50,7 +50,7 @@ func TestMembershipFollowsWhatChanges(t *testing.T) {
 		{"a node that never was goes", func(s *store) { s.dropNode("x") }, members{"": {"Z", "m"}, "w": {"m"}, "all": {"Z", "m"}}},
 		{"a node comes back", func(s *store) { s.putNode(seen("a")) }, members{"": {"Z", "a", "m"}, "w": {"m"}, "all": {"Z", "a", "m"}}},
 		{"a health check goes", func(s *store) { s.dropCheck("all") }, members{"": {"m"}, "w": {"m"}}},
-		{"one that never was goes", func(s *store) { s.dropCheck("x") }, members{"": {"m"}, "w": {"m"}}},
+		{"an unknown health check goes", func(s *store) { s.dropCheck("x") }, members{"": {"m"}, "w": {"m"}}},
 		{"the other is being deleted", func(s *store) { s.putCheck(leavingSoon(posted(t, "w", "4", selectsMasters))) }, members{"": {}}},
 	}
 	s := newStore()
@@ -71,22 +71,22 @@ func TestPutNodeTellsWhetherADecisionCanChange(t *testing.T) {
 		put    any
 		want   bool
 	}{
-		"a heartbeat":              {"it lives, and nothing else", seen("a", beating), false},
-		"a label of others":        {"nobody selects by it", seen("a", tagged("zone", "z")), false},
-		"an annotation of others":  {"nobody reads it", seen("a", noted("a", "b")), false},
-		"a status":                 {"", seen("a", notReady), true},
-		"a label that unselects":   {"it has left", seen("a", tagged("role", "none")), true},
-		"a label that reselects":   {"another health check has it", seen("a", tagged("role", "master")), true},
-		"a namesake":               {"it is another node", seen("a", renamed("other")), true},
-		"an exclusion":             {"", seen("a", tagged(v1alpha1.ExcludeLabel, "true")), true},
-		"a confirmation":           {"", seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "")), true},
-		"an upgrade":               {"", seen("a", noted(slim.DesiredConfigAnnotation, "b")), true},
-		"its end":                  {"", seen("a", departing), true},
-		"another node":             {"it is selected", seen("b"), true},
-		"a node nobody selects":    {"nobody asks about it", seen("b", tagged("role", "none")), false},
-		"what nobody selects ails": {"nobody asks about it", seen("stray", tagged("role", "none"), notReady), false},
-		"what is selected now":     {"a health check has it", seen("stray"), true},
-		"something else":           {"", posted(t, "w", "1", selectsWorkers), false},
+		"a heartbeat":             {"it lives, and nothing else", seen("a", beating), false},
+		"a label of others":       {"no selector reads it", seen("a", tagged("zone", "z")), false},
+		"an annotation of others": {"no decision reads it", seen("a", noted("a", "b")), false},
+		"a status":                {"", seen("a", notReady), true},
+		"a label that unselects":  {"it has left", seen("a", tagged("role", "none")), true},
+		"a label that reselects":  {"another health check has it", seen("a", tagged("role", "master")), true},
+		"a namesake":              {"it is another node", seen("a", renamed("other")), true},
+		"an exclusion":            {"", seen("a", tagged(v1alpha1.ExcludeLabel, "true")), true},
+		"a confirmation":          {"", seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "")), true},
+		"an upgrade":              {"", seen("a", noted(slim.DesiredConfigAnnotation, "b")), true},
+		"its end":                 {"", seen("a", departing), true},
+		"another node":            {"it is selected", seen("b"), true},
+		"an unselected node":      {"no health check selects it", seen("b", tagged("role", "none")), false},
+		"an unselected node ails": {"no health check selects it", seen("stray", tagged("role", "none"), notReady), false},
+		"what is selected now":    {"a health check has it", seen("stray"), true},
+		"something else":          {"", posted(t, "w", "1", selectsWorkers), false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDroppingTellsWhetherADecisionCanChange(t *testing.T) {
 	s.putNode(seen("stray", tagged("role", "none")))
 	for sentence, tc := range map[string]struct{ got, want bool }{
 		"a node that is selected":       {s.dropNode("a"), true},
-		"a node that nobody selects":    {s.dropNode("stray"), false},
+		"an unselected node goes":       {s.dropNode("stray"), false},
 		"a node that never was":         {s.dropNode("x"), false},
 		"a health check":                {s.dropCheck("w"), true},
 		"a health check that never was": {s.dropCheck("x"), false},
@@ -131,14 +131,14 @@ func TestPutCheckTellsWhetherADecisionCanChange(t *testing.T) {
 		want   bool
 	}{
 		"the same again":     {"nothing has changed", posted(t, "w", "5", selectsWorkers), false},
-		"a revision more":    {"metadata that nobody reads", posted(t, "w", "6", selectsWorkers), false},
+		"a revision more":    {"metadata that no decision reads", posted(t, "w", "6", selectsWorkers), false},
 		"its status":         {"numbers decide nothing", counted, false},
 		"a pause":            {"it holds remediation back", posted(t, "w", "6", pausedWorkers), true},
 		"another selector":   {"it has other members", posted(t, "w", "6", selectsMasters), true},
 		"another one":        {"it has never been seen", posted(t, "other", "6", selectsWorkers), true},
 		"a namesake":         {"it is another health check", recreated, true},
-		"its end":            {"nobody asks for anything any more", leavingSoon(posted(t, "w", "6", selectsWorkers)), true},
-		"the end of another": {"nobody knew it", leavingSoon(posted(t, "other", "6", selectsWorkers)), false},
+		"its end":            {"it selects nothing any more", leavingSoon(posted(t, "w", "6", selectsWorkers)), true},
+		"the end of another": {"it was unknown", leavingSoon(posted(t, "other", "6", selectsWorkers)), false},
 		"an older revision":  {"a late word does not count", posted(t, "w", "4", selectsMasters), false},
 		"something else":     {"", seen("a"), false},
 	}
@@ -167,7 +167,7 @@ func TestTargetIsANodeAlone(t *testing.T) {
 	}{
 		"a worker":             {seen("a"), func(*core.Target) {}},
 		"a control-plane node": {seen("a", tagged("node-role.kubernetes.io/master", "")), func(t *core.Target) { t.ControlPlane, t.Node.ControlPlane = true, true }},
-		"one that is leaving":  {seen("a", departing), func(t *core.Target) { t.Deleting = true }},
+		"a node being deleted": {seen("a", departing), func(t *core.Target) { t.Deleting = true }},
 		"an excluded one":      {seen("a", tagged(v1alpha1.ExcludeLabel, "true")), func(t *core.Target) { t.Node.Excluded = true }},
 		"one vouched for":      {seen("a", noted(v1alpha1.ConfirmedHealthyAnnotation, "x")), func(t *core.Target) { t.ConfirmedHealthy = true }},
 		"one in an upgrade":    {seen("a", noted(slim.DesiredConfigAnnotation, "x")), func(t *core.Target) { t.Node.Upgrading = true }},
@@ -298,7 +298,7 @@ func TestLabelsHaveOneName(t *testing.T) {
 		t.Errorf("a person's word is read from %s", slim.ConfirmedHealthyAnnotation)
 	}
 	if !node.FactsOf(seen("a", tagged(v1alpha1.ExcludeLabel, "true"))).Node.Excluded {
-		t.Errorf("the label %s excludes nobody", v1alpha1.ExcludeLabel)
+		t.Errorf("the label %s excludes no node", v1alpha1.ExcludeLabel)
 	}
 }
 

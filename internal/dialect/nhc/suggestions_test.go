@@ -33,7 +33,7 @@ func TestHealthCheckWithoutRemedyIsTold(t *testing.T) {
 			"kubectl get rebootremediationtemplates.reboot.example -A, or kubectl get fenceremediationtemplates.fence.example -A",
 		}, "left out"},
 		"none":                 {nil, []string{"this cluster has no kind of remediation templates, so install a remediator first"}, "add one"},
-		"one that can't be":    {[]Remediator{own}, []string{"no kind of remediation templates"}, "XRemediation"},
+		"an invalid one":       {[]Remediator{own}, []string{"no kind of remediation templates"}, "XRemediation"},
 		"more than there fits": {many, nil, ""},
 	} {
 		client := &Client{store: newStore(), Config: Config{Remediators: func() []Remediator { return c.have }}}

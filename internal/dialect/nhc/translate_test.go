@@ -172,7 +172,7 @@ func fieldCases() map[string]rendition {
 		"maxUnhealthy of 0":          {"0 stops all remediation", withReboot(`maxUnhealthy: 0`), nil, plainPolicy(atMost(core.Count(0)))},
 		"maxUnhealthy of thousands":  {"more than there are nodes is no mistake", withReboot(`maxUnhealthy: 5000`), nil, plainPolicy(atMost(core.Count(5000)))},
 		"minHealthy as integer":      {"an absolute number, and no default of maxUnhealthy", withReboot(`minHealthy: 3`), nil, plainPolicy(atLeast(core.Count(3)))},
-		"minHealthy as percentage":   {"a share, of those that must be healthy", withReboot(`minHealthy: 51%`), nil, plainPolicy(atLeast(core.Percent(51)))},
+		"minHealthy as percentage":   {"a share of the nodes, which must be healthy", withReboot(`minHealthy: 51%`), nil, plainPolicy(atLeast(core.Percent(51)))},
 		"minHealthy of 0":            {"never stops", withReboot(`minHealthy: 0`), nil, plainPolicy(atLeast(core.Count(0)))},
 		"a request to pause":         {"any entry pauses", withReboot(`pauseRequests: [because]`), nil, plainPolicy(pausing)},
 		"an empty request to pause":  {"any entry pauses", withReboot(`pauseRequests: [""]`), nil, plainPolicy(pausing)},
@@ -184,7 +184,7 @@ func fieldCases() map[string]rendition {
 		"a storm cooldown of 0":      {"none, not the default", withReboot(`stormCooldownDuration: 0s`), nil, plainPolicy(coolsFor(0))},
 		"back-off":                   {"from the default base", withReboot(`backoff: {type: exponential, limit: 10m}`), nil, plainPolicy(backingOff(5*time.Second, 10*time.Minute))},
 		"back-off with a low limit":  {"the limit holds", withReboot(`backoff: {type: exponential, limit: 3s}`), nil, plainPolicy(backingOff(3*time.Second, 3*time.Second))},
-		"fields nobody knows":        {"are passed over", withReboot(`somethingNew: {a: 1}`), nil, plainPolicy()},
+		"unknown fields":             {"are passed over", withReboot(`somethingNew: {a: 1}`), nil, plainPolicy()},
 	}
 }
 
@@ -292,7 +292,7 @@ func TestSelector(t *testing.T) {
 		"an empty one":            {"selects every node, as in today's operator", `{}`, true, true},
 		"a label that matches":    {"", `{matchLabels: {zone: a}}`, true, false},
 		"a label that must not":   {"", `{matchExpressions: [{key: zone, operator: DoesNotExist}]}`, false, true},
-		"an operator nobody has":  {"what can't be read selects nothing", `{matchExpressions: [{key: zone, operator: Near}]}`, false, false},
+		"an unknown operator":     {"what can't be read selects nothing", `{matchExpressions: [{key: zone, operator: Near}]}`, false, false},
 		"a word":                  {"what is of the wrong type selects nothing", `all`, false, false},
 		"an expression of no key": {"what can't be read selects nothing", `{matchExpressions: [{operator: Exists}]}`, false, false},
 	}
@@ -379,7 +379,7 @@ func mistakes() map[string]mistake {
 		"a condition of no duration":     one(withReboot(`unhealthyConditions: [{type: Ready, status: "False"}]`), first+".duration is missing", duration),
 		"a condition of some duration":   one(withReboot(`unhealthyConditions: [{type: Ready, status: "False", duration: soon}]`), first+`.duration is "soon"`, duration),
 		"a negative duration":            one(withReboot(`unhealthyConditions: [{type: Ready, status: "False", duration: -1s}]`), first+`.duration is "-1s"`, duration),
-		"an operator nobody has":         one(withReboot(`selector: {matchExpressions: [{key: role, operator: Near}]}`), "spec.selector is not a label selector", "Near"),
+		"an unknown operator":            one(withReboot(`selector: {matchExpressions: [{key: role, operator: Near}]}`), "spec.selector is not a label selector", "Near"),
 		"a healthy delay of some time":   one(withReboot(`healthyDelay: a while`), `spec.healthyDelay is "a while"; give a duration such as 300s or 10m, or a negative one such as -1s`),
 		"an empty healthy delay":         one(withReboot(`healthyDelay: ""`), `spec.healthyDelay is ""`),
 		"a negative storm cooldown":      one(withReboot(`stormCooldownDuration: -1s`), `spec.stormCooldownDuration is "-1s"`, duration),
@@ -510,20 +510,20 @@ func TestHeldIsReadFromStatus(t *testing.T) {
 		status string
 		want   bool
 	}{
-		"a pause":                   {`{conditions: [{type: RemediationAllowed, status: "False", reason: Paused}]}`, true},
-		"a mistake in the spec":     {`{conditions: [{type: RemediationAllowed, status: "False", reason: InvalidSpec}]}`, true},
-		"no template":               {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateNotFound}]}`, false},
-		"a wrong clock":             {`{conditions: [{type: RemediationAllowed, status: "False", reason: ClockSkewed}]}`, false},
-		"a template of no use":      {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateInvalid}]}`, false},
-		"no status yet":             {`{}`, false},
-		"remediation allowed":       {`{conditions: [{type: RemediationAllowed, status: "True"}]}`, false},
-		"too many unhealthy":        {`{conditions: [{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy}]}`, true},
-		"a storm":                   {`{conditions: [{type: StormActive, status: "True"}]}`, true},
-		"the cooldown after one":    {`{conditions: [{type: StormActive, status: "True"}, {type: StormCooldownActive, status: "True"}]}`, true},
-		"a storm that is over":      {`{conditions: [{type: StormActive, status: "False"}, {type: StormCooldownActive, status: "False"}]}`, false},
-		"somebody else's condition": {`{conditions: [{type: Other, status: "False"}]}`, false},
-		"an illegible status":       {`many`, true},
-		"an illegible condition":    {`{conditions: 7, observedNodes: 3}`, true},
+		"a pause":                       {`{conditions: [{type: RemediationAllowed, status: "False", reason: Paused}]}`, true},
+		"a mistake in the spec":         {`{conditions: [{type: RemediationAllowed, status: "False", reason: InvalidSpec}]}`, true},
+		"no template":                   {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateNotFound}]}`, false},
+		"a wrong clock":                 {`{conditions: [{type: RemediationAllowed, status: "False", reason: ClockSkewed}]}`, false},
+		"a template of no use":          {`{conditions: [{type: RemediationAllowed, status: "False", reason: RemediationTemplateInvalid}]}`, false},
+		"no status yet":                 {`{}`, false},
+		"remediation allowed":           {`{conditions: [{type: RemediationAllowed, status: "True"}]}`, false},
+		"too many unhealthy":            {`{conditions: [{type: RemediationAllowed, status: "False", reason: TooManyUnhealthy}]}`, true},
+		"a storm":                       {`{conditions: [{type: StormActive, status: "True"}]}`, true},
+		"the cooldown after one":        {`{conditions: [{type: StormActive, status: "True"}, {type: StormCooldownActive, status: "True"}]}`, true},
+		"a storm that is over":          {`{conditions: [{type: StormActive, status: "False"}, {type: StormCooldownActive, status: "False"}]}`, false},
+		"a condition of another client": {`{conditions: [{type: Other, status: "False"}]}`, false},
+		"an illegible status":           {`many`, true},
+		"an illegible condition":        {`{conditions: 7, observedNodes: 3}`, true},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
