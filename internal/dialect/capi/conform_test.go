@@ -85,15 +85,11 @@ func TestConforms(t *testing.T) {
 			s := begin(t, func(c *Config) {
 				c.Served, c.Now, c.Events, c.Writer, c.Live = w.Served, func() time.Time { return w.Now }, eventFunc(w.RecordEvent), worldly{w: w}, clustered{w, theCluster(t)}
 			})
-			for _, i := range s.in.informer {
-				i.synced = false
-			}
+			s.in.SetSynced(false)
 			return conform.Harness{
 				Dialect: s.dialect,
 				SyncCaches: func() {
-					for _, i := range s.in.informer {
-						i.synced = true
-					}
+					s.in.SetSynced(true)
 					s.see(theCluster(t))
 				},
 				PutCheck: s.see,

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/fettle-io/fettle/internal/core"
 	"github.com/fettle-io/fettle/internal/node"
@@ -40,7 +39,7 @@ func TestWhoIsATarget(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"check": {"leaving", "master", "skipped"}, "masters": {}}, membersOf(s.observe())); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	s.in.informer["Machine"].hide("clusters/leaving")
+	s.in.Of("Machine").Hide("clusters/leaving")
 	if diff := cmp.Diff(map[string][]string{"check": {"master", "skipped"}, "masters": {}}, membersOf(s.observe())); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
@@ -102,13 +101,13 @@ func TestWhatWakes(t *testing.T) {
 		{"a machine that another client writes", show(aMachine(t, "c", newer, `status: {conditions: [{type: OwnerRemediated, status: "False", reason: WaitingForRemediation, lastTransitionTime: "2026-08-03T11:00:00Z"}]}`)), map[types.NamespacedName]int{blue: 1}},
 		{"a machine of another cluster", show(aMachine(t, "z", "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{green: 1}},
 		{"a machine that goes over to it", show(aMachine(t, "b", newer, "metadata: {labels: {cluster.x-k8s.io/cluster-name: green}}")), map[types.NamespacedName]int{blue: 1, green: 1}},
-		{"a machine that goes", func() { s.in.informer["Machine"].hide("clusters/c") }, map[types.NamespacedName]int{blue: 1}},
+		{"a machine that goes", func() { s.in.Of("Machine").Hide("clusters/c") }, map[types.NamespacedName]int{blue: 1}},
 		{"a health check whose status changes", show(aCheck(t, "check", "metadata: {resourceVersion: \"8\"}", "status: {expectedMachines: 7}")), nil},
 		{"a health check with another limit", show(aCheck(t, "check", "metadata: {resourceVersion: \"9\"}", "spec: {remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 1}}}")), map[types.NamespacedName]int{blue: 1}},
 		{"a cluster that says something else", show(theCluster(t, "metadata: {resourceVersion: \"9\"}", "status: {phase: Provisioned}")), nil},
 		{"a cluster that rolls out", show(theCluster(t, rolling("True"))), map[types.NamespacedName]int{blue: 1}},
 		{"a cluster that is paused", show(theCluster(t, "spec: {paused: true}")), map[types.NamespacedName]int{blue: 1}},
-		{"a cluster that goes", func() { s.in.informer["Cluster"].hide("clusters/blue") }, map[types.NamespacedName]int{blue: 1}},
+		{"a cluster that goes", func() { s.in.Of("Cluster").Hide("clusters/blue") }, map[types.NamespacedName]int{blue: 1}},
 	} {
 		clear(s.woken)
 		step.do()
@@ -157,12 +156,12 @@ func TestClustersThatHaveHealthChecks(t *testing.T) {
 	s.see(aCheck(t, "green", mine, "spec: {clusterName: blue}"))
 	want("that goes over", 1, blue)
 	s.see(aCheck(t, "check"))
-	s.in.informer["MachineHealthCheck"].hide("clusters/second")
+	s.in.Of("MachineHealthCheck").Hide("clusters/second")
 	want("one is left", 0, blue)
 	s.see(aCheck(t, "green", mine, `metadata: {deletionTimestamp: "2026-08-03T11:00:00Z"}`))
 	want("the last is being deleted", 1)
-	s.in.informer["Machine"].hide("clusters/a")
-	s.in.informer["Cluster"].hide("clusters/blue")
+	s.in.Of("Machine").Hide("clusters/a")
+	s.in.Of("Cluster").Hide("clusters/blue")
 	if n := len(s.client.stores); n > 0 {
 		t.Errorf("%d clusters are remembered of which nothing is known", n)
 	}
@@ -171,8 +170,7 @@ func TestClustersThatHaveHealthChecks(t *testing.T) {
 // TestMissedDeletion: a watch that was interrupted reports a deletion with the last state that it knew.
 func TestMissedDeletion(t *testing.T) {
 	s := settle(t)
-	machines := s.in.informer["Machine"]
-	machines.handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "clusters/b", Obj: machines.shown["clusters/b"]})
+	s.in.Of("Machine").HideUnseen("clusters/b")
 	if got := namesOfTargets(s.observe()); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("targets are %v", got)
 	}
@@ -181,11 +179,11 @@ func TestMissedDeletion(t *testing.T) {
 func TestWatchingIsTriedAgain(t *testing.T) {
 	s := begin(t)
 	c := NewClient(s.client.Config)
-	s.in.refuse["Machine"] = errDown
+	s.in.Refuse["Machine"] = errDown
 	if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 		t.Errorf("a watch that fails gives %v", err)
 	}
-	s.in.refuse["Machine"] = nil
+	s.in.Refuse["Machine"] = nil
 	if err := c.Watch(t.Context()); err != nil || !c.HasSynced() {
 		t.Errorf("then it gives %v", err)
 	}
@@ -257,7 +255,7 @@ func TestMachinesOfRepairsAreFound(t *testing.T) {
 	}
 	namesake := id
 	namesake.UID = "another"
-	s.in.informer["Machine"].hide("clusters/b")
+	s.in.Of("Machine").Hide("clusters/b")
 	gone := id
 	gone.Name = "b"
 	if m := s.client.Machine(namesake); m != nil && string(m.UID) == namesake.UID || s.client.Machine(gone) != nil {

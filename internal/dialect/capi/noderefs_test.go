@@ -30,6 +30,6 @@ func TestI14NodeOfTwoMachinesJudgesNeither(t *testing.T) {
 	wants("another of its name refers to it", map[string]bool{"a": true, "b": true, "c": false})
 	s.show(aMachine(t, "c", stolen, leaving, `metadata: {resourceVersion: "9"}`))
 	wants("a third one does and is being deleted, which is judged by that", map[string]bool{"a": true, "b": true, "c": false})
-	s.in.informer["Machine"].hide("clusters/b")
+	s.in.Of("Machine").Hide("clusters/b")
 	wants("one is gone", map[string]bool{"a": false, "c": false})
 }

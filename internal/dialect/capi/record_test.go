@@ -110,7 +110,7 @@ func TestStatusesOfOthersStay(t *testing.T) {
 		t.Errorf("targets are %v", got.Targets)
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		s.in.informer["Machine"].hide("clusters/" + name)
+		s.in.Of("Machine").Hide("clusters/" + name)
 	}
 	s.pass()
 	if got := s.statusOf("check"); len(got.Targets) > 0 || *got.ExpectedMachines != 0 {
@@ -233,7 +233,7 @@ func TestAdoptionNeedsNoNodes(t *testing.T) {
 		"its nodes can't be seen":     {func(s *harness) { s.nodes.answers = core.No }, "{}", true},
 		"the other is paused":         {func(s *harness) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: "", fettle.io/takes-over: "true"}}`, true},
 		"it is paused":                {func(s *harness) { s.nodes.answers = core.No }, `metadata: {annotations: {cluster.x-k8s.io/paused: ""}}`, false},
-		"there is no cluster":         {func(s *harness) { s.in.informer["Cluster"].hide("clusters/blue") }, "{}", false},
+		"there is no cluster":         {func(s *harness) { s.in.Of("Cluster").Hide("clusters/blue") }, "{}", false},
 		"the cluster can't be read":   {func(s *harness) { s.see(theCluster(s.t, "spec: {paused: maybe}")) }, "{}", false},
 		"the cluster is paused as is": {func(s *harness) { s.see(theCluster(s.t, "spec: {paused: true}")) }, "{}", false},
 	} {
@@ -345,7 +345,7 @@ func TestStandingBy(t *testing.T) {
 			"ConnectionDown", "it is being connected",
 		},
 		"there is no cluster": {
-			func(s *harness) { s.in.informer["Cluster"].hide("clusters/blue") },
+			func(s *harness) { s.in.Of("Cluster").Hide("clusters/blue") },
 			[]string{"Paused=False NotPaused", "RemediationAllowed=Unknown ClusterNotFound", "old RemediationAllowed=Unknown ClusterNotFound"},
 			"ClusterNotFound", "there is no Cluster blue in namespace clusters",
 		},
@@ -447,7 +447,7 @@ func TestNodesThatNobodyNeeds(t *testing.T) {
 		t.Errorf("it observes %s, and the node is %s", o.Observed, o.Targets[0].Node.State)
 	}
 	s.see(theCluster(t))
-	s.in.informer["MachineHealthCheck"].hide("clusters/check")
+	s.in.Of("MachineHealthCheck").Hide("clusters/check")
 	if o := s.observe(); o.Observed != core.Yes || len(o.Policies) > 0 || len(o.Targets) != 3 {
 		t.Errorf("it observes %s, %d policies, %d targets", o.Observed, len(o.Policies), len(o.Targets))
 	}

@@ -21,12 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/clusterapi"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/node"
 )
 
@@ -196,65 +195,10 @@ func (n *nodes) has(status string, since time.Time, names ...string) {
 	}
 }
 
-// fakeInformers are caches that are filled by hand, one for each kind that is watched.
-type fakeInformers struct {
-	cache.Informers
-
-	refuse   map[string]error
-	informer map[string]*fakeInformer
-}
-
-type fakeInformer struct {
-	cache.Informer
-
-	synced  bool
-	handler toolscache.ResourceEventHandler
-	shown   map[string]client.Object
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformer
-}
-
-func (r registration) HasSynced() bool { return r.of.synced }
-
-func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "MachineHealthCheck", "*clusterapi.Machine": machineKind, "*clusterapi.Cluster": "Cluster"}[fmt.Sprintf("%T", obj)]
-	if err := i.refuse[kind]; err != nil {
-		return nil, err
-	}
-	return i.informer[kind], nil
-}
-
-func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.handler = h
-	return registration{of: i}, nil
-}
-
-// show has a cache show an object, and hide one that it has shown.
-func (i *fakeInformer) show(obj client.Object) {
-	key := obj.GetNamespace() + "/" + obj.GetName()
-	old := i.shown[key]
-	i.shown[key] = obj
-	if old == nil {
-		i.handler.OnAdd(obj, false)
-		return
-	}
-	i.handler.OnUpdate(old, obj)
-}
-
-func (i *fakeInformer) hide(key string) {
-	old := i.shown[key]
-	delete(i.shown, key)
-	i.handler.OnDelete(old)
-}
-
 // harness is a management cluster: an API server, caches that tests fill, and the dialect of blue.
 type harness struct {
 	t       *testing.T
-	in      *fakeInformers
+	in      *informertest.Informers
 	client  *Client
 	dialect *Dialect
 	nodes   *nodes
@@ -279,12 +223,10 @@ func begin(t *testing.T, changes ...func(*Config)) *harness {
 	t.Helper()
 	s := &harness{
 		t: t, now: noon, nodes: &nodes{facts: map[string]node.Facts{}, answers: core.Yes},
-		in:      &fakeInformers{refuse: map[string]error{}, informer: map[string]*fakeInformer{}},
+		in:      informertest.New(),
 		objects: map[string]*unstructured.Unstructured{}, refuse: map[string]error{}, woken: map[types.NamespacedName]int{},
 	}
-	for _, kind := range []string{"Cluster", "MachineHealthCheck", "Machine"} {
-		s.in.informer[kind] = &fakeInformer{synced: true, shown: map[string]client.Object{}}
-	}
+	s.in.SetSynced(true)
 	config := Config{
 		Informers: s.in, Live: s.api(), Writer: s.api(), Events: s, Now: func() time.Time { return s.now },
 		After:   func(_ time.Duration, do func()) { s.later = append(s.later, do) },
@@ -324,7 +266,7 @@ func (s *harness) see(u *unstructured.Unstructured) {
 	case "Machine":
 		obj = decoded(s.t, u, &clusterapi.Machine{})
 	}
-	s.in.informer[u.GetKind()].show(obj)
+	s.in.Of(u.GetKind()).Show(obj)
 }
 
 // settle returns a harness with a ready cluster, three machines whose nodes are Ready, and a health check.

@@ -21,11 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -35,49 +35,6 @@ var (
 	errNotFound = apierrors.NewNotFound(anything, "it")
 	errConflict = apierrors.NewConflict(anything, "it", errors.New("it has changed"))
 )
-
-// fakeInformers are caches that are filled by hand, one for each kind that is watched.
-type fakeInformers struct {
-	cache.Informers
-
-	refuse   map[string]error
-	informer map[string]*fakeInformer
-}
-
-type fakeInformer struct {
-	cache.Informer
-
-	refuse  error
-	synced  bool
-	handler toolscache.ResourceEventHandler
-	asked   int
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformer
-}
-
-func (r registration) HasSynced() bool { return r.of.synced }
-
-func newFakeInformers() *fakeInformers {
-	return &fakeInformers{refuse: map[string]error{}, informer: map[string]*fakeInformer{"check": {}, "node": {}}}
-}
-
-func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "check", "*slim.Node": "node"}[fmt.Sprintf("%T", obj)]
-	i.informer[kind].asked++
-	if err := i.refuse[kind]; err != nil {
-		return nil, err
-	}
-	return i.informer[kind], nil
-}
-
-func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.handler = h
-	return registration{of: i}, i.refuse
-}
 
 // getter answers a live read.
 type getter func(name string, into client.Object) error
@@ -127,18 +84,18 @@ func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 
 func TestWatching(t *testing.T) {
 	woken := 0
-	in := newFakeInformers()
+	in := informertest.New()
 	c := NewClient(Config{Informers: in, Wake: func() { woken++ }})
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	for _, kind := range []string{"check", "node"} {
+	for _, kind := range []string{"NodeHealthCheck", "Node"} {
 		if o, _ := c.Observe(); o.Observed != core.Unknown || o.Kind != "Node" || c.HasSynced() {
 			t.Errorf("it is in step before every %s has been taken in", kind)
 		}
-		in.informer[kind].synced = true
+		in.Of(kind).Synced = true
 	}
-	checks, nodes := in.informer["check"].handler, in.informer["node"].handler
+	checks, nodes := in.Of("NodeHealthCheck").Handler, in.Of("Node").Handler
 	wakes := func(sentence string, want int, events ...func()) {
 		t.Helper()
 		woken = 0
@@ -175,25 +132,25 @@ func TestWatching(t *testing.T) {
 
 func TestWatchingIsTriedAgain(t *testing.T) {
 	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck"}}
-	for _, kind := range []string{"check", "node"} {
+	for _, kind := range []string{"NodeHealthCheck", "Node"} {
 		t.Run(kind, func(t *testing.T) {
-			in := newFakeInformers()
-			in.refuse[kind] = unserved
+			in := informertest.New()
+			in.Refuse[kind] = unserved
 			c := NewClient(Config{Informers: in, Wake: func() {}})
 			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.HasSynced() {
 				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.HasSynced())
 			}
-			delete(in.refuse, kind)
-			in.informer[kind].refuse = errDown
+			delete(in.Refuse, kind)
+			in.Of(kind).Refuse = errDown
 			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.HasSynced())
 			}
-			in.informer[kind].refuse = nil
+			in.Of(kind).Refuse = nil
 			if err := c.Watch(t.Context()); err != nil {
 				t.Fatalf("watching: %v", err)
 			}
-			asked := in.informer["node"].asked
-			if err := c.Watch(t.Context()); err != nil || in.informer["node"].asked != asked {
+			asked := in.Of("Node").Gets
+			if err := c.Watch(t.Context()); err != nil || in.Of("Node").Gets != asked {
 				t.Errorf("watching once more begins anew: %v", err)
 			}
 		})
@@ -202,7 +159,7 @@ func TestWatchingIsTriedAgain(t *testing.T) {
 
 // TestWhatIsNotServedIsNotAwaited: otherwise other dialects would not be judged.
 func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
-	in, served := newFakeInformers(), core.Unknown
+	in, served := informertest.New(), core.Unknown
 	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
 	observes := func(sentence string, want core.Tri) {
 		t.Helper()
@@ -218,9 +175,7 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	for _, i := range in.informer {
-		i.synced = true
-	}
+	in.SetSynced(true)
 	observes("all was taken in", core.Yes)
 	served = core.No
 	observes("it is served no more", core.No)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/internal/dialect/conform"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 )
 
 // eventFunc passes events on.
@@ -46,7 +47,7 @@ func TestConforms(t *testing.T) {
 // begin returns the dialect with caches that the harness fills.
 func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	t.Helper()
-	in := newFakeInformers()
+	in := informertest.New()
 	c := NewClient(Config{
 		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: eventFunc(w.RecordEvent),
 		Writer: patcher(func(obj client.Object, _ types.PatchType, data []byte) error {
@@ -70,13 +71,11 @@ func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	return conform.Harness{
 		Dialect: c,
 		SyncCaches: func() {
-			for _, i := range in.informer {
-				i.synced = true
-			}
+			in.SetSynced(true)
 		},
-		PutCheck: func(u *unstructured.Unstructured) { in.informer["check"].handler.OnAdd(u, false) },
+		PutCheck: func(u *unstructured.Unstructured) { in.Of("NodeHealthCheck").Handler.OnAdd(u, false) },
 		AddTarget: func(name string) {
-			in.informer["node"].handler.OnAdd(seen(name, func(n *corev1.Node) { n.UID = types.UID(name + "-uid") }), false)
+			in.Of("Node").Handler.OnAdd(seen(name, func(n *corev1.Node) { n.UID = types.UID(name + "-uid") }), false)
 		},
 	}
 }

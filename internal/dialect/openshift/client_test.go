@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fettle-io/fettle/api/openshift/v1beta1"
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -34,49 +34,6 @@ var (
 	errNotFound = apierrors.NewNotFound(anyResource, "it")
 	errConflict = apierrors.NewConflict(anyResource, "it", errors.New("it has changed"))
 )
-
-// fakeInformers are informers that the test fills, one for each kind.
-type fakeInformers struct {
-	cache.Informers
-
-	refuse map[string]error
-	byKind map[string]*fakeInformer
-}
-
-type fakeInformer struct {
-	cache.Informer
-
-	refuse  error
-	synced  bool
-	handler toolscache.ResourceEventHandler
-	watches int
-}
-
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *fakeInformer
-}
-
-func (r registration) HasSynced() bool { return r.of.synced }
-
-func newFakeInformers() *fakeInformers {
-	return &fakeInformers{refuse: map[string]error{}, byKind: map[string]*fakeInformer{"check": {}, "machine": {}, "node": {}}}
-}
-
-func (i *fakeInformers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	kind := map[string]string{"*unstructured.Unstructured": "check", "*openshift.Machine": "machine", "*slim.Node": "node"}[fmt.Sprintf("%T", obj)]
-	i.byKind[kind].watches++
-	if err := i.refuse[kind]; err != nil {
-		return nil, err
-	}
-	return i.byKind[kind], nil
-}
-
-func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	i.handler = h
-	return registration{of: i}, i.refuse
-}
 
 // getter answers live reads.
 type getter func(name string, into client.Object) error
@@ -120,7 +77,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note
 
 func TestWatching(t *testing.T) {
 	woken := 0
-	in := newFakeInformers()
+	in := informertest.New()
 	c := NewClient(Config{Informers: in, Wake: func() { woken++ }})
 	o, err := c.Observe()
 	if err != nil || o.Observed != core.Unknown || c.HasSynced() {
@@ -129,13 +86,13 @@ func TestWatching(t *testing.T) {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	for _, kind := range []string{"check", "machine", "node"} {
+	for _, kind := range []string{"MachineHealthCheck", "Machine", "Node"} {
 		if o, _ := c.Observe(); o.Observed == core.Yes || c.HasSynced() {
 			t.Errorf("it is in step before every %s has been taken in", kind)
 		}
-		in.byKind[kind].synced = true
+		in.Of(kind).Synced = true
 	}
-	checks, machines, nodes := in.byKind["check"].handler, in.byKind["machine"].handler, in.byKind["node"].handler
+	checks, machines, nodes := in.Of("MachineHealthCheck").Handler, in.Of("Machine").Handler, in.Of("Node").Handler
 	wakes := func(sentence string, want int, events ...func()) {
 		t.Helper()
 		woken = 0
@@ -176,7 +133,7 @@ func TestWatching(t *testing.T) {
 
 // TestWhatIsNotServedIsNotAwaited: a dialect that is not served keeps no other dialect waiting.
 func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
-	in, served := newFakeInformers(), core.Unknown
+	in, served := informertest.New(), core.Unknown
 	c := NewClient(Config{Informers: in, Wake: func() {}, Served: func() core.Tri { return served }})
 	observes := func(sentence string, want core.Tri) {
 		t.Helper()
@@ -192,9 +149,7 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 	if err := c.Watch(t.Context()); err != nil {
 		t.Fatalf("watching: %v", err)
 	}
-	for _, i := range in.byKind {
-		i.synced = true
-	}
+	in.SetSynced(true)
 	observes("all was taken in", core.Yes)
 	served = core.No
 	observes("it is served no more", core.No)
@@ -202,25 +157,25 @@ func TestWhatIsNotServedIsNotAwaited(t *testing.T) {
 
 func TestWatchingIsTriedAgain(t *testing.T) {
 	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}}
-	for _, kind := range []string{"check", "machine", "node"} {
+	for _, kind := range []string{"MachineHealthCheck", "Machine", "Node"} {
 		t.Run(kind, func(t *testing.T) {
-			in := newFakeInformers()
-			in.refuse[kind] = unserved
+			in := informertest.New()
+			in.Refuse[kind] = unserved
 			c := NewClient(Config{Informers: in, Wake: func() {}})
 			if err := c.Watch(t.Context()); !meta.IsNoMatchError(err) || c.HasSynced() {
 				t.Fatalf("watching an API that is not served gives %v; in step: %t", err, c.HasSynced())
 			}
-			delete(in.refuse, kind)
-			in.byKind[kind].refuse = errDown
+			delete(in.Refuse, kind)
+			in.Of(kind).Refuse = errDown
 			if err := c.Watch(t.Context()); !errors.Is(err, errDown) || c.HasSynced() {
 				t.Fatalf("a subscription that fails gives %v; in step: %t", err, c.HasSynced())
 			}
-			in.byKind[kind].refuse = nil
+			in.Of(kind).Refuse = nil
 			if err := c.Watch(t.Context()); err != nil {
 				t.Fatalf("watching: %v", err)
 			}
-			asked := in.byKind["node"].watches
-			if err := c.Watch(t.Context()); err != nil || in.byKind["node"].watches != asked {
+			asked := in.Of("Node").Gets
+			if err := c.Watch(t.Context()); err != nil || in.Of("Node").Gets != asked {
 				t.Errorf("watching once more begins anew: %v", err)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fettle-io/fettle/internal/dialect/conform"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
@@ -44,7 +45,7 @@ func TestConforms(t *testing.T) {
 // begin starts the dialect with caches that the test fills.
 func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	t.Helper()
-	in := newFakeInformers()
+	in := informertest.New()
 	c := NewClient(Config{
 		Informers: in, Live: w, Served: w.Served, Now: func() time.Time { return w.Now }, Wake: func() {}, Events: eventFunc(w.RecordEvent),
 		Writer: patcher(func(u *unstructured.Unstructured, body map[string]any) error {
@@ -58,14 +59,12 @@ func begin(t *testing.T, w *conform.APIServer) conform.Harness {
 	return conform.Harness{
 		Dialect: c,
 		SyncCaches: func() {
-			for _, i := range in.byKind {
-				i.synced = true
-			}
+			in.SetSynced(true)
 		},
-		PutCheck: func(u *unstructured.Unstructured) { in.byKind["check"].handler.OnAdd(u, false) },
+		PutCheck: func(u *unstructured.Unstructured) { in.Of("MachineHealthCheck").Handler.OnAdd(u, false) },
 		AddTarget: func(name string) {
-			in.byKind["machine"].handler.OnAdd(aMachine(name), false)
-			in.byKind["node"].handler.OnAdd(readyNode(t, name+"-node"), false)
+			in.Of("Machine").Handler.OnAdd(aMachine(name), false)
+			in.Of("Node").Handler.OnAdd(readyNode(t, name+"-node"), false)
 		},
 	}
 }

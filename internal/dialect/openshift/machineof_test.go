@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/fettle-io/fettle/internal/core"
+	"github.com/fettle-io/fettle/internal/informer/informertest"
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
 // TestMachineOfNode: without health checks of machines, the machine of a node is known once the
 // machines have been read.
 func TestMachineOfNode(t *testing.T) {
-	in, served := newFakeInformers(), core.Unknown
+	in, served := informertest.New(), core.Unknown
 	c := NewClient(Config{
 		Informers: in, Wake: func() {},
 		Served: func() core.Tri { return core.No }, MachinesServed: func() core.Tri { return served },
@@ -33,19 +34,17 @@ func TestMachineOfNode(t *testing.T) {
 		t.Fatalf("watching: %v", err)
 	}
 	wants("machines have not been taken in", "m-node", "", false)
-	for _, i := range in.byKind {
-		i.synced = true
-	}
-	if in.byKind["check"].watches > 0 {
+	in.SetSynced(true)
+	if in.Of("MachineHealthCheck").Gets > 0 {
 		t.Error("health checks of machines are watched, which are not served")
 	}
 	for _, m := range []*Machine{aMachine("m"), aMachine("one", refer("shared")), aMachine("two", refer("shared"))} {
-		in.byKind["machine"].handler.OnAdd(m, true)
+		in.Of("Machine").Handler.OnAdd(m, true)
 	}
 	for _, name := range []string{"m-node", "shared", "alone"} {
 		n := &slim.Node{}
 		n.Name = name
-		in.byKind["node"].handler.OnAdd(n, true)
+		in.Of("Node").Handler.OnAdd(n, true)
 	}
 	wants("one machine refers to it", "m-node", "m", true)
 	wants("two machines refer to it", "shared", "", true)
