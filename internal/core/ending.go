@@ -141,7 +141,7 @@ func (e ending) text() string {
 		}
 		return fmt.Sprintf("all %d steps were tried to no avail, and the target is healthy again by other means", e.steps)
 	case NotSelectedAnymore:
-		return because(NotSelected).text() + "; what was asked of others is taken back where that is possible"
+		return because(NotSelected).text() + "; its remediation requests are withdrawn where that is possible"
 	}
 	for i := range endTexts {
 		if endTexts[i].reason == e.reason {
@@ -158,22 +158,22 @@ var endTexts = [...]struct {
 	{TargetHealthy, "the target is healthy"},
 	{TargetRecovered, "the target is healthy again"},
 	{NothingDone, "the target is no longer unhealthy; nothing was done to it"},
-	{NothingRequested, "the target is no longer unhealthy; nothing stands that was asked for it"},
-	{RequestsWithdrawn, "the target was healthy again, and what was asked for it is taken back"},
-	{ExternalRemediationEnded, "the remediator to whom the target was handed over has finished"},
+	{NothingRequested, "the target is no longer unhealthy, and no remediation request about it exists"},
+	{RequestsWithdrawn, "the target was healthy again, and its remediation requests are withdrawn"},
+	{ExternalRemediationEnded, "the outside remediator of the target has finished"},
 	{TargetGone, "its target is gone, or no health check selects it any more"},
 	{OwnerReplaces, "the target is gone; its owner replaces it"},
 	{TargetReplaced, "the target is gone, and its remediator has had it replaced"},
 	{RemediatorSucceeded, "the target is gone, and its remediator says that it succeeded"},
 	{OlderRepairOfNode, "an older repair of the same node is running"},
 	{OlderRepairOfTarget, "an older repair of the same target is running"},
-	{HandsOff, "the target was taken out of health checking, or its health check only rehearses; what was asked of others stays as it is"},
-	{NotSelected, "the health check that asked for the repair no longer selects the target, or no longer exists"},
-	{RequesterGone, "the health check that asked for it no longer selects the target, or no longer exists"},
-	{FailedForGood, "the target says by now that it can't recover, and is repaired in another way"},
+	{HandsOff, "health checking skips the target, or its health check is a dry run; its remediation requests stay as they are"},
+	{NotSelected, "the health check that leads the repair no longer selects the target, or no longer exists"},
+	{RequesterGone, "the health check that made the request no longer selects the target, or no longer exists"},
+	{FailedForGood, "the target now reports that it can't recover, and is repaired in another way"},
 	{NotHandedBack, "no remediator has given the target up since the repair began; it is repaired anew"},
 	{StepsChanged, "its steps are not those of the health check; the target is repaired anew by the steps that the health check has now"},
-	{LastStepFailed, "the remediator of its last step failed, and what it was asked for is gone; the target is repaired anew"},
+	{LastStepFailed, "the remediator of its last step failed, and its request is gone; the target is repaired anew"},
 	{RemediatorFailed, "the remediator says that it failed"},
 	{RemediatorGaveUp, "the remediator has given the target up, and asks its owner to replace it"},
 }

@@ -358,7 +358,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 func TestEndsSayWhatIsKnown(t *testing.T) {
 	well := aNode("n")
 	asks, destroys := check("p", []int{0}, classic), check("p", []int{0})
-	for want, p := range map[string]core.Policy{"nothing stands that was asked for it": asks, "nothing was done to it": destroys} {
+	for want, p := range map[string]core.Policy{"no remediation request about it exists": asks, "nothing was done to it": destroys} {
 		f := with([]core.Target{well}, []core.Repair{repair(well, p)})
 		f.Observed, f.ClockAgrees, f.Upgrading = core.Yes, core.Yes, core.No
 		d := core.Decide([]core.Policy{p}, f, noon)
