@@ -45,8 +45,8 @@ func summary(hs []core.Event) string {
 	return strings.Join(lines, "; ")
 }
 
-// TestDigest follows one Aggregator through many events.
-func TestDigest(t *testing.T) {
+// TestAggregator follows one Aggregator through many events.
+func TestAggregator(t *testing.T) {
 	restricted := core.Event{Kind: core.EventShortCircuited, Policy: core.ID{Name: "p"}, Text: "why"}
 	refused := suspected("p", 0, 1)
 	refused[0].Kind = core.EventRefused
@@ -85,9 +85,9 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestLosesNobody checks that each event is emitted exactly once, in whatever order events
+// TestAggregatorLosesNoEvent checks that each event is emitted exactly once, in whatever order events
 // come.
-func TestDigestLosesNobody(t *testing.T) {
+func TestAggregatorLosesNoEvent(t *testing.T) {
 	var d core.Aggregator
 	told := map[string]int{}
 	count := func(hs []core.Event) {
@@ -115,8 +115,8 @@ func TestDigestLosesNobody(t *testing.T) {
 	}
 }
 
-// TestDigestKeepsRemediesApart checks that events about different remedies are not emitted as one.
-func TestDigestKeepsRemediesApart(t *testing.T) {
+// TestAggregatorKeepsRemediesApart checks that events about different remedies are not emitted as one.
+func TestAggregatorKeepsRemediesApart(t *testing.T) {
 	begun := suspected("p", 0, 60)
 	for i := range begun {
 		begun[i].Kind, begun[i].Remedy = core.EventStarted, []string{"Delete", "Mark"}[i%2]

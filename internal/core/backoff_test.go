@@ -180,9 +180,9 @@ func TestFirstFailuresAreNotPaced(t *testing.T) {
 	}
 }
 
-// TestContemporaries: a start names the targets of its owner that were created in this very second,
+// TestCreatedSameSecond: a start names the targets of its owner that were created in this very second,
 // and no others.
-func TestContemporaries(t *testing.T) {
+func TestCreatedSameSecond(t *testing.T) {
 	now := noon.Add(700 * time.Millisecond)
 	stranger := core.ID{Kind: "MachineSet", Name: "strangers", UID: "strangers-uid"}
 	targets := []core.Target{
@@ -198,9 +198,9 @@ func TestContemporaries(t *testing.T) {
 	}
 }
 
-// TestProofIsTheWordOfThoseThatAct: a dry run neither shows that a pool can create healthy targets,
+// TestOnlyActingPoliciesProveAPool: a dry run neither shows that a pool can create healthy targets,
 // nor that it can't.
-func TestProofIsTheWordOfThoseThatAct(t *testing.T) {
+func TestOnlyActingPoliciesProveAPool(t *testing.T) {
 	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
 	sibling := machine("new", created(ago(90*time.Second)), condition("DiskPressure", "True", ago(time.Minute)))
 	strict := criteria(core.ConditionCriterion{Type: "DiskPressure", Status: "True"})

@@ -193,9 +193,9 @@ func TestNodeGoneDelay(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAbsence: the delay runs since the first read that did not find the node, and starts
+// TestExpectedAbsence: the delay runs since the first read that did not find the node, and starts
 // again once a read found it.
-func TestMemoryOfAbsence(t *testing.T) {
+func TestExpectedAbsence(t *testing.T) {
 	unseen := machine("x", nodeIs(core.NodeUnseen))
 	var m core.Expectations
 	name := unseen.Node.Name
@@ -240,9 +240,9 @@ func laidTests(m *core.Expectations, p core.Policy, now time.Time, targets ...co
 	return f.Targets
 }
 
-// TestMemoryOfTests: a test counts since it was first seen to hold, while it holds for the same
+// TestRememberedTests: a test counts since it was first seen to hold, while it holds for the same
 // node in every pass.
-func TestMemoryOfTests(t *testing.T) {
+func TestRememberedTests(t *testing.T) {
 	p := policy("p", []int{0, 1}, groups(tests(unready, mute, frozen)))
 	holding, other := machine("x", reasoned("KernelDeadlock", "True", "DockerHung", ago(time.Hour))), machine("y", condition("AgentReady", "True", noon))
 	want := []core.SeenTest{{Test: mute, Node: "x-node-uid", Since: noon}, {Test: frozen, Node: "x-node-uid", Since: noon}}

@@ -270,7 +270,7 @@ func deletingCases() map[string]verdictCase {
 	}
 }
 
-func TestUnobservedFleetIsNotJudged(t *testing.T) {
+func TestUnobservedClusterIsNotJudged(t *testing.T) {
 	for _, observed := range []core.Tri{core.Unknown, core.No} {
 		f := clusterOf([]core.Target{machine("m", failed(noon))})
 		f.Observed = observed

@@ -18,9 +18,9 @@ func told(j *core.Deduplicator, policies []core.Policy, f core.Cluster, now time
 	return kinds
 }
 
-// TestJournal: a state has an event when it begins, none while it lasts, and another when it begins
+// TestDeduplicator: a state has an event when it begins, none while it lasts, and another when it begins
 // again.
-func TestJournal(t *testing.T) {
+func TestDeduplicator(t *testing.T) {
 	well := clusterOf([]core.Target{machine("m"), machine("n")})
 	with := func(t core.Target) core.Cluster { return clusterOf([]core.Target{t, machine("n")}) }
 	plain := []core.Policy{policy("p", all(2))}
@@ -79,8 +79,8 @@ func TestJournal(t *testing.T) {
 func anyStartup(p *core.Policy)           { p.Criteria.NodeStartup = 0 }
 func emitsUnhealthyEvents(p *core.Policy) { p.EmitsUnhealthyEvents = true }
 
-// TestJournalTellsOfOneIllnessOnce: a duration, its end, and a repair have one event together.
-func TestJournalTellsOfOneIllnessOnce(t *testing.T) {
+// TestOneEventPerFailure: a duration, its end, and a repair have one event together.
+func TestOneEventPerFailure(t *testing.T) {
 	suspect, sick := machine("m", ready("False", noon)), machine("m", dead)
 	p := []core.Policy{policy("p", []int{0}, emitsUnhealthyEvents)}
 	under := repair(sick, p[0], started(noon))
@@ -124,9 +124,9 @@ func inRange(from, to int) func(*core.Policy) {
 // quiet policies have an event for the short circuit only once a member fails.
 func quiet(p *core.Policy) { p.QuietWhileNoneFails = true }
 
-// TestJournalTellsOfTheFirstFailure: the short circuit stopped repairs before any member failed.
+// TestEventOfTheFirstFailure: the short circuit stopped repairs before any member failed.
 // Its event comes with the first failure.
-func TestJournalTellsOfTheFirstFailure(t *testing.T) {
+func TestEventOfTheFirstFailure(t *testing.T) {
 	var j core.Deduplicator
 	p := []core.Policy{policy("p", all(2), quiet, maxUnhealthy(core.Count(0)))}
 	f := clusterOf([]core.Target{machine("a", ready("False", noon)), machine("b", ready("False", noon))})
@@ -144,7 +144,7 @@ func TestJournalTellsOfTheFirstFailure(t *testing.T) {
 	}
 }
 
-func TestJournalNamesWhatItIsAbout(t *testing.T) {
+func TestEventsNameTheirObjects(t *testing.T) {
 	var j core.Deduplicator
 	p := policy("p", []int{0})
 	m := machine("m", dead, ownedBy(core.ID{}))
@@ -158,8 +158,8 @@ func TestJournalNamesWhatItIsAbout(t *testing.T) {
 	}
 }
 
-// TestJournalTellsANewProblem: another problem of the same policy has an event of its own.
-func TestJournalTellsANewProblem(t *testing.T) {
+// TestEventOfANewProblem: another problem of the same policy has an event of its own.
+func TestEventOfANewProblem(t *testing.T) {
 	var j core.Deduplicator
 	f := clusterOf(nil)
 	for i, text := range []string{"first", "second"} {
@@ -169,8 +169,8 @@ func TestJournalTellsANewProblem(t *testing.T) {
 	}
 }
 
-// TestJournalTellsOfEachTarget: two suspect targets have an event each.
-func TestJournalTellsOfEachTarget(t *testing.T) {
+// TestEventPerTarget: two suspect targets have an event each.
+func TestEventPerTarget(t *testing.T) {
 	var j core.Deduplicator
 	p := []core.Policy{policy("p", all(2))}
 	one := clusterOf([]core.Target{machine("a", ready("False", noon)), machine("b")})

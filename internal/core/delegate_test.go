@@ -55,7 +55,7 @@ func TestQuorumIsPolledOnlyForWhatTakesIt(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedWithoutAnOwner(t *testing.T) {
+func TestNoRequestWithoutAnOwner(t *testing.T) {
 	f := clusterOf([]core.Target{machine("a", dead, ownedBy(core.ID{}))})
 	d := core.Decide([]core.Policy{policy("p", all(1), asksOwner)}, f, noon)
 	if got := refusedBy(d, 0); !cmp.Equal(got, []core.Gate{core.NoOwner}) || len(d.Starts) > 0 {
@@ -98,9 +98,9 @@ func TestMarkStandsUntilRecovery(t *testing.T) {
 	}
 }
 
-// TestWellForOneIsNotWellForAll: a policy withdraws its request when it finds the target healthy.
+// TestHealthyForOneIsNotHealthyForAll: a policy withdraws its request when it finds the target healthy.
 // The target does not count as healthy while another acting policy finds it unhealthy.
-func TestWellForOneIsNotWellForAll(t *testing.T) {
+func TestHealthyForOneIsNotHealthyForAll(t *testing.T) {
 	lead := policy("lead", all(1), asksOwner, since(ago(48*time.Hour)), criteria())
 	target := machine("a", dead)
 	repaired := []core.Repair{repair(target, lead)}

@@ -7,9 +7,9 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestRelate: an event without a repair gets the last repair of its target, in whatever order the
+// TestRelateRepairs: an event without a repair gets the last repair of its target, in whatever order the
 // ledger has them (I7).
-func TestRelate(t *testing.T) {
+func TestRelateRepairs(t *testing.T) {
 	p := check("p", []int{0}, classic)
 	sick := aNode("n", dead)
 	past := func(name string, at time.Duration) core.Repair {

@@ -16,7 +16,7 @@ func laid(m *core.Expectations, now time.Time, targets []core.Target, repairs ..
 	return f
 }
 
-func TestMemoryOfDeletions(t *testing.T) {
+func TestExpectedDeletions(t *testing.T) {
 	var m core.Expectations
 	x, y := machine("x"), machine("y")
 	m.ExpectDeletion(x.ID)
@@ -38,7 +38,7 @@ func TestMemoryOfDeletions(t *testing.T) {
 	}
 }
 
-func TestMemoryOfGoneNodes(t *testing.T) {
+func TestExpectedGoneNodes(t *testing.T) {
 	unseen := machine("x", nodeIs(core.NodeUnseen))
 	remembering := func() *core.Expectations {
 		m := &core.Expectations{}
@@ -64,7 +64,7 @@ func TestMemoryOfGoneNodes(t *testing.T) {
 	}
 }
 
-func TestMemoryOfRepairs(t *testing.T) {
+func TestExpectedRepairs(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	running := repair(x, p)
 	done := repair(x, p, ended(noon))
@@ -104,8 +104,8 @@ func TestMemoryOfRepairs(t *testing.T) {
 	}
 }
 
-// TestMemoryGoesByTheLatestVersion: the later version counts, whether its repair is further or not.
-func TestMemoryGoesByTheLatestVersion(t *testing.T) {
+// TestExpectationsGoByTheLatestVersion: the later version counts, whether its repair is further or not.
+func TestExpectationsGoByTheLatestVersion(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	version := func(n uint64, changes ...func(*core.Repair)) core.Repair {
 		return repair(x, p, append(changes, func(r *core.Repair) { r.Revision = n })...)
@@ -199,7 +199,7 @@ func TestRepairThatIsNeverShownIsForgotten(t *testing.T) {
 	}
 }
 
-func TestMemoryOfContemporaries(t *testing.T) {
+func TestExpectedCreatedSameSecond(t *testing.T) {
 	x, p := machine("x"), policy("p", []int{0})
 	var m core.Expectations
 	r := repair(x, p)
@@ -320,7 +320,7 @@ func TestNextRepairBesideADeletedOne(t *testing.T) {
 	}
 }
 
-func TestNothingIsLaidOverAnUnobservedFleet(t *testing.T) {
+func TestUnobservedClusterHasNoOverlay(t *testing.T) {
 	var m core.Expectations
 	x := machine("x")
 	m.ExpectDeletion(x.ID)
@@ -370,9 +370,9 @@ func TestExpectationsEndInTime(t *testing.T) {
 	}
 }
 
-// TestMemoryOfOpenings: the cooldown runs from when the short circuit permitted repairs again. A
+// TestExpectedCooldowns: the cooldown runs from when the short circuit permitted repairs again. A
 // new process, which does not know that time, starts it again (I6).
-func TestMemoryOfOpenings(t *testing.T) {
+func TestExpectedCooldowns(t *testing.T) {
 	var m core.Expectations
 	p := policy("p", []int{0}, func(p *core.Policy) { p.WasStopped, p.StormCooldown = true, 5*time.Second })
 	look := func(m *core.Expectations, after time.Duration) core.Tally {

@@ -9,10 +9,10 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// TestI2ContestedBodies: another leader may have recorded a repair of the other target with the
+// TestI2FencedGroups: another leader may have recorded a repair of the other target with the
 // same node, under another name. So the ledger is read live even where no policy limits the number
 // of repairs.
-func TestI2ContestedBodies(t *testing.T) {
+func TestI2FencedGroups(t *testing.T) {
 	node, m := aNode("n", dead), machine("m", dead, func(t *core.Target) { t.Node.Name = "n" })
 	nodes, machines := check("nodes", []int{0}, classic), policy("machines", []int{1}, unlimited)
 	policies := []core.Policy{nodes, machines}
@@ -106,10 +106,10 @@ func TestI3FencedLimits(t *testing.T) {
 	}
 }
 
-// TestI4StrangersMayBeOfTheControlPlane: another leader repairs a target that this process does not
+// TestI4UnseenTargetsMayBeOfTheControlPlane: another leader repairs a target that this process does not
 // see. It may be a member of the control plane, unless this process has seen that it is none. A
 // member waits for it.
-func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
+func TestI4UnseenTargetsMayBeOfTheControlPlane(t *testing.T) {
 	worker, member := machine("worker"), machine("member", controlPlane)
 	x := machine("x", dead, controlPlane, func(t *core.Target) { t.QuorumSurvives = core.Yes })
 	p := policy("workers", []int{0}, unlimited)
@@ -154,8 +154,8 @@ func TestI4StrangersMayBeOfTheControlPlane(t *testing.T) {
 	}
 }
 
-// TestContested: the ledger is read live only where another leader could take the place.
-func TestContested(t *testing.T) {
+// TestNeedsFencing: the ledger is read live only where another leader could take the place.
+func TestNeedsFencing(t *testing.T) {
 	sick := machine("a", dead)
 	member := sick
 	member.ControlPlane = true

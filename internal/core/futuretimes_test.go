@@ -13,8 +13,8 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// TestI09InstantsInTheFuture: each state counts from when it was first seen, whatever its time.
-func TestI09InstantsInTheFuture(t *testing.T) {
+// TestI09FutureTimes: each state counts from when it was first seen, whatever its time.
+func TestI09FutureTimes(t *testing.T) {
 	ahead := noon.Add(year)
 	x := machine("x", ready("False", ahead), func(t *core.Target) {
 		t.FailedSince, t.StartupFrom, t.HandedBack = ahead, ahead, ahead
@@ -58,8 +58,8 @@ func TestI09InstantsInTheFuture(t *testing.T) {
 	}
 }
 
-// TestInstantsThatCome: a time that has come counts as reported, unless the state was seen before.
-func TestInstantsThatCome(t *testing.T) {
+// TestFutureTimesThatCome: a time that has come counts as reported, unless the state was seen before.
+func TestFutureTimesThatCome(t *testing.T) {
 	at := func(m *core.Expectations, since, now time.Time) time.Time {
 		return laid(m, now, []core.Target{machine("x", ready("False", since))}).Targets[0].Node.Conditions[0].Since
 	}

@@ -23,9 +23,9 @@ func retryOf(d core.Decision, target int) int {
 	return -1
 }
 
-// TestProofOutlivesRemoval: a healthy replacement ends a series of failures, even when an
+// TestHealthyTargetOutlivesRemoval: a healthy replacement ends a series of failures, even when an
 // autoscaler removes it afterwards.
-func TestProofOutlivesRemoval(t *testing.T) {
+func TestHealthyTargetOutlivesRemoval(t *testing.T) {
 	const first, again = 0, 8
 	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
 	works := func(changes ...func(*core.Target)) *core.Target {
@@ -71,8 +71,8 @@ func TestProofOutlivesRemoval(t *testing.T) {
 	}
 }
 
-// TestProofIsForgotten: a healthy target is remembered while its owner has repairs.
-func TestProofIsForgotten(t *testing.T) {
+// TestHealthyTargetIsForgotten: a healthy target is remembered while its owner has repairs.
+func TestHealthyTargetIsForgotten(t *testing.T) {
 	young := machine("young", created(ago(time.Minute)), failed(ago(time.Minute)))
 	works := machine("works", created(ago(90*time.Second)))
 	var m core.Expectations
@@ -96,9 +96,9 @@ func TestProofIsForgotten(t *testing.T) {
 	}
 }
 
-// TestRemovedInHealthIsNoHeir: a pool is not given up because of a target that is removed while it
+// TestRemovedHealthyTargetIsNoFailure: a pool is not given up because of a target that is removed while it
 // is healthy.
-func TestRemovedInHealthIsNoHeir(t *testing.T) {
+func TestRemovedHealthyTargetIsNoFailure(t *testing.T) {
 	last := past("old", ago(time.Hour), retry(2))
 	old := machine("sick", failed(ago(time.Minute))) // older than the last repair
 	heir := machine("heir", created(ago(time.Hour-time.Second)), deleting)
