@@ -65,7 +65,7 @@ func timeout(c *pass.Call) time.Duration {
 	switch c.Kind {
 	case pass.ReportBlocked, pass.WriteStatuses, pass.WriteConditions:
 		return recordTimeout
-	case pass.AcquireLease, pass.ReleaseLease, pass.RemoveConfirmation:
+	case pass.AcquireLease, pass.ReleaseLease, pass.WithdrawConfirmation:
 		return leaseTimeout
 	case pass.StartRemedy:
 		return remedyTimeout

@@ -94,7 +94,7 @@ func (e *Engine) passConfig(decide func([]core.Policy, core.Cluster, time.Time) 
 		_, standsBy := dialect.(BlockedReporter)
 		_, marks := dialect.(ConditionWriter)
 		_, confirms := dialect.(ConfirmationWithdrawer)
-		c.Dialects = append(c.Dialects, pass.Dialect{ReportsBlocked: standsBy, WritesConditions: marks, RemovesConfirmations: confirms})
+		c.Dialects = append(c.Dialects, pass.Dialect{ReportsBlocked: standsBy, WritesConditions: marks, WithdrawsConfirmations: confirms})
 	}
 	return c
 }

@@ -241,7 +241,7 @@ func (r *runner) call(ctx context.Context, c pass.Call) pass.Result {
 // call makes a call and stores what it returns.
 func (e *Engine) call(ctx context.Context, c *pass.Call, r *pass.Result) (err error) {
 	switch c.Kind {
-	case pass.ReportBlocked, pass.ReadNode, pass.WriteStatuses, pass.ReadPolicy, pass.WriteConditions, pass.RemoveConfirmation:
+	case pass.ReportBlocked, pass.ReadNode, pass.WriteStatuses, pass.ReadPolicy, pass.WriteConditions, pass.WithdrawConfirmation:
 		return e.callDialect(ctx, c, r)
 	case pass.CreateRepair:
 		r.Repair, r.OK, err = e.Ledger.Create(ctx, *c.NewRepair)
@@ -289,7 +289,7 @@ func (e *Engine) callDialect(ctx context.Context, c *pass.Call, r *pass.Result) 
 			r.OK, err = d.WriteConditions(ctx, c.Policies, c.Cluster, c.Judged)
 			return err
 		}
-	case pass.RemoveConfirmation:
+	case pass.WithdrawConfirmation:
 		if d, is := dialect.(ConfirmationWithdrawer); is {
 			return d.WithdrawConfirmation(ctx, c.Target)
 		}

@@ -46,8 +46,8 @@ const (
 	// WriteConditions writes on targets how they were judged: Dialect, Policies, Cluster, Judged, Until. Answer: OK,
 	// when some are left.
 	WriteConditions
-	// RemoveConfirmation withdraws a user's confirmation that a target is healthy: Dialect, Target.
-	RemoveConfirmation
+	// WithdrawConfirmation withdraws a user's confirmation that a target is healthy: Dialect, Target.
+	WithdrawConfirmation
 	// DeleteRepair deletes a finished repair: Repair. Answer: OK; it is false when the repair has changed since it was
 	// read.
 	DeleteRepair
@@ -56,10 +56,10 @@ const (
 )
 
 var kindNames = [...]string{
-	ReportBlocked: "StandBy", ReadNode: "ReadNode", ReadQuorum: "ReadQuorum", WriteStatuses: "WriteStatuses", ReadPolicy: "ReadPolicy",
-	CreateRepair: "CreateRepair", ListRunning: "ListRunning", FindSibling: "FindSibling", AcquireLease: "HoldLease", ReadClock: "ReadClock",
-	StartRemedy: "StartRemedy", UpdateRepair: "AmendRepair", StopRequest: "StopRequest", WithdrawRequest: "WithdrawRequest",
-	ReleaseLease: "ReleaseLease", WriteConditions: "WriteMarks", RemoveConfirmation: "TakeBackConfirmation", DeleteRepair: "DropRepair",
+	ReportBlocked: "ReportBlocked", ReadNode: "ReadNode", ReadQuorum: "ReadQuorum", WriteStatuses: "WriteStatuses", ReadPolicy: "ReadPolicy",
+	CreateRepair: "CreateRepair", ListRunning: "ListRunning", FindSibling: "FindSibling", AcquireLease: "AcquireLease", ReadClock: "ReadClock",
+	StartRemedy: "StartRemedy", UpdateRepair: "UpdateRepair", StopRequest: "StopRequest", WithdrawRequest: "WithdrawRequest",
+	ReleaseLease: "ReleaseLease", WriteConditions: "WriteConditions", WithdrawConfirmation: "WithdrawConfirmation", DeleteRepair: "DeleteRepair",
 }
 
 // String returns the name of the kind.

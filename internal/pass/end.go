@@ -14,10 +14,10 @@ type ending struct {
 	repair core.Repair
 	// node and holder are set where there may be a lease to release.
 	node, holder string
-	// removeConfirmation is set where a user's confirmation is to be removed, by the dialect of the target.
-	removeConfirmation bool
-	dialect            int
-	target             core.Target
+	// withdrawConfirmation is set where a user's confirmation is to be removed, by the dialect of the target.
+	withdrawConfirmation bool
+	dialect              int
+	target               core.Target
 
 	recorded bool
 }
@@ -53,7 +53,7 @@ func (p *Pass) endings() int {
 		if t, there := targetOf[id]; there {
 			var end ending
 			p.setTarget(&end, t)
-			if end.removeConfirmation {
+			if end.withdrawConfirmation {
 				p.ends = append(p.ends, end)
 			}
 		}
@@ -85,7 +85,7 @@ func (p *Pass) setTarget(end *ending, target int) {
 	if name := end.target.Node.Name; name != "" {
 		end.node = name
 	}
-	end.removeConfirmation = end.target.ConfirmedHealthy && p.config.Dialects[end.dialect].RemovesConfirmations
+	end.withdrawConfirmation = end.target.ConfirmedHealthy && p.config.Dialects[end.dialect].WithdrawsConfirmations
 }
 
 // recordEnd records the end first. A later call that fails is no reason to keep the repair from ending.
@@ -130,15 +130,15 @@ func (p *Pass) endedReleased(t *task, c *Call, r *Result) {
 	}
 }
 
-func (p *Pass) removeConfirmation(_ *task, i int) []Call {
+func (p *Pass) withdrawConfirmation(_ *task, i int) []Call {
 	end := &p.ends[i]
-	if !end.removeConfirmation {
+	if !end.withdrawConfirmation {
 		return nil
 	}
-	return []Call{{Kind: RemoveConfirmation, Dialect: end.dialect, Target: end.target}}
+	return []Call{{Kind: WithdrawConfirmation, Dialect: end.dialect, Target: end.target}}
 }
 
-func (p *Pass) confirmationRemoved(t *task, c *Call, r *Result) {
+func (p *Pass) confirmationWithdrawn(t *task, c *Call, r *Result) {
 	switch {
 	case r.Skipped:
 		t.end(r.Err)
@@ -152,7 +152,7 @@ func (p *Pass) finishEnds() bool {
 	for i := range p.ends {
 		end := &p.ends[i]
 		failed := len(p.progress[EndingRepairs].tasks[i].errs) > 0
-		if end.removeConfirmation && failed && (end.recorded || end.finish == nil) {
+		if end.withdrawConfirmation && failed && (end.recorded || end.finish == nil) {
 			p.state.usedConfirmations = append(p.state.usedConfirmations, end.target.ID)
 		}
 		if end.recorded {

@@ -27,7 +27,7 @@ type Config struct {
 type Dialect struct {
 	// ReportsBlocked is set where it can report why nothing is known, WritesConditions where it writes judgements on
 	// targets, and WithdrawsConfirmations where it removes confirmations.
-	ReportsBlocked, WritesConditions, RemovesConfirmations bool
+	ReportsBlocked, WritesConditions, WithdrawsConfirmations bool
 }
 
 // State is what one pass leaves to the next. Its zero value is the state of a process that has just started. Two passes

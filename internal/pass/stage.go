@@ -28,11 +28,11 @@ const (
 )
 
 var stageNames = [...]string{
-	ReportingBlocked: "stand by", ReadingLive: "read live", WritingStatuses: "write statuses", Withdrawing: "withdraw requests",
-	CheckingSteps: "check policies of steps", UpdatingRepairs: "amend repairs", RenewingLeases: "renew leases",
-	ReleasingLeases: "release leases", WritingConditions: "mark targets", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
+	ReportingBlocked: "report blocked", ReadingLive: "read live", WritingStatuses: "write statuses", Withdrawing: "withdraw requests",
+	CheckingSteps: "check policies of steps", UpdatingRepairs: "update repairs", RenewingLeases: "renew leases",
+	ReleasingLeases: "release leases", WritingConditions: "write conditions", ReadingAhead: "read ahead", CheckingPolicies: "check policies",
 	RecordingRepairs: "record repairs", Admitting: "admit repairs", StartingRemedies: "start remedies",
-	EndingRepairs: "end repairs", DeletingRepairs: "drop repairs",
+	EndingRepairs: "end repairs", DeletingRepairs: "delete repairs",
 }
 
 // String returns the name of the stage.
@@ -103,7 +103,7 @@ var stages = [...]stage{
 	}, enter: (*Pass).endings, steps: []step{
 		{(*Pass).recordEnd, (*Pass).endRecorded},
 		{(*Pass).releaseEnded, (*Pass).endedReleased},
-		{(*Pass).removeConfirmation, (*Pass).confirmationRemoved},
+		{(*Pass).withdrawConfirmation, (*Pass).confirmationWithdrawn},
 	}, leave: (*Pass).finishEnds},
 	DeletingRepairs: {after: []Stage{EndingRepairs}, enter: (*Pass).expired, steps: []step{{(*Pass).deleteRepair, (*Pass).repairDeleted}}, leave: (*Pass).finishDeletions},
 }

@@ -52,7 +52,7 @@ func newWorld() *world {
 		leases: map[string]string{}, deleted: map[string]bool{}, fail: map[string]bool{}, lose: map[string]bool{}, slow: map[string]time.Duration{},
 		turns: map[string]core.Tri{},
 		config: pass.Config{
-			Dialects: []pass.Dialect{{WritesConditions: true, RemovesConfirmations: true, ReportsBlocked: true}}, Leases: true, Quorum: true,
+			Dialects: []pass.Dialect{{WritesConditions: true, WithdrawsConfirmations: true, ReportsBlocked: true}}, Leases: true, Quorum: true,
 			Remedies: map[string]bool{"delete": false, "ask": true, "hand-over": false}, Retention: core.Retention{For: 24 * time.Hour, Max: 1000}, Decide: core.Decide,
 		},
 	}
@@ -223,7 +223,7 @@ func (w *world) start(o *core.RemedyCall) core.RemedyResult {
 func callName(c pass.Call) string {
 	about := ""
 	switch c.Kind { //nolint:exhaustive // the others are about nothing
-	case pass.ReadNode, pass.ReadQuorum, pass.FindSibling, pass.AcquireLease, pass.RemoveConfirmation:
+	case pass.ReadNode, pass.ReadQuorum, pass.FindSibling, pass.AcquireLease, pass.WithdrawConfirmation:
 		about = c.Target.ID.Name
 	case pass.ReadPolicy:
 		about = c.Policy.Name
