@@ -18,24 +18,24 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// ClusterKind is the kind of clusters, in the version in which they are read.
+// ClusterKind is the kind of clusters, in the version that Fettle reads.
 var ClusterKind = clusterv1.GroupVersion.WithKind("Cluster") //nolint:gochecknoglobals // a constant
 
-// Cluster is the part of a Cluster that decisions read.
+// Cluster has the fields of a Cluster that decisions read.
 type Cluster struct {
 	slim.Meta
 
-	// Paused is Yes while nothing of the cluster may be touched, and Unknown where that can't be read.
+	// Paused is Yes while nothing of the cluster may be changed, and Unknown if the field can't be read.
 	Paused core.Tri
 	// InfrastructureReady and ControlPlaneInitialized are conditions.
 	InfrastructureReady, ControlPlaneInitialized Milestone
-	// Upgrade is not known of a cluster that can't be read.
+	// Upgrade is unknown for a cluster that can't be read.
 	Upgrade Upgrade
-	// Unreadable says in a sentence what can't be read. It is empty when all can.
+	// Unreadable says which fields can't be read. It is empty if all can.
 	Unreadable string
 }
 
-// Milestone is something that a cluster has to come to. Since is when it last came or went.
+// Milestone is a condition that a cluster reaches. Since is its last transition.
 type Milestone struct {
 	Reached bool
 	Since   time.Time
@@ -48,7 +48,8 @@ type ClusterList struct {
 	Items []Cluster `json:"items"`
 }
 
-// UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
+// UnmarshalJSON decodes the fields that are read. Only metadata that can't be decoded is an error, and the API
+// server has decoded that too.
 func (c *Cluster) UnmarshalJSON(body []byte) error {
 	var wire struct {
 		Metadata metaWithGeneration `json:"metadata"`
@@ -89,7 +90,7 @@ func (c *Cluster) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// readPart reads the spec or the status, and gives nil where it can't be read.
+// readPart reads the spec or the status, and returns nil if it can't be read.
 func readPart[T any](name string, l rawField, problems *[]string) *T {
 	into := new(T)
 	if len(l.body) > 0 && utiljson.Unmarshal(l.body, into) != nil {
@@ -107,7 +108,7 @@ func milestone(conditions []condition, kind string) Milestone {
 	return Milestone{Reached: conditions[i].Status == string(metav1.ConditionTrue), Since: conditions[i].LastTransitionTime.Time}
 }
 
-// Same tells whether two versions of a cluster can't lead to different decisions.
+// Same reports whether two versions of a cluster lead to the same decisions.
 func (c *Cluster) Same(other *Cluster) bool {
 	return c.UID == other.UID && c.Paused == other.Paused && c.Unreadable == other.Unreadable && c.Upgrade == other.Upgrade &&
 		c.InfrastructureReady.same(other.InfrastructureReady) && c.ControlPlaneInitialized.same(other.ControlPlaneInitialized)
@@ -117,14 +118,14 @@ func (m Milestone) same(other Milestone) bool {
 	return m.Reached == other.Reached && m.Since.Equal(other.Since)
 }
 
-// DeepCopyObject copies the cluster.
+// DeepCopyObject returns a copy of the cluster.
 func (c *Cluster) DeepCopyObject() runtime.Object {
 	d := *c
 	d.Meta = c.CloneMeta()
 	return &d
 }
 
-// DeepCopyObject copies the list.
+// DeepCopyObject returns a copy of the list.
 func (l *ClusterList) DeepCopyObject() runtime.Object {
 	c := &ClusterList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
 	for i := range c.Items {
@@ -133,5 +134,5 @@ func (l *ClusterList) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+// GetObjectKind returns an empty kind, since the Go type determines the kind.
 func (*ClusterList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }

@@ -21,20 +21,21 @@ const (
 	warning = string(clusterv1.ConditionSeverityWarning)
 )
 
-// inBothLists changes a condition in both lists.
+// inBothLists returns the change of a condition in both lists.
 func inBothLists(kind string, current, deprecated ConditionContent) []Change {
 	return []Change{{Current, kind, &current}, {Deprecated, kind, &deprecated}}
 }
 
-// healthyContent are those of a health check that has succeeded, in both lists.
+// healthyContent is the content of a successful health check in both lists.
 var healthyContent = [...]ConditionContent{Current: {Status: yes, Reason: clusterv1.MachineHealthCheckSucceededReason}, Deprecated: {Status: yes}}
 
-// HealthCheckSucceeded has a machine say that its health check has succeeded.
+// HealthCheckSucceeded returns the changes for a machine that passes its health check.
 func HealthCheckSucceeded() []Change {
 	return inBothLists(clusterv1.MachineHealthCheckSucceededCondition, healthyContent[Current], healthyContent[Deprecated])
 }
 
-// HealthCheckFailed has a machine say that its health check has failed, and by what. The node is the name of the machine's.
+// HealthCheckFailed returns the changes for a machine that fails its health check, with the findings. Node is the
+// name of the machine's node.
 func HealthCheckFailed(m *Machine, node string, findings []core.Verdict) []Change {
 	if len(findings) == 0 {
 		return nil
@@ -47,22 +48,22 @@ func HealthCheckFailed(m *Machine, node string, findings []core.Verdict) []Chang
 		texts = append(texts, sanitize.Line(sanitize.MaxMessage, m.findingText(&findings[i], node)))
 	}
 	current.Message = "Health check failed:\n  * " + strings.Join(texts, "\n  * ")
-	if findings[0].Reason != core.NodeNotFound { // of which the deprecated condition never said more
+	if findings[0].Reason != core.NodeNotFound { // the deprecated condition never had a message for it
 		deprecated.Message = strings.Join(texts, "; ")
 	}
 	return inBothLists(clusterv1.MachineHealthCheckSucceededCondition, current, deprecated)
 }
 
-// reasons are why a health check has failed, as each list calls it.
+// reasons are the reasons of a failed health check in both lists.
 type reasons struct{ current, deprecated string }
 
-// reasonsOf gives the reasons of a finding. The first of several counts: what the machine says goes before what its
-// node does.
+// reasonsOf returns the reasons of a finding. The first of several findings counts, and findings about the machine
+// come before findings about its node.
 func reasonsOf(of core.Reason) reasons {
-	switch of { //nolint:exhaustive // those by which a target is unhealthy
+	switch of { //nolint:exhaustive // the other reasons make no target unhealthy
 	case core.RemediationRequested:
 		return reasons{clusterv1.MachineHealthCheckHasRemediateAnnotationReason, clusterv1.HasRemediateMachineAnnotationV1Beta1Reason}
-	case core.TargetFailed: // Cluster API has no current reason any more
+	case core.TargetFailed: // Cluster API has no reason of v1beta2 for it
 		return reasons{clusterv1.MachineHasFailureV1Beta1Reason, clusterv1.MachineHasFailureV1Beta1Reason}
 	case core.TargetConditionMet:
 		return reasons{clusterv1.MachineHealthCheckUnhealthyMachineReason, clusterv1.UnhealthyMachineConditionV1Beta1Reason}
@@ -74,9 +75,9 @@ func reasonsOf(of core.Reason) reasons {
 	return reasons{clusterv1.MachineHealthCheckUnhealthyNodeReason, clusterv1.UnhealthyNodeConditionV1Beta1Reason}
 }
 
-// findingText says what was found. It names no time, so that it stays the same as long as the finding does.
+// findingText returns the text of a finding. It has no time, so that it stays the same while the finding does.
 func (m *Machine) findingText(v *core.Verdict, node string) string {
-	switch v.Reason { //nolint:exhaustive // those by which a target is unhealthy
+	switch v.Reason { //nolint:exhaustive // the other reasons make no target unhealthy
 	case core.RemediationRequested:
 		if !v.Since.IsZero() {
 			return "A person has asked for remediation by the annotation " + annotation.RepairRequestedAt
@@ -101,8 +102,8 @@ func (m *Machine) findingText(v *core.Verdict, node string) string {
 	return v.Text()
 }
 
-// AskOwner has a machine ask its owner to replace it. What the owner has answered to an earlier call is never
-// overwritten: the condition is the owner's as long as it is False. Each list is asked apart.
+// AskOwner returns the changes that ask the owner of a machine to replace it. A condition that is False belongs to
+// the owner, so its answer to an earlier request is never overwritten. This holds for each list.
 func AskOwner(m *Machine) []Change {
 	const kind = clusterv1.MachineOwnerRemediatedCondition
 	ask := inBothLists(kind,
@@ -114,11 +115,11 @@ func AskOwner(m *Machine) []Change {
 	})
 }
 
-// machineDeleting is the reason of an owner that is replacing the machine already.
+// machineDeleting is the reason of an owner that is already replacing the machine.
 const machineDeleting = "MachineDeleting"
 
-// OwnerRequest gives the condition by which a machine asks its owner to replace it, or by which the owner answers. It is nil
-// when nothing is asked.
+// OwnerRequest returns the condition by which a machine asks its owner to replace it, or by which the owner
+// answers. It is nil without a request.
 func (m *Machine) OwnerRequest() *Mark {
 	mark := m.Mark(Current, clusterv1.MachineOwnerRemediatedCondition)
 	if mark == nil || mark.Status != no {
@@ -127,8 +128,9 @@ func (m *Machine) OwnerRequest() *Mark {
 	return mark
 }
 
-// HandedBack returns when a remediator gave the machine up by the deprecated condition OwnerRemediated, as Metal3's does: owners
-// read the condition of v1beta2 alone. It is zero when no remediator has, or the condition of v1beta2 stands too.
+// HandedBack returns when a remediator gave the machine up by the deprecated condition OwnerRemediated, as Metal3's
+// does. Owners read only the condition of v1beta2. HandedBack returns zero if no remediator gave the machine up, or
+// if the condition of v1beta2 stands too.
 func (m *Machine) HandedBack() time.Time {
 	mark := m.Mark(Deprecated, clusterv1.MachineOwnerRemediatedCondition)
 	if mark == nil || mark.Status != no || mark.Reason != clusterv1.WaitingForRemediationV1Beta1Reason || m.OwnerRequest() != nil {
@@ -137,10 +139,10 @@ func (m *Machine) HandedBack() time.Time {
 	return mark.Since
 }
 
-// InProgress tells whether the owner has begun to do what it was asked by the mark.
+// InProgress reports whether the owner has begun the replacement that the condition asks for.
 func (k *Mark) InProgress() bool { return k.Reason == machineDeleting }
 
-// Answer is what the owner says to being asked, and empty while it says nothing.
+// Answer returns the owner's answer to a request, or nothing if it has not answered.
 func (m *Machine) Answer() string {
 	mark := m.OwnerRequest()
 	if mark == nil || mark.Reason == clusterv1.MachineOwnerRemediatedWaitingForRemediationReason {
@@ -157,12 +159,12 @@ func (m *Machine) Answer() string {
 	return sanitize.Line(sanitize.MaxMessage, sanitize.Line(sanitize.MaxPart, of+" says "+mark.Reason)+": "+said)
 }
 
-// oneLine is what others have said, which may have several lines. It looks at no more than it returns.
+// oneLine returns a text of another writer as one line. It reads no more than it returns.
 func oneLine(said string) string {
 	return strings.Join(strings.Fields(sanitize.Line(sanitize.MaxMessage, said)), " ")
 }
 
-// WithdrawOwnerRequest takes back what a machine asks of its owner, unless the owner does it already.
+// WithdrawOwnerRequest returns the changes that withdraw a request to the owner, unless the owner has begun.
 func WithdrawOwnerRequest(m *Machine) []Change {
 	if mark := m.OwnerRequest(); mark == nil || mark.InProgress() {
 		return nil
@@ -174,7 +176,7 @@ func WithdrawOwnerRequest(m *Machine) []Change {
 	return changes
 }
 
-// ID tells the mark from later ones of its type on the same machine.
+// ID identifies the mark among the marks of its type on the machine.
 func (k *Mark) ID(m *Machine) string {
 	return string(m.UID) + "@" + k.Since.UTC().Format(time.RFC3339)
 }

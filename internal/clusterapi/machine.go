@@ -17,44 +17,44 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// MachineKind is the kind of machines, in the version in which they are read and written.
+// MachineKind is the kind of machines, in the version that Fettle reads and writes.
 var MachineKind = clusterv1.GroupVersion.WithKind("Machine") //nolint:gochecknoglobals // a constant
 
-// Machine is the part of a Machine that decisions read, and that is needed to write on it how it was judged.
+// Machine has the fields of a Machine that decisions read, and that a patch of its conditions needs.
 type Machine struct {
 	slim.Meta
 
 	Generation int64
-	// Node is the name of the node that the machine refers to, if it does.
+	// Node is the name of the node that the machine refers to, or empty.
 	Node string
-	// Failure is what the machine says of a failure from which it does not recover, and empty without one.
+	// Failure describes a failure from which the machine does not recover. It is empty without one.
 	Failure string
-	// Conditions are those of v1beta2, in their order.
+	// Conditions are the conditions of v1beta2, in their order.
 	Conditions []Condition
-	// Marks are the conditions that health checking is about, of both lists, as they are now.
+	// Marks are the conditions of both lists that health checking writes.
 	Marks []Mark
-	// Unreadable says in a sentence which fields can't be read and what belongs there. It is empty when all can.
+	// Unreadable says which fields can't be read and what belongs there. It is empty if all can.
 	Unreadable string
 
-	// refs are the kinds of the objects that the machine is made of.
+	// refs are the kinds of the machine's infrastructure and bootstrap objects.
 	refs refs
 
-	// present is how much there is of the path to each list.
+	// present is how many parts of the path to each list exist.
 	present [2]int
 }
 
-// List tells the two lists of conditions apart.
+// List is one of the two lists of conditions.
 type List int8
 
 // The lists.
 const (
-	// Current conditions are those of v1beta2.
+	// Current conditions are the conditions of v1beta2.
 	Current List = iota
-	// Deprecated conditions are those that v1beta1 shows.
+	// Deprecated conditions are the conditions that v1beta1 shows.
 	Deprecated
 )
 
-// String names the version that a list is of.
+// String returns the version of a list.
 func (l List) String() string {
 	if l == Deprecated {
 		return "v1beta1"
@@ -62,17 +62,17 @@ func (l List) String() string {
 	return "v1beta2"
 }
 
-// Condition is one of a machine's current conditions. Every machine has a dozen of them, so they are small.
+// Condition is a current condition of a machine. Every machine has a dozen of them, so they are small.
 type Condition struct {
 	said *slim.Pair
-	// since is its last transition as a Unix time, rounded up to the second; 0 when it carries none.
+	// since is the last transition as a Unix time, rounded up to the second. It is 0 without one.
 	since int64
 }
 
-// Type is the type of the condition.
+// Type returns the type of the condition.
 func (c *Condition) Type() string { return c.said.Key() }
 
-// Full gives the condition as decisions read it.
+// Full returns the condition as decisions read it.
 func (c *Condition) Full() core.Condition {
 	full := core.Condition{Type: c.said.Key(), Status: c.said.Value()}
 	if c.since != 0 {
@@ -81,29 +81,29 @@ func (c *Condition) Full() core.Condition {
 	return full
 }
 
-// ConditionContent are what a condition says. Deprecated ones have a severity, and may lack a reason.
+// ConditionContent is the content of a condition. A deprecated condition has a severity, and may lack a reason.
 type ConditionContent struct{ Status, Severity, Reason, Message string }
 
-// Mark is one condition of a machine as it is now.
+// Mark is a condition of a machine that health checking writes.
 type Mark struct {
 	In   List
 	Type string
 	*ConditionContent
-	// Since is its last transition; zero when it carries none.
+	// Since is the last transition, or zero without one.
 	Since time.Time
-	// Generation is that of the spec that a current condition is about; 0 when it does not say.
+	// Generation is the generation of the spec that a current condition is about, or 0 if it has none.
 	Generation int64
 
-	// at is its place in the list.
+	// at is the position in the list.
 	at int
 }
 
-// markTypes are the types of conditions that health checking is about.
+// markTypes are the types of the conditions that health checking writes.
 var markTypes = [...]string{
 	clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition,
 }
 
-// Mark gives one of the conditions that health checking is about, nil when the machine has none of that type.
+// Mark returns the condition of a type in a list, or nil if the machine has none.
 func (m *Machine) Mark(in List, kind string) *Mark {
 	for i := range m.Marks {
 		if mark := &m.Marks[i]; mark.In == in && mark.Type == kind {
@@ -113,20 +113,20 @@ func (m *Machine) Mark(in List, kind string) *Mark {
 	return nil
 }
 
-// ClusterName is the name of the machine's Cluster, by the label that health checks go by.
+// ClusterName returns the name of the machine's Cluster from the label that health checks use.
 func (m *Machine) ClusterName() string { return m.Labels.Get(clusterv1.ClusterNameLabel) }
 
-// Skipped tells whether somebody has taken the machine out of all health checking.
+// Skipped reports whether an annotation takes the machine out of all health checking.
 func (m *Machine) Skipped() bool {
 	return m.Annotations.Has(clusterv1.MachineSkipRemediationAnnotation) || m.Annotations.Has(clusterv1.PausedAnnotation)
 }
 
-// RemediationRequested tells whether a person has asked for the machine to be repaired.
+// RemediationRequested reports whether a user has asked for the repair of the machine by an annotation.
 func (m *Machine) RemediationRequested() bool {
 	return m.Annotations.Has(clusterv1.RemediateMachineAnnotation)
 }
 
-// ControlPlane tells whether the machine is of the control plane of its cluster.
+// ControlPlane reports whether the machine is a member of its cluster's control plane.
 func (m *Machine) ControlPlane() bool { return m.Labels.Has(clusterv1.MachineControlPlaneLabel) }
 
 const (
@@ -134,8 +134,8 @@ const (
 	controlPlaneGroup = "controlplane.cluster.x-k8s.io"
 )
 
-// ReplacingOwner gives the owner that replaces the machine when asked, nil when it has none that does: a MachineSet, or
-// whatever keeps the control plane.
+// ReplacingOwner returns the owner that replaces the machine on request, or nil. It is a MachineSet, or the owner
+// of the control plane.
 func (m *Machine) ReplacingOwner() *slim.Owner {
 	if m.Owner == nil {
 		return nil
@@ -155,14 +155,15 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
-// metaWithGeneration is what is decoded of the metadata of machines and clusters.
+// metaWithGeneration is the decoded metadata of machines and clusters.
 type metaWithGeneration struct {
 	slim.Metadata
 
 	Generation int64 `json:"generation"`
 }
 
-// UnmarshalJSON decodes what is read. It fails on metadata alone, which the API server has read too.
+// UnmarshalJSON decodes the fields that are read. Only metadata that can't be decoded is an error, and the API
+// server has decoded that too.
 func (m *Machine) UnmarshalJSON(body []byte) error {
 	var wire struct {
 		Metadata metaWithGeneration `json:"metadata"`
@@ -198,14 +199,14 @@ func (m *Machine) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// DeepCopyObject copies the machine. Lists are shared, since nobody changes them.
+// DeepCopyObject returns a copy of the machine. It shares the lists, which never change.
 func (m *Machine) DeepCopyObject() runtime.Object {
 	c := *m
 	c.Meta = m.CloneMeta()
 	return &c
 }
 
-// DeepCopyObject copies the list.
+// DeepCopyObject returns a copy of the list.
 func (l *MachineList) DeepCopyObject() runtime.Object {
 	c := &MachineList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
 	for i := range c.Items {
@@ -214,10 +215,10 @@ func (l *MachineList) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+// GetObjectKind returns an empty kind, since the Go type determines the kind.
 func (*MachineList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// AddToScheme adds the lean kinds to a scheme.
+// AddToScheme adds the types of this package to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(clusterv1.GroupVersion, &Machine{}, &MachineList{}, &Cluster{}, &ClusterList{})
 	metav1.AddToGroupVersion(s, clusterv1.GroupVersion)

@@ -9,7 +9,8 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// machineSpec is the part of a machine's spec that is read: which objects it is made of.
+// machineSpec has the fields of a machine's spec that are read: references to its infrastructure and bootstrap
+// objects.
 type machineSpec struct {
 	InfrastructureRef reference `json:"infrastructureRef"`
 	Bootstrap         struct {
@@ -17,18 +18,18 @@ type machineSpec struct {
 	} `json:"bootstrap"`
 }
 
-// reference is one in either version: since v1beta2 it has a group, and before a group with a version.
+// reference is a reference of either version. It has a group since v1beta2, and had a group with a version before.
 type reference struct {
 	APIGroup   string `json:"apiGroup"`
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// refs are the kinds of a machine's infrastructure and bootstrap objects: group and kind of each. Nearly all machines
-// have the same, so they are shared. The first is nil where the kinds are not known.
+// refs are the kinds of a machine's infrastructure and bootstrap objects, each with its group. Nearly all machines
+// have the same kinds, so machines share them. The first is nil if the kinds are unknown.
 type refs struct{ infrastructure, bootstrap *slim.Pair }
 
-// readSpec reads a spec that the usual decoding failed on. Kinds that can't be read are not known.
+// readSpec reads a spec that could not be decoded as a whole. Kinds that can't be read are unknown.
 func readSpec(l rawField) machineSpec {
 	var s machineSpec
 	if utiljson.Unmarshal(l.body, &s) != nil {
@@ -49,7 +50,7 @@ func (s *machineSpec) refs() refs {
 	return refs{infrastructure, bootstrap}
 }
 
-// pair returns the group and the kind, nil where either is missing.
+// pair returns the group and the kind, or nil if either is missing.
 func (r *reference) pair() *slim.Pair {
 	group := r.APIGroup
 	if old, _, named := strings.Cut(r.APIVersion, "/"); group == "" && named {
@@ -61,20 +62,21 @@ func (r *reference) pair() *slim.Pair {
 	return slim.InternPair(group, r.Kind)
 }
 
-// PartsCache remembers the kinds that machines are made of. It is not safe for concurrent use, and its zero value is
-// ready.
+// PartsCache stores the kinds that machines consist of. It is not safe for concurrent use. The zero PartsCache is
+// empty.
 type PartsCache struct {
 	known map[refs]*core.Parts
 	// last is the answer about lastRefs: of one fleet, most machines in a row have the same.
 	lastRefs refs
-	last     *core.Parts
+	// last is the result for lastRefs. Most machines in a row have the same.
+	last *core.Parts
 }
 
-// maxKnown bounds the combinations of kinds that are remembered.
+// maxKnown bounds the combinations of kinds in a cache.
 const maxKnown = 64
 
-// Parts returns the kinds of the objects that the machine is made of, nil where they are not known. Machines of the same
-// kinds share one.
+// Parts returns the kinds of the objects that the machine consists of, or nil if they are unknown. Machines of the
+// same kinds share one result.
 func (p *PartsCache) Parts(m *Machine) *core.Parts {
 	if m.refs != p.lastRefs {
 		p.lastRefs, p.last = m.refs, p.find(m.refs)
@@ -101,7 +103,7 @@ func (p *PartsCache) find(r refs) *core.Parts {
 	return parts
 }
 
-// SameParts reports whether two versions of a machine are made of the same kinds.
+// SameParts reports whether two versions of a machine consist of the same kinds.
 func (m *Machine) SameParts(other *Machine) bool {
 	return m.refs == other.refs || kindsOf(m.refs) == kindsOf(other.refs)
 }

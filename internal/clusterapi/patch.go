@@ -13,22 +13,22 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Change is what is to become of one condition in one list.
+// Change is the wanted content of one condition in one list.
 type Change struct {
 	In   List
 	Type string
-	// Content are what the condition is to say; nil has it taken away.
+	// Content is the content of the condition. The condition is removed if it is nil.
 	Content *ConditionContent
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patchedCondition is a condition as it is written, of either list.
+// patchedCondition is a condition of either list as it is written.
 type patchedCondition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`
@@ -36,20 +36,20 @@ type patchedCondition struct {
 	Severity           string `json:"severity,omitempty"`
 	LastTransitionTime string `json:"lastTransitionTime"`
 	Reason             string `json:"reason,omitempty"`
-	// Message must be there in current conditions, and must not be empty in deprecated ones.
+	// Message is required in current conditions, and must not be empty in deprecated ones.
 	Message *string `json:"message,omitempty"`
 }
 
-// paths are how the lists are reached.
+// paths are the paths of the lists.
 var paths = [...][]string{Current: {"status", "conditions"}, Deprecated: {"status", "deprecated", "v1beta1", "conditions"}}
 
-// maxMessage is as long a message as both lists take.
+// maxMessage is the length of the longest message that both lists accept.
 const maxMessage = 10240
 
-// Patch renders the JSON patch of the machine's status that makes the changes, nil when nothing is to change. It goes
-// by places in the lists as they were read, so it insists on the UID and the revision that were: the API server
-// refuses it for any other. Nothing is rendered for a machine that can't be read completely, since its places are not
-// known.
+// Patch returns the JSON patch of the machine's status that makes the changes, or nil if there is nothing to
+// change. The patch refers to positions in the lists. So it tests the UID and the resource version: the API server
+// refuses it for any other. There is no patch for a machine with a field that can't be read, since its positions
+// are unknown.
 func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
 	r := patchBuilder{machine: m, now: now, present: m.present}
 	if m.Unreadable == "" {
@@ -62,7 +62,7 @@ func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
 		return nil, nil
 	}
 	only := []operation{
-		{"test", "/metadata/uid", m.UID}, // to replace it would be no condition: writing a status leaves metadata alone
+		{"test", "/metadata/uid", m.UID}, // replacing it would test nothing, since writing a status ignores metadata
 		{"replace", "/metadata/resourceVersion", m.ResourceVersion},
 	}
 	patch, err := json.Marshal(append(only, body...))
@@ -72,7 +72,7 @@ func (m *Machine) Patch(changes []Change, now time.Time) ([]byte, error) {
 	return patch, nil
 }
 
-// Differs tells whether there is anything to patch.
+// Differs reports whether there is anything to patch.
 func (m *Machine) Differs(changes []Change) bool {
 	for i := range changes {
 		if mark := m.Mark(changes[i].In, changes[i].Type); m.Unreadable == "" && changes[i].differs(mark, m.Generation) {
@@ -82,7 +82,7 @@ func (m *Machine) Differs(changes []Change) bool {
 	return false
 }
 
-// differs tells whether a condition of a machine is to say something else, or the same about a spec that is newer.
+// differs reports whether the change alters a condition, or confirms it for a newer generation of the spec.
 func (c *Change) differs(from *Mark, generation int64) bool {
 	if from == nil || c.Content == nil {
 		return (from == nil) != (c.Content == nil)
@@ -90,7 +90,7 @@ func (c *Change) differs(from *Mark, generation int64) bool {
 	return *from.ConditionContent != c.content() || (c.In == Current && from.Generation != generation)
 }
 
-// content are what the condition says in its list.
+// content returns the content of the condition for its list.
 func (c *Change) content() ConditionContent {
 	w := *c.Content
 	w.Message = sanitize.Lines(maxMessage, w.Message)
@@ -100,8 +100,8 @@ func (c *Change) content() ConditionContent {
 	return w
 }
 
-// patchBuilder gathers operations in the order in which they leave the places of others right: what is replaced, then
-// what is added at the end, then what is taken away, the last of a list first.
+// patchBuilder collects operations in an order that keeps positions valid: replacements, then additions at the end,
+// then removals, the last of a list first.
 type patchBuilder struct {
 	machine                  *Machine
 	now                      time.Time
@@ -130,7 +130,7 @@ func (r *patchBuilder) remove(mark *Mark) {
 	r.removed = slices.Insert(r.removed, at, operation{Op: "remove", Path: pathOf(mark.In) + "/" + strconv.Itoa(mark.at)})
 }
 
-// addPath adds what is missing of the path to a list.
+// addPath adds the missing parts of the path to a list.
 func (r *patchBuilder) addPath(in List) {
 	path, parent := paths[in], ""
 	for i, name := range path {
@@ -154,8 +154,8 @@ func (r *patchBuilder) operations() []operation {
 
 func pathOf(in List) string { return "/" + strings.Join(paths[in], "/") }
 
-// condition renders a condition. A current one has made a transition when its status is another, a deprecated one when
-// anything about it is.
+// condition renders a condition. A current condition has a transition when its status changes. A deprecated one has
+// a transition with every change.
 func (r *patchBuilder) condition(c *Change, was *Mark) patchedCondition {
 	w := c.content()
 	to := patchedCondition{Type: c.Type, Status: w.Status, Severity: w.Severity, Reason: w.Reason, Message: &w.Message}

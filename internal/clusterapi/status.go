@@ -15,7 +15,7 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// condition is one of either list.
+// condition is a condition of either list.
 type condition struct {
 	Type               string      `json:"type"`
 	Status             string      `json:"status"`
@@ -26,7 +26,7 @@ type condition struct {
 	ObservedGeneration int64       `json:"observedGeneration"`
 }
 
-// machineStatus is the part of a machine's status that is read.
+// machineStatus has the fields of a machine's status that are read.
 type machineStatus struct {
 	Conditions *[]condition      `json:"conditions"`
 	NodeRef    nodeReference     `json:"nodeRef"`
@@ -47,7 +47,7 @@ type v1beta1Status struct {
 	FailureMessage string       `json:"failureMessage"`
 }
 
-// setStatus takes in a status, nil for none.
+// setStatus sets the fields of a status, which may be nil.
 func (m *Machine) setStatus(s *machineStatus) {
 	if s == nil {
 		return
@@ -75,7 +75,7 @@ func (m *Machine) setStatus(s *machineStatus) {
 	}
 }
 
-// The bounds of what is kept of a machine. Cluster API's definition has at most 32 current conditions.
+// The bounds on a machine. Cluster API's definition allows 32 current conditions.
 const (
 	maxConditions = 128
 	maxWord       = 317
@@ -89,7 +89,7 @@ func failureText(reason, message string) string {
 	return lenient.Prefix(reason+message, maxFailure)
 }
 
-// setNode takes no reference to what can't be a node.
+// setNode sets the name of the node, unless no node can have that name.
 func (m *Machine) setNode(name string) {
 	if name == m.Name {
 		m.Node = m.Name // the same memory
@@ -106,7 +106,7 @@ func (m *Machine) addProblem(problem string) {
 	m.Unreadable = strings.TrimPrefix(m.Unreadable+"; "+problem, "; ")
 }
 
-// conditionsOf keeps as many conditions as are read. A machine that has more is not judged.
+// conditionsOf returns the conditions up to the bound. A machine with more is not judged.
 func (m *Machine) conditionsOf(all []condition) []Condition {
 	if len(all) > maxConditions {
 		m.addProblem(fmt.Sprintf("status.conditions has more than the %d conditions that Fettle reads of a machine", maxConditions))
@@ -127,8 +127,8 @@ func (m *Machine) conditionsOf(all []condition) []Condition {
 	return conditions
 }
 
-// setMarks takes the first condition of each type: there may be more only in the deprecated list, where readers take
-// the first too.
+// setMarks stores the first condition of each type. Only the deprecated list can have more, and its readers use the
+// first too.
 func (m *Machine) setMarks(in List, all []condition) {
 	for i := range all {
 		c := &all[i]
@@ -143,7 +143,7 @@ func (m *Machine) setMarks(in List, all []condition) {
 	m.Marks = slices.Clip(m.Marks)
 }
 
-// contentOf keeps as much of the words of a condition as both lists take.
+// contentOf returns the content of a condition, as much as both lists accept.
 func contentOf(c *condition) ConditionContent {
 	return ConditionContent{
 		Status: slim.Intern(lenient.Prefix(c.Status, maxMessage)), Severity: slim.Intern(lenient.Prefix(c.Severity, maxMessage)),
@@ -151,7 +151,7 @@ func contentOf(c *condition) ConditionContent {
 	}
 }
 
-// shared gives the words of nearly all machines, which are well, from one place.
+// shared returns the shared copy of the content that nearly all machines have, since nearly all are healthy.
 func shared(w ConditionContent) *ConditionContent {
 	for i := range healthyContent {
 		if healthyContent[i] == w {
@@ -161,9 +161,8 @@ func shared(w ConditionContent) *ConditionContent {
 	return &w
 }
 
-// rawField is a status that is yet to be read. Machines are others' objects, and one that fails to decode ends the
-// list and the watch of all others too. So a field that can't be read is absent, and it is told, which keeps the
-// machine from being judged.
+// rawField is a field that is decoded later. A machine that fails to decode would end the list and the watch of all
+// machines. So a field that can't be decoded is absent, and a problem of the machine, which is then not judged.
 type rawField struct{ body []byte }
 
 // UnmarshalJSON never fails.
@@ -172,10 +171,10 @@ func (l *rawField) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// given reports whether the field is there and not null.
+// given reports whether the field exists and is not null.
 func (l *rawField) given() bool { return len(l.body) > 0 && string(l.body) != "null" }
 
-// readFieldByField reads each field by itself, so that one that can't be read hides no other.
+// readFieldByField decodes each field on its own, so that a field that can't be decoded hides no other.
 func readFieldByField(l rawField) (s *machineStatus, problem string) {
 	var fields map[string]json.RawMessage
 	if utiljson.Unmarshal(l.body, &fields) != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// Upgrade is whether a cluster is being upgraded. The zero one is not known.
+// Upgrade is whether a cluster is being upgraded. The zero value is unknown.
 type Upgrade struct {
 	Is core.Tri
-	// Why is the sign of that, or what is missing to know it, as a clause without its full stop.
+	// Why is the sign of an upgrade, or what is missing to know. It is a clause without its full stop.
 	Why string
 }
 
-// upgradeSigns are what a Cluster shows of upgrades.
+// upgradeSigns are the fields of a Cluster that show upgrades.
 type upgradeSigns struct {
 	name       string
 	generation int64
 	conditions []condition
-	// managed is set where Cluster API derives the cluster from a ClusterClass.
+	// managed is set if the cluster comes from a ClusterClass.
 	managed bool
-	// controlPlane is the part of the status that is about the control plane.
+	// controlPlane is status.controlPlane.
 	controlPlane rawField
 }
 
-// upgrade judges all signs. One of an upgrade counts more than one that can't be read.
+// upgrade combines all signs. A sign of an upgrade outweighs a sign that can't be read.
 func (s *upgradeSigns) upgrade() Upgrade {
 	found := s.rollout()
 	for _, sign := range [...]Upgrade{found, s.topology(), s.versions()} {
@@ -44,7 +44,7 @@ func (s *upgradeSigns) upgrade() Upgrade {
 	return found
 }
 
-// rollout: Cluster API gathers in one condition whether the control plane or a MachineDeployment replaces its machines.
+// rollout reads the condition that says whether the control plane or a MachineDeployment replaces its machines.
 func (s *upgradeSigns) rollout() Upgrade {
 	c := s.condition(clusterv1.ClusterRollingOutCondition)
 	if c == nil {
@@ -60,8 +60,8 @@ func (s *upgradeSigns) rollout() Upgrade {
 	return Upgrade{core.Unknown, s.says(c)}
 }
 
-// topology: an upgrade of a ClusterClass's cluster goes from one part to the next, and waits for hooks in between. A person
-// who defers the rest has ended it for now.
+// topology reads the condition of a cluster from a ClusterClass. Its upgrade goes from one part to the next, and
+// waits for hooks in between. If a user defers the rest, the upgrade is over for now.
 func (s *upgradeSigns) topology() Upgrade {
 	if !s.managed {
 		return Upgrade{Is: core.No}
@@ -82,12 +82,13 @@ func (s *upgradeSigns) topology() Upgrade {
 	return Upgrade{core.Unknown, s.says(c)}
 }
 
-// deferred are the reasons for which a topology is not reconciled since a person has put off the rest of its upgrade.
+// deferred are the reasons of a topology that is not reconciled since a user has deferred the rest of its upgrade.
 var deferred = [...]string{
 	clusterv1.ClusterTopologyReconciledMachineDeploymentsUpgradeDeferredReason, clusterv1.ClusterTopologyReconciledMachinePoolsUpgradeDeferredReason,
 }
 
-// versions: a control plane that reports no rollout still reports each version that its members have.
+// versions compares the versions of the control plane's members. A control plane without a rollout condition still
+// reports these.
 func (s *upgradeSigns) versions() Upgrade {
 	if !s.controlPlane.given() {
 		return Upgrade{Is: core.No}
@@ -117,7 +118,7 @@ func (s *upgradeSigns) missing(kind string) Upgrade {
 	return Upgrade{core.Unknown, "Cluster " + s.name + " has no condition " + kind}
 }
 
-// says repeats a condition, whose words may be anything.
+// says returns a text about a condition, whose content may be anything.
 func (s *upgradeSigns) says(c *condition) string {
 	text := fmt.Sprintf("condition %s of Cluster %s is %s", c.Type, s.name, lenient.Prefix(c.Status, maxQuoted))
 	if c.Reason != "" && c.Type == clusterv1.ClusterTopologyReconciledCondition {
@@ -126,5 +127,5 @@ func (s *upgradeSigns) says(c *condition) string {
 	return text
 }
 
-// maxQuoted bounds what is repeated of a word, in bytes.
+// maxQuoted bounds how much of a word is quoted, in bytes.
 const maxQuoted = 64

@@ -14,24 +14,25 @@ import (
 	"github.com/fettle-io/fettle/internal/writers"
 )
 
-// FieldOwner is the name under which Fettle writes, which tells its writing from that of others.
+// FieldOwner is the field manager under which Fettle writes.
 const FieldOwner = writers.FieldOwner
 
 // Writer writes conditions of machines.
 type Writer struct {
 	Statuses client.StatusClient
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live client.Reader
 	Now  func() time.Time
 }
 
-// errChanged is why a patch was refused that went by places which are not there any more.
+// errChanged is the cause of a conflict: the positions of a patch are out of date.
 var errChanged = errors.New("the machine has changed since it was read")
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
 
-// Write makes changes on a machine as it was read, and gives it as it is then. When there is nothing to change it makes
-// no call, and gives the machine itself. A machine that has changed meanwhile is a conflict.
+// Write writes changes to a machine as it was read, and returns the new version. If there is nothing to change, it
+// makes no call and returns the machine itself. If the machine has changed since it was read, the error is a
+// conflict.
 func (w *Writer) Write(ctx context.Context, m *Machine, changes []Change) (*Machine, error) {
 	body, err := m.Patch(changes, w.Now())
 	if err != nil || body == nil {
@@ -48,8 +49,8 @@ func (w *Writer) Write(ctx context.Context, m *Machine, changes []Change) (*Mach
 	return now, nil
 }
 
-// hasChanged tells whether a patch may have been refused since its places are not there any more, or another machine is,
-// which the API server finds before it compares revisions.
+// hasChanged reports whether a patch may have been refused because the machine has changed or was replaced. The API
+// server checks the patch before it compares resource versions.
 func (w *Writer) hasChanged(ctx context.Context, m *Machine) bool {
 	now, err := w.Read(ctx, m.Namespace, m.Name)
 	return apierrors.IsNotFound(err) || err == nil && (now.UID != m.UID || now.ResourceVersion != m.ResourceVersion)
@@ -57,7 +58,7 @@ func (w *Writer) hasChanged(ctx context.Context, m *Machine) bool {
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get
 
-// Read reads a machine from the API server itself.
+// Read reads a machine from the API server.
 func (w *Writer) Read(ctx context.Context, namespace, name string) (*Machine, error) {
 	m := named(namespace, name)
 	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {

@@ -1,2 +1,2 @@
-// Package informer begins to watch several kinds together, each once, and tells when all that there is has been taken in.
+// Package informer starts informers of several kinds together, each once, and reports when all of them have synced.
 package informer

@@ -12,28 +12,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kind is one of the kinds that are watched.
+// Kind is a kind to watch.
 type Kind struct {
-	// Plural is what people call it, as in "machines".
+	// Plural is the name for several objects, such as "machines".
 	Plural string
-	// Object is of the type that the handler gets.
+	// Object has the type that the handler gets.
 	Object  client.Object
 	Handler toolscache.ResourceEventHandler
 }
 
-// Kinds are watched together. The zero Kinds watch nothing yet. They are safe for concurrent use.
+// Kinds are watched together. The zero Kinds watch nothing. They are safe for concurrent use.
 type Kinds struct {
 	mu sync.Mutex
-	// synced tell whether what is watched has been taken in; nil until watching began.
+	// synced report whether the handlers have seen the first lists. They are nil until Watch has succeeded.
 	synced []toolscache.InformerSynced
-	// plurals name the kinds in the same order.
+	// plurals are the names of the kinds, in the same order.
 	plurals []string
 	// broken is set once a handler has panicked.
 	broken atomic.Bool
 }
 
-// Watch begins to watch. It fails with a NoMatch error while one of the kinds is not served; then none is watched, and
-// it may be called again. Once it has succeeded, calling it again does nothing.
+// Watch starts to watch the kinds. If one of them is not served, it returns a NoMatch error, watches none, and may
+// be called again. After it has succeeded, further calls do nothing.
 func (k *Kinds) Watch(ctx context.Context, informers cache.Informers, kinds ...Kind) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,8 +64,8 @@ func (k *Kinds) Watch(ctx context.Context, informers cache.Informers, kinds ...K
 	return nil
 }
 
-// KindHasSynced reports whether the objects of one kind, by its plural, have been taken in. It is false for good once a handler has
-// panicked.
+// KindHasSynced reports whether the handler of a kind has seen the first list. After a handler has panicked, it is
+// always false.
 func (k *Kinds) KindHasSynced(plural string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,8 +73,8 @@ func (k *Kinds) KindHasSynced(plural string) bool {
 	return i >= 0 && k.synced[i]() && !k.broken.Load()
 }
 
-// HasSynced reports whether what is watched has been taken in. It is false until watching began, and for good once a handler has
-// panicked.
+// HasSynced reports whether all handlers have seen the first lists. It is false before Watch has succeeded. After a
+// handler has panicked, it is always false.
 func (k *Kinds) HasSynced() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 )
 
-// Panics counts the events of watched kinds over which a handler panicked, by the plural of the kind.
+// Panics counts the panics of handlers, by the plural of the kind.
 //
 //nolint:gochecknoglobals // a process has one
 var Panics = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -19,13 +19,13 @@ var Panics = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Events of watched objects over which code of Fettle panicked. What watches the kind does nothing more until the process is restarted.",
 }, []string{"resource"})
 
-// recoveringHandler hands events over to a handler. A panic of the handler ends the event and not the process. What is known of the kind may
-// be wrong from then on, so it is never in step again.
+// recoveringHandler passes events to a handler. A panic of the handler ends the event and not the process. The
+// state of the kind may be wrong from then on, so it never counts as synced again.
 type recoveringHandler struct {
 	handler toolscache.ResourceEventHandler
 	kind    string
 	broken  *atomic.Bool
-	ctx     context.Context //nolint:containedctx // it has the logger, and handlers get none
+	ctx     context.Context //nolint:containedctx // it has the logger, which handlers don't get
 }
 
 // OnAdd implements toolscache.ResourceEventHandler.

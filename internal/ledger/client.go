@@ -25,25 +25,25 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Kind is the resource without which nothing can be recorded and so nothing is started, by the name
-// of its definition.
+// Kind is the name of the definition of Repairs. While the cluster lacks it, nothing can be recorded, and so
+// nothing starts.
 const Kind = "repairs.fettle.io"
 
 var repairKind = v1alpha1.GroupVersion.WithKind("Repair") //nolint:gochecknoglobals // a constant
 
-// Config is what a Client needs. Every field is required but ClusterChanged.
+// Config is the configuration of a Client. All fields are required but ClusterChanged.
 type Config struct {
-	// Namespace is where the repairs of targets are recorded that have no namespace, such as nodes. It must exist.
+	// Namespace is for the Repairs of targets without a namespace, such as nodes. It must exist.
 	Namespace string
 	Informers cache.Informers
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live   client.Reader
 	Writer client.Client
 	Events events.EventRecorder
 	Log    logr.Logger
-	// Wake is called with the fleet of an entry that somebody has deleted, or changed how far it has come.
+	// Wake is called with the cluster of a Repair that another client has deleted or whose progress has changed.
 	Wake func(ClusterKey)
-	// ClusterChanged is called when there is news of an entry of a workload cluster. It may be nil.
+	// ClusterChanged is called when a Repair of a workload cluster was created, changed or deleted. It may be nil.
 	ClusterChanged func()
 }
 
@@ -58,7 +58,7 @@ type Client struct {
 	warnings warningLimits
 }
 
-// NewClient makes a ledger that watches nothing yet.
+// NewClient returns a ledger that watches nothing yet.
 func NewClient(c Config) *Client {
 	return &Client{Config: c, index: newIndex(), warnings: warningLimits{}}
 }
@@ -66,8 +66,8 @@ func NewClient(c Config) *Client {
 // +kubebuilder:rbac:groups=fettle.io,resources=repairs,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=fettle.io,resources=repairs/status,verbs=patch
 
-// Watch begins to watch. It fails with a NoMatch error while Repairs are not served, and may be
-// called again then. Once it has succeeded, calling it again does nothing.
+// Watch starts the watch. While Repairs are not served, it returns a NoMatch error and may be called again. After
+// it has succeeded, further calls do nothing.
 func (c *Client) Watch(ctx context.Context) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(repairKind)
@@ -107,23 +107,24 @@ func (c *Client) notifyClusterChanged(p *record) {
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Bounds of what is told. A person who floods a namespace with Repairs must not flood it with events by Fettle's hand.
+// The bounds on warnings. A flood of Repairs in a namespace must not lead to a flood of events by Fettle.
 const (
 	warningBurst     = 10
 	warningRate      = 1.0 / 60 // in a second
 	maxWarningScopes = 1000
 )
 
-// warningScope says where a Repair is told of. Repairs that count have places of their own, which no flood of ignored ones fills.
+// warningScope is a scope of warnings. Repairs that count have scopes of their own, which ignored Repairs can't
+// exhaust.
 type warningScope struct {
 	namespace string
 	counts    bool
 }
 
-// warningLimits limits, for each audience, the Repairs that people are told of. The caller locks.
+// warningLimits limits the rate of warnings in each scope. The caller locks.
 type warningLimits map[warningScope]flowcontrol.RateLimiter
 
-// allow reports whether one more Repair is told of. Namespaces beyond the bound share their room.
+// allow reports whether one more warning is emitted. Scopes beyond the bound share one limit.
 func (t warningLimits) allow(a warningScope) bool {
 	if t[a] == nil && len(t) >= maxWarningScopes {
 		a.namespace = ""
@@ -134,9 +135,9 @@ func (t warningLimits) allow(a warningScope) bool {
 	return t[a].TryAccept()
 }
 
-// warn says what can't be read of a Repair, and what follows.
+// warn logs which fields of a Repair can't be read, and emits an event.
 func (c *Client) warn(p *record) {
-	reason, consequence := "RepairUnreadable", "what can be read of it counts; delete it if a person made it by hand"
+	reason, consequence := "RepairUnreadable", "what can be read of it counts; delete it if a user made it by hand"
 	if !p.counts() {
 		reason, consequence = "RepairIgnored", "only Fettle makes Repairs, and this one is ignored; delete it, and see who may write Repairs in its namespace"
 	}
@@ -161,8 +162,8 @@ func (c *Client) drop(obj any) {
 	}
 }
 
-// Trim reads a Repair, before a cache keeps it, and leaves objects of other kinds alone. Home is the namespace of Repairs whose
-// targets have none.
+// Trim reads a Repair for a cache. It returns objects of other kinds unchanged. Home is the namespace for Repairs
+// whose targets have none.
 func Trim(obj any, home string) (any, bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok && u.GroupVersionKind() == repairKind {
 		return readRecord(u, home), true
@@ -170,11 +171,11 @@ func Trim(obj any, home string) (any, bool) {
 	return obj, false
 }
 
-// HasSynced tells whether what is watched has been taken in.
+// HasSynced reports whether the cache of Repairs has synced.
 func (c *Client) HasSynced() bool { return c.watched.HasSynced() }
 
-// create creates a Repair. It returns what to do when the namespace for targets without one is missing: Fettle creates no
-// namespace.
+// create creates a Repair. Fettle creates no namespace: if the one for targets without a namespace is missing, the
+// error names the command that creates it.
 func (c *Client) create(ctx context.Context, r *v1alpha1.Repair) error {
 	err := c.Writer.Create(ctx, r)
 	if r.Namespace == c.Namespace && lacksNamespace(err) {
@@ -183,7 +184,7 @@ func (c *Client) create(ctx context.Context, r *v1alpha1.Repair) error {
 	return err //nolint:wrapcheck // the caller says what was created
 }
 
-// lacksNamespace tells whether an object was refused because its namespace does not exist.
+// lacksNamespace reports whether an object was refused because its namespace does not exist.
 func lacksNamespace(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -193,16 +194,16 @@ func lacksNamespace(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// Update writes how far a repair has come, all of it, and what happened last: refused is what a call of the
-// remedy has just been refused with, if that is it. It gives the repair with its new revision, or returns false when
-// somebody has written it since the version that it was read from. When somebody has deleted it there is nothing to
-// amend.
+// Update writes the progress of a repair, all of it, and a text about what happened last. Refused is the error of a
+// call of the remedy, if the call has just failed. Update returns the repair with its new revision. It returns
+// false if another client has written the Repair since the repair's revision. A Repair that was deleted counts as
+// written.
 func (c *Client) Update(ctx context.Context, r core.Repair, text string, refused error) (core.Repair, bool, error) {
 	body, err := statusPatch(r, text, refused)
 	if err != nil {
 		return core.Repair{}, false, fmt.Errorf("encoding the status of Repair %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	// The answer must not be decoded to a type that somebody else's nonsense does not fit.
+	// The answer is unstructured, since fields that other clients wrote may not fit the type.
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(repairKind)
 	object.SetNamespace(r.Namespace)
@@ -220,7 +221,8 @@ func (c *Client) Update(ctx context.Context, r core.Repair, text string, refused
 	return r, true, nil
 }
 
-// Delete deletes an entry as it was read, and returns false when it has changed since. A missing one counts as deleted.
+// Delete deletes a Repair. It returns false if the Repair has changed since the repair's revision. A missing Repair
+// counts as deleted.
 func (c *Client) Delete(ctx context.Context, r core.Repair) (bool, error) {
 	object := &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 	preconditions := client.Preconditions{UID: (*types.UID)(&r.UID)}

@@ -10,29 +10,28 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// Details is a Repair as people are told of it: what the core reads, and the words beside that.
+// Details is a Repair with its texts for users, beside the fields that the core reads.
 type Details struct {
 	core.Repair
 
-	// Cluster is the one that the target belongs to.
+	// Cluster is the cluster of the target.
 	Cluster ClusterKey
-	// Phase is as written; empty when there is none.
+	// Phase is the phase as written, and empty if there is none.
 	Phase string
-	// Reason and Message say why the target was unhealthy, since UnhealthySince, which is zero when that is not
-	// known.
+	// Reason and Message say why the target was unhealthy, since UnhealthySince. That is zero if it is unknown.
 	Reason, Message string
 	UnhealthySince  time.Time
-	// Progress says what happened last, and LastError what the last refused call was refused with.
+	// Progress says what happened last. LastError is the error of the last call of the remedy.
 	Progress, LastError string
-	// Problem says what can't be read of it, and is empty when all can. Ignored is set when nothing follows from it, since it
-	// does not say what is repaired, or Fettle has not recorded it.
+	// Problem says which fields can't be read, and is empty if all can. Ignored is set if the Repair doesn't count,
+	// since it has no target or Fettle has not recorded it.
 	Problem string
 	Ignored bool
 }
 
-// ReadDetails reads a Repair that anybody may have written, for those who list repairs and keep no ledger. It reads
-// them as the ledger does: what can't be read is absent. Home is the namespace of Repairs whose targets have none; it is empty
-// where that is not known, and then these count wherever they are.
+// ReadDetails reads a Repair that any user may have written, for readers without a ledger. As in the ledger, a
+// field that can't be read is absent. Home is the namespace for Repairs whose targets have none. If it is empty,
+// the namespace is unknown, and such Repairs count in any namespace.
 func ReadDetails(u *unstructured.Unstructured, home string) Details {
 	p := readRecord(u, home)
 	spec, _ := lenient.Part[struct {

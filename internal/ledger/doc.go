@@ -1,3 +1,3 @@
-// Package ledger keeps repairs as Repair objects in the API server. It renders what the core has
-// decided and reads it back; it decides nothing.
+// Package ledger keeps repairs as Repair objects in the API server. It renders the decisions of the
+// core and reads them back. It decides nothing.
 package ledger

@@ -11,30 +11,30 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Bounds of what is kept of one namespace. A tenant can fill one.
+// The bounds on each namespace, since a tenant can fill one.
 const (
-	// maxInNamespace bounds the Repairs of one fleet in one namespace that count.
+	// maxInNamespace bounds the Repairs of one cluster in one namespace that count.
 	maxInNamespace = 20_000
-	// maxClusters bounds the workload clusters of one namespace that are kept for the sake of their Repairs alone.
+	// maxClusters bounds the workload clusters of one namespace that are kept only because they have Repairs.
 	maxClusters = 500
 )
 
-// index has the Repairs that were read, and by fleet the Repairs that count. The caller locks.
+// index stores the records of Repairs. The caller locks.
 type index struct {
 	records map[string]*record
-	// counting are the pages of each fleet that count.
+	// counting has the records of each cluster that count.
 	counting map[ClusterKey]map[string]*record
-	// since is when the oldest Repair of a workload cluster was created, as far as it was known when the first was read.
+	// since is when the oldest Repair of a cluster was created, as far as it was known when the first one was read.
 	since map[ClusterKey]time.Time
-	// counts counts, for each fleet, the pages of one namespace that count. Waiting are those beyond the bound, which count once
-	// there is room.
+	// counts has the number of records that count in each bucket. waiting has the records beyond the bound, which
+	// count once there is room.
 	counts  map[bucket]int
 	waiting map[bucket]map[string]*record
-	// ignored counts the pages that don't count by why.
+	// ignored counts the records that don't count, by reason.
 	ignored map[string]int
 }
 
-// bucket is a namespace with Repairs of one fleet.
+// bucket is a namespace with Repairs of one cluster.
 type bucket struct {
 	cluster   ClusterKey
 	namespace string
@@ -51,7 +51,7 @@ func keyOf(p *record) string { return p.Namespace + "/" + p.Name }
 
 func (p *record) bucket() bucket { return bucket{p.cluster, p.Namespace} }
 
-// put takes in a page and returns the one before it, nil for none.
+// put stores a record and returns the record that it replaces, or nil.
 func (r *index) put(p *record) *record {
 	key := keyOf(p)
 	old := r.drop(key)
@@ -81,7 +81,7 @@ func (r *index) count(p *record) {
 	r.counts[p.bucket()]++
 }
 
-// drop removes a page and returns it, nil where there is none.
+// drop removes a record and returns it, or nil if there is none.
 func (r *index) drop(key string) *record {
 	p := r.records[key]
 	if p == nil {
@@ -108,7 +108,7 @@ func (r *index) endWait(at bucket, key string) {
 	}
 }
 
-// discount removes a page from the pages that count, and lets a waiting page take its room.
+// discount removes a record from the records that count. A waiting record takes its place.
 func (r *index) discount(p *record) {
 	at := p.bucket()
 	delete(r.counting[p.cluster], keyOf(p))
@@ -127,7 +127,8 @@ func (r *index) discount(p *record) {
 	}
 }
 
-// clusters returns the workload clusters that have Repairs which count: of each namespace those whose Repairs are the oldest.
+// clusters returns the workload clusters with Repairs that count. Beyond the bound it leaves out the clusters of a
+// namespace whose Repairs are the newest.
 func (r *index) clusters() []ClusterKey {
 	found := make([]ClusterKey, 0, len(r.counting))
 	for f := range r.counting {
@@ -148,7 +149,7 @@ func (r *index) clusters() []ClusterKey {
 	return kept
 }
 
-// overfull describes why nothing can be recorded in a namespace, and returns nil where it can.
+// overfull returns an error if nothing can be recorded in a bucket.
 func (r *index) overfull(at bucket) error {
 	if len(r.waiting[at]) == 0 {
 		return nil
@@ -157,8 +158,8 @@ func (r *index) overfull(at bucket) error {
 		at.namespace, maxInNamespace)
 }
 
-// freeName returns the first name, from the given one on, that no ignored Repair has in a namespace. A Repair that is not
-// Fettle's must not keep a target from being repaired.
+// freeName returns the first name, from the given one on, that no ignored Repair of the namespace has. A Repair
+// that is not Fettle's must not prevent a repair.
 func (r *index) freeName(namespace, name string, target core.ID) string {
 	for range maxInNamespace {
 		if p := r.records[namespace+"/"+name]; p == nil || p.counts() {

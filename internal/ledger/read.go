@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// repairSpec is what is read of a Repair's spec. Its times may be written with fractions of a second or
-// without: the definition takes both, and people write the latter.
+// repairSpec is what the ledger reads of a Repair's spec. Times may have fractions of a second: the definition
+// accepts both forms, and users write times without fractions.
 type repairSpec struct {
 	Target    repairTarget              `json:"target"`
 	Cluster   string                    `json:"cluster"`
@@ -27,13 +27,13 @@ type repairSpec struct {
 	Holder    string                    `json:"holder"`
 	StartedAt metav1.Time               `json:"startedAt"`
 	Retry     int32                     `json:"retry"`
-	// OwnerTemplate is compared alone, and is kept as far as Fettle writes it.
+	// OwnerTemplate is only compared. It is kept up to the length that Fettle writes.
 	OwnerTemplate string       `json:"ownerTemplate"`
 	RequestedAt   *metav1.Time `json:"requestedAt"`
 }
 
-// repairTarget is what a Repair is about. It embeds nothing, since a field of an embedded struct is told by the name of
-// the Go type when it can't be read.
+// repairTarget is the target of a Repair. It embeds nothing: the error about a field of an embedded struct would
+// have the name of the Go type.
 type repairTarget struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -50,7 +50,7 @@ func (a repairTarget) identity() core.ID {
 	return core.ID{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 }
 
-// repairStatus is what is read of a Repair's status: how far it has come.
+// repairStatus is what the ledger reads of a Repair's status.
 type repairStatus struct {
 	Phase       v1alpha1.RepairPhase `json:"phase"`
 	Message     string               `json:"message"`
@@ -63,36 +63,36 @@ type repairStatus struct {
 	FinishedAt  *metav1.Time         `json:"finishedAt"`
 }
 
-// attempt is what is read of a step that was given up.
+// attempt is what the ledger reads of a step that was given up.
 type attempt struct {
 	Outcome v1alpha1.StepOutcome `json:"outcome"`
 	EndedAt *metav1.Time         `json:"endedAt"`
 	Message string               `json:"message"`
 }
 
-// record is a Repair as far as it could be read. It is what a cache keeps of one.
+// record is a Repair as far as it could be read. Caches store records.
 type record struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
 	repair core.Repair
-	// cluster is the one that the target belongs to.
+	// cluster is the cluster of the target.
 	cluster ClusterKey
-	// problem says what can't be read of it, and is empty when all can.
+	// problem says which fields can't be read, and is empty if all can.
 	problem string
-	// ignored says why nothing follows from it. Then nothing but its metadata is kept.
+	// ignored says why the Repair doesn't count. The record of such a Repair has nothing but the metadata.
 	ignored ignoreReason
 }
 
-// DeepCopyObject copies the page.
+// DeepCopyObject returns a copy of the record.
 func (p *record) DeepCopyObject() runtime.Object {
 	c := *p
 	c.ObjectMeta = *p.ObjectMeta.DeepCopy()
 	return &c
 }
 
-// hasProgressed tells whether somebody has changed how far a repair has come, or may have, since it was seen
-// last.
+// hasProgressed reports whether another client has changed the progress of the repair since the old record, or may
+// have.
 func (p *record) hasProgressed(old *record) bool {
 	r := &p.repair
 	if r.Attempts > 0 {
@@ -106,12 +106,12 @@ func (p *record) hasProgressed(old *record) bool {
 	return len(r.Tried) != len(was.Tried) || !r.Recovered.Equal(was.Recovered) || !r.Begun.Equal(was.Begun) || r.Answer != was.Answer
 }
 
-// counts reports whether anything follows from the Repair.
+// counts reports whether the Repair counts for decisions.
 func (p *record) counts() bool { return p.ignored == (ignoreReason{}) }
 
-// readRecord reads a Repair that anybody may have written. One that fails to decode would end the watch of
-// all others, so what can't be read is absent. A Repair that does not say how it ended is running. Home is the namespace of
-// Repairs whose targets have none; it is empty where that is not known.
+// readRecord reads a Repair that any user may have written. A field that can't be read is absent, since an object
+// that fails to decode would end the watch of all. A Repair without an outcome is running. Home is the namespace
+// for Repairs whose targets have none, and is empty if it is unknown.
 func readRecord(u *unstructured.Unstructured, home string) *record {
 	spec, wrong := lenient.Part[repairSpec](u.Object, "spec")
 	status, alsoWrong := lenient.Part[repairStatus](u.Object, "status")
@@ -135,7 +135,7 @@ func readRecord(u *unstructured.Unstructured, home string) *record {
 // maxTemplate bounds what is kept of a template's fingerprint.
 const maxTemplate = 64
 
-// maxProblem bounds what is said about one Repair. The API server takes 1024 bytes in an event.
+// maxProblem bounds the text about one Repair. The API server accepts 1024 bytes in an event.
 const maxProblem = 800
 
 func specOf(s *v1alpha1.RepairSpec) repairSpec {
@@ -145,7 +145,7 @@ func specOf(s *v1alpha1.RepairSpec) repairSpec {
 	}
 }
 
-// read gives what the core reads of a Repair.
+// read returns the repair that a Repair records.
 func read(r *v1alpha1.Repair) core.Repair {
 	spec := specOf(&r.Spec)
 	status := repairStatus{
@@ -159,7 +159,7 @@ func read(r *v1alpha1.Repair) core.Repair {
 	return repairOf(&r.ObjectMeta, &spec, &status)
 }
 
-// holderNow returns the present name of a holder. Earlier versions of Fettle recorded another one.
+// holderNow returns the present name of a holder. Earlier versions of Fettle recorded other names.
 func holderNow(recorded string) string {
 	if recorded == "" {
 		return ""
@@ -167,7 +167,8 @@ func holderNow(recorded string) string {
 	return core.CurrentHolder(recorded)
 }
 
-// maxClockSkew is the most by which Fettle's clock and the API server's may differ. A Repair is created when its repair starts.
+// maxClockSkew is the most by which Fettle's clock and the API server's may differ. A Repair is created when its
+// repair starts.
 const maxClockSkew = time.Hour
 
 func repairOf(meta *metav1.ObjectMeta, spec *repairSpec, status *repairStatus) core.Repair {
@@ -187,7 +188,7 @@ func repairOf(meta *metav1.ObjectMeta, spec *repairSpec, status *repairStatus) c
 	if created := meta.CreationTimestamp.Time; out.Started.IsZero() || (!created.IsZero() && out.Started.Sub(created).Abs() > maxClockSkew) {
 		out.Started = created
 	}
-	if q := spec.RequestedAt; q != nil && q.Sub(out.Started) < maxClockSkew { // Fettle begins nothing for a request of the future
+	if q := spec.RequestedAt; q != nil && q.Sub(out.Started) < maxClockSkew { // Fettle starts nothing for a request in the future
 		out.Requested = q.UTC()
 	}
 	if spec.Owner != nil {
@@ -215,8 +216,8 @@ func repairOf(meta *metav1.ObjectMeta, spec *repairSpec, status *repairStatus) c
 	return out
 }
 
-// sinceStart is an instant in the course of a repair. One from before its start, which nobody writes but
-// by hand, would have a step be over before its time.
+// sinceStart returns an instant in the course of a repair. An instant before the start, which only a user can have
+// written, would end a step too soon. It becomes the start.
 func sinceStart(r *core.Repair, at *metav1.Time) time.Time {
 	if at == nil || at.Time.Before(r.Started) {
 		return r.Started
@@ -224,8 +225,8 @@ func sinceStart(r *core.Repair, at *metav1.Time) time.Time {
 	return at.Time
 }
 
-// stepsOf gives the steps of a repair, and none when one of them can't be read: what a step does to a
-// target is no matter for a guess.
+// stepsOf returns the steps of a repair. It returns none if the nature of any step is unknown, since a wrong guess
+// would do the wrong thing to the target.
 func stepsOf(steps []v1alpha1.RepairStep) []core.Step {
 	if len(unknownNature(steps)) > 0 {
 		return nil
@@ -244,7 +245,7 @@ func stepsOf(steps []v1alpha1.RepairStep) []core.Step {
 	return out
 }
 
-// unknownNature tells of the first step whose nature is not known here.
+// unknownNature returns the problem of the first step whose nature is unknown.
 func unknownNature(steps []v1alpha1.RepairStep) []lenient.Problem {
 	for i, s := range steps {
 		if _, known := natures[s.Nature]; !known {
@@ -256,7 +257,7 @@ func unknownNature(steps []v1alpha1.RepairStep) []lenient.Problem {
 	return nil
 }
 
-// sequence is the revision at which a Repair was created. It is lost with the first change, which leaves a
+// sequence returns the revision at which a Repair was created. It is lost with the first change, which leaves a
 // message.
 func sequence(meta *metav1.ObjectMeta, status *repairStatus) uint64 {
 	if status.Attempts > 0 || status.FinishedAt != nil || status.Message != "" {
@@ -265,7 +266,8 @@ func sequence(meta *metav1.ObjectMeta, status *repairStatus) uint64 {
 	return revision(meta.ResourceVersion)
 }
 
-// revision reads the version of an object. They are numbers that count up; of one that can't be read nothing is known.
+// revision reads the resource version of an object. Versions are numbers that count up. It returns 0 for any other
+// version.
 func revision(version string) uint64 {
 	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

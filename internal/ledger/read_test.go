@@ -206,7 +206,7 @@ func TestIllegibleRepairIsTold(t *testing.T) {
 	want := []string{
 		`Warning|RepairIgnored|Repair machines/` + aimless.Name + `|r-uid|spec is "m" and can't be read; spec.target does not say what is repaired: ` +
 			`only Fettle makes Repairs, and this one is ignored; delete it, and see who may write Repairs in its namespace`,
-		`Warning|RepairUnreadable|Repair machines/` + ofM + `|r-uid|spec.startedAt is 5 and can't be read: what can be read of it counts; delete it if a person made it by hand`,
+		`Warning|RepairUnreadable|Repair machines/` + ofM + `|r-uid|spec.startedAt is 5 and can't be read: what can be read of it counts; delete it if a user made it by hand`,
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

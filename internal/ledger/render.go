@@ -14,8 +14,8 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// render makes the Repair that records an entry, in the namespace of its target, or in the one that is
-// given when the target has none.
+// render returns the Repair of a new repair. It is in the namespace of the target, or in the one given if the
+// target has none.
 func render(e core.NewRepair, otherwise string) *v1alpha1.Repair {
 	r := &v1alpha1.Repair{
 		ObjectMeta: metav1.ObjectMeta{
@@ -29,7 +29,7 @@ func render(e core.NewRepair, otherwise string) *v1alpha1.Repair {
 			Message: shortened(e.Verdict.Text()),
 			Holder:  e.Policy.Holder,
 			Retry:   int32(min(e.Retry, 1<<30)), //nolint:gosec // bounded on the same line
-			// Creation times are whole seconds, too coarse for back-off.
+			// A creation time is a whole second, which is too coarse for back-off.
 			StartedAt: metav1.MicroTime{Time: e.Started},
 		},
 	}
@@ -68,8 +68,8 @@ var natureNames = map[core.Nature]v1alpha1.StepNature{ //nolint:gochecknoglobals
 	core.AskOwner:      v1alpha1.StepAskOwner,
 }
 
-// natures are the natures that are read. Repairs of the first versions of Fettle have none, and those of later ones the names
-// below.
+// natures are the natures by their names. Repairs of the first versions of Fettle have none. Those of later
+// versions have the names in the second part.
 var natures = map[v1alpha1.StepNature]core.Nature{ //nolint:gochecknoglobals // a constant table
 	"":                         core.Delete,
 	v1alpha1.StepDelete:        core.Delete,
@@ -88,8 +88,8 @@ var stepOutcomes = map[v1alpha1.StepOutcome]core.StepOutcome{ //nolint:gocheckno
 	v1alpha1.StepFailed:   core.Failed,
 }
 
-// maxText bounds a text, which may name a condition of any length: the API server refuses objects that
-// are too large, and what can't be recorded is not repaired.
+// maxText bounds a text that may name a condition of any length. The API server refuses objects that are too large,
+// and a repair that can't be recorded doesn't start.
 const maxText = sanitize.MaxMessage
 
 func shortened(text string) string { return sanitize.Line(maxText, text) }
@@ -108,8 +108,8 @@ var outcomes = map[v1alpha1.RepairPhase]core.Outcome{ //nolint:gochecknoglobals 
 	v1alpha1.RepairWithdrawn: core.Withdrawn,
 }
 
-// statusOf makes the status that says how far a repair has come, and what happened last: refused is what
-// a call of the remedy has just been refused with, if that is it.
+// statusOf returns the status for the progress of a repair, with a text about what happened last. Refused is the
+// error of a call of the remedy, if the call has just failed.
 func statusOf(r core.Repair, text string, refused error) v1alpha1.RepairStatus {
 	s := v1alpha1.RepairStatus{
 		Phase:       v1alpha1.RepairRunning,
@@ -143,8 +143,8 @@ func microTime(at time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: at}
 }
 
-// patchedStatus is a status as it is patched: what may come to an end again, as what belongs to one step does with the next, is
-// taken away with a null.
+// patchedStatus is a status in a merge patch. A null removes a field that has a value in one step and none in the
+// next.
 type patchedStatus struct {
 	v1alpha1.RepairStatus
 
@@ -155,8 +155,8 @@ type patchedStatus struct {
 	Answer      *string           `json:"answer"`
 }
 
-// statusPatch is the merge patch that writes how far a repair has come since the version that it was read from. It is
-// refused where there is a later one: a record that somebody has overtaken would take the repair back.
+// statusPatch returns the merge patch that writes the progress of a repair. It has the resource version of the
+// repair. The API server refuses it if another client has written since: an overtaken record would undo progress.
 func statusPatch(r core.Repair, text string, refused error) ([]byte, error) {
 	s := statusOf(r, text, refused)
 	p := patchedStatus{RepairStatus: s, LastAttempt: s.LastAttempt, RecoveredAt: s.RecoveredAt, BegunAt: s.BegunAt}

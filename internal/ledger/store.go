@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// ClusterKey names the fleet that a repair is of: a workload cluster, by its Name, or the zero ClusterKey, which is
-// that of the cluster where the ledger is.
+// ClusterKey names the cluster of a repair. It is a workload cluster, or the zero ClusterKey for the cluster that
+// has the ledger.
 type ClusterKey struct {
 	Namespace, Name string
 }
@@ -26,24 +26,24 @@ func clusterKeyOf(meta *metav1.ObjectMeta, cluster string) ClusterKey {
 	return ClusterKey{Namespace: meta.Namespace, Name: cluster}
 }
 
-// Store is the part of the ledger that is about one fleet. Like the Client, it is safe for concurrent use.
+// Store is the part of the ledger for one cluster. Like the Client, it is safe for concurrent use.
 type Store struct {
 	*Client
 
 	cluster ClusterKey
 }
 
-// Store gives the part of the ledger that is about a fleet.
+// Store returns the part of the ledger for a cluster.
 func (c *Client) Store(cluster ClusterKey) *Store { return &Store{Client: c, cluster: cluster} }
 
-// Clusters returns the workload clusters that have entries, as many of one namespace as are kept.
+// Clusters returns the workload clusters that have Repairs, up to a bound for each namespace.
 func (c *Client) Clusters() []ClusterKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.index.clusters()
 }
 
-// Repairs gives the repairs of the fleet, and whether they are in step with the cluster.
+// Repairs returns the repairs of the cluster from the cache, and whether the cache has synced.
 func (s *Store) Repairs() ([]core.Repair, core.Tri) {
 	if !s.HasSynced() {
 		return nil, core.Unknown
@@ -58,16 +58,16 @@ func (s *Store) Repairs() ([]core.Repair, core.Tri) {
 	return entries, core.Yes
 }
 
-// pageSize is how many Repairs are read in one call.
+// pageSize is how many Repairs one call lists.
 const pageSize = 500
 
-// Running gives the repairs of the fleet that have not ended, as the API server itself has them.
+// Running lists the repairs of the cluster that have not ended from the API server.
 func (s *Store) Running(ctx context.Context) ([]core.Repair, error) {
 	var running []core.Repair
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(repairKind.GroupVersion().WithKind(repairKind.Kind + "List"))
 	for {
-		// The repairs of a workload cluster are in its namespace.
+		// The Repairs of a workload cluster are in the namespace of its Cluster.
 		err := s.Live.List(ctx, list, client.InNamespace(s.cluster.Namespace), client.Limit(pageSize), client.Continue(list.GetContinue()))
 		if err != nil {
 			return nil, fmt.Errorf("listing Repairs: %w", err)
@@ -83,7 +83,8 @@ func (s *Store) Running(ctx context.Context) ([]core.Repair, error) {
 	}
 }
 
-// Create creates an entry, or returns false when there is one of that name. A name that an ignored Repair has is passed over.
+// Create creates the Repair of a new repair. It returns false if a Repair of that name exists. It passes over names
+// that ignored Repairs have.
 func (s *Store) Create(ctx context.Context, e core.NewRepair) (core.Repair, bool, error) {
 	r := render(e, s.Namespace)
 	r.Spec.Cluster = s.cluster.Name
@@ -106,8 +107,8 @@ func (s *Store) Create(ctx context.Context, e core.NewRepair) (core.Repair, bool
 	return read(r), true, nil
 }
 
-// wouldIgnore decides whether a Repair that is about to be created would count. A Repair that would not count must not
-// be created: the next pass would not see it and create another.
+// wouldIgnore returns why a new Repair would be ignored. Such a Repair must not be created: the next pass would not
+// see it, and would create another.
 func (s *Store) wouldIgnore(r *v1alpha1.Repair) ignoreReason {
 	spec := specOf(&r.Spec)
 	return ignoreReasonOf(&r.ObjectMeta, &spec, &repairStatus{}, s.Namespace)

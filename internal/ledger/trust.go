@@ -10,17 +10,17 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// Why a Repair is ignored, in one word. The words are the values of a label of the metric fettle_repairs_ignored.
+// The reasons for ignoring a Repair. They are the values of a label of the metric fettle_repairs_ignored.
 const (
-	// unreadable: it does not say what is repaired.
+	// unreadable: it has no target.
 	unreadable = "Unreadable"
 	// wrongNamespace: it is not in the namespace of its target.
 	wrongNamespace = "WrongNamespace"
-	// wrongName: Fettle makes another name from the target.
+	// wrongName: Fettle makes another name for the target.
 	wrongName = "WrongName"
-	// inconsistent: its parts contradict each other.
+	// inconsistent: its fields contradict each other.
 	inconsistent = "Inconsistent"
-	// tooLarge: a part of it is larger than any that Fettle writes.
+	// tooLarge: a field is larger than any that Fettle writes.
 	tooLarge = "TooLarge"
 	// tooMany: its namespace has more Repairs than Fettle reads.
 	tooMany = "TooMany"
@@ -28,22 +28,25 @@ const (
 
 var reasons = [...]string{unreadable, wrongNamespace, wrongName, inconsistent, tooLarge, tooMany}
 
-// Bounds of what is read of one Repair. Fettle writes none that exceeds them.
+// The bounds on one Repair. Fettle writes none that exceeds them.
 const (
-	// maxNameLength is that of an object, and of anything else that Fettle names.
+	// maxNameLength is the longest name of an object, or of anything else that Fettle names.
 	maxNameLength = 253
 	// maxSteps is more than any health check may have.
 	maxSteps = 100
 )
 
-// ignoreReason is the reason for which a Repair is ignored, and a sentence for people. The zero value means that it counts.
+// ignoreReason is the reason for ignoring a Repair, with a text for users. The zero value means that the Repair
+// counts.
 type ignoreReason struct{ reason, text string }
 
-// ignoreReasonOf decides whether a Repair counts. Fettle records a repair in the namespace of its target, or in its own
-// namespace where the target has none, under a name made from the target, led by a health check beside the target. A Repair
-// that differs is not Fettle's, and a person who may write in one namespace must not reach a target of another.
+// ignoreReasonOf returns why a Repair is ignored. Fettle records a repair in the namespace of its target, or in its
+// own namespace if the target has none. The name is made from the target, and the health check is in the target's
+// namespace. Any other Repair is not Fettle's: a user who may write in one namespace must not reach a target of
+// another.
 //
-// An empty home means that Fettle's own namespace is not known. Repairs of targets without a namespace count anywhere then.
+// An empty home means that Fettle's own namespace is unknown. Repairs of targets without a namespace then count in
+// any.
 func ignoreReasonOf(meta *metav1.ObjectMeta, spec *repairSpec, status *repairStatus, home string) ignoreReason {
 	t := &spec.Target
 	switch {
@@ -74,7 +77,7 @@ func misplaced(meta *metav1.ObjectMeta, t *repairTarget, cluster, home string) i
 	return ignoreReason{}
 }
 
-// contradicted compares the parts of a Repair with each other.
+// contradicted returns whether the fields of a Repair contradict each other.
 func contradicted(spec *repairSpec) ignoreReason {
 	t := &spec.Target
 	switch {
@@ -90,10 +93,10 @@ func contradicted(spec *repairSpec) ignoreReason {
 	return ignoreReason{}
 }
 
-// nodeKind is the kind of targets that are nodes themselves.
+// nodeKind is the kind of targets that are nodes.
 const nodeKind = "Node"
 
-// exceeds reports whether a part of a Repair is larger than any that Fettle writes.
+// exceeds reports whether a field of a Repair is larger than any that Fettle writes.
 func exceeds(spec *repairSpec, status *repairStatus) bool {
 	if len(spec.Ladder) > maxSteps || len(status.Steps) > maxSteps {
 		return true
@@ -112,7 +115,7 @@ func exceeds(spec *repairSpec, status *repairStatus) bool {
 		}
 	}
 	for _, name := range names {
-		// A holder is a kind and a name.
+		// A holder has a kind and a name.
 		if len(name) > 2*maxNameLength {
 			return true
 		}

@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The bounds of what a cache keeps of one object.
+// The bounds on one object in a cache.
 const (
-	// maxPart is how large a spec, a status or another part may be, in bytes. The largest of use are statuses with a
-	// line for each of a few thousand nodes, and templates with parameters of each.
+	// maxPart is how large a spec, a status or another part may be, in bytes. The largest in use are statuses with
+	// a line for each of a few thousand nodes, and templates with parameters for each.
 	maxPart = 512 << 10
 	// MaxAnnotation is how long the value of an annotation may be that is read as a whole, in bytes.
 	MaxAnnotation = 4 << 10
-	// maxKept is how much is kept of such a value. A value that was cut, up to the end of a letter, is still too long to be read.
+	// maxKept is how much of such a value is kept. A value that was cut, up to the end of a character, is still too
+	// long to be read.
 	maxKept = MaxAnnotation + utf8.UTFMax
 )
 
-// Bound drops what is too large of an object that is only read. A part that is too large becomes a sentence, which every
-// reader takes for a part of the wrong type: nothing follows from it, and it is told. Of an annotation the beginning stays,
-// since for many it counts that they are there. Whoever reads more than that of one refuses a value of more than
-// MaxAnnotation bytes.
+// Bound drops the parts of an object that are too large. Each becomes a text, which readers report as a part of the
+// wrong type, and nothing follows from it. An annotation is cut, since many annotations count by their key. A
+// reader that needs the whole value refuses one of more than MaxAnnotation bytes.
 func Bound(u *unstructured.Unstructured) {
 	for name, part := range u.Object {
 		if name != "metadata" && name != "apiVersion" && name != "kind" && sizeOf(part, maxPart) > maxPart {
@@ -37,15 +37,15 @@ func Bound(u *unstructured.Unstructured) {
 	}
 }
 
-// BoundAnnotations cuts the values of annotations of an object that is only read, as Bound does.
+// BoundAnnotations cuts the values of annotations, as Bound does.
 func BoundAnnotations(annotations map[string]string) {
 	for key, text := range annotations {
 		annotations[key] = Prefix(text, maxKept)
 	}
 }
 
-// Prefix returns the first bytes of a text that is compared, up to the end of a letter. What people see is cut by
-// internal/sanitize.
+// Prefix returns the first bytes of a text, up to the end of a character. It is for texts that are compared. Texts
+// for users are cut by internal/sanitize.
 func Prefix(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -56,7 +56,7 @@ func Prefix(text string, most int) string {
 	return text[:most]
 }
 
-// sizeOf returns about how many bytes a value has as JSON. It stops counting at the first sum that is above the limit.
+// sizeOf returns roughly how many bytes a value has as JSON. It stops at the first sum above the limit.
 func sizeOf(value any, limit int) int {
 	const few = 8
 	size := few

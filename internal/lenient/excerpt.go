@@ -7,11 +7,11 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// maxQuoted bounds what a message quotes of a value, which may be as large as an object can be: a
-// status that repeats such a value is refused by the API server.
+// maxQuoted bounds how much of a value a message quotes. A value may be as large as an object can be, and the API
+// server refuses a status that repeats it.
 const maxQuoted = 64
 
-// Quote returns a word in quotes, and of a long one the beginning. A password in a URL is left out.
+// Quote returns a word in quotes, and the beginning of a long word. It leaves out a password in a URL.
 func Quote(word string) string {
 	switch {
 	case strings.Contains(word, "://"):
@@ -23,7 +23,7 @@ func Quote(word string) string {
 	return fmt.Sprintf("%q… (%d bytes)", beginning, len(word))
 }
 
-// Excerpt returns JSON as one line that is fit to be shown, and of long JSON the beginning.
+// Excerpt returns JSON as one line that is safe to show, and the beginning of long JSON.
 func Excerpt(json string) string {
 	text := sanitize.Line(maxQuoted+len("…"), json)
 	if len(json) <= maxQuoted {

@@ -1,6 +1,6 @@
-// Package lenient reads objects whose definition may let anything through, as far as they can be
-// read. An object that fails to decode ends the list and the watch of all others of its kind, so
-// what can't be read must become a fact about one object.
+// Package lenient reads objects whose definition may accept any content, as far as they can be read. An
+// object that fails to decode would end the list and the watch of its kind. So a field that can't be read
+// becomes a problem of its object.
 package lenient
 
 import (
@@ -14,16 +14,16 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Problem is one field that can't be read.
+// Problem is a field that can't be read.
 type Problem struct {
-	// Field is its path, such as spec.selector.matchLabels.
+	// Field is the path of the field, such as spec.selector.matchLabels.
 	Field string
-	// Value is what it has, as JSON, shortened.
+	// Value is the value of the field as shortened JSON.
 	Value string
 }
 
-// Part reads a part of an unstructured object, such as its spec, into a struct. A field that can't be
-// read is absent from it, and all others are there.
+// Part reads a part of an unstructured object, such as its spec, into a struct. A field that can't be read is
+// absent from the struct, and is a problem.
 func Part[T any](object map[string]any, name string) (T, []Problem) {
 	value := object[name]
 	if value == nil {
@@ -51,8 +51,8 @@ func Part[T any](object map[string]any, name string) (T, []Problem) {
 	return into, problems
 }
 
-// convert goes by JSON, since the converter of unstructured objects cuts numbers that are too wide
-// and does not say where it fails.
+// convert converts by way of JSON. The converter of unstructured objects cuts numbers that are too wide, and does
+// not name the field that fails.
 func convert[T any](fields map[string]any) (T, error) {
 	var into T
 	body, err := json.Marshal(fields)
@@ -62,7 +62,7 @@ func convert[T any](fields map[string]any) (T, error) {
 	return into, err //nolint:wrapcheck // it becomes a problem and goes no further
 }
 
-// within is the place in a field that an error is about, where it says that.
+// within returns the path in a field that an error is about, if the error has one.
 func within(field string, err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && strings.HasPrefix(wrong.Field, field+".") {

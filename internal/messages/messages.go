@@ -14,13 +14,13 @@ import (
 
 const repairKind = "Repair"
 
-// nodeNoun is what targets are called that are nodes themselves.
+// nodeNoun is the noun for targets that are nodes.
 const nodeNoun = "node"
 
-// maxNames are as many as a person reads.
+// maxNames bounds the names in a text.
 const maxNames = 10
 
-// Names lists targets by their names, the first of many.
+// Names returns the names of targets, up to a bound.
 func Names(targets []core.ID) string {
 	var names []string
 	for _, t := range targets[:min(len(targets), maxNames)] {
@@ -33,8 +33,8 @@ func Names(targets []core.ID) string {
 	return text
 }
 
-// Subject names who a happening is about, up to the verb. Noun is what one target is called, such as machine; nodes of
-// targets that are none themselves are named too.
+// Subject returns the subject and the verb of a text about an event. Noun is the noun for a target, such as
+// machine. The text also names the nodes of targets that are not nodes themselves.
 func Subject(h core.Event, noun string) string {
 	switch {
 	case len(h.Targets) > 0:
@@ -45,7 +45,7 @@ func Subject(h core.Event, noun string) string {
 	return noun + " " + h.Target.Name + " (node " + h.Node + ") is"
 }
 
-// Step names the step of a repair that a happening is about.
+// Step names the step of a repair that an event is about.
 func Step(h core.Event) string {
 	if h.Step < 1 || len(h.Targets) > 0 {
 		return "a step"
@@ -53,7 +53,7 @@ func Step(h core.Event) string {
 	return fmt.Sprintf("step %d", h.Step)
 }
 
-// ReasonClause gives the reason of a happening, which for several targets is that of the first.
+// ReasonClause returns the reason of an event. For several targets, it is the reason of the first.
 func ReasonClause(h core.Event) string {
 	if len(h.Targets) > 0 {
 		return "; of the first, " + h.Text
@@ -61,8 +61,8 @@ func ReasonClause(h core.Event) string {
 	return ": " + h.Text
 }
 
-// GoneTargets says which targets are gone and have their place among the limits all the same. It begins with a semicolon, and is
-// empty when there are none.
+// GoneTargets returns a text about the targets that are gone and still count for the limits. It begins with a
+// semicolon, and is empty if there are none.
 func GoneTargets(r *core.PolicyReport) string {
 	if r.Tally.Waits == "" {
 		return ""
@@ -70,9 +70,9 @@ func GoneTargets(r *core.PolicyReport) string {
 	return "; " + sanitize.Line(sanitize.MaxNote, r.Tally.Waits)
 }
 
-// Related returns what an event about a happening relates to: its repair and, where there is one, the step of it. It is nil
-// for a happening without a repair. Clients write events that differ in nothing but their note and time as one event, so
-// this keeps those of two repairs, and of two steps, apart.
+// Related returns the object that a Kubernetes event relates to: the repair and, if there is one, its step. It is
+// nil for an event without a repair. Clients merge events that differ only in note and time. The related object
+// keeps the events of two repairs, and of two steps, apart.
 func Related(h core.Event) runtime.Object {
 	if h.Repair == (core.RepairKey{}) {
 		return nil
@@ -86,7 +86,8 @@ func Related(h core.Event) runtime.Object {
 	return r
 }
 
-// UnhealthyTargets says who is not healthy and what becomes of them; it is empty when all are well.
+// UnhealthyTargets returns a text about the targets that are not healthy, and what happens to them. It is empty if
+// all are healthy.
 func UnhealthyTargets(r *core.PolicyReport, noun string) string {
 	if len(r.Concerns) == 0 {
 		return strings.TrimPrefix(GoneTargets(r), "; ")
@@ -105,8 +106,8 @@ func UnhealthyTargets(r *core.PolicyReport, noun string) string {
 // GivenUpReason is the reason of a condition that allows repairs, while some pools are given up.
 const GivenUpReason = "PoolGivenUp"
 
-// GivenUp says what a health check has given up, and by which command a person has it resumed; it is empty where that is nothing. The
-// resource is that of the health check, as kubectl takes it.
+// GivenUp returns a text about the pools that a health check has given up, with the command that resumes them. It
+// is empty if there are none. Resource is the health check's resource, as kubectl takes it.
 func GivenUp(r *core.PolicyReport, resource, annotation string) string {
 	if len(r.GivenUp) == 0 {
 		return ""
@@ -119,16 +120,16 @@ func GivenUp(r *core.PolicyReport, resource, annotation string) string {
 		Names(r.GivenUp), namespace, resource, id.Name, annotation)
 }
 
-// Clock says why nothing is repaired while Fettle's clock is wrong, or may be.
+// Clock returns why nothing is repaired while Fettle's clock is wrong, or may be.
 func Clock(r *core.PolicyReport) string {
 	return "Nothing is repaired, since " + core.Refusal{Gate: r.Clock}.Text()
 }
 
-// Note makes a text fit to be the note of an event.
+// Note returns a text that fits the note of an event.
 func Note(text string) string { return sanitize.Line(sanitize.MaxNote, text) }
 
-// Brief makes a text fit to be the message of a condition that must be as short as can be.
+// Brief returns a text that fits the message of a condition that must be as short as possible.
 func Brief(text string) string { return sanitize.Line(sanitize.MaxBrief, text) }
 
-// Message makes a text fit to be the message of a condition.
+// Message returns a text that fits the message of a condition.
 func Message(text string) string { return sanitize.Line(sanitize.MaxMessage, text) }

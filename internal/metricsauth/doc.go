@@ -1,7 +1,7 @@
-// Package metricsauth lets those read what Fettle serves whom the cluster knows and allows it: a bearer token
-// is reviewed by the API server (TokenReview), and so is the right of its owner to get the path
-// (SubjectAccessReview). What can't be reviewed is refused.
+// Package metricsauth authorises requests for metrics. The API server reviews the bearer token of a request
+// (TokenReview), and the right of its user to get the path (SubjectAccessReview). A request that can't be
+// reviewed is refused.
 //
-// It does what k8s.io/apiserver's delegated authentication does for this one purpose;
-// docs/adr/0008-who-may-scrape.md says why it is not used.
+// For this purpose it does the same as the delegated authentication of k8s.io/apiserver.
+// docs/adr/0008-who-may-scrape.md says why Fettle doesn't use that.
 package metricsauth

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// reviewTimeout is how long both reviews of one request may take together.
+	// reviewTimeout bounds both reviews of one request together.
 	reviewTimeout = 10 * time.Second
-	// parallelReviews bounds what strangers can have the API server do.
+	// parallelReviews bounds the reviews that run at a time, since any host may send requests.
 	parallelReviews = 4
-	// maxToken is far beyond any token of Kubernetes.
+	// maxToken is far longer than any token of Kubernetes.
 	maxToken = 16 << 10
-	// remembered bounds how many answers are kept of each kind: those let in, and those not.
+	// remembered bounds the stored results, of admitted requests and of refused ones.
 	remembered = 128
-	// Whoever was let in is for admitFor, even when the token is revoked meanwhile; whoever was not
-	// is asked about again after refuseFor.
+	// A request that was admitted is admitted again for admitFor, even if the token is revoked meanwhile. A request
+	// that was refused is reviewed again after refuseFor.
 	admitFor  = time.Minute
 	refuseFor = 10 * time.Second
 )
 
-// Config is what a Filter needs. Every field is required.
+// Config is the configuration of a Filter. All fields are required.
 type Config struct {
-	// Tokens and Rights are the API server's reviews.
+	// Tokens and Rights create the API server's reviews.
 	Tokens authenticationclient.TokenReviewInterface
 	Rights authorizationclient.SubjectAccessReviewInterface
 	Now    func() time.Time
 }
 
-// NewConfig makes a Config whose reviews are asked of a cluster.
+// NewConfig returns a Config for the reviews of a cluster.
 func NewConfig(config *rest.Config, client *http.Client, now func() time.Time) (Config, error) {
 	tokens, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -54,16 +54,16 @@ func NewConfig(config *rest.Config, client *http.Client, now func() time.Time) (
 	return Config{Tokens: tokens.TokenReviews(), Rights: rights.SubjectAccessReviews(), Now: now}, nil
 }
 
-// Filter stands before a handler. It is safe for concurrent use.
+// Filter authorises the requests to a handler. It is safe for concurrent use.
 type Filter struct {
 	Config
 
-	// admitted and refused are kept apart, so that strangers can't displace those who are known.
+	// admitted and refused are separate, so that refused requests can't displace the results of admitted ones.
 	admitted, refused *cache.LRUExpireCache
 	reviews           chan struct{}
 }
 
-// NewFilter makes a filter that knows nobody yet.
+// NewFilter returns a filter without results.
 func NewFilter(c Config) *Filter {
 	return &Filter{
 		Config:   c,
@@ -75,22 +75,22 @@ func NewFilter(c Config) *Filter {
 
 type clock func() time.Time
 
-// Now reads the clock.
+// Now returns the time.
 func (c clock) Now() time.Time { return c() }
 
-// request is what answers are remembered by. Tokens themselves are not kept.
+// request is the key of a result. Tokens themselves are not stored.
 type request struct {
 	token      [sha256.Size]byte
 	verb, path string
 }
 
-// refusal is an answer for whoever is not let in.
+// refusal is the answer to a refused request.
 type refusal struct {
 	status int
 	text   string
 }
 
-// Wrap lets pass to the handler who may do what they ask for.
+// Wrap returns a handler that passes authorised requests to the given one.
 func (f *Filter) Wrap(log logr.Logger, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no, err := f.review(r)
@@ -108,7 +108,7 @@ func (f *Filter) Wrap(log logr.Logger, handler http.Handler) http.Handler {
 	})
 }
 
-// review gives nil for whoever is let in. An error is for the log, and comes with a refusal.
+// review returns nil for an admitted request. An error is for the log, and comes with a refusal.
 func (f *Filter) review(r *http.Request) (*refusal, error) {
 	token := bearerToken(r)
 	if token == "" {
@@ -156,7 +156,7 @@ func (f *Filter) cached(key request) (no *refusal, known bool) {
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// authorize has the API server review a token, and then the right of its owner.
+// authorize has the API server review a token, and then the right of its user.
 func (f *Filter) authorize(ctx context.Context, token string, what request) (*refusal, error) {
 	who, err := f.Tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
@@ -183,7 +183,7 @@ func (f *Filter) authorize(ctx context.Context, token string, what request) (*re
 	return nil, nil
 }
 
-// bearerToken is the token of a request, or nothing when there is none that could be one.
+// bearerToken returns the token of a request, or nothing if it has none that could be valid.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)

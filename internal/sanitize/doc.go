@@ -1,3 +1,3 @@
-// Package sanitize makes text that comes from outside fit to be shown to people. Every text that Fettle shows
-// passes through it: in statuses, events, logs, tables and documents. It is pure.
+// Package sanitize makes external text safe to show. Every text that Fettle shows passes through it, in statuses,
+// events, logs, tables and documents. It is pure.
 package sanitize

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// URL returns the address of a server, without a user, a password, a query and a fragment. Each of them may be secret.
+// URL returns the address of a server without its user, password, query and fragment, since each may be secret.
 func URL(raw string) string {
 	address := raw
 	if !strings.Contains(raw, "://") {
@@ -26,7 +26,7 @@ func URL(raw string) string {
 	return Line(MaxPart, strings.TrimPrefix(shown.String(), "//"))
 }
 
-// A failure is an error whose text is fit to be shown. What it wraps is not.
+// A failure is an error whose text is safe to show. The text of the wrapped error is not.
 type failure struct {
 	error
 
@@ -37,7 +37,7 @@ func (f failure) Error() string { return f.text }
 
 func (f failure) Unwrap() error { return f.error }
 
-// Err returns an error whose text is one line that is fit to be shown, and that wraps the given one. It is nil for nil.
+// Err returns an error whose text is one line that is safe to show, and that wraps err. It returns nil for nil.
 func Err(err error) error {
 	if err == nil {
 		return nil
@@ -45,17 +45,18 @@ func Err(err error) error {
 	return failure{err, Failure(MaxMessage, err)}
 }
 
-// Reword returns an error that has another text, and wraps the given one.
+// Reword returns an error with another text that wraps err.
 func Reword(err error, text string) error { return failure{err, text} }
 
-// Failure returns the text of an error as one line of at most so many bytes. Of an answer that is no Status of
-// Kubernetes it has the code alone: clients quote the body of such an answer, and any host may have sent it.
+// Failure returns the text of an error as one line of at most so many bytes. Clients quote the body of an answer
+// that is no Status of Kubernetes, and any host may have sent it. Failure replaces such a quotation by the code of
+// the answer.
 func Failure(most int, err error) string {
 	return Line(most, withoutBodies(err.Error(), err))
 }
 
-// TooLarge reports whether the API server may have refused an object for its size, or for the length of a field. Such an
-// answer has one of three codes. That the store refuses an object is an error without a reason.
+// TooLarge reports whether the API server may have refused an object for its size, or for the length of a field.
+// Such an answer has one of three codes. A refusal by the store is an error without a reason.
 func TooLarge(err error) bool {
 	if apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) {
 		return true
@@ -64,12 +65,13 @@ func TooLarge(err error) bool {
 	return is && status.ErrStatus.Code == http.StatusInternalServerError && status.ErrStatus.Reason == metav1.StatusReasonUnknown
 }
 
-// Report is Failure for an error that may have several lines, as one of several mistakes has.
+// Report returns the text of an error as Failure does, but may return several lines, such as for several mistakes.
 func Report(err error) string { return Lines(MaxMessage, withoutBodies(err.Error(), err)) }
 
-// withoutBodies replaces in a text what the error, and all that it wraps, say of answers that are no Status.
+// withoutBodies replaces the texts of answers that are no Status in the text of an error and of all errors that it
+// wraps.
 func withoutBodies(text string, err error) string {
-	switch e := err.(type) { //nolint:errorlint // it looks at each error of the tree
+	switch e := err.(type) { //nolint:errorlint // each error of the tree is checked
 	case *apierrors.StatusError:
 		if isForeign(e) {
 			return strings.ReplaceAll(text, e.Error(), foreign(e.ErrStatus.Code))

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of texts, in bytes.
+// The bounds on texts, in bytes.
 const (
-	// MaxNote is what the API server accepts of the note of an event.
+	// MaxNote is how much the API server accepts for the note of an event.
 	MaxNote = 1024
-	// MaxMessage bounds the message of a condition, a line of the log and a field that the command line prints. Every
-	// definition of a condition accepts more than that.
+	// MaxMessage bounds the message of a condition, a line of the log and a field that the command line prints.
+	// Every definition of a condition accepts more.
 	MaxMessage = 4096
 	// MaxPart bounds one of several parts of a message, so that no part displaces the others.
 	MaxPart = 512
-	// MaxBrief bounds a message where the API server refuses the longer one.
+	// MaxBrief bounds a message if the API server refuses the longer one.
 	MaxBrief = 128
 	// MaxListed bounds a list that Fettle writes into an object. The API server stores no object above 1.5 MiB.
 	MaxListed = 512 << 10
@@ -24,9 +24,9 @@ const (
 
 const ellipsis = "…"
 
-// Line returns the text as one line of at most so many bytes, and ends a text that is cut with an ellipsis. White space
-// other than blanks becomes one blank, and any other character that is not printable its escape sequence, such as \x1b
-// or \u202e. A password in a URL is left out. Line does not change what it returned before.
+// Line returns the text as one line of at most so many bytes. A text that is cut ends with an ellipsis. White space
+// other than blanks becomes one blank, and any other character that is not printable becomes its escape sequence,
+// such as \x1b or \u202e. Line leaves out a password in a URL. It returns its own results unchanged.
 func Line(most int, text string) string {
 	if len(text) <= most && plain(text) {
 		return text
@@ -34,7 +34,7 @@ func Line(most int, text string) string {
 	return render(most, text, false)
 }
 
-// Lines is Line for a text of ours that may have several lines. It keeps line feeds and tabs.
+// Lines is Line for a text of Fettle's own that may have several lines. It keeps line feeds and tabs.
 func Lines(most int, text string) string { return render(most, text, true) }
 
 // plain reports whether a text is printable ASCII without a URL.
@@ -47,14 +47,14 @@ func plain(text string) bool {
 	return !strings.Contains(text, "://")
 }
 
-// line is a text as it is rendered.
+// line is a text that is being rendered.
 type line struct {
 	strings.Builder
 
 	most int
-	// fits is the length of what is kept when the text is cut.
+	// fits is the length of the part that is kept if the text is cut.
 	fits int
-	// lines is set where line feeds and tabs are kept.
+	// lines is set if line feeds and tabs are kept.
 	lines bool
 	// blank is set after white space.
 	blank bool
@@ -71,7 +71,8 @@ func render(most int, text string, lines bool) string {
 	return l.String()
 }
 
-// take renders what the text begins with, and returns its size. It reports whether what follows can't be shown.
+// take renders the beginning of the text and returns the size of what it has read. It reports whether the rest
+// can't be shown.
 func (l *line) take(text string) (size int, over bool) {
 	if l.Len() <= l.most-len(ellipsis) {
 		l.fits = l.Len()
@@ -103,15 +104,15 @@ func (l *line) take(text string) (size int, over bool) {
 }
 
 const (
-	// maxAuthority is more than the user, the host and the port of any URL that is meant.
+	// maxAuthority is more than the user, the host and the port of any real URL.
 	maxAuthority = 2048
-	// afterAuthority are the characters that end it. A password may have the others.
+	// afterAuthority are the characters that end an authority. A password may have the others.
 	afterAuthority = "/?#\"<> \t\r\n\v\f"
 	redacted       = "***"
 )
 
-// authority renders the beginning of a URL without its user and password. An authority that no URL can have is left out
-// as a whole, since it can't be told which part of it is a password.
+// authority renders the beginning of a URL without its user and password. It leaves out an authority that no URL
+// can have, since any part of it may be a password.
 func (l *line) authority(text string) (size int, over bool) {
 	const begin = len("://")
 	l.blank = false
@@ -124,8 +125,8 @@ func (l *line) authority(text string) (size int, over bool) {
 	}
 	l.WriteString("://")
 	at := strings.LastIndexByte(rest[:end], '@')
-	// shown is how long the authority would be when it is rendered. It must not become endless: Line returns what it
-	// returned before as it is.
+	// shown is the length of the rendered authority. It must stay below the bound, since Line returns its own results
+	// unchanged.
 	shown := end
 	if at >= 0 {
 		shown = len(redacted) + end - at
@@ -146,7 +147,7 @@ func (l *line) authority(text string) (size int, over bool) {
 
 func unprintable(letter rune) bool { return letter == utf8.RuneError || !unicode.IsPrint(letter) }
 
-// cut returns what fits, and shows that more was there.
+// cut returns the part that fits, with an ellipsis.
 func (l *line) cut() string {
 	if l.most < len(ellipsis) {
 		return ""

@@ -25,7 +25,8 @@ func ReadsOf(version schema.GroupVersion, kinds ...string) []Read {
 	return reads
 }
 
-// check lists one object at most, so that it costs little in a large cluster.
+// check returns an error unless the part may list the kind. It lists at most one object, so that it costs little in
+// a large cluster.
 func (r Read) check(ctx context.Context, api client.Reader) error {
 	one := &metav1.PartialObjectMetadataList{}
 	one.SetGroupVersionKind(r.Kind.GroupVersion().WithKind(r.Kind.Kind + "List"))

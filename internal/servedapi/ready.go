@@ -11,9 +11,9 @@ import (
 
 var errUnknown = errors.New("what the cluster serves has not been read yet")
 
-// Checks tell for each part whether it is ready: it sleeps, since the cluster does not serve what it
-// needs, or not in the version that Fettle reads, or does not let an optional part read that; or it has taken in what it
-// watches. Their names are those of the parts, as they stand in an address.
+// Checks returns a readiness check for each part, by the part's name as in a URL. A part is ready once it has
+// synced. It is also ready while it can't start: the cluster doesn't serve its kinds, or not in the version that
+// Fettle reads, or an optional part may not list them.
 func (w *Starter) Checks() map[string]func(*http.Request) error {
 	checks := make(map[string]func(*http.Request) error, len(w.Parts))
 	for _, part := range w.Parts {
@@ -39,8 +39,8 @@ func (w *Starter) ready(part Part) error {
 	return nil
 }
 
-// noteServed takes in what the API server answered to the attempt of a part to read its kinds. A cluster with older versions
-// alone has nothing that the part could read until its definitions change.
+// noteServed records whether the API server serves the kinds of a part in the version that Fettle reads. If not,
+// there is nothing to read until the definitions change.
 func (w *Starter) noteServed(part Part, err error) {
 	if meta.IsNoMatchError(err) {
 		w.unserved.Store(part.Name, true)
@@ -49,7 +49,8 @@ func (w *Starter) noteServed(part Part, err error) {
 	}
 }
 
-// Changed is closed when a definition comes or goes. It is nil until they have been read.
+// Changed returns a channel that is closed when a definition comes or goes. It is nil until the definitions have
+// been read.
 func (w *Starter) Changed() <-chan struct{} {
 	if definitions := w.definitions.Load(); definitions != nil {
 		return definitions.changed()

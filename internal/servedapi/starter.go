@@ -1,5 +1,5 @@
-// Package servedapi wakes the parts of Fettle whose API the cluster does not serve yet, when it begins
-// to, without a restart. It watches the names of custom resource definitions and nothing else.
+// Package servedapi starts the parts of Fettle once the cluster serves the APIs that they need. Fettle needs
+// no restart then. The package watches nothing but the names of custom resource definitions.
 package servedapi
 
 import (
@@ -22,61 +22,59 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Part is something that needs certain kinds to be served.
+// Part is a part of Fettle that needs certain kinds.
 type Part struct {
-	// Name is what people call the part.
+	// Name is the name of the part for users.
 	Name string
-	// Kinds are the names of the definitions that it needs.
+	// Kinds are the names of the definitions that the part needs.
 	Kinds []string
-	// Reads are what Watch watches. The part sleeps until it may list all of it.
+	// Reads are the kinds that Watch watches. The part waits until it may list all of them.
 	Reads []Read
-	// Grants names what an administrator applies to grant these rights.
+	// Grants names the file that an administrator applies to grant these rights.
 	Grants string
-	// Optional parts are ready without these rights, since not every installation has them.
+	// Optional is set for a part that is ready without these rights, since not every installation has them.
 	Optional bool
-	// Watch begins to watch those kinds. It may be called again after it failed.
+	// Watch starts to watch the kinds. It may be called again after it failed.
 	Watch func(context.Context) error
-	// HasSynced tells whether what is watched has been taken in.
+	// HasSynced reports whether the caches of the part have synced.
 	HasSynced func() bool
-	// Without tells people how Fettle goes on while the part cannot read what the cluster defines. It may be empty.
+	// Without says how Fettle goes on while the part can't read its kinds. It is a text for users and may be empty.
 	Without string
 }
 
-// The pauses between looks at a definition that exists but is not served yet, and at caches that
-// are filling.
+// The pauses between checks whether a defined kind is served, and whether caches have synced.
 const (
 	servedCheck = time.Second
 	fillCheck   = 20 * time.Millisecond
-	// allowedCheck is the pause between attempts of a part that may not read what it needs.
+	// allowedCheck is the pause between attempts of a part that lacks rights.
 	allowedCheck = 30 * time.Second
 )
 
-// Starter starts parts when their kinds are served.
+// Starter starts parts once their kinds are served.
 type Starter struct {
 	Informers cache.Informers
-	// API reads from the API server itself.
+	// API reads from the API server.
 	API client.Reader
-	// Mapper asks the cluster which kinds it serves. It may be nil, and then Templates returns none.
+	// Mapper finds the kinds that the cluster serves. It may be nil, and then Templates returns none.
 	Mapper meta.RESTMapper
 	Log    logr.Logger
 	Parts  []Part
-	// OnChange is called when a part has begun to watch and is in step, and when a kind that a part needs
-	// is served no more.
+	// OnChange is called when a part has synced, and when a kind that a part needs is no longer served.
 	OnChange func()
 
-	// templates are nil until they have been looked up.
+	// templates is nil until the templates have been looked up.
 	templates atomic.Pointer[[]TemplateKind]
-	// definitions are nil until they have been read.
+	// definitions is nil until the definitions have been read.
 	definitions atomic.Pointer[definitions]
-	// forbidden are the parts that may not read what they need, by name.
+	// forbidden has the names of the parts that lack rights.
 	forbidden sync.Map
-	// unreadable are the parts that others go on without, by name.
+	// unreadable has the names of the parts that other parts must not wait for.
 	unreadable sync.Map
-	// unserved are the parts whose kinds are defined, and not served in the version that Fettle reads, by name.
+	// unserved has the names of the parts whose kinds are defined, and not served in the version that Fettle reads.
 	unserved sync.Map
 }
 
-// Start wakes parts until the context ends.
+// Start starts parts until the context ends.
 func (w *Starter) Start(ctx context.Context) error {
 	definitions, err := w.watchDefinitions(ctx)
 	if err != nil {
@@ -93,8 +91,8 @@ func (w *Starter) Start(ctx context.Context) error {
 	return nil
 }
 
-// Served tells whether the cluster defines all of some kinds, given by the names of their definitions. It
-// is Unknown until the definitions have been read.
+// Served reports whether the cluster has all of some definitions, given by their names. It is Unknown until the
+// definitions have been read.
 func (w *Starter) Served(kinds []string) core.Tri {
 	definitions := w.definitions.Load()
 	switch {
@@ -106,11 +104,10 @@ func (w *Starter) Served(kinds []string) core.Tri {
 	return core.No
 }
 
-// NeedLeaderElection lets replicas that don't lead fill their caches too, so that the next leader
-// can act at once.
+// NeedLeaderElection lets replicas that don't lead fill their caches, so that the next leader can act at once.
 func (*Starter) NeedLeaderElection() bool { return false }
 
-// startWhenServed waits until the kinds of a part are defined and served, and starts it.
+// startWhenServed waits until the kinds of a part are defined and served, and starts the part.
 func (w *Starter) startWhenServed(ctx context.Context, part Part, definitions *definitions) {
 	told, tries := false, newReadAttempt()
 	for ctx.Err() == nil {
@@ -150,8 +147,8 @@ func (w *Starter) startWhenServed(ctx context.Context, part Part, definitions *d
 	}
 }
 
-// watch begins to watch what a part may list. An informer without the right to list asks again without end, and returns no
-// error.
+// watch starts to watch the kinds of a part, if the part may list them. An informer without that right would try
+// again without end, and return no error.
 func (w *Starter) watch(ctx context.Context, part Part) error {
 	for _, read := range part.Reads {
 		err := read.check(ctx, w.API)
@@ -183,7 +180,7 @@ func (w *Starter) awaitSync(ctx context.Context, part Part) {
 	w.OnChange()
 }
 
-// await waits for a change, for the context, and for the pause unless it is 0.
+// await waits for a change, the end of the context or the pause. A pause of 0 is none.
 func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) {
 	var timeout <-chan time.Time
 	if pause > 0 {
@@ -198,7 +195,7 @@ func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) {
 	}
 }
 
-// definitions are the names of the definitions in the cluster.
+// definitions has the names of the definitions in the cluster.
 type definitions struct {
 	mu     sync.Mutex
 	names  map[string]bool
@@ -219,7 +216,7 @@ func (w *Starter) watchDefinitions(ctx context.Context) (*definitions, error) {
 		AddFunc: func(obj any) { d.set(obj, true) },
 		DeleteFunc: func(obj any) {
 			if name, known := d.set(obj, false); known && w.needs(name) {
-				w.OnChange() // whoever waited for that part waits no more
+				w.OnChange() // no pass needs to wait for the part now
 			}
 		},
 	})
@@ -232,12 +229,12 @@ func (w *Starter) watchDefinitions(ctx context.Context) (*definitions, error) {
 	return d, nil
 }
 
-// needs tells whether any part needs a kind.
+// needs reports whether any part needs a kind.
 func (w *Starter) needs(kind string) bool {
 	return slices.ContainsFunc(w.Parts, func(p Part) bool { return slices.Contains(p.Kinds, kind) })
 }
 
-// set takes in that a definition exists or does not, and gives its name.
+// set records whether a definition exists, and returns its name.
 func (d *definitions) set(obj any, exists bool) (string, bool) {
 	name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
@@ -266,7 +263,7 @@ func (d *definitions) have(names []string) bool {
 	return true
 }
 
-// changed is closed at the next change.
+// changed returns a channel that is closed at the next change.
 func (d *definitions) changed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

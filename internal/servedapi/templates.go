@@ -13,19 +13,19 @@ import (
 type TemplateKind struct {
 	schema.GroupVersionKind
 
-	// Resource is its name with its group, as kubectl takes it.
+	// Resource is the name of the resource with its group, as kubectl takes it.
 	Resource   string
 	Namespaced bool
 }
 
 const (
-	// templatesSuffix ends the resources of remediation templates.
+	// templatesSuffix ends the names of the resources of remediation templates.
 	templatesSuffix = "remediationtemplates"
-	// maxTemplateKinds bounds what is asked and kept.
+	// maxTemplateKinds bounds the kinds that are looked up and stored.
 	maxTemplateKinds = 20
 )
 
-// Templates returns the kinds of remediation templates that the cluster serves, by their names. Without a Mapper there are none.
+// Templates returns the kinds of remediation templates that the cluster serves, sorted by their names.
 func (w *Starter) Templates() []TemplateKind {
 	if kinds := w.templates.Load(); kinds != nil {
 		return *kinds
@@ -33,8 +33,8 @@ func (w *Starter) Templates() []TemplateKind {
 	return nil
 }
 
-// followTemplates looks the kinds up whenever definitions of remediation templates come or go. What is not served yet is looked up
-// again, after pauses that grow.
+// followTemplates looks the kinds up when definitions of remediation templates come or go. It looks up again the
+// kinds that are not served yet, after growing pauses.
 func (w *Starter) followTemplates(ctx context.Context, d *definitions) {
 	var known []string
 	pause := servedCheck
@@ -58,7 +58,7 @@ func (w *Starter) followTemplates(ctx context.Context, d *definitions) {
 	}
 }
 
-// templates returns the names of the definitions of remediation templates, in order.
+// templates returns the names of the definitions of remediation templates, sorted.
 func (d *definitions) templates() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,7 @@ func (d *definitions) templates() []string {
 	return names[:min(len(names), maxTemplateKinds)]
 }
 
-// lookUp asks which kinds the cluster serves by these names. It leaves out what the cluster does not serve.
+// lookUp returns the kinds that the cluster serves by these names.
 func (w *Starter) lookUp(names []string) []TemplateKind {
 	var kinds []TemplateKind
 	for _, name := range names {

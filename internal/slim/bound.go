@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The bounds of what is kept of one object. What is beyond them is skipped, and Meta.Unread says so.
+// The bounds on one object. Parts beyond a bound are skipped, and Meta.Unread says so.
 const (
 	// maxConditions is how many conditions of a node are kept. Kubelets and node problem detectors write about 20.
 	maxConditions = 128
@@ -14,14 +14,13 @@ const (
 	// and virtualization together write about 300 of 15 KiB.
 	maxLabels     = 1024
 	maxLabelBytes = 64 << 10
-	// maxWord is how long a word may be: as long as a qualified name, of which the prefix has 253 bytes and the name 63.
+	// maxWord is the length of the longest word: a qualified name has a prefix of 253 bytes and a name of 63.
 	maxWord = 253 + 1 + 63
-	// maxIdentity is how long a name, a namespace, a UID or a revision may be.
+	// maxIdentity is the length of the longest name, namespace, UID or resource version.
 	maxIdentity = 253
 )
 
-// The sentences about what was skipped. They name bounds and no numbers of the object, so that they stay the same while
-// an object changes all the time.
+// The texts about skipped parts. They have no numbers of the object, so that they stay the same while it changes.
 const (
 	tooManyConditions = "it has more than the 128 conditions that Fettle reads of a node"
 	tooLongCondition  = "it has a condition whose type, status or reason is longer than the 317 bytes that Fettle reads"
@@ -31,7 +30,7 @@ const (
 	tooLongOwner      = "it has a reference to its controller with a word longer than the 317 bytes that Fettle reads"
 )
 
-// skip notes that a part of the object was not read. Each sentence is noted once.
+// skip records that a part of the object was skipped. It records each text once.
 func (m *Meta) skip(sentence string) {
 	switch {
 	case m.Unread == "":
@@ -41,7 +40,8 @@ func (m *Meta) skip(sentence string) {
 	}
 }
 
-// checkIdentity fails on what no API server gives: an object can't be told from others by the beginning of its name.
+// checkIdentity returns an error for an identity that no API server assigns. Objects can't be told apart by the
+// beginnings of their names.
 func (m *Meta) checkIdentity() error {
 	for _, part := range [...]string{m.Name, m.Namespace, string(m.UID), m.ResourceVersion} {
 		if len(part) > maxIdentity {
@@ -51,8 +51,7 @@ func (m *Meta) checkIdentity() error {
 	return nil
 }
 
-// fits returns the entries that are kept of the labels of an object that may have some already. Nearly always it has
-// none, and all fit.
+// fits returns the labels that are kept of the given ones. Nearly always all of them fit.
 func (m *Meta) fits(raw []rawEntry) []rawEntry {
 	bytes, long := 0, 0
 	for i := range raw {
@@ -76,8 +75,8 @@ func (m *Meta) labelBytes() int {
 
 func (e *rawEntry) tooLong() bool { return len(e.key) > maxWord || len(e.value) > maxWord }
 
-// cut returns as many labels as fit. Labels that a kubelet can't set on its own Node come first, so that it can't hide
-// its role by the number of others.
+// cut returns as many labels as fit. Labels that a kubelet can't set on its own Node come first. So a kubelet can't
+// hide its role by many other labels.
 func (m *Meta) cut(raw []rawEntry) []rawEntry {
 	kept := make([]rawEntry, 0, maxLabels)
 	count, bytes := len(m.Labels), m.labelBytes()
@@ -98,8 +97,8 @@ func (m *Meta) cut(raw []rawEntry) []rawEntry {
 	return kept
 }
 
-// isGuarded reports whether a label is kept before others: NodeRestriction guards those of Kubernetes' own domains, apart
-// from two prefixes, and decisions read ExcludeLabel.
+// isGuarded reports whether a label is kept before others. The admission plugin NodeRestriction guards the labels
+// of Kubernetes' own domains, apart from two prefixes. ExcludeLabel counts too, since decisions read it.
 func isGuarded(key []byte) bool {
 	domain, _, prefixed := strings.Cut(string(key), "/")
 	switch {
@@ -113,7 +112,7 @@ func isGuarded(key []byte) bool {
 
 func isInDomain(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
 
-// short returns an annotation whose value is not too long. Of an annotation that is too long, the key and the beginning of the value are kept.
+// short returns an annotation whose value is cut at the bound.
 func (m *Meta) short(e rawEntry) rawEntry {
 	if string(e.key) == MachineAnnotation { // without a slash it names nothing
 		e.value = e.value[:max(0, slices.Index(e.value, '/'))]

@@ -1,5 +1,5 @@
-// Package slim decodes of watched objects what decisions read, and skips the rest. Nearly every event
-// of a fleet is a heartbeat of a node of some ten kilobytes, of which a few hundred bytes matter.
+// Package slim decodes the fields of watched objects that decisions read, and skips the rest. Nearly every
+// event of a cluster is the heartbeat of a node. A node has some ten kilobytes, of which a few hundred matter.
 //
 // [Node] and [NodeList] stand in a scheme for those of core/v1 and decode from protobuf or JSON. [Meta]
 // and [Metadata] are for kinds that dialects define, which travel as JSON:
@@ -16,6 +16,6 @@
 //		return nil
 //	}
 //
-// Such objects are for reading. Encoding one is an error, since a write would erase what was skipped.
-// What they hold is shared between objects, so nobody may change it.
+// Such objects are for reading. Encoding one is an error, since a write would erase the skipped fields.
+// Objects share their strings and lists, which must not be changed.
 package slim

@@ -2,31 +2,32 @@ package slim
 
 import "sync"
 
-// maxGeneration bounds each generation of each part of a table: well above the number of words and labels that a fleet shares.
+// maxGeneration bounds each generation of each part of a table. It is well above the number of words and labels
+// that the nodes of a cluster share.
 const maxGeneration = 4096
 
-// maxShared is how long a word may be to be shared, in bytes. The longest keys, values and types of conditions that
-// kubelets and the usual labellers of nodes write have about 80.
+// maxShared is the length of the longest shared word, in bytes. Keys, values and types of conditions by kubelets
+// and the usual labellers have at most about 80.
 const maxShared = 128
 
-// shared is what all decoding shares: the methods that decode have no other place for it.
+// shared is the table of all decoding. The methods that decode have no other place for it.
 var shared = table{words: make(map[string]string), labels: make(map[label]*label)} //nolint:gochecknoglobals // see there
 
-// table keeps one copy of what many objects have: types and statuses of conditions, labels. A part that is full becomes
-// the past one, and a string that comes again is taken over from there. So a table stays small whatever comes, and words
-// that come once can't drive out words that come all the time; objects keep what they have. Its users hold mu.
+// table stores one copy of each word and label that many objects have. A part that is full becomes the past
+// generation. A string in use then moves to the new generation. So a table stays small, and rare words don't
+// displace frequent ones. Objects keep their strings. Users of a table hold mu.
 type table struct {
 	mu     sync.Mutex
 	words  map[string]string
 	labels map[label]*label
-	// pastWords and pastLabels are what words and labels were before.
+	// pastWords and pastLabels are the past generations.
 	pastWords  map[string]string
 	pastLabels map[label]*label
 	// labelBuffer is for the labels of the object that is being decoded, and empty otherwise.
 	labelBuffer []rawEntry
 }
 
-// word returns the shared copy of a word. It allocates only when the word is new, or too long to be shared.
+// word returns the shared copy of a word. It allocates only if the word is new, or too long to be shared.
 func (t *table) word(w []byte) string {
 	if known, ok := t.words[string(w)]; ok {
 		return known
@@ -34,7 +35,7 @@ func (t *table) word(w []byte) string {
 	return t.addWord(string(w))
 }
 
-// addWord returns the shared copy of a word, and makes this one the copy when it is new.
+// addWord returns the shared copy of a word, and stores a new one.
 func (t *table) addWord(w string) string {
 	if known, ok := t.words[w]; ok {
 		return known
@@ -60,7 +61,7 @@ func (t *table) label(l label) *label {
 	return t.addLabel(label{t.addWord(l.key), l.value})
 }
 
-// rawLabel is label of bytes that are not the caller's to keep. It allocates only when the label is new, or too long to
+// rawLabel is label for bytes that the caller must not keep. It allocates only if the label is new, or too long to
 // be shared.
 func (t *table) rawLabel(key, value []byte) *label {
 	if known, ok := t.labels[label{string(key), string(value)}]; ok {

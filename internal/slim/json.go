@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Metadata is metadata as it travels in JSON. The UnmarshalJSON of a kind decodes it, and has of it
-// what is read by calling Keep.
+// Metadata is metadata in JSON. The UnmarshalJSON of a kind decodes it, and calls Keep.
 type Metadata struct {
 	Namespace         string            `json:"namespace"`
 	Name              string            `json:"name"`
@@ -28,7 +27,8 @@ type Metadata struct {
 	} `json:"ownerReferences"`
 }
 
-// Keep gives what is read of the metadata: of the annotations these alone, and the one that informers read.
+// Keep returns the Meta of the metadata. Of the annotations it keeps the given ones, and the one that informers
+// read.
 func (w *Metadata) Keep(annotations ...string) Meta {
 	m := Meta{
 		Namespace: Intern(w.Namespace), Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion,
@@ -45,7 +45,7 @@ func (w *Metadata) Keep(annotations ...string) Meta {
 	return m
 }
 
-// own keeps the reference to the controller.
+// own stores the reference to the controller.
 func (m *Meta) own(apiVersion, kind, name, uid string) {
 	if max(len(apiVersion), len(kind), len(name), len(uid)) > maxWord {
 		m.skip(tooLongOwner)
@@ -54,7 +54,7 @@ func (m *Meta) own(apiVersion, kind, name, uid string) {
 	m.Owner = &Owner{APIVersion: Intern(apiVersion), Kind: Intern(kind), Name: Intern(name), UID: Intern(uid)}
 }
 
-// keepLabels keeps all labels of a map that fit.
+// keepLabels stores the labels that fit.
 func (m *Meta) keepLabels(all map[string]string) {
 	bytes, long := 0, false
 	for key, value := range all {
@@ -84,7 +84,7 @@ func (m *Meta) keep(all map[string]string, keys []string) {
 	m.Annotations = m.Annotations.arranged()
 }
 
-// Intern gives a copy of a word that is shared with the objects that have it too.
+// Intern returns a copy of a word that objects share.
 func Intern(w string) string {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()

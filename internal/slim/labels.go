@@ -8,31 +8,30 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Labels are the labels of an object, for selectors, or its annotations. Each is shared with the objects
-// that have it too.
+// Labels are the labels of an object, for selectors, or its annotations. Objects share each label.
 type Labels []*label
 
 type label struct{ key, value string }
 
 var _ labels.Labels = Labels{}
 
-// Pair is two words that many objects have together, such as the type of a condition and its status.
+// Pair is a pair of words that many objects have, such as the type of a condition and its status.
 type Pair = label
 
-// InternPair gives the pair of two words, which is shared with the objects that have it too.
+// InternPair returns a pair of words that objects share.
 func InternPair(key, value string) *Pair {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	return shared.label(label{key, value})
 }
 
-// Key is the first of the two words.
+// Key returns the first of the two words.
 func (l *label) Key() string { return l.key }
 
-// Value is the second of the two words.
+// Value returns the second of the two words.
 func (l *label) Value() string { return l.value }
 
-// LabelsOf gives labels that are in a map.
+// LabelsOf returns the labels of a map.
 func LabelsOf(set map[string]string) Labels {
 	if len(set) == 0 {
 		return nil
@@ -46,7 +45,7 @@ func LabelsOf(set map[string]string) Labels {
 	return l
 }
 
-// Lookup gives the value of a label, and whether there is such a label.
+// Lookup returns the value of a label, and whether there is such a label.
 func (l Labels) Lookup(key string) (string, bool) {
 	i, found := slices.BinarySearchFunc(l, key, func(l *label, key string) int { return strings.Compare(l.key, key) })
 	if !found {
@@ -55,24 +54,24 @@ func (l Labels) Lookup(key string) (string, bool) {
 	return l[i].value, true
 }
 
-// Has tells whether there is such a label.
+// Has reports whether there is such a label.
 func (l Labels) Has(key string) bool {
 	_, found := l.Lookup(key)
 	return found
 }
 
-// Get gives the value of a label, or "".
+// Get returns the value of a label, or an empty string.
 func (l Labels) Get(key string) string {
 	value, _ := l.Lookup(key)
 	return value
 }
 
-// Equal tells whether two objects have the same labels.
+// Equal reports whether two objects have the same labels.
 func (l Labels) Equal(other Labels) bool {
 	return slices.EqualFunc(l, other, func(a, b *label) bool { return a == b || *a == *b })
 }
 
-// Map gives the labels as a map of the caller's own.
+// Map returns the labels as a new map.
 func (l Labels) Map() map[string]string {
 	if l == nil {
 		return nil
@@ -84,7 +83,7 @@ func (l Labels) Map() map[string]string {
 	return set
 }
 
-// arranged sorts labels as they came, where needed. Of two with one key the later one counts.
+// arranged returns the labels sorted by their keys. Of two labels with one key, the later one counts.
 func (l Labels) arranged() Labels {
 	inOrder := true
 	for i := 1; i < len(l) && inOrder; i++ {

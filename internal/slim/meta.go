@@ -11,31 +11,30 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Meta is the part of an object's metadata that decisions and caches read. It is the object's
-// metav1.Object: what it lacks (managed fields, finalizers, generation and the like) reads as absent,
-// and setting that does nothing.
+// Meta has the metadata of an object that decisions and caches read. It implements metav1.Object. Fields that it
+// lacks, such as managed fields, read as absent, and their setters do nothing.
 type Meta struct { //nolint:recvcheck // encoding must fail for a value too
 	Namespace, Name string
 	UID             types.UID
 	ResourceVersion string
 	Labels          Labels
-	// CreationTimestamp is zero, and DeletionTimestamp nil, when the object says none.
+	// CreationTimestamp is zero, and DeletionTimestamp nil, if the object has none.
 	CreationTimestamp metav1.Time
 	DeletionTimestamp *metav1.Time
 	// Owner is the controller that owns the object, or nil.
 	Owner *Owner
-	// Annotations are those that are read, or nil.
+	// Annotations are the annotations that are read.
 	Annotations Labels
-	// Unread says in a sentence what of the object is beyond the bounds and was skipped. It is empty when all was read.
+	// Unread says which parts of the object are beyond the bounds and were skipped. It is empty if none were.
 	Unread string
 }
 
-// Owner is what is read of the reference to a controller.
+// Owner has the fields of a reference to a controller that are read.
 type Owner struct{ APIVersion, Kind, Name, UID string }
 
 var _ metav1.Object = &Meta{}
 
-// CloneMeta copies what a setter or a holder of the copy could change; the rest is shared.
+// CloneMeta returns a copy. It shares the parts that no setter changes.
 func (m *Meta) CloneMeta() Meta {
 	c := *m
 	c.DeletionTimestamp = m.DeletionTimestamp.DeepCopy()
@@ -46,7 +45,7 @@ func (m *Meta) CloneMeta() Meta {
 	return c
 }
 
-// RepairRequest is a person's request for the repair of the object. The zero RepairRequest is none.
+// RepairRequest returns the user's request for the repair of the object. The zero RepairRequest is none.
 func (m *Meta) RepairRequest() core.RepairRequest {
 	at, set := m.Annotations.Lookup(annotation.RepairRequestedAt)
 	if !set {
@@ -55,68 +54,68 @@ func (m *Meta) RepairRequest() core.RepairRequest {
 	return core.ReadRepairRequest(at)
 }
 
-// errPartial is why no lean object can be encoded.
+// errPartial is the error of encoding a slim object.
 var errPartial = errors.New("encoding a lean object: it holds a part of what was read, and writing it would erase the rest; " +
 	"patch the fields that are meant to change instead")
 
-// MarshalJSON fails, so that no object is ever written without what was skipped. Kinds that embed Meta have it too.
+// MarshalJSON fails, so that no write erases skipped fields. Kinds that embed Meta inherit it.
 func (Meta) MarshalJSON() ([]byte, error) { return nil, errPartial }
 
 // Marshal fails, as MarshalJSON does.
 func (Meta) Marshal() ([]byte, error) { return nil, errPartial }
 
-// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+// GetObjectKind returns an empty kind, since the Go type determines the kind.
 func (*Meta) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// GetNamespace is a getter of metav1.Object.
+// GetNamespace implements metav1.Object.
 func (m *Meta) GetNamespace() string { return m.Namespace }
 
-// SetNamespace is a setter of metav1.Object.
+// SetNamespace implements metav1.Object.
 func (m *Meta) SetNamespace(namespace string) { m.Namespace = namespace }
 
-// GetName is a getter of metav1.Object.
+// GetName implements metav1.Object.
 func (m *Meta) GetName() string { return m.Name }
 
-// SetName is a setter of metav1.Object.
+// SetName implements metav1.Object.
 func (m *Meta) SetName(name string) { m.Name = name }
 
-// GetUID is a getter of metav1.Object.
+// GetUID implements metav1.Object.
 func (m *Meta) GetUID() types.UID { return m.UID }
 
-// SetUID is a setter of metav1.Object.
+// SetUID implements metav1.Object.
 func (m *Meta) SetUID(uid types.UID) { m.UID = uid }
 
-// GetResourceVersion is a getter of metav1.Object.
+// GetResourceVersion implements metav1.Object.
 func (m *Meta) GetResourceVersion() string { return m.ResourceVersion }
 
-// SetResourceVersion is a setter of metav1.Object.
+// SetResourceVersion implements metav1.Object.
 func (m *Meta) SetResourceVersion(version string) { m.ResourceVersion = version }
 
-// GetCreationTimestamp is a getter of metav1.Object.
+// GetCreationTimestamp implements metav1.Object.
 func (m *Meta) GetCreationTimestamp() metav1.Time { return m.CreationTimestamp }
 
-// SetCreationTimestamp is a setter of metav1.Object.
+// SetCreationTimestamp implements metav1.Object.
 func (m *Meta) SetCreationTimestamp(at metav1.Time) { m.CreationTimestamp = at }
 
-// GetDeletionTimestamp is a getter of metav1.Object.
+// GetDeletionTimestamp implements metav1.Object.
 func (m *Meta) GetDeletionTimestamp() *metav1.Time { return m.DeletionTimestamp }
 
-// SetDeletionTimestamp is a setter of metav1.Object.
+// SetDeletionTimestamp implements metav1.Object.
 func (m *Meta) SetDeletionTimestamp(at *metav1.Time) { m.DeletionTimestamp = at }
 
-// GetLabels gives a map of the caller's own.
+// GetLabels implements metav1.Object. The map is the caller's.
 func (m *Meta) GetLabels() map[string]string { return m.Labels.Map() }
 
-// SetLabels is a setter of metav1.Object.
+// SetLabels implements metav1.Object.
 func (m *Meta) SetLabels(set map[string]string) { m.Labels = LabelsOf(set) }
 
-// GetAnnotations gives those that are read, as a map of the caller's own.
+// GetAnnotations implements metav1.Object. It returns the annotations that are read, as a map of the caller's.
 func (m *Meta) GetAnnotations() map[string]string { return m.Annotations.Map() }
 
-// SetAnnotations is a setter of metav1.Object.
+// SetAnnotations implements metav1.Object.
 func (m *Meta) SetAnnotations(annotations map[string]string) { m.Annotations = LabelsOf(annotations) }
 
-// GetOwnerReferences gives the controller alone.
+// GetOwnerReferences implements metav1.Object. It returns only the controller.
 func (m *Meta) GetOwnerReferences() []metav1.OwnerReference {
 	if m.Owner == nil {
 		return nil
@@ -125,7 +124,7 @@ func (m *Meta) GetOwnerReferences() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: m.Owner.APIVersion, Kind: m.Owner.Kind, Name: m.Owner.Name, UID: types.UID(m.Owner.UID), Controller: &controls}}
 }
 
-// SetOwnerReferences keeps the controller alone.
+// SetOwnerReferences implements metav1.Object. It keeps only the controller.
 func (m *Meta) SetOwnerReferences(references []metav1.OwnerReference) {
 	m.Owner = nil
 	for i := range references {
@@ -136,38 +135,38 @@ func (m *Meta) SetOwnerReferences(references []metav1.OwnerReference) {
 	}
 }
 
-// GetGenerateName gives nothing.
+// GetGenerateName implements metav1.Object. The field reads as absent.
 func (*Meta) GetGenerateName() string { return "" }
 
-// SetGenerateName does nothing.
+// SetGenerateName implements metav1.Object. It does nothing.
 func (*Meta) SetGenerateName(string) {}
 
-// GetGeneration gives nothing.
+// GetGeneration implements metav1.Object. The field reads as absent.
 func (*Meta) GetGeneration() int64 { return 0 }
 
-// SetGeneration does nothing.
+// SetGeneration implements metav1.Object. It does nothing.
 func (*Meta) SetGeneration(int64) {}
 
-// GetSelfLink gives nothing.
+// GetSelfLink implements metav1.Object. The field reads as absent.
 func (*Meta) GetSelfLink() string { return "" }
 
-// SetSelfLink does nothing.
+// SetSelfLink implements metav1.Object. It does nothing.
 func (*Meta) SetSelfLink(string) {}
 
-// GetDeletionGracePeriodSeconds gives nothing.
+// GetDeletionGracePeriodSeconds implements metav1.Object. The field reads as absent.
 func (*Meta) GetDeletionGracePeriodSeconds() *int64 { return nil }
 
-// SetDeletionGracePeriodSeconds does nothing.
+// SetDeletionGracePeriodSeconds implements metav1.Object. It does nothing.
 func (*Meta) SetDeletionGracePeriodSeconds(*int64) {}
 
-// GetFinalizers gives nothing.
+// GetFinalizers implements metav1.Object. The field reads as absent.
 func (*Meta) GetFinalizers() []string { return nil }
 
-// SetFinalizers does nothing.
+// SetFinalizers implements metav1.Object. It does nothing.
 func (*Meta) SetFinalizers([]string) {}
 
-// GetManagedFields gives nothing.
+// GetManagedFields implements metav1.Object. The field reads as absent.
 func (*Meta) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
 
-// SetManagedFields does nothing.
+// SetManagedFields implements metav1.Object. It does nothing.
 func (*Meta) SetManagedFields([]metav1.ManagedFieldsEntry) {}

@@ -15,21 +15,21 @@ import (
 
 // The annotations of a node that decisions read.
 const (
-	// ConfirmedHealthyAnnotation, with any value, is a person's word that the node is healthy.
+	// ConfirmedHealthyAnnotation, with any value, is an administrator's confirmation that the node is healthy.
 	ConfirmedHealthyAnnotation = "remediation.medik8s.io/manually-confirmed-healthy"
-	// CurrentConfigAnnotation and DesiredConfigAnnotation name the configuration that the node has and the
-	// one that it is to have. They differ while it is being upgraded.
+	// CurrentConfigAnnotation and DesiredConfigAnnotation name the present and the wanted configuration of the
+	// node. They differ while the node is being upgraded.
 	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
-	// MachineAnnotation names the machine of the node, as namespace/name. The namespace alone is kept.
+	// MachineAnnotation names the machine of the node, as namespace/name. Only the namespace is kept.
 	MachineAnnotation = "machine.openshift.io/machine"
 )
 
-// Node is the part of a core/v1 Node that decisions read.
+// Node has the fields of a core/v1 Node that decisions read.
 type Node struct {
 	Meta
 
-	// Conditions are in the order of the node. Facts share them, so nobody may change them.
+	// Conditions are in the order of the node. Facts share them, so they must not be changed.
 	Conditions []core.Condition
 }
 
@@ -40,7 +40,7 @@ type NodeList struct { //nolint:recvcheck // encoding must fail for a value too
 	Items []Node `json:"items"`
 }
 
-// AddToScheme adds the lean kinds of core/v1 to a scheme that does not have the stock ones.
+// AddToScheme adds the slim kinds of core/v1 to a scheme that lacks the usual ones.
 func AddToScheme(s *runtime.Scheme) error {
 	v1 := schema.GroupVersion{Version: "v1"}
 	s.AddKnownTypes(v1, &Node{}, &NodeList{})
@@ -48,12 +48,12 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// DeepCopyObject copies the node.
+// DeepCopyObject returns a copy of the node.
 func (n *Node) DeepCopyObject() runtime.Object {
 	return &Node{Meta: n.CloneMeta(), Conditions: slices.Clone(n.Conditions)}
 }
 
-// DeepCopyObject copies the list.
+// DeepCopyObject returns a copy of the list.
 func (l *NodeList) DeepCopyObject() runtime.Object {
 	c := &NodeList{ListMeta: *l.ListMeta.DeepCopy(), Items: slices.Clone(l.Items)}
 	for i := range c.Items {
@@ -63,7 +63,7 @@ func (l *NodeList) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// GetObjectKind gives nothing: decoding has found the kind already, and the Go type says it.
+// GetObjectKind returns an empty kind, since the Go type determines the kind.
 func (*NodeList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // Reset empties the node. The protobuf serializer calls it before Unmarshal.
@@ -72,8 +72,8 @@ func (n *Node) Reset() { *n = Node{} }
 // Reset empties the list. The protobuf serializer calls it before Unmarshal.
 func (l *NodeList) Reset() { *l = NodeList{} }
 
-// Unmarshal decodes from protobuf. It keeps nothing of the bytes. It fails on what is broken, but does
-// not look into what it skips.
+// Unmarshal decodes from protobuf. It keeps none of the bytes. It returns an error for broken fields, but does not
+// look into fields that it skips.
 func (n *Node) Unmarshal(body []byte) error {
 	n.Reset()
 	shared.mu.Lock()
@@ -99,7 +99,7 @@ func (l *NodeList) Unmarshal(body []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes from JSON, in which a server may answer that does not speak protobuf.
+// UnmarshalJSON decodes from JSON, for servers that don't support protobuf.
 func (n *Node) UnmarshalJSON(body []byte) error {
 	var wire struct {
 		Metadata Metadata `json:"metadata"`
@@ -116,7 +116,7 @@ func (n *Node) UnmarshalJSON(body []byte) error {
 		return fmt.Errorf("decoding a node: %w", err)
 	}
 	*n = Node{Meta: wire.Metadata.Keep(ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt)}
-	n.Owner = nil // which is not read of protobuf either: nobody controls a node
+	n.Owner = nil // as from protobuf: a node has no controller
 	for _, c := range wire.Status.Conditions {
 		n.keepCondition(core.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Since: c.LastTransitionTime.Time})
 	}
@@ -138,13 +138,13 @@ func (n *Node) keepCondition(c core.Condition) {
 	}
 }
 
-// MarshalJSON fails, so that no node is ever written without what was skipped.
+// MarshalJSON fails, so that no write erases skipped fields.
 func (NodeList) MarshalJSON() ([]byte, error) { return nil, errPartial }
 
-// Marshal fails, so that no node is ever written without what was skipped.
+// Marshal fails, so that no write erases skipped fields.
 func (NodeList) Marshal() ([]byte, error) { return nil, errPartial }
 
-// MarshalTo fails too. Without it the method of ListMeta would encode a list as its metadata.
+// MarshalTo fails too. Otherwise the method of ListMeta would encode a list as its metadata.
 func (NodeList) MarshalTo([]byte) (int, error) { return 0, errPartial }
 
 // MarshalToSizedBuffer fails, as MarshalTo does.

@@ -28,11 +28,10 @@ const (
 	timestampSeconds                              = 1
 )
 
-// commonConditions and commonAnnotations are for how many there is room on the stack; more is no mistake, and
-// costs an allocation.
+// commonConditions and commonAnnotations are how many fit on the stack. More cost an allocation.
 const commonConditions, commonAnnotations = 12, 4
 
-// field is one field of a message, as it stands on the wire.
+// field is one encoded field of a message.
 type field struct {
 	number int
 	form   protowire.Type
@@ -41,7 +40,7 @@ type field struct {
 	varint uint64
 }
 
-// each visits the fields of a message in their order.
+// each calls visit with the fields of a message in their order.
 func each(message []byte, visit func(field) error) error {
 	for len(message) > 0 {
 		f, n := firstField(message)
@@ -56,7 +55,7 @@ func each(message []byte, visit func(field) error) error {
 	return nil
 }
 
-// firstField reads the first field of a message and gives its length, which is negative when it is broken.
+// firstField reads the first field of a message and returns its length, which is negative if the message is broken.
 func firstField(message []byte) (field, int) {
 	number, form, tag := protowire.ConsumeTag(message)
 	if tag < 0 {
@@ -64,7 +63,7 @@ func firstField(message []byte) (field, int) {
 	}
 	f, content := field{number: int(number), form: form}, message[tag:]
 	var n int
-	switch form { //nolint:exhaustive // nothing that is read has another form
+	switch form { //nolint:exhaustive // no field that is read has another form
 	case protowire.BytesType:
 		f.bytes, n = protowire.ConsumeBytes(content)
 	case protowire.VarintType:
@@ -78,7 +77,7 @@ func firstField(message []byte) (field, int) {
 	return f, tag + n
 }
 
-// text gives the content of a string, which is not the caller's to keep.
+// text stores the content of a string. The caller must not keep it.
 func (f field) text(into *[]byte) error {
 	if f.form != protowire.BytesType {
 		return f.misfit(protowire.BytesType)
@@ -87,7 +86,7 @@ func (f field) text(into *[]byte) error {
 	return nil
 }
 
-// message visits the fields of a message within the message.
+// message calls visit with the fields of an embedded message.
 func (f field) message(visit func(field) error) error {
 	if f.form != protowire.BytesType {
 		return f.misfit(protowire.BytesType)
@@ -99,7 +98,7 @@ func (f field) number64(into *int64) error {
 	if f.form != protowire.VarintType {
 		return f.misfit(protowire.VarintType)
 	}
-	*into = int64(f.varint) //nolint:gosec // two's complement is how negative numbers travel
+	*into = int64(f.varint) //nolint:gosec // negative numbers are encoded in two's complement
 	return nil
 }
 
@@ -107,7 +106,7 @@ func (f field) misfit(want protowire.Type) error {
 	return fmt.Errorf("field %d has wire type %d where %d is defined", f.number, f.form, want)
 }
 
-// time reads a timestamp as metav1.Time does: an empty one is no time, and nanoseconds don't count.
+// time reads a timestamp as metav1.Time does: an empty message is no time, and nanoseconds don't count.
 func (f field) time(into *time.Time) error {
 	var seconds int64
 	err := f.message(func(f field) error {
@@ -195,7 +194,7 @@ func (n *Node) decodeStatus(status field) error {
 	return err
 }
 
-// decodeCondition reports whether the condition is short enough to be kept.
+// decodeCondition decodes a condition. It returns false for one that is too long to be kept.
 func decodeCondition(condition field, into *core.Condition) (fits bool, err error) {
 	var kind, status, reason []byte
 	err = condition.message(func(f field) error {
@@ -218,7 +217,7 @@ func decodeCondition(condition field, into *core.Condition) (fits bool, err erro
 	return true, err
 }
 
-// rawMeta is metadata whose strings are not the caller's to keep. A string that did not come is nil.
+// rawMeta is metadata whose strings the caller must not keep. A string that is missing is nil.
 type rawMeta struct {
 	name, namespace, uid, version []byte
 	labels                        []rawEntry
@@ -278,7 +277,7 @@ func (e *rawEntry) decodeField(f field) error {
 	return nil
 }
 
-// decodeAnnotation keeps those that are read.
+// decodeAnnotation stores an annotation if it is read.
 func (r *rawMeta) decodeAnnotation(f field) error {
 	var annotation rawEntry
 	err := f.message(annotation.decodeField)
@@ -288,8 +287,8 @@ func (r *rawMeta) decodeAnnotation(f field) error {
 	return err
 }
 
-// isRead tells whether an annotation of a node is read: by decisions, or by informers, for which one
-// ends a streaming list.
+// isRead reports whether an annotation of a node is read, by decisions or by informers. An annotation ends a
+// streaming list.
 func isRead(key []byte) bool {
 	switch string(key) {
 	case metav1.InitialEventsAnnotationKey, ConfirmedHealthyAnnotation, CurrentConfigAnnotation, DesiredConfigAnnotation, MachineAnnotation, annotation.RepairRequestedAt:
@@ -298,7 +297,7 @@ func isRead(key []byte) bool {
 	return false
 }
 
-// identify keeps the strings that are an object's own in one piece of memory.
+// identify stores an object's own strings in one piece of memory.
 func (m *Meta) identify(raw *rawMeta) {
 	var b strings.Builder
 	parts := [...][]byte{raw.name, raw.namespace, raw.uid, raw.version}
@@ -316,10 +315,10 @@ func (m *Meta) identify(raw *rawMeta) {
 	m.UID = types.UID(uid)
 }
 
-// label adds labels to those that the object has.
+// label adds labels to the labels of the object.
 func (m *Meta) label(raw []rawEntry) { m.Labels = m.Labels.with(m.fits(raw), m.labelOf) }
 
-// annotate adds annotations to those that the object has.
+// annotate adds annotations to the annotations of the object.
 func (m *Meta) annotate(raw []rawEntry) {
 	for i := range raw {
 		raw[i] = m.short(raw[i])
@@ -327,7 +326,7 @@ func (m *Meta) annotate(raw []rawEntry) {
 	m.Annotations = m.Annotations.with(raw, sharedLabel)
 }
 
-// with gives labels with more of them.
+// with returns the labels with more of them.
 func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
 	if len(raw) == 0 {
 		return l
@@ -342,7 +341,8 @@ func (l Labels) with(raw []rawEntry, of func(rawEntry) *label) Labels {
 
 func sharedLabel(raw rawEntry) *label { return shared.rawLabel(raw.key, raw.value) }
 
-// labelOf shares a label, unless its value is the object's name, which no other object has.
+// labelOf returns the shared copy of a label. A label whose value is the object's name is not shared, since no
+// other object has it.
 func (m *Meta) labelOf(raw rawEntry) *label {
 	if m.Name != "" && string(raw.value) == m.Name {
 		return &label{shared.word(raw.key), m.Name}

@@ -17,14 +17,14 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// The bounds of an annotation with groups of conditions. Each target is compared with all of them in each pass.
+// The bounds on an annotation with groups of conditions. A pass compares each target with all of them.
 const (
 	maxGroupBytes = lenient.MaxAnnotation
 	maxGroups     = 16
 	maxTests      = 8
-	// maxRemembered bounds what is remembered of each target.
+	// maxRemembered bounds the tests whose start Fettle stores for each target.
 	maxRemembered = 8
-	// maxFault bounds what is repeated of why text is no YAML.
+	// maxFault bounds the quoted error of the YAML parser.
 	maxFault = 200
 )
 
@@ -39,8 +39,8 @@ var (
 	reasonPattern = regexp.MustCompile(`^[-A-Za-z0-9_.,:*]{1,128}$`)
 )
 
-// Groups reads an annotation with groups of conditions that hold together, as YAML or JSON. It returns no groups where any of them
-// can't be read.
+// Groups reads an annotation with groups of conditions, as YAML or JSON. All conditions of a group must hold
+// together. If any group can't be read, Groups returns none.
 func Groups(annotations map[string]string, key string) ([]core.ConditionGroup, error) {
 	text, set := annotations[key]
 	if !set {
@@ -64,7 +64,7 @@ func Groups(annotations map[string]string, key string) ([]core.ConditionGroup, e
 	return groups, nil
 }
 
-// remembered counts the tests whose beginning Fettle has to remember.
+// remembered counts the tests whose start Fettle has to store.
 func remembered(groups []core.ConditionGroup) int {
 	n := 0
 	for i := range groups {
@@ -77,7 +77,7 @@ func remembered(groups []core.ConditionGroup) int {
 	return n
 }
 
-// groupEntries returns the entries of the list. It refuses anchors, by which a short text stands for a long one.
+// groupEntries returns the entries of the list. It refuses anchors, by which a short text can stand for a long one.
 func groupEntries(text string) ([]any, error) {
 	switch {
 	case len(text) > maxGroupBytes:
@@ -103,18 +103,18 @@ func groupEntries(text string) ([]any, error) {
 	return entries, nil
 }
 
-// groupReader reads entries of an annotation, and notes what is wrong with them.
+// groupReader reads the entries of an annotation and collects the errors.
 type groupReader struct {
 	key      string
 	problems []error
 }
 
-// addFault notes what is wrong at a place.
+// addFault adds an error about a place in the annotation.
 func (r *groupReader) addFault(at, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("annotation %s %s %s", r.key, at, fmt.Sprintf(format, args...)))
 }
 
-// fields returns an entry as an object that has no other fields than these.
+// fields returns an entry as an object, and false if it has any fields but the known ones.
 func (r *groupReader) fields(at string, entry any, example string, known ...string) (map[string]any, bool) {
 	fields, isObject := entry.(map[string]any)
 	if !isObject {
@@ -158,7 +158,7 @@ func (r *groupReader) group(at string, entry any) core.ConditionGroup {
 	return g
 }
 
-// duration reads how long a group must hold. There is no default: a node that has just joined lacks conditions that its agents
+// duration reads how long a group must hold. There is no default, since a new node lacks conditions that its agents
 // set a little later.
 func (r *groupReader) duration(at string, v any) time.Duration {
 	text, isText := v.(string)
@@ -214,7 +214,7 @@ func (r *groupReader) reason(at string, v any) string {
 	return s
 }
 
-// describe returns a value as it may be shown.
+// describe returns a value as a message shows it.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -230,7 +230,7 @@ func describe(v any) string {
 	}
 }
 
-// GoneDelay reads an annotation that says for how long a node must have been gone before that counts.
+// GoneDelay reads the annotation for how long a node must have been gone before that counts.
 func GoneDelay(annotations map[string]string, key string) (time.Duration, error) {
 	v, set := annotations[key]
 	if !set {
@@ -243,11 +243,11 @@ func GoneDelay(annotations map[string]string, key string) (time.Duration, error)
 	return d, nil
 }
 
-// soonMissing is how long agents may take to set their conditions on a node that has just joined.
+// soonMissing is how long agents may take to set their conditions on a new node.
 const soonMissing = 5 * time.Minute
 
-// GroupWarnings says what may not be meant about an annotation with groups of conditions. An annotation that can't be read is a
-// fault, of which it says nothing.
+// GroupWarnings returns warnings about an annotation with groups of conditions. It returns none for an annotation
+// that can't be read, which is a fault.
 func GroupWarnings(annotations map[string]string, key, target string) []Remark {
 	groups, err := Groups(annotations, key)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Fingerprint returns what is the same of two versions of a health check if they are translated to the same policy, and
-// select the same. The words are what else counts. What follows from the status does not.
+// Fingerprint returns a fingerprint of a health check. Two versions have the same one if they are translated to the
+// same policy, select the same targets and have the same words. The effects of the status don't count.
 func Fingerprint(p core.Policy, selector labels.Selector, words ...string) string {
 	p.Fingerprint, p.WasStopped = "", false
 	body, err := json.Marshal([]any{p, selector.String(), words})
 	if err != nil {
-		return "" // nothing begins
+		return "" // without a fingerprint, nothing starts
 	}
 	digest := sha256.Sum256(body)
 	return hex.EncodeToString(digest[:])

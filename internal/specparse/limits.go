@@ -10,10 +10,11 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// MaxConditions bounds how many conditions of a health check each target is compared with in each pass.
+// MaxConditions bounds the conditions of a health check, since a pass compares each target with all of them.
 const MaxConditions = 100
 
-// Backoff reads the annotations of the back-off of pools. With any mistake in them it returns the default.
+// Backoff reads the annotations of the back-off of pools. If any of them is wrong, it returns the default and an
+// error.
 func Backoff(annotations map[string]string) (core.Backoff, error) {
 	b := core.DefaultBackoff()
 	base, badBase := PositiveDuration(annotations, annotation.BackoffBase, b.Base)
@@ -25,8 +26,8 @@ func Backoff(annotations map[string]string) (core.Backoff, error) {
 	return core.Backoff{Base: min(base, limit), Limit: limit, GiveUpAfter: after, ResumedAt: resumed}, nil
 }
 
-// StormCooldown reads the annotation that says how long repairs wait after a short circuit. With a mistake in it, StormCooldown
-// returns the default.
+// StormCooldown reads the annotation for how long repairs wait after a short circuit. If it is wrong, StormCooldown
+// returns the default and an error.
 func StormCooldown(annotations map[string]string) (time.Duration, error) {
 	v, set := annotations[annotation.StormCooldown]
 	if !set {

@@ -13,31 +13,31 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Remark is something to say about a health check that somebody is about to apply.
+// Remark is a fault of a health check, or a warning about it, for the user who is about to apply it.
 type Remark struct {
-	// Field is its path, such as spec.unhealthyConditions[0].timeout.
+	// Field is the path of the field, such as spec.unhealthyConditions[0].timeout.
 	Field string
 	// Text says what is wrong, or what follows, and what to do.
 	Text string
-	// Fault is set when the health check can't be followed as it is; otherwise it may be meant.
+	// Fault is set if Fettle can't act on the health check as it is. Otherwise the remark is a warning.
 	Fault bool
-	// JSONType is what kind of value stands there, where that is the fault.
+	// JSONType is the type of the value, if the type is the fault.
 	JSONType string
-	// Known are the names that may stand where a name stands that means nothing.
+	// Known are the valid names, if an unknown name is the fault.
 	Known []string
 }
 
-// Fault is a remark about a field that can't be followed as it is. The text goes on after the field.
+// Fault returns a fault of a field. The text follows the name of the field.
 func Fault(field, format string, args ...any) Remark {
 	return Remark{Field: field, Text: field + " " + fmt.Sprintf(format, args...), Fault: true}
 }
 
-// Warning is a remark about a field that may not be meant as it is.
+// Warning returns a warning about a field that may not be meant as it is.
 func Warning(field, format string, args ...any) Remark {
 	return Remark{Field: field, Text: fmt.Sprintf(format, args...)}
 }
 
-// Problem is a remark about a problem that begins with its field, or with the word annotation and its key.
+// Problem returns a fault for a text that begins with its field, or with the word "annotation" and the key.
 func Problem(problem string) Remark {
 	words := strings.Fields(problem)
 	if words[0] == "annotation" && len(words) > 1 {
@@ -46,9 +46,9 @@ func Problem(problem string) Remark {
 	return Remark{Field: words[0], Text: problem, Fault: true}
 }
 
-// ReadLeniently reads all fields of a health check that have the right type, and tells which have not, and which names
-// mean nothing. Amounts are the paths of fields that are numbers or percentages: their decoder does not say which field
-// it was.
+// ReadLeniently reads all fields of a health check that have the right type. It returns faults for the others, and
+// for unknown names. Amounts are the paths of fields that are numbers or percentages. Their decoder does not name
+// the field.
 func ReadLeniently[T any](u *unstructured.Unstructured, amounts ...string) (*T, []Remark) {
 	object := u.DeepCopy().Object
 	var remarks []Remark
@@ -76,7 +76,7 @@ func ReadLeniently[T any](u *unstructured.Unstructured, amounts ...string) (*T, 
 	}
 }
 
-// unknownFields finds names that mean nothing. The API server would drop them without a word.
+// unknownFields returns faults for unknown names. The API server would drop the fields without an error.
 func unknownFields[T any](body []byte) []Remark {
 	strict, _ := kjson.UnmarshalStrict(body, new(T), kjson.DisallowUnknownFields) // the types were right
 	var remarks []Remark
@@ -96,7 +96,7 @@ func unknownFields[T any](body []byte) []Remark {
 	return remarks
 }
 
-// fieldsOf gives the JSON names that the type at a path has.
+// fieldsOf returns the JSON names of the type at a path.
 func fieldsOf(t reflect.Type, path []string) []string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -162,7 +162,7 @@ func aJSONType(kind string) string {
 }
 
 func aGoType(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // the others are called in YAML what they are called in Go
+	switch t.Kind() { //nolint:exhaustive // the others have the same names in YAML and in Go
 	case reflect.Slice:
 		return "a list"
 	case reflect.Struct, reflect.Map:
@@ -171,8 +171,8 @@ func aGoType(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// remove takes a field out of an object, and out of each element of the lists on its way where it
-// has a value of that JSON type.
+// remove removes a field of an object if the value has the JSON type. It enters all elements of the lists on the
+// path.
 func remove(value any, path []string, kind string) bool {
 	switch v := value.(type) {
 	case []any:
@@ -199,7 +199,7 @@ func remove(value any, path []string, kind string) bool {
 	return false
 }
 
-// removeFrom takes the elements of that type out of a list.
+// removeFrom removes the elements of that type from a list.
 func removeFrom(object map[string]any, key string, list []any, kind string) bool {
 	kept := slices.DeleteFunc(slices.Clone(list), func(element any) bool { return jsonType(element) == kind })
 	object[key] = kept

@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Duration reads a Go duration that is not negative; an empty one is 0.
+// Duration reads a Go duration that is not negative. An empty text is 0.
 func Duration(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
@@ -40,7 +40,7 @@ func Amount(s string) (core.Amount, error) {
 	return core.Amount{Number: n, Percent: percent}, nil
 }
 
-// InFlight reads an annotation that says how many may be repaired at a time: an amount, or "unlimited".
+// InFlight reads the annotation for how many targets may be repaired at a time: an amount, or "unlimited".
 func InFlight(annotations map[string]string, key string, fallback core.Amount) (core.Amount, error) {
 	v, set := annotations[key]
 	switch {
@@ -69,14 +69,14 @@ func PositiveDuration(annotations map[string]string, key string, fallback time.D
 	return d, nil
 }
 
-// never is how people write that a limit does not apply.
+// never is the value for a limit that does not apply.
 const never = "never"
 
-// maxFailures bounds after how many failures in a row a pool may be given up.
+// maxFailures bounds the failures in a row after which a pool is given up.
 const maxFailures = 1000
 
-// GiveUp reads the annotations that say after how many failures in a row a pool is given up, and since when a person has had repairs
-// resumed. The fallback holds where there is no such number; 0 is never.
+// GiveUp reads two annotations: after how many failures in a row a pool is given up, and when a user has resumed
+// repairs. The fallback applies without a number. 0 stands for never.
 func GiveUp(annotations map[string]string, afterKey, resumedKey string, fallback int) (after int, resumed time.Time, err error) {
 	after = fallback
 	var badNumber, badTime error
@@ -102,7 +102,7 @@ func GiveUp(annotations map[string]string, afterKey, resumedKey string, fallback
 	return after, resumed, errors.Join(badNumber, badTime)
 }
 
-// DryRun reads an annotation that is "true" or "false". Whatever else it may mean, it means that nothing is done.
+// DryRun reads an annotation that is "true" or "false". Any other value is an error and counts as true.
 func DryRun(annotations map[string]string, key string) (bool, error) {
 	switch v, set := annotations[key]; {
 	case !set || v == "false":
@@ -114,10 +114,10 @@ func DryRun(annotations map[string]string, key string) (bool, error) {
 	}
 }
 
-// maxSelectorFault bounds what is repeated of why a selector is none.
+// maxSelectorFault bounds the quoted error about a selector.
 const maxSelectorFault = 300
 
-// Selector reads a label selector. One that is none selects nothing.
+// Selector reads a label selector. An invalid one selects nothing.
 func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -126,26 +126,26 @@ func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
-// SameSelector tells whether two selectors are written the same. The one that selects nothing, as one that can't be read
-// does, is written like the one that selects everything.
+// SameSelector reports whether two selectors are written the same. The selector of nothing, which stands for one
+// that can't be read, has the same text as the selector of everything. So both are compared apart.
 func SameSelector(a, b labels.Selector) bool {
 	return labels.MatchesNothing(a) == labels.MatchesNothing(b) && a.String() == b.String()
 }
 
-// WrongType says that a field is of the wrong type. The kind is as kubectl explain takes it.
+// WrongType returns the text about a field of the wrong type. Kind is the kind as kubectl explain takes it.
 func WrongType(w lenient.Problem, kind string) string {
 	return fmt.Sprintf("%s is %s, which is of the wrong type; \"kubectl explain %s.%s\" says what to give", w.Field, w.Value, kind, w.Field)
 }
 
-// MaxProblems bounds what is said of a health check, which may have any number of mistakes, in bytes.
+// MaxProblems bounds the text about the faults of a health check, which may have any number of them, in bytes.
 const MaxProblems = 2048
 
-// JoinProblems joins everything that is wrong with a health check into one line. It is empty when nothing is.
+// JoinProblems joins the faults of a health check into one line. It is empty if there are none.
 func JoinProblems(problems []string) string {
 	return sanitize.Line(MaxProblems, strings.Join(problems, "; "))
 }
 
-// ErrorLines gives the errors that are some, one line each.
+// ErrorLines returns the lines of all errors that are not nil.
 func ErrorLines(problems ...error) []string {
 	if err := errors.Join(problems...); err != nil {
 		return strings.Split(err.Error(), "\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/internal/lenient"
 )
 
-// readGroups are the API groups that Fettle itself reads, in which no remediator has its kinds.
+// readGroups are the API groups that Fettle itself reads. Remediators have no kinds in them.
 var readGroups = []string{"machine.openshift.io", "config.openshift.io", "cluster.x-k8s.io"} //nolint:gochecknoglobals // a constant table
 
 // readKinds are the kinds that Fettle itself reads in groups of remediators.
@@ -24,14 +24,14 @@ const (
 	infrastructureGroup = "infrastructure" + providerSuffix
 )
 
-// partSuffixes end the kinds of infrastructureGroup of which machines and clusters are made.
+// partSuffixes end the names of the kinds of infrastructureGroup that machines and clusters consist of.
 var partSuffixes = []string{"Machine", "MachinePool", "Cluster"} //nolint:gochecknoglobals // a constant table
 
 const templateSuffix = "Template"
 
-// RequestKind returns an error for a kind that can't be the template of a remediator, whatever a cluster serves. The objects
-// made from it would be Kubernetes' own, or objects that Fettle itself reads, or parts of machines. Fettle must neither watch
-// them nor make or delete any. The error goes on after the name of the field and "is".
+// RequestKind returns an error for a kind that can't be the template of a remediator in any cluster. The objects
+// made from it would be Kubernetes' own, or objects that Fettle itself reads, or parts of machines. Fettle must not
+// watch, create or delete them. The text of the error follows the name of the field and "is".
 func RequestKind(apiVersion, kind string) error {
 	why := ""
 	if version, err := schema.ParseGroupVersion(apiVersion); err == nil && version.Version != "" {
@@ -44,7 +44,7 @@ func RequestKind(apiVersion, kind string) error {
 		lenient.Quote(kind), lenient.Quote(apiVersion), why)
 }
 
-// reserved says why no request can be of a kind. It is empty for kinds that remediators may have.
+// reserved returns why no request can have a kind. It is empty for kinds that remediators may have.
 func reserved(made schema.GroupKind) string {
 	switch {
 	case builtIn(made.Group):
@@ -59,8 +59,8 @@ func reserved(made schema.GroupKind) string {
 	return ""
 }
 
-// builtIn reports whether an API group is one of Kubernetes itself. The group of a custom resource has a dot, and those
-// that end in k8s.io or kubernetes.io are kept for Kubernetes. Those of Cluster API end in x-k8s.io.
+// builtIn reports whether an API group is one of Kubernetes itself. The group of a custom resource has a dot.
+// Groups that end in k8s.io or kubernetes.io are reserved for Kubernetes, and those of Cluster API end in x-k8s.io.
 func builtIn(group string) bool {
 	return !strings.Contains(group, ".") || hasAnySuffix("."+group, []string{".k8s.io", ".kubernetes.io"})
 }

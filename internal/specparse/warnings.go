@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ReviewIdentity says what is wrong with the version and the name of a health check.
+// ReviewIdentity returns the faults of the version and the name of a health check.
 func ReviewIdentity(u *unstructured.Unstructured, version schema.GroupVersion) []Remark {
 	var remarks []Remark
 	if u.GroupVersionKind().Version != version.Version {
@@ -25,7 +25,7 @@ func ReviewIdentity(u *unstructured.Unstructured, version schema.GroupVersion) [
 	return remarks
 }
 
-// AnnotationWarnings finds annotations of Fettle's that mean nothing, in the order of their keys.
+// AnnotationWarnings returns a warning for each annotation of Fettle's that is unknown, in the order of their keys.
 func AnnotationWarnings(annotations map[string]string, known ...string) []Remark {
 	var remarks []Remark
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -36,13 +36,13 @@ func AnnotationWarnings(annotations map[string]string, known ...string) []Remark
 	return remarks
 }
 
-// WrittenCondition is a condition by which nodes are unhealthy, as it was written.
+// WrittenCondition is a condition of unhealthy nodes, as it is written.
 type WrittenCondition struct{ Type, Status, For string }
 
-// ConditionWords are what an API calls the field that has the duration, and what is repaired.
+// ConditionWords are the API's name of the field with the duration, and the noun for its targets.
 type ConditionWords struct{ Duration, Target string }
 
-// ConditionWarnings says what may not be meant about conditions. Which of two alike counts is for the caller to say.
+// ConditionWarnings returns warnings about conditions. The caller decides which of two equal conditions counts.
 func ConditionWarnings(conditions []WrittenCondition, words ConditionWords) []Remark {
 	var remarks []Remark
 	statuses := map[string]map[string]int{}
@@ -60,7 +60,7 @@ func ConditionWarnings(conditions []WrittenCondition, words ConditionWords) []Re
 	return append(remarks, combinationWarnings(conditions, statuses)...)
 }
 
-// Repeated gives the places of conditions that an earlier one is like, and of that one.
+// Repeated returns the positions of conditions that equal an earlier one, with the position of that one.
 func Repeated(conditions []WrittenCondition) map[int]int {
 	type condition struct{ kind, status string }
 	seen, repeated := map[condition]int{}, map[int]int{}
@@ -77,7 +77,7 @@ func Repeated(conditions []WrittenCondition) map[int]int {
 
 func conditionField(i int) string { return fmt.Sprintf("spec.unhealthyConditions[%d]", i) }
 
-// The statuses that conditions of nodes have, and the type of the one that all nodes have.
+// The statuses of nodes' conditions, and the type of the condition that all nodes have.
 const (
 	statusTrue    = "True"
 	statusFalse   = "False"
@@ -122,7 +122,7 @@ func combinationWarnings(conditions []WrittenCondition, statuses map[string]map[
 	return remarks
 }
 
-// IsAmount tells whether a number or percentage was written as such, quoted or not.
+// IsAmount reports whether a number or percentage was written as the text, quoted or not.
 func IsAmount(v *intstr.IntOrString, text string) bool {
 	if v.Type == intstr.Int {
 		return strconv.Itoa(v.IntValue()) == text

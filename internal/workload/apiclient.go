@@ -12,8 +12,8 @@ import (
 
 var errNoURL = errors.New("its server is not an address that can be used")
 
-// apiClient is the way to one API server with one set of credentials. It has a transport of its own: those that client-go
-// shares outlive who needs them, and keep to a connection that is dead as long as its kernel believes in it.
+// apiClient is a client of one API server with one set of credentials. It has a transport of its own. The
+// transports that client-go shares outlive their users, and keep a dead connection for as long as the kernel does.
 type apiClient struct {
 	*rest.RESTClient
 
@@ -21,7 +21,7 @@ type apiClient struct {
 	opened *connrotation.ConnectionTracker
 }
 
-// open makes a line. Nothing is sent yet.
+// open returns a client. It sends nothing yet.
 func (c *Config) open(config *rest.Config) (*apiClient, error) {
 	tracker := connrotation.NewConnectionTracker()
 	own := connrotation.NewDialerWithTracker(c.dial, tracker)
@@ -34,22 +34,21 @@ func (c *Config) open(config *rest.Config) (*apiClient, error) {
 	rc.NegotiatedSerializer, rc.ContentType, rc.AcceptContentTypes = c.codecs, protobuf, protobuf+",application/json"
 	restClient, err := rest.RESTClientForConfigAndClient(&rc, client)
 	if err != nil {
-		return nil, errNoURL // the error repeats the address, and what is secret in it
+		return nil, errNoURL // the cause repeats the address, and secrets in it
 	}
 	return &apiClient{RESTClient: restClient, host: config.Host, opened: tracker}, nil
 }
 
-// withoutLogging keeps client-go from logging what fails in a context. The connection tells why it was lost, once and in words of its own.
+// withoutLogging keeps client-go from logging failures in a context. The connection logs why it was lost, once.
 func withoutLogging(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
-// close ends all that is under way.
+// close ends all requests.
 func (api *apiClient) close() {
 	api.Client.CloseIdleConnections()
 	api.opened.CloseAll()
 }
 
-// isReady asks whether the API server serves: it answers itself, knows our credentials, and has its etcd. Whoever may
-// not ask is known to it too.
+// isReady asks the API server whether it serves: it answers, accepts the credentials, and has its etcd.
 func (api *apiClient) isReady(ctx context.Context) error {
 	body, err := api.Get().AbsPath("/readyz").MaxRetries(0).DoRaw(ctx)
 	return readiness(body, err)

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// What one workload cluster may send. All sizes are those of decompressed bytes. docs/adr/0013 adds them up.
+// The bounds on what one workload cluster may send. Sizes count decompressed bytes. docs/adr/0013 adds them up.
 const (
-	// page is how many nodes the first request of a list asks for. A page that is too large is asked for again with fewer.
+	// page is how many nodes the first request of a list asks for. After a page that is too large, requests ask for
+	// fewer.
 	page = 250
 	// pageBytes bounds a page. It allows 16 KiB for each node, and a page of one node may have all of it.
 	pageBytes = 4 << 20
@@ -16,20 +17,20 @@ const (
 	nodeBytes = 2 << 20
 	// objectBytes bounds what guards read, which is decoded as JSON and takes many times its size in memory.
 	objectBytes = 512 << 10
-	// oneShotBytes bounds an answer to a person's command, which looks once and then ends.
+	// oneShotBytes bounds an answer to a command of the command line, which reads once and ends.
 	oneShotBytes = 16 << 20
-	// errorBytes bounds an answer that is an error or that no object is read from, and headerBytes bounds headers.
+	// errorBytes bounds an answer that is an error, or that no object is read from. headerBytes bounds headers.
 	errorBytes, headerBytes = 64 << 10, 64 << 10
-	// tokenBytes bounds the token with which a list goes on.
+	// tokenBytes bounds the continue token of a list.
 	tokenBytes = 4 << 10
-	// keptBytes is what a node may take in memory on average, as weigh measures it.
+	// keptBytes is how much memory a node may take on average, as weigh estimates it.
 	keptBytes = 4 << 10
-	// streamBytes bounds what has been received of one answer and has not been read.
+	// streamBytes bounds the part of one answer that was received and has not been read.
 	streamBytes = 1 << 20
 )
 
-// How fast events of one cluster are taken in. Each event costs one token, and one more for each eventUnit of its size. A
-// cluster that sends faster waits, as for any slow client, and costs no more processor than this.
+// The rate at which events of one cluster are read. An event costs one token, and one more for each eventUnit of its
+// size. A cluster that sends faster has to wait, and takes no more processor time than this.
 const (
 	eventRate, eventBurst = 2000, 40_000
 	eventUnit             = 16 << 10
@@ -37,29 +38,29 @@ const (
 
 // The bounds on time.
 const (
-	// promptTurn and slowTurn are how long a cluster may list before others are served. turnsTime is for a whole list.
+	// promptTurn and slowTurn are how long a cluster may list before other clusters do. turnsTime bounds a whole
+	// list.
 	promptTurn, slowTurn = 5 * time.Second, 30 * time.Second
 	turnsTime            = 2 * time.Minute
 	// promptLists and slowLists are how many clusters list at a time.
 	promptLists, slowLists = 8, 4
-	// dialTimeout bounds the making of a connection, and answerTimeout the wait for headers and for the rest of an event.
+	// dialTimeout bounds dialing. answerTimeout bounds the wait for headers, and for the rest of an event.
 	dialTimeout, answerTimeout = 10 * time.Second, 15 * time.Second
 	// readTimeout bounds a single read.
 	readTimeout = 15 * time.Second
 )
 
-// DefaultNodes is how many nodes a workload cluster may have, unless an administrator allows more. It is twice of what
-// Kubernetes supports.
+// DefaultNodes is how many nodes a workload cluster may have by default: twice of what Kubernetes supports.
 const DefaultNodes = 10_000
 
-// errBound is the cause of every error that says that a cluster went beyond a bound.
+// errBound is wrapped by every error about a cluster that exceeded a bound.
 var errBound = errors.New("the API server sent more than is accepted")
 
-// A boundError says which bound a cluster went beyond. Its parts never come from the cluster.
+// A boundError names the bound that a cluster exceeded. Its texts never come from the cluster.
 type boundError struct {
-	// name is the value of a label of a metric.
+	// name is the value of the metric's label.
 	name string
-	// did says what the API server did, and advice what to do.
+	// did is the clause about what the API server did, and advice is what a user does about it.
 	did, advice string
 }
 
@@ -90,11 +91,11 @@ func tooHeavy(most int) error {
 func tooHeavyTogether(most int) error {
 	return &boundError{
 		name: "memory-of-all", did: fmt.Sprintf("has nodes that are not kept, since those of all clusters take more than %d MiB and its namespace has its share of that", most>>20),
-		advice: "delete health checks of clusters in its namespace that nobody needs, or raise --workload-clusters-max-memory of fettle controller and its memory limit",
+		advice: "delete health checks of clusters in its namespace that are not needed, or raise --workload-clusters-max-memory of fettle controller and its memory limit",
 	}
 }
 
-// The bounds that have no number to tell.
+// The errors of bounds whose texts need no number.
 var (
 	errEndless = &boundError{name: "pages", did: "sent a page of a list that does not go on as it must", advice: seeWhatAnswers}
 	errTurns   = &boundError{

@@ -19,45 +19,45 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Connection is what is known of one workload cluster. It is safe for concurrent use.
+// Connection stores what is known of one workload cluster. It is safe for concurrent use.
 type Connection struct {
 	*Connections
 
 	cluster types.NamespacedName
 	nodes   *node.Store
-	// events is the rate at which events are taken in.
+	// events limits the rate at which events are read.
 	events *rate.Limiter
-	// nodeCount is how many nodes are kept, also between sessions, and weight what they take in memory. They belong to the
-	// session, and between sessions to run.
+	// nodeCount is the number of stored nodes, and weight is the memory that they take. A running session owns
+	// them. Between sessions run does.
 	nodeCount, weight int
-	// listsSlowly is set while lists of the cluster begin in the slow places, since one has needed more than a prompt turn.
+	// listsSlowly is set once a list has needed more than a prompt turn. The next lists then begin with slow turns.
 	listsSlowly atomic.Bool
 
 	mu    sync.Mutex
 	state state
-	// api is nil while there is none.
+	// api is nil while there is no session.
 	api *apiClient
-	// connected and failed count the attempts, by how they went.
+	// connected counts the attempts that listed all nodes. failed counts those that failed, then or later.
 	connected, failed uint64
-	// exceeded counts the attempts that ended at a bound, by its name.
+	// exceeded counts the attempts that ended at a bound, by the bound's name.
 	exceeded map[string]uint64
-	// end ends the connection, nil before it has begun, and dropped is set once nobody wants it.
+	// end ends the connection, and is nil before it has begun. dropped is set by drop.
 	end     context.CancelFunc
 	dropped bool
 }
 
-// Answers tells whether the cluster's nodes are known as they are, and if not, why and what to do. There are no words
-// until the first attempt to connect has failed.
+// Answers reports whether the cluster's nodes are known and up to date. If not, it returns the reason and the
+// advice as a text. The text is empty until the first attempt to connect has failed.
 func (c *Connection) Answers() (core.Tri, string) { return c.currentState().answers(c.Now()) }
 
-// Lookup finds nodes by their name. It calls yield with a function that does, and holds all still until that returns.
+// Lookup calls yield with a function that finds nodes by their names. The nodes don't change until yield returns.
 func (c *Connection) Lookup(yield func(find func(name string) (node.Facts, bool))) {
 	c.nodes.Lookup(yield)
 }
 
 var errNotConnected = errors.New("there is no connection to the workload cluster")
 
-// ReadNode reads a node from the cluster's API server itself.
+// ReadNode reads a node from the cluster's API server.
 func (c *Connection) ReadNode(ctx context.Context, name string) (core.Node, error) {
 	api := c.currentAPI()
 	if api == nil {
@@ -65,7 +65,7 @@ func (c *Connection) ReadNode(ctx context.Context, name string) (core.Node, erro
 	}
 	n, err := api.readNode(ctx, name)
 	switch {
-	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // anything may answer 404 without a Status
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // a 404 without a Status may come from any host
 		return core.Node{State: core.NodeGone, Name: name}, nil
 	case err != nil:
 		return core.Node{}, fmt.Errorf("getting node %s: %w", name, sanitize.Reword(err, causeOf(err)))
@@ -85,11 +85,12 @@ func (c *Connection) currentState() state {
 	return c.state
 }
 
-// update notes what becomes of the state.
+// update changes the state.
 func (c *Connection) update(change func(state, time.Time) state) { c.updateAndWake(change, false) }
 
-// updateAndWake notes what becomes of the state, and wakes whoever decides when something is different for it: a node, or
-// whether the cluster answers. One that was silent for too long answers again with its next word.
+// updateAndWake changes the state. It wakes the cluster's passes if news is set, or if the change itself is news:
+// whether the cluster answers, or why it does not. After a silence that was too long, the next message of the
+// cluster is such a change.
 func (c *Connection) updateAndWake(change func(state, time.Time) state, news bool) {
 	now := c.Now()
 	c.mu.Lock()
@@ -111,7 +112,7 @@ func (c *Connection) updateAndWake(change func(state, time.Time) state, news boo
 	}
 }
 
-// recordLoss notes why the cluster is not known any more.
+// recordLoss counts a failed attempt and makes the cluster unknown, with the problem as the reason.
 func (c *Connection) recordLoss(err error, problem string) {
 	c.mu.Lock()
 	c.failed++
@@ -153,13 +154,14 @@ func (c *Connection) run(ctx context.Context) {
 			failures = 1
 		}
 		if lasted && apierrors.IsUnauthorized(err) {
-			continue // its credentials may have been replaced
+			continue // the Secret may have new credentials
 		}
 		_ = sleep(ctx, c.Timing.pause(failures, longest, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	}
 }
 
-// attempt is one session. It returns how long the session was in step, and why it ended. A panic ends it as any error does.
+// attempt runs one session. It returns how long the session was synced, and the error that ended it. A panic ends
+// the session as an error does.
 func (c *Connection) attempt(ctx context.Context) (inStep time.Duration, err error) {
 	err = contain.Run(func() (err error) {
 		inStep, err = c.connect(ctx)
@@ -173,7 +175,7 @@ func (c *Connection) attempt(ctx context.Context) (inStep time.Duration, err err
 	return inStep, err
 }
 
-// panicProblem is why a cluster is not known whose connection has panicked.
+// panicProblem is why a cluster is unknown after its connection has panicked.
 const panicProblem = "the connection to it has failed by a fault of Fettle, and is made again; report it with the line of the log that says where it panicked"
 
 // connect begins a session and runs it.
@@ -198,8 +200,8 @@ func (c *Connection) connect(ctx context.Context) (time.Duration, error) {
 	return s.syncedFor(), err
 }
 
-// forgetNodes gives up the memory of a cluster that is not known any more. Its nodes are unknown then, not gone, since the
-// cluster does not answer.
+// forgetNodes releases the memory of a cluster that is no longer known. Its nodes are then unknown and not gone,
+// since the cluster does not answer.
 func (c *Connection) forgetNodes() {
 	c.nodes.Replace(nil)
 	c.budget.release(c.cluster.Namespace, c.weight)

@@ -19,40 +19,40 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// Config is what Connections need. Every field is required but Panicked, Timing and Bounds.
+// Config is the configuration of Connections. All fields are required but Panicked, Timing and Bounds.
 type Config struct {
-	// Secrets reads them from the management cluster's API server itself.
+	// Secrets reads Secrets from the management cluster's API server.
 	Secrets Reader
 	Now     func() time.Time
-	// Wake is called with a cluster when decisions about it may be different. It doesn't block.
+	// Wake is called with a cluster when decisions about it may change. It must not block.
 	Wake func(types.NamespacedName)
-	// Panicked is called with a cluster when the connection to it has panicked, which ends that connection alone.
+	// Panicked is called with a cluster when the connection to it has panicked. Other connections go on.
 	Panicked  func(types.NamespacedName)
 	Log       logr.Logger
 	UserAgent string
 	Timing    Timing
 	Bounds    Bounds
 	codecs    runtime.NegotiatedSerializer
-	// dial makes connections to API servers.
+	// dial connects to an API server.
 	dial dialFunc
 }
 
-// Connections are the connections to all workload clusters that somebody wants. They are safe for concurrent use.
+// Connections keeps a connection to each workload cluster that Keep was called for. It is safe for concurrent use.
 type Connections struct {
 	Config
 
 	turns  *listTurns
 	budget *memoryBudget
-	// added has one element when fresh may have some.
+	// added has one element while pending may have some.
 	added chan struct{}
 
 	mu   sync.Mutex
 	kept map[types.NamespacedName]*Connection
-	// pending are those that have not begun.
+	// pending are the connections that have not begun.
 	pending []*Connection
 }
 
-// New makes connections to nothing yet.
+// New returns Connections without a connection.
 func New(c Config) *Connections {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
@@ -71,7 +71,8 @@ func New(c Config) *Connections {
 	}
 }
 
-// Keep gives the connection to a cluster, and has it kept from when Start runs until Drop.
+// Keep returns the connection to a cluster, and adds it if there is none. It is kept from when Start runs until
+// Drop.
 func (c *Connections) Keep(cluster types.NamespacedName) *Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,17 +87,17 @@ func (c *Connections) Keep(cluster types.NamespacedName) *Connection {
 	c.pending = append(c.pending, fresh)
 	select {
 	case c.added <- struct{}{}:
-	default: // it has been told already
+	default: // Start will look in any case
 	}
 	return fresh
 }
 
-// Drop ends a connection. It does not wait for that.
+// Drop ends a connection. It does not wait for the end.
 func (c *Connections) Drop(cluster types.NamespacedName) {
 	c.mu.Lock()
 	kept := c.kept[cluster]
 	delete(c.kept, cluster)
-	// Where Start does not run, nothing else would ever take it from there.
+	// Where Start does not run, nothing else would remove it.
 	c.pending = slices.DeleteFunc(c.pending, func(fresh *Connection) bool { return fresh == kept })
 	c.mu.Unlock()
 	if kept != nil {
@@ -104,7 +105,7 @@ func (c *Connections) Drop(cluster types.NamespacedName) {
 	}
 }
 
-// Start keeps the connections until the context ends, and returns when all have ended.
+// Start keeps the connections until the context ends, and returns when all of them have ended.
 func (c *Connections) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -122,7 +123,7 @@ func (c *Connections) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection keeps replicas that don't lead from connecting: docs/adr/0013 says why.
+// NeedLeaderElection keeps replicas that don't lead from connecting. docs/adr/0013 has the reasons.
 func (*Connections) NeedLeaderElection() bool { return true }
 
 func (c *Connections) takePending() []*Connection {
@@ -133,7 +134,7 @@ func (c *Connections) takePending() []*Connection {
 	return fresh
 }
 
-// all gives the connections that are kept, in the order of their clusters.
+// all returns the connections, sorted by their clusters.
 func (c *Connections) all() []*Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +147,7 @@ func (c *Connections) all() []*Connection {
 	return slices.SortedFunc(maps.Values(c.kept), byName)
 }
 
-// start gives the context of a connection, unless it was dropped before it began.
+// start returns the context of a connection. It returns false if the connection was dropped before it began.
 func (c *Connection) start(ctx context.Context) (context.Context, bool) {
 	ctx, end := context.WithCancel(ctx)
 	c.mu.Lock()

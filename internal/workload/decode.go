@@ -14,10 +14,10 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// Answers are decoded here and not by the codecs of client-go. Those decode whatever kind the server names, and two bytes of
-// an answer can become an object of hundreds.
+// This file decodes answers in place of the codecs of client-go. Those decode any kind that the server names, and two
+// bytes of an answer can become an object of hundreds.
 
-// decoding lets one answer of all clusters be decoded at a time, since an answer may take many times its size by then.
+// decoding serializes the decoding of answers of all clusters. A decoded answer may take many times its size.
 var decoding sync.Mutex //nolint:gochecknoglobals // it bounds what a process holds
 
 // prefix begins every object that travels as protobuf.
@@ -33,7 +33,8 @@ const (
 
 var errNotProtobuf = errors.New("it sends something else than an object as protobuf")
 
-// fields visits those fields of a message that have strings or messages. Its contents belong to the message.
+// fields calls visit with each field of a message that is a string or a message. The content belongs to the
+// message.
 func fields(message []byte, visit func(number protowire.Number, content []byte)) error {
 	for len(message) > 0 {
 		number, form, tag := protowire.ConsumeTag(message)
@@ -53,7 +54,7 @@ func fields(message []byte, visit func(number protowire.Number, content []byte))
 	return nil
 }
 
-// field returns the last field of a message with a number, as protobuf has it.
+// field returns the last field of a message that has the number, as protobuf demands.
 func field(message []byte, wanted protowire.Number) ([]byte, error) {
 	var found []byte
 	err := fields(message, func(number protowire.Number, content []byte) {
@@ -72,7 +73,7 @@ func pair(message []byte, first, second protowire.Number) (a, b []byte, err erro
 	return a, b, err
 }
 
-// contentOf returns what an object consists of, if it is of a kind of core/v1.
+// contentOf returns the content of an object of core/v1 that has the kind.
 func contentOf(object []byte, kind string) ([]byte, error) {
 	envelope, is := bytes.CutPrefix(object, prefix)
 	if !is {
@@ -102,7 +103,7 @@ func decodeNode(object []byte) (*slim.Node, error) {
 	return n, err
 }
 
-// decodeNodes decodes a page of nodes. It refuses one with more nodes than most.
+// decodeNodes decodes a page of nodes. A page with more nodes than most is an error.
 func decodeNodes(object []byte, most int) (*slim.NodeList, error) {
 	decoding.Lock()
 	defer decoding.Unlock()
@@ -127,13 +128,13 @@ func decodeNodes(object []byte, most int) (*slim.NodeList, error) {
 	return list, err
 }
 
-// event is what a watch brings.
+// event is one event of a watch.
 type event struct {
 	kind watch.EventType
 	node *slim.Node
 }
 
-// decodeEvent decodes an event. An event that says why the watch has failed is an error.
+// decodeEvent decodes an event. An event of the type ERROR becomes an error.
 func decodeEvent(frame []byte) (event, error) {
 	of, extension, err := pair(frame, eventType, eventObject)
 	if err != nil {
@@ -150,7 +151,7 @@ func decodeEvent(frame []byte) (event, error) {
 	return event{watch.EventType(of), n}, err
 }
 
-// failure returns the error that an object tells. A large one is not decoded.
+// failure returns the error that a Status describes. It decodes no large one.
 func failure(object []byte) error {
 	content, err := contentOf(object, "Status")
 	if err != nil {

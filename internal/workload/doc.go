@@ -1,9 +1,9 @@
-// Package workload keeps the connections to workload clusters: of each wanted one its nodes, as far as decisions
-// read them, and whether that is to be believed.
+// Package workload keeps the connections to workload clusters. For each cluster it stores the nodes, as far as
+// decisions read them, and whether they are up to date.
 //
-// A cluster is reached by the kubeconfig in the Secret that Cluster API keeps for it. Nothing but nodes is watched
-// there, and nothing is written. What a cluster says is believed only while it answers: a connection that has lost
-// it says so within about fifteen seconds, and takes in a whole new list before it is believed again.
+// The kubeconfig of a cluster is in the Secret that Cluster API keeps for it. A connection watches nodes and writes
+// nothing. The stored nodes count only while the cluster answers. A connection notices within about fifteen seconds
+// that the cluster does not. It then lists all nodes anew before they count again.
 //
 //	clusters := workload.New(workload.Config{…})
 //	go clusters.Start(ctx)

@@ -18,14 +18,15 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// errUnready is that of an API server which answers, and says that it does not serve.
+// errUnready is the error of an API server that answers, and reports that it is not ready.
 var errUnready = errors.New("the API server says that it is not ready")
 
-// readyChecks are the checks of an API server that are named to people. Any host may answer, and what it says in other
-// words is not repeated.
+// readyChecks are the checks of an API server whose names appear in messages. Names from other hosts are not
+// repeated.
 var readyChecks = [...]string{"ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"}
 
-// readiness reads the answer to a probe.
+// readiness interprets the answer to a probe. An API server that forbids the probe is ready, since it knows the
+// credentials.
 func readiness(body []byte, err error) error {
 	var status *apierrors.StatusError
 	switch {
@@ -56,7 +57,8 @@ func readiness(body []byte, err error) error {
 	return fmt.Errorf("%w: %s", errUnready, strings.Join(failing, ", "))
 }
 
-// explain says for people why a cluster is not known, and what to do. The same cause has the same words each time.
+// explain returns why a cluster is unknown, and what to do, as a text for users. The same cause has the same text
+// each time.
 func explain(err error, host, secret string) string {
 	host = sanitize.URL(host)
 	switch {
@@ -76,8 +78,8 @@ func explain(err error, host, secret string) string {
 	return fmt.Sprintf("the API server at %s does not answer: %s; see whether it runs, and can be reached from here", host, causeOf(err))
 }
 
-// untrusted says why a certificate is not accepted, and returns nothing for other errors. The words of the error are
-// not repeated, since they have names out of the certificate, which any host may have made.
+// untrusted returns why a certificate is not accepted, and nothing for other errors. It does not repeat the text of
+// the error, which has names from the certificate. Any host may have made that.
 func untrusted(err error) string {
 	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
 		return "an authority that is not known here has signed its certificate"
@@ -96,13 +98,13 @@ func untrusted(err error) string {
 	return ""
 }
 
-// A namedCause is an error that any host may cause, with words for people.
+// A namedCause is an error that any host may cause, with its text for users.
 type namedCause struct {
 	err  error
 	text string
 }
 
-// namedCauses are the errors whose words don't come from a host.
+// namedCauses are the errors whose texts don't come from a host.
 var namedCauses = [...]namedCause{
 	{context.DeadlineExceeded, "it takes too long"},
 	{errEnded, errEnded.Error()},
@@ -114,11 +116,12 @@ var namedCauses = [...]namedCause{
 	{io.EOF, "it ends connections early"},
 }
 
-// remoteAlert is how the TLS library names an alert of the other side, whose text is made here from a number.
+// remoteAlert is the name that the TLS library gives to an alert of the other side. The library makes the text of
+// an alert from a number.
 const remoteAlert = "remote error"
 
-// causeOf says why a cluster does not answer. It leaves out what differs each time, such as ports of our own, and
-// repeats nothing that a host has said, other than the message of a Status: a kubeconfig may name any host.
+// causeOf returns why a cluster does not answer. It leaves out what differs each time, such as local ports. It
+// repeats no text of a host but the message of a Status, since a kubeconfig may name any host.
 func causeOf(err error) string {
 	if bound, is := errors.AsType[*boundError](err); is {
 		return bound.Error()

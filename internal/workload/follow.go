@@ -15,16 +15,16 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// atOnce is less than any watch lasts that was really begun.
+// atOnce is less than the shortest time for which a watch lasts that has really begun.
 const atOnce = time.Second + answerTimeout
 
-// errOutdated is why a watch can't go on from where it was, and a list is needed.
+// errOutdated reports that a watch can't go on from its revision, so that a list is needed.
 var errOutdated = errors.New("the watch is out of date")
 
-// listAndWatch takes in all nodes, and then what changes, until something fails. It always begins with a list that is as
-// new as the cluster itself: one that an API server may give from an old cache would be believed.
+// listAndWatch lists all nodes and then watches them, until something fails. The list is always read from the
+// cluster's storage: an older one from a cache of the API server would be taken for the present state.
 func (s *session) listAndWatch(ctx context.Context) error {
-	early := 0 // lists in a row after which the cluster was soon out of date
+	early := 0 // lists in a row whose watch was soon out of date
 	for {
 		revision, err := s.list(ctx)
 		if err != nil {
@@ -43,7 +43,7 @@ func (s *session) listAndWatch(ctx context.Context) error {
 			continue
 		}
 		early++
-		s.update(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) })          // nothing watches it in the pause
+		s.update(func(now state, _ time.Time) state { return now.lost(outOfDate(s.host)) })          // no watch runs in the pause
 		if err := sleep(ctx, s.Timing.pause(early, s.Timing.MaxPause, rand.Float64())); err != nil { //nolint:gosec // it spreads load, and keeps no secret
 			return err
 		}
@@ -55,9 +55,9 @@ func outOfDate(host string) string {
 		sanitize.URL(host), errAlwaysOutdated.advice)
 }
 
-// watch takes in what changes, over one watch after the other, since API servers end each after a while. The pauses after
-// watches that end early grow up to the time for which a cluster may be silent: what changes in a pause is not seen before
-// its end.
+// watch runs one watch after the other, since API servers end each after a while. Pauses follow watches that end
+// early. They grow up to the time after which a silent cluster is probed, because a change in a pause is seen only
+// at its end.
 func (s *session) watch(ctx context.Context, revision string) error {
 	for early := 0; ; {
 		began := s.Now()
@@ -82,7 +82,7 @@ func (s *session) watch(ctx context.Context, revision string) error {
 	}
 }
 
-// sleep waits unless the context ends before.
+// sleep waits, and returns early with an error when the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -103,11 +103,11 @@ func outdated(err error) error {
 	return err
 }
 
-// watchOnce takes in what a watch brings until it ends, and returns the last revision that it brought.
+// watchOnce handles the events of a watch until it ends, and returns the last revision that they had.
 func (s *session) watchOnce(ctx context.Context, revision string) (string, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	// Something on the way may swallow what the watch should bring.
+	// A proxy on the way may drop the events of the watch.
 	silent := time.AfterFunc(s.Timing.WatchSilence, func() { end(errOutdated) })
 	defer silent.Stop()
 	seconds := 300 + rand.IntN(300) //nolint:gosec // it spreads load, and keeps no secret
@@ -133,7 +133,7 @@ func (s *session) watchOnce(ctx context.Context, revision string) (string, error
 	}
 }
 
-// handleFrame takes in an event as it travels, at the rate at which this cluster may send them.
+// handleFrame handles an encoded event, at the rate at which this cluster may send events.
 func (s *session) handleFrame(ctx context.Context, frame []byte) (string, error) {
 	if err := s.events.WaitN(ctx, 1+len(frame)/eventUnit); err != nil {
 		return "", fmt.Errorf("waiting to take in an event: %w", causeIn(ctx, err))
@@ -169,7 +169,7 @@ func (s *session) handleEvent(e event) error {
 	return nil
 }
 
-// addNode adds a node to the account of what is kept.
+// addNode adds a node to the number and the weight of the stored nodes.
 func (s *session) addNode(weight int) error {
 	if !s.budget.reserve(s.cluster.Namespace, weight) {
 		return tooHeavyTogether(s.Bounds.Memory)
@@ -178,7 +178,8 @@ func (s *session) addNode(weight int) error {
 	return s.Bounds.check(s.nodeCount, s.weight)
 }
 
-// removeNode takes a node off the account of what is kept. It is called before the store loses or replaces the node.
+// removeNode subtracts a node from the number and the weight. It must run before the store loses or replaces the
+// node.
 func (s *session) removeNode(name string) {
 	s.nodes.Lookup(func(find func(string) (node.Facts, bool)) {
 		if before, known := find(name); known {

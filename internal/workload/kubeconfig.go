@@ -14,10 +14,10 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// errRefused is that of a kubeconfig which is not followed, whatever else it says.
-var errRefused = errors.New("it is refused, since whoever may write the Secret would have this process run commands or read files")
+// errRefused is wrapped by the error about a kubeconfig that would have a command run or a file read.
+var errRefused = errors.New("it is refused, since an author of the Secret could have this process run commands or read files")
 
-// What client-go has to say of a kubeconfig may quote it, and these words are for all who may read a status.
+// These errors replace the errors of client-go, which may quote a kubeconfig. All users who can read a status see them.
 var (
 	errNotKubeconfig = errors.New("it is no kubeconfig")
 	errLarge         = fmt.Errorf("it has more than %d KiB, or more than %d contexts, clusters or users; leave in it what reaches this one cluster", kubeconfigBytes>>10, kubeconfigParts)
@@ -26,15 +26,15 @@ var (
 	errUnusable      = errors.New("it lacks a part, or has one that can't be used; look at its current-context, and at the server, the proxy-url and the credentials of that")
 )
 
-// The bounds on a kubeconfig. An API server stores Secrets of 1 MiB, and what parses YAML takes many times its size. A larger
-// key than any that is in use would take seconds of a processor to read, and again for each connection.
+// The bounds on a kubeconfig. An API server stores Secrets of 1 MiB, and a YAML parser takes many times that. To read a
+// larger key than any in use would take seconds of processor time, for each connection.
 const (
 	kubeconfigBytes, keyBytes = 128 << 10, 8 << 10
 	kubeconfigParts           = 32
 )
 
-// readKubeconfig reads how to reach a cluster. A kubeconfig has ways to have a command run or a file read by whoever
-// uses it. A person's own does that with the person's rights; one from a Secret would do it with those of Fettle.
+// readKubeconfig reads how to reach a cluster. It refuses a kubeconfig that has a command run or a file read. A
+// user's own kubeconfig does so with the user's rights, but one from a Secret would do so with Fettle's.
 func readKubeconfig(raw []byte) (*rest.Config, error) {
 	if len(raw) > kubeconfigBytes {
 		return nil, errLarge
@@ -51,7 +51,7 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 	}
 	for _, c := range all.Clusters {
 		if c != nil && c.Server != "" && !strings.Contains(c.Server, "://") {
-			c.Server = "https://" + c.Server // else it would be asked in the open, and without credentials
+			c.Server = "https://" + c.Server // otherwise requests would be plain HTTP, without credentials
 		}
 		if c != nil && c.Server != "" && !isHTTPS(c.Server) {
 			return nil, errNotHTTPS
@@ -62,7 +62,7 @@ func readKubeconfig(raw []byte) (*rest.Config, error) {
 		return nil, errUnusable
 	}
 	config.WarningHandler = rest.NoWarnings{}
-	config.QPS = -1 // the cluster's own priority and fairness paces it
+	config.QPS = -1 // the cluster's own priority and fairness limits the rate
 	return config, nil
 }
 
@@ -71,7 +71,7 @@ func isHTTPS(server string) bool {
 	return err == nil && at.Scheme == "https"
 }
 
-// refuseLarge looks at all parts of a kubeconfig.
+// refuseLarge returns an error if any part of a kubeconfig is too large.
 func refuseLarge(all *api.Config) error {
 	if max(len(all.Contexts), len(all.Clusters), len(all.AuthInfos)) > kubeconfigParts {
 		return errLarge
@@ -84,7 +84,8 @@ func refuseLarge(all *api.Config) error {
 	return nil
 }
 
-// refuse looks at all contexts, before anything else does: to look at a file that is named is to read it.
+// refuse returns an error if any context names a command or a file. It must run first: other functions read the
+// files.
 func refuse(all *api.Config) error {
 	for name, c := range all.Clusters {
 		if c != nil && c.CertificateAuthority != "" {
@@ -109,7 +110,7 @@ func refuse(all *api.Config) error {
 	return nil
 }
 
-// maxName is how much is repeated of a name in a kubeconfig.
+// maxName bounds how much of a name in a kubeconfig is repeated, in bytes.
 const maxName = 64
 
 func refusal(part, name, field, instead string) error {

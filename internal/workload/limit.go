@@ -12,12 +12,12 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 
 type limitKey struct{}
 
-// withLimit lets the answers to the requests of a context have more bytes than others.
+// withLimit returns a context whose requests have their own bound on answers.
 func withLimit(ctx context.Context, most int64) context.Context {
 	return context.WithValue(ctx, limitKey{}, most)
 }
 
-// limitedTransport is a transport that bounds what comes back. It stands above the transport that decompresses.
+// limitedTransport is a transport that bounds answers. It wraps the transport that decompresses them.
 type limitedTransport struct {
 	next http.RoundTripper
 	// most bounds the answer to a request whose context has no limit.
@@ -47,12 +47,12 @@ func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
-// refuseAnswer returns an error for an answer that must not be read at all.
+// refuseAnswer returns an error for an answer that must not be read.
 func refuseAnswer(resp *http.Response, watches bool) error {
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return errRedirect
-	case resp.Header.Get("Content-Encoding") != "": // the transport removes what it asked for and has undone
+	case resp.Header.Get("Content-Encoding") != "": // the transport removes the encoding that it has undone
 		return errEncoding
 	case watches && resp.StatusCode < 300 && !isProtobuf(resp.Header.Get("Content-Type")):
 		return errEncoding // frames of JSON have no length that could be bounded before they are read
@@ -65,7 +65,7 @@ func isProtobuf(contentType string) bool {
 	return err == nil && kind == protobuf
 }
 
-// limitOf returns the bound of an answer, or 0 for a watch, whose events are bounded one by one.
+// limitOf returns the bound of an answer. It is 0 for a watch, whose events are bounded one by one.
 func (l limitedTransport) limitOf(resp *http.Response, watches bool) int64 {
 	if resp.StatusCode >= 300 {
 		return errorBytes

@@ -14,20 +14,20 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// listing is a list of all nodes of a cluster that is under way. It goes on where it was after a turn.
+// listing is a list of all nodes of a cluster that is being read. After a turn it goes on at the next page.
 type listing struct {
 	*session
 
-	// limit is how many nodes a page may have, and next the token of the page that comes next.
+	// limit is how many nodes a page may have, and next is the token of the next page.
 	limit int
 	next  string
 	nodes []*slim.Node
-	// weight is that of the nodes.
+	// weight is the memory that the nodes take.
 	weight   int
 	revision string
 }
 
-// list takes in all nodes and returns the revision that they are of.
+// list stores all nodes and returns their revision.
 func (s *session) list(ctx context.Context) (string, error) {
 	l := &listing{session: s, limit: page}
 	if err := s.turns.run(ctx, s.listsSlowly.Load(), l.readOn, s.noteSlowList); err != nil {
@@ -44,7 +44,7 @@ func (s *session) list(ctx context.Context) (string, error) {
 	return l.revision, nil
 }
 
-// noteSlowList notes that a list was not done within a turn. Nothing watches the cluster until it is.
+// noteSlowList records that a list has used its turn up. Until it is done, the cluster is unknown.
 func (s *session) noteSlowList() {
 	s.listsSlowly.Store(true)
 	s.update(func(now state, _ time.Time) state {
@@ -52,20 +52,20 @@ func (s *session) noteSlowList() {
 	})
 }
 
-// readOn reads pages until there are no more, and reports whether it has read any.
+// readOn reads the remaining pages, and reports whether it has read any.
 func (l *listing) readOn(ctx context.Context) (bool, error) {
 	before := len(l.nodes)
 	err := l.pages(ctx)
 	return len(l.nodes) > before, err
 }
 
-// pages reads pages until there are no more.
+// pages reads the remaining pages.
 func (l *listing) pages(ctx context.Context) error {
 	for {
 		chunk, err := l.page(ctx)
 		switch bound, is := errors.AsType[*boundError](err); {
 		case is && bound.name == "bytes" && l.limit > 1:
-			l.limit = max(1, l.limit/4) // nodes may be large, and are read in smaller portions then
+			l.limit = max(1, l.limit/4) // the nodes are large
 			continue
 		case err != nil:
 			return err
@@ -89,14 +89,15 @@ func (l *listing) page(ctx context.Context) (*slim.NodeList, error) {
 	return decodeNodes(body, l.Bounds.Nodes)
 }
 
-// add adds a page. A list that would never end is refused: each page must bring nodes, and their number is bounded.
+// add adds the nodes of a page. It refuses a list that would never end: each page must have nodes, and their number
+// is bounded.
 func (l *listing) add(chunk *slim.NodeList) error {
 	if chunk.Continue != "" && (len(chunk.Items) == 0 || len(chunk.Continue) > tokenBytes || chunk.Continue == l.next) {
 		return errEndless
 	}
 	weight := 0
 	for i := range chunk.Items {
-		n := chunk.Items[i] // a node of its own, or one that stays would hold on to all
+		n := chunk.Items[i] // a copy, or one stored node would keep the whole page in memory
 		l.nodes = append(l.nodes, &n)
 		weight += weigh(node.FactsOf(&n))
 	}
@@ -119,7 +120,7 @@ func (api *apiClient) readNode(ctx context.Context, name string) (*slim.Node, er
 	return decodeNode(body)
 }
 
-// read returns the body of an answer, which has protobuf or is an error.
+// read returns the body of an answer in protobuf.
 func (api *apiClient) read(ctx context.Context, request *rest.Request) ([]byte, error) {
 	var contentType string
 	result := request.MaxRetries(0).Do(ctx)
@@ -133,11 +134,11 @@ func (api *apiClient) read(ctx context.Context, request *rest.Request) ([]byte, 
 	return body, err
 }
 
-// Bounds are what an administrator may allow workload clusters. What is zero has a default.
+// Bounds are the limits of workload clusters that an administrator sets. A zero field has a default.
 type Bounds struct {
-	// Nodes is how many nodes one of them may have.
+	// Nodes is how many nodes one cluster may have.
 	Nodes int
-	// Memory is how many bytes the nodes of all of them may take.
+	// Memory is how many bytes the nodes of all clusters may take.
 	Memory int
 }
 
@@ -151,7 +152,7 @@ func (b Bounds) orDefault() Bounds {
 	return b
 }
 
-// check returns an error when a cluster has more nodes than it may, or nodes that take more memory.
+// check returns an error if a cluster has too many nodes, or nodes that take too much memory.
 func (b Bounds) check(nodes, weight int) error {
 	switch {
 	case nodes > b.Nodes:
@@ -162,10 +163,11 @@ func (b Bounds) check(nodes, weight int) error {
 	return nil
 }
 
-// What the fixed parts of a node take in memory, and of a condition and a label beside their words.
+// The memory that the fixed parts of a node, a condition and a label take.
 const nodeWeight, conditionWeight, labelWeight = 512, 80, 48
 
-// weigh estimates what is kept of a node. It counts words that other nodes may share, since an attacker's differ.
+// weigh estimates the memory that a stored node takes. It counts words that other nodes may share, since an
+// attacker's words differ.
 func weigh(f node.Facts) int {
 	weight := nodeWeight + len(f.Node.Name) + len(f.Node.UID) + len(f.Revision)
 	for _, c := range f.Node.Conditions {

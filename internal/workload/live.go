@@ -18,13 +18,13 @@ import (
 	"github.com/fettle-io/fettle/internal/slim"
 )
 
-// Live reads from the cluster's API server itself, over the connection of the moment. Of core/v1 it decodes nodes lean, and
-// it knows only the kinds that guards read. Each answer is bounded in size and time.
+// Live returns a reader of the cluster's API server that uses the present connection. Of core/v1 it decodes slim
+// nodes. It knows only the kinds that guards read, and bounds each answer in size and time.
 func (c *Connection) Live() client.Reader { return live{c} }
 
 type live struct{ of *Connection }
 
-// errKind is for what no guard reads.
+// errKind is the error about a kind that no guard reads.
 var errKind = errors.New("objects of this type are not read from workload clusters")
 
 // Get reads one object.
@@ -41,7 +41,7 @@ func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, 
 	return api.readJSON(ctx, metadata.GroupVersionKind(), which, metadata)
 }
 
-// List reads some.
+// List reads a page of objects.
 func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	api := l.of.currentAPI()
 	if api == nil {
@@ -62,7 +62,7 @@ func (l live) List(ctx context.Context, list client.ObjectList, opts ...client.L
 	return fmt.Errorf("listing into a %T: %w", list, errKind)
 }
 
-// elementOf returns the kind of what is in a list.
+// elementOf returns the kind of the elements of a list.
 func elementOf(list schema.GroupVersionKind) schema.GroupVersionKind {
 	list.Kind = list.Kind[:max(0, len(list.Kind)-len("List"))]
 	return list
@@ -72,7 +72,7 @@ func at(r *rest.Request, namespace string) *rest.Request {
 	return r.NamespaceIfScoped(namespace, namespace != "")
 }
 
-// choose has a list of those objects alone that are wanted.
+// choose adds the selectors and the page of a list to a request.
 func choose(r *rest.Request, o *metav1.ListOptions) {
 	for name, value := range map[string]string{"labelSelector": o.LabelSelector, "fieldSelector": o.FieldSelector, "continue": o.Continue} {
 		if value != "" {
@@ -84,7 +84,7 @@ func choose(r *rest.Request, o *metav1.ListOptions) {
 	}
 }
 
-// readNodes reads nodes.
+// readNodes reads a page of nodes.
 func (api *apiClient) readNodes(ctx context.Context, which func(*rest.Request), into *slim.NodeList, most int) error {
 	ctx, cancel := context.WithTimeout(withLimit(withoutLogging(ctx), pageBytes), readTimeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func (api *apiClient) readNodes(ctx context.Context, which func(*rest.Request), 
 	return err
 }
 
-// readJSON reads objects of a kind. Only one is decoded at a time.
+// readJSON reads objects of a kind. Only one answer is decoded at a time.
 func (api *apiClient) readJSON(ctx context.Context, kind schema.GroupVersionKind, which func(*rest.Request), into runtime.Object) error {
 	mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -127,12 +127,12 @@ func (api *apiClient) readJSON(ctx context.Context, kind schema.GroupVersionKind
 	defer decoding.Unlock()
 	wanted := into.GetObjectKind().GroupVersionKind()
 	if err := json.Unmarshal(body, into); err != nil || into.GetObjectKind().GroupVersionKind() != wanted {
-		return errNotObjects // the cause could quote what the server sent
+		return errNotObjects // the cause could quote the answer
 	}
 	return nil
 }
 
-// mapper spares discovery, which takes megabytes.
+// mapper returns a mapper of the kinds that guards read. Discovery would take megabytes.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	core := schema.GroupVersion{Version: "v1"}

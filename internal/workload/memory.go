@@ -2,15 +2,16 @@ package workload
 
 import "sync"
 
-// DefaultMemory is how many bytes the nodes of all workload clusters may take, as weigh measures them, unless an
-// administrator allows more. 100,000 nodes of usual size take half of it.
+// DefaultMemory is how many bytes the nodes of all workload clusters may take by default, as weigh estimates them.
+// 100,000 nodes of usual size take half of it.
 const DefaultMemory = 256 << 20
 
-// memoryBudget accounts for what the nodes of all workload clusters take, by namespace. It is safe for concurrent use.
+// memoryBudget counts the memory that the nodes of all workload clusters take, by namespace. It is safe for
+// concurrent use.
 //
-// Clusters of one namespace may belong to one tenant, who can have any number of them. So once the memory is used up, only a
-// namespace that holds less than an equal share of it may take more. Nothing that was taken before is taken away, so all
-// namespaces together may hold up to twice of what is allowed, and no more.
+// Clusters of one namespace may belong to one tenant, who can have any number of them. So once the budget is used
+// up, only a namespace that holds less than an equal share may reserve more. Reserved memory is never taken away.
+// All namespaces together may therefore hold up to twice the budget, and no more.
 type memoryBudget struct {
 	most int
 
@@ -23,7 +24,7 @@ func newMemoryBudget(most int) *memoryBudget {
 	return &memoryBudget{most: most, byNamespace: map[string]int{}}
 }
 
-// reserve notes that a namespace takes so many bytes more, and reports whether it may. What it may not take is not noted.
+// reserve reserves memory for a namespace. It returns false, and reserves nothing, if that exceeds the budget.
 func (m *memoryBudget) reserve(namespace string, bytes int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,7 +41,7 @@ func (m *memoryBudget) reserve(namespace string, bytes int) bool {
 	return true
 }
 
-// release notes that a namespace takes so many bytes less.
+// release gives reserved memory of a namespace back.
 func (m *memoryBudget) release(namespace string, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

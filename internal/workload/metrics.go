@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The series of connections. They end with the connection, and a replica that doesn't lead has none.
+// The series of connections. A series ends with its connection, and a replica that doesn't lead has none.
 var (
 	ofCluster = []string{"namespace", "cluster"} //nolint:gochecknoglobals // a constant list
 

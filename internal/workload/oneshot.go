@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What follows is for those who look at a cluster once, with their own permissions, and keep no connection.
+// This file is for commands that read a cluster once, with the user's rights, and keep no connection.
 
-// SecretOf is where the kubeconfig of a cluster is kept.
+// SecretOf returns the name of the Secret that has the kubeconfig of a cluster.
 func SecretOf(cluster types.NamespacedName) types.NamespacedName { return secretOf(cluster) }
 
-// Kubeconfig reads how to reach a cluster from its Secret. What would have a command run or a file read by whoever looks is
-// refused. Its errors are for people.
+// Kubeconfig reads how to reach a cluster from its Secret. It refuses a kubeconfig that has a command run or a file
+// read. Its errors are texts for users.
 func Kubeconfig(secret *unstructured.Unstructured) (*rest.Config, error) {
 	raw, err := valueOf(secret)
 	if err != nil {
@@ -26,22 +26,22 @@ func Kubeconfig(secret *unstructured.Unstructured) (*rest.Config, error) {
 	return config, nil
 }
 
-// Explain says for people why a cluster does not tell its nodes, and what to do.
+// Explain returns why the nodes of a cluster can't be read, and what to do, as a text for users.
 func Explain(err error, config *rest.Config, cluster types.NamespacedName) string {
 	return explain(err, config.Host, secretOf(cluster).String())
 }
 
-// NewClient makes a client of a cluster that knows the kinds which are read there, and no others.
+// NewClient returns a client of a cluster that knows only the kinds which Fettle reads there.
 func NewClient(config *rest.Config, options client.Options) (client.WithWatch, error) {
 	options.Mapper = mapper()
 	own, err := httpClient(config, dialer().DialContext, oneShotBytes)
 	if err != nil {
-		return nil, errUnusable // the error may repeat what is secret in the kubeconfig
+		return nil, errUnusable // the cause may repeat secrets of the kubeconfig
 	}
 	options.HTTPClient = own
 	c, err := client.NewWithWatch(config, options)
 	if err != nil {
-		return nil, errNoURL // the error repeats the address, and what is secret in it
+		return nil, errNoURL // the cause repeats the address, and secrets in it
 	}
 	return c, nil
 }

@@ -16,19 +16,20 @@ import (
 	"github.com/fettle-io/fettle/internal/sanitize"
 )
 
-// Where Cluster API keeps the kubeconfig of a cluster.
+// The place where Cluster API keeps the kubeconfig of a cluster.
 const (
 	secretSuffix = "-kubeconfig" //nolint:gosec // the end of a name
 	secretKey    = "value"
 )
 
-// kubeconfigsRole is the role that grants to read Secrets: in all namespaces, or where a RoleBinding names it.
+// kubeconfigsRole is the ClusterRole that grants reading Secrets: in all namespaces, or where a RoleBinding names
+// it.
 const kubeconfigsRole = "fettle-cluster-api-kubeconfigs"
 
-// secretTimeout is how long it may take to read a Secret.
+// secretTimeout bounds reading a Secret.
 const secretTimeout = 10 * time.Second
 
-// Reader reads one object from the API server of the management cluster itself.
+// Reader reads one object from the API server of the management cluster.
 type Reader interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
 }
@@ -37,7 +38,7 @@ func secretOf(cluster types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name + secretSuffix}
 }
 
-// A userError is an error whose words are already for people.
+// A userError is an error whose text is for users.
 type userError struct{ text string }
 
 func (e userError) Error() string { return e.text }
@@ -48,7 +49,7 @@ func userErrorf(format string, a ...any) error {
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// kubeconfig reads the kubeconfig of a cluster. Its errors are for people.
+// kubeconfig reads the kubeconfig of a cluster. Its errors are texts for users.
 func (c *Config) kubeconfig(ctx context.Context, cluster types.NamespacedName) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
@@ -69,7 +70,7 @@ func (c *Config) kubeconfig(ctx context.Context, cluster types.NamespacedName) (
 
 var errNoValue = errors.New("it has no value there")
 
-// valueOf decodes the value of a Secret, which may have been written by anybody.
+// valueOf decodes the value of a Secret that any user may have written.
 func valueOf(secret *unstructured.Unstructured) ([]byte, error) {
 	at := types.NamespacedName{Namespace: secret.GetNamespace(), Name: secret.GetName()}
 	text, found, err := unstructured.NestedString(secret.Object, "data", secretKey)

@@ -13,22 +13,22 @@ import (
 	"github.com/fettle-io/fettle/internal/contain"
 )
 
-// errChanged ends a session whose Secret says something else by now.
+// errChanged ends a session whose kubeconfig has changed.
 var errChanged = errors.New("the kubeconfig has changed")
 
-// session keeps in step with a cluster over one line, until something fails. It is then begun anew with whatever the Secret
-// says, since nothing that was known is worth more than a new list.
+// session keeps the nodes of a cluster up to date with one client, until something fails. The next session reads
+// the Secret anew and lists all nodes, since earlier ones may be out of date.
 type session struct {
 	*Connection
 	*apiClient
 
-	// kubeconfigHash is that of the kubeconfig.
+	// kubeconfigHash identifies the kubeconfig.
 	kubeconfigHash [sha256.Size]byte
-	// listed is when nodes were first taken in. It is zero before, and read once the session has ended.
+	// listed is when the first list was stored. It is zero before, and read once the session has ended.
 	listed time.Time
 }
 
-// syncedFor returns how long the session was in step before it ended.
+// syncedFor returns how long the session was synced before it ended.
 func (s *session) syncedFor() time.Duration {
 	if s.listed.IsZero() {
 		return 0
@@ -36,7 +36,7 @@ func (s *session) syncedFor() time.Duration {
 	return s.Now().Sub(s.listed)
 }
 
-// begin reads the Secret and opens a line.
+// begin reads the Secret and returns a session.
 func (c *Connection) begin(ctx context.Context) (*session, error) {
 	raw, err := c.kubeconfig(ctx, c.cluster)
 	if err != nil {
@@ -58,12 +58,12 @@ func (c *Connection) over(config *rest.Config, raw []byte) (*session, error) {
 	return &session{Connection: c, apiClient: api, kubeconfigHash: sha256.Sum256(raw)}, nil
 }
 
-// run keeps in step, and tells why it ended. All that it began has ended by then.
+// run keeps the nodes up to date, and returns the error that ended the session. Its goroutines have ended by then.
 func (s *session) run(ctx context.Context) error {
 	defer s.close()
 	ctx, end := context.WithCancel(withoutLogging(ctx))
 	var following sync.WaitGroup
-	defer following.Wait() // also when what follows panics
+	defer following.Wait() // also after a panic below
 	defer end()
 	if err := s.probe(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *session) run(ctx context.Context) error {
 	return s.monitor(ctx, followed)
 }
 
-// monitor probes a cluster that is silent and looks at its Secret, until following it ends or any of that does.
+// monitor probes a silent cluster and compares its Secret, until listAndWatch returns or one of them fails.
 func (s *session) monitor(ctx context.Context, followed <-chan error) error {
 	silent := time.NewTimer(jitter(s.Timing.ProbeAfter*4/5, rand.Float64())) //nolint:gosec // it spreads load, and keeps no secret
 	defer silent.Stop()
@@ -101,7 +101,7 @@ func (s *session) monitor(ctx context.Context, followed <-chan error) error {
 	}
 }
 
-// probe proves that the API server itself answers.
+// probe returns an error unless the API server itself answers in time.
 func (s *session) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timing.ProbeTimeout)
 	defer cancel()
@@ -112,14 +112,14 @@ func (s *session) probe(ctx context.Context) error {
 	return nil
 }
 
-// changed tells whether the Secret is known to say something else. One that can't be read just now changes nothing:
-// what it said still works.
+// changed reports whether the Secret has another kubeconfig. A Secret that can't be read counts as unchanged, since
+// the present session works.
 func (s *session) changed(ctx context.Context) bool {
 	raw, err := s.kubeconfig(ctx, s.cluster)
 	return err == nil && sha256.Sum256(raw) != s.kubeconfigHash
 }
 
-// cause is what a session ended with, for people.
+// cause returns the text for users of the error that ended a session.
 func (s *session) cause(err error) string {
 	if text, is := errors.AsType[userError](err); is {
 		return text.text
@@ -127,7 +127,7 @@ func (s *session) cause(err error) string {
 	return explain(err, s.host, secretOf(s.cluster).String())
 }
 
-// The errors of a cluster that sends other things than it was asked for.
+// The errors of a cluster that sends other objects than were requested.
 var (
 	errNotNodes   = errors.New("it sends something else where a node belongs")
 	errNotObjects = errors.New("it sends something else than the objects that it was asked for")

@@ -6,22 +6,22 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// maxSilence is how old the last word of a cluster may be that is believed. Probes fail sooner; this is for a process
-// that was halted, and whose probes were too.
+// maxSilence is how long a cluster may have been silent for its nodes to count. Probes fail sooner. This bound is
+// for a process that was halted, and so made no probes.
 const maxSilence = 20 * time.Second
 
-// state is what is known of a connection.
+// state is the state of a connection.
 type state struct {
-	// synced is set from when a list was taken in until something fails.
+	// synced is set from the first list until something fails.
 	synced bool
-	// heard is the last word of the cluster.
+	// heard is when the cluster last sent something.
 	heard time.Time
-	// problem says why the cluster is not known, and what to do. It is empty until something has failed.
+	// problem says why the cluster is unknown, and what to do. It is empty until something has failed.
 	problem string
 }
 
-// answers tells whether what the cluster has said is to be believed, and if not, why and what to do. There are no words
-// while the first attempt runs, since there is nothing to tell yet.
+// answers reports whether the nodes of the cluster count. If not, it returns why, and what to do. The text is empty
+// while the first attempt runs.
 func (s state) answers(now time.Time) (core.Tri, string) {
 	switch {
 	case !s.synced:
@@ -32,14 +32,15 @@ func (s state) answers(now time.Time) (core.Tri, string) {
 	return core.Yes, ""
 }
 
-// listed: all nodes have been taken in.
+// listed returns the state after a list was stored.
 func (s state) listed(now time.Time) state { return state{synced: true, heard: now} }
 
-// heardFrom: the cluster has said something. That alone makes nobody believe what was taken in before it fell silent.
+// heardFrom returns the state after the cluster has sent something. That alone does not make an earlier list count
+// again.
 func (s state) heardFrom(now time.Time) state {
 	s.heard = now
 	return s
 }
 
-// lost: nothing is believed any more.
+// lost returns the state after a failure.
 func (s state) lost(problem string) state { return state{heard: s.heard, problem: problem} }

@@ -11,10 +11,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// maxIdleBuffer is how much memory a stream keeps between events. An event that takes more has memory of its own.
+// maxIdleBuffer bounds the memory that a stream keeps between events. A larger event gets its own.
 const maxIdleBuffer = 64 << 10
 
-// stream reads the events of a watch. Reading ends when the context does.
+// stream reads the events of a watch, until the context of the request ends.
 type stream struct {
 	body io.ReadCloser
 	// stalls is called when the rest of an event has not come within patience.
@@ -23,7 +23,8 @@ type stream struct {
 	frame    bytes.Buffer
 }
 
-// next returns the next event as it travels, which is the caller's until next is called again. It returns io.EOF at the end.
+// next returns the next encoded event. It is valid until the next call. At the end of the watch, next returns
+// io.EOF.
 func (s *stream) next() ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(s.body, length[:]); err != nil {
@@ -48,11 +49,12 @@ func (s *stream) next() ([]byte, error) {
 	return s.frame.Bytes(), nil
 }
 
-// isEnd reports whether an error is the end of a watch, in good order or because the connection broke. A watch is begun again
-// from where it was after both.
+// isEnd reports whether an error is the end of a watch, in good order or because the connection broke. After both,
+// the next watch goes on from the last revision.
 func isEnd(err error) bool { return utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) }
 
-// causeIn prefers the reason for which a context was ended to the error that this has brought about.
+// causeIn returns the cause for which the context was ended, if it was. The error is then a consequence, unless it
+// is about a bound.
 func causeIn(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, errBound) {
 		return cause //nolint:wrapcheck // the caller says what was being done

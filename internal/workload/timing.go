@@ -2,16 +2,16 @@ package workload
 
 import "time"
 
-// Timing is how often things are done. The zero Timing is that of production.
+// Timing has the times of a connection. The zero Timing stands for the defaults.
 type Timing struct {
-	// ProbeAfter is how long a cluster may be silent before it is probed, and ProbeTimeout what it has to answer then. Together
-	// they are how soon a cluster that stops answering is no longer believed.
+	// ProbeAfter is how long a cluster may be silent before it is probed. ProbeTimeout bounds the probe. Their sum
+	// is how soon a cluster that stops answering is unknown.
 	ProbeAfter, ProbeTimeout time.Duration
-	// SecretCheck is how often the Secret is read to see whether it has changed.
+	// SecretCheck is the time between checks whether the Secret has changed.
 	SecretCheck time.Duration
-	// WatchSilence is how long a watch may bring nothing. API servers send a bookmark about once a minute.
+	// WatchSilence is how long a watch may be without an event. API servers send a bookmark about once a minute.
 	WatchSilence time.Duration
-	// MinPause and MaxPause are the pauses between attempts to connect.
+	// MinPause and MaxPause are the shortest and the longest pause between attempts to connect.
 	MinPause, MaxPause time.Duration
 }
 
@@ -25,8 +25,8 @@ func (p Timing) orDefault() Timing {
 	}
 }
 
-// pause is how long to wait before the attempt after so many failures in a row, up to longest. Chance, from 0 to 1, spreads
-// clusters that failed together.
+// pause returns the pause after so many failures in a row, up to longest. Chance, from 0 to 1, spreads the attempts
+// of clusters that failed together.
 func (p Timing) pause(failures int, longest time.Duration, chance float64) time.Duration {
 	pause := p.MinPause
 	for range failures - 1 {
@@ -38,7 +38,7 @@ func (p Timing) pause(failures int, longest time.Duration, chance float64) time.
 	return jitter(pause, chance)
 }
 
-// jitter gives three quarters to five quarters of a time.
+// jitter returns three quarters to five quarters of a time.
 func jitter(d time.Duration, chance float64) time.Duration {
 	return d*3/4 + time.Duration(chance*float64(d/2))
 }

@@ -13,12 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errAddress is the cause of a connection that is refused before it is made.
+// errAddress refuses a connection before it is made.
 var errAddress = errors.New("its address is link-local, where machines are told their own secrets, and no API server of a cluster is reached there")
 
-// refuseLinkLocal keeps the author of a kubeconfig from reaching what is only for the machine that Fettle runs on, such as the
-// metadata of a cloud. It sees the address that a name was resolved to. Loopback and private addresses are allowed: API servers
-// are reached there through tunnels and in private networks. docs/adr/0013 says what an author can learn from that.
+// refuseLinkLocal keeps the author of a kubeconfig from reaching services for Fettle's own machine, such as the
+// metadata of a cloud. It gets the address that a name was resolved to. Loopback and private addresses are allowed,
+// since API servers are reached there through tunnels and in private networks. docs/adr/0013 says what an author
+// can learn from that.
 func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -31,7 +32,7 @@ func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// metadataOfAWS is the one well-known address of such a service that is not link-local.
+// metadataOfAWS is the one well-known address of a metadata service that is not link-local.
 var metadataOfAWS = netip.MustParseAddr("fd00:ec2::254") //nolint:gochecknoglobals // a constant
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -40,8 +41,8 @@ func dialer() *net.Dialer {
 	return &net.Dialer{Timeout: dialTimeout, KeepAlive: answerTimeout, Control: refuseLinkLocal}
 }
 
-// httpClient returns a client of one API server with the credentials of a kubeconfig. It follows no redirection, and no
-// answer to it has more than most bytes, unless withLimit says so.
+// httpClient returns a client of one API server with the credentials of a kubeconfig. It follows no redirection.
+// Its answers have at most most bytes, unless withLimit sets another bound.
 func httpClient(config *rest.Config, dial dialFunc, most int64) (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {

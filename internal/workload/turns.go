@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// listTurns let a bounded number of clusters list at a time, since a list is held in memory as it travels. Clusters that need
-// more than a short turn take turns in places of their own, so that others never wait for them.
+// listTurns lets a bounded number of clusters list at a time, since a list takes memory while it is read. Clusters
+// that need more than a short turn take turns among themselves. The others never wait for them.
 type listTurns struct {
 	prompt, slow chan struct{}
-	// promptTurn and slowTurn are how long a turn in each lasts, and most is for all turns of a list.
+	// promptTurn and slowTurn are the lengths of the turns, and most bounds all turns of a list.
 	promptTurn, slowTurn, most time.Duration
 }
 
@@ -21,14 +21,15 @@ func newListTurns() *listTurns {
 	}
 }
 
-// errTurnOver is the cause of the context of a turn that is over.
+// errTurnOver ends the context of a turn.
 var errTurnOver = errors.New("the turn is over")
 
-// listFunc is a list that is under way. It goes on where it was when it is called again, and reports whether it got on.
+// listFunc goes on with a list, and reports whether it has read a page.
 type listFunc = func(ctx context.Context) (bool, error)
 
-// run waits for a turn and calls do with a context that ends with it. A list that is not done by then goes behind all that
-// wait for a slow turn, calls waits, and do is called again. A list that does not get on in a whole slow turn has failed.
+// run waits for a turn and calls do with a context that ends with the turn. A list that is not done then goes to
+// the end of the queue for slow turns: run calls waits, and later do again. A list that reads no page in a slow
+// turn has failed.
 func (t *listTurns) run(ctx context.Context, tardy bool, do listFunc, waits func()) error {
 	for used := time.Duration(0); used < t.most; {
 		places, lasts := t.prompt, t.promptTurn
@@ -48,8 +49,8 @@ func (t *listTurns) run(ctx context.Context, tardy bool, do listFunc, waits func
 	return errTurns
 }
 
-// runTurn waits for a place, in the order in which clusters came. It reports whether do got on, and whether the turn was over
-// before do was.
+// runTurn waits for a place in the queue. It reports whether do has read a page, and whether the turn ended before
+// do did.
 func runTurn(ctx context.Context, places chan struct{}, lasts time.Duration, do listFunc) (got, over bool, err error) {
 	select {
 	case places <- struct{}{}:

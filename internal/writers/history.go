@@ -3,34 +3,35 @@ package writers
 import "time"
 
 const (
-	// minWrites is how many writes of one field manager make it another controller. A person who edits a status by hand writes
-	// once or twice.
+	// minWrites is how many writes of one field manager make it another controller. A user who edits a status by
+	// hand writes once or twice.
 	minWrites = 3
-	// writeWindow is the time in which they must be.
+	// writeWindow is the time in which these writes must be.
 	writeWindow = time.Hour
-	// QuietPeriod is for how long another controller must not have written before it counts as gone.
+	// QuietPeriod is how long another controller must not have written to count as gone.
 	QuietPeriod = 10 * time.Minute
-	// minPassInterval is the shortest time between passes that the writes of another controller cause. Without it two controllers that
-	// undo what the other writes would do so without a pause.
+	// minPassInterval is the shortest time between passes that the writes of another controller cause. Without it,
+	// two controllers that undo each other's writes would do so without a pause.
 	minPassInterval = 10 * time.Second
 )
 
-// history is what is known of the other writers of one health check. The zero watch has seen no version of it.
+// history is what is known of the other writers of one health check. The zero history has seen no version of it.
 type history struct {
-	// last are the last writes that were seen, by field manager. It is nil before the first version: what was written before
-	// that may be the last write of a controller that has ended.
+	// last is the time of the last write of each field manager. It is nil before the first version, whose writes
+	// may be those of a controller that has ended.
 	last map[string]time.Time
-	// seen are when the latest writes were seen, at most enough of them for each field manager.
+	// seen has the times at which the latest writes were observed, at most minWrites of each field manager.
 	seen map[string][]time.Time
-	// other is the field manager of another controller, empty while there is none. told is the one that was told of.
+	// other is the field manager of another controller, or empty. announced is the one that was last announced.
 	other, announced string
-	// paced is set while a pass is due because of a write. nextPass is when the next pass is due to find that the other
-	// controller is gone.
+	// paced is set while a pass is due because of a write. nextPass is when the next pass is due to find the other
+	// controller gone.
 	paced    bool
 	nextPass time.Time
 }
 
-// observe takes in a version of the health check that was seen now. It reports after which time a pass is due, and whether one is.
+// observe records a version of the health check that was received now. It reports whether a pass is due, and after
+// which time.
 func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, due bool) {
 	first, alone := w.last == nil, w.other == ""
 	last := make(map[string]time.Time, len(writes))
@@ -53,7 +54,7 @@ func (w *history) observe(writes []Write, now time.Time) (wait time.Duration, du
 	return minPassInterval, true
 }
 
-// record takes in a write that was seen now.
+// record records a write that was observed now.
 func (w *history) record(manager string, now time.Time) {
 	if w.seen == nil {
 		w.seen = map[string][]time.Time{}
@@ -70,8 +71,8 @@ func (w *history) record(manager string, now time.Time) {
 	w.forget(now)
 }
 
-// forget drops the writes that count no longer, and keeps of the other field managers those that were seen last. A writer chooses
-// its field manager, so their number has to be bounded.
+// forget drops the writes that no longer count. It also drops the field manager that wrote longest ago if there are
+// too many, since a writer chooses its name.
 func (w *history) forget(now time.Time) {
 	oldest := ""
 	for manager, seen := range w.seen {
@@ -88,16 +89,16 @@ func (w *history) forget(now time.Time) {
 	}
 }
 
-// Finding is what is known of the other writers of a health check.
+// Finding is another writer of a health check.
 type Finding struct {
-	// Manager is the field manager of another controller, empty while there is none.
+	// Manager is the field manager of another controller, or empty.
 	Manager string
-	// News is set when nobody was told of it yet.
+	// News is set if it has not been announced yet.
 	News bool
 }
 
-// find returns what is known in a pass, and after which time another pass is due, zero for none. Nobody is told while telling
-// is false.
+// find returns the finding of a pass, and after which time another pass is due, or zero. While telling is false,
+// nothing is announced.
 func (w *history) find(telling bool, now time.Time) (f Finding, again time.Duration) {
 	w.paced = false
 	if w.other != "" {
@@ -116,7 +117,7 @@ func (w *history) find(telling bool, now time.Time) (f Finding, again time.Durat
 	return f, again
 }
 
-// scheduleNext returns after which time a pass is due that no earlier call has asked for.
+// scheduleNext returns after which time a pass is due, or zero if an earlier call has scheduled it.
 func (w *history) scheduleNext(at, now time.Time) time.Duration {
 	if now.Before(w.nextPass) {
 		return 0

@@ -5,15 +5,18 @@ import "github.com/fettle-io/fettle/internal/sanitize"
 // Condition is the type of the condition that is False while another controller writes the status. Reason is that of the
 // condition and of the event.
 const (
+	// Condition is the type of the condition that is False while another controller writes the status. Reason is
+	// the reason of the condition and of the event.
 	Condition = "SoleController"
 	Reason    = "AnotherController"
 )
 
-// maxManagerName is as long as the name of a field manager may be.
+// maxManagerName is the length of the longest name of a field manager.
 const maxManagerName = 128
 
-// Message says that another controller writes the status, and what to do. Targets are what both may repair, such as machines.
-// Remedy is the sentence that says how to stop one of them, without its full stop.
+// Message returns the text about another controller that writes the status, with what to do. Targets are the
+// objects that both may repair, such as machines. Remedy is the sentence that says how to stop one of them, without
+// its full stop.
 func Message(manager, targets, remedy string) string {
 	return "The status of this health check is written by " + sanitize.Line(maxManagerName, manager) + " too, so two controllers may act on the same " + targets +
 		", each within its own limits; leave it to one of them: " + remedy

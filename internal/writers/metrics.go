@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the series of other controllers, of all kinds of health checks. A nil *Metrics counts nothing.
+// Metrics are the series of other controllers, for all kinds of health checks. A nil *Metrics counts nothing.
 type Metrics struct {
 	another *prometheus.Desc
 
@@ -15,7 +15,7 @@ type Metrics struct {
 	others map[series]other // by health check
 }
 
-// other is another controller. While dryRun is set, the health check only rehearses, and both are meant to write.
+// other is another controller. While dryRun is set, the health check is a dry run, and both are meant to write.
 type other struct {
 	manager string
 	dryRun  bool
@@ -23,7 +23,7 @@ type other struct {
 
 type series struct{ resource, namespace, name string }
 
-// NewMetrics returns metrics that count nothing yet.
+// NewMetrics returns metrics without series.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		another: prometheus.NewDesc("fettle_another_controller",
@@ -45,7 +45,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// set notes who writes the status of a health check too. The zero value is for no other controller.
+// set records the other writer of the status of a health check. The zero value is none.
 func (m *Metrics) set(resource string, of name, o other) {
 	if m == nil {
 		return

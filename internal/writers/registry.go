@@ -7,8 +7,8 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// Registry knows the other writers of the health checks of one kind. It is safe for concurrent use. A nil *Registry notices
-// nothing.
+// Registry detects the other writers of the health checks of one kind. It is safe for concurrent use. A nil
+// *Registry detects nothing.
 type Registry struct {
 	resource string
 	metrics  *Metrics
@@ -19,16 +19,17 @@ type Registry struct {
 	histories map[name]*history
 }
 
-// name is that of a health check.
+// name is the name of a health check.
 type name struct{ namespace, name string }
 
-// NewRegistry returns a registry of the health checks of a resource, such as nodehealthchecks.remediation.medik8s.io. Metrics may
-// be nil. After calls a function once a time is over.
+// NewRegistry returns a registry for the health checks of a resource, such as
+// nodehealthchecks.remediation.medik8s.io. Metrics may be nil. After calls a function once a time is over.
 func NewRegistry(resource string, metrics *Metrics, now func() time.Time, after func(time.Duration, func())) *Registry {
 	return &Registry{resource: resource, metrics: metrics, now: now, after: after, histories: map[name]*history{}}
 }
 
-// Observe takes in a version of a health check from its watch, and calls wake when a pass is due because of it, at once or later.
+// Observe records a version of a health check from its watch. It calls wake, at once or later, if a pass is due
+// because of it.
 func (r *Registry) Observe(namespace, of string, writes []Write, wake func()) {
 	if r == nil {
 		return
@@ -50,8 +51,8 @@ func (r *Registry) Observe(namespace, of string, writes []Write, wake func()) {
 	}
 }
 
-// Find returns in a pass who else writes the status of a health check. While the health check only rehearses, nobody is told:
-// both controllers are meant to write. Look has wake called when the other controller may be gone.
+// Find returns the other writer of the status of a health check, for a pass. For a dry run it returns none, since
+// both controllers are meant to write. Find schedules wake for when the other controller may be gone.
 func (r *Registry) Find(policy *core.Policy, wake func()) Finding {
 	if r == nil {
 		return Finding{}
@@ -74,7 +75,7 @@ func (r *Registry) Find(policy *core.Policy, wake func()) Finding {
 	return f
 }
 
-// Drop forgets a health check.
+// Drop removes a health check.
 func (r *Registry) Drop(namespace, of string) {
 	if r == nil {
 		return

@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// FieldOwner is the field manager under which Fettle writes. It is that of every version of Fettle, and of every replica.
+// FieldOwner is the field manager of all versions and replicas of Fettle.
 const FieldOwner = "fettle"
 
 const statusSubresource = "status"
 
 // Fields are the fields of a status that Fettle writes.
 type Fields struct {
-	// Names are those of fields but conditions, as in JSON.
+	// Names are the JSON names of fields other than conditions.
 	Names []string
-	// Conditions are types of conditions.
+	// Conditions are the types of conditions.
 	Conditions []string
 }
 
@@ -29,8 +29,8 @@ type Write struct {
 	At      time.Time
 }
 
-// Of returns the last writes to any of the fields by other field managers than Fettle's. Other fields, and conditions of other
-// types, may be written by anyone.
+// Of returns the last writes to any of the fields by field managers other than Fettle's. Any client may write other
+// fields, and conditions of other types.
 func Of(u *unstructured.Unstructured, fields Fields) []Write {
 	var writes []Write
 	for _, entry := range u.GetManagedFields() {
@@ -41,15 +41,15 @@ func Of(u *unstructured.Unstructured, fields Fields) []Write {
 	return writes
 }
 
-// statusFields are fields by the names that field managers know them by. A condition's name is its key in its list.
+// statusFields are fields in the form of managed fields. The name of a condition is its key in the list.
 type statusFields struct {
 	Status map[string]json.RawMessage `json:"f:status"`
 }
 
 const conditionsField = "f:conditions"
 
-// owned reports whether any of the fields is among those that a field manager owns. Where a definition has the conditions as
-// one value, whoever writes a condition writes all of them.
+// owned reports whether a field manager owns any of the fields. In some definitions the conditions are one value,
+// and a field manager that writes a condition owns all of them.
 func (f Fields) owned(by *metav1.FieldsV1) bool {
 	var owned statusFields
 	if by == nil || json.Unmarshal(by.GetRawBytes(), &owned) != nil {
@@ -70,7 +70,7 @@ func (f Fields) owned(by *metav1.FieldsV1) bool {
 	})
 }
 
-// keysOf returns the keys of the items of a list that has keys.
+// keysOf returns the keys of the items of a list of the type map.
 func keysOf(list json.RawMessage) []string {
 	var items map[string]json.RawMessage
 	if json.Unmarshal(list, &items) != nil {
@@ -85,14 +85,13 @@ func keysOf(list json.RawMessage) []string {
 	return keys
 }
 
-// The bounds of what a cache keeps of managed fields.
+// The bounds on managed fields in a cache.
 const (
 	maxManagers = 16
 	maxKeys     = 64
 )
 
-// Trim keeps of the managed fields of an object what Of reads: who has written which fields of the status, without what is in
-// them.
+// Trim keeps only the managed fields that Of reads: which field manager owns which fields of the status.
 func Trim(u *unstructured.Unstructured) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range u.GetManagedFields() {
@@ -105,7 +104,7 @@ func Trim(u *unstructured.Unstructured) {
 	u.SetManagedFields(kept)
 }
 
-// outline returns the names of fields, and those of conditions.
+// outline returns the names of fields and of conditions.
 func outline(of *metav1.FieldsV1) *metav1.FieldsV1 {
 	var owned statusFields
 	if json.Unmarshal(of.GetRawBytes(), &owned) != nil {
