@@ -119,7 +119,7 @@ func (c *Connection) recordLoss(err error, problem string) {
 	if bound, is := errors.AsType[*boundError](err); is {
 		c.exceeded[bound.name]++
 	}
-	told := c.state.problem == problem && !c.state.synced
+	told := c.state.problem == problem // which is empty while the cluster is known
 	c.mu.Unlock()
 	if !told {
 		c.Log.Info("no connection to a workload cluster; nothing is done there until there is one, and it is tried again",
@@ -135,10 +135,8 @@ func (c *Connection) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		inStep, err := c.attempt(ctx)
-		if ctx.Err() != nil {
-			return
-		}
 		if errors.Is(err, errChanged) {
+			c.update(func(s state, _ time.Time) state { return s.lost("") }) // the listed nodes may be those of another cluster
 			c.Log.Info("the kubeconfig of a workload cluster has changed; connecting anew", "cluster", c.cluster.String())
 			continue
 		}

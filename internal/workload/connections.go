@@ -134,17 +134,11 @@ func (c *Connections) takePending() []*Connection {
 	return fresh
 }
 
-// all returns the connections, sorted by their clusters.
+// all returns the connections.
 func (c *Connections) all() []*Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	byName := func(a, b *Connection) int {
-		if a.cluster.String() < b.cluster.String() {
-			return -1
-		}
-		return 1
-	}
-	return slices.SortedFunc(maps.Values(c.kept), byName)
+	return slices.Collect(maps.Values(c.kept))
 }
 
 // start returns the context of a connection. It returns false if the connection was dropped before it began.

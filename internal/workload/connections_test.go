@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -84,7 +85,7 @@ func TestPanicOfOneConnectionEndsThatAlone(t *testing.T) {
 				}
 			}
 		},
-		"while it begins": func(s *server) { s.onSecret = func() { panic("the sky falls") } },
+		"while it begins": func(s *server) { s.onSecret = func(context.Context) { panic("the sky falls") } },
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,6 +99,9 @@ func TestPanicOfOneConnectionEndsThatAlone(t *testing.T) {
 				}
 				s.wantGaps("secret", 0, time.Second, 2*time.Second, 4*time.Second, 8*time.Second, 16*time.Second, 30*time.Second)
 				attempts := len(s.times("secret"))
+				if _, failed := c.attempts(); failed != uint64(attempts) {
+					t.Errorf("of %d attempts %d are counted as failed", attempts, failed)
+				}
 				if told := strings.Join(s.told(), "\n"); strings.Count(told, "the sky falls, at workload.") != attempts || len(s.times("panic")) != attempts {
 					t.Errorf("of %d panics %d are counted, and told is %s", attempts, len(s.times("panic")), told)
 				}

@@ -94,18 +94,20 @@ type server struct {
 	urls  map[string][]string
 	// bounds are those of connections.
 	bounds Bounds
-	// secret is what the Secret of the cluster has, and lines are what was logged.
-	secret []byte
-	lines  []string
+	// secret is the content of the cluster's Secret, and secretErr the error of reading it. lines has the log.
+	secret    []byte
+	secretErr error
+	lines     []string
 	// onWake and onSecret are called first.
-	onWake, onSecret func()
+	onWake   func()
+	onSecret func(context.Context)
 }
 
 // serves begins a server. It is called in a bubble of time, and ends with the test.
 func serves(t *testing.T) *server {
 	t.Helper()
 	s := &server{
-		T: t, network: newPipes(), start: clock(), asked: map[string][]time.Duration{}, urls: map[string][]string{}, onWake: func() {}, onSecret: func() {},
+		T: t, network: newPipes(), start: clock(), asked: map[string][]time.Duration{}, urls: map[string][]string{}, onWake: func() {}, onSecret: func(context.Context) {},
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	_ = s.Listener.Close()
@@ -238,11 +240,14 @@ func (s *server) gaps(what string) []time.Duration {
 }
 
 // Get implements Reader: it is the Secret of every cluster.
-func (s *server) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (s *server) Get(ctx context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	s.note("secret")
-	s.onSecret()
+	s.onSecret(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.secretErr != nil {
+		return s.secretErr
+	}
 	u := obj.(*unstructured.Unstructured)
 	return unstructured.SetNestedField(u.Object, base64.StdEncoding.EncodeToString(s.secret), "data", secretKey)
 }
