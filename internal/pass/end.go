@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fettle-io/fettle/internal/core"
@@ -183,11 +184,19 @@ func (p *Pass) expired() int {
 	}
 	d := &p.deleting
 	d.expired, d.next = p.config.Retention.Expired(&p.cluster, p.decision.Verdicts, p.now)
+	d.expired = slices.DeleteFunc(d.expired, p.numbers)
 	if len(d.expired) > maxDeleted {
 		d.expired, d.next = d.expired[:maxDeleted], p.now.Add(repeatAfter)
 	}
 	d.deleted = make([]bool, len(d.expired))
 	return len(d.expired)
+}
+
+// numbers reports whether a finished repair may be all that keeps its number, or a later one, from being used again: another repair of
+// its target may have been created that no cache shows. The pass at the end of that time deletes it.
+func (p *Pass) numbers(repair int) bool {
+	_, unanswered := p.state.unanswered[p.cluster.Repairs[repair].Target]
+	return unanswered
 }
 
 func (p *Pass) deleteRepair(_ *task, i int) []Call {

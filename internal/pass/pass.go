@@ -42,8 +42,8 @@ type State struct {
 	lostLeases map[leaseKey]bool
 	// usedConfirmations has the targets whose confirmation is to be removed, since it is not needed any more.
 	usedConfirmations []core.ID
-	// unansweredUntil is until when a repair may appear whose creation had no answer.
-	unansweredUntil time.Time
+	// unanswered has the targets with a repair whose creation got no answer, and until when that repair may turn up.
+	unanswered map[core.ID]time.Time
 	// unjudged has the policies whose status says that they are not judged, with the number of targets that it says
 	// they select.
 	unjudged map[core.ID]int
@@ -53,7 +53,7 @@ type State struct {
 func (s *State) Clone() *State {
 	return &State{
 		Expectations: s.Expectations.Clone(), deduplicator: s.deduplicator.Clone(), aggregator: s.aggregator.Clone(), latencies: s.latencies.Clone(),
-		unansweredUntil: s.unansweredUntil, lostLeases: maps.Clone(s.lostLeases), usedConfirmations: slices.Clone(s.usedConfirmations), unjudged: maps.Clone(s.unjudged),
+		unanswered: maps.Clone(s.unanswered), lostLeases: maps.Clone(s.lostLeases), usedConfirmations: slices.Clone(s.usedConfirmations), unjudged: maps.Clone(s.unjudged),
 	}
 }
 
@@ -131,6 +131,7 @@ func New(c Config, state *State, s Snapshot) *Pass {
 		p.advance()
 		return p
 	}
+	maps.DeleteFunc(state.unanswered, func(_ core.ID, until time.Time) bool { return !until.After(p.now) })
 	state.Expectations.Overlay(&p.cluster, p.now)
 	// What is remembered may be of a kind that no source observes, so such repairs and requests are left out after it was laid.
 	p.cluster.Repairs = slices.DeleteFunc(p.cluster.Repairs, func(r core.Repair) bool { return !s.Kinds[r.Target.Kind] })
@@ -208,8 +209,8 @@ func (p *Pass) Next() time.Time {
 		return time.Time{}
 	}
 	next := earliest(earliest(p.wakeUp(), p.deleting.next), earliest(p.state.aggregator.NextAt(), p.state.Expectations.ExpectedUntil()))
-	if p.state.unansweredUntil.After(p.now) { // no event tells of a repair that turns up
-		next = earliest(next, p.state.unansweredUntil)
+	for _, until := range p.state.unanswered { // no event tells of a repair that turns up
+		next = earliest(next, until)
 	}
 	if p.running.changed { // the next step is due
 		next = p.now

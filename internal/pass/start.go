@@ -127,13 +127,21 @@ func (p *Pass) repairCreated(t *task, c *Call, r *Result) {
 	case r.Skipped:
 		t.end(r.Err)
 	case r.Err != nil:
-		p.state.unansweredUntil = p.later(r.Clock.Now).Add(unansweredFor)
+		p.unanswered(p.cluster.Targets[s.target].ID, r)
 		t.end(fmt.Errorf("recording the repair of %s: %w", p.cluster.Targets[s.target].ID, r.Err))
 	case r.OK:
 		s.repair, s.recorded, s.expected = r.Repair, true, true
 		s.repair.CreatedSameSecond = s.contemporaries
 	}
 	s.failed = s.failed || r.Err != nil
+}
+
+// unanswered notes that a repair of the target may have been created.
+func (p *Pass) unanswered(target core.ID, r *Result) {
+	if p.state.unanswered == nil {
+		p.state.unanswered = map[core.ID]time.Time{}
+	}
+	p.state.unanswered[target] = p.later(r.Clock.Now).Add(unansweredFor)
 }
 
 // contest returns whether the running repairs are to be listed, as a number of tasks. By these the recorded repairs are

@@ -125,7 +125,7 @@ func (e *engine) forget() {
 func (e *engine) digest() []byte {
 	if e.digestCache == nil {
 		v := reflect.ValueOf(e.state).Elem()
-		for _, name := range []string{"Expectations", "unansweredUntil", "lostLeases", "usedConfirmations"} {
+		for _, name := range []string{"Expectations", "unanswered", "lostLeases", "usedConfirmations"} {
 			field := v.FieldByName(name)
 			if !field.IsValid() { // else states would seem alike that differ
 				panic("pass.State has no field " + name)
