@@ -10,10 +10,10 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// panicVariable names the file in which a test writes the namespace whose fleet panics.
+// panicVariable names a file. A test writes to it the namespace whose passes panic.
 const panicVariable = "FETTLE_TEST_PANICS"
 
-// planted is a part of a build of Fettle that only this test makes.
+// planted is code that only this test builds into Fettle.
 const planted = `package capi
 
 import "os"
@@ -25,10 +25,10 @@ func panicAsPlanted(namespace string) {
 }
 `
 
-// panicky returns the files of that build: the fleets of Cluster API panic as they observe.
+// panicky returns the changed files of that build: the dialects of Cluster API panic when they observe.
 func (l *load) panicky() map[string]string {
 	l.t.Helper()
-	const file, where = "internal/dialect/capi/fleet.go", "func (f *Fleet) Observe() (core.Observation, error) {\n"
+	const file, where = "internal/dialect/capi/dialect.go", "func (d *Dialect) Observe() (core.Observation, error) {\n"
 	text, err := os.ReadFile(filepath.Join(cluster.Root(), file))
 	l.must("reading a file of Fettle", err)
 	before, after, found := strings.Cut(string(text), where)
@@ -36,12 +36,12 @@ func (l *load) panicky() map[string]string {
 		l.t.Fatalf("%s has no line %q", file, where)
 	}
 	return map[string]string{
-		file: before + where + "\tpanicAsPlanted(f.cluster.Namespace)\n" + after, "internal/dialect/capi/planted.go": planted,
+		file: before + where + "\tpanicAsPlanted(d.cluster.Namespace)\n" + after, "internal/dialect/capi/planted.go": planted,
 	}
 }
 
-// panics: passes over one fleet panic. That is told and counted, and repeated after pauses that double. Other fleets go on in the same
-// process, and the one that panics does so when it panics no more.
+// panics: passes over one cluster panic. Fettle reports and counts that, and retries after pauses that double. Passes
+// over other clusters go on in the same process. The cluster recovers once its passes panic no more.
 func (l *load) panics() {
 	falls, other := l.outdated[3], l.outdated[4]
 	file := filepath.Join(l.t.TempDir(), "panics")
@@ -49,7 +49,7 @@ func (l *load) panics() {
 	l.waits.Stop(l.t)
 	l.leads = l.starts(func(flags ...string) *cluster.Fettle { return l.StartChanged(l.t, l.panicky(), flags...) })
 	falls.repairs("m-01")
-	l.must("having a fleet panic", os.WriteFile(file, []byte(falls.name), 0o600))
+	l.must("having a cluster panic", os.WriteFile(file, []byte(falls.name), 0o600))
 	made, _ := falls.marked()
 	falls.longBroken([]string{"m-02"})
 	l.Eventually(l.t, "three panics are counted, and told", func(context.Context) error {
@@ -61,15 +61,15 @@ func (l *load) panics() {
 	})
 	other.repairs("m-01")
 	if now, _ := falls.marked(); now != made {
-		l.t.Error("a machine was marked whose fleet panics")
+		l.t.Error("a machine was marked whose cluster panics")
 	}
 	if counted := l.leads.series()[l.panicsOf(other)]; counted > 0 {
-		l.t.Errorf("%g panics are counted of a fleet that does not panic", counted)
+		l.t.Errorf("%g panics are counted of a cluster that does not panic", counted)
 	}
 	if log := l.leads.Log(l.t); !strings.Contains(log, "the sky falls") || !strings.Contains(log, "planted.go") {
 		l.t.Error("the log does not say what has panicked, and where")
 	}
-	l.must("having no fleet panic", os.Remove(file))
+	l.must("having no cluster panic", os.Remove(file))
 	falls.wantMarked(made + 1)
 }
 
@@ -77,7 +77,7 @@ func (l *load) panicsOf(f *faulty) string {
 	return fmt.Sprintf("fettle_panics_total{fleet=%q}", f.name+"/"+prod)
 }
 
-// panicsTold returns how many lines of the log tell of a panic of a fleet.
+// panicsTold returns how many lines of the log report a panic of a cluster.
 func (l *load) panicsTold(f *faulty) (lines int) {
 	for line := range strings.Lines(l.leads.Log(l.t)) {
 		if strings.Contains(line, "a pass panicked") && strings.Contains(line, fmt.Sprintf("%q:%q", "fleet", f.name+"/"+prod)) {
