@@ -14,15 +14,15 @@ func faultSlow(method string) cluster.Fault {
 	return cluster.Fault{Method: method, Path: "/apis?/.*", Delay: 200 * time.Millisecond}
 }
 
-// refusal is one thing that the API server refuses in one namespace, and what that keeps Fettle from.
+// refusal is a call that the API server refuses in one namespace, and the consequence for Fettle.
 type refusal struct {
 	method string
 	path   func(*machineFixture) string
-	// tries is how often Fettle tries at least; events are not repeated.
+	// tries is how often Fettle tries at least. It does not repeat events.
 	tries int
-	// acts is set where the machines are deleted all the same.
+	// acts is set if Fettle deletes the machines all the same.
 	acts bool
-	// ends is set where the repairs come to their end all the same.
+	// ends is set if the repairs end all the same.
 	ends bool
 }
 
@@ -35,64 +35,63 @@ var refusals = map[string]refusal{
 	"events":  {method: "POST", tries: 1, path: func(s *machineFixture) string { return "/apis/events.k8s.io/v1/namespaces/" + s.namespace + "/events" }, acts: true, ends: true},
 }
 
-// refusedIn makes a scene for each call that may be refused, all kept by one Fettle, and lets each
-// call be refused in its scene.
+// refusedIn makes a fixture for each call that may be refused, and refuses the call there. One Fettle serves all of
+// them.
 func (s *machineFixture) refusedIn(f cluster.Fault) (map[string]*machineFixture, map[string]*cluster.Injected) {
 	s.t.Helper()
 	proxy, kubeconfig := s.throughProxy()
-	scenes, faults := map[string]*machineFixture{}, map[string]*cluster.Injected{}
+	fixtures, faults := map[string]*machineFixture{}, map[string]*cluster.Injected{}
 	for name := range refusals {
 		one := newMachineFixture(s.t, s.Cluster, s.namespace+"-"+name)
 		one.addMachines(names("m", 3))
 		one.healthCheck("example", 1)
-		scenes[name] = one
+		fixtures[name] = one
 	}
 	s.StartFettleWith(s.t, kubeconfig)
 	for name, r := range refusals {
-		scenes[name].wantStatus("example", 3, 3, "")
-		f.Method, f.Path = r.method, r.path(scenes[name])
+		fixtures[name].wantStatus("example", 3, 3, "")
+		f.Method, f.Path = r.method, r.path(fixtures[name])
 		faults[name] = proxy.Inject(s.t, f)
 	}
-	for _, one := range scenes {
+	for _, one := range fixtures {
 		one.longBroken([]string{"m-00", "m-01"})
 	}
-	return scenes, faults
+	return fixtures, faults
 }
 
-// answers: each call of Fettle's is answered with an error for a while, in a namespace of its own, and
-// later as it should be. Meanwhile Fettle asks again, but not without pauses, and nothing that must
-// come before something else is left out.
+// answers: each of Fettle's calls is answered with an error for a while, in its own namespace, and then succeeds.
+// Meanwhile Fettle retries with pauses, and keeps the order of its writes.
 func answers(status int) func(*machineFixture) {
 	return func(whole *machineFixture) {
-		scenes, faults := whole.refusedIn(cluster.Fault{Status: status})
-		for name, s := range scenes {
+		fixtures, faults := whole.refusedIn(cluster.Fault{Status: status})
+		for name, s := range fixtures {
 			s.wantHits(name, faults[name], refusals[name].tries)
 		}
-		for name, s := range scenes {
+		for name, s := range fixtures {
 			s.whileRefused(refusals[name])
 		}
 		for name, fault := range faults {
 			fault.End()
 			whole.wantFew(name, fault.Hits())
 		}
-		for name, s := range scenes {
+		for name, s := range fixtures {
 			s.wantRepaired()
 			s.wantStatus("example", 1, 1, "")
 			s.verify(1)
 			s.tellsTheTruth()
 			if name == "delete" {
-				// A conflict says that the machine has changed, and is no refusal.
+				// A conflict says that the machine has changed. It is no refusal.
 				s.wantAttempts(status, len(faults[name].Hits()))
 			}
 		}
 	}
 }
 
-// throttled: the API server asks for patience a few times, and gets it.
+// throttled: the API server answers a few times that Fettle should retry later, and Fettle does.
 func throttled(whole *machineFixture) {
 	const times = 3
-	scenes, faults := whole.refusedIn(cluster.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}}, Times: times})
-	for name, s := range scenes {
+	fixtures, faults := whole.refusedIn(cluster.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}}, Times: times})
+	for name, s := range fixtures {
 		s.wantRepaired()
 		s.wantStatus("example", 1, 1, "")
 		s.verify(1)
@@ -103,11 +102,11 @@ func throttled(whole *machineFixture) {
 			s.t.Errorf("%s was asked for %d times, and could be %d times", name, len(hits), times)
 		}
 	}
-	// Of one call alone the proxy can tell which request is the repetition of which.
+	// Only for a single call can the proxy know which request is a retry of which.
 	wantPatience(whole.t, faults["record"].Hits(), times)
 }
 
-// wantPatience: a request that was answered so many times with the word to come again in a second came no sooner.
+// wantPatience: after so many answers that say to retry in a second, no retry came sooner.
 func wantPatience(t *testing.T, hits []time.Time, times int) {
 	t.Helper()
 	if len(hits) != times {
@@ -120,7 +119,7 @@ func wantPatience(t *testing.T, hits []time.Time, times int) {
 	}
 }
 
-// refusedForLong: the pauses between calls that fail grow, whichever call it is.
+// refusedForLong: the pauses between failing calls grow, whichever call fails.
 func refusedForLong(name string) func(*machineFixture) {
 	return func(s *machineFixture) {
 		r := refusals[name]
@@ -148,7 +147,7 @@ func refusedForLong(name string) func(*machineFixture) {
 	}
 }
 
-// whileRefused checks what Fettle may and may not do while a call of its is refused.
+// whileRefused checks what Fettle does while one of its calls is refused.
 func (s *machineFixture) whileRefused(r refusal) {
 	s.t.Helper()
 	if !r.acts {
@@ -161,7 +160,7 @@ func (s *machineFixture) whileRefused(r refusal) {
 	}
 }
 
-// wantAttempts: each deletion that was refused is counted, once.
+// wantAttempts: each refused deletion is counted once.
 func (s *machineFixture) wantAttempts(status, refused int) {
 	s.t.Helper()
 	repairs, err := s.listRepairs(cluster.Context(s.t))

@@ -2,8 +2,8 @@ package faults
 
 import "syscall"
 
-// apiServerRestarted: the API server ends in the middle of fifty repairs, while kubelets report
-// themselves, and comes back. Fettle goes on by itself.
+// apiServerRestarted: the API server stops during fifty repairs, while kubelets write heartbeats, and comes back.
+// Fettle continues without help.
 func apiServerRestarted(signal syscall.Signal) func(*machineFixture) {
 	return func(s *machineFixture) {
 		well, ill := names("well", 10), names("ill", 50)
@@ -22,7 +22,7 @@ func apiServerRestarted(signal syscall.Signal) func(*machineFixture) {
 	}
 }
 
-// slowWrites: an API server whose admission takes its time, as with webhooks, changes no limit.
+// slowWrites: an API server with slow admission, as with webhooks, changes no limit.
 func slowWrites(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {

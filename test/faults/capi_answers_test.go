@@ -6,9 +6,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// marksRefused: marks, and what takes one back, are answered with an error for a while, and made once when that is over.
-// A conflict says that the machine has changed, so that it is looked at again each second; after other errors the pauses
-// grow.
+// marksRefused: writing and withdrawing marks is answered with an error for a while, and happens once after that. A
+// conflict says that the machine has changed, so Fettle retries each second. After other errors the pauses grow.
 func marksRefused(status int) func(*clusterFixture) {
 	return func(h *clusterFixture) {
 		proxy, kubeconfig := h.throughProxy()
@@ -40,7 +39,7 @@ func marksRefused(status int) func(*clusterFixture) {
 	}
 }
 
-// marksThrottled: the API server asks for patience a few times, and gets it.
+// marksThrottled: the API server answers a few times that Fettle should retry later, and Fettle does.
 func marksThrottled(h *clusterFixture) {
 	proxy, kubeconfig := h.throughProxy()
 	h.addMachines(names("m", 4))

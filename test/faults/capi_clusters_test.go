@@ -16,12 +16,12 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// unknownFor is a time-out that is over while a workload cluster is away.
+// unknownFor is a time-out that expires while a workload cluster is away.
 const unknownFor = 5 * time.Second
 
-// workloadServerAway: the API server of a workload cluster is killed in the middle of an outage. It comes back, and is
-// out of reach for a while more. Some of its machines are marked by then, for some the time is up meanwhile, and of both
-// some recover unseen.
+// workloadServerAway: the API server of a workload cluster is killed during an outage. It comes back, and stays
+// unreachable for a while. By then some machines are marked, and for some the time-out expires meanwhile. Of both
+// kinds, some recover unseen.
 func workloadServerAway(other *clusterFixture) {
 	t := other.t
 	server := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -64,7 +64,7 @@ func workloadServerAway(other *clusterFixture) {
 	h.wantReplaced(12)
 }
 
-// out has a workload cluster out of reach, until the function that it gives is called.
+// out makes a workload cluster unreachable, until the caller calls the returned function.
 func out(h *clusterFixture, proxy *cluster.Proxy) (back func()) {
 	h.t.Helper()
 	calls := proxy.Inject(h.t, cluster.Fault{Path: ".*", Status: http.StatusServiceUnavailable})
@@ -75,45 +75,46 @@ func out(h *clusterFixture, proxy *cluster.Proxy) (back func()) {
 	}
 }
 
-// clustersHandedOver: a leader of six workload clusters ends in good order, while it marks, and another takes over. The
-// kubeconfigs are replaced just before that, so that what each of them does in the workload clusters is known apart.
+// clustersHandedOver: a leader of six workload clusters stops in good order while it marks machines, and another takes
+// over. The kubeconfigs are replaced just before, so the audit logs of the workload clusters can tell the leaders
+// apart.
 func clustersHandedOver(whole *clusterFixture) {
-	whole.isOver() // the others have all that happens
-	herds, before := whole.six()
-	after := make([]string, len(herds))
+	whole.isOver() // the others have seen everything
+	fixtures, before := whole.six()
+	after := make([]string, len(fixtures))
 	leads, _, proxy, holder := whole.twoReplicas()
-	for _, h := range herds {
+	for _, h := range fixtures {
 		h.wantHealthy(6, 6)
 	}
-	herds[0].longBroken(names("m", 2))
-	herds[0].wantMarked(2)
-	for i, h := range herds {
+	fixtures[0].longBroken(names("m", 2))
+	fixtures[0].wantMarked(2)
+	for i, h := range fixtures {
 		after[i] = h.reachedBy("after", h.Config.Host)
 	}
 	marks := proxy.Inject(whole.t, cluster.Fault{Method: http.MethodPatch, Path: "/apis/cluster.x-k8s.io/.*/status", Delay: 300 * time.Millisecond})
-	for _, h := range herds[1:] {
+	for _, h := range fixtures[1:] {
 		h.longBroken(names("m", 4))
 	}
 	whole.wantHits("a mark", marks, 4)
 	leads.Stop(whole.t)
 	stopped := time.Now()
 	whole.leaderIs(holder)
-	herds[0].longBroken(names("m", 4)[2:])
-	for _, h := range herds {
+	fixtures[0].longBroken(names("m", 4)[2:])
+	for _, h := range fixtures {
 		h.wantMarked(4)
 		h.wantHealthy(2, 6)
 	}
-	for i, h := range herds {
+	for i, h := range fixtures {
 		h.keepsToItself(before[i], stopped)
 		h.hasConnected(after[i])
 	}
-	for _, h := range herds {
+	for _, h := range fixtures {
 		h.wantReplaced(6)
 	}
 }
 
-// six makes six herds of six machines each, and tells as whom they are connected to.
-func (h *clusterFixture) six() (herds []*clusterFixture, before []string) {
+// six makes six fixtures of six machines each, and returns the user of each connection.
+func (h *clusterFixture) six() (fixtures []*clusterFixture, before []string) {
 	h.t.Helper()
 	const clusters = 6
 	for i := range clusters {
@@ -124,14 +125,14 @@ func (h *clusterFixture) six() (herds []*clusterFixture, before []string) {
 		} else {
 			one.addMachines(names("m", 6))
 		}
-		herds = append(herds, one)
+		fixtures = append(fixtures, one)
 		before = append(before, "system:serviceaccount:"+one.name+":reader")
 	}
-	return herds, before
+	return fixtures, before
 }
 
-// keepsToItself checks that a leader which has stopped asks nothing more of a workload cluster, as of when another held
-// the lease, and that its watch is over.
+// keepsToItself checks that a stopped leader sends no more requests to a workload cluster once another holds the lease,
+// and that its watch is over.
 func (h *clusterFixture) keepsToItself(user string, stopped time.Time) {
 	h.t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -147,12 +148,12 @@ func (h *clusterFixture) keepsToItself(user string, stopped time.Time) {
 	})
 	for _, r := range h.RequestsOf(h.t, user) {
 		if r.At.After(stopped) || (r.Verb == "watch" && r.Ended.After(stopped)) {
-			h.t.Errorf("another leads since %s, and the one that was before has asked, or watched: %+v", stopped, r)
+			h.t.Errorf("another replica leads since %s, and the former leader has sent requests or watched: %+v", stopped, r)
 		}
 	}
 }
 
-// hasConnected checks that a workload cluster has been listed by a user, and not again and again.
+// hasConnected checks that a user has listed a workload cluster, and not again and again.
 func (h *clusterFixture) hasConnected(user string) {
 	h.t.Helper()
 	lists := 0

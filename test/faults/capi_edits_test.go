@@ -12,8 +12,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// sixAsk breaks six of ten machines, and returns when all six ask to be replaced. The owner puts off the first two, and
-// has begun with the third, which stays for a while.
+// sixAsk breaks six of ten machines, and returns when all six are marked. The owner defers the first two, and has begun
+// to replace the third, which stays for a while.
 func (h *clusterFixture) sixAsk() (ill []string) {
 	h.t.Helper()
 	ill = names("ill", 6)
@@ -28,7 +28,7 @@ func (h *clusterFixture) sixAsk() (ill []string) {
 	return ill
 }
 
-// clusterCheckDeleted: what the owner has not begun is taken back when the health check is gone.
+// clusterCheckDeleted: without the health check, Fettle withdraws the marks on which the owner has not acted.
 func clusterCheckDeleted(h *clusterFixture) {
 	h.StartFettle(h.t)
 	ill := h.sixAsk()
@@ -36,7 +36,7 @@ func clusterCheckDeleted(h *clusterFixture) {
 	h.asksNoMore(ill)
 }
 
-// clusterCheckDeletedUnseen: nobody led when that happened, and whoever leads next never knew the health check.
+// clusterCheckDeletedUnseen: no leader saw the deletion, and the next leader never knew the health check.
 func clusterCheckDeletedUnseen(h *clusterFixture) {
 	f := h.StartFettle(h.t)
 	ill := h.sixAsk()
@@ -46,7 +46,8 @@ func clusterCheckDeletedUnseen(h *clusterFixture) {
 	h.asksNoMore(ill)
 }
 
-// asksNoMore waits until none asks but the one that is being replaced, and checks what is said of all that.
+// asksNoMore waits until only the machine that is being replaced is marked, and checks what Fettle says of all
+// machines.
 func (h *clusterFixture) asksNoMore(ill []string) {
 	h.t.Helper()
 	h.wantStanding(1)
@@ -64,9 +65,9 @@ func (h *clusterFixture) asksNoMore(ill []string) {
 	h.explainsRepairs()
 }
 
-// TestClusterHealthCheckEditedToNonsense: a management cluster with a definition of its own takes nonsense for a health
-// check. What stands goes on standing, and nothing begins, until it is mended. One that names another cluster is gone
-// from its own.
+// TestClusterHealthCheckEditedToNonsense: a management cluster with its own definition accepts nonsense for a health
+// check. Marks stay, and no new one is made, until the health check is mended. A health check that names another
+// cluster has left its own.
 func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -88,7 +89,7 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 		h.explains("well-00", explanation{health: "unknown"})
 	}
 	h.edit(map[string]any{"checks": good, "remediation": map[string]any{"triggerIf": map[string]any{"unhealthyInRange": "[3-1]"}}})
-	h.wantStanding(5) // what has recovered asks no more, though nothing begins
+	h.wantStanding(5) // recovered machines are unmarked, though no new mark is made
 	h.wantAllowed("False/InvalidSpec")
 	h.wantHealthy(4, 10)
 	h.keepsMarked()
@@ -110,11 +111,11 @@ func TestClusterHealthCheckEditedToNonsense(t *testing.T) {
 	h.wantReplaced(10)
 }
 
-// explanation is what is to be said of a machine. No health means that no health check selects it.
+// explanation is what fettle explain must say of a machine. An empty health means that no health check selects it.
 type explanation struct {
 	health          string
 	asked, repaired bool
-	// held is the gate that holds back its repair, and next is part of what happens next.
+	// held is the gate that holds back the repair. next is a part of what happens next.
 	held, next string
 }
 

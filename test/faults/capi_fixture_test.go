@@ -19,15 +19,16 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// ofClusterAPI are the flags of a sandbox that has Cluster API's kinds too. Tests play its controllers.
+// ofClusterAPI are the flags of a sandbox with Cluster API's kinds. Tests play its controllers.
 var ofClusterAPI = []string{"--controllers=*,-node-lifecycle-controller", "--cluster-api", "--cluster-api-kinds-only"}
 
-// prod is the name of every herd's Cluster.
+// prod is the name of every fixture's Cluster.
 const prod = "prod"
 
-// clusterFixture is a workload cluster that a test has for itself, in a namespace of the management cluster, with a health check
-// of its workers, and a shepherd who sees all that happens and plays their owner. Its nodes may be on the management
-// cluster, beside those of other herds, which it then reaches as any other: by the kubeconfig in its Secret.
+// clusterFixture is a workload cluster for one test, in a namespace of the management cluster. It has a health check of
+// its workers, and a machineOwner, which records all changes and plays the owner of the machines. Its nodes may be on
+// the management cluster, beside the nodes of other fixtures. Fettle then reaches it like any other, by the kubeconfig
+// in its Secret.
 type clusterFixture struct {
 	*stage
 	*machineOwner
@@ -36,13 +37,13 @@ type clusterFixture struct {
 	workload *cluster.Cluster
 }
 
-// newClusterFixture makes a herd whose nodes are on the management cluster.
+// newClusterFixture makes a fixture whose nodes are on the management cluster.
 func newClusterFixture(t *testing.T, c *cluster.Cluster, name string) *clusterFixture {
 	t.Helper()
 	return newClusterFixtureOn(t, c, c, c.Config.Host, name)
 }
 
-// newClusterFixtureOn makes a Cluster that is up, and reached at an address.
+// newClusterFixtureOn makes a Cluster that is up, with the address of its API server.
 func newClusterFixtureOn(t *testing.T, management, workload *cluster.Cluster, address, name string) *clusterFixture {
 	t.Helper()
 	management.Namespace(t, name)
@@ -70,11 +71,12 @@ func (h *clusterFixture) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: h.name, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: prod}}
 }
 
-// machineSet owns all machines. It has to be there, since what has an owner that is not there is collected.
+// machineSet returns the owner of all machines. It must exist, since the garbage collector deletes objects without
+// their owner.
 func (h *clusterFixture) machineSet() *clusterv1.MachineSet {
 	return &clusterv1.MachineSet{ObjectMeta: h.meta("workers"), Spec: clusterv1.MachineSetSpec{
-		ClusterName: prod, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"herd": h.name}},
-		Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"herd": h.name}}, Spec: h.machineSpec("workers")},
+		ClusterName: prod, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"fixture": h.name}},
+		Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"fixture": h.name}}, Spec: h.machineSpec("workers")},
 	}}
 }
 
@@ -86,7 +88,7 @@ func (h *clusterFixture) machineSpec(of string) clusterv1.MachineSpec {
 	}
 }
 
-// readers lets all service accounts of a herd's namespace read nodes, which is all that a connection needs.
+// readers lets all service accounts of the fixture's namespace read nodes. A connection needs nothing else.
 const readers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -102,8 +104,8 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:%[1]s"}
 `
 
-// reachedBy has the workload cluster reached at an address, by a service account of its own, and gives the name by which
-// its audit log knows that one.
+// reachedBy sets the address of the workload cluster, and makes a service account of its own. It returns the name of
+// that account in the audit log.
 func (h *clusterFixture) reachedBy(account, address string) string {
 	h.t.Helper()
 	h.workload.Namespace(h.t, h.name)
@@ -125,8 +127,8 @@ clusters: [{name: it, cluster: {server: %q, insecure-skip-tls-verify: true}}], u
 
 func (h *clusterFixture) node(machine string) string { return h.name + "-" + machine }
 
-// addMachines makes machines with nodes that are ready, and waits until they are a second old: as of other machines, one
-// that is made in the second of a repair may be a replacement.
+// addMachines makes machines with ready nodes, and waits until they are a second old. A machine that is created in the
+// second of a repair may be a replacement.
 func (h *clusterFixture) addMachines(names []string) {
 	h.t.Helper()
 	h.makeMachines(names)
@@ -145,7 +147,7 @@ func (h *clusterFixture) makeMachines(names []string) {
 	h.must("reading the machine set", h.Get(cluster.Context(h.t), keyOf(owner), owner))
 	h.each(names, func(ctx context.Context, name string) error {
 		n := object("v1", "Node", "", h.node(name))
-		n.SetLabels(map[string]string{"herd": h.name})
+		n.SetLabels(map[string]string{"fixture": h.name})
 		if err := h.workload.Create(ctx, n); err != nil {
 			return err
 		}
@@ -153,7 +155,7 @@ func (h *clusterFixture) makeMachines(names []string) {
 			return err
 		}
 		m := &clusterv1.Machine{ObjectMeta: h.meta(name), Spec: h.machineSpec(name)}
-		m.Labels["herd"] = h.name
+		m.Labels["fixture"] = h.name
 		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("MachineSet"))}
 		if err := h.Create(ctx, m); err != nil {
 			return err
@@ -162,18 +164,18 @@ func (h *clusterFixture) makeMachines(names []string) {
 	})
 }
 
-// ready has a machine's node report its condition Ready.
+// ready writes the condition Ready of a machine's node.
 func (h *clusterFixture) ready(ctx context.Context, machine string, status corev1.ConditionStatus, since time.Time) error {
 	return (&stage{Cluster: h.workload, t: h.t}).report(ctx, h.node(machine), corev1.NodeReady, status, since)
 }
 
-// brokenSince makes nodes fail, and says nothing of what is due for that.
+// brokenSince makes nodes fail, without expecting marks for that.
 func (h *clusterFixture) brokenSince(names []string, since time.Time) {
 	h.t.Helper()
 	h.each(names, func(ctx context.Context, name string) error { return h.ready(ctx, name, corev1.ConditionFalse, since) })
 }
 
-// longBroken makes nodes fail whose time is up at once. A mark is due for each of them.
+// longBroken makes nodes fail long enough ago to be unhealthy at once, and expects a mark for each.
 func (h *clusterFixture) longBroken(names []string) {
 	h.t.Helper()
 	h.due(names)
@@ -187,7 +189,7 @@ func (h *clusterFixture) recover(names []string) {
 	})
 }
 
-// healthCheck creates a health check of all machines, with a time-out, that permits remediation while no more machines
+// healthCheck creates a health check of all machines, with a time-out. It permits remediation while no more machines
 // than the limit are unhealthy.
 func (h *clusterFixture) healthCheck(limit int, timeout time.Duration) {
 	h.t.Helper()
@@ -197,7 +199,7 @@ kind: MachineHealthCheck
 metadata: {name: check, namespace: %[1]s, annotations: {fettle.io/storm-cooldown: 0s}}
 spec:
   clusterName: %[2]s
-  selector: {matchLabels: {herd: %[1]s}}
+  selector: {matchLabels: {fixture: %[1]s}}
   checks:
     nodeStartupTimeoutSeconds: 600
     unhealthyNodeConditions:
@@ -222,7 +224,7 @@ func (h *clusterFixture) edit(spec map[string]any) {
 	h.must("editing the health check", h.Patch(cluster.Context(h.t), u, merge(map[string]any{"spec": spec})))
 }
 
-// wantHealthy waits until the status counts this many machines, and those that are healthy say so.
+// wantHealthy waits until the status counts this many machines, and the healthy ones say so.
 func (h *clusterFixture) wantHealthy(healthy, expected int) {
 	h.t.Helper()
 	h.Eventually(h.t, "status of the health check of "+h.name, func(ctx context.Context) error {
@@ -252,7 +254,7 @@ func (h *clusterFixture) wantAllowed(want string) {
 		var c struct {
 			Status struct{ Conditions []metav1.Condition }
 		}
-		u := object("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", h.name, "check") // what a test made of it need not fit the type
+		u := object("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", h.name, "check") // the test's version of it need not fit the type
 		if err := h.Get(ctx, keyOf(u), u); err != nil {
 			return err
 		}
@@ -267,21 +269,21 @@ func (h *clusterFixture) wantAllowed(want string) {
 	})
 }
 
-// marksHere is where all that is written on machines goes.
+// marksHere returns the path pattern of writes to machines.
 func (h *clusterFixture) marksHere() string {
 	return "/apis/cluster.x-k8s.io/v1beta2/namespaces/" + h.name + "/machines/.*/status"
 }
 
-// herdsPath is that of the machines of all workload clusters, which Fettle watches.
-const herdsPath = "/apis/cluster.x-k8s.io/v1beta2/machines"
+// clusterMachinesPath is the path of the machines of all workload clusters, which Fettle watches.
+const clusterMachinesPath = "/apis/cluster.x-k8s.io/v1beta2/machines"
 
-// clear leaves a cluster on which the next Fettle finds nothing to do.
+// clear leaves nothing to do for the next Fettle on this cluster.
 func (h *clusterFixture) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	note := func(err error) {
 		if client.IgnoreNotFound(err) != nil {
-			h.t.Errorf("clearing the herd: %v", err)
+			h.t.Errorf("clearing the fixture: %v", err)
 		}
 	}
 	if h.machineOwner != nil {
@@ -292,6 +294,6 @@ func (h *clusterFixture) clear() {
 		note(h.DeleteAllOf(ctx, all, here))
 	}
 	note(h.Delete(ctx, &corev1.Secret{ObjectMeta: h.meta(prod + "-kubeconfig")}))
-	note(h.workload.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"herd": h.name}))
+	note(h.workload.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"fixture": h.name}))
 	note(h.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "fettle"}}))
 }

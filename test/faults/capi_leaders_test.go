@@ -9,13 +9,13 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// Of the herds whose leaders are lost.
+// For fixtures that lose their leaders.
 const (
 	illOfForty  = 30
 	wellOfForty = 10
 )
 
-// forty makes a herd of forty machines, of which thirty may fail.
+// forty makes a fixture of forty machines, of which thirty may fail.
 func (h *clusterFixture) forty() (well, ill []string) {
 	h.t.Helper()
 	well, ill = names("well", wellOfForty), names("ill", illOfForty)
@@ -24,9 +24,9 @@ func (h *clusterFixture) forty() (well, ill []string) {
 	return well, ill
 }
 
-// markingLeaderKilled: the leader is lost when ten of thirty marks are made, and the others are on their way or have no
-// more than a record. While nobody leads, more machines fail than remediation may go on with. The next leader marks
-// nothing until those have recovered, and then all that is left.
+// markingLeaderKilled: the leader is killed when ten of thirty marks are made. Other marks are on their way, or have a
+// record alone. Without a leader, more machines fail than the health check allows. The next leader marks none until
+// those have recovered, and then the rest.
 func markingLeaderKilled(h *clusterFixture) {
 	leads, _, proxy, holder := h.twoReplicas()
 	well, ill := h.forty()
@@ -48,8 +48,8 @@ func markingLeaderKilled(h *clusterFixture) {
 	h.wantReplaced(illOfForty)
 }
 
-// marksOnTheirWay: the marks of a leader are on their way while it stands still, and arrive when another leader has
-// made them all. When it wakes up it holds the answers, and ends.
+// marksOnTheirWay: marks of a leader are delayed while it is halted, and arrive when another leader has made them all.
+// The first leader then continues, gets its answers, and ends.
 func marksOnTheirWay(h *clusterFixture) {
 	leads, _, proxy, holder := h.twoReplicas()
 	_, ill := h.forty()
@@ -80,7 +80,7 @@ func (h *clusterFixture) inWaves(ill []string) {
 	h.wantMarked(len(ill))
 }
 
-// marksOfTwoLeaders: both lead at the same time, mark, and withdraw.
+// marksOfTwoLeaders: two leaders mark and withdraw at the same time.
 func marksOfTwoLeaders(h *clusterFixture) {
 	h.markedByTwo(func() {
 		h.StartFettle(h.t)
@@ -88,10 +88,10 @@ func marksOfTwoLeaders(h *clusterFixture) {
 	})
 }
 
-// marksOfOneBehind: one of two leaders sees repairs and machines later than it sees nodes, and its writes pass at once.
+// marksOfOneBehind: one of two leaders sees repairs and machines later than nodes, and its writes are not delayed.
 func marksOfOneBehind(h *clusterFixture) {
 	proxy, kubeconfig := h.throughProxy()
-	for _, path := range []string{repairsPath, herdsPath} {
+	for _, path := range []string{repairsPath, clusterMachinesPath} {
 		proxy.Inject(h.t, cluster.Fault{Path: path, Watch: true, Lag: 3 * time.Second})
 	}
 	h.markedByTwo(func() {
@@ -110,7 +110,7 @@ func (h *clusterFixture) markedByTwo(start func()) {
 	h.brokenSince(well[:1], time.Now().Add(-time.Hour))
 	h.wantAllowed("False/TooManyUnhealthy")
 	h.keepsMarked()
-	h.recover(well[:1]) // before others make room for it
+	h.recover(well[:1]) // before others recover too
 	h.recover(ill[:3])
 	h.wantStanding(illOfForty - 3)
 	h.wantRepairs(v1alpha1.RepairSucceeded, 3)

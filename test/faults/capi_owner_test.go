@@ -25,14 +25,14 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// waiting and leaving are the reasons of a mark that its owner has not answered, and of one that it follows.
+// waiting and leaving are the reasons of a mark that its owner has not answered, and of one on which the owner acts.
 const (
 	waiting = clusterv1.MachineOwnerRemediatedWaitingForRemediationReason
 	leaving = clusterv1.MachineSetMachineRemediationMachineDeletingReason
 )
 
-// machineOwner sees every change to the machines, repairs and nodes of a herd, by watches that no fault touches but a restart
-// of the API server, and plays the owner of the machines, who does nothing until a test says so.
+// machineOwner watches the machines, repairs and nodes of a fixture, and plays the owner of the machines. No fault
+// touches its watches but a restart of the API server. It does nothing until a test says so.
 type machineOwner struct {
 	mu      sync.Mutex
 	fixture *clusterFixture
@@ -40,24 +40,24 @@ type machineOwner struct {
 	machines map[string]*clusterMachineSeen // by UID
 	repairs  repairsSeen
 	nodes    map[string][]nodeState // by name
-	// dues are how many marks each machine is meant to get in all, by its name.
+	// dues are by name how many marks each machine should get in all.
 	dues  map[string]int
 	story []string
 	wrong []error
 	over  bool
 }
 
-// clusterMachineSeen is a machine.
+// clusterMachineSeen is the history of a machine.
 type clusterMachineSeen struct {
 	name, uid string
 	node      string
-	// passed is set while it says that its health check has succeeded.
+	// passed is set while the machine says that its health check has succeeded.
 	passed bool
 	marks  []*markSeen
 	goneAt time.Time
 }
 
-// markSeen is one time that a machine asked its owner to replace it.
+// markSeen is one mark of a machine, which asks its owner to replace it.
 type markSeen struct {
 	span
 	seen   time.Time
@@ -73,7 +73,7 @@ func newMachineOwner(h *clusterFixture) *machineOwner {
 	var watching sync.WaitGroup
 	follow := func(of *cluster.Cluster, kind schema.GroupVersionKind, saw func(*unstructured.Unstructured, bool)) {
 		api, err := client.NewWithWatch(of.Config, client.Options{Scheme: of.Scheme()})
-		h.must("preparing the shepherd", err)
+		h.must("preparing the machine owner", err)
 		f := &follower{api: api, kind: kind, saw: func(u *unstructured.Unstructured, gone bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func newMachineOwner(h *clusterFixture) *machineOwner {
 	return s
 }
 
-// isOver ends what it looks at.
+// isOver stops the watches.
 func (s *machineOwner) isOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *machineOwner) sawMachine(u *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// sawMark compares what a machine asks with what it asked before.
+// sawMark compares a machine's mark with the last one.
 func (s *machineOwner) sawMark(seen *clusterMachineSeen, m *clusterv1.Machine) {
 	asks := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 	if asks != nil && asks.Status != metav1.ConditionFalse {
@@ -160,7 +160,7 @@ func (s *machineOwner) sawMark(seen *clusterMachineSeen, m *clusterv1.Machine) {
 	}
 }
 
-// mark is the one that stands, nil for none.
+// mark returns the mark that the machine has now, or nil.
 func (m *clusterMachineSeen) mark() *markSeen {
 	if n := len(m.marks); n > 0 && m.marks[n-1].to == 0 {
 		return m.marks[n-1]
@@ -183,7 +183,7 @@ func (s *machineOwner) sawRepair(u *unstructured.Unstructured, gone bool) {
 }
 
 func (s *machineOwner) sawNode(u *unstructured.Unstructured, gone bool) {
-	if u.GetLabels()["herd"] != s.fixture.name {
+	if u.GetLabels()["fixture"] != s.fixture.name {
 		return
 	}
 	name := u.GetName()
@@ -210,7 +210,7 @@ func (s *machineOwner) knows(names []string) error {
 	return nil
 }
 
-// due says that each of these machines is to get one mark more.
+// due expects one more mark for each of these machines.
 func (s *machineOwner) due(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *machineOwner) due(names []string) {
 	}
 }
 
-// marked counts all marks that were ever made, and those of them that stand on machines which are there.
+// marked returns how many marks were ever made, and how many are still on existing machines.
 func (s *machineOwner) marked() (made, standing int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *machineOwner) marked() (made, standing int) {
 	return made, standing
 }
 
-// standingOn are the names of the machines that ask to be replaced, in order.
+// standingOn returns the names of marked machines, in order.
 func (s *machineOwner) standingOn() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *machineOwner) standingOn() []string {
 	return found
 }
 
-// wantMarked waits until so many marks were made, at least.
+// wantMarked waits until at least so many marks were made.
 func (s *machineOwner) wantMarked(atLeast int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d machines of %s are marked", atLeast, s.fixture.name), func(context.Context) error {
@@ -257,8 +257,8 @@ func (s *machineOwner) wantMarked(atLeast int) {
 	})
 }
 
-// wantPassed waits until so many machines say that their health check has succeeded, after which nothing more is written
-// on those that stay well.
+// wantPassed waits until so many machines say that their health check has succeeded. After that, Fettle writes nothing
+// more to healthy machines.
 func (s *machineOwner) wantPassed(exactly int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d machines of %s have passed", exactly, s.fixture.name), func(context.Context) error {
@@ -277,7 +277,7 @@ func (s *machineOwner) wantPassed(exactly int) {
 	})
 }
 
-// wantStanding waits until so many marks stand.
+// wantStanding waits until so many machines are marked.
 func (s *machineOwner) wantStanding(exactly int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d marks stand in %s", exactly, s.fixture.name), func(context.Context) error {
@@ -288,7 +288,7 @@ func (s *machineOwner) wantStanding(exactly int) {
 	})
 }
 
-// keepsMarked watches that nothing is marked, and no mark withdrawn, for a while.
+// keepsMarked checks for a while that no mark is made or withdrawn.
 func (s *machineOwner) keepsMarked() {
 	s.fixture.t.Helper()
 	made, standing := s.marked()
@@ -307,7 +307,7 @@ func (s *machineOwner) lastWords() string {
 	return strings.Join(s.story[max(0, len(s.story)-most):], "\n")
 }
 
-// wantRepairs waits until the repairs of this phase are so many.
+// wantRepairs waits until so many repairs are in this phase.
 func (s *machineOwner) wantRepairs(phase v1alpha1.RepairPhase, exactly int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, fmt.Sprintf("%d repairs of %s are %s", exactly, s.fixture.name, phase), func(context.Context) error {
@@ -330,7 +330,7 @@ func (s *machineOwner) repairsThatAre(phase v1alpha1.RepairPhase) int {
 	return n
 }
 
-// answers has the owner answer to what machines ask.
+// answers makes the owner answer marks.
 func (s *machineOwner) answers(names []string, reason, message string) {
 	s.fixture.t.Helper()
 	s.fixture.each(names, func(ctx context.Context, name string) error { return s.answer(ctx, name, reason, message) })
@@ -350,7 +350,7 @@ func (s *machineOwner) answer(ctx context.Context, name, reason, message string)
 	return s.fixture.Status().Patch(ctx, m, client.MergeFrom(before))
 }
 
-// replaces has the owner do what machines ask: it says so, and deletes them.
+// replaces makes the owner act on marks: it says so, and deletes the machines.
 func (s *machineOwner) replaces(names []string) {
 	s.fixture.t.Helper()
 	s.fixture.each(names, func(ctx context.Context, name string) error {
@@ -361,8 +361,8 @@ func (s *machineOwner) replaces(names []string) {
 	})
 }
 
-// wantReplaced has the owner replace all machines that ask for that, once no more of them are due. Every repair comes to
-// its end then, and the whole is verified.
+// wantReplaced makes the owner replace all marked machines once all marks that are due were made. Then every repair
+// ends, and all is verified.
 func (s *machineOwner) wantReplaced(limit int) {
 	s.fixture.t.Helper()
 	s.fixture.Eventually(s.fixture.t, "all that is due is marked", func(context.Context) error { return s.unmarked() })
@@ -386,8 +386,8 @@ func (s *machineOwner) unmarked() error {
 	return nil
 }
 
-// verify is what every test asks in the end: each machine was marked as often as was due, with one accepted call and one
-// repair for each time, recorded before it, and never while too many were unhealthy.
+// verify checks at the end of every test: each machine was marked as often as was due. Each mark took one accepted call
+// and one repair, recorded before. None was made while too many machines were unhealthy.
 func (s *machineOwner) verify(limit int) {
 	t := s.fixture.t
 	t.Helper()
@@ -401,7 +401,7 @@ func (s *machineOwner) verify(limit int) {
 	t.Logf("%s: %d requests, at most %d in a second; %d machines marked", s.fixture.name, len(requests), peak(requests), len(s.dues))
 }
 
-// counted compares the marks that were seen, and those that the audit log knows of, with those that were due.
+// counted compares the marks that were due with those that the watch has shown, and with those in the audit log.
 func (s *machineOwner) counted(requests []cluster.Request) []error {
 	logged, cutOff, seen, repairs := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, r := range requests {
@@ -409,7 +409,7 @@ func (s *machineOwner) counted(requests []cluster.Request) []error {
 		case r.Namespace != s.fixture.name || r.Resource != "machines" || r.Subresource != "status" || !asksOwner(r.Patch):
 		case r.Code == http.StatusOK:
 			logged[r.Name]++
-		case r.Code >= http.StatusInternalServerError: // its leader was killed, and it may have been done all the same
+		case r.Code >= http.StatusInternalServerError: // its leader was killed, and the write may have succeeded all the same
 			cutOff[r.Name]++
 		}
 	}
@@ -430,7 +430,7 @@ func (s *machineOwner) counted(requests []cluster.Request) []error {
 	return problems
 }
 
-// asksOwner tells whether a patch has a machine ask its owner to replace it.
+// asksOwner reports whether a patch asks a machine's owner to replace it.
 func asksOwner(patch []byte) bool {
 	var operations []struct {
 		Path  string
@@ -445,7 +445,7 @@ func asksOwner(patch []byte) bool {
 	return false
 }
 
-// recorded: every mark has its repair before it.
+// recorded: every mark has a repair that is older.
 func (s *machineOwner) recorded() []error {
 	var problems []error
 	for _, m := range s.machines {
@@ -464,7 +464,7 @@ func (s *machineOwner) recorded() []error {
 	return problems
 }
 
-// limited: nothing was marked while more machines than the limit had been unhealthy for so long that Fettle knew.
+// limited: no mark was made while more machines than the limit had been unhealthy for so long that Fettle knew.
 func (s *machineOwner) limited(limit int) []error {
 	var problems []error
 	for _, m := range s.machines {
@@ -477,7 +477,7 @@ func (s *machineOwner) limited(limit int) []error {
 	return problems
 }
 
-// unhealthyAt counts the machines whose nodes have been unhealthy for a while by then.
+// unhealthyAt counts the machines whose nodes had been unhealthy for a while at a revision.
 func (s *machineOwner) unhealthyAt(at time.Time) int {
 	n := 0
 	for _, m := range s.machines {

@@ -11,15 +11,15 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// clockDiffers: while the API server's clock is this far ahead of Fettle's, nothing is repaired, and all that a person looks at
-// says why. What the clock is about to show is judged once the clocks agree, without any event.
+// clockDiffers: while the API server's clock is this far ahead of Fettle's, Fettle repairs nothing, and everything that
+// a user sees says why. What is due by then is judged once the clocks agree, without any event.
 func clockDiffers(by time.Duration) func(*machineFixture) {
 	return func(s *machineFixture) {
 		proxy, kubeconfig := s.throughProxy()
 		s.addMachines(names("m", 4))
 		s.healthCheck("example", unlimited)
 		skew := proxy.Inject(s.t, cluster.Fault{Path: ".*", Skew: by})
-		// The renewals of the lease are answered every half second, whatever else happens.
+		// Renewals of the lease are answered every half second in any case.
 		fettle := s.StartFettleWith(s.t, kubeconfig, leaderFlags()...)
 		s.wantStatus("example", 4, 4, "ClockSkewed")
 		s.longBroken([]string{"m-00"})

@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// threeInDeletion breaks ten of fourteen machines, and returns when three of them are in deletion,
-// which is the limit, and stay so.
+// threeInDeletion breaks ten of fourteen machines, and returns when three of them are in deletion. That is the limit,
+// and they stay so.
 func (s *machineFixture) threeInDeletion() {
 	s.t.Helper()
 	s.hold()
@@ -27,7 +27,7 @@ func (s *machineFixture) threeInDeletion() {
 	s.wantDeleting(3)
 }
 
-// theRestStays: the deletions that have begun come to their end, and no more of them begin.
+// theRestStays: running deletions end, and no new one begins.
 func (s *machineFixture) theRestStays() {
 	s.t.Helper()
 	s.drainAll(0)
@@ -52,7 +52,7 @@ func (s *machineFixture) wantEnded() {
 	})
 }
 
-// healthCheckDeleted: without the health check nothing more begins, and what has begun ends.
+// healthCheckDeleted: without the health check no new repair begins, and running ones end.
 func healthCheckDeleted(s *machineFixture) {
 	s.threeInDeletion()
 	s.deleteCheck("example")
@@ -60,7 +60,7 @@ func healthCheckDeleted(s *machineFixture) {
 	s.theRestStays()
 }
 
-// selectorChanged: what a health check does not select any more is not its business.
+// selectorChanged: Fettle leaves machines alone that the health check no longer selects.
 func selectorChanged(s *machineFixture) {
 	s.threeInDeletion()
 	s.edit("example", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"role": "nobody"}}})
@@ -73,8 +73,8 @@ func (s *machineFixture) edit(check string, spec map[string]any) {
 	s.must("editing the health check", s.Patch(cluster.Context(s.t), s.check(check), merge(map[string]any{"spec": spec})))
 }
 
-// TestHealthCheckEditedToNonsense: a cluster with a definition of its own takes nonsense for a health
-// check. It holds all repairs that have not begun, and they go on when it is mended.
+// TestHealthCheckEditedToNonsense: a cluster with its own definition accepts nonsense for a health check. All repairs
+// that have not begun wait until the health check is mended.
 func TestHealthCheckEditedToNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -100,7 +100,7 @@ func TestHealthCheckEditedToNonsense(t *testing.T) {
 func (s *machineFixture) wantReason(check, reason string) {
 	s.t.Helper()
 	s.Eventually(s.t, check+" is "+reason, func(ctx context.Context) error {
-		u := s.check(check) // what a test made of it need not fit the type
+		u := s.check(check) // the test's version of it need not fit the type
 		if err := s.Get(ctx, keyOf(u), u); err != nil {
 			return err
 		}
@@ -112,8 +112,7 @@ func (s *machineFixture) wantReason(check, reason string) {
 	})
 }
 
-// scaledDown: somebody takes away machines that are broken, broken and waiting, in deletion, and well,
-// while repairs run.
+// scaledDown: a user deletes machines while repairs run: broken ones, waiting ones, ones in deletion, and healthy ones.
 func scaledDown(s *machineFixture) {
 	s.threeInDeletion()
 	var waiting []string
@@ -132,8 +131,8 @@ func scaledDown(s *machineFixture) {
 	s.tellsTheTruth()
 }
 
-// machineGoneBeforeItsRepair: the machine is deleted by somebody else when its repair is recorded, and
-// when the request for its deletion is already on its way.
+// machineGoneBeforeItsRepair: another client deletes the machine when its repair is recorded, and again when Fettle's
+// deletion is on its way.
 func machineGoneBeforeItsRepair(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 5))
@@ -145,7 +144,7 @@ func machineGoneBeforeItsRepair(s *machineFixture) {
 	s.wantHits("a deletion", deletions, 3)
 	s.deleteOurselves([]string{"m-00", "m-01"})
 	s.wantGone(2)
-	// A namesake takes the place of one of them.
+	// A new machine takes the name of one of them.
 	ctx := cluster.Context(s.t)
 	s.must("mending the node", s.setReady(ctx, "m-01", corev1.ConditionTrue, time.Now()))
 	s.must("making the namesake", s.addMachine(ctx, "m-01", s.node("m-01").GetName()))

@@ -9,16 +9,15 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// sandboxes are as many as two cores can carry.
+// sandboxes is how many sandboxes two cores can carry.
 const sandboxes = 2
 
-// TestFaults runs each fault on a sandbox that it has for itself as long as it runs, since every
-// Fettle keeps the whole of its cluster.
+// TestFaults runs each fault on a sandbox for itself, since every Fettle works on the whole of its cluster.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	free := make(chan *cluster.Cluster, sandboxes)
 	for range sandboxes {
-		// Nobody keeps the nodes of these tests, so nobody may judge them but Fettle.
+		// No kubelet renews the leases of these nodes, so only Fettle may judge them.
 		c := cluster.Start(t, cluster.Options{Args: ofClusterAPI})
 		c.InstallFettle(t)
 		c.AllowClusterAPI(t)
@@ -45,7 +44,7 @@ func TestFaults(t *testing.T) {
 			fault(newPool(t, c, name))
 		})
 	}
-	for name, fault := range faultsOfHerds() {
+	for name, fault := range faultsOfClusters() {
 		run(name, func(t *testing.T, c *cluster.Cluster, name string) {
 			t.Helper()
 			fault(newClusterFixture(t, c, name))
@@ -90,7 +89,7 @@ func faultsOfMachines() map[string]func(*machineFixture) {
 	}
 }
 
-// faultsOfRemediations are those of nodes that outside remediators repair.
+// faultsOfRemediations are the faults of nodes that outside remediators repair.
 func faultsOfRemediations() map[string]func(*pool) {
 	return map[string]func(*pool){
 		"asked api server killed":      remediationsWithoutServer,
@@ -126,8 +125,8 @@ func faultsOfRemediations() map[string]func(*pool) {
 	}
 }
 
-// faultsOfHerds are those of workload clusters, whose machines are marked for their owners.
-func faultsOfHerds() map[string]func(*clusterFixture) {
+// faultsOfClusters are the faults of workload clusters, whose machines are marked for their owners.
+func faultsOfClusters() map[string]func(*clusterFixture) {
 	return map[string]func(*clusterFixture){
 		"marking leader killed":        markingLeaderKilled,
 		"marking leader halted":        marksOnTheirWay,

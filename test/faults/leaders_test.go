@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// fiftyRepairs breaks fifty of sixty machines, and returns in the middle of their repairs.
+// fiftyRepairs breaks fifty of sixty machines, and returns during their repairs.
 func (s *machineFixture) fiftyRepairs() {
 	s.t.Helper()
 	well, ill := names("well", 10), names("ill", 50)
@@ -21,7 +21,7 @@ func (s *machineFixture) fiftyRepairs() {
 	s.wantGone(12)
 }
 
-// leaderKilled: another replica finishes what the leader had begun.
+// leaderKilled: another replica finishes the repairs of a killed leader.
 func leaderKilled(s *machineFixture) {
 	leads, _, _, holder := s.twoReplicas()
 	s.fiftyRepairs()
@@ -45,8 +45,8 @@ func leaderStopped(s *machineFixture) {
 	s.tellsTheTruth()
 }
 
-// leaderHalted: a leader that stands still for longer than its lease, and wakes up while another is
-// at work, does nothing twice and nothing beyond the limit.
+// leaderHalted: a leader is halted for longer than its lease, and continues while another works. It does nothing twice,
+// and nothing beyond the limit.
 func leaderHalted(s *machineFixture) {
 	leads, _, _, holder := s.twoReplicas()
 	s.fiftyRepairs()
@@ -64,7 +64,7 @@ func leaderHalted(s *machineFixture) {
 	s.tellsTheTruth()
 }
 
-// keepsTo watches that no more machines are in deletion than this.
+// keepsTo checks for a while that no more machines than this are in deletion.
 func (s *machineFixture) keepsTo(limit int) {
 	s.t.Helper()
 	s.Never(s.t, "too many deletions", quiet, func(context.Context) error {
@@ -75,8 +75,8 @@ func (s *machineFixture) keepsTo(limit int) {
 	})
 }
 
-// leaderHaltedAsItRecords: the records of a leader are on their way while it stands still, and arrive
-// when another leader has used up the limit for older faults. When it wakes it holds the answers.
+// leaderHaltedAsItRecords: the records of a leader are delayed while it is halted. They arrive when another leader has
+// used up the limit for older faults. The first leader then continues and gets its answers.
 func leaderHaltedAsItRecords(s *machineFixture) {
 	leads, _, proxy, holder := s.twoReplicas()
 	s.hold()
@@ -120,7 +120,7 @@ func (s *machineFixture) wantRepairs(n int) {
 	})
 }
 
-// leaderLosesItsLease: a leader whose renewals fail ends, and the other one takes over.
+// leaderLosesItsLease: a leader whose renewals fail ends, and the other takes over.
 func leaderLosesItsLease(s *machineFixture) {
 	leads, _, proxy, holder := s.twoReplicas()
 	renewals := proxy.Inject(s.t, cluster.Fault{Method: "PUT", Path: leasesPath, Status: 500})
@@ -136,8 +136,8 @@ func leaderLosesItsLease(s *machineFixture) {
 	}
 }
 
-// inWaves breaks thirty machines, six at a time, each wave older than the one before. Leaders that
-// do not see the same choose different machines then.
+// inWaves breaks thirty machines, six at a time, each wave older than the one before. Leaders with different views then
+// choose different machines.
 func (s *machineFixture) inWaves(ill []string) {
 	s.t.Helper()
 	const wave = 6
@@ -172,8 +172,7 @@ func (s *machineFixture) thirtyRepairs(limit int, start func()) {
 	s.tellsTheTruth()
 }
 
-// oneLeaderBehind: one of two leaders sees repairs and machines later than it sees nodes, and its
-// writes pass at once.
+// oneLeaderBehind: one of two leaders sees repairs and machines later than nodes, and its writes are not delayed.
 func oneLeaderBehind(limit int) func(*machineFixture) {
 	return func(s *machineFixture) {
 		proxy, kubeconfig := s.throughProxy()
@@ -187,8 +186,8 @@ func oneLeaderBehind(limit int) func(*machineFixture) {
 	}
 }
 
-// oneLeaderBlind: one of two leaders knows nothing of the other's repairs, since its ledger and its
-// machines stand still from before the first of them on, and then sees faults that are older.
+// oneLeaderBlind: one of two leaders sees none of the other's repairs, since its watches of repairs and machines stall
+// before the first. Then it sees older faults.
 func oneLeaderBlind(limit int) func(*machineFixture) {
 	return func(s *machineFixture) {
 		s.hold()
@@ -219,7 +218,7 @@ func oneLeaderBlind(limit int) func(*machineFixture) {
 	}
 }
 
-// wantRead waits until the Fettle behind a proxy has read one of these nodes, and so means to act.
+// wantRead waits until the Fettle behind a proxy has read one of these nodes live, which it does before it acts.
 func (s *machineFixture) wantRead(proxy *cluster.Proxy, names []string) {
 	s.t.Helper()
 	s.Eventually(s.t, "a live read", func(context.Context) error {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// lenient is a definition of a cluster's own for health checks of a kind, with labels, which takes any spec and any status.
+// lenient is a cluster's own definition for health checks of a kind, with labels. It accepts any spec and any status.
 func lenient(kind schema.GroupVersionKind, scope, labels string) string {
 	plural := strings.ToLower(kind.Kind) + "s"
 	return fmt.Sprintf(`

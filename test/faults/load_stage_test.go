@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// first is the first of Fettle's pauses, and slack how much of it a read of the clock may take.
+	// first is the first of Fettle's pauses. slack is how much of it the test may lose in reading the clock.
 	first, slack = time.Second, 50 * time.Millisecond
-	// ofEach is how many machines a herd has whose watches meet a fault.
+	// ofEach is how many machines a fixture has whose watches meet a fault.
 	ofEach = 3
-	// flips is how many clusters come and go, and leastKept how many objects in memory a connection is, at least.
+	// flips is how many clusters come and go. leastKept is the least number of objects in memory per connection.
 	flips, leastKept = 1500, 5
 )
 
@@ -41,22 +41,22 @@ subjects:
 - {kind: ServiceAccount, namespace: fettle-system, name: scraper}
 `
 
-// load is a management cluster with herds whose workload clusters each meet a fault, and two replicas of Fettle.
+// load is a management cluster with fixtures whose workload clusters each meet a fault, and two replicas of Fettle.
 type load struct {
 	*stage
 
-	// whole is the test that all of its parts belong to.
+	// whole is the test of which all parts are subtests.
 	whole        *testing.T
 	outdated     []*faulty
 	ended, early *faulty
 	lacking      *faulty
-	// reads are the reads of single nodes, by the machine that names them.
+	// reads are the faults on reads of single nodes, by the machine that names the node.
 	reads        map[string]*cluster.Injected
 	leads, waits *replica
 	token        string
 }
 
-// faulty is a herd behind a proxy, with what goes wrong there.
+// faulty is a fixture behind a proxy, with the fault there.
 type faulty struct {
 	*clusterFixture
 
@@ -64,7 +64,7 @@ type faulty struct {
 	fault *cluster.Injected
 }
 
-// replica is a Fettle that takes part in the election of a leader.
+// replica is a Fettle that takes part in leader election.
 type replica struct {
 	*cluster.Fettle
 
@@ -91,10 +91,10 @@ func newLoad(t *testing.T) *load {
 	return l
 }
 
-// all returns the herds.
+// all returns all fixtures.
 func (l *load) all() []*faulty { return append([]*faulty{l.ended, l.early, l.lacking}, l.outdated...) }
 
-// plays has a subtest go on with the load.
+// plays continues the load in a subtest.
 func (l *load) plays(t *testing.T) {
 	t.Helper()
 	l.t = t
@@ -103,7 +103,7 @@ func (l *load) plays(t *testing.T) {
 	}
 }
 
-// behind makes a herd whose workload cluster meets a fault from the beginning.
+// behind makes a fixture whose workload cluster meets a fault from the start.
 func (l *load) behind(name string, limit int, fault cluster.Fault) *faulty {
 	l.t.Helper()
 	proxy, address := l.StartProxy(l.t)
@@ -113,8 +113,8 @@ func (l *load) behind(name string, limit int, fault cluster.Fault) *faulty {
 	return f
 }
 
-// lacks has machines name nodes that the cache of their cluster lacks, since its watch stalls: one that does not exist, one that
-// does, and one that can't be read. From then on there are events.
+// lacks makes machines name nodes that the cache lacks, since its watch stalls: a missing node, an existing one, and an
+// unreadable one. From then on there are events.
 func (l *load) lacks() {
 	l.t.Helper()
 	h := l.lacking.clusterFixture
@@ -126,7 +126,7 @@ func (l *load) lacks() {
 	h.must("deleting a node", h.Delete(cluster.Context(h.t), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node("absent")}}))
 }
 
-// events change a machine and its node again and again until the test ends.
+// events changes a machine and its node again and again until the test ends.
 func (f *faulty) events(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -148,7 +148,7 @@ func (f *faulty) events(t *testing.T) {
 	})
 }
 
-// lists returns the requests that have listed all nodes of the cluster.
+// lists returns the requests that listed all nodes of the cluster.
 func (f *faulty) lists() (lists []*http.Request) {
 	for _, r := range f.proxy.Requests(nodesPath) {
 		if r.URL.Query().Get("watch") != "true" {
@@ -158,7 +158,7 @@ func (f *faulty) lists() (lists []*http.Request) {
 	return lists
 }
 
-// repairs has a node break whose machine is marked then.
+// repairs breaks the node of a machine, and waits until the machine is marked.
 func (f *faulty) repairs(machine string) {
 	f.t.Helper()
 	made, _ := f.marked()
@@ -178,7 +178,7 @@ func (f *faulty) wantConnections(exactly int) {
 
 var leaderKey = types.NamespacedName{Namespace: "fettle-system", Name: "fettle"}
 
-// holdLease has the lease held by a leader that is none of these replicas, until resign.
+// holdLease holds the lease in the name of another leader, until resign.
 func (l *load) holdLease() {
 	l.t.Helper()
 	now := metav1.NowMicro()
@@ -194,13 +194,13 @@ func (l *load) resign() {
 	l.leaderIs("another")
 }
 
-// replica starts a replica and waits until it has taken in what there is.
+// replica starts a replica, and waits until its caches have synced.
 func (l *load) replica() *replica {
 	l.t.Helper()
 	return l.starts(func(flags ...string) *cluster.Fettle { return l.StartFettle(l.whole, flags...) })
 }
 
-// starts is replica, by a function that starts the process.
+// starts is replica, with a function that starts the process.
 func (l *load) starts(start func(flags ...string) *cluster.Fettle) *replica {
 	l.t.Helper()
 	r := &replica{of: l, metrics: cluster.FreeAddress(l.t), probes: cluster.FreeAddress(l.t)}
@@ -224,8 +224,8 @@ func (r *replica) series() map[string]float64 {
 	return cluster.Series(r.of.t, answer.Body)
 }
 
-// objects returns how many objects the replica has in memory: the fewest from now until garbage was collected a few times. Their
-// number varies less than their size, since buffers are large.
+// objects returns how many objects the replica has in memory: the fewest from now until a few garbage collections have
+// passed. Their number varies less than their size, since buffers are large.
 func (r *replica) objects() int {
 	r.of.t.Helper()
 	series := r.series()
@@ -237,7 +237,7 @@ func (r *replica) objects() int {
 	return int(least)
 }
 
-// flips has health checks of clusters come and go, each of another one.
+// flips makes health checks of clusters come and go, each of another cluster.
 func (l *load) flips(namespace string, times int) {
 	l.t.Helper()
 	l.Namespace(l.t, namespace)
@@ -248,7 +248,7 @@ func (l *load) flips(namespace string, times int) {
 	l.each(clusters, func(ctx context.Context, name string) error {
 		check := object("cluster.x-k8s.io/v1beta2", "MachineHealthCheck", namespace, name)
 		check.Object["spec"] = map[string]any{
-			"clusterName": name, "selector": map[string]any{"matchLabels": map[string]any{"herd": name}},
+			"clusterName": name, "selector": map[string]any{"matchLabels": map[string]any{"fixture": name}},
 			"checks": map[string]any{"unhealthyNodeConditions": []any{map[string]any{"type": "Ready", "status": "Unknown", "timeoutSeconds": int64(300)}}},
 		}
 		if err := l.Create(ctx, check); err != nil {

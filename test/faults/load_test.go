@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLoad is how seldom Fettle asks what it asks in vain, and what a replica keeps that does not lead. All herds are on one
-// sandbox, each behind a proxy of its own, and their pauses pass at the same time.
+// TestLoad measures how seldom Fettle repeats failing requests, and what a replica keeps in memory that does not lead.
+// All fixtures share one sandbox, each behind its own proxy, and their pauses pass at the same time.
 func TestLoad(t *testing.T) {
 	l := newLoad(t)
 	inTurn := func(name string, test func(*load)) {
@@ -17,7 +17,7 @@ func TestLoad(t *testing.T) {
 			l.plays(t)
 			test(l)
 		})
-		if !passed { // the next would wait in vain
+		if !passed { // the next part would wait in vain
 			t.FailNow()
 		}
 	}
@@ -30,8 +30,8 @@ func TestLoad(t *testing.T) {
 	inTurn("a pass panics", (*load).panics)
 }
 
-// outOfDate: each watch of the nodes of six clusters is answered with 410. The lists come after pauses that double, and that
-// differ between clusters.
+// outOfDate: each watch of the nodes of six clusters is answered with 410. The lists come after pauses that double, and
+// the pauses differ between clusters.
 func (l *load) outOfDate() {
 	const watches = 5
 	var fourth []time.Duration
@@ -57,7 +57,8 @@ func (l *load) outOfDate() {
 	}
 }
 
-// endAtOnce: a watch that brings nothing is none, and its cluster is connected anew after pauses that double.
+// endAtOnce: a watch that delivers nothing is useless, and Fettle connects to its cluster anew after pauses that
+// double.
 func (l *load) endAtOnce() {
 	const watches = 5
 	f := l.ended
@@ -68,8 +69,8 @@ func (l *load) endAtOnce() {
 	f.repairs("m-00")
 }
 
-// endEarly: a watch that has ended soon after it brought something is gone on with after pauses that double, without another list. The cluster is
-// believed, so that its machines are repaired all the while.
+// endEarly: a watch that ends soon after it has delivered something continues after pauses that double, without another
+// list. The cluster stays believed, so its machines are repaired all the while.
 func (l *load) endEarly() {
 	const watches = 5
 	f := l.early
@@ -82,8 +83,8 @@ func (l *load) endEarly() {
 	l.wantHits("another watch", f.fault, watches+1)
 }
 
-// unseen: events lead to passes all the while. A node that the watch does not show, and one that can't be read, are read after
-// pauses that double. One that does not exist is remembered as gone.
+// unseen: events cause passes all the while. Nodes that the watch does not show or that can't be read are read after
+// pauses that double. Fettle remembers a missing node as gone.
 func (l *load) unseen() {
 	for name, pauses := range map[string][]time.Duration{
 		"hidden":  {10 * first, 20 * first},
@@ -112,8 +113,8 @@ func (l *load) unseen() {
 	l.lacking.wantMarked(3)
 }
 
-// forgets: before another leads, a health check names one cluster after the other. What a replica holds for each of them is let
-// go of, and none of them is connected to.
+// forgets: before another replica leads, a health check names one cluster after the other. A replica lets go of what it
+// holds for each, and connects to none of them.
 func (l *load) forgets() {
 	l.flips("first", flips/10)
 	before := l.waits.objects()
@@ -136,8 +137,8 @@ func (l *load) forgets() {
 	l.early.events(l.whole)
 }
 
-// handsOver: a cluster goes and the kubeconfig of another changes while a replica waits. When it leads, it connects to what there
-// is, and nothing is left of the connections of the replica that led before.
+// handsOver: a cluster goes and the kubeconfig of another changes while a replica waits. When the replica leads, it
+// connects to the clusters that exist. No connection of the old leader is left.
 func (l *load) handsOver() {
 	gone, moved, stays := l.outdated[0], l.outdated[1], l.outdated[2]
 	next, address := l.StartProxy(l.t)
@@ -167,7 +168,8 @@ func (l *load) handsOver() {
 	}
 }
 
-// wantPauses checks the least times between requests: pauses are spread by a quarter either way. A busy machine makes them longer.
+// wantPauses checks the least times between requests. Pauses are spread by a quarter either way, and a busy machine
+// makes them longer.
 func (l *load) wantPauses(what string, at []time.Time, pauses ...time.Duration) (gaps []time.Duration) {
 	l.t.Helper()
 	for i, pause := range pauses {

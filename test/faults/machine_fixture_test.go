@@ -29,10 +29,10 @@ const short = 2 * time.Second
 // quiet is how long a test watches for something that must not happen.
 const quiet = 2 * time.Second
 
-// unlimited is a number of machines in flight beyond all fleets.
+// unlimited is a number of machines in flight beyond every number of machines here.
 const unlimited = 1 << 20
 
-// machineFixture is a namespace of machines that a test has for itself, with a witness of all that happens.
+// machineFixture is a namespace of machines for one test, with a monitor.
 type machineFixture struct {
 	*stage
 	*machineMonitor
@@ -75,7 +75,7 @@ func (s *machineFixture) node(name string) *unstructured.Unstructured {
 	return object("v1", "Node", "", s.namespace+"-"+name)
 }
 
-// names are n names.
+// names returns n names.
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -84,8 +84,7 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// addMachines makes machines that run, with nodes that are ready. A finalizer keeps each from going
-// before it is drained.
+// addMachines makes running machines with ready nodes. A finalizer keeps each from going before it is drained.
 func (s *machineFixture) addMachines(names []string) {
 	s.t.Helper()
 	s.each(names, func(ctx context.Context, name string) error {
@@ -94,8 +93,8 @@ func (s *machineFixture) addMachines(names []string) {
 		}
 		return s.addMachine(ctx, name, s.node(name).GetName())
 	})
-	// Creation times are whole seconds. A machine that is made in the second of a repair may be its
-	// replacement, which a new leader can't tell, and waits for.
+	// Creation times are whole seconds. A machine that is created in the second of a repair may be its replacement. A
+	// new leader can't know that, and waits for it.
 	made := time.Now().Truncate(time.Second)
 	s.Eventually(s.t, "the machines are a second old", func(context.Context) error {
 		if now := time.Now(); !now.Truncate(time.Second).After(made) {
@@ -105,10 +104,10 @@ func (s *machineFixture) addMachines(names []string) {
 	})
 }
 
-// addNode makes a node that is ready.
+// addNode makes a ready node.
 func (s *machineFixture) addNode(ctx context.Context, name string) error {
 	n := s.node(name)
-	n.SetLabels(map[string]string{"scene": s.namespace})
+	n.SetLabels(map[string]string{"fixture": s.namespace})
 	if err := s.Create(ctx, n); err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func merge(content map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, body)
 }
 
-// setReady gives a node a Ready condition and leaves its other conditions alone.
+// setReady writes the Ready condition of a node, and leaves its other conditions alone.
 func (s *machineFixture) setReady(ctx context.Context, name string, status corev1.ConditionStatus, since time.Time) error {
 	return s.setCondition(ctx, name, corev1.NodeReady, status, since)
 }
@@ -146,7 +145,7 @@ func (s *machineFixture) setCondition(ctx context.Context, name string, kind cor
 	return s.report(ctx, s.node(name).GetName(), kind, status, since)
 }
 
-// breakNodes makes nodes fail. Their machines are meant to be deleted then.
+// breakNodes makes nodes fail, and expects their machines to be deleted.
 func (s *machineFixture) breakNodes(names []string, since time.Time) {
 	s.t.Helper()
 	s.mean(names)
@@ -155,13 +154,13 @@ func (s *machineFixture) breakNodes(names []string, since time.Time) {
 	})
 }
 
-// longBroken makes nodes fail whose time is up at once.
+// longBroken makes nodes fail long enough ago to be unhealthy at once.
 func (s *machineFixture) longBroken(names []string) {
 	s.t.Helper()
 	s.breakNodes(names, time.Now().Add(-time.Hour))
 }
 
-// recoverNodes makes nodes well again, and their machines are not meant to be deleted any more.
+// recoverNodes makes nodes healthy again, and expects no deletion of their machines any more.
 func (s *machineFixture) recoverNodes(names []string) {
 	s.t.Helper()
 	s.spare(names)
@@ -170,14 +169,14 @@ func (s *machineFixture) recoverNodes(names []string) {
 	})
 }
 
-// heartbeats has all these nodes report themselves, one every few milliseconds, to the end of the test.
+// heartbeats writes the statuses of all these nodes, one every few milliseconds, until the test ends.
 func (s *machineFixture) heartbeats(names []string) {
 	ctx, stop := context.WithCancel(cluster.Context(s.t))
 	var beating sync.WaitGroup
 	beating.Go(func() {
 		next := 0
 		_ = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			// A server that is down, or a node that is gone, hears nothing.
+			// The server may be down, or the node gone.
 			_ = s.setCondition(ctx, names[next%len(names)], corev1.NodeMemoryPressure, corev1.ConditionFalse, time.Unix(0, 0))
 			next++
 			return false, nil
@@ -186,7 +185,7 @@ func (s *machineFixture) heartbeats(names []string) {
 	s.t.Cleanup(func() { stop(); beating.Wait() })
 }
 
-// healthCheck creates a health check which selects all workers, with this many repairs at a time.
+// healthCheck creates a health check of all workers, with this many repairs at a time.
 func (s *machineFixture) healthCheck(name string, inFlight int) {
 	s.t.Helper()
 	s.healthCheckAfter(name, inFlight, short)
@@ -243,8 +242,7 @@ func (s *machineFixture) statusOf(ctx context.Context, name string) (string, err
 	return fmt.Sprintf("%d/%d healthy, reason %q", *status.CurrentHealthy, *status.ExpectedMachines, status.Conditions[0].Reason), nil
 }
 
-// barrier returns when Fettle has seen all that has happened to health checks so far: it fills in
-// the status of one that is younger than all of that.
+// barrier returns when Fettle has seen all changes of health checks so far: it has written the status of a newer one.
 func (s *machineFixture) barrier() {
 	s.t.Helper()
 	s.Apply(s.t, fmt.Sprintf(`
@@ -258,7 +256,7 @@ spec:
 	s.deleteCheck("barrier")
 }
 
-// The paths by which Fettle reaches what it reads and writes.
+// The paths of what Fettle reads and writes.
 const (
 	nodesPath    = "/api/v1/nodes"
 	machinesPath = "/apis/machine.openshift.io/v1beta1/machines"
@@ -279,7 +277,7 @@ func (s *machineFixture) checksHere() string {
 	return "/apis/machine.openshift.io/v1beta1/namespaces/" + s.namespace + "/machinehealthchecks"
 }
 
-// clear leaves a cluster on which the next Fettle finds nothing to do.
+// clear leaves nothing to do for the next Fettle on this cluster.
 func (s *machineFixture) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -293,7 +291,7 @@ func (s *machineFixture) clear() {
 	note(s.DeleteAllOf(ctx, s.check(""), here))
 	note(s.DeleteAllOf(ctx, s.machine(""), here))
 	note(s.DeleteAllOf(ctx, &v1alpha1.Repair{}, here))
-	note(s.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"scene": s.namespace}))
+	note(s.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"fixture": s.namespace}))
 	note(s.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "fettle"}}))
 	list, err := s.listMachines(ctx)
 	note(err)
@@ -301,16 +299,16 @@ func (s *machineFixture) clear() {
 		note(s.release(ctx, name))
 	}
 	for _, err := range problems {
-		s.t.Errorf("clearing the scene: %v", err)
+		s.t.Errorf("clearing the fixture: %v", err)
 	}
 }
 
-// release lets a machine that is being deleted go.
+// release removes the finalizer of a machine in deletion.
 func (s *machineFixture) release(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(s.Patch(ctx, s.machine(name), merge(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
 }
 
-// listMachines gives the names of the machines that exist.
+// listMachines returns the names of the machines that exist.
 func (s *machineFixture) listMachines(ctx context.Context) ([]string, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("machine.openshift.io/v1beta1")

@@ -20,25 +20,25 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// machineMonitor sees every change to the machines and repairs of a scene, in the order of each, by watches
-// that no fault touches but a restart of the API server.
+// machineMonitor watches the machines and repairs of a fixture, each in order. No fault touches its watches but a
+// restart of the API server.
 type machineMonitor struct {
 	mu       sync.Mutex
 	fixture  *machineFixture
 	machines map[string]*machineSeen // by UID
 	repairs  repairsSeen
-	// leaving are the machines in deletion at this moment, those aside that the test deletes itself.
+	// leaving are the machines in deletion at this moment, unless the test has deleted them itself.
 	leaving map[string]bool
 	most    int
 	story   []string
 	wrong   []error
-	// drain is how long machines take to leave; below zero they stay until the test says otherwise.
+	// drain is how long machines take to go. Below zero they stay until the test says otherwise.
 	drain time.Duration
 }
 
 type machineSeen struct {
 	name string
-	// meant is set while Fettle is meant to delete it, ours when the test has deleted it itself.
+	// meant is set while the test expects Fettle to delete the machine, and ours once the test has deleted it.
 	meant, ours    bool
 	deleting, gone bool
 	deletingAt     uint64
@@ -53,8 +53,8 @@ type repairSeen struct {
 // repairsSeen are repairs by their name.
 type repairsSeen map[string]*repairSeen
 
-// see takes in how a repair is, and tells whether it has another phase than before. It is an error that it is gone: they
-// are kept for longer than any test lasts.
+// see records the state of a repair, and reports whether its phase is new. A repair that is gone is an error: Fettle
+// keeps repairs for longer than any test lasts.
 func (all repairsSeen) see(r *v1alpha1.Repair, gone bool) (bool, error) {
 	seen := all[r.Name]
 	if seen == nil {
@@ -62,7 +62,7 @@ func (all repairsSeen) see(r *v1alpha1.Repair, gone bool) (bool, error) {
 		all[r.Name] = seen
 	}
 	if gone {
-		return false, fmt.Errorf("repair %s was deleted, and nobody should", r.Name)
+		return false, fmt.Errorf("repair %s was deleted, unexpectedly", r.Name)
 	}
 	turned := seen.phase != r.Status.Phase
 	seen.phase = r.Status.Phase
@@ -76,7 +76,7 @@ func newMachineMonitor(s *machineFixture) *machineMonitor {
 	s.t.Helper()
 	w := &machineMonitor{fixture: s, machines: map[string]*machineSeen{}, repairs: repairsSeen{}, leaving: map[string]bool{}, drain: 200 * time.Millisecond}
 	seen, err := cache.New(s.Config, cache.Options{Scheme: s.Scheme(), Mapper: s.RESTMapper(), DefaultNamespaces: map[string]cache.Config{s.namespace: {}}})
-	s.must("preparing the witness", err)
+	s.must("preparing the monitor", err)
 	machine := &metav1.PartialObjectMetadata{}
 	machine.SetGroupVersionKind(s.machine("").GroupVersionKind())
 	ctx, stop := context.WithCancel(context.Background())
@@ -86,7 +86,7 @@ func newMachineMonitor(s *machineFixture) *machineMonitor {
 	w.follow(ctx, seen, machine, w.sawMachine)
 	w.follow(ctx, seen, &v1alpha1.Repair{}, w.sawRepair)
 	if !seen.WaitForCacheSync(cluster.Context(s.t)) {
-		s.t.Fatal("the witness sees nothing")
+		s.t.Fatal("the monitor sees nothing")
 	}
 	return w
 }
@@ -97,7 +97,7 @@ func (w *machineMonitor) follow(ctx context.Context, seen cache.Cache, kind inte
 }, saw func(obj metav1.Object, gone bool),
 ) {
 	informer, err := seen.GetInformer(ctx, kind)
-	w.fixture.must("preparing the witness", err)
+	w.fixture.must("preparing the monitor", err)
 	take := func(obj any, gone bool) {
 		if unknown, lost := obj.(toolscache.DeletedFinalStateUnknown); lost {
 			obj = unknown.Obj
@@ -111,7 +111,7 @@ func (w *machineMonitor) follow(ctx context.Context, seen cache.Cache, kind inte
 		UpdateFunc: func(_, obj any) { take(obj, false) },
 		DeleteFunc: func(obj any) { take(obj, true) },
 	})
-	w.fixture.must("preparing the witness", err)
+	w.fixture.must("preparing the monitor", err)
 }
 
 func revision(obj metav1.Object) uint64 {
@@ -153,7 +153,7 @@ func (w *machineMonitor) sawMachine(obj metav1.Object, gone bool) {
 	}
 }
 
-// releaseAfter lets a machine go, which may need more than one try while the API server is away.
+// releaseAfter releases a machine. It retries while the API server is away.
 func (w *machineMonitor) releaseAfter(drain time.Duration, name string) {
 	time.AfterFunc(drain, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -164,7 +164,7 @@ func (w *machineMonitor) releaseAfter(drain time.Duration, name string) {
 	})
 }
 
-// drainAll lets all machines in deletion go, and all that follow after the same time.
+// drainAll releases all machines in deletion, and all later ones after the same time.
 func (w *machineMonitor) drainAll(drain time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +208,7 @@ func (w *machineMonitor) oneRunning(target string) {
 	}
 }
 
-// mark changes what is known of the machines that have these names now.
+// mark changes the records of the machines that have these names now.
 func (w *machineMonitor) mark(names []string, change func(*machineSeen)) {
 	w.fixture.t.Helper()
 	for _, name := range names {
@@ -222,15 +222,15 @@ func (w *machineMonitor) mark(names []string, change func(*machineSeen)) {
 		}
 		w.mu.Unlock()
 		if !found {
-			w.fixture.t.Fatalf("the witness has not seen machine %s", name)
+			w.fixture.t.Fatalf("the monitor has not seen machine %s", name)
 		}
 	}
 }
 
-// mean says that Fettle is meant to delete these machines.
+// mean expects Fettle to delete these machines.
 func (w *machineMonitor) mean(names []string) {
 	w.fixture.t.Helper()
-	w.fixture.Eventually(w.fixture.t, "the witness sees all machines", func(context.Context) error { return w.knows(names) })
+	w.fixture.Eventually(w.fixture.t, "the monitor sees all machines", func(context.Context) error { return w.knows(names) })
 	w.mark(names, func(m *machineSeen) { m.meant = true })
 }
 
@@ -249,20 +249,20 @@ func (w *machineMonitor) knows(names []string) error {
 	return nil
 }
 
-// spare says that Fettle is not meant to delete these machines any more.
+// spare expects Fettle not to delete these machines any more.
 func (w *machineMonitor) spare(names []string) {
 	w.fixture.t.Helper()
 	w.mark(names, func(m *machineSeen) { m.meant = false })
 }
 
-// deleteOurselves deletes machines as somebody else would.
+// deleteOurselves deletes machines as another client would.
 func (w *machineMonitor) deleteOurselves(names []string) {
 	w.fixture.t.Helper()
 	w.mark(names, func(m *machineSeen) { m.ours, m.meant = true, false })
 	w.fixture.each(names, func(ctx context.Context, name string) error { return w.fixture.Delete(ctx, w.fixture.machine(name)) })
 }
 
-// counts are the numbers of machines in deletion, gone, and meant to go but still there.
+// counts returns the numbers of machines that are in deletion, gone, and still to be deleted.
 func (w *machineMonitor) counts() (deleting, gone, left int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,7 +300,7 @@ func (w *machineMonitor) wantDeleting(exactly int) {
 	})
 }
 
-// keepsDeleting watches that no deletion begins or ends for a while.
+// keepsDeleting checks for a while that no deletion begins or ends.
 func (w *machineMonitor) keepsDeleting(exactly int) {
 	w.fixture.t.Helper()
 	w.fixture.Never(w.fixture.t, "no other deletion", quiet, func(context.Context) error {
@@ -311,8 +311,7 @@ func (w *machineMonitor) keepsDeleting(exactly int) {
 	})
 }
 
-// wantRepaired waits until every machine that was meant to go is gone, and every repair has ended.
-// Nothing is forgotten.
+// wantRepaired waits until every machine to be deleted is gone, and every repair has ended.
 func (w *machineMonitor) wantRepaired() {
 	w.fixture.t.Helper()
 	w.fixture.Eventually(w.fixture.t, "all is repaired", func(context.Context) error { return w.unrepaired() })
@@ -339,8 +338,8 @@ func (w *machineMonitor) lastOfStory() string {
 	return strings.Join(w.story[max(0, len(w.story)-most):], "\n")
 }
 
-// verify is what every test asks in the end: nothing was done twice, nothing that was not meant,
-// nothing without a record, and never more than the limit at a time.
+// verify checks at the end of every test: nothing happened twice, unexpectedly or without a record, and never more than
+// the limit at a time.
 func (w *machineMonitor) verify(limit int) {
 	t := w.fixture.t
 	t.Helper()
@@ -360,7 +359,7 @@ func (w *machineMonitor) verify(limit int) {
 	t.Logf("%d requests, at most %d in a second; at most %d machines in deletion", len(requests), peak(requests), w.most)
 }
 
-// deletions: each insists on what was judged, hits a machine that was meant, and hits it once.
+// deletions: each has preconditions that match the judged machine, is expected, and hits its machine once.
 func (w *machineMonitor) deletions(requests []cluster.Request) []error {
 	var problems []error
 	accepted := map[string]int{}
@@ -379,12 +378,12 @@ func (w *machineMonitor) deletions(requests []cluster.Request) []error {
 		m := w.machines[uid]
 		switch {
 		case m == nil:
-			problems = append(problems, fmt.Errorf("a machine was deleted that nobody has seen: %s", uid))
+			problems = append(problems, fmt.Errorf("a machine was deleted that the watch has not shown: %s", uid))
 		case n > 1:
 			problems = append(problems, fmt.Errorf("machine %s was deleted %d times", m.name, n))
 		}
 	}
-	// A server that is killed may have no time to log what it did, so this is asked of the machines.
+	// A killed server may not have logged its last requests, so this check uses the machines.
 	for uid, m := range w.machines {
 		if m.deleting && !m.meant && !m.ours {
 			problems = append(problems, fmt.Errorf("machine %s (%s) was deleted, and was not meant to be", m.name, uid))
@@ -393,8 +392,8 @@ func (w *machineMonitor) deletions(requests []cluster.Request) []error {
 	return problems
 }
 
-// records: every machine that went had a repair first, every repair tells how it ended, and none of
-// them tells of a deed that was not done.
+// records: every deleted machine had a repair first. Every repair says how it ended, and reports no deletion that did
+// not happen.
 func (w *machineMonitor) records(requests []cluster.Request) []error {
 	var problems []error
 	succeeded := map[string]int{}
@@ -402,7 +401,7 @@ func (w *machineMonitor) records(requests []cluster.Request) []error {
 		m := w.machines[r.target]
 		switch {
 		case m == nil:
-			problems = append(problems, fmt.Errorf("repair %s is of a machine that nobody has seen", name))
+			problems = append(problems, fmt.Errorf("repair %s is of a machine that the watch has not shown", name))
 		case r.phase == v1alpha1.RepairSucceeded:
 			succeeded[r.target]++
 			if !m.gone {
@@ -424,8 +423,8 @@ func (w *machineMonitor) records(requests []cluster.Request) []error {
 	return problems
 }
 
-// recordedFirst compares revisions, which count all that happens to a cluster. A witness that missed
-// the creation, since the API server was killed then, asks the audit log.
+// recordedFirst compares revisions, which count all changes of a cluster. The monitor may have missed a creation, since
+// the API server was killed then. It then reads the audit log.
 func (w *machineMonitor) recordedFirst(uid string, m *machineSeen, requests []cluster.Request) bool {
 	for name, r := range w.repairs {
 		if r.target != uid {
@@ -446,11 +445,11 @@ func (w *machineMonitor) recordedFirst(uid string, m *machineSeen, requests []cl
 	return false
 }
 
-// mostPerSecond is far above what a pass over these fleets needs, and far below what a loop that
-// does not wait would make.
+// mostPerSecond is far above what a pass over these machines needs, and far below what a loop without pauses would
+// make.
 const mostPerSecond = 400
 
-// hotLoops finds seconds in which Fettle asked for the same thing again and again.
+// hotLoops finds seconds in which Fettle repeated one request too often.
 func hotLoops(requests []cluster.Request) []error {
 	type what struct {
 		verb, resource, subresource, name string
@@ -474,7 +473,7 @@ func hotLoops(requests []cluster.Request) []error {
 	return problems
 }
 
-// mostOfOneKind is how often Fettle may ask for one and the same thing in a second.
+// mostOfOneKind is how often Fettle may repeat one request in a second.
 const mostOfOneKind = 20
 
 func peak(requests []cluster.Request) int {

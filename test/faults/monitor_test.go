@@ -21,12 +21,12 @@ import (
 	medik8s "github.com/fettle-io/fettle/api/medik8s/v1alpha1"
 )
 
-// foreign is the label of what is neither Fettle's nor a remediator's, and stays as it is.
-const foreign = "faults/somebody-elses"
+// foreign labels objects that belong neither to Fettle nor to a remediator, and must stay as they are.
+const foreign = "faults/foreign"
 
-// monitor sees every change to the nodes, remediation objects, leases and repairs of a pool, by watches that no fault
-// touches but a restart of the API server, and plays the remediators. Revisions count all that happens to a cluster, so
-// what is compared in the end is the order in which things happened, not that in which they were seen.
+// monitor watches the nodes, remediation objects, leases and repairs of a pool, and plays the remediators. No fault
+// touches its watches but a restart of the API server. Revisions count all changes of a cluster, so the monitor
+// compares the order in which changes happened, not the order in which it saw them.
 type monitor struct {
 	mu   sync.Mutex
 	pool *pool
@@ -36,21 +36,21 @@ type monitor struct {
 	entries map[string]*entrySeen  // by UID
 	leases  map[string]*leaseSeen  // by UID
 	check   span
-	// most are the nodes that were under remediation at one moment, mostPlane those of the control plane.
+	// most is the largest number of nodes under remediation at one moment, and mostPlane of nodes of the control plane.
 	most, mostPlane int
 	story           []string
 	wrong           []error
 
-	// work is how long remediators need until a node is well, and undo until they let their object go; held is until
-	// the test says otherwise. They fail at the templates in failing.
+	// work is how long remediators need until a node is healthy, and undo until they release a deleted object. held
+	// means until the test says otherwise. Remediators fail at the templates in failing.
 	work, undo time.Duration
 	failing    []string
-	// taking is set while the test deletes remediation objects, or entries of the ledger, as somebody else would.
+	// taking is set while the test deletes remediation objects or Repairs, as another client would.
 	taking bool
 	over   bool
 }
 
-// span is from one revision to another, which is zero while it lasts.
+// span is from one revision to another. The end is zero while it lasts.
 type span struct{ from, to uint64 }
 
 func (s span) has(at uint64) bool { return s.from <= at && (s.to == 0 || at < s.to) }
@@ -61,7 +61,7 @@ type nodeSeen struct {
 	states    []nodeState
 }
 
-// nodeState is how a node was from a revision on.
+// nodeState is the state of a node from a revision on.
 type nodeState struct {
 	from                 uint64
 	seen                 time.Time
@@ -70,11 +70,11 @@ type nodeState struct {
 
 type objectSeen struct {
 	kind, namespace, name, node, template string
-	// target is the UID of the node, or of the machine, that it is about.
+	// target is the UID of the object's node or machine.
 	target   string
 	revision uint64
 	span
-	// leaving is when it was asked to go.
+	// leaving is the revision at which the object was deleted.
 	leaving             uint64
 	made, leavingSeen   time.Time
 	taken, foreign      bool
@@ -127,7 +127,7 @@ func newMonitor(p *pool) *monitor {
 	return m
 }
 
-// follower watches a kind, also across times in which it is not served. An informer would come back to it late.
+// follower watches a kind, also while it is not served for a time. An informer would come back to it late.
 type follower struct {
 	api  client.WithWatch
 	kind schema.GroupVersionKind
@@ -231,7 +231,7 @@ func isReady(u *unstructured.Unstructured) bool {
 	})
 }
 
-// last is how the node is; one that was never seen is nothing.
+// last returns the last state of the node, or the zero value if it was never seen.
 func (n *nodeSeen) last() nodeState {
 	if len(n.states) == 0 {
 		return nodeState{}
@@ -261,7 +261,7 @@ func (m *monitor) sawEntry(u *unstructured.Unstructured, gone bool) {
 		e.taken = true
 		m.tell("repair %s is taken away", r.Name)
 	case gone:
-		m.wrong = append(m.wrong, fmt.Errorf("repair %s was deleted, and nobody should", r.Name))
+		m.wrong = append(m.wrong, fmt.Errorf("repair %s was deleted, unexpectedly", r.Name))
 	}
 	m.oneRunning(e.target)
 }
@@ -292,7 +292,7 @@ func (m *monitor) sawLease(u *unstructured.Unstructured, gone bool) {
 	}
 	l.holder, _, _ = unstructured.NestedString(u.Object, "spec", "holderIdentity")
 	if l.foreign && (gone || l.revision != revision(u)) {
-		m.wrong = append(m.wrong, fmt.Errorf("somebody else's lease %s was touched", l.name))
+		m.wrong = append(m.wrong, fmt.Errorf("the foreign lease %s was touched", l.name))
 	}
 	if gone {
 		l.to = revision(u)
@@ -314,7 +314,7 @@ func (m *monitor) sawObject(u *unstructured.Unstructured, gone bool) {
 			return
 		}
 		if gone || o.revision != revision(u) {
-			m.wrong = append(m.wrong, fmt.Errorf("somebody else's %s %s was touched", o.kind, o.name))
+			m.wrong = append(m.wrong, fmt.Errorf("the foreign %s %s was touched", o.kind, o.name))
 		}
 		return
 	}
@@ -333,7 +333,7 @@ func (m *monitor) sawObject(u *unstructured.Unstructured, gone bool) {
 	m.remediate(o)
 }
 
-// newObject is nil for an object of another pool.
+// newObject returns nil for an object of another pool.
 func (m *monitor) newObject(u *unstructured.Unstructured) *objectSeen {
 	o := &objectSeen{
 		kind: u.GetKind(), namespace: u.GetNamespace(), name: u.GetName(), revision: revision(u), span: span{from: revision(u)}, made: time.Now(),
@@ -356,8 +356,8 @@ func (m *monitor) newObject(u *unstructured.Unstructured) *objectSeen {
 	return o
 }
 
-// count finds how many nodes are under remediation at this moment. An object that is leaving takes no place once its node
-// is gone: nothing is left to be done for that node, and its repair is over.
+// count counts the nodes under remediation at this moment. A deleted object does not count once its node is gone:
+// nothing is left to do for that node, and its repair is over.
 func (m *monitor) count() {
 	all, plane := map[string]bool{}, map[string]bool{}
 	for _, o := range m.objects {
@@ -375,7 +375,7 @@ func (m *monitor) count() {
 	m.most, m.mostPlane = max(m.most, len(all)), max(m.mostPlane, len(plane))
 }
 
-// nodeAt is the node that had a name at a revision, nil when none had.
+// nodeAt returns the node that had a name at a revision, or nil.
 func (m *monitor) nodeAt(name string, at uint64) *nodeSeen {
 	var found *nodeSeen
 	for _, n := range m.nodes {

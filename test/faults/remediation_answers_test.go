@@ -15,19 +15,19 @@ type request struct {
 	method string
 	// below is set for calls to single objects.
 	below bool
-	// prepare makes the health check, and refused says how it looks while the call is refused.
+	// prepare creates the health check. refused checks the pool while the call is refused.
 	prepare, refused func(*pool)
 }
 
 func askedInVain(p *pool) { p.keepsAsked("reboot", 0, 0) }
 
-// keepsStanding: what can't be taken back stands, and nothing else begins.
+// keepsStanding: an object that can't be deleted stays, and no new repair begins.
 func keepsStanding(p *pool) {
 	made, _ := p.asked("reboot")
 	p.keepsAsked("reboot", made, 0)
 }
 
-// requests are all of them. Remediators are told to stop before a next step is taken.
+// requests are all such calls. Remediators must stop before the next step begins.
 var requests = map[string]request{
 	"ask":      {method: "POST", prepare: rebootedOneAndAll, refused: askedInVain},
 	"withdraw": {method: "DELETE", below: true, prepare: rebootedOneAndAll, refused: keepsStanding},
@@ -44,11 +44,11 @@ func (r *request) fault(p *pool, f cluster.Fault) cluster.Fault {
 	return f
 }
 
-// remediationsAnswered: each call is answered with an error for a while, for a pool of its own, all kept by one Fettle,
-// and later as it should be.
+// remediationsAnswered: each call is answered with an error for a while, for its own pool, and then succeeds. One
+// Fettle serves all pools.
 func remediationsAnswered(status int) func(*pool) {
 	return func(whole *pool) {
-		whole.forgetAll() // its name begins those of the others
+		whole.forgetAll() // its name is a prefix of the others
 		proxy, kubeconfig := whole.throughProxy()
 		pools, faults := map[string]*pool{}, map[string]*cluster.Injected{}
 		for name, r := range requests {
@@ -81,7 +81,7 @@ func remediationsAnswered(status int) func(*pool) {
 	}
 }
 
-// remediationsThrottled: the API server asks for patience a few times, and gets it.
+// remediationsThrottled: the API server answers a few times that Fettle should retry later, and Fettle does.
 func remediationsThrottled(p *pool) {
 	proxy, kubeconfig := p.throughProxy()
 	p.addNodes(names("m", 5))
@@ -97,7 +97,7 @@ func remediationsThrottled(p *pool) {
 	wantPatience(p.t, fault.Hits(), times)
 }
 
-// remediationsRefusedForLong: the pauses between calls that fail grow.
+// remediationsRefusedForLong: the pauses between failing calls grow.
 func remediationsRefusedForLong(name string, status int) func(*pool) {
 	return func(p *pool) {
 		proxy, kubeconfig := p.throughProxy()
@@ -128,8 +128,8 @@ func (s *stage) wantPause(fault *cluster.Injected) {
 	})
 }
 
-// leasesRefused: without the lease of its node nobody is asked, and a lease that can't be given back now is given back
-// later.
+// leasesRefused: without the lease of its node, no remediation object is created. A lease that can't be released now is
+// released later.
 func leasesRefused(p *pool) {
 	proxy, kubeconfig := p.throughProxy()
 	p.holdWork()

@@ -17,8 +17,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// fiveStand breaks ten of fourteen nodes, and returns when five of them are asked for, which is the limit. Remediators
-// work on until they are let.
+// fiveStand breaks ten of fourteen nodes, and returns when five of them have remediation objects. That is the limit.
+// Remediators do not finish until the test lets them.
 func (p *pool) fiveStand() {
 	p.t.Helper()
 	p.holdWork()
@@ -30,7 +30,7 @@ func (p *pool) fiveStand() {
 	p.wantAsked("reboot", 5)
 }
 
-// standing are nodes that are asked for, by the names that the test knows them by.
+// standing returns the nodes with remediation objects, by the names that the test gave them.
 func (p *pool) standing() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *pool) standing() []string {
 	return found
 }
 
-// forceDeleted: without its health check, all that it had asked for is taken back.
+// forceDeleted: without its health check, all its remediation objects are deleted.
 func forceDeleted(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
@@ -51,7 +51,7 @@ func forceDeleted(p *pool) {
 	p.wantMended(5)
 }
 
-// forceDeletedUnseen: nobody led when that happened, and whoever leads next never knew the health check.
+// forceDeletedUnseen: no leader saw the deletion, and the next leader never knew the health check.
 func forceDeletedUnseen(p *pool) {
 	f := p.StartFettle(p.t)
 	p.fiveStand()
@@ -70,8 +70,8 @@ func (p *pool) deleteCheck() {
 	p.must("deleting the health check", p.Delete(ctx, p.check()))
 }
 
-// TestNodeHealthCheckEditedToNonsense: a cluster with a definition of its own takes nonsense for a health check. It
-// holds all that has not begun, and that goes on when it is mended.
+// TestNodeHealthCheckEditedToNonsense: a cluster with its own definition accepts nonsense for a health check. All
+// repairs that have not begun wait until the health check is mended.
 func TestNodeHealthCheckEditedToNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -103,7 +103,7 @@ func (p *pool) edit(spec map[string]any) {
 	p.must("editing the health check", p.Patch(cluster.Context(p.t), p.check(), merge(map[string]any{"spec": spec})))
 }
 
-// definitionReinstalled: the remediator is taken out of the cluster, and its objects with it, and comes back.
+// definitionReinstalled: the remediator's kind is removed with its objects, and comes back.
 func definitionReinstalled(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
@@ -126,8 +126,8 @@ func definitionReinstalled(p *pool) {
 	p.wantMended(5)
 }
 
-// repairsDeleted: somebody clears the ledger. What stands is known by itself, nothing is asked for twice, and of those
-// that are well by then nothing is left.
+// repairsDeleted: another client deletes all Repairs. Fettle finds the remediation objects without them, creates none
+// twice, and deletes those of healthy nodes.
 func repairsDeleted(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
@@ -138,10 +138,10 @@ func repairsDeleted(p *pool) {
 	p.letUndo()
 	p.wantAsked("reboot", 7)
 	p.letWork()
-	p.wantMended(unlimited) // the limit is read off the ledger
+	p.wantMended(unlimited) // the limit is counted from Repairs
 }
 
-// forgetRepairs deletes all entries of the ledger, as somebody else would.
+// forgetRepairs deletes all Repairs, as another client would.
 func (p *pool) forgetRepairs() {
 	p.t.Helper()
 	p.set(func() { p.taking = true })
@@ -165,7 +165,8 @@ func (p *pool) forgetRepairs() {
 	})
 }
 
-// objectsDeleted: somebody deletes what Fettle has asked for, twice. Of nodes that are still not well it asks again.
+// objectsDeleted: another client deletes Fettle's remediation objects, twice. Fettle creates them again for nodes that
+// are still unhealthy.
 func objectsDeleted(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()
@@ -180,8 +181,8 @@ func objectsDeleted(p *pool) {
 	p.wantMended(5)
 }
 
-// wantTold waits until the health check tells of so many nodes that have objects: what Fettle has not seen, it can't
-// miss.
+// wantTold waits until the health check counts so many nodes with objects. Fettle can't miss an object that it has not
+// seen.
 func (p *pool) wantTold(nodes int) {
 	p.t.Helper()
 	p.Eventually(p.t, "the health check tells of what stands", func(ctx context.Context) error {
@@ -200,8 +201,8 @@ func (p *pool) wantTold(nodes int) {
 	})
 }
 
-// nodesRegisteredAgain: nodes are deleted while they are under remediation. One comes back well and one ill, under their
-// names, and one does not come back.
+// nodesRegisteredAgain: nodes are deleted during their remediation. One registers again healthy, one unhealthy, and one
+// does not register again.
 func nodesRegisteredAgain(p *pool) {
 	p.StartFettle(p.t)
 	p.fiveStand()

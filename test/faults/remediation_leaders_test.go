@@ -10,18 +10,18 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// moment is an instant in the course of remediations at which something goes wrong.
+// moment is an instant during remediations at which something goes wrong.
 type moment struct {
 	// reach prepares a pool, and returns at that instant.
 	reach func(*pool)
-	// another waits until another leader has gone on.
+	// another waits until another leader has continued.
 	another func(*pool)
-	// end lets the remediations come to their end.
+	// end lets the remediations finish.
 	end   func(*pool)
 	limit int
 }
 
-// inTheMiddle: some of thirty nodes are well again, some are asked for, and others wait for their turn.
+// inTheMiddle: of thirty nodes some are healthy again, some have remediation objects, and others wait.
 func inTheMiddle() moment {
 	return moment{
 		reach:   func(p *pool) { p.thirty(10) },
@@ -31,7 +31,7 @@ func inTheMiddle() moment {
 	}
 }
 
-// asItEscalates: the first of three steps has failed for all nodes, and the second is asked for, one by one.
+// asItEscalates: the first of three steps has failed for all nodes, and the second begins, one by one.
 func asItEscalates() moment {
 	ill := names("ill", 10)
 	return moment{
@@ -53,7 +53,7 @@ func asItEscalates() moment {
 	}
 }
 
-// asItWithdraws: all nodes are well again, and their objects are taken back, one by one. Remediators have much to undo.
+// asItWithdraws: all nodes are healthy again, and their objects are deleted, one by one. Remediators have much to undo.
 func asItWithdraws() moment {
 	ill := names("ill", 20)
 	return moment{
@@ -74,7 +74,7 @@ func asItWithdraws() moment {
 	}
 }
 
-// apiServerKilled: Fettle goes on by itself.
+// remediationsWithoutServer: Fettle continues without help.
 func remediationsWithoutServer(p *pool) {
 	p.StartFettle(p.t)
 	p.thirty(10)
@@ -82,7 +82,7 @@ func remediationsWithoutServer(p *pool) {
 	p.wantMended(10)
 }
 
-// remediationsLeftBy: the leader is lost, and another finishes what it had begun.
+// remediationsLeftBy: the leader is lost, and another finishes its remediations.
 func remediationsLeftBy(lose func(*pool, *cluster.Fettle, string, moment), at moment) func(*pool) {
 	return func(p *pool) {
 		leads, _, _, holder := p.twoReplicas()
@@ -105,7 +105,7 @@ func stop(p *pool, leads *cluster.Fettle, holder string, at moment) {
 	at.another(p)
 }
 
-// halt: the leader wakes up when another is at work.
+// halt: the first leader continues when another works.
 func halt(p *pool, leads *cluster.Fettle, holder string, at moment) {
 	leads.Halt(p.t)
 	p.leaderIs(holder)
@@ -114,7 +114,8 @@ func halt(p *pool, leads *cluster.Fettle, holder string, at moment) {
 	leads.WantEnd(p.t)
 }
 
-// remediationsOfTwoLeaders: both ask at the same time, for nodes that fail six by six, each wave older than the last.
+// remediationsOfTwoLeaders: two leaders create objects at the same time, for nodes that fail six by six, each wave
+// older than the last.
 func remediationsOfTwoLeaders(limit int) func(*pool) {
 	return func(p *pool) {
 		well, ill, plane := names("well", 4), names("ill", 24), p.addControlPlane()
@@ -134,7 +135,7 @@ func remediationsOfTwoLeaders(limit int) func(*pool) {
 	}
 }
 
-// ladderOfTwoLeaders: both climb it, and no step is taken twice.
+// ladderOfTwoLeaders: both escalate, and no step is taken twice.
 func ladderOfTwoLeaders(p *pool) {
 	ill := names("ill", 12)
 	p.addNodes(append(names("well", 2), ill...))
@@ -150,7 +151,7 @@ func ladderOfTwoLeaders(p *pool) {
 	}
 }
 
-// machinesOfRemediators: OpenShift's health checks ask the same remediators, for machines.
+// machinesOfRemediators: OpenShift's health checks use the same remediators, for machines.
 func machinesOfRemediators(p *pool) {
 	ill := names("ill", 12)
 	p.addTemplate(rebooting, "reboot")
@@ -178,7 +179,7 @@ spec:
 	}
 }
 
-// addMachine makes a machine that has its node's name.
+// addMachine makes a machine with its node's name.
 func (p *pool) addMachine(ctx context.Context, name string) error {
 	m := object("machine.openshift.io/v1beta1", "Machine", p.name, p.node(name))
 	m.SetLabels(map[string]string{"pool": p.name})

@@ -23,15 +23,15 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// The kinds of the sandbox's remediators, whom the monitor of a pool plays. The first is namespaced.
+// The kinds of the sandbox's remediators, which the monitor of a pool plays. The first is namespaced.
 const (
 	remediators = "sandbox.fettle.io/v1alpha1"
 	rebooting   = "RebootRemediation"
 	reinstall   = "ReprovisionRemediation"
 )
 
-// pool is some nodes that a test has for itself, with a NodeHealthCheck of the pool's name, templates, and a monitor
-// of all that happens. All names begin with the pool's, so no pool's name, with a hyphen, may begin another's.
+// pool is some nodes for one test, with a NodeHealthCheck of the pool's name, templates, and a monitor. All names begin
+// with the pool's. So the name of a pool, with a hyphen, must not be a prefix of another's.
 type pool struct {
 	*stage
 	*monitor
@@ -50,7 +50,7 @@ func newPool(t *testing.T, c *cluster.Cluster, name string) *pool {
 
 func (p *pool) node(name string) string { return p.name + "-" + name }
 
-// addNodes makes nodes that are ready, with labels beside the pool's own.
+// addNodes makes ready nodes, with labels beside the pool's own.
 func (p *pool) addNodes(names []string, labels ...string) {
 	p.t.Helper()
 	p.each(names, func(ctx context.Context, name string) error {
@@ -80,7 +80,7 @@ func (p *pool) ready(ctx context.Context, name string, status corev1.ConditionSt
 	return p.report(ctx, p.node(name), corev1.NodeReady, status, since)
 }
 
-// longBroken makes nodes fail whose time is up at once.
+// longBroken makes nodes fail long enough ago to be unhealthy at once.
 func (p *pool) longBroken(names []string) { p.brokenFor(names, time.Hour) }
 
 func (p *pool) brokenFor(names []string, since time.Duration) {
@@ -90,7 +90,7 @@ func (p *pool) brokenFor(names []string, since time.Duration) {
 	})
 }
 
-// recover makes nodes well, without a remediator's help.
+// recover makes nodes healthy, without a remediator.
 func (p *pool) recover(names []string) {
 	p.t.Helper()
 	p.each(names, func(ctx context.Context, name string) error {
@@ -134,14 +134,15 @@ func (p *pool) reference(kind, name string) string {
 	return "{apiVersion: " + remediators + ", kind: " + kind + "Template, name: " + p.templateName(name) + namespace + "}"
 }
 
-// rebooted makes a template, and a health check that asks for it, for this many nodes at a time.
+// rebooted makes a template, and a health check with it, for this many nodes at a time.
 func (p *pool) rebooted(inFlight int) {
 	p.t.Helper()
 	p.addTemplate(rebooting, "reboot")
 	p.healthCheck(inFlight, "remediationTemplate: "+p.reference(rebooting, "reboot"))
 }
 
-// inThreeSteps makes templates of three steps, and a health check that climbs them. The remediators of the first fail.
+// inThreeSteps makes templates of three steps, and a health check that escalates over them. The remediators of the
+// first fail.
 func (p *pool) inThreeSteps() {
 	p.t.Helper()
 	p.addTemplate(rebooting, "first")
@@ -161,7 +162,7 @@ func inFlightText(inFlight int) string {
 	return strconv.Itoa(inFlight)
 }
 
-// healthCheck creates the pool's health check, which does not mind how many nodes fail.
+// healthCheck creates the pool's health check, with no limit of unhealthy nodes.
 func (p *pool) healthCheck(inFlight int, lines ...string) {
 	p.t.Helper()
 	p.Apply(p.t, fmt.Sprintf(`
@@ -198,26 +199,26 @@ func (p *pool) wantStatus(healthy, observed int) {
 	})
 }
 
-// pathOf is that of the remediation objects of a kind, which Fettle watches wherever they are.
+// pathOf returns the path of the remediation objects of a kind in all namespaces, which Fettle watches.
 func pathOf(kind string) string {
 	return "/apis/" + remediators + "/" + strings.ToLower(kind) + "s"
 }
 
-// rebootsHere is where this pool's are created, and below which they are changed and deleted.
+// rebootsHere is the path at which this pool's objects are created. They are changed and deleted below it.
 func (p *pool) rebootsHere() string {
 	return "/apis/" + remediators + "/namespaces/" + p.name + "/" + strings.ToLower(rebooting) + "s"
 }
 
 const nodeLeases = "/apis/coordination.k8s.io/v1/namespaces/" + medik8s.LeaseNamespace + "/leases"
 
-// somebodyElses makes things that look like Fettle's own, and are not: a remediation of a node that is well, and a lease.
+// somebodyElses makes objects that look like Fettle's and are not: a remediation of a healthy node, and a lease.
 func (p *pool) somebodyElses(node string) {
 	p.t.Helper()
 	ctx := cluster.Context(p.t)
 	u := object(remediators, rebooting, p.name, p.node(node))
 	u.SetAnnotations(map[string]string{medik8s.NodeNameAnnotation: p.node(node), medik8s.TemplateNameAnnotation: p.templateName("reboot")})
 	u.SetLabels(map[string]string{foreign: ""})
-	p.must("creating somebody else's remediation", p.Create(ctx, u))
+	p.must("creating a foreign remediation", p.Create(ctx, u))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: medik8s.LeaseNamespace, Name: medik8s.LeasePrefix + p.node(node), Labels: map[string]string{foreign: ""},
 	}}
@@ -225,10 +226,10 @@ func (p *pool) somebodyElses(node string) {
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: new("node-maintenance"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
 	}
-	p.must("creating somebody else's lease", p.Create(ctx, lease))
+	p.must("creating a foreign lease", p.Create(ctx, lease))
 }
 
-// clear leaves a cluster on which the next Fettle finds nothing to do.
+// clear leaves nothing to do for the next Fettle on this cluster.
 func (p *pool) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -266,7 +267,8 @@ func (p *pool) clear() {
 	note(p.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fettle-system", Name: "fettle"}}))
 }
 
-// thirty breaks thirty of forty-one nodes, two of them of the control plane, and returns when a dozen have been asked for.
+// thirty breaks thirty of forty-one nodes, two of them of the control plane, and returns when a dozen have remediation
+// objects.
 func (p *pool) thirty(inFlight int) {
 	p.t.Helper()
 	well, ill, plane := names("well", 8), names("ill", 28), p.addControlPlane()
@@ -278,8 +280,7 @@ func (p *pool) thirty(inFlight int) {
 	p.wantAsked("reboot", 12)
 }
 
-// wantMended waits until Fettle has nothing left to do, and nothing of what it did is left, and then asks whether that
-// came about as it should.
+// wantMended waits until Fettle has nothing left to do and its objects are gone. Then it verifies how that came about.
 func (p *pool) wantMended(limit int) {
 	p.t.Helper()
 	p.Eventually(p.t, "all is mended", func(context.Context) error { return p.unmended() })

@@ -12,8 +12,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// remediationsStall: remediation objects change, and Fettle does not see it. What it has asked for itself it knows, so
-// it neither asks twice nor leaves what it no longer needs; what somebody took away is asked for again when that is seen.
+// remediationsStall: remediation objects change, and Fettle's watch does not show it. Fettle knows its own writes, so
+// it creates none twice and leaves none that it no longer needs. It creates an object again that another client
+// deleted, once the watch shows that.
 func remediationsStall(p *pool) {
 	proxy, kubeconfig := p.throughProxy()
 	p.holdWork()
@@ -32,7 +33,7 @@ func remediationsStall(p *pool) {
 	p.longBroken([]string{"ill-04"})
 	p.wantAsked("reboot", 5)
 	p.keepsAsked("reboot", 5, 2)
-	// Seen or not, one that is well and fails again is asked for once more when what stood for it is known to be gone.
+	// Seen or not: a node that recovers and fails again gets a new object, once Fettle knows that the old one is gone.
 	p.longBroken([]string{"ill-00"})
 	p.keepsAsked("reboot", 5, 2)
 	stall.End()
@@ -41,7 +42,7 @@ func remediationsStall(p *pool) {
 	p.wantMended(unlimited)
 }
 
-// takeAway deletes the objects of these nodes, as somebody else would.
+// takeAway deletes the objects of these nodes, as another client would.
 func (p *pool) takeAway(nodes ...string) {
 	p.t.Helper()
 	there := p.objectsOf(nodes)
@@ -62,7 +63,7 @@ func (p *pool) takeAway(nodes ...string) {
 	p.set(func() { p.taking = false })
 }
 
-// objectsOf are those that stand for these nodes.
+// objectsOf returns the remediation objects of these nodes.
 func (p *pool) objectsOf(nodes []string) []*objectSeen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +76,7 @@ func (p *pool) objectsOf(nodes []string) []*objectSeen {
 	return found
 }
 
-// templatesStall: what was seen of a template goes on to hold, and what was not seen counts as soon as the watch goes on.
+// templatesStall: the last known version of a template stays in force. A newer one counts as soon as the watch goes on.
 func templatesStall(p *pool) {
 	proxy, kubeconfig := p.throughProxy()
 	p.addNodes(append(names("well", 2), names("ill", 6)...))
@@ -96,11 +97,11 @@ func templatesStall(p *pool) {
 	p.wantMended(unlimited)
 }
 
-// wantDisabled waits until the health check says that it can't be followed.
+// wantDisabled waits until the health check says that Fettle can't follow it.
 func (p *pool) wantDisabled() {
 	p.t.Helper()
 	p.Eventually(p.t, "the health check is disabled", func(ctx context.Context) error {
-		u := p.check() // what a test made of it need not fit the type
+		u := p.check() // the test's version of it need not fit the type
 		if err := p.Get(ctx, keyOf(u), u); err != nil {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// strangersOfTheControlPlane: a leader records the repair of a member of the control plane while another leader repairs a
-// member that the first has never seen. The first reads of that repair alone, and holds its own back: a node that it has not
-// seen may be of the control plane. It goes on when the other repair has ended.
+// strangersOfTheControlPlane: a leader records the repair of a member of the control plane. Another leader repairs a
+// member that the first has never seen, and the first sees that repair alone. It holds its own repair back, since an
+// unknown node may be of the control plane. It continues when the other repair has ended.
 func strangersOfTheControlPlane(p *pool) {
 	plane := p.addControlPlane()
 	first := plane[0]
@@ -46,7 +46,7 @@ func strangersOfTheControlPlane(p *pool) {
 		p.t.Errorf("explain does not name the gate: %s", text)
 	}
 	sees.Kill(p.t)
-	p.Never(p.t, "another member is asked for", quiet, func(context.Context) error {
+	p.Never(p.t, "another member is remediated", quiet, func(context.Context) error {
 		if made, _ := p.asked("reboot"); made != 1 {
 			return fmt.Errorf("%d nodes were asked for", made)
 		}

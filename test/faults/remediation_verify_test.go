@@ -12,7 +12,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// onTheWay is how old a request may be when it takes effect: so long ago a node may have turned, and Fettle may not
+// onTheWay is how long a request may take until it has an effect. A node may have turned meanwhile, and Fettle may not
 // know it.
 const onTheWay = 2 * time.Second
 
@@ -31,7 +31,7 @@ func (m *monitor) knows(names []string) error {
 	return nil
 }
 
-// asked counts the objects that were ever made from a template, and those of them that were asked to go.
+// asked counts the objects that were ever made from a template, and how many of them were deleted.
 func (m *monitor) asked(template string) (made, leaving int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *monitor) wantLeaving(template string, atLeast int) {
 	})
 }
 
-// keepsAsked watches that no more objects are made from a template than these, and that none is taken back.
+// keepsAsked checks for a while that no more objects are made from a template than these, and that none is deleted.
 func (m *monitor) keepsAsked(template string, made, leaving int) {
 	m.pool.t.Helper()
 	m.pool.Never(m.pool.t, "no other request", quiet, func(context.Context) error {
@@ -89,7 +89,7 @@ func (m *monitor) lastOfStory() string {
 	return strings.Join(m.story[max(0, len(m.story)-most):], "\n")
 }
 
-// unmended tells what is left of remediation: nothing may be, but of nodes that nobody asks for any more.
+// unmended returns what is left of the remediation. Nothing may be, except for nodes that are no longer selected.
 func (m *monitor) unmended() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *monitor) unmended() error {
 	return fmt.Errorf("%d things are left: %v\n%s", len(left), left, m.lastOfStory())
 }
 
-// verify is what every test asks in the end.
+// verify checks what must hold at the end of every test.
 func (m *monitor) verify(limit int) {
 	t := m.pool.t
 	t.Helper()
@@ -147,7 +147,7 @@ func (m *monitor) verify(limit int) {
 		len(requests), peak(requests), m.most, m.mostPlane)
 }
 
-// during gives how a node was from onTheWay before an instant until a revision.
+// during returns the states of a node from onTheWay before an instant until a revision.
 func (n *nodeSeen) during(seen time.Time, until uint64) []nodeState {
 	var states []nodeState
 	for i, s := range n.states {
@@ -174,8 +174,8 @@ func (n *nodeSeen) failures(until uint64) int {
 	return failed
 }
 
-// creations: each is for a node that is not well, which has it recorded that it is repaired and taken the lease for,
-// and is the only one of its step since the node failed.
+// creations: each object is for an unhealthy node, whose repair is recorded and whose lease is taken. It is the only
+// object of its step since the node failed.
 func (m *monitor) creations(requests []cluster.Request) []error {
 	type step struct {
 		target, template string
@@ -189,7 +189,7 @@ func (m *monitor) creations(requests []cluster.Request) []error {
 		}
 		n := m.nodeAt(o.node, o.from)
 		if n == nil {
-			problems = append(problems, fmt.Errorf("%s %s was made for a node that nobody has seen", o.kind, o.name))
+			problems = append(problems, fmt.Errorf("%s %s was made for a node that the watch has not shown", o.kind, o.name))
 			continue
 		}
 		if !slices.ContainsFunc(n.during(o.made, o.from), func(s nodeState) bool { return !s.well && s.selected && !s.gone }) {
@@ -216,8 +216,8 @@ func (m *monitor) creations(requests []cluster.Request) []error {
 	return problems
 }
 
-// recordedBefore compares revisions. A monitor that has missed a creation, since the API server was killed then, asks
-// the audit log.
+// recordedBefore compares revisions. A monitor may have missed a creation, since the API server was killed then. It
+// then reads the audit log.
 func (m *monitor) recordedBefore(o *objectSeen, requests []cluster.Request) bool {
 	for _, e := range m.entries {
 		if e.target != o.target {
@@ -233,7 +233,7 @@ func (m *monitor) recordedBefore(o *objectSeen, requests []cluster.Request) bool
 	return false
 }
 
-// leasedBefore does the same for leases, which only those have who keep nodes.
+// leasedBefore does the same for leases. Only controllers of nodes have leases.
 func (m *monitor) leasedBefore(o *objectSeen, requests []cluster.Request) bool {
 	if m.check.from == 0 {
 		return true
@@ -247,7 +247,7 @@ func (m *monitor) leasedBefore(o *objectSeen, requests []cluster.Request) bool {
 	return false
 }
 
-// cameBefore tells whether something was created before an object, as the audit log has it.
+// cameBefore reports whether something was created before an object, by the audit log.
 func cameBefore(requests []cluster.Request, resource, name string, o *objectSeen) bool {
 	for _, q := range requests {
 		if q.Verb != "create" || q.Code != 201 {
@@ -265,7 +265,7 @@ func cameBefore(requests []cluster.Request, resource, name string, o *objectSeen
 
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// withdrawals: nothing is taken back while its node is not well, and still asked for.
+// withdrawals: no object is deleted while its node is unhealthy and still selected.
 func (m *monitor) withdrawals() []error {
 	var problems []error
 	for _, o := range m.objects {
@@ -282,8 +282,8 @@ func (m *monitor) withdrawals() []error {
 	return problems
 }
 
-// calls: every object that was made was seen, each deletion insists on what was read, and nothing of somebody else's is
-// written to.
+// calls: the monitor saw every object that was made. Each deletion has preconditions, and Fettle writes to no foreign
+// object.
 func (m *monitor) calls(requests []cluster.Request) []error {
 	var problems []error
 	type key struct{ resource, namespace, name string }
@@ -302,7 +302,7 @@ func (m *monitor) calls(requests []cluster.Request) []error {
 		switch {
 		case !m.ours(strings.TrimPrefix(r.Name, medik8s.LeasePrefix)):
 		case others[at] && !slices.Contains([]string{"get", "list", "watch"}, r.Verb):
-			problems = append(problems, fmt.Errorf("somebody else's object was written to: %+v", r))
+			problems = append(problems, fmt.Errorf("a foreign object was written to: %+v", r))
 		case isRemediation && r.Verb == "create" && r.Code == 201:
 			created[at]++
 		case isRemediation && r.Verb == "delete" && r.UID == "":
@@ -319,7 +319,7 @@ func (m *monitor) calls(requests []cluster.Request) []error {
 	return problems
 }
 
-// records: every repair that has ended says when and why, and what it says of requests is true.
+// records: every ended repair says when and why it ended, and its words about requests are true.
 func (m *monitor) records() []error {
 	var problems []error
 	for _, e := range m.entries {

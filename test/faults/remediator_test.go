@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// undoing is what a remediator has an object stay by until everything is undone.
+// undoing is the finalizer by which a remediator keeps its object until everything is undone.
 const undoing = "sandbox.fettle.io/remediation"
 
-// remediate does what a remediator does on seeing its object. Nothing is done while the lock is held.
+// remediate does the work of a remediator for its object. It does nothing while the lock is held.
 func (m *monitor) remediate(o *objectSeen) {
 	switch {
 	case o.to != 0:
@@ -32,7 +32,7 @@ func (m *monitor) remediate(o *objectSeen) {
 	}
 }
 
-// later does something after a while, which may need more than one try while the API server is away.
+// later calls a function after a while. It retries while the API server is away.
 func (m *monitor) later(while time.Duration, do func(context.Context) error) {
 	time.AfterFunc(while, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -53,7 +53,7 @@ func (o *objectSeen) key() *unstructured.Unstructured {
 	return object(remediators, o.kind, o.namespace, o.name)
 }
 
-// patch changes this very object. One that is gone, and may have a namesake, is left alone.
+// patch changes this very object. It leaves a new object of the same name alone.
 func (m *monitor) patch(ctx context.Context, o *objectSeen, metadata map[string]any) error {
 	u := o.key()
 	if err := m.pool.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
@@ -76,7 +76,7 @@ func (m *monitor) takeUp(ctx context.Context, o *objectSeen) error {
 	m.mu.Lock()
 	late := o.leaving != 0
 	m.mu.Unlock()
-	if late { // it was taken back before anybody looked at it
+	if late { // it was deleted before the remediator saw it
 		return nil
 	}
 	return m.patch(ctx, o, map[string]any{"finalizers": []any{undoing}})
@@ -86,7 +86,7 @@ func (m *monitor) letGo(ctx context.Context, o *objectSeen) error {
 	return m.patch(ctx, o, map[string]any{"finalizers": nil})
 }
 
-// conclude makes the node well, or says that it can't be made so.
+// conclude makes the node healthy, or says that this is not possible.
 func (m *monitor) conclude(ctx context.Context, o *objectSeen) error {
 	m.mu.Lock()
 	fails, late := slices.Contains(m.failing, o.template), o.leaving != 0 || o.toldToStop || o.to != 0
@@ -106,7 +106,8 @@ func (m *monitor) conclude(ctx context.Context, o *objectSeen) error {
 	}}}}))
 }
 
-// holdWork has remediators work without end, and holdUndo keep what is taken back, until the test says otherwise.
+// holdWork makes remediators work without end, and holdUndo makes them keep deleted objects, until the test says
+// otherwise.
 func (m *monitor) holdWork() { m.set(func() { m.work = held }) }
 func (m *monitor) holdUndo() { m.set(func() { m.undo = held }) }
 
@@ -118,7 +119,7 @@ func (m *monitor) set(change func()) {
 
 func (m *monitor) failsAt(template string) { m.set(func() { m.failing = append(m.failing, template) }) }
 
-// letWork has remediators conclude what they have begun, and all that follows after a while.
+// letWork makes remediators finish their work, and all later work after a while.
 func (m *monitor) letWork() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +131,7 @@ func (m *monitor) letWork() {
 	}
 }
 
-// letUndo has them let go what was taken back, and all that follows after a while.
+// letUndo makes them release deleted objects, and all later ones after a while.
 func (m *monitor) letUndo() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +143,7 @@ func (m *monitor) letUndo() {
 	}
 }
 
-// forgetAll ends the part that the remediators have, and gives the nodes that are left.
+// forgetAll stops the remediators, and returns the nodes that are left.
 func (m *monitor) forgetAll() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestClusterIsRestored restores etcd from a backup while Fettle runs. The health check was paused after the backup, so
-// that what Fettle remembers of it is newer than what the API server has by then, and wrong.
+// TestClusterIsRestored restores etcd from a backup while Fettle runs. The health check was paused after the backup. So
+// Fettle remembers a newer version of it than the API server has by then, and a wrong one.
 func TestClusterIsRestored(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -37,7 +37,7 @@ func TestClusterIsRestored(t *testing.T) {
 	}
 	s.longBroken([]string{"m-00"})
 	s.Eventually(t, "the machine is repaired", func(ctx context.Context) error {
-		m := s.machine("m-00") // the witness watches from revisions that are still to come
+		m := s.machine("m-00") // the monitor watches from revisions that are still to come
 		if err := s.Get(ctx, keyOf(m), m); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func TestClusterIsRestored(t *testing.T) {
 	s.must("letting the machine go", s.release(cluster.Context(t), "m-00"))
 }
 
-// passTime has the cluster reach revisions far beyond the revisions that it needs to start.
+// passTime brings the cluster to revisions far beyond the revisions of its start.
 func (s *machineFixture) passTime() {
 	s.t.Helper()
 	s.each(names("filler", 1000), func(ctx context.Context, name string) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// stage is what all tests have: a cluster that is theirs alone for as long as they run.
+// stage is what all tests have: a cluster for themselves while they run.
 type stage struct {
 	*cluster.Cluster
 
@@ -38,7 +38,7 @@ func (s *stage) must(what string, err error) {
 	}
 }
 
-// each does something for each name, some at a time.
+// each calls a function for each name, some at a time.
 func (s *stage) each(names []string, do func(ctx context.Context, name string) error) {
 	s.t.Helper()
 	group, ctx := errgroup.WithContext(cluster.Context(s.t))
@@ -46,10 +46,10 @@ func (s *stage) each(names []string, do func(ctx context.Context, name string) e
 	for _, name := range names {
 		group.Go(func() error { return do(ctx, name) })
 	}
-	s.must("preparing the scene", group.Wait())
+	s.must("preparing the fixture", group.Wait())
 }
 
-// throughProxy gives a proxy and a kubeconfig of Fettle's own that leads through it.
+// throughProxy returns a proxy, and a kubeconfig of Fettle's own that leads through it.
 func (s *stage) throughProxy() (*cluster.Proxy, string) {
 	s.t.Helper()
 	proxy, address := s.StartProxy(s.t)
@@ -58,7 +58,7 @@ func (s *stage) throughProxy() (*cluster.Proxy, string) {
 	return proxy, kubeconfig
 }
 
-// report gives a node a condition, and leaves its other conditions alone.
+// report writes a condition of a node, and leaves its other conditions alone.
 func (s *stage) report(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Time) error {
 	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":"set by a test","lastTransitionTime":%q,"lastHeartbeatTime":%q}]}}`,
 		kind, status, since.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
@@ -66,7 +66,7 @@ func (s *stage) report(ctx context.Context, node string, kind corev1.NodeConditi
 	return s.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, []byte(body)))
 }
 
-// leaderIs waits until somebody other than this one holds the lease, and gives who it is.
+// leaderIs waits until a replica other than this one holds the lease, and returns its name.
 func (s *stage) leaderIs(notThis string) string {
 	s.t.Helper()
 	var holder string
@@ -74,7 +74,7 @@ func (s *stage) leaderIs(notThis string) string {
 		var lease coordinationv1.Lease
 		err := s.Get(ctx, types.NamespacedName{Namespace: "fettle-system", Name: "fettle"}, &lease)
 		if apierrors.IsNotFound(err) || (err == nil && lease.Spec.HolderIdentity == nil) {
-			return fmt.Errorf("nobody holds the lease (%w)", err)
+			return fmt.Errorf("the lease has no holder (%w)", err)
 		}
 		if err != nil {
 			return err
@@ -88,12 +88,12 @@ func (s *stage) leaderIs(notThis string) string {
 	return holder
 }
 
-// leaderFlags make a replica take part in the election of a leader, one that doesn't take long.
+// leaderFlags make a replica take part in leader election, with short times.
 func leaderFlags() []string {
 	return []string{"--leader-elect", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"}
 }
 
-// twoReplicas starts one that leads and one that waits, each through a proxy of its own.
+// twoReplicas starts a leader and a waiting replica, each through its own proxy.
 func (s *stage) twoReplicas() (leads, waits *cluster.Fettle, leader *cluster.Proxy, holder string) {
 	s.t.Helper()
 	leader, kubeconfig := s.throughProxy()
@@ -105,7 +105,7 @@ func (s *stage) twoReplicas() (leads, waits *cluster.Fettle, leader *cluster.Pro
 
 func (s *stage) wantHits(what string, fault *cluster.Injected, n int) {
 	s.t.Helper()
-	s.Eventually(s.t, fmt.Sprintf("%s is asked for %d times", what, n), func(context.Context) error {
+	s.Eventually(s.t, fmt.Sprintf("%s is requested %d times", what, n), func(context.Context) error {
 		if have := len(fault.Hits()); have < n {
 			return fmt.Errorf("%d times", have)
 		}
@@ -113,7 +113,7 @@ func (s *stage) wantHits(what string, fault *cluster.Injected, n int) {
 	})
 }
 
-// wantFew: calls that fail are repeated after pauses, so there are few of them in a time.
+// wantFew: failing calls are repeated after pauses, so there are few of them in a time.
 func (s *stage) wantFew(what string, hits []time.Time) {
 	s.t.Helper()
 	within := time.Since(hits[0])

@@ -8,8 +8,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// nodesStall: Fettle reads a node itself before it acts, so one that has recovered unseen stays, and
-// it asks no more often than it must. What broke unseen is found when the watch goes on.
+// nodesStall: Fettle reads a node live before it acts, so it spares a node that has recovered unseen, and does not read
+// it too often. It finds nodes that broke unseen when the watch goes on.
 func nodesStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))
@@ -44,8 +44,8 @@ func (s *machineFixture) onlyGone(want int) func(context.Context) error {
 	}
 }
 
-// machinesStall: a machine that was replaced unseen by one of the same name is not hit in its place,
-// and Fettle doesn't run up against it without a pause.
+// machinesStall: a machine was replaced unseen by one of the same name. Fettle does not delete the new one, and pauses
+// between its attempts.
 func machinesStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))
@@ -69,8 +69,7 @@ func machinesStall(s *machineFixture) {
 	s.tellsTheTruth()
 }
 
-// repairsStall: Fettle knows what it has done itself. A process that begins while the ledger can't
-// be read does nothing.
+// repairsStall: Fettle knows its own writes. A process that starts while Repairs can't be read does nothing.
 func repairsStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	ill := names("ill", 12)
@@ -94,8 +93,8 @@ func repairsStall(s *machineFixture) {
 	s.tellsTheTruth()
 }
 
-// healthChecksStall: what was seen of a health check goes on to hold, and what was not seen counts
-// as soon as the watch goes on.
+// healthChecksStall: the last known version of a health check stays in force. A newer one counts as soon as the watch
+// goes on.
 func healthChecksStall(s *machineFixture) {
 	proxy, kubeconfig := s.throughProxy()
 	s.addMachines(names("m", 6))

@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestEmergencyStop deletes or pauses health checks while their watch stalls, so that Fettle takes them for what they
-// were. Nothing begins for them. A repair by another health check, which stands, shows that Fettle has judged the fleet.
+// TestEmergencyStop deletes or pauses health checks while their watch stalls, so Fettle does not know it. No repair
+// begins for them. A repair by another health check shows that Fettle has judged the cluster.
 func TestEmergencyStop(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: ofClusterAPI})
@@ -28,7 +28,7 @@ func TestEmergencyStop(t *testing.T) {
 	t.Run("nodes", func(t *testing.T) { stopNodes(t, c) })
 	t.Run("machines of Cluster API", func(t *testing.T) { stopClusterAPIMachines(t, c) })
 	t.Run("a cluster of Cluster API", func(t *testing.T) { stopCluster(t, c) })
-	t.Run("two fleets of the same nodes", func(t *testing.T) { sameNodes(t, c) })
+	t.Run("two clusters of the same nodes", func(t *testing.T) { sameNodes(t, c) })
 	t.Run("a dialect that does not run", func(t *testing.T) { dialectThatDoesNotRun(t, c) })
 }
 
@@ -106,7 +106,7 @@ func stopNodes(t *testing.T, c *cluster.Cluster) {
 
 func stopClusterAPIMachines(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	h := newClusterFixture(t, c, "stop-herd")
+	h := newClusterFixture(t, c, "stop-cluster")
 	proxy, kubeconfig := h.throughProxy()
 	h.addMachines([]string{"gone", "paused", "stands"})
 	checks := map[string]*unstructured.Unstructured{}
@@ -132,7 +132,7 @@ func stopClusterAPIMachines(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// stopCluster pauses the Cluster, which the watch does not show, and not its health check.
+// stopCluster pauses the Cluster and not its health check. The watch does not show it.
 func stopCluster(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	h := newClusterFixture(t, c, "stop-cluster")
@@ -183,11 +183,11 @@ func (h *clusterFixture) checkOf(machine string) *unstructured.Unstructured {
 	return check
 }
 
-// sameNodes has a management cluster be its own workload cluster. While a NodeHealthCheck acts on one of its nodes, the
-// MachineHealthCheck of Cluster API begins nothing and says so.
+// sameNodes makes a management cluster its own workload cluster. While a NodeHealthCheck acts on one of its nodes, the
+// MachineHealthCheck of Cluster API starts no repair and says so.
 func sameNodes(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	h, p := newClusterFixture(t, c, "same-herd"), newPool(t, c, "same-pool")
+	h, p := newClusterFixture(t, c, "same-cluster"), newPool(t, c, "same-pool")
 	h.StartFettle(t)
 	h.addMachines([]string{"a", "b"})
 	h.healthCheck(2, short)
@@ -208,7 +208,7 @@ func sameNodes(t *testing.T, c *cluster.Cluster) {
 	h.wantAllowed("True/RemediationAllowed")
 }
 
-// dialectThatDoesNotRun: on a health check that Fettle does not follow, it writes nothing.
+// dialectThatDoesNotRun: Fettle writes nothing to a health check that it does not follow.
 func dialectThatDoesNotRun(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	s, p := newMachineFixture(t, c, "left-alone"), newPool(t, c, "followed")
@@ -226,7 +226,7 @@ func dialectThatDoesNotRun(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("the health check has revision %s, and had %s", after, before)
 	}
 	for _, r := range s.Requests(t)[s.before:] {
-		// The machines of nodes own the requests for them, so a part of NodeHealthCheck reads machines.
+		// The machines of nodes own the remediation objects, so a part of NodeHealthCheck reads machines.
 		read := r.Verb == "list" || r.Verb == "watch"
 		if strings.HasPrefix(r.Resource, "machine") && (r.Resource != "machines" || !read) {
 			t.Errorf("Fettle has asked to %s %s %s", r.Verb, r.Resource, r.Name)

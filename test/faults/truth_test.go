@@ -35,8 +35,8 @@ func (s *machineFixture) isDeleting(name string) bool {
 	return false
 }
 
-// tellsTheTruth: what Fettle says in the end, when everything has come to rest, is what the witness has
-// seen: of every repair how it ended and when, and of machines that are left how they are.
+// tellsTheTruth: when everything has come to rest, Fettle's reports agree with the monitor: how and when every repair
+// ended, and the state of the machines that are left.
 func (s *machineFixture) tellsTheTruth() {
 	s.t.Helper()
 	repairs, err := s.listRepairs(cluster.Context(s.t))
@@ -62,7 +62,7 @@ func (s *machineFixture) isTrue(r *v1alpha1.Repair) error {
 	m := s.machines[r.Spec.Target.UID]
 	switch {
 	case m == nil:
-		return errors.New("nobody has seen its machine")
+		return errors.New("the watch has not shown its machine")
 	case r.Status.FinishedAt == nil || r.Status.Message == "":
 		return errors.New("it does not say when and why it ended")
 	case r.Status.Phase == v1alpha1.RepairSucceeded && !m.gone:
@@ -75,7 +75,7 @@ func (s *machineFixture) isTrue(r *v1alpha1.Repair) error {
 	return nil
 }
 
-// some are the first, the middle and the last of so many.
+// some returns the first, the middle and the last of so many.
 func some(n int) []int {
 	if n == 0 {
 		return nil
@@ -83,7 +83,7 @@ func some(n int) []int {
 	return slices.Compact([]int{0, n / 2, n - 1})
 }
 
-// explain asks fettle explain, as a person with all rights does.
+// explain runs fettle explain, as a user with all rights.
 func (s *stage) explain(namespace, subject string, answer any) {
 	s.t.Helper()
 	cmd := exec.Command(cluster.Binary(s.t, "fettle"), "explain", subject, "--namespace", namespace, "--kubeconfig", s.Kubeconfig(), "-o", "json")
@@ -118,7 +118,7 @@ func (s *machineFixture) explainsRepair(r *v1alpha1.Repair) {
 		said.Repair.Target.Name != seen.name || (said.Target == nil) != seen.gone || said.Repair.Finished.IsZero() ||
 		said.Repair.Progress == "" || said.Repair.Attempts != int(r.Status.Attempts) || said.Next.Text == ""
 	if wrong {
-		s.t.Errorf("fettle explain repair/%s says %+v; the witness has seen %+v of its machine %+v", r.Name, said, *s.repairs[r.Name], *seen)
+		s.t.Errorf("fettle explain repair/%s says %+v; the monitor has seen %+v of its machine %+v", r.Name, said, *s.repairs[r.Name], *seen)
 	}
 }
 
