@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// templatesWorld has the kinds of health checks, by definitions that let everything through, and health checks that were stored
+// templatesWorld has the kinds of health checks, with definitions that accept anything. Some health checks were stored
 // before the policy was installed.
 type templatesWorld struct {
 	*cluster.Cluster
@@ -25,7 +25,8 @@ type templatesWorld struct {
 const (
 	templatesNodes     = "remediation.medik8s.io/v1alpha1"
 	templatesFormerAPI = "cluster.x-k8s.io/v1beta1"
-	// templatesRefused is of a kind that no remediator has, templatesOther too, and templatesGood is of a remediator's.
+	// templatesRefused is of a kind that no remediator has, and so is templatesOther. templatesGood is of a
+	// remediator's kind.
 	templatesRefused = `{apiVersion: v1, kind: PodTemplate, name: t}`
 	templatesOther   = `{apiVersion: apps/v1, kind: DeploymentTemplate, name: t}`
 	templatesGood    = `{apiVersion: reboot.example/v1, kind: RebootTemplate, name: t}`
@@ -37,14 +38,14 @@ func templatesShapes() map[string]string {
 		"classic":    `{remediationTemplate: %s}`,
 		"escalating": `{escalatingRemediations: [{order: 1, remediationTemplate: ` + templatesGood + `}, {order: 2, remediationTemplate: %s}]}`,
 		"reference":  `{remediation: {templateRef: %s}}`,
-		// What has another type than is meant does not hide a template, and does not keep the object from being changed.
+		// A field of a wrong type does not hide a template, and does not prevent changes of the object.
 		"beside-text":      `{remediationTemplate: %s, escalatingRemediations: none, remediation: none}`,
 		"beside-no-steps":  `{remediationTemplate: %s, escalatingRemediations: [7, none, [], {}, {remediationTemplate: 7}]}`,
 		"beside-no-object": `{escalatingRemediations: [{remediationTemplate: %s}], remediationTemplate: none, remediation: {templateRef: 7}}`,
 	}
 }
 
-// templatesNonsense are specs that name no template that Fettle can read. Fettle says so in a status.
+// templatesNonsense are specs without a template that Fettle can read. Fettle says so in a status.
 func templatesNonsense() []string {
 	return []string{
 		`7`, `none`, `[]`, `null`, `{}`,
@@ -135,13 +136,14 @@ func (*templatesWorld) manifest(api, name, spec string) string {
 	return fmt.Sprintf(`{apiVersion: %s, kind: MachineHealthCheck, metadata: {name: %s, namespace: default}, spec: %s}`, api, name, spec)
 }
 
-// create asks the API server whether a health check may be created.
+// create returns whether the API server accepts a new health check.
 func (w *templatesWorld) create(api, spec string) error {
 	w.t.Helper()
 	return w.Create(cluster.Context(w.t), cluster.Decode(w.t, []byte(w.manifest(api, "new", spec)))[0], client.DryRunAll)
 }
 
-// change asks the API server whether a stored health check may have another spec, and an annotation. The spec "" stays as it is.
+// change returns whether the API server accepts another spec of a stored health check, and an annotation. The spec ""
+// stays as it is.
 func (w *templatesWorld) change(api, name, spec string) error {
 	w.t.Helper()
 	u := cluster.Decode(w.t, []byte(w.manifest(api, name, "{}")))[0]
@@ -199,7 +201,7 @@ func (w *templatesWorld) wantKinds() {
 	}
 }
 
-// wantStored: a stored health check may keep its templates while all else changes. It may have no other such template.
+// wantStored: a stored health check may keep its templates while all else changes. It may get no other such template.
 func (w *templatesWorld) wantStored() {
 	for name, shape := range templatesShapes() {
 		w.want(false, name+" as it is", w.change(requestsOpenShift, name, ""))
@@ -222,7 +224,7 @@ func (w *templatesWorld) wantNonsense() {
 	}
 }
 
-// wantShapes: the templates of each API are looked at wherever a spec names them, by whatever operation.
+// wantShapes: the policy checks templates of each API wherever a spec names them, in all operations.
 func (w *templatesWorld) wantShapes(api string) {
 	for name, shape := range templatesShapes() {
 		what := name + " of " + api
@@ -233,8 +235,8 @@ func (w *templatesWorld) wantShapes(api string) {
 	}
 }
 
-// serveLatest has the API server serve the health checks of Cluster API by a definition that has the latest version alone. It is
-// started anew, since it matches requests by the rules for each version that it has known.
+// serveLatest makes the API server serve the health checks of Cluster API by a definition with the latest version
+// alone. It restarts the server, which matches requests by the rules for each version that it has known.
 func (w *templatesWorld) serveLatest() {
 	w.t.Helper()
 	former := cluster.Decode(w.t, []byte(templatesDefinition(templatesFormerAPI, "MachineHealthCheck", "Namespaced")))[0]

@@ -22,8 +22,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestI14AdmissionPolicies: the API server answers each row with Fettle's policies. Fettle itself does not run. The definitions
-// of health checks let everything through, so that the policies alone refuse.
+// TestI14AdmissionPolicies: the API server answers each row with Fettle's policies. Fettle itself does not run. The
+// definitions of health checks accept anything, so that only the policies refuse.
 func TestI14AdmissionPolicies(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -34,7 +34,7 @@ func TestI14AdmissionPolicies(t *testing.T) {
 	t.Run("templates", func(t *testing.T) { w.in(t).wantRows() })
 }
 
-// TestI14PoliciesFailClosed: each policy refuses what it can't evaluate, and its binding does more than warn or record.
+// TestI14PoliciesFailClosed: each policy refuses what it can't evaluate, and its binding denies.
 func TestI14PoliciesFailClosed(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(cluster.Root(), "config", "admission", "*.yaml"))
@@ -62,8 +62,8 @@ func TestI14PoliciesFailClosed(t *testing.T) {
 	}
 }
 
-// grantsWorld has users who may do everything with the kinds of Fettle in the namespace tenant. In all namespaces each may do
-// what one grant says.
+// grantsWorld has users who may do everything with Fettle's kinds in the namespace tenant. In all namespaces, each user
+// has the rights of one grant.
 type grantsWorld struct {
 	*identityWorld
 
@@ -87,7 +87,7 @@ const grantsRights = `
  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: grants}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: tenants}]}
 `
 
-// allGrants are each verb that a policy asks for, and all other verbs, on each resource.
+// allGrants are each verb that a policy checks, and all other verbs, on each resource.
 func allGrants() []grant {
 	grants := []grant{{user: "without-grants"}}
 	for _, kind := range []string{"repairs", "machinedeletionremediations"} {
@@ -149,7 +149,7 @@ func (w *grantsWorld) bind(g grant) {
 	}))
 }
 
-// awaitRights waits until the authorizer knows what a user may do, in the namespace and in all.
+// awaitRights waits until the authorizer knows a user's rights, in the namespace and in all.
 func (w *grantsWorld) awaitRights(g grant) {
 	w.t.Helper()
 	wanted := []authorizationv1.ResourceAttributes{{Group: "fettle.io", Resource: "repairs", Verb: "create", Namespace: "tenant"}}
@@ -180,7 +180,7 @@ func (*grantsWorld) objects(name string) []client.Object {
 	}
 }
 
-// A grantsRow is what a user does with an object, and which of the rights in all namespaces each suffices for it.
+// A grantsRow is what a user does with an object. Each of the needed rights suffices, in all namespaces.
 type grantsRow struct {
 	does  string
 	needs []string
@@ -213,12 +213,12 @@ func grantsRows(resource string) []grantsRow {
 		return as.Delete(ctx, o, client.DryRunAll)
 	}}
 	if resource != "repairs" {
-		remove.needs = nil // the right in the namespace is enough
+		remove.needs = nil // the right in the namespace suffices
 	}
 	return append(rows, remove)
 }
 
-// wantRows: who may do everything in a namespace needs the very right in all namespaces.
+// wantRows: a user with all rights in a namespace needs the same right in all namespaces.
 func (w *grantsWorld) wantRows() {
 	for i, resource := range []string{"repairs", "machinedeletionremediations"} {
 		for _, g := range w.grants {

@@ -20,12 +20,12 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// bounds is a cluster without a controller of machines, with a Fettle that keeps it.
+// bounds is a cluster without a machine controller, and a Fettle that repairs it.
 type bounds struct {
 	*cluster.Cluster
 
 	t *testing.T
-	// metrics is where Fettle serves them, and token who may read them.
+	// metrics is the address of Fettle's metrics, and token is for a user who may read them.
 	metrics, token string
 }
 
@@ -45,7 +45,7 @@ subjects:
 - {kind: ServiceAccount, namespace: fettle-system, name: bounds-scraper}
 `
 
-// TestBounds is about a kubelet that is not its node's own any more, and about a control plane of which nothing is known.
+// TestBounds is about a compromised kubelet, and about a control plane of which nothing is known.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -66,13 +66,13 @@ func (b *bounds) of(t *testing.T) *bounds {
 }
 
 // kubeletFillsNoMemory: a kubelet patches its node many times with long words, each once. Fettle keeps little of it,
-// says that the node can't be judged, and repairs another node's machine.
+// says that it can't judge the node, and repairs another node's machine.
 func (b *bounds) kubeletFillsNoMemory() {
 	const flood, word = 50, 100 << 10
 	b.set("flooded")
 	b.machine("flooded", "hostile", "worker", "Running")
 	b.machine("flooded", "honest", "worker", "Running")
-	b.report("hostile", boundsReady("True")) // what is reported before the flood can be judged
+	b.report("hostile", boundsReady("True")) // a report before the flood can be judged
 	b.healthCheck("flooded", "worker")
 	for i := range flood {
 		long := func(what string) string { return fmt.Sprint(what, i, "-", strings.Repeat("x", word)) }
@@ -89,7 +89,7 @@ func (b *bounds) kubeletFillsNoMemory() {
 	if !b.stands("flooded", "hostile") {
 		b.t.Error("a machine was deleted whose node can't be read as a whole")
 	}
-	// The next collection begins at twice what the last one left, which does not depend on when the test looks.
+	// The next collection begins at twice the heap that the last one left, whenever the test reads it.
 	const most = 30 << 20
 	b.Eventually(b.t, "the memory of Fettle", func(context.Context) error {
 		answer, err := cluster.Get(b.t, b.metrics, b.token, nil)
@@ -103,8 +103,8 @@ func (b *bounds) kubeletFillsNoMemory() {
 	})
 }
 
-// controlPlaneWithoutEvidence: nothing in the cluster shows a member of etcd. The machine is left alone with a reason
-// that says what to do, and is repaired once an administrator says that the quorum is elsewhere.
+// controlPlaneWithoutEvidence: nothing in the cluster shows a member of etcd. Fettle leaves the machine alone, with a
+// reason that says what to do. It repairs the machine once an administrator says that the quorum is elsewhere.
 func (b *bounds) controlPlaneWithoutEvidence() {
 	b.set("masters")
 	b.machine("masters", "master", "master", "Failed")
@@ -129,7 +129,7 @@ func (b *bounds) controlPlaneWithoutEvidence() {
 	b.gone("masters", "master")
 }
 
-// held waits until an event says why the machine of the control plane is left alone, and what to do.
+// held waits until an event says why Fettle leaves the machine of the control plane alone, and what to do.
 func (b *bounds) held() {
 	b.t.Helper()
 	b.Eventually(b.t, "it is held back", func(ctx context.Context) error {
@@ -151,7 +151,7 @@ func (b *bounds) held() {
 	})
 }
 
-// forge has the kubelet of a worker make a pod that looks like a member of etcd.
+// forge makes the kubelet of a worker create a pod that looks like a member of etcd.
 func (b *bounds) forge() {
 	b.t.Helper()
 	const node = "canary"
@@ -167,7 +167,7 @@ func (b *bounds) forge() {
 	}
 }
 
-// set makes a namespace with a machine set, which owns the machines there. Nothing keeps it.
+// set makes a namespace with a machine set, which owns the machines there. No controller acts on it.
 func (b *bounds) set(namespace string) {
 	b.t.Helper()
 	b.Namespace(b.t, namespace)
@@ -179,7 +179,7 @@ spec: {replicas: 0, selector: {matchLabels: {made: never}}}
 `, namespace))
 }
 
-// machine makes a machine with an owner and a node of the same name that is ready.
+// machine makes a machine with an owner, and a ready node of the same name.
 func (b *bounds) machine(namespace, name, role, phase string) {
 	b.t.Helper()
 	set := boundsMachine(namespace, "set")

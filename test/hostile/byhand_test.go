@@ -17,7 +17,8 @@ import (
 
 const (
 	byHandAnnotation = "fettle.io/repair-requested-at"
-	// byHandRights are an operator who may delete what is asked about, and a user who may write it and not delete it.
+	// byHandRights are for an operator who may delete the targets, and for a user who may write them and not delete
+	// them.
 	byHandRights = `
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: writers}, rules: [
   {apiGroups: [""], resources: [nodes, nodes/status], verbs: [get, create, update, patch]},
@@ -44,8 +45,9 @@ spec:
 `
 )
 
-// TestI14RepairRequestsTakeTheRightToDelete: who may not delete a node or a machine has Fettle repair none, by the annotation that
-// asks for a repair. Kubelets are among them. Fettle runs, and deletes the machine that another person asks about.
+// TestI14RepairRequestsTakeTheRightToDelete: a user without the right to delete a node or a machine can't have Fettle
+// repair it, by the annotation that requests a repair. Kubelets are among these users. Fettle runs, and deletes the
+// machine for which another user requests it.
 func TestI14RepairRequestsTakeTheRightToDelete(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -88,7 +90,7 @@ func (w *byHandWorld) awaitPolicy() {
 	})
 }
 
-// refuses: on nodes, through their status, on machines, and on machines that are made with it.
+// refuses: on nodes, through their status, on machines, and at the creation of machines.
 func (w *byHandWorld) refuses() {
 	writer, kubelet := w.as("writer"), w.kubelet("worker-a")
 	says := []string{"you may not ask for a repair", "a repair may delete", "have an administrator grant you"}
@@ -103,7 +105,8 @@ func (w *byHandWorld) refuses() {
 	w.wantForbidden("a new machine", writer.Create(cluster.Context(w.t), made), says...)
 }
 
-// lets: who writes something else is let through, also on a node that an operator asks about, and may take the request away.
+// lets: a user who writes something else is let through, also on a node with an operator's request, and may remove the
+// request.
 func (w *byHandWorld) lets() {
 	writer, kubelet := w.as("writer"), w.kubelet("worker-a")
 	w.must("an operator asks", w.merge(w.as("deleter"), "worker-a", w.request))

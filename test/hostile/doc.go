@@ -1,5 +1,4 @@
-// Package hostile tests what people and machines that mean harm can do through Fettle: a tenant of a
-// namespace, a compromised kubelet, a compromised workload cluster, a reference to a template, a forged
-// Repair, and a flood. It runs the real binary against a real API server. docs/threat-model.md names the
-// test that shows each defence.
+// Package hostile tests what attackers can do through Fettle: a tenant of a namespace, a compromised kubelet, a
+// compromised workload cluster, a reference to a template, a forged Repair, and a flood. It runs the real binary
+// against a real API server. docs/threat-model.md names the test of each defence.
 package hostile

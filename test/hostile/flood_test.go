@@ -18,17 +18,18 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// The flood. Each health check of the tenant selects each machine of the tenant, and a third of them exceeds the bound.
+// The flood. Each health check of the tenant selects each machine of the tenant. A third of the health checks exceeds
+// the bound.
 const (
 	floodChecks   = 500
 	floodMachines = 300
 	// floodHonest is the number of honest machines.
 	floodHonest = 5
-	// floodHeap is the most that the heap of Fettle may be when it is next cleaned.
+	// floodHeap is the most that Fettle's heap may be at the next garbage collection.
 	floodHeap = 256 << 20
 )
 
-// floodWorld is a cluster with an honest namespace, whose name is the last in order, and a tenant who floods it.
+// floodWorld is a cluster with an honest namespace, last in the order of names, and a tenant who floods the cluster.
 type floodWorld struct {
 	*identityWorld
 
@@ -38,9 +39,9 @@ type floodWorld struct {
 	next int
 }
 
-// TestI15FloodOfHealthChecks: a tenant creates more health checks than a pass judges, and has the statuses of all that are
-// judged change again and again. Fettle says of the others why they are not judged, and begins nothing for a machine that
-// they select. Machines of others are repaired meanwhile, also for a health check that is younger than the flood.
+// TestI15FloodOfHealthChecks: a tenant creates more health checks than a pass judges, and makes all judged statuses
+// change again and again. Fettle says why it does not judge the others, and starts no repair for a machine that they
+// select. It repairs others' machines meanwhile, even for a health check that is younger than the flood.
 func TestI15FloodOfHealthChecks(t *testing.T) {
 	w := newFloodWorld(t)
 	w.check("before")
@@ -65,7 +66,7 @@ func TestI15FloodOfHealthChecks(t *testing.T) {
 	}
 }
 
-// flaps has the node of a machine of the tenant fail and recover, until the function that it returns is called.
+// flaps makes the node of a tenant's machine fail and recover, until the caller calls the returned function.
 func (w *floodWorld) flaps(name string) (calm func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var flapping errgroup.Group
@@ -143,7 +144,7 @@ func (w *floodWorld) says(ctx context.Context, u *unstructured.Unstructured, sta
 	return fmt.Errorf("its conditions are %v", conditions)
 }
 
-// repairs fails the node of the next honest machine, and returns how long it takes until the machine is gone.
+// repairs breaks the node of the next honest machine, and returns how long it takes until the machine is gone.
 func (w *floodWorld) repairs() time.Duration {
 	w.t.Helper()
 	name := fmt.Sprintf("honest-%d", w.next)
@@ -168,7 +169,7 @@ func (w *floodWorld) createsMachines() {
 	}))
 }
 
-// createsChecks has the tenant create the health checks.
+// createsChecks creates the tenant's health checks.
 func (w *floodWorld) createsChecks() error {
 	mallory, ctx := w.as("mallory"), cluster.Context(w.t)
 	return floodWith(floodChecks, func(i int) error {
@@ -176,8 +177,8 @@ func (w *floodWorld) createsChecks() error {
 	})
 }
 
-// wantRefused waits until a pass has judged as many health checks as fit, and no more. The youngest of the others says why
-// it is not judged.
+// wantRefused waits until a pass has judged as many health checks as fit, and no more. The youngest of the others says
+// why it is not judged.
 func (w *floodWorld) wantRefused() {
 	w.t.Helper()
 	fit := (core.MaxVerdicts(floodMachines) - 1 - floodHonest) / (1 + floodMachines)

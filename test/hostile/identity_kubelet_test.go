@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// identityAnnotations are what a kubelet must not write on its node.
+// identityAnnotations are annotations that a kubelet must not write on its node.
 func identityAnnotations() []string {
 	return []string{
 		identityMachineAnnotation, "machineconfiguration.openshift.io/desiredConfig",
@@ -23,13 +23,14 @@ func identityAnnotations() []string {
 	}
 }
 
-// identityLabels are what a kubelet must not write on its node. Of the rest NodeRestriction sees to those of Kubernetes.
+// identityLabels are labels that a kubelet must not write on its node. NodeRestriction refuses those of Kubernetes.
 func identityLabels() []string {
 	return []string{"remediation.medik8s.io/exclude-from-remediation", "remediation.medik8s.io/anything", "fettle.io/anything"}
 }
 
-// TestI14KubeletWritesNothingThatJudgesItsNode: a kubelet reports how its node is, and does not write whose machine the
-// node is, or that it is to be spared. The API server has the Node authorizer and NodeRestriction, as clusters have.
+// TestI14KubeletWritesNothingThatJudgesItsNode: a kubelet reports the state of its node. It may not write whose machine
+// the node is, or that Fettle should skip it. The API server has the Node authorizer and NodeRestriction, as clusters
+// have.
 func TestI14KubeletWritesNothingThatJudgesItsNode(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{})
@@ -66,7 +67,7 @@ func identityLabel(key, value string) string {
 	return `{"metadata":{"labels":{"` + key + `":` + value + `}}}`
 }
 
-// identityKubeletIsRefused: whether it sets, changes or removes, and through the status as well.
+// identityKubeletIsRefused: a kubelet may not set, change or remove such a key, nor through the status.
 func identityKubeletIsRefused(w *identityWorld) {
 	kubelet, admin := w.kubelet("worker-a"), w.Client
 	refused := func(kind, key string, change func(key, value string) string) {
@@ -89,7 +90,7 @@ func identityKubeletIsRefused(w *identityWorld) {
 	}
 }
 
-// identityRegistrationIsRefused: a node is not registered with what judges it either.
+// identityRegistrationIsRefused: a kubelet can't register a node with such a key either.
 func identityRegistrationIsRefused(w *identityWorld) {
 	kubelet := client.NewDryRunClient(w.kubelet("worker-new"))
 	for _, key := range identityAnnotations() {
@@ -125,7 +126,7 @@ func identityAmongManyLabels(w *identityWorld) {
 	}
 }
 
-// identityNodeRestriction: what Fettle leaves to Kubernetes is refused by Kubernetes.
+// identityNodeRestriction: Kubernetes refuses what Fettle leaves to it.
 func identityNodeRestriction(w *identityWorld) {
 	kubelet := w.kubelet("worker-a")
 	for _, key := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd", "node-restriction.kubernetes.io/pool"} {
@@ -144,8 +145,8 @@ func identityNodeRestriction(w *identityWorld) {
 	w.wantForbidden("a remediation", kubelet.Create(cluster.Context(w.t), repair))
 }
 
-// identityOwnersAreRefused: the policy refuses owners of a node by itself, since NodeRestriction of Kubernetes 1.30 does not.
-// NodeRestriction knows a kubelet by the name of its user, so it lets this one through in every version.
+// identityOwnersAreRefused: the policy itself refuses owners of a node, since NodeRestriction of Kubernetes 1.30 does
+// not. NodeRestriction knows a kubelet by the name of its user, so it lets this one through in every version.
 func identityOwnersAreRefused(w *identityWorld) {
 	agent, ctx := client.NewDryRunClient(w.as("agent", "system:nodes", "system:masters")), cluster.Context(w.t)
 	owner := `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"gone","uid":"gone"}]}}`
@@ -158,7 +159,7 @@ func identityOwnersAreRefused(w *identityWorld) {
 	w.must("a label", w.merge(agent, "worker-a", `{"metadata":{"labels":{"example.com/a":"b"}}}`))
 }
 
-// identityKubeletIsLetThrough: what a kubelet writes in its daily work passes, also on a node that has what it must not write.
+// identityKubeletIsLetThrough: the daily writes of a kubelet pass, also on a node that already has a refused key.
 func identityKubeletIsLetThrough(w *identityWorld) {
 	kubelet, ctx := w.kubelet("worker-a"), cluster.Context(w.t)
 	for _, key := range identityAnnotations() {
@@ -182,8 +183,9 @@ func identityKubeletIsLetThrough(w *identityWorld) {
 	w.must("its lease, renewed", kubelet.Update(ctx, l))
 }
 
-// identityWritesWhole has a kubelet read its node and write it and its status back as a whole. Either write is refused if
-// the node lifecycle controller taints or untaints the node after the read: NodeRestriction compares the taints.
+// identityWritesWhole makes a kubelet read its node, and write it and its status back as a whole. Either write is
+// refused if the node lifecycle controller taints or untaints the node after the read: NodeRestriction compares the
+// taints.
 func identityWritesWhole(ctx context.Context, kubelet client.Client) error {
 	var n corev1.Node
 	if err := kubelet.Get(ctx, client.ObjectKey{Name: "worker-a"}, &n); err != nil {

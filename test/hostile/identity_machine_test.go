@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestI14OnlyTheMachineOfTheNodeIsDeleted: whatever a kubelet has written on its node, and whatever a tenant writes into
-// a remediation or its status, no machine is deleted but that of the node, by the machine's own status.
+// TestI14OnlyTheMachineOfTheNodeIsDeleted: a kubelet writes on its node, and a tenant writes a remediation or its
+// status. Fettle deletes only the machine of the node, by the machine's own status.
 func TestI14OnlyTheMachineOfTheNodeIsDeleted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -39,7 +39,7 @@ func TestI14OnlyTheMachineOfTheNodeIsDeleted(t *testing.T) {
 	t.Run("granted", func(t *testing.T) { identityThatIsRight(w.in(t)) })
 }
 
-// identityOfAnnotation: before the policy was there, or on a cluster that lacks it.
+// identityOfAnnotation: before the policy was installed, or on a cluster without it.
 func identityOfAnnotation(w *identityWorld) {
 	for name, machine := range map[string]string{"of-another-node": "b", "that-joins": "joining"} {
 		w.must("annotating the node", w.merge(w.Client, "worker-a", identityAnnotation(identityMachineAnnotation, `"machines/`+machine+`"`)))
@@ -60,7 +60,7 @@ func identityOfOwner(w *identityWorld) {
 	w.keeps("a", "b", "joining")
 }
 
-// ownedRemediation is for worker-a, and owned by a machine.
+// ownedRemediation is a remediation of worker-a with a machine as its owner.
 func (w *identityWorld) ownedRemediation(name, machine string) *v1alpha1.MachineDeletionRemediation {
 	w.t.Helper()
 	m := w.object("Machine", machine)
@@ -70,8 +70,8 @@ func (w *identityWorld) ownedRemediation(name, machine string) *v1alpha1.Machine
 	return r
 }
 
-// identityTenantRights: mallory may do all in the namespace tenant and all with remediations beside the machines. The operator
-// may create remediations everywhere.
+// identityTenantRights: mallory has all rights in the namespace tenant, and all on remediations beside the machines.
+// The operator may create remediations everywhere.
 const identityTenantRights = `
 {apiVersion: v1, kind: Namespace, metadata: {name: tenant}}
 ---
@@ -91,7 +91,7 @@ const identityTenantRights = `
  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: fettle-machine-deletion-remediation}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: operator}]}
 `
 
-// identityOfCreators: every right in a namespace is not enough, neither to create nor to change.
+// identityOfCreators: all rights in a namespace do not suffice, neither to create nor to change.
 func identityOfCreators(w *identityWorld) {
 	mallory, ctx := w.as("mallory"), cluster.Context(w.t)
 	const needs = "this requires the right in all namespaces"
@@ -117,7 +117,7 @@ func identityOfCreators(w *identityWorld) {
 	w.must("the operator deletes it", w.as("operator").Delete(ctx, granted))
 }
 
-// identityWithoutPolicy: where the policy is missing, a tenant reaches no machine outside of the namespace.
+// identityWithoutPolicy: without the policy, a tenant reaches no machine outside of the namespace.
 func identityWithoutPolicy(w *identityWorld) {
 	mallory := w.as("mallory")
 	w.must("taking the policy away", w.Delete(cluster.Context(w.t), identityPolicyBinding()))
@@ -150,8 +150,8 @@ func identityPolicyBinding() *unstructured.Unstructured {
 	return u
 }
 
-// identityOfTwoMachines: a kubelet has reported the address of another machine, and the machine controller has that machine
-// refer to the kubelet's node. Its health has neither machine deleted, by a health check or by a remediation.
+// identityOfTwoMachines: a kubelet has reported the address of another machine, and the machine controller makes that
+// machine refer to the kubelet's node. Its health deletes neither machine, by a health check or by a remediation.
 func identityOfTwoMachines(w *identityWorld) {
 	w.node("worker-x")
 	w.machine("x", "worker-x")
@@ -172,7 +172,7 @@ func identityOfTwoMachines(w *identityWorld) {
 	w.keeps("x", "victim", "a", "b", "joining")
 }
 
-// identityThatIsRight: what the operator asks for about the machine of a node is done.
+// identityThatIsRight: Fettle does what the operator requests for the machine of a node.
 func identityThatIsRight(w *identityWorld) {
 	w.must("the node names its machine", w.merge(w.Client, "worker-b", identityAnnotation(identityMachineAnnotation, `"machines/b"`)))
 	w.must("creating a remediation", w.as("operator").Create(cluster.Context(w.t), w.remediation("worker-b", "worker-b")))

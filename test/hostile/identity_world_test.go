@@ -69,7 +69,7 @@ func (w *identityWorld) object(kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-// as is a client of another user.
+// as returns a client of another user.
 func (w *identityWorld) as(user string, groups ...string) client.Client {
 	w.t.Helper()
 	config := rest.CopyConfig(w.Config)
@@ -79,13 +79,13 @@ func (w *identityWorld) as(user string, groups ...string) client.Client {
 	return c
 }
 
-// kubelet is a client of the kubelet of a node.
+// kubelet returns a client of the kubelet of a node.
 func (w *identityWorld) kubelet(node string) client.Client {
 	w.t.Helper()
 	return w.as("system:node:"+node, "system:nodes")
 }
 
-// node has a kubelet register a node that is Ready.
+// node makes a kubelet register a ready node.
 func (w *identityWorld) node(name string) {
 	w.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
@@ -117,7 +117,7 @@ func (w *identityWorld) mergeStatus(as client.Client, node, change string) error
 	return as.Status().Patch(cluster.Context(w.t), identityNode(node), client.RawPatch(types.MergePatchType, []byte(change)))
 }
 
-// machine makes a machine whose status refers to a node, if one is named.
+// machine makes a machine. Its status refers to a node, if one is named.
 func (w *identityWorld) machine(name, node string) *unstructured.Unstructured {
 	w.t.Helper()
 	m := w.object("Machine", name)
@@ -132,14 +132,14 @@ func (w *identityWorld) machine(name, node string) *unstructured.Unstructured {
 	return m
 }
 
-// remediation is one for a node, as operators of NodeHealthCheck make it.
+// remediation returns a remediation of a node, as operators of NodeHealthCheck create it.
 func (w *identityWorld) remediation(name, node string) *v1alpha1.MachineDeletionRemediation {
 	return &v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.namespace, Name: name, Annotations: map[string]string{v1alpha1.NodeNameAnnotation: node},
 	}}
 }
 
-// wantRefused waits until Fettle has ended a remediation with nothing done, and wants it to say why.
+// wantRefused waits until Fettle has ended a remediation without acting, and checks the reason.
 func (w *identityWorld) wantRefused(r *v1alpha1.MachineDeletionRemediation, says ...string) {
 	w.t.Helper()
 	w.Eventually(w.t, "Fettle refuses remediation "+r.Name, func(ctx context.Context) error {
@@ -160,7 +160,7 @@ func (w *identityWorld) wantRefused(r *v1alpha1.MachineDeletionRemediation, says
 	})
 }
 
-// keeps wants machines to be there, and that Fettle has not asked for the deletion of any.
+// keeps checks that machines exist, and that Fettle has not deleted any.
 func (w *identityWorld) keeps(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -191,7 +191,7 @@ func (w *identityWorld) wantGone(name string) {
 	})
 }
 
-// wantForbidden wants an answer that refuses and says why and what to do.
+// wantForbidden checks that an error refuses, and says why and what to do.
 func (w *identityWorld) wantForbidden(what string, err error, says ...string) {
 	w.t.Helper()
 	if !apierrors.IsForbidden(err) {
@@ -205,7 +205,7 @@ func (w *identityWorld) wantForbidden(what string, err error, says ...string) {
 	}
 }
 
-// passesASecond waits until what is created next is younger, in the whole seconds of the API, than what was before.
+// passesASecond waits until the next object is younger than all others, in the whole seconds of the API.
 func (w *identityWorld) passesASecond() {
 	w.t.Helper()
 	next := time.Now().Truncate(time.Second).Add(1100 * time.Millisecond)

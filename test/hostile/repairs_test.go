@@ -17,8 +17,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestI14RepairsAreFettlesToWrite: a tenant with all rights in a namespace can neither create, change, end nor delete a Repair
-// there or elsewhere. Fettle can, and so can the controllers that clean up namespaces.
+// TestI14RepairsAreFettlesToWrite: a tenant with all rights in a namespace can neither create, change, end nor delete a
+// Repair there or elsewhere. Fettle can, and so can the controllers that clean up namespaces.
 func TestI14RepairsAreFettlesToWrite(t *testing.T) {
 	t.Parallel()
 	w := newRepairsWorld(t)
@@ -67,8 +67,8 @@ func TestI14RepairsAreFettlesToWrite(t *testing.T) {
 	})
 }
 
-// TestI14ForgedRepairs: without the admission policy, as where an administrator has left it out, a tenant forges Repairs.
-// Those in another namespace count for nothing. Those beside the machines are held to every limit.
+// TestI14ForgedRepairs: without the admission policy, a tenant forges Repairs. Fettle ignores those in another
+// namespace. Those beside the machines are held to every limit.
 func TestI14ForgedRepairs(t *testing.T) {
 	t.Parallel()
 	w := newRepairsWorld(t)
@@ -103,7 +103,7 @@ func TestI14ForgedRepairs(t *testing.T) {
 	t.Run("a_history", func(t *testing.T) { w.forgesHistory(t, open) })
 	t.Run("an_end_of_the_ladder", func(t *testing.T) { w.forgesExhaustion(t, open) })
 	t.Run("a_name", func(t *testing.T) { w.takesNames(t, open) })
-	// Each of these three has seen a machine deleted that was to be, after those before them were forged.
+	// Each of these three has seen Fettle delete a machine after the forgeries for the others.
 	w.wantKept(kept...)
 	t.Run("of_the_control_plane", func(t *testing.T) {
 		ctx := cluster.Context(t)
@@ -120,8 +120,8 @@ func TestI14ForgedRepairs(t *testing.T) {
 	})
 }
 
-// forgesHistory forges failures of a pool that would have its next repair wait for ten minutes. An end that lies
-// weeks in the future counts for nothing.
+// forgesHistory forges failures of a pool that would delay its next repair for ten minutes. An end that lies weeks in
+// the future counts for nothing.
 func (w *repairsWorld) forgesHistory(t *testing.T, policy core.ID) {
 	t.Helper()
 	over := func(r *v1alpha1.Repair) {
@@ -146,7 +146,7 @@ func (w *repairsWorld) forgesHistory(t *testing.T, policy core.ID) {
 	}
 }
 
-// forgesExhaustion forges Repairs the ladders of which are exhausted.
+// forgesExhaustion forges Repairs with exhausted steps.
 func (w *repairsWorld) forgesExhaustion(t *testing.T, policy core.ID) {
 	t.Helper()
 	// Its health check selects it only after the forgeries.
@@ -160,7 +160,7 @@ func (w *repairsWorld) forgesExhaustion(t *testing.T, policy core.ID) {
 	w.wantPhase(beside, v1alpha1.RepairWithdrawn)
 }
 
-// takesNames has the names of the first repairs of a machine taken by Repairs of others.
+// takesNames creates others' Repairs under the names of the first repairs of a machine.
 func (w *repairsWorld) takesNames(t *testing.T, policy core.ID) {
 	t.Helper()
 	m := w.sickMachine("open", "squatted", false, false)

@@ -23,8 +23,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// repairsRights are those of a tenant: all in the namespace tenant, and of the namespace machines everything about Repairs
-// and nothing about machines. The service account scraper may read metrics.
+// repairsRights are the rights of a tenant: all in the namespace tenant, and in the namespace machines all on Repairs
+// and none on machines. The service account scraper may read metrics.
 const repairsRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -74,7 +74,7 @@ type repairsWorld struct {
 	tenant client.Client
 	// owners own the machines of each pool.
 	owners map[string]metav1.OwnerReference
-	// url and token are those of Fettle's metrics.
+	// url and token are for Fettle's metrics.
 	url, token string
 }
 
@@ -136,8 +136,8 @@ spec:
 	return core.ID{Kind: "MachineHealthCheck", Namespace: "machines", Name: pool, UID: string(u.GetUID())}
 }
 
-// sickMachine creates a machine of a pool the node of which has not been ready for an hour. A machine that is not selected has
-// to join the pool.
+// sickMachine creates a machine of a pool whose node has not been ready for an hour. A machine that is not selected has
+// yet to join the pool.
 func (w *repairsWorld) sickMachine(pool, name string, controlPlane, selected bool) core.ID {
 	w.t.Helper()
 	ctx := cluster.Context(w.t)
@@ -166,7 +166,7 @@ func (w *repairsWorld) mergeStatus(o client.Object, status string) {
 	w.must("writing the status of "+o.GetName(), w.Status().Patch(cluster.Context(w.t), o, patch))
 }
 
-// forged is a Repair of a target as Fettle would write it, with changes.
+// forged returns a Repair of a target as Fettle would write it, with changes.
 func (w *repairsWorld) forged(target, policy core.ID, number int, changes ...func(*v1alpha1.Repair)) *v1alpha1.Repair {
 	r := &v1alpha1.Repair{
 		ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: core.RepairName(target, number)},
@@ -193,7 +193,7 @@ func repairsIn(namespace string) func(*v1alpha1.Repair) {
 	return func(r *v1alpha1.Repair) { r.Namespace = namespace }
 }
 
-// repairsUnderWay has two steps, the first of which a status says to be given up.
+// repairsUnderWay has two steps. A status may say that Fettle gave up the first.
 func repairsUnderWay(r *v1alpha1.Repair) {
 	r.Spec.Ladder = append([]v1alpha1.RepairStep{{Remedy: "AnnotateMachine", Nature: v1alpha1.StepAnnotate}}, r.Spec.Ladder...)
 	repairsGivenUp(r)
@@ -204,8 +204,8 @@ func repairsGivenUp(r *v1alpha1.Repair) {
 	r.Status.Steps = []v1alpha1.RepairAttempt{{Outcome: v1alpha1.StepFailed, EndedAt: metav1.NowMicro()}}
 }
 
-// forge creates Repairs with their status, as the tenant. It overwrites the status that Fettle may have written between
-// the two.
+// forge creates Repairs with their status, as the tenant. It overwrites a status that Fettle may have written in
+// between.
 func (w *repairsWorld) forge(repairs ...*v1alpha1.Repair) {
 	w.t.Helper()
 	for _, r := range repairs {
@@ -249,7 +249,7 @@ func (w *repairsWorld) wantGone(machine core.ID) {
 	})
 }
 
-// wantKept fails the test when a machine is deleted or about to be.
+// wantKept fails the test when a machine is deleted or in deletion.
 func (w *repairsWorld) wantKept(machines ...core.ID) {
 	w.t.Helper()
 	for _, id := range machines {
@@ -261,7 +261,7 @@ func (w *repairsWorld) wantKept(machines ...core.ID) {
 	}
 }
 
-// wantIgnored waits for the event that says why a Repair is ignored.
+// wantIgnored waits for the event that says why Fettle ignores a Repair.
 func (w *repairsWorld) wantIgnored(r *v1alpha1.Repair) {
 	w.t.Helper()
 	w.Eventually(w.t, "the event about "+r.Namespace+"/"+r.Name, func(ctx context.Context) error {
@@ -297,7 +297,7 @@ func (w *repairsWorld) wantSeries(want map[string]float64) {
 	})
 }
 
-// startFettle runs Fettle, which serves metrics.
+// startFettle runs Fettle with metrics.
 func (w *repairsWorld) startFettle() *cluster.Fettle {
 	w.t.Helper()
 	address := cluster.FreeAddress(w.t)

@@ -12,8 +12,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// requestsOfNodes: a NodeHealthCheck whose template makes objects of a kind that others have made too. The author says of
-// each object that the health check asked for it. Fettle withdraws its own request alone.
+// requestsOfNodes: a NodeHealthCheck whose template makes objects of a kind that other clients have created too. Their
+// author claims that the health check requested each. Fettle withdraws its own object alone.
 func requestsOfNodes(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	w := newUncheckedWorld(t, c, "nodes", requestsOpenShift)
@@ -47,7 +47,8 @@ func requestsOfNodes(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// nodeCheck creates a NodeHealthCheck of all nodes of the world. Its template makes objects of an API version and a kind.
+// nodeCheck creates a NodeHealthCheck of all nodes of the world. Its template makes objects of an API version and a
+// kind.
 func (w *requestsWorld) nodeCheck(makes string) *unstructured.Unstructured {
 	w.t.Helper()
 	var apiVersion, kind string
@@ -67,7 +68,7 @@ func (w *requestsWorld) delete(u *unstructured.Unstructured) {
 	}
 }
 
-// annotate has an object pose as the request for the node of a machine.
+// annotate makes an object look like the remediation object for the node of a machine.
 func (w *requestsWorld) annotate(u *unstructured.Unstructured, annotations map[string]string, machine string) {
 	w.t.Helper()
 	annotations[v1alpha1.NodeNameAnnotation] = w.node(machine)

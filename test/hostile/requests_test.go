@@ -14,8 +14,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestI14RequestsOfOthers: a health check by whose template the parts of machines look like requests deletes none of them.
-// The machines are healthy, and the health check permits no repair at all.
+// TestI14RequestsOfOthers: by the template of a health check, the parts of machines look like remediation objects.
+// Fettle deletes none of them. The machines are healthy, and the health check permits no repair at all.
 func TestI14RequestsOfOthers(t *testing.T) {
 	c := requestsCluster(t)
 	for name, attack := range map[string]struct {
@@ -42,7 +42,8 @@ func TestI14RequestsOfOthers(t *testing.T) {
 	t.Run("admission", func(t *testing.T) { requestsAdmission(t, c) })
 }
 
-// requestsCopies: who may annotate the parts of machines, and not delete them, signs them as Fettle does its requests.
+// requestsCopies: a user who may annotate the parts of machines, and not delete them, signs them as Fettle signs its
+// remediation objects.
 func requestsCopies(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	w := newRequestsWorld(t, c, "copies", requestsClusterAPI)
@@ -68,7 +69,7 @@ func requestsCopies(t *testing.T, c *cluster.Cluster) {
 	w.wantParts()
 }
 
-// requestsCoreKinds: a health check by a PodTemplate, which exists, has Fettle neither list nor watch pods.
+// requestsCoreKinds: with a PodTemplate, which exists, in a health check, Fettle neither lists nor watches pods.
 func requestsCoreKinds(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	w := newRequestsWorld(t, c, "core-kinds", requestsOpenShift)
@@ -84,7 +85,7 @@ func requestsCoreKinds(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// requestsAdmission: where the policy is installed, templates of well-known kinds of parts are refused at once.
+// requestsAdmission: where the policy is installed, it refuses templates of well-known kinds of parts.
 func requestsAdmission(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	for _, u := range cluster.Manifest(t, "config/admission/remediation_template.yaml") {
@@ -116,7 +117,7 @@ func requestsAdmission(t *testing.T, c *cluster.Cluster) {
 	if err := c.Create(cluster.Context(t), nodes, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "can't be the template") {
 		t.Errorf("a NodeHealthCheck is answered with %v", err)
 	}
-	// What was stored before the policy can be changed in all but its template.
+	// A health check from before the policy can be changed in all but its template.
 	stored := requestsObject(requestsClusterAPI, "MachineHealthCheck", "capi-docker", "attack")
 	patch := func(body string) error {
 		return c.Patch(cluster.Context(t), stored.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))

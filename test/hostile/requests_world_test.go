@@ -26,22 +26,22 @@ const (
 	requestsVendor     = "vendor.example/v1"
 )
 
-// requestsSpec is the spec of every part and of every template: it must be valid as a KubeadmConfig, whose schema is Cluster
-// API's own, or the API server would refuse the requests that Fettle must not make.
+// requestsSpec is the spec of every part and of every template. It must be valid as a KubeadmConfig, whose schema is
+// Cluster API's own. Otherwise the API server would refuse the requests that Fettle must not make.
 const requestsSpec = "format: cloud-config"
 
-// requestsWorld is a namespace with machines of an API and their parts, on a management cluster that is its own workload
-// cluster.
+// requestsWorld is a namespace with machines of an API and their parts, on a management cluster that is its own
+// workload cluster.
 type requestsWorld struct {
 	*cluster.Cluster
 
 	t *testing.T
-	// namespace is of this world alone, and machines the API version of its machines.
+	// namespace is of this world alone, and machines is the API version of its machines.
 	namespace, machines string
 }
 
-// requestsCluster starts a sandbox with the kinds of all attacks, and Fettle. No admission policy of Fettle's on health
-// checks is bound, as where an administrator has not installed them: judgement has to do.
+// requestsCluster starts a sandbox with the kinds of all attacks, and Fettle. Fettle's admission policies on health
+// checks are not installed, so Fettle itself must refuse.
 func requestsCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller", "--cluster-api", "--cluster-api-kinds-only"}})
@@ -72,7 +72,7 @@ func requestsUnbind(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// requestsDefine serves a kind that takes anything.
+// requestsDefine serves a kind that accepts anything.
 func requestsDefine(t *testing.T, c *cluster.Cluster, apiVersion, kind string) {
 	t.Helper()
 	group, version, _ := strings.Cut(apiVersion, "/")
@@ -106,8 +106,8 @@ func requestsObject(apiVersion, kind, namespace, name string) *unstructured.Unst
 	return u
 }
 
-// newRequestsWorld makes a namespace with machines a, b and c, all healthy, of which vendor's machines are parts, and a
-// canary, whose health check has a remediator.
+// newRequestsWorld makes a namespace with healthy machines a, b and c, whose parts are of a vendor, and a canary. The
+// health check of the canary has a remediator.
 func newRequestsWorld(t *testing.T, c *cluster.Cluster, namespace, machines string) *requestsWorld {
 	t.Helper()
 	w := newUncheckedWorld(t, c, namespace, machines)
@@ -139,13 +139,13 @@ func (w *requestsWorld) apply(format string, args ...any) {
 	w.Apply(w.t, fmt.Sprintf(format, args...))
 }
 
-// template makes a template called md-0, as Cluster API calls those of a machine deployment.
+// template makes a template called md-0, the name that Cluster API gives the templates of a machine deployment.
 func (w *requestsWorld) template(apiVersion, kind string) {
 	w.t.Helper()
 	w.apply("{apiVersion: %s, kind: %sTemplate, metadata: {name: md-0, namespace: %s}, spec: {template: {spec: {%s}}}}", apiVersion, kind, w.namespace, requestsSpec)
 }
 
-// cluster makes a Cluster that is up, of which this API server is the workload cluster too.
+// cluster makes a Cluster that is up, and whose workload cluster is this API server too.
 func (w *requestsWorld) cluster() {
 	w.t.Helper()
 	raw, err := os.ReadFile(w.Kubeconfig())
@@ -172,8 +172,8 @@ func (w *requestsWorld) status(u *unstructured.Unstructured, status string) {
 	}
 }
 
-// machine makes a machine with a node that is ready, and with its parts, as Cluster API makes them: they are annotated with
-// the template that they were cloned from, and the machine controls them.
+// machine makes a machine with a ready node and its parts, as Cluster API does. The parts are annotated with the
+// template that they were cloned from, and the machine controls them.
 func (w *requestsWorld) machine(name string) {
 	w.t.Helper()
 	pool := "workers"
@@ -219,7 +219,7 @@ func (w *requestsWorld) read(u *unstructured.Unstructured) *unstructured.Unstruc
 
 func (w *requestsWorld) node(machine string) string { return w.namespace + "-" + machine }
 
-// ready sets the condition of a machine's node.
+// ready writes the Ready condition of a machine's node.
 func (w *requestsWorld) ready(machine, status string) {
 	w.t.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":"Test","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, status)
@@ -229,7 +229,7 @@ func (w *requestsWorld) ready(machine, status string) {
 	}
 }
 
-// check makes a health check of a pool whose template is of a kind.
+// check makes a health check of a pool with a template of a kind.
 func (w *requestsWorld) check(name, labels, apiVersion, kind, most string) {
 	w.t.Helper()
 	w.apply("%s", w.manifest(name, labels, apiVersion, kind, most))
@@ -247,7 +247,8 @@ func (w *requestsWorld) manifest(name, labels, apiVersion, kind, most string) st
 		w.machines, name, w.namespace, labels, most, apiVersion, kind)
 }
 
-// wantAllowed waits for the condition RemediationAllowed of a health check, as "Status/Reason", with words in its message.
+// wantAllowed waits for the condition RemediationAllowed of a health check, as "Status/Reason", with words in its
+// message.
 func (w *requestsWorld) wantAllowed(check, want string, words ...string) {
 	w.t.Helper()
 	w.wantAllowedOf(w.object("MachineHealthCheck", check), want, words...)
@@ -280,8 +281,8 @@ func (w *requestsWorld) wantAllowedOf(u *unstructured.Unstructured, want string,
 	})
 }
 
-// canary has the canary fail, be asked for, recover, and be withdrawn. By then Fettle has looked at all that was there
-// before, and has withdrawn what it means to withdraw.
+// canary breaks the canary, waits for its remediation object, mends the canary, and waits for the withdrawal. By then
+// Fettle has seen all that was there before, and has withdrawn what it would withdraw.
 func (w *requestsWorld) canary() {
 	w.t.Helper()
 	request := requestsObject(requestsVendor, "VendorReboot", w.namespace, "canary")
@@ -289,14 +290,14 @@ func (w *requestsWorld) canary() {
 	w.canaryRecovers(request)
 }
 
-// canaryFails has the canary fail, and waits until a remediator is asked.
+// canaryFails breaks the canary, and waits for its remediation object.
 func (w *requestsWorld) canaryFails(request *unstructured.Unstructured) {
 	w.t.Helper()
 	w.ready("canary", "False")
-	w.Eventually(w.t, "a remediator is asked for the canary", requestsSeen(w, request))
+	w.Eventually(w.t, "the canary has a remediation object", requestsSeen(w, request))
 }
 
-// canaryRecovers has the canary recover, and waits until its request is withdrawn.
+// canaryRecovers mends the canary, and waits until its remediation object is deleted.
 func (w *requestsWorld) canaryRecovers(request *unstructured.Unstructured) {
 	w.t.Helper()
 	w.ready("canary", "True")
@@ -308,7 +309,7 @@ func (w *requestsWorld) canaryRecovers(request *unstructured.Unstructured) {
 	})
 }
 
-// wantParts fails when a part of a healthy machine is gone, or is leaving.
+// wantParts fails the test when a part of a healthy machine is gone, or in deletion.
 func (w *requestsWorld) wantParts() {
 	w.t.Helper()
 	for _, machine := range []string{"a", "b", "c", "canary"} {

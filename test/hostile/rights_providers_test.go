@@ -18,7 +18,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// rightsOfProviders are the rights that Cluster API's manager has and that must not reach Fettle.
+// rightsOfProviders are the rights of Cluster API's manager that must not reach Fettle.
 var rightsOfProviders = []cluster.Right{
 	{Group: "", Resource: "secrets", Verb: "list"},
 	{Group: "", Resource: "secrets", Verb: "create"},
@@ -30,8 +30,9 @@ var rightsOfProviders = []cluster.Right{
 	{Group: "infrastructure.x.example", Resource: "xmachinetemplates", Verb: "list"},
 }
 
-// TestI14ProvidersRightsAreNotInherited: on a management cluster, a health check names the template of a provider's machines. Fettle
-// has none of the rights of Cluster API's manager, so it makes no machine of it, and says what it may not do.
+// TestI14ProvidersRightsAreNotInherited: on a management cluster, a health check names the template of a provider's
+// machines. Fettle has none of the rights of Cluster API's manager. So it makes no object from the template, and names
+// the missing right.
 func TestI14ProvidersRightsAreNotInherited(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})

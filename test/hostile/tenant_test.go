@@ -14,8 +14,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestI14NobodyHoldsBackRepairsOfOthers: a tenant has machines refer to the nodes of others and pose as a member of the
-// control plane, and the kubelet of a worker makes more etcd pods than are read. The machines of others are repaired.
+// TestI14NobodyHoldsBackRepairsOfOthers: a tenant makes machines refer to others' nodes, and makes one look like a
+// member of the control plane. The kubelet of a worker makes more etcd pods than Fettle reads. Others' machines are
+// repaired.
 func TestI14NobodyHoldsBackRepairsOfOthers(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}})
@@ -49,7 +50,7 @@ spec:
 	w.keeps("worker-x")
 }
 
-// tenantClaims has machines of a tenant refer to nodes, and a paused health check of the tenant select them.
+// tenantClaims makes machines of a tenant refer to nodes, and a paused health check of the tenant select them.
 func (w *identityWorld) tenantClaims(nodes ...string) {
 	w.t.Helper()
 	mallory, ctx := w.as("mallory"), cluster.Context(w.t)
@@ -70,7 +71,7 @@ func (w *identityWorld) tenantClaims(nodes ...string) {
 	w.must("creating a health check", mallory.Create(ctx, check))
 }
 
-// tenantPoses has a machine of a tenant look like a member of the control plane that is leaving and never gone.
+// tenantPoses makes a tenant's machine look like a member of the control plane that is in deletion and never gone.
 func (w *identityWorld) tenantPoses() {
 	w.t.Helper()
 	mallory, ctx := w.as("mallory"), cluster.Context(w.t)
@@ -82,7 +83,7 @@ func (w *identityWorld) tenantPoses() {
 	w.must("deleting a machine", mallory.Delete(ctx, m))
 }
 
-// kubeletFloods has a kubelet make pods that look like members of etcd.
+// kubeletFloods makes a kubelet create pods that look like members of etcd.
 func (w *identityWorld) kubeletFloods(node string, pods int) {
 	w.t.Helper()
 	kubelet, ctx := w.kubelet(node), cluster.Context(w.t)

@@ -33,15 +33,15 @@ import (
 )
 
 const (
-	// wordsPoison is what a stranger writes wherever text is accepted: escape sequences of terminals, a row of a table that is
-	// not there, text from right to left, characters of no width, separators of lines.
+	// wordsPoison is what an attacker writes wherever text is accepted: escape sequences of terminals, a forged row of
+	// a table, text from right to left, characters of no width, separators of lines.
 	wordsPoison = "Odd\x1b[2J\x1b]0;t\a\r\nfake-row   healthy \u009b1m\u202e\u2066\u200b\ufeff\u2028"
-	// wordsSecret is in the password of an address, and in what a host says that is no API server.
+	// wordsSecret is in the password of an address, and in the answer of a host that is no API server.
 	wordsSecret    = "SECRET"
 	wordsNamespace = "words"
 )
 
-// wordsStage is a cluster in which strangers have written all that they may, with a Fettle that has read it.
+// wordsStage is a cluster in which attackers have written all that they may, with a Fettle that has read it.
 type wordsStage struct {
 	*cluster.Cluster
 
@@ -49,8 +49,8 @@ type wordsStage struct {
 	fettle *cluster.Fettle
 }
 
-// TestI15WordsOfStrangers: what tenants, kubelets, owners of machines and hosts of kubeconfigs write reaches people in short
-// lines without control characters, and without passwords.
+// TestI15WordsOfStrangers: tenants, kubelets, owners of machines and hosts of kubeconfigs write text. It reaches users
+// in short lines, without control characters and passwords.
 func TestI15WordsOfStrangers(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller", "--cluster-api", "--cluster-api-kinds-only"}})
@@ -98,7 +98,7 @@ func (s *wordsStage) patchStatus(o client.Object, status map[string]any) {
 	}
 }
 
-// failedNode makes a node that a kubelet says something odd of.
+// failedNode makes a node on which a kubelet has written odd text.
 func (s *wordsStage) failedNode(name, condition string) {
 	s.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -109,8 +109,8 @@ func (s *wordsStage) failedNode(name, condition string) {
 	}}})
 }
 
-// plantNodes makes a machine of OpenShift whose node a tenant's health check finds unhealthy, by a criterion of the tenant's
-// own words. The machine stays while it is deleted.
+// plantNodes makes a machine of OpenShift. A tenant's health check finds its node unhealthy, by a criterion in the
+// tenant's words. The machine stays in deletion.
 func (s *wordsStage) plantNodes() {
 	s.t.Helper()
 	s.failedNode("odd", wordsPoison)
@@ -165,7 +165,7 @@ func (s *wordsStage) plantCluster(name string, kubeconfig []byte) {
 	}))
 }
 
-// plantAnswers makes a machine that says why it has failed, at the greatest length, and whose owner answers so too.
+// plantAnswers makes a machine that says why it has failed, at the greatest length. Its owner answers the same way.
 func (s *wordsStage) plantAnswers() {
 	s.t.Helper()
 	secret, set := "bootstrap", &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: wordsNamespace, Name: "east", Labels: map[string]string{clusterv1.ClusterNameLabel: "east"}}}
@@ -187,7 +187,7 @@ func (s *wordsStage) plantAnswers() {
 	}}})
 }
 
-// wordsObject is an object of the tenant's.
+// wordsObject returns an object of the tenant.
 func wordsObject(apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetAPIVersion(apiVersion)
@@ -224,7 +224,7 @@ func (s *wordsStage) kubeconfigOfAHost() []byte {
 		"clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\nusers: [{name: u, user: {token: t}}]\n", server, authority)
 }
 
-// awaitWords waits until Fettle has told of each, and then has the owner of a machine answer.
+// awaitWords waits until Fettle has reported each, and then makes the owner of a machine answer.
 func (s *wordsStage) awaitWords() {
 	s.t.Helper()
 	s.Eventually(s.t, "a repair of the odd machine", func(ctx context.Context) error { return s.repairOf(ctx, "odd", "") })
@@ -263,7 +263,7 @@ func (s *wordsStage) awaitWords() {
 	})
 }
 
-// repairOf returns nil once there is a Repair of a machine that has begun, and tells of an answer.
+// repairOf returns nil once a machine has a Repair that has begun and reports an answer.
 func (s *wordsStage) repairOf(ctx context.Context, machine, answer string) error {
 	var list v1alpha1.RepairList
 	if err := s.List(ctx, &list, client.InNamespace(wordsNamespace)); err != nil {
@@ -277,7 +277,7 @@ func (s *wordsStage) repairOf(ctx context.Context, machine, answer string) error
 	return fmt.Errorf("there is none among %d", len(list.Items))
 }
 
-// wantFit wants a text to be short and printable, line feeds aside.
+// wantFit checks that a text is short and printable, line feeds aside.
 func (s *wordsStage) wantFit(what, text string, most int) {
 	s.t.Helper()
 	bad := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
@@ -295,7 +295,7 @@ func (s *wordsStage) wantFit(what, text string, most int) {
 	}
 }
 
-// statuses: conditions of health checks and of machines that Fettle writes.
+// statuses returns conditions that Fettle writes on health checks and machines.
 func (s *wordsStage) statuses() {
 	const most = 4096
 	for _, name := range []string{"odd", "wrong"} {
@@ -356,7 +356,7 @@ func (s *wordsStage) events() {
 	}
 }
 
-// answers of the command line.
+// answers returns the output of the command line.
 func (s *wordsStage) answers(format string) {
 	var list v1alpha1.RepairList
 	if err := s.List(cluster.Context(s.t), &list, client.InNamespace(wordsNamespace)); err != nil {

@@ -19,13 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// attack has a server do what a hostile one would.
+// attack is a hostile behaviour of a server.
 type attack struct {
 	// arm replaces answers of the server.
 	arm func(*workloadServer)
-	// says is what is told of the cluster in the end. It is empty for an attack that costs no more than an honest cluster.
+	// says is what Fettle says of the cluster in the end. It is empty for an attack that costs no more than an honest
+	// cluster.
 	says string
-	// bound is set when that is counted as a bound that was exceeded.
+	// bound is set if Fettle counts the attack as an exceeded bound.
 	bound bool
 }
 
@@ -85,7 +86,7 @@ func endlessPage(w http.ResponseWriter, _ *http.Request) {
 	flood(w, bytes.Repeat(encoded(workloadNode("again")), 1000))
 }
 
-// listOf is a page with anything for its items.
+// listOf returns a page with anything for its items.
 func listOf(kind string, items []byte) []byte {
 	about := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "v1")
 	about = protowire.AppendString(protowire.AppendTag(about, 2, protowire.BytesType), kind)
@@ -123,7 +124,7 @@ func hugeToken(w http.ResponseWriter, _ *http.Request) {
 	sendObject(w, list)
 }
 
-// hugeStrings has pages within their bounds, whose nodes have labels that add up.
+// hugeStrings sends pages within their bounds, whose nodes have labels that add up.
 func hugeStrings(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	list := &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1", Continue: strconv.Itoa(from + 1)}}
@@ -198,7 +199,7 @@ func outOfDate(w http.ResponseWriter, _ *http.Request) {
 	flush(w)
 }
 
-// drip answers with a byte at a time, for as long as the request lasts.
+// drip answers one byte at a time, for as long as the request lasts.
 func drip(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", workloadProtobuf)
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -214,7 +215,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// trickle answers with a page of one node after a while, and there is always one more.
+// trickle answers with a page of one node after a while, and says each time that there is another.
 func trickle(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():

@@ -29,7 +29,7 @@ import (
 // workloadWithin bounds how long a test waits for a state. The honest cluster needs milliseconds.
 const workloadWithin = 150 * time.Second
 
-// workloadConnections is the room of connections without the rest of Fettle: no management cluster is needed to attack it.
+// workloadConnections has the connections without the rest of Fettle. Attacks on them need no management cluster.
 type workloadConnections struct {
 	*workload.Connections
 
@@ -78,7 +78,7 @@ func newBoundedWorkloadConnections(t *testing.T, bounds workload.Bounds) *worklo
 	return r
 }
 
-// connect has a cluster connected by a kubeconfig.
+// connect connects a cluster by a kubeconfig.
 func (r *workloadConnections) connect(name string, kubeconfig []byte) *workload.Connection {
 	return r.connectIn("default", name, kubeconfig)
 }
@@ -113,12 +113,12 @@ func answersYes(c *workload.Connection) error {
 	return nil
 }
 
-// isServed proves that a cluster is served from its list to what changes after it.
+// isServed checks that a cluster is served, from its list to later changes.
 func isServed(t *testing.T, c *workload.Connection, s *workloadServer) {
 	t.Helper()
 	workloadEventually(t, "the honest cluster answers", func() error { return answersYes(c) })
 	for _, ready := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
-		// A watch may begin just after an event was sent, so that it is sent until it is seen.
+		// A watch may begin just after an event was sent, so the event is repeated until it is seen.
 		workloadEventually(t, "the honest cluster is watched", func() (err error) {
 			s.setReady(0, ready)
 			c.Lookup(func(find func(string) (node.Facts, bool)) {
@@ -137,7 +137,7 @@ func isServed(t *testing.T, c *workload.Connection, s *workloadServer) {
 	}
 }
 
-// heapPeak measures the most that the heap has, beyond what it has at first, until the function that it returns is called.
+// heapPeak measures how much the heap grows, until the caller calls the returned function.
 func heapPeak() func() uint64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -165,8 +165,9 @@ func heapPeak() func() uint64 {
 	}
 }
 
-// TestI15HostileWorkloadClusters: whatever a workload cluster sends, it costs its share, is told with what to do, and
-// an honest one beside it is served. 300 MiB are the share of one cluster, both sides of the connection, and garbage.
+// TestI15HostileWorkloadClusters: whatever a workload cluster sends, it costs no more than its share. Fettle reports it
+// with advice, and serves an honest cluster beside it. The share is 300 MiB, for both sides of the connection and
+// garbage.
 func TestI15HostileWorkloadClusters(t *testing.T) {
 	const share = 300 << 20
 	for sentence, a := range workloadAttacks() {
@@ -199,7 +200,7 @@ func TestI15HostileWorkloadClusters(t *testing.T) {
 	}
 }
 
-// TestI15ClustersThatNeverFinish: clusters that hold on to their turns, more of them than there are places, starve none.
+// TestI15ClustersThatNeverFinish: more clusters than there are places hold on to their turns, and keep none out.
 func TestI15ClustersThatNeverFinish(t *testing.T) {
 	r := newWorkloadConnections(t)
 	const many = 12
@@ -233,15 +234,15 @@ func TestI15ClustersThatNeverFinish(t *testing.T) {
 		}
 		return nil
 	})
-	// From here on no attacker is in the way of a cluster that lists as promptly as others do.
+	// From here on no attacker delays a cluster that lists as promptly as others.
 	for i := range 3 {
 		s := newWorkloadServer(t, 100)
 		isServed(t, r.connect(fmt.Sprintf("next-%d", i), s.kubeconfig()), s)
 	}
 }
 
-// TestI15ClustersOfATenantShareTheMemory: a tenant connects many clusters, each within the bounds of one. Together they keep
-// no more than the memory of all, the others are told why, and a cluster of another namespace is served.
+// TestI15ClustersOfATenantShareTheMemory: a tenant connects many clusters, each within the bounds of one. Together they
+// keep no more than the memory of all. The others are told why, and a cluster of another namespace is served.
 func TestI15ClustersOfATenantShareTheMemory(t *testing.T) {
 	const each = 200
 	r := newBoundedWorkloadConnections(t, workload.Bounds{Memory: 1 << 20})
@@ -269,7 +270,8 @@ func TestI15ClustersOfATenantShareTheMemory(t *testing.T) {
 	isServed(t, r.connectIn("honest", "good", honest.kubeconfig()), honest)
 }
 
-// TestI14RedirectionsAreNotFollowed: credentials of a workload cluster go to no other server, by a list, a watch or a probe.
+// TestI14RedirectionsAreNotFollowed: Fettle sends credentials of a workload cluster to no other server, by a list, a
+// watch or a probe.
 func TestI14RedirectionsAreNotFollowed(t *testing.T) {
 	other := newWorkloadServer(t, 1)
 	to := redirection(other.URL + "/api/v1/nodes")
@@ -295,8 +297,8 @@ func TestI14RedirectionsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestI14NodesAreNotGoneOnAnyWord: that a node is gone, for which its machine may be deleted, only a Status of an API server
-// says. Whatever stands in front of it may answer 404 too.
+// TestI14NodesAreNotGoneOnAnyWord: if a node is gone, its machine may be deleted. Only a Status of an API server says
+// so. A proxy in front of it may answer 404 too.
 func TestI14NodesAreNotGoneOnAnyWord(t *testing.T) {
 	s := newWorkloadServer(t, 1)
 	s.node = http.NotFound // in plain text
@@ -310,8 +312,8 @@ func TestI14NodesAreNotGoneOnAnyWord(t *testing.T) {
 	}
 }
 
-// TestI14KubeconfigsOfTenants: who may write the Secret of a cluster reaches no address that is only for Fettle's machine,
-// and has nothing sent in the open.
+// TestI14KubeconfigsOfTenants: a user who may write the Secret of a cluster reaches no address that is only for
+// Fettle's machine. Nothing is sent unencrypted.
 func TestI14KubeconfigsOfTenants(t *testing.T) {
 	r := newWorkloadConnections(t)
 	for name, tc := range map[string]struct{ url, says string }{

@@ -13,10 +13,10 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// workloadPasses is how many fleets Fettle passes over at a time, and workloadHanging how many clusters hang.
+// workloadPasses is how many passes Fettle makes at a time, and workloadHanging how many clusters hang.
 const workloadPasses, workloadHanging = 32, 80
 
-// hanging counts the requests that are not answered.
+// hanging counts requests without an answer.
 type hanging struct{ now atomic.Int32 }
 
 // hang answers nothing for as long as the request lasts.
@@ -37,9 +37,9 @@ func (h *hanging) wantMore(s *workloadStage, than int32) {
 	})
 }
 
-// TestI15ClustersWhoseReadsHang: each pass over more clusters than are passed over at a time waits for a read of a node that is
-// never answered. They don't keep the places of others: more hang at a time than there are places, and a machine of an honest cluster
-// is repaired meanwhile.
+// TestI15ClustersWhoseReadsHang: more clusters than Fettle passes over at a time never answer the read of a node, for
+// which each pass waits. They don't keep others out: more reads hang than there are places, and a machine of an honest
+// cluster is repaired meanwhile.
 func TestI15ClustersWhoseReadsHang(t *testing.T) {
 	s := newWorkloadStage(t)
 	honest, mute, reads := newWorkloadServer(t, 50), newWorkloadServer(t, 1), &hanging{}
@@ -54,7 +54,7 @@ func TestI15ClustersWhoseReadsHang(t *testing.T) {
 	honest.setReady(0, corev1.ConditionTrue)
 	s.wantMarked("honest", false)
 	mute.setReady(0, corev1.ConditionFalse)
-	reads.wantMore(s, workloadPasses*3/2) // a server learns late that a read was given up
+	reads.wantMore(s, workloadPasses*3/2) // a server learns late that Fettle gave up a read
 	s.logTime("a repair while the reads of other clusters hang", s.marks("honest", honest), alone)
 	s.wantAsked(mute, "node", workloadHanging)
 	for i := range workloadHanging {
@@ -64,7 +64,7 @@ func TestI15ClustersWhoseReadsHang(t *testing.T) {
 	}
 }
 
-// marks fails a node of an honest cluster and returns how long it took until its machine was its owner's to repair.
+// marks breaks a node of an honest cluster, and returns how long it took until Fettle marked its machine.
 func (s *workloadStage) marks(name string, on *workloadServer) time.Duration {
 	s.t.Helper()
 	began := time.Now()
@@ -73,7 +73,7 @@ func (s *workloadStage) marks(name string, on *workloadServer) time.Duration {
 	return time.Since(began)
 }
 
-// wantAsked waits until a server was asked for something so many times.
+// wantAsked waits until a server has got so many requests of a kind.
 func (s *workloadStage) wantAsked(server *workloadServer, what string, times int) {
 	s.t.Helper()
 	s.Eventually(s.t, fmt.Sprintf("%d times a %s", times, what), func(context.Context) error {

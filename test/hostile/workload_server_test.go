@@ -24,7 +24,8 @@ import (
 // workloadProtobuf is the content type of nodes.
 const workloadProtobuf = "application/vnd.kubernetes.protobuf"
 
-// workloadServer plays the API server of a workload cluster, over TLS. It is honest unless a handler replaces an answer.
+// workloadServer plays the API server of a workload cluster, over TLS. It is honest unless a handler replaces an
+// answer.
 type workloadServer struct {
 	*httptest.Server
 
@@ -152,7 +153,7 @@ func (s *workloadServer) setReady(i int, ready corev1.ConditionStatus) {
 	}
 }
 
-// answerWatch streams what changes, from the revision that it is asked for.
+// answerWatch streams changes from the requested revision on.
 func (s *workloadServer) answerWatch(w http.ResponseWriter, r *http.Request) {
 	news := make(chan []byte, 1000)
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
@@ -193,7 +194,7 @@ func flush(w http.ResponseWriter) {
 	}
 }
 
-// encoded is an object as it travels.
+// encoded returns an object as it is sent.
 func encoded(object runtime.Object) []byte {
 	if err := func() error {
 		kinds, _, err := scheme.Scheme.ObjectKinds(object)
@@ -216,7 +217,7 @@ func sendObject(w http.ResponseWriter, object runtime.Object) {
 	_, _ = w.Write(encoded(object))
 }
 
-// frameOf is an event of a watch as it travels.
+// frameOf returns an event of a watch as it is sent.
 func frameOf(of watch.EventType, object runtime.Object) []byte {
 	event := &metav1.WatchEvent{Type: string(of), Object: runtime.RawExtension{Raw: encoded(object)}}
 	body, err := event.Marshal()
@@ -226,7 +227,7 @@ func frameOf(of watch.EventType, object runtime.Object) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// kubeconfig reaches the server with a token.
+// kubeconfig returns a kubeconfig of the server, with a token.
 func (s *workloadServer) kubeconfig() []byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return kubeconfigTo(s.URL, "certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority))

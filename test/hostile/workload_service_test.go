@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// workloadPlaces are the places in which clusters list promptly, and workloadHolding the clusters that never finish a list.
+// workloadPlaces is how many clusters list promptly at a time, and workloadHolding how many never finish a list.
 const workloadPlaces, workloadHolding = 8, 24
 
-// logTime logs how long a service took, beside its time on a machine without hostile clusters. No time fails the test: the
-// machine of a test is as busy with the attackers as with Fettle.
+// logTime logs how long a service took, beside its time on a machine without hostile clusters. No time fails the test:
+// the test's machine is as busy with the attackers as with Fettle.
 func (s *workloadStage) logTime(what string, took, alone time.Duration) {
 	s.t.Helper()
 	s.t.Logf("%s took %s, and %s alone", what, took, alone)
 }
 
-// holds has clusters join that never finish a list. They are many more than list at a time.
+// holds adds clusters that never finish a list. They are many more than list at a time.
 func (s *workloadStage) holds() []*workloadServer {
 	s.t.Helper()
 	var holding []*workloadServer
@@ -35,16 +35,16 @@ func (s *workloadStage) holds() []*workloadServer {
 	return holding
 }
 
-// joinsBesideHolding has an honest cluster join once each cluster that never finishes a list has used a turn up. From then
-// on they list in places of their own. So the honest one waits for less than one round of the places of all. Were all places
-// taken by them, it would wait for about two.
+// joinsBesideHolding adds an honest cluster once each cluster that never finishes a list has used up a turn. From then
+// on those list in places of their own, so the honest one waits for less than one round of all places. If they took all
+// places, it would wait for about two.
 func (s *workloadStage) joinsBesideHolding(holding []*workloadServer, alone time.Duration) {
 	s.t.Helper()
 	for i := range holding {
 		s.isHeld(fmt.Sprintf("hold-%d", i), "does not list its nodes in the time")
 	}
 	next := newWorkloadServer(s.t, 50)
-	// Turns count from Fettle's first request on. The machine of a test may be slow to create the objects of a cluster.
+	// Turns count from Fettle's first request on. The test's machine may be slow to create the objects of a cluster.
 	first, before, began := sync.Once{}, atomic.Int64{}, time.Now()
 	next.ready = func(w http.ResponseWriter, _ *http.Request) {
 		first.Do(func() { before.Store(int64(turnsOverOf(holding))) })

@@ -23,7 +23,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// mostHeap bounds the heap of Fettle while all hostile clusters attack at once. Each of them tries to take more than that.
+// mostHeap bounds Fettle's heap while all hostile clusters attack at once. Each of them tries to take more than that.
 const mostHeap = 512 << 20
 
 const workloadScraper = `
@@ -76,8 +76,8 @@ func (s *workloadStage) must(doing string, err error) {
 	}
 }
 
-// joins makes a workload cluster with a namespace of its own, machines that have the first nodes of the cluster, and a health
-// check.
+// joins makes a workload cluster with its own namespace, machines that have the first nodes of the cluster, and a
+// health check.
 func (s *workloadStage) joins(name string, kubeconfig []byte, machines int) {
 	s.t.Helper()
 	s.Namespace(s.t, name)
@@ -127,8 +127,8 @@ spec:
 `, name))
 }
 
-// repairs fails a node of an honest cluster and waits until its machine is its owner's to repair, and lets it recover. It
-// returns how long both took.
+// repairs breaks a node of an honest cluster, waits until its machine is marked, and mends the node. It returns how
+// long both took.
 func (s *workloadStage) repairs(name string, on *workloadServer) time.Duration {
 	s.t.Helper()
 	began := time.Now()
@@ -156,11 +156,11 @@ func (s *workloadStage) wantMarked(name string, want bool) {
 	})
 }
 
-// waiting is what is said of a cluster that has used a turn up. On a busy machine some attacks get no further.
+// waiting is what Fettle says of a cluster that has used up a turn. On a busy machine some attacks get no further.
 const waiting = "more slowly than others"
 
-// isHeld waits until the health check of a cluster says that nothing is known of it, and why. It reports whether that is
-// what the attack leads to.
+// isHeld waits until the health check of a cluster says that nothing is known of it, and why. It reports whether the
+// attack led to that.
 func (s *workloadStage) isHeld(name, says string) bool {
 	s.t.Helper()
 	found := false
@@ -189,7 +189,7 @@ func (s *workloadStage) series() (map[string]float64, error) {
 	return cluster.Series(s.t, answer.Body), nil
 }
 
-// watchHeap returns a function that returns the largest heap that Fettle has had meanwhile, as its metrics say.
+// watchHeap returns a function that returns the largest heap of Fettle until then, by its metrics.
 func (s *workloadStage) watchHeap() func() float64 {
 	ctx, end := context.WithCancel(context.Background())
 	most := make(chan float64)
@@ -212,9 +212,9 @@ func (s *workloadStage) watchHeap() func() float64 {
 	}
 }
 
-// TestI15HostileWorkloadClustersAtOnce: while clusters attack in every way at once, more of them than list at a time, an
-// honest cluster has its machines repaired again and again, and another joins.
-// Nothing is done in clusters that exceed a bound, and Fettle says of each what was exceeded.
+// TestI15HostileWorkloadClustersAtOnce: clusters attack in every way at once, more of them than list at a time. Fettle
+// repairs machines of an honest cluster again and again, and another cluster joins. Fettle does nothing in clusters
+// that exceed a bound, and says of each which one.
 func TestI15HostileWorkloadClustersAtOnce(t *testing.T) {
 	s := newWorkloadStage(t)
 	first := newWorkloadServer(t, 50)
@@ -260,7 +260,7 @@ func TestI15HostileWorkloadClustersAtOnce(t *testing.T) {
 	}
 }
 
-// wantCounted: each cluster that is said to exceed a bound is counted, and honest ones are not.
+// wantCounted: Fettle counts each cluster that exceeds a bound, and no honest one.
 func (s *workloadStage) wantCounted(want map[string]bool) {
 	s.t.Helper()
 	series, err := s.series()
