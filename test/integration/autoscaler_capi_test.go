@@ -12,8 +12,9 @@ import (
 	"github.com/fettle-io/fettle/api/fettle/v1alpha1"
 )
 
-// isScaled: the stand-in for the cluster autoscaler scales a machine deployment, whose machine set Cluster API's own controllers serve.
-// It removes a machine that is well, adds some while another is replaced, and removes one that Fettle has marked.
+// isScaled: the stand-in for the cluster autoscaler scales a machine deployment, whose machine set Cluster API's own
+// controllers serve. It removes a healthy machine, adds some while another is replaced, and removes a machine that
+// Fettle has marked.
 func (m *managed) isScaled(t *testing.T) {
 	a := &standInAutoscaler{
 		Client: m.Client, t: t, namespace: "default", apiVersion: clusterAPI, scales: "MachineDeployment",
@@ -24,7 +25,7 @@ func (m *managed) isScaled(t *testing.T) {
 	a.isGone(m.Cluster, well)
 	m.wantHealthy("west", "2/2")
 
-	a.scale("west-workers", 1) // the limit of 40 % lets one of three be replaced, and none of two
+	a.scale("west-workers", 1) // the limit of 40 % allows one of three, and none of two
 	m.wantHealthy("west", "3/3")
 	sick := m.anyWorker(t, "west")
 	m.breakMachine(t, sick.Spec.InfrastructureRef.Name)
@@ -44,7 +45,7 @@ func (m *managed) isScaled(t *testing.T) {
 	m.Eventually(t, "the repairs have ended", func(ctx context.Context) error { return m.noRepairOf(ctx, well) })
 }
 
-// isMarked waits until Fettle has asked the owner of a machine for its replacement, or the machine is gone by that.
+// isMarked waits until Fettle has marked a machine for its owner, or the machine is gone by then.
 func (m *managed) isMarked(t *testing.T, of, name string) {
 	t.Helper()
 	m.After(t, 30*time.Second, name+" is marked", func(ctx context.Context) error {
@@ -59,7 +60,7 @@ func (m *managed) isMarked(t *testing.T, of, name string) {
 	})
 }
 
-// noRepairOf reports a repair of a machine, or one that runs.
+// noRepairOf returns an error if a machine has a repair, or if any repair runs.
 func (m *managed) noRepairOf(ctx context.Context, machine string) error {
 	var list v1alpha1.RepairList
 	if err := m.List(ctx, &list); err != nil {

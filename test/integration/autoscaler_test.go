@@ -16,7 +16,7 @@ import (
 )
 
 // TestAutoscalerOfMachineSets runs the scenarios of docs/reference/proposals.md#autoscaler-scenarios on the simulated
-// Machine API, with a stand-in for the cluster autoscaler. Each has a namespace and machine sets of its own.
+// Machine API, with a stand-in for the cluster autoscaler. Each has its own namespace and machine sets.
 func TestAutoscalerOfMachineSets(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{
@@ -39,7 +39,8 @@ func TestAutoscalerOfMachineSets(t *testing.T) {
 	}
 }
 
-// scaled is a namespace with machine sets that the stand-in scales: workers make machines that join, and spot makes none that do.
+// scaled is a namespace with machine sets that the stand-in scales. Machines of workers join the cluster, and machines
+// of spot never do.
 type scaled struct {
 	*machineFixture
 
@@ -58,7 +59,7 @@ func newScaled(t *testing.T, c *cluster.Cluster, name string) *scaled {
 	}
 }
 
-// machineSet makes a machine set, and waits until its machines are up when they join.
+// machineSet makes a machine set. If its machines join, it waits until they are up.
 func (s *scaled) machineSet(name string, replicas int, provider string) {
 	s.t.Helper()
 	s.Apply(s.t, strings.NewReplacer("NAMESPACE", s.namespace, "NAME", name, "REPLICAS", fmt.Sprint(replicas), "PROVIDER", provider).Replace(`
@@ -80,13 +81,13 @@ spec:
 	}
 }
 
-// What the cloud makes of the machines of a set.
+// What the cloud does with the machines of a set.
 const (
 	boots = "bootTime: 1s"
 	fails = "launch: InvalidConfiguration"
 )
 
-// checked creates the health check, with pauses that outlast the provision time as docs/repairs.md reckons.
+// checked creates the health check. Its pauses outlast the provision time, as docs/repairs.md computes.
 func (s *scaled) checked(lines ...string) {
 	s.t.Helper()
 	s.healthCheck("example", map[string]string{
@@ -94,14 +95,14 @@ func (s *scaled) checked(lines ...string) {
 	}, readyCheck(lines...))
 }
 
-// breaks has the cloud take the instance of a machine for ever.
+// breaks makes the cloud terminate the instance of a machine for ever.
 func (s *scaled) breaks(machine string) {
 	s.t.Helper()
 	p := &pool{s.machineFixture}
 	p.change(object("sandbox.fettle.io/v1alpha1", "Instance", "", machine), `{"spec":{"fault":"Terminated"}}`)
 }
 
-// repairsOf waits until there are as many repairs of machines of a set, and returns them in their order.
+// repairsOf waits until there are so many repairs of machines of a set, and returns them in order.
 func (s *scaled) repairsOf(set string, n int) []v1alpha1.Repair {
 	s.t.Helper()
 	return s.wantPoolRepairs(set, n)
@@ -124,8 +125,8 @@ func (s *scaled) wantNoRepairOf(machine string) {
 	}
 }
 
-// tooManyFail: the autoscaler scales a set up whose machines all fail, and more than maxUnhealthy. The health check does nothing, and
-// the autoscaler asks another set after its provision time.
+// tooManyFail: the autoscaler scales up a set whose machines all fail, and more fail than maxUnhealthy allows. The
+// health check does nothing. The autoscaler turns to another set after its provision time.
 func tooManyFail(s *scaled) {
 	s.machineSet("workers", 2, boots)
 	s.machineSet("spot", 0, fails)
@@ -140,8 +141,8 @@ func tooManyFail(s *scaled) {
 	}
 }
 
-// fewFail: less than maxUnhealthy fail, so the health check has each replaced. By its pauses one stays for longer than the provision
-// time, so that the autoscaler sees that the set is broken and asks another.
+// fewFail: fewer fail than maxUnhealthy, so the health check has each replaced. By its pauses a failed machine stays
+// for longer than the provision time. So the autoscaler sees that the set is broken, and turns to another.
 func fewFail(s *scaled) {
 	s.machineSet("workers", 4, boots)
 	s.machineSet("spot", 0, fails)
@@ -153,7 +154,7 @@ func fewFail(s *scaled) {
 	s.wantStatus("example", 5, 5, 2, "")
 }
 
-// healthyMachineIsScaledDown: the machine is drained, its node goes first, and it is none that fails.
+// healthyMachineIsScaledDown: the machine is drained and its node goes first. Fettle does not take that for a failure.
 func healthyMachineIsScaledDown(s *scaled) {
 	s.machineSet("workers", 4, boots)
 	s.checked("maxUnhealthy: 40%")
@@ -163,7 +164,7 @@ func healthyMachineIsScaledDown(s *scaled) {
 	s.autoscaler.isGone(s.Cluster, m)
 	s.wantStatus("example", 3, 3, 1, "")
 
-	// The repair of another is one that Fettle has begun after all that.
+	// Fettle begins the repair of another machine after all that.
 	sick := s.autoscaler.newest(s.Cluster, "workers", 3)
 	s.breaks(sick)
 	s.autoscaler.isGone(s.Cluster, sick)
@@ -172,8 +173,8 @@ func healthyMachineIsScaledDown(s *scaled) {
 	s.wantNoRepairOf(m)
 }
 
-// seriesEndsWithAHealthyMachine: after two repairs in a row the autoscaler adds a machine, which is healthy, and removes it. What fails
-// after that begins a new series.
+// seriesEndsWithAHealthyMachine: after two repairs in a row the autoscaler adds a healthy machine, and removes it. The
+// next failure begins a new series.
 func seriesEndsWithAHealthyMachine(s *scaled) {
 	s.machineSet("workers", 1, boots)
 	s.checked()
@@ -200,7 +201,8 @@ func seriesEndsWithAHealthyMachine(s *scaled) {
 	}
 }
 
-// judgedMachineIsScaledDown: a machine that a pause holds back is removed by the autoscaler. That is no repair, and no failure.
+// judgedMachineIsScaledDown: the autoscaler removes a machine whose repair a pause holds back. That is neither a repair
+// nor a failure.
 func judgedMachineIsScaledDown(s *scaled) {
 	s.machineSet("workers", 1, boots)
 	s.healthCheck("example", map[string]string{annotation.BackoffBase: "10m", annotation.BackoffLimit: "20m"}, readyCheck())
@@ -225,8 +227,8 @@ func judgedMachineIsScaledDown(s *scaled) {
 	}
 }
 
-// scaledWhileARepairRuns: the autoscaler adds machines while one is replaced, and does not remove that one a second time. Booting
-// machines count as not healthy, so the limit holds until they are up.
+// scaledWhileARepairRuns: the autoscaler adds machines while one is replaced, and does not remove that one a second
+// time. Booting machines count as unhealthy, so the limit holds until they are up.
 func scaledWhileARepairRuns(s *scaled) {
 	s.machineSet("workers", 3, boots)
 	s.checked("maxUnhealthy: 40%")

@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestNonsenseIsRefused: what a schema can refuse is refused when it is applied, and the message names the
-// field and says what to give.
+// TestNonsenseIsRefused: the API server refuses what a schema can refuse. The message names the field and a valid
+// value.
 func TestNonsenseIsRefused(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -91,7 +91,7 @@ func refusedSpecs() []refused {
 	return all
 }
 
-// refusesRepairs: a Repair that typed clients can't read is refused.
+// refusesRepairs: the API server refuses a Repair that typed clients can't read.
 func (f *machineFixture) refusesRepairs() {
 	f.t.Helper()
 	reference := map[string]any{"kind": "Machine", "name": "m", "uid": "u"}
@@ -116,8 +116,8 @@ func (f *machineFixture) refusesRepairs() {
 	}
 }
 
-// TestSeedManifestsAreAccepted: the examples of the proposal and of the product guide apply as they are printed, with
-// names in place of their placeholders (docs/reference/proposals.md#machine-health-checks,
+// TestSeedManifestsAreAccepted: the examples of the proposal and of the product guide apply as printed, with names in
+// place of their placeholders (docs/reference/proposals.md#machine-health-checks,
 // docs/reference/proposals.md#openshift-guide).
 func TestSeedManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestSeedManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// badAnnotation: what no schema can refuse is said on the object, once, and keeps nobody else.
+// badAnnotation: Fettle reports an invalid annotation once, on its object. Other objects are not affected.
 func badAnnotation(f *machineFixture) {
 	f.machine("a", machineOptions{phase: "Failed", labels: map[string]string{"role": "pet"}})
 	f.machine("b", machineOptions{phase: "Failed"})
@@ -165,7 +165,7 @@ func badAnnotation(f *machineFixture) {
 	f.wantMachines()
 }
 
-// repair creates a Repair as somebody would who has read about them.
+// repair creates a Repair as a user might who has read about them.
 func (f *machineFixture) repair(name string, spec, status any) {
 	f.t.Helper()
 	r := object("fettle.io/v1alpha1", "Repair", f.namespace, name)

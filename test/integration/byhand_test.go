@@ -15,8 +15,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestRepairByHand: a person has machines and nodes repaired that no criterion finds unhealthy, by fettle repair. All gates hold, and
-// one request serves for one repair, also after a restart. The tests play the remediators.
+// TestRepairByHand: by fettle repair, a user requests repairs of machines and nodes that no criterion finds unhealthy.
+// All gates hold. One request leads to one repair, also after a restart. The tests play the remediators.
 func TestRepairByHand(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -33,7 +33,7 @@ func TestRepairByHand(t *testing.T) {
 	t.Run("restart", func(t *testing.T) { restartAfterARepairByHand(&pool{p.in(t)}) })
 }
 
-// byHandUsers are a user who may see all and annotate nodes and machines, and may delete neither.
+// byHandUsers are a user who may see all, and annotate nodes and machines, and delete neither.
 const byHandUsers = `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -56,7 +56,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: fettle-v
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: annotator}]
 `
 
-// wantNoRepair asks for a repair that is refused.
+// wantNoRepair requests a repair that is refused.
 func (f *machineFixture) wantNoRepair(question string, words ...string) {
 	f.t.Helper()
 	answer, status := f.ask(strings.Fields(question)...)
@@ -67,7 +67,7 @@ func (f *machineFixture) wantNoRepair(question string, words ...string) {
 	}
 }
 
-// wantRequest asks for a repair once.
+// wantRequest requests a repair once.
 func (f *machineFixture) wantRequest(question string, words ...string) {
 	f.t.Helper()
 	answer, status := f.ask(strings.Fields(question)...)
@@ -78,7 +78,7 @@ func (f *machineFixture) wantRequest(question string, words ...string) {
 	}
 }
 
-// repairMachineByHand: a paused health check holds the request back, and a person may take it back.
+// repairMachineByHand: a paused health check holds the request back, and the user may withdraw it.
 func repairMachineByHand(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.machine(name, machineOptions{})
@@ -106,7 +106,7 @@ func repairMachineByHand(f *machineFixture) {
 	f.wantNoRepair("repair machine/b", "there is no machine b any more", "fettle explain repair/b-")
 }
 
-// repairMarkedMachineByHand: a machine that a remediator takes in hand and gives back is not handed over again.
+// repairMarkedMachineByHand: a remediator takes a marked machine, and removes the mark. Fettle does not mark it again.
 func repairMarkedMachineByHand(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.machine("b", machineOptions{})
@@ -122,11 +122,11 @@ func repairMarkedMachineByHand(f *machineFixture) {
 	f.annotate(machine, "host.metal3.io/external-remediation", nil)
 	f.wantRepairs("a Succeeded")
 	f.wantStatus("example", 2, 2, 2, "")
-	f.wantRequest("repair machine/b", "Asked for a repair of machine hand-marked/b") // by then Fettle has looked at both
+	f.wantRequest("repair machine/b", "Asked for a repair of machine hand-marked/b") // by then Fettle has judged both
 	f.wantRepairs("a Succeeded", "b Running")
 }
 
-// repairNodeByHand: the remediator is asked until it says that it has succeeded.
+// repairNodeByHand: the remediation object stays until the remediator says that it has succeeded.
 func repairNodeByHand(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -137,7 +137,7 @@ func repairNodeByHand(p *pool) {
 	p.wantRequest("repair node/"+p.nodeName("a"), "Asked for a repair of node "+p.nodeName("a"), "Gates of NodeHealthCheck "+p.namespace, "left to an outside remediator")
 	p.wantObjects("a reboot")
 	p.say("a reboot", "Processing=True")
-	p.recovers("a") // a node that restarts turns Ready while its remediator is at work
+	p.recovers("a") // a restarted node turns Ready while its remediator works
 	p.wantAnswer("explain node/"+p.nodeName("a"), "it counts until its repair has done its work", "processing")
 	p.keep("a reboot")
 	p.say("a reboot", "Processing=False", "Succeeded=True")
@@ -166,7 +166,7 @@ func restartAfterARepairByHand(p *pool) {
 	p.wantNodeRepairs("a Succeeded", "b Succeeded")
 }
 
-// wantAsked wants the annotation of a request to be there, or not.
+// wantAsked checks whether the annotation of a request is there.
 func (f *machineFixture) wantAsked(u *unstructured.Unstructured, want bool) {
 	f.t.Helper()
 	if err := f.isAnnotated(cluster.Context(f.t), u, annotation.RepairRequestedAt); (err == nil) != want {

@@ -62,7 +62,7 @@ func newManaged(t *testing.T) *managed {
 	return m
 }
 
-// register tells the management cluster where a workload cluster is.
+// register writes to the management cluster where a workload cluster is.
 func (m *managed) register(t *testing.T, name string, args ...string) {
 	t.Helper()
 	args = append([]string{"workload-cluster", "--dir", m.Dir, "--name", name, "--workload-dir", m.workloads[name].Dir}, args...)
@@ -108,7 +108,7 @@ func (m *managed) wantHealthy(name, want string) {
 	})
 }
 
-// workers are those of a workload cluster, by name.
+// workers returns the workers of a workload cluster by name.
 func (m *managed) workers(ctx context.Context, cluster string) (map[string]*clusterv1.Machine, error) {
 	var list clusterv1.MachineList
 	if err := m.typed.List(ctx, &list, client.MatchingLabels{clusterv1.ClusterNameLabel: cluster, "nodepool": "nodepool-0"}); err != nil {
@@ -134,7 +134,7 @@ func (m *managed) anyWorker(t *testing.T, of string) *clusterv1.Machine {
 	return nil
 }
 
-// breakMachine has the machine's host fail, so that its node falls silent.
+// breakMachine breaks the machine's host, so that its node falls silent.
 func (m *managed) breakMachine(t *testing.T, name string) {
 	t.Helper()
 	u := object("sandbox.fettle.io/v1alpha1", "SandboxMachine", "default", name)
@@ -143,7 +143,7 @@ func (m *managed) breakMachine(t *testing.T, name string) {
 	}
 }
 
-// isReplaced waits until a machine is gone and three healthy ones are there.
+// isReplaced waits until a machine is gone and three healthy ones exist.
 func (m *managed) isReplaced(t *testing.T, of, name string) {
 	t.Helper()
 	m.After(t, 30*time.Second, name+" is replaced", func(ctx context.Context) error {
@@ -166,7 +166,7 @@ func (m *managed) workerIsReplaced(t *testing.T) {
 	m.wantHealthy("west", "3/3")
 }
 
-// clusterGoesSilent: its nodes are stale then, and nothing is done on their word; others go on.
+// clusterGoesSilent: the facts of its nodes are stale then, and Fettle does not act on them. Other clusters go on.
 func (m *managed) clusterGoesSilent(t *testing.T) {
 	victim := m.anyWorker(t, "west")
 	m.workloads["west"].Halt(t)
@@ -195,7 +195,7 @@ func (m *managed) clusterGoesSilent(t *testing.T) {
 	m.isReplaced(t, "west", victim.Name)
 }
 
-// kubeconfigIsRotated: the cluster comes back at another address, which a new kubeconfig tells.
+// kubeconfigIsRotated: the cluster comes back at another address, with a new kubeconfig.
 func (m *managed) kubeconfigIsRotated(t *testing.T) {
 	m.workloads["west"].Move(t, syscall.SIGTERM)
 	m.register(t, "west")
@@ -214,7 +214,7 @@ func (m *managed) kubeconfigIsRotated(t *testing.T) {
 	m.isReplaced(t, "west", victim.Name)
 }
 
-// TestWatchFilter: only health checks with the label are Fettle's, and the dialect wakes when its API appears.
+// TestWatchFilter: Fettle follows only health checks with the label. The dialect wakes when its API appears.
 func TestWatchFilter(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -231,7 +231,7 @@ func TestWatchFilter(t *testing.T) {
 	h.healthCheck()
 	h.changeCheck(`{"metadata":{"labels":{"cluster.x-k8s.io/watch-filter":"others"}}}`)
 	h.fail("a")
-	h.management.Never(t, "somebody else's is judged", 5*time.Second, func(ctx context.Context) error {
+	h.management.Never(t, "a health check without the label is judged", 5*time.Second, func(ctx context.Context) error {
 		check, err := h.check(ctx)
 		if err == nil && check.Status.ExpectedMachines != nil {
 			err = errors.New("it has a status")

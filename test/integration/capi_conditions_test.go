@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// pausedMachine is of a cluster that is paused, so that no controller of Cluster API's own touches it.
+// pausedMachine is a machine of a paused cluster, which no controller of Cluster API touches.
 const pausedMachine = `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
@@ -35,7 +35,7 @@ spec:
   infrastructureRef: {apiGroup: sandbox.fettle.io, kind: SandboxMachine, name: m}
 `
 
-// conditionsOf gives the conditions of a machine as the API server serves them in a version: type, status and reason.
+// conditionsOf returns the conditions of a machine as the API server serves them in a version: type, status and reason.
 func conditionsOf(t *testing.T, c *cluster.Cluster, version string, path ...string) string {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -60,7 +60,7 @@ func conditionsOf(t *testing.T, c *cluster.Cluster, version string, path ...stri
 	return strings.Join(words, " ")
 }
 
-// writesMachines is a client that knows machines as Fettle does.
+// writesMachines returns a client that knows machines as Fettle does.
 func writesMachines(t *testing.T, c *cluster.Cluster) client.Client {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -74,9 +74,9 @@ func writesMachines(t *testing.T, c *cluster.Cluster) client.Client {
 	return api
 }
 
-// TestConditionsOfMachinesOnARealServer: a patch by places changes what is meant, in the conditions of both versions, and
-// whatever else has become of the machine makes it a conflict: the API server finds a place that is not there before it
-// compares revisions, and says that otherwise.
+// TestConditionsOfMachinesOnARealServer: a JSON patch by index changes the right condition in both versions. Any other
+// change of the machine makes it a conflict. The API server finds a missing index before it compares revisions, and
+// answers otherwise then.
 func TestConditionsOfMachinesOnARealServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, clusterAPIOnly())

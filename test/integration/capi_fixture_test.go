@@ -25,7 +25,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// Of the machines that a test plays itself.
+// For machines that a test plays itself.
 const (
 	clusterAPI     = "cluster.x-k8s.io/v1beta2"
 	herdCluster    = "c"
@@ -37,8 +37,8 @@ func clusterAPIOnly() cluster.Options {
 	return cluster.Options{Args: []string{noNodeController, "--cluster-api", "--cluster-api-kinds-only"}}
 }
 
-// clusterFixture is a workload cluster that one test has for itself, in a namespace of the management cluster. Its machines are
-// there, and its nodes in a workload cluster that it may share with others: so their names begin with the herd's.
+// clusterFixture is a workload cluster for one test, in a namespace of the management cluster. Its machines are there.
+// Its nodes are in a workload cluster that it may share with others, so their names begin with the fixture's.
 type clusterFixture struct {
 	client.Client
 
@@ -47,7 +47,7 @@ type clusterFixture struct {
 	namespace            string
 }
 
-// newClusterFixture makes a Cluster that is up, and owners for its machines.
+// newClusterFixture makes a Cluster that is up, and owners of its machines.
 func newClusterFixture(t *testing.T, management, workload *cluster.Cluster, name string) *clusterFixture {
 	t.Helper()
 	management.Namespace(t, name)
@@ -69,7 +69,7 @@ func newClusterFixture(t *testing.T, management, workload *cluster.Cluster, name
 	return h
 }
 
-// typed is an administrator's client that knows Cluster API's kinds.
+// typed returns an administrator's client that knows Cluster API's kinds.
 func typed(t *testing.T, c *cluster.Cluster) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -107,7 +107,7 @@ func (h *clusterFixture) create(o client.Object) {
 	}
 }
 
-// machineSet owns workers. It is there because what has an owner that is not there is collected.
+// machineSet creates the owner of the workers. The garbage collector deletes objects without their owner.
 func (h *clusterFixture) machineSet() *clusterv1.MachineSet {
 	infrastructure := clusterv1.ContractVersionedObjectReference{APIGroup: "sandbox.fettle.io", Kind: "SandboxMachineTemplate", Name: "workers"}
 	secret := "bootstrap"
@@ -154,7 +154,7 @@ func (h *clusterFixture) changeCluster(change func(*clusterv1.Cluster)) {
 	})
 }
 
-// How machines may differ.
+// The differences between machines.
 func controlPlane(m *clusterv1.Machine) {
 	m.Labels = map[string]string{clusterv1.ClusterNameLabel: herdCluster, clusterv1.MachineControlPlaneLabel: ""}
 }
@@ -187,7 +187,7 @@ func (h *clusterFixture) machine(name string, changes ...func(*clusterv1.Machine
 	h.create(m)
 }
 
-// running makes machines with nodes that are ready.
+// running makes machines with ready nodes.
 func (h *clusterFixture) running(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -196,7 +196,7 @@ func (h *clusterFixture) running(names ...string) {
 	}
 }
 
-// joins makes the node of a machine, which is ready, and has the machine refer to it.
+// joins makes the ready node of a machine, and makes the machine refer to it.
 func (h *clusterFixture) joins(name string) {
 	h.t.Helper()
 	if err := h.workload.Create(cluster.Context(h.t), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node(name)}}); err != nil {
@@ -208,7 +208,7 @@ func (h *clusterFixture) joins(name string) {
 
 func (h *clusterFixture) node(machine string) string { return h.namespace + "-" + machine }
 
-// nodeIs sets the condition Ready of a machine's node as of now, and tells when that was.
+// nodeIs sets the condition Ready of a machine's node as of now, and returns that instant.
 func (h *clusterFixture) nodeIs(machine string, status corev1.ConditionStatus) time.Time {
 	h.t.Helper()
 	now := metav1.Now()
@@ -225,7 +225,7 @@ func (h *clusterFixture) nodeIs(machine string, status corev1.ConditionStatus) t
 	return now.Time
 }
 
-// fail has the nodes of machines report that they are not ready, and tells when the last did.
+// fail makes the nodes of machines report that they are not ready, and returns when the last did.
 func (h *clusterFixture) fail(machines ...string) time.Time {
 	h.t.Helper()
 	var at time.Time
@@ -261,7 +261,7 @@ func (h *clusterFixture) changeStatus(name string, change func(*clusterv1.Machin
 	})
 }
 
-// annotate sets an annotation of a machine, or takes it away by a minus before its key.
+// annotate sets an annotation of a machine. A minus before the key removes it.
 func (h *clusterFixture) annotate(machine string, keys ...string) {
 	h.t.Helper()
 	values := make([]string, len(keys))
@@ -278,7 +278,7 @@ func (h *clusterFixture) annotate(machine string, keys ...string) {
 	}
 }
 
-// healthCheck creates a health check of the workers with short time-outs and lines of the test's own.
+// healthCheck returns a health check of the workers with short time-outs, and lines of the test's own.
 func (h *clusterFixture) healthCheck(lines ...string) {
 	h.t.Helper()
 	spec := strings.Join(append([]string{
@@ -293,7 +293,7 @@ func (h *clusterFixture) healthCheck(lines ...string) {
 	h.apply(clusterAPI, spec)
 }
 
-// apply creates the herd's health check.
+// apply creates the fixture's health check.
 func (h *clusterFixture) apply(version, spec string) {
 	h.t.Helper()
 	h.management.Apply(h.t, "apiVersion: "+version+"\nkind: MachineHealthCheck\nmetadata: {name: check, namespace: "+h.namespace+"}\nspec:\n"+indent(spec))
@@ -339,7 +339,7 @@ func countsAre(c *clusterv1.MachineHealthCheck, want string) error {
 	return nil
 }
 
-// wordsOf tells conditions as "Type=Status/Reason".
+// wordsOf renders conditions as "Type=Status/Reason".
 func wordsOf(conditions []metav1.Condition) string {
 	words := make([]string, len(conditions))
 	for i, c := range conditions {
@@ -349,7 +349,7 @@ func wordsOf(conditions []metav1.Condition) string {
 	return strings.Join(words, " ")
 }
 
-// wantCheck waits for a condition of the health check, told as "Status/Reason", whose message has these words.
+// wantCheck waits until a condition of the health check is "Status/Reason", with these words in its message.
 func (h *clusterFixture) wantCheck(condition, want string, words ...string) {
 	h.t.Helper()
 	h.management.Eventually(h.t, "the health check's condition "+condition, func(ctx context.Context) error {
@@ -361,7 +361,7 @@ func (h *clusterFixture) wantCheck(condition, want string, words ...string) {
 	})
 }
 
-// wantMachine waits for a condition of a machine, told as "Status/Reason", or "" for none.
+// wantMachine waits until a condition of a machine is "Status/Reason", or missing for "".
 func (h *clusterFixture) wantMachine(name, condition, want string, words ...string) {
 	h.t.Helper()
 	h.management.Eventually(h.t, "condition "+condition+" of "+name, func(ctx context.Context) error {
@@ -389,7 +389,7 @@ func compareCondition(conditions []metav1.Condition, condition, want string, wor
 	return nil
 }
 
-// wantLegacy waits for a condition of a machine in the older generation, told as "Status/Reason/Severity".
+// wantLegacy waits until a condition of a machine in the older generation is "Status/Reason/Severity".
 func (h *clusterFixture) wantLegacy(name string, condition clusterv1.ConditionType, want string) {
 	h.t.Helper()
 	h.management.Eventually(h.t, "older condition "+string(condition)+" of "+name, func(ctx context.Context) error {
@@ -412,14 +412,14 @@ func (h *clusterFixture) wantLegacy(name string, condition clusterv1.ConditionTy
 	})
 }
 
-// wantMarked waits until a machine is its owner's to repair.
+// wantMarked waits until a machine is marked for its owner.
 func (h *clusterFixture) wantMarked(name, reason string) {
 	h.t.Helper()
 	h.wantMachine(name, clusterv1.MachineHealthCheckSucceededCondition, "False/"+reason)
 	h.wantMachine(name, clusterv1.MachineOwnerRemediatedCondition, "False/WaitingForRemediation")
 }
 
-// keeps checks for a while that machines are not marked for their owner. It begins when Fettle has judged them.
+// keepsUnmarked checks for a while that machines are not marked for their owner. It begins once Fettle has judged them.
 func (h *clusterFixture) keepsUnmarked(names ...string) {
 	h.t.Helper()
 	h.management.Never(h.t, "nothing is marked", 3*time.Second, func(ctx context.Context) error {
@@ -438,7 +438,7 @@ func (h *clusterFixture) keepsUnmarked(names ...string) {
 	})
 }
 
-// wantEvent waits for an event about an object of the herd.
+// wantEvent waits for an event about an object of the fixture.
 func (h *clusterFixture) wantEvent(name, reason string) {
 	h.t.Helper()
 	h.management.Eventually(h.t, "event "+reason+" about "+name, func(context.Context) error {
@@ -449,7 +449,7 @@ func (h *clusterFixture) wantEvent(name, reason string) {
 	})
 }
 
-// wantRepairs waits until the repairs, told as "machine phase", are these.
+// wantRepairs waits until the repairs are these, as "machine phase".
 func (h *clusterFixture) wantRepairs(want ...string) {
 	h.t.Helper()
 	h.management.Eventually(h.t, "the repairs", func(ctx context.Context) error {
@@ -481,7 +481,7 @@ func (h *clusterFixture) repairs(ctx context.Context) ([]string, error) {
 	return got, nil
 }
 
-// request gives the remediation object of a machine, nil when there is none.
+// request returns the remediation object of a machine, or nil.
 func (h *clusterFixture) request(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
 	u := object(remediators, kind, h.namespace, name)
 	err := h.management.Get(ctx, client.ObjectKeyFromObject(u), u)

@@ -73,8 +73,8 @@ func (a ownersAnswer) give(m *clusterv1.Machine) {
 	}
 }
 
-// touch changes the generation of both health checks and nothing that matters: behind a closed gate Cluster API's own forgets
-// when it has to look again, and it does not look when a Machine is deleted or a Cluster becomes ready.
+// touch changes the generation of both health checks and nothing else. Behind a closed gate, Cluster API's health check
+// forgets its timer. It does not look again when a Machine is deleted, or when a Cluster becomes ready.
 func (w *judgedWorld) touch() {
 	for _, h := range w.sides {
 		h.t.Helper()

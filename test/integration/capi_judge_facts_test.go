@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// place is what a fact is about: a field or a condition of a machine, or of the health check where the machine is "".
+// place is the subject of a fact: a field or a condition of a machine, or of the health check where the machine is "".
 type place struct{ machine, what string }
 
 func (p place) String() string {
@@ -26,7 +26,7 @@ func (p place) String() string {
 	return "machine " + p.machine + ": " + p.what
 }
 
-// facts are what one side says of a world. A place that is missing says nothing.
+// facts are what one side says of a world, by place. A side says nothing about a missing place.
 type facts map[place]string
 
 // The facts that explanations name. A condition of the older generation has the prefix older.
@@ -103,7 +103,7 @@ func (f facts) ofCheck(c *clusterv1.MachineHealthCheck) {
 	}
 }
 
-// ofMachine reads the conditions that a health check has a part in.
+// ofMachine reads the conditions that a health check writes or reads.
 func (f facts) ofMachine(m *clusterv1.Machine) {
 	others := func(kind string) bool { return kind != succeeded && kind != byOwner && kind != externally }
 	f.current(m.Name, slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return others(c.Type) }))
@@ -124,7 +124,7 @@ func (f facts) legacy(machine string, conditions []clusterv1.Condition) {
 	}
 }
 
-// difference is a place where the two sides say different things of a world.
+// difference is a place about which the two sides say different things.
 type difference struct {
 	place
 

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// What worlds have in common.
+// The common parts of worlds.
 const (
 	excludeLabel = "remediation.medik8s.io/exclude-from-remediation"
 	pressedType  = "Pressed" // a condition of nodes
@@ -28,7 +28,7 @@ const (
 	shortly = 4 * time.Second
 )
 
-// build makes the Cluster, the machines and the health check on both sides, as the first stage has them.
+// build makes the Cluster, the machines and the health check on both sides, in their state of the first stage.
 func (w *judgedWorld) build(t *testing.T, managements [2]*cluster.Cluster, workload *cluster.Cluster) {
 	t.Helper()
 	for side, management := range managements {
@@ -134,7 +134,7 @@ func (w *judgedWorld) change(before, now judgedStage) {
 	}
 }
 
-// changeClusters gives a condition the same transition on both sides.
+// changeClusters sets a condition with the same transition on both sides.
 func (w *judgedWorld) changeClusters(before, now judgedStage) {
 	at := metav1.Now().Rfc3339Copy()
 	set := func(c *clusterv1.Cluster, kind string, value bool) {
@@ -156,7 +156,7 @@ func (w *judgedWorld) changeClusters(before, now judgedStage) {
 	}
 }
 
-// pause pauses both sides, and waits until both say so, or lets them go on.
+// pause pauses both sides, and waits until both say so, or continues both.
 func (w *judgedWorld) pause(ofCluster, ofCheck bool) {
 	value := "null"
 	if ofCheck {
@@ -218,8 +218,8 @@ func (h *clusterFixture) patchNode(machine string, body map[string]any,
 	}
 }
 
-// conditionsOfNode returns what a node says. One that is not pressed says so since an hour ago: where that has just turned, Fettle
-// takes a mark back a minute later (TestNodeProblemDetectorOfAWorkloadCluster).
+// conditionsOfNode returns the conditions of a node. A node without pressure has reported that for an hour. If it had
+// just turned, Fettle would withdraw a mark a minute later (TestNodeProblemDetectorOfAWorkloadCluster).
 func conditionsOfNode(s nodeState) []corev1.NodeCondition {
 	now := metav1.Now()
 	long := metav1.NewTime(now.Add(-time.Hour))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// explanation ties differences to a row of docs/dialects/cluster-api.md, which has these words.
+// explanation ties differences to a row of docs/dialects/cluster-api.md with these words.
 type explanation struct {
 	row  string
 	when func(*judgedWorld, difference) bool
@@ -186,12 +186,12 @@ func explanationsOfSwitches() []explanation {
 
 func (w *judgedWorld) now() judgedStage { return w.stages[w.stage] }
 
-// index is the place of the machine that a difference is about, -1 for the health check.
+// index returns the index of the machine of a difference, or -1 for the health check.
 func (w *judgedWorld) index(d difference) int {
 	return slices.IndexFunc(w.machines, func(m judgedMachine) bool { return m.name == d.machine })
 }
 
-// state is the state of that machine.
+// state returns the state of that machine.
 func (w *judgedWorld) state(d difference) machineState {
 	if i := w.index(d); i >= 0 {
 		return w.now().machines[i]
@@ -223,7 +223,7 @@ func (m machineState) skipped() bool {
 	return m.annotation == "cluster.x-k8s.io/skip-remediation" || m.annotation == "cluster.x-k8s.io/paused"
 }
 
-// What a difference is about.
+// The subjects of differences.
 func (d difference) isVerdict() bool  { return d.isCondition(succeeded) }
 func (d difference) isMark() bool     { return d.isCondition(byOwner) }
 func (d difference) isExternal() bool { return d.isCondition(externally) || d.what == saysHasRequest }

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// judgedSeed draws the worlds that every run plays. JUDGE_SEED and JUDGE_WORLDS draw others.
+	// judgedSeed draws the worlds of every run. JUDGE_SEED and JUDGE_WORLDS draw others.
 	judgedSeed   = 14
 	judgedWorlds = 30
 
-	// judgedQuiet is how long neither side has said anything new when a world is at rest.
+	// judgedQuiet is for how long both sides of a world at rest have said nothing new.
 	judgedQuiet = 3 * time.Second
 	// judgedPatience is longer than the storm cooldown and the first pauses of back-off together.
 	judgedPatience = 45 * time.Second
-	// judgedTouch is how long a difference that nothing explains may last before both sides are made to look again.
+	// judgedTouch is how long an unexplained difference may last before both sides are made to look again.
 	judgedTouch = 12 * time.Second
 )
 
-// TestJudgedAsByClusterAPI plays generated worlds to Cluster API's own health check and to Fettle, each on a management cluster
-// of its own with the same nodes. Where they differ at rest, a row of the page on Cluster API must say so. No machine is selected
-// by two health checks: Cluster API's own would fight over its conditions, and never be at rest.
+// TestJudgedAsByClusterAPI plays generated worlds to Cluster API's own health check and to Fettle. Each has its own
+// management cluster, with the same nodes. Where they differ at rest, a row of the page on Cluster API must say so. No
+// machine is selected by two health checks: two of Cluster API's would fight over its conditions, and never be at rest.
 func TestJudgedAsByClusterAPI(t *testing.T) {
 	t.Parallel()
 	seed, count := judgedNumber(t, "JUDGE_SEED", judgedSeed), judgedNumber(t, "JUDGE_WORLDS", judgedWorlds)
@@ -74,8 +74,8 @@ func judgedNumber(t *testing.T, variable string, otherwise uint64) uint64 {
 	return n
 }
 
-// judgedClusters starts a management cluster that Cluster API's own health check judges, one that Fettle judges, and a workload
-// cluster.
+// judgedClusters starts three clusters: a management cluster for Cluster API's own health check, one for Fettle, and a
+// workload cluster.
 func judgedClusters(t *testing.T) ([2]*cluster.Cluster, *cluster.Cluster) {
 	t.Helper()
 	alone := clusterAPIOnly()
@@ -97,7 +97,7 @@ type judgedRest struct {
 	settled        bool
 }
 
-// settle waits until all worlds are at rest without a difference that nothing explains, or patience ends.
+// settle waits until all worlds are at rest without an unexplained difference, or until patience ends.
 func settle(t *testing.T, clients [2]client.Client, worlds []*judgedWorld) {
 	t.Helper()
 	latest := slices.MaxFunc(worlds, func(a, b *judgedWorld) int { return a.due.Compare(b.due) }).due
@@ -120,8 +120,8 @@ func settle(t *testing.T, clients [2]client.Client, worlds []*judgedWorld) {
 	}
 }
 
-// look compares what both sides say now. A world is settled when that has not changed for a while since both were last made to
-// look, and every difference is explained.
+// look compares what both sides say now. A world is settled when that has not changed for a while since both were last
+// made to look, and every difference is explained.
 func (w *judgedWorld) look(now [2]facts) {
 	r, at := &w.rest, time.Now()
 	changed := !maps.Equal(r.last[judge], now[judge]) || !maps.Equal(r.last[fettle], now[fettle])
@@ -145,7 +145,7 @@ func (w *judgedWorld) unexplained() []difference {
 	return slices.DeleteFunc(compareFacts(w.rest.last), func(d difference) bool { return w.explain(d) != "" })
 }
 
-// tell fails the test for differences that nothing explains, and counts those that a row explains.
+// tell fails the test for unexplained differences, and counts the others by row.
 func (w *judgedWorld) tell(t *testing.T, used map[string]int) {
 	t.Helper()
 	for _, d := range compareFacts(w.rest.last) {
@@ -167,7 +167,7 @@ func (w *judgedWorld) tell(t *testing.T, used map[string]int) {
 	w.earlier = w.rest.last
 }
 
-// said is what both sides say.
+// said returns what both sides say.
 func (r *judgedRest) said() string {
 	var lines []string
 	for side, name := range map[int]string{judge: "Cluster API", fettle: "Fettle"} {
@@ -179,7 +179,7 @@ func (r *judgedRest) said() string {
 	return strings.Join(lines, "\n  ")
 }
 
-// TestExplanationsAreDocumented: what explains a difference stands on the page.
+// TestExplanationsAreDocumented: the page has the words of each explanation.
 func TestExplanationsAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "dialects", "cluster-api.md"))

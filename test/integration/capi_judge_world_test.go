@@ -21,11 +21,11 @@ type judgedWorld struct {
 	stage int
 	due   time.Time
 	rest  judgedRest
-	// earlier is what both sides said when the stage before was at rest.
+	// earlier is what both sides said when the previous stage was at rest.
 	earlier [2]facts
 }
 
-// judgedStages is how many states a world goes through.
+// judgedStages is how many stages a world goes through.
 const judgedStages = 2
 
 // The sides of a world.
@@ -58,33 +58,34 @@ const (
 	templateIsMissing
 )
 
-// judgedMachine is what never changes of a machine.
+// judgedMachine has the properties of a machine that never change.
 type judgedMachine struct {
 	name           string
 	member, orphan bool
-	// twin is set when it refers to the node of the machine before it.
+	// twin is set if the machine refers to the node of the machine before it.
 	twin bool
 }
 
-// judgedStage is the state of a world that its controllers come to rest on.
+// judgedStage is a state of a world, in which its controllers come to rest.
 type judgedStage struct {
 	infrastructureReady, initialized bool
 	clusterPaused, checkPaused       bool
 	machines                         []machineState
 }
 
-// machineState is what a controller finds of a machine. What it was once, it stays: failed, deleting, with a node.
+// machineState is the state of a machine as a controller finds it. Some properties never end: failed, deleting, with a
+// node.
 type machineState struct {
 	node       nodeState
 	broken     bool // its condition Broken is True
 	failed     bool // its failureMessage is set
 	deleting   bool
 	excluded   bool   // its node has medik8s' label
-	annotation string // its only one
+	annotation string // its only annotation
 	answer     ownersAnswer
 }
 
-// ownersAnswer is what the owner of a machine has made of a mark. Without a mark there is none.
+// ownersAnswer is what the owner of a machine has answered to a mark. Without a mark there is none.
 type ownersAnswer int
 
 // The answers.
@@ -125,7 +126,7 @@ func drawWorld(seed uint64, number int) *judgedWorld {
 	for i := range 1 + r.IntN(5) {
 		w.machines = append(w.machines, judgedMachine{name: string(rune('a' + i)), member: byChance(r, 20), orphan: byChance(r, 10)})
 	}
-	if number%10 == 9 { // a control plane whose members a remediator repairs
+	if number%10 == 9 { // a control plane with a remediator for its members
 		w.limit, w.template = limitUnlimited, templateIsThere
 		for i := range w.machines {
 			w.machines[i].member = true
@@ -159,8 +160,8 @@ func (w *judgedWorld) drawFirst(r *rand.Rand) judgedStage {
 	return s
 }
 
-// drawMachine draws all of a machine but its node. Failures and labels make no difference to Cluster API's own health check, so
-// the gate would differ too: they are drawn where it is always open.
+// drawMachine draws all of a machine but its node. Cluster API's own health check ignores failures and labels, so its
+// gate would differ too. They are drawn where the gate is always open.
 func (w *judgedWorld) drawMachine(r *rand.Rand, m machineState) machineState {
 	m.broken = byChance(r, 10)
 	m.deleting = m.deleting || byChance(r, 6)
@@ -173,7 +174,7 @@ func (w *judgedWorld) drawMachine(r *rand.Rand, m machineState) machineState {
 	return m
 }
 
-// drawNext changes about half of a stage, or has owners answer what is marked. They do not answer while anything else changes:
+// drawNext changes about half of a stage, or makes owners answer marks. They do not answer while anything else changes:
 // a mark that comes with a change may be answered on one side and not on the other.
 func (w *judgedWorld) drawNext(r *rand.Rand, before judgedStage) judgedStage {
 	s := before
@@ -191,7 +192,7 @@ func (w *judgedWorld) drawNext(r *rand.Rand, before judgedStage) judgedStage {
 		}
 	}
 	toggle(&s.infrastructureReady, 10)
-	s.initialized = s.initialized || byChance(r, 50) // Cluster API never takes it back
+	s.initialized = s.initialized || byChance(r, 50) // Cluster API never resets it
 	toggle(&s.clusterPaused, 8)
 	toggle(&s.checkPaused, 15)
 	for i, m := range before.machines {
@@ -208,7 +209,7 @@ func (w *judgedWorld) drawNext(r *rand.Rand, before judgedStage) judgedStage {
 	return s
 }
 
-// pair gives twins the node of the machine before them.
+// pair sets the node of each twin to that of the machine before it.
 func (w *judgedWorld) pair(machines []machineState) {
 	for i, m := range w.machines {
 		if m.twin {
@@ -217,7 +218,7 @@ func (w *judgedWorld) pair(machines []machineState) {
 	}
 }
 
-// paired reports whether the machine at a place shares its node with another that is not being deleted.
+// paired reports whether the machine at an index shares its node with another that is not in deletion.
 func (w *judgedWorld) paired(at int) bool {
 	last := len(w.machines) - 1
 	if last < 1 || !w.machines[last].twin || at < last-1 {

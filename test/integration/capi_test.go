@@ -27,8 +27,8 @@ const (
 	externally = clusterv1.MachineExternallyRemediatedCondition
 )
 
-// TestClusterAPIHealthCheck runs the cases beside each other, a workload cluster for each. The tests play machines, nodes
-// and whoever answers a mark. Sections are those of the reference of Cluster API.
+// TestClusterAPIHealthCheck runs the cases beside each other, a workload cluster for each. The tests play machines,
+// nodes and the controllers that answer a mark. Sections are those of the reference of Cluster API.
 func TestClusterAPIHealthCheck(t *testing.T) {
 	t.Parallel()
 	management := cluster.Start(t, clusterAPIOnly())
@@ -80,7 +80,7 @@ func TestClusterAPIHealthCheck(t *testing.T) {
 	}
 }
 
-// ownerIsAsked follows one repair until nothing is left of it (docs/reference/cluster-api.md#status,
+// ownerIsAsked follows one repair from its mark to its end (docs/reference/cluster-api.md#status,
 // docs/reference/cluster-api.md#conditions, docs/reference/cluster-api.md#events,
 // docs/reference/cluster-api.md#open-gate).
 func ownerIsAsked(h *clusterFixture) {
@@ -114,7 +114,7 @@ func ownerIsAsked(h *clusterFixture) {
 	h.wantCounts("3/3 healthy, 3 allowed")
 }
 
-// workersOfTheSeed: the manifest of docs/reference/proposals.md#cluster-api-guide, older version and all.
+// workersOfTheSeed: the manifest of docs/reference/proposals.md#cluster-api-guide, including its older version.
 func workersOfTheSeed(h *clusterFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		h.machine(name, func(m *clusterv1.Machine) { m.Labels["nodepool"] = "nodepool-0" })
@@ -165,7 +165,8 @@ unhealthyConditions:
 	h.wantMarked("a", "HasRemediateAnnotation")
 }
 
-// severalFindings: the machine's own conditions go first, and all are told (docs/reference/cluster-api.md#order-of-checks).
+// severalFindings: the machine's own conditions go first, and all findings are reported
+// (docs/reference/cluster-api.md#order-of-checks).
 func severalFindings(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck("  unhealthyMachineConditions:", `  - {type: Broken, status: "True", timeoutSeconds: 0}`)
@@ -177,7 +178,8 @@ func severalFindings(h *clusterFixture) {
 	h.wantMachine("a", succeeded, "False/UnhealthyMachine", "Broken", "Ready")
 }
 
-// closedGate: who fails is told, and nobody is marked (docs/reference/cluster-api.md#closed-gate). What was marked before stays.
+// closedGate: Fettle reports unhealthy machines and marks none (docs/reference/cluster-api.md#closed-gate). Older marks
+// stay.
 func closedGate(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 40%}}")
@@ -211,7 +213,7 @@ func gateOfARange(h *clusterFixture) {
 	h.wantCounts("2/4 healthy, 1 allowed")
 }
 
-// rangeTheWrongWayRound is told, and the counts are right all the same.
+// rangeTheWrongWayRound is reported, and the counts are right all the same.
 func rangeTheWrongWayRound(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck(`remediation: {triggerIf: {unhealthyInRange: "[3-1]"}}`)
@@ -221,7 +223,8 @@ func rangeTheWrongWayRound(h *clusterFixture) {
 	h.keepsUnmarked("a")
 }
 
-// nodeThatNeverJoins: the clock begins with the latest of several instants (docs/reference/cluster-api.md#checks).
+// nodeThatNeverJoins: the startup timeout counts from the latest of several instants
+// (docs/reference/cluster-api.md#checks).
 func nodeThatNeverJoins(h *clusterFixture) {
 	h.machine("a")
 	h.apply(clusterAPI, "clusterName: c\nselector: {matchLabels: {nodepool: workers}}\nchecks: {nodeStartupTimeoutSeconds: 30}")
@@ -266,7 +269,7 @@ func nodeThatIsDeleted(h *clusterFixture) {
 }
 
 func conditionOfTheMachine(h *clusterFixture) {
-	h.machine("a") // it has no node, and that doesn't matter
+	h.machine("a") // it has no node, which doesn't matter
 	h.healthCheck("  unhealthyMachineConditions:", `  - {type: BootstrapConfigReady, status: "False", timeoutSeconds: 1}`)
 	h.wantCounts("0/1 healthy, 0 allowed")
 	h.changeStatus("a", func(m *clusterv1.Machine) {
@@ -276,7 +279,7 @@ func conditionOfTheMachine(h *clusterFixture) {
 	h.wantMachine("a", succeeded, "False/UnhealthyMachine", "BootstrapConfigReady")
 }
 
-// terminalFailure is that of docs/reference/proposals.md#cluster-api-guide.
+// terminalFailure is the case of docs/reference/proposals.md#cluster-api-guide.
 func terminalFailure(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -296,7 +299,8 @@ func personAsks(h *clusterFixture) {
 	h.wantCounts("1/2 healthy, 1 allowed")
 }
 
-// repairMachineOfAClusterByHand: fettle repair has the owner asked, and takes that back when the person does.
+// repairMachineOfAClusterByHand: by fettle repair, Fettle marks the machine for its owner. It withdraws the mark when
+// the user withdraws the request.
 func repairMachineOfAClusterByHand(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
@@ -313,7 +317,7 @@ func repairMachineOfAClusterByHand(h *clusterFixture) {
 	h.keepsUnmarked("b")
 }
 
-// skippedMachines are no targets, and their conditions are left alone (docs/reference/cluster-api.md#targets).
+// skippedMachines are no targets, and Fettle leaves their conditions alone (docs/reference/cluster-api.md#targets).
 func skippedMachines(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.machine("d", annotated(clusterv1.PausedAnnotation))
@@ -341,14 +345,14 @@ func pausedCheckOfACluster(h *clusterFixture) {
 	h.wantCheck("Paused", "True/Paused")
 	h.fail("a")
 	h.keepsUnmarked("a")
-	h.recover("b") // what Fettle has set is withdrawn all the same
+	h.recover("b") // Fettle withdraws its own marks all the same
 	h.wantMachine("b", byOwner, "")
 	h.changeCheck(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
 	h.wantMarked("a", "UnhealthyNode")
 	h.wantCheck("Paused", "False/NotPaused")
 }
 
-// takeOver: the pause stops the built-in health check, and its word about it is left alone.
+// takeOver: the pause stops the built-in health check, and Fettle leaves the message about it alone.
 func takeOver(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -363,7 +367,7 @@ func takeOver(h *clusterFixture) {
 	h.keepsUnmarked("a")
 }
 
-// pausedCluster: nothing at all is touched, as while a cluster is moved.
+// pausedCluster: Fettle writes nothing, as while a cluster is moved.
 func pausedCluster(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -398,7 +402,7 @@ func controlPlaneThatIsNotUp(h *clusterFixture) {
 	h.wantMarked("worker", "UnhealthyMachine")
 }
 
-// infrastructureThatIsNotReady: nothing is judged, and a machine with a node counts as healthy
+// infrastructureThatIsNotReady: Fettle judges nothing, and a machine with a node counts as healthy
 // (docs/reference/cluster-api.md#order-of-checks, docs/reference/cluster-api.md#counting).
 func infrastructureThatIsNotReady(h *clusterFixture) {
 	h.clusterIs(clusterv1.ClusterInfrastructureReadyCondition, false)
@@ -411,7 +415,7 @@ func infrastructureThatIsNotReady(h *clusterFixture) {
 	h.wantMarked("a", "UnhealthyNode")
 }
 
-// machineWithoutAnOwner is found unhealthy, and nobody is asked.
+// machineWithoutAnOwner is unhealthy, and Fettle does not mark it.
 func machineWithoutAnOwner(h *clusterFixture) {
 	h.machine("a", orphan)
 	h.joins("a")
@@ -422,7 +426,7 @@ func machineWithoutAnOwner(h *clusterFixture) {
 	h.wantCheck("RemediationAllowed", "True/RemediationAllowed", "a", "NoOwner")
 }
 
-// answersOfTheOwner are kept, and told by the repair (3).
+// answersOfTheOwner stay on the machine, and the repair reports them (3).
 func answersOfTheOwner(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -456,12 +460,13 @@ func answersOfTheOwner(h *clusterFixture) {
 	h.wantRepairs("a Succeeded")
 }
 
-// externalRemediation has an object for each machine, taken back as it recovers (docs/reference/cluster-api.md#open-gate).
+// externalRemediation creates an object for each machine, and deletes it as the machine recovers
+// (docs/reference/cluster-api.md#open-gate).
 func externalRemediation(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.template()
 	h.healthCheck(h.byTemplate())
-	h.wantMachine("c", succeeded, "True/HealthCheckSucceeded") // though nothing was asked for it
+	h.wantMachine("c", succeeded, "True/HealthCheckSucceeded") // though it had no remediation object
 	h.fail("a")
 	h.wantMachine("a", externally, "False/WaitingForRemediation")
 	h.wantMachine("a", succeeded, "False/UnhealthyNode")
@@ -478,7 +483,7 @@ func externalRemediation(h *clusterFixture) {
 		u.GetAnnotations()["cluster.x-k8s.io/cloned-from-groupkind"] != rebooting+"Template.sandbox.fettle.io" {
 		h.t.Errorf("its labels are %v and its annotations %v", u.GetLabels(), u.GetAnnotations())
 	}
-	h.fail("b") // that a has one doesn't stop it
+	h.fail("b") // the object of a doesn't stop it
 	h.wantMachine("b", externally, "False/WaitingForRemediation")
 	h.recover("a")
 	h.wantNoRequest("a")
@@ -490,7 +495,8 @@ func externalRemediation(h *clusterFixture) {
 	h.wantRepairs("a Succeeded", "b Running")
 }
 
-// externalRemediatorHandsBack: Metal3's remediator gives a machine up by the deprecated condition alone, which owners do not read.
+// externalRemediatorHandsBack: Metal3's remediator gives a machine up by the deprecated condition alone, which owners
+// do not read.
 func externalRemediatorHandsBack(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.template()
@@ -521,7 +527,7 @@ func (h *clusterFixture) template() {
 	h.management.Apply(h.t, "apiVersion: "+remediators+"\nkind: "+rebooting+"Template\nmetadata: {name: reboot, namespace: "+h.namespace+"}\nspec: {template: {spec: {outcome: Ignore}}}")
 }
 
-// byTemplate has the remediation left to the template's remediator.
+// byTemplate leaves the remediation to the template's remediator.
 func (h *clusterFixture) byTemplate() string {
 	return "remediation: {templateRef: {apiVersion: " + remediators + ", kind: " + rebooting + "Template, name: reboot}}"
 }
@@ -537,7 +543,7 @@ func (h *clusterFixture) wantNoRequest(name string) {
 	})
 }
 
-// templateThatIsMissing is told on the machine, and used as soon as it is there.
+// templateThatIsMissing is reported on the machine, and used as soon as it exists.
 func templateThatIsMissing(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck(h.byTemplate())
@@ -551,7 +557,7 @@ func templateThatIsMissing(h *clusterFixture) {
 	}
 }
 
-// requestOfSomebodyElse: an object that is in the way of one machine is told, and holds up no other.
+// requestOfSomebodyElse: a foreign object in the way of one machine is reported, and delays no other machine.
 func requestOfSomebodyElse(h *clusterFixture) {
 	h.running("a", "b")
 	h.template()
@@ -566,7 +572,7 @@ func requestOfSomebodyElse(h *clusterFixture) {
 	h.wantMachine("a", externally, "False/RemediationRequestCreationFailed", "describe repair")
 }
 
-// controlPlaneIsMarkedWhole: its owner chooses, and minds the quorum.
+// controlPlaneIsMarkedWhole: its owner chooses, and respects the quorum.
 func controlPlaneIsMarkedWhole(h *clusterFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		h.machine(name, func(m *clusterv1.Machine) { m.Labels[clusterv1.MachineControlPlaneLabel] = "" })
@@ -588,8 +594,8 @@ func rehearsal(h *clusterFixture) {
 	h.keepsUnmarked("a")
 }
 
-// healthCheckThatIsDeleted: what was handed over stays with the owner (docs/reference/cluster-api.md#situations), and
-// the repair ends.
+// healthCheckThatIsDeleted: marked machines stay with the owner (docs/reference/cluster-api.md#situations), and their
+// repairs end.
 func healthCheckThatIsDeleted(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -601,7 +607,7 @@ func healthCheckThatIsDeleted(h *clusterFixture) {
 	h.wantRepairs("a Withdrawn")
 }
 
-// anotherWriter is noticed and named.
+// anotherWriter is detected and named.
 func anotherWriter(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -618,7 +624,7 @@ func anotherWriter(h *clusterFixture) {
 	h.wantCounts("1/1 healthy, 1 allowed")
 }
 
-// secretThatComesLate: without it nothing is known, and that is told (I1).
+// secretThatComesLate: without it nothing is known, and Fettle says so (I1).
 func secretThatComesLate(h *clusterFixture) {
 	h.running("a")
 	secret := &corev1.Secret{}

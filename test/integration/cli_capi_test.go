@@ -24,8 +24,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestCommandLineOnClusterAPI: what status, explain and check say of workload clusters. No controller runs, so nothing
-// changes but by the tests themselves.
+// TestCommandLineOnClusterAPI: status, explain and check on workload clusters. No controller runs, so only the tests
+// change anything.
 func TestCommandLineOnClusterAPI(t *testing.T) {
 	t.Parallel()
 	management := cluster.Start(t, clusterAPIOnly())
@@ -57,8 +57,8 @@ func TestCommandLineOnClusterAPI(t *testing.T) {
 	}
 }
 
-// clusterViewers are users of whom one may read what the installed roles for viewers let read, and one the kubeconfigs of
-// workload clusters too.
+// clusterViewers are two users: one with the rights of the installed roles for viewers, and one who may also read the
+// kubeconfigs of workload clusters.
 const clusterViewers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -90,7 +90,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeconf
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: keeper}]
 `
 
-// asked is the herd's namespace as the tests of the command line know it.
+// asked returns the fixture's namespace for the tests of the command line.
 func (h *clusterFixture) asked() *machineFixture {
 	return &machineFixture{Cluster: h.management, t: h.t, namespace: h.namespace}
 }
@@ -100,7 +100,7 @@ func (h *clusterFixture) wantAnswer(question string, words ...string) string {
 	return h.asked().wantAnswer(question, words...)
 }
 
-// wantRefused asks what has no answer.
+// wantRefused runs a command that must fail.
 func (h *clusterFixture) wantRefused(question string, words ...string) {
 	h.t.Helper()
 	answer, status := h.asked().ask(strings.Fields(question)...)
@@ -121,14 +121,14 @@ func (h *clusterFixture) says(machine, condition string, status metav1.Condition
 	})
 }
 
-// asksOwner has a machine ask its owner to replace it, as Fettle does, and the owner answer.
+// asksOwner marks a machine for its owner, as Fettle does, and makes the owner answer.
 func (h *clusterFixture) asksOwner(machine, reason, message string, ago time.Duration) {
 	h.t.Helper()
 	h.says(machine, succeeded, metav1.ConditionFalse, "UnhealthyNode", "Health check failed:\n  * Condition Ready on Node has been False for at least 1s", ago)
 	h.says(machine, byOwner, metav1.ConditionFalse, reason, message, ago)
 }
 
-// recorded makes the entry of the ledger for a machine, as the controller does, and gives its name.
+// recorded creates the Repair of a machine, as the controller does, and returns its name.
 func (h *clusterFixture) recorded(machine string) string {
 	h.t.Helper()
 	m, err := h.get(cluster.Context(h.t), machine)
@@ -169,7 +169,7 @@ func askAboutWorkers(h *clusterFixture) {
 	h.wantAnswer("explain mhc/check", "Cluster        c", "Selects        3 machines: 1 healthy, 1 unhealthy, 1 suspect", "TooManyUnhealthy is closed, for 1 (a)")
 }
 
-// askAboutNamesakes: a machine of OpenShift has the name and the namespace of one of a workload cluster.
+// askAboutNamesakes: a machine of OpenShift has the name and the namespace of a machine of a workload cluster.
 func askAboutNamesakes(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -192,7 +192,7 @@ func askAboutNamesakes(h *clusterFixture) {
 	}
 }
 
-// askAboutNodesOfTheSameName: nodes of two workload clusters may have one name.
+// askAboutNodesOfTheSameName: nodes of two workload clusters may have the same name.
 func askAboutNodesOfTheSameName(h *clusterFixture) {
 	h.running("a")
 	other := newClusterFixture(h.t, h.management, h.workload, h.namespace+"-2")
@@ -210,7 +210,7 @@ func askAboutNodesOfTheSameName(h *clusterFixture) {
 	}
 }
 
-// askWithoutKubeconfigs: who may not get the Secret is told what Fettle has written.
+// askWithoutKubeconfigs: a user who may not read the Secret sees what Fettle has written.
 func askWithoutKubeconfigs(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck()
@@ -254,7 +254,7 @@ func (h *clusterFixture) kubeconfigIs(text string) {
 	}
 }
 
-// kubeconfigWith has one server, and credentials of a test's own.
+// kubeconfigWith returns a kubeconfig with one server, and credentials of a test's own.
 func kubeconfigWith(server, user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nclusters: [{name: x, cluster: {server: '" + server + "'}}]\nusers: [{name: x, user: " + user + "}]\n"
 }
@@ -267,7 +267,7 @@ func askAboutAClusterThatIsDown(h *clusterFixture) {
 	h.wantAnswer("explain machine/a", "unknown", "does not answer")
 }
 
-// askAboutAClusterThatHangs: somebody takes connections there, and never says anything.
+// askAboutAClusterThatHangs: the address accepts connections, and nothing answers.
 func askAboutAClusterThatHangs(h *clusterFixture) {
 	h.running("a")
 	h.healthCheck()
@@ -301,7 +301,7 @@ func askAboutAPausedCluster(h *clusterFixture) {
 	h.wantAnswer("explain machine/a", "Its Cluster c has spec.paused, so nothing of it is touched; set that to false to go on.")
 }
 
-// control makes a control plane with three machines of which a asks to be replaced.
+// control makes a control plane with three machines, of which a is marked.
 func (h *clusterFixture) control(spec string) *unstructured.Unstructured {
 	h.t.Helper()
 	h.management.Apply(h.t, `

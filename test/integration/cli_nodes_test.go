@@ -23,8 +23,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestCommandLineOnNodes: what status, explain and check say of nodes. Nobody keeps them: the test plays the controller
-// and the remediators, so that each moment of a repair stays as long as it is looked at.
+// TestCommandLineOnNodes: status, explain and check on nodes. No controller runs. The test plays Fettle and the
+// remediators, so that each moment of a repair lasts as long as needed.
 func TestCommandLineOnNodes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -51,7 +51,7 @@ func TestCommandLineOnNodes(t *testing.T) {
 	f.askAboutAMachineAndItsNode()
 }
 
-// nodeViewers let the viewer see what surrounds nodes, in two parts: the second person sees nothing of that.
+// nodeViewers give the viewer the rights to what surrounds nodes, in two parts. The second user has none of them.
 const nodeViewers = `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -94,7 +94,7 @@ func textOf(t *testing.T, u *unstructured.Unstructured) string {
 	return string(body)
 }
 
-// poolNode creates a node of a pool, with a Ready condition since an hour.
+// poolNode creates a node of a pool, with a Ready condition that is an hour old.
 func (f *machineFixture) poolNode(pool, name, ready string, labels map[string]string) {
 	f.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": pool}}}
@@ -111,13 +111,13 @@ func (f *machineFixture) poolReady(name, ready string) {
 	}}})
 }
 
-// template makes the template of a kind, once that is served.
+// template makes the template of a kind, once the kind is served.
 func (f *machineFixture) template(kind string) {
 	f.t.Helper()
 	f.Apply(f.t, "apiVersion: fix.example/v1\nkind: "+kind+"Template\nmetadata: {name: usual, namespace: remediators}\nspec: {template: {spec: {}}}\n")
 }
 
-// poolCheck is the manifest of a health check of a pool, with lines of a test's own.
+// poolCheck returns the manifest of a health check of a pool, with lines of a test's own.
 func poolCheck(name, pool string, lines ...string) string {
 	return "apiVersion: remediation.medik8s.io/v1alpha1\nkind: NodeHealthCheck\nmetadata: {name: " + name + "}\nspec:\n" + indent(strings.Join(append([]string{
 		"selector: {matchLabels: {pool: " + pool + "}}",
@@ -142,7 +142,7 @@ func (f *machineFixture) uidOfObject(u *unstructured.Unstructured) string {
 	return string(u.GetUID())
 }
 
-// recorded makes the entry of the ledger for a node, as the controller does, and gives its name.
+// recorded creates the Repair of a node, as the controller does, and returns its name.
 func (f *machineFixture) recorded(check, node string, started time.Time) string {
 	f.t.Helper()
 	uid := f.uidOfObject(object("v1", "Node", "", node))
@@ -180,7 +180,7 @@ func (f *machineFixture) asked(kind, check, node string) *unstructured.Unstructu
 	return u
 }
 
-// holds has somebody hold the lease of a node for an hour.
+// holds makes another holder take the lease of a node for an hour.
 func (f *machineFixture) holds(holder, node string) {
 	f.t.Helper()
 	now, hour := metav1.NowMicro(), int32(3600)
@@ -235,7 +235,7 @@ func (f *machineFixture) askThroughALadder() {
 	f.followTheEndOfANode(name)
 }
 
-// followTheEndOfANode: a watch tells that the node is healthy again, that a person is waited for, and what follows.
+// followTheEndOfANode: a watch shows that the node is healthy again, that it waits for a user, and what follows.
 func (f *machineFixture) followTheEndOfANode(repair string) {
 	var out lockedBuffer
 	ctx, stop := context.WithCancel(cluster.Context(f.t))
@@ -278,13 +278,13 @@ func (f *machineFixture) followTheEndOfANode(repair string) {
 	f.wantAnswer("explain node/ladder-a", "Nothing: it is healthy.", "Succeeded")
 }
 
-// answers has a remediator say something of what it was asked.
+// answers writes the conditions of a remediation object, as its remediator would.
 func (f *machineFixture) answers(u *unstructured.Unstructured, condition, status string) {
 	f.t.Helper()
 	f.patchStatus(u, map[string]any{"conditions": []any{map[string]any{"type": condition, "status": status}}})
 }
 
-// asAProgramOnNodes: programs are told the same.
+// asAProgramOnNodes: the output for programs says the same.
 func (f *machineFixture) asAProgramOnNodes() {
 	f.t.Helper()
 	var e struct {
@@ -345,7 +345,7 @@ func (f *machineFixture) mergeSpec(u *unstructured.Unstructured, patch string) {
 	}
 }
 
-// askAboutTheControlPlane: quorum is asked for live, and of two members neither can be spared.
+// askAboutTheControlPlane: quorum is read live, and of two members neither can be spared.
 func (f *machineFixture) askAboutTheControlPlane() {
 	masters := map[string]string{"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "true"}
 	f.poolNode("masters", "master-a", "Unknown", masters)
@@ -357,7 +357,7 @@ func (f *machineFixture) askAboutTheControlPlane() {
 	f.poolReady("master-a", "True")
 }
 
-// askAboutNodesWithFewPermissions: what may not be read can't be told, and the rest is.
+// askAboutNodesWithFewPermissions: explain reports what the user may read, and names the rest.
 func (f *machineFixture) askAboutNodesWithFewPermissions() {
 	f.poolNode("seen", "seen-a", "Unknown", nil)
 	f.Apply(f.t, poolCheck("seen", "seen", oneStep("usual")))
@@ -408,7 +408,7 @@ func (f *machineFixture) checkFilesOfNodes() {
 	f.checkFileOfWhatExists()
 }
 
-// checkFileOfWhatExists: fields that the file no longer has don't stand beside those that exclude them.
+// checkFileOfWhatExists: fields that the file no longer has don't remain beside fields that exclude them.
 func (f *machineFixture) checkFileOfWhatExists() {
 	f.Apply(f.t, strings.Replace(poolCheck("known", "known", oneStep("usual")), "maxUnhealthy: 100%", "minHealthy: 51%", 1))
 	for sentence, tc := range map[string]struct {
@@ -425,7 +425,7 @@ func (f *machineFixture) checkFileOfWhatExists() {
 	}
 }
 
-// askBesideOddRepairs: a Repair that somebody wrote by hand, where no definition keeps him from nonsense, hides nothing.
+// askBesideOddRepairs: a Repair that a user wrote by hand, without a definition that refuses nonsense, hides nothing.
 func (f *machineFixture) askBesideOddRepairs() {
 	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "repairs.fettle.io")
 	f.mergeSpec(definition, `{"spec": {"versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
@@ -443,7 +443,8 @@ func (f *machineFixture) askBesideOddRepairs() {
 	f.wantAnswer("explain node/seen-a", "Repair         "+name)
 }
 
-// askAboutAMachineAndItsNode: where the Machine API comes, a node may be a machine's too, and the older health check leads.
+// askAboutAMachineAndItsNode: where the Machine API comes, a node may be a machine's too, and the older health check
+// leads.
 func (f *machineFixture) askAboutAMachineAndItsNode() {
 	f.ApplyDir(f.t, "sandbox/crd")
 	for _, u := range cluster.Manifest(f.t, cluster.OpenShiftCRD) {
@@ -456,7 +457,7 @@ func (f *machineFixture) askAboutAMachineAndItsNode() {
 	f.Eventually(f.t, "making a machine", func(ctx context.Context) error { return client.IgnoreAlreadyExists(f.Create(ctx, m)) })
 	f.patchStatus(m, map[string]any{"phase": "Running", "nodeRef": map[string]any{"kind": "Node", "name": "both-a"}})
 	f.wantAnswer("explain node/both-a", "Machine        default/machine-a", "Now it is left to an outside remediator")
-	// A creation time has whole seconds, and the machines' health check is to be the younger.
+	// Creation times are whole seconds, and the machines' health check must be the younger.
 	f.Eventually(f.t, "another second", func(context.Context) error {
 		u := object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", "both")
 		f.uidOfObject(u)

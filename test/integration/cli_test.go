@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestCommandLine: what status, explain and check say of fleets that a controller keeps.
+// TestCommandLine: status, explain and check beside a controller.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -54,8 +54,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// viewers are users of whom one may read what the installed role fettle-view lets read, and one only
-// nodes.
+// viewers are two users: one with the rights of the installed role fettle-view, and one who may read only nodes.
 const viewers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -76,7 +75,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: only-nod
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: stranger}]
 `
 
-// command prepares a run of the binary, by a name, in the fleet's namespace.
+// command prepares a run of the binary, under a name, in the fixture's namespace.
 func (f *machineFixture) command(binary string, args ...string) *exec.Cmd {
 	f.t.Helper()
 	cmd := exec.CommandContext(cluster.Context(f.t), binary, append(args, "-n", f.namespace)...)
@@ -84,7 +83,7 @@ func (f *machineFixture) command(binary string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ask runs fettle and gives what it printed, errors last, and its exit status.
+// ask runs fettle, and returns its output, errors last, and its exit status.
 func (f *machineFixture) ask(args ...string) (string, int) {
 	f.t.Helper()
 	var out, errs bytes.Buffer
@@ -98,7 +97,7 @@ func (f *machineFixture) ask(args ...string) (string, int) {
 	return out.String() + errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// wantAnswer asks until the answer says all of the words.
+// wantAnswer runs a command until its output has all of the words.
 func (f *machineFixture) wantAnswer(question string, words ...string) string {
 	f.t.Helper()
 	var answer string
@@ -324,7 +323,7 @@ func askAsAProgram(f *machineFixture) {
 	}
 }
 
-// followARepair: a watch ends by itself when the repair has ended.
+// followARepair: a watch ends on its own when the repair has ended.
 func followARepair(f *machineFixture) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.setReady("a", corev1.ConditionFalse)
@@ -378,7 +377,7 @@ func askForWhatIsNot(f *machineFixture) {
 	}
 }
 
-// manifest is a health check to be checked.
+// manifest is a health check for fettle check.
 func (f *machineFixture) manifest(name, maxUnhealthy string) string {
 	return "apiVersion: machine.openshift.io/v1beta1\nkind: MachineHealthCheck\nmetadata: {name: " + name + ", namespace: " + f.namespace + "}\nspec:\n" +
 		indent(readyCheck("maxUnhealthy: "+maxUnhealthy))
@@ -432,7 +431,7 @@ func checkWhatExists(f *machineFixture) {
 	f.healthCheck("old", map[string]string{v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 50%"))
 	answer, status := f.ask("check", f.file(f.manifest("old", "75%")))
 	if status != 0 || !strings.Contains(answer, "It replaces the health check of that name.") || strings.Contains(answer, "selected by health check") {
-		f.t.Errorf("the one that exists: exit status %d\n%s", status, answer)
+		f.t.Errorf("the existing one: exit status %d\n%s", status, answer)
 	}
 	answer, status = f.ask("check", f.file(f.manifest("young", "75%")), "-o", "json")
 	var result struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// furtherCriteria are those of an annotation: two conditions together, a reason by pattern, and a condition that is missing for a
-// while that a test can tell from the moment of a fault.
+// furtherCriteria are criteria of an annotation: two conditions together, a reason by pattern, and a missing condition.
+// A test can tell its time from the moment of a fault.
 const (
 	missingFor      = 4 * time.Second
 	furtherCriteria = `[
@@ -27,14 +27,14 @@ const (
 {all: [{type: AgentReady, missing: true}], for: 4s}]`
 )
 
-// nodeFixture are nodes that a test tells about.
+// nodeFixture has nodes whose conditions a test writes.
 type nodeFixture struct {
 	*cluster.Cluster
 
 	t *testing.T
 }
 
-// says has a node say a condition, by "Type=Status/Reason", as of a while ago.
+// says writes conditions of a node, by "Type=Status/Reason", as of a while ago.
 func (n nodeFixture) says(node string, ago time.Duration, conditions ...string) {
 	n.t.Helper()
 	at := metav1.NewTime(time.Now().Add(-ago))
@@ -49,7 +49,7 @@ func (n nodeFixture) says(node string, ago time.Duration, conditions ...string) 
 	n.patch(node, list)
 }
 
-// lacks takes a condition from a node, and returns when that was.
+// lacks removes a condition from a node, and returns when that was.
 func (n nodeFixture) lacks(node, kind string) time.Time {
 	n.t.Helper()
 	at := time.Now()
@@ -69,8 +69,8 @@ func (n nodeFixture) patch(node string, conditions []any) {
 	}
 }
 
-// TestCriteriaOfAnnotations: what an annotation asks for beside the fields makes machines unhealthy, and no half of it does. What
-// only memory dates counts anew after a restart (I6).
+// TestCriteriaOfAnnotations: criteria of an annotation make machines unhealthy beside the fields, and half a criterion
+// does not. After a restart, a time that only memory knew counts anew (I6).
 func TestCriteriaOfAnnotations(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -87,10 +87,10 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	f.healthCheck("example", map[string]string{
 		annotation.UnhealthyConditions: furtherCriteria, annotation.NodeGoneDelay: missingFor.String(),
 	}, "selector: {matchLabels: {role: worker}}")
-	f.wantMachines("a", "b", "d", "e") // those that match half of a criterion stay
+	f.wantMachines("a", "b", "d", "e") // half a criterion matches nothing
 	f.wantStatus("example", 4, 4, 4, "")
 	changed := time.Now()
-	nodes.says(f.nodeName("b"), time.Hour, "KernelDeadlock=True/DockerHung") // its status is as it was
+	nodes.says(f.nodeName("b"), time.Hour, "KernelDeadlock=True/DockerHung") // its status is unchanged
 	f.wantMachines("a", "d", "e")
 	f.startedAfter("b", changed.Add(time.Second))
 	nodes.says(f.nodeName("a"), time.Hour, "NetworkUnavailable=True")
@@ -123,7 +123,7 @@ func TestCriteriaOfAnnotations(t *testing.T) {
 	}
 }
 
-// startedAfter checks that the repair of a machine did not start before an instant, of which whole seconds count.
+// startedAfter checks that the repair of a machine did not start before an instant, in whole seconds.
 func (f *machineFixture) startedAfter(machine string, at time.Time) {
 	f.t.Helper()
 	repairs, err := f.repairs(cluster.Context(f.t))
@@ -141,7 +141,7 @@ func (f *machineFixture) startedAfter(machine string, at time.Time) {
 	}
 }
 
-// wantReasons waits until the repair of a machine says why.
+// wantReasons waits until the repair of a machine has these reasons.
 func (f *machineFixture) wantReasons(machine, why string) {
 	f.t.Helper()
 	f.Eventually(f.t, "the repair of "+machine+" says why", func(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (f *machineFixture) wantReasons(machine, why string) {
 	})
 }
 
-// criteriaOfAMachine are those of an annotation, for Cluster API.
+// criteriaOfAMachine are criteria of an annotation, for Cluster API.
 func criteriaOfAMachine(h *clusterFixture) {
 	nodes := nodeFixture{h.workload, h.t}
 	h.running("a", "b", "c", "d")
@@ -189,7 +189,7 @@ func criteriaOfAMachine(h *clusterFixture) {
 	h.asked().startedAfter("d", gone.Add(missingFor))
 }
 
-// criteriaOfANode are those of an annotation, for NodeHealthChecks, beside the conditions of the specification.
+// criteriaOfANode are criteria of an annotation for NodeHealthChecks, beside the conditions of the specification.
 func criteriaOfANode(p *pool) {
 	nodes := nodeFixture{p.Cluster, p.t}
 	p.nodes("a", "b", "c", "d")

@@ -15,10 +15,10 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// draws is how many namespaces are drawn. They are the same in each run.
+// draws is how many namespaces are drawn. Each run draws the same.
 const draws = 50
 
-// words are the names of fields that are read, and values that come near to meaning something.
+// words are the names of fields that Fettle reads, and values that almost mean something.
 var words = []string{
 	"phase", "lastUpdated", "nodeRef", "name", "kind", "conditions", "type", "status", "timeout", "selector", "matchLabels", "matchExpressions", "key",
 	"operator", "values", "unhealthyConditions", "maxUnhealthy", "nodeStartupTimeout", "remediationTemplate", "target", "policy", "owner", "uid",
@@ -27,7 +27,7 @@ var words = []string{
 	"Machine", "Succeeded", "RemediationAllowed", "\u202e", "a\x00b\n",
 }
 
-// anything draws what JSON can hold, to a depth.
+// anything draws a JSON value, to a depth.
 func anything(depth int) *rapid.Generator[any] {
 	kinds := []*rapid.Generator[any]{
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.SampledFrom([]any{1e308, 1.5, -1e-9, float64(1 << 63)}),
@@ -43,7 +43,7 @@ func fields(depth int) *rapid.Generator[any] {
 	return rapid.MapOfN(rapid.SampledFrom(words), anything(depth-1), 0, 6).AsAny()
 }
 
-// nearly draws an object that is as it should be but for some of its fields.
+// nearly draws an object that is right but for some of its fields.
 func nearly(whole map[string]any) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		object := map[string]any{}
@@ -60,8 +60,8 @@ func nearly(whole map[string]any) *rapid.Generator[any] {
 	})
 }
 
-// drawn makes a flood of nonsense beside a fleet that makes sense: a health check, a Repair and two
-// machines in each of many namespaces.
+// drawn makes a flood of nonsense beside objects that make sense: a health check, a Repair and two machines in each of
+// many namespaces.
 func drawn(sane *machineFixture) {
 	deletable := map[string]bool{}
 	sane.machine("well", machineOptions{})
@@ -84,7 +84,7 @@ func drawn(sane *machineFixture) {
 	sane.wantMachines("well")
 }
 
-// onlyDeletableAreGone also wants some of them gone, or nothing was put to the test.
+// onlyDeletableAreGone also requires that some of them are gone. Otherwise the test would show nothing.
 func onlyDeletableAreGone(ctx context.Context, sane *machineFixture, deletable map[string]bool) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("machine.openshift.io/v1beta1")
@@ -112,7 +112,7 @@ func onlyDeletableAreGone(ctx context.Context, sane *machineFixture, deletable m
 	return nil
 }
 
-// drawMachine makes a machine and tells whether somebody might have it deleted.
+// drawMachine makes a machine, and reports whether any reading of it lets Fettle delete it.
 func (f *machineFixture) drawMachine(role string, i int) bool {
 	f.t.Helper()
 	whole := map[string]any{
@@ -129,8 +129,8 @@ func (f *machineFixture) drawMachine(role string, i int) bool {
 	return unhealthyFor(m.Object["status"])
 }
 
-// unhealthyFor tells whether a status can be read and says, for somebody, that its machine is to be
-// deleted. It is written from the documentation and not from the code.
+// unhealthyFor reports whether a status is readable, and whether by any reading its machine is to be deleted. It
+// follows the documentation, and not the code.
 func unhealthyFor(status any) bool {
 	s, isObject := status.(map[string]any)
 	if !isObject {
@@ -156,7 +156,7 @@ func unhealthyFor(status any) bool {
 		return false
 	}
 	if node == "" {
-		return phase == "Failed" || s["lastUpdated"] != nil // its startup time is long over
+		return phase == "Failed" || s["lastUpdated"] != nil // its startup timeout is long over
 	}
 	return len(validation.IsDNS1123Subdomain(node)) == 0
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// relapsesAreGivenUp: a node whose remediations do not last is given up alone, until a person has remediation resumed. The health
-// check has no back-off, so only its annotation sets a number.
+// relapsesAreGivenUp: a node's remediations do not last, so Fettle gives up this node alone, until a user has
+// remediation resumed. The health check has no back-off, so only its annotation sets a number.
 func relapsesAreGivenUp(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -41,8 +41,8 @@ func relapsesAreGivenUp(p *pool) {
 	p.wantCondition(v1alpha1.RemediationAllowedCondition, metav1.ConditionTrue, "Allowed")
 }
 
-// replacementsAreGivenUp: the replacements of a machine fail as often as the health check allows, so their machine set is given up.
-// A machine that nothing replaces there is marked all the same, and a person has the rest resumed.
+// replacementsAreGivenUp: the replacements of a machine fail as often as the health check allows, so Fettle gives up
+// their machine set. It still marks a machine of the set that nothing replaces. A user has the rest resumed.
 func replacementsAreGivenUp(h *clusterFixture) {
 	h.running("first")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")

@@ -21,8 +21,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestPoolsAreGivenUp: machines that never join are replaced as often as the health check allows, after pauses that grow. Then their
-// machine set is given up, and others go on. A person has it resumed by the annotation, and then by another template.
+// TestPoolsAreGivenUp: machines that never join are replaced as often as the health check allows, after pauses that
+// grow. Then Fettle gives up their machine set, and others go on. A user has it resumed by the annotation, and then by
+// another template.
 func TestPoolsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--machine-api"}})
@@ -43,7 +44,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	f.wantGivenUp("never")
 	repairs := f.wantPoolRepairs("never", tries)
 	for i, pause := range []time.Duration{base, limit} {
-		// The machine is made when the one before is gone, and creation times are whole seconds.
+		// A machine is created when the one before it is gone, and creation times are whole seconds.
 		if gap := repairs[i+1].Spec.StartedAt.Sub(repairs[i].Spec.StartedAt.Time); gap < lostAfter+pause-time.Second {
 			t.Errorf("repair %d began %s after the one before, want the startup timeout and a pause of %s", i+2, gap, pause)
 		}
@@ -54,7 +55,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	f.wantAnswer("status", "PoolGivenUp")
 	f.wantAnswer("explain machine/"+f.machineOfSet("never"), "PoolGivenUp (example): 3 replacements in a row have failed, so this pool is given up", "fettle.io/resumed-at")
 
-	// Whoever repairs the other pool has seen the first.
+	// The Fettle that repairs the other pool has seen the first.
 	c.Apply(t, strings.ReplaceAll(brokenMachineSet, "namespace: loop", "namespace: lost"))
 	f.wantPoolRepairs("spot", 2)
 	f.wantPoolRepairs("never", tries)
@@ -64,7 +65,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	f.wantGivenUp("never")
 	f.wantPoolRepairs("never", 2*tries)
 
-	// Without Fettle the machine stays, so that a person has time to ask.
+	// Without Fettle the machine stays, so that there is time to run commands.
 	fettle.Stop(t)
 	set := object("machine.openshift.io/v1beta1", "MachineSet", "lost", "never")
 	given := f.wantAnswer("explain machine/"+f.machineOfSet("never"), "PoolGivenUp")
@@ -87,7 +88,7 @@ func TestPoolsAreGivenUp(t *testing.T) {
 	})
 }
 
-// lostAfter is the startup timeout of machines that never join. One that does is up long before.
+// lostAfter is the startup timeout of machines that never join. Other machines are up long before.
 const lostAfter = 8 * time.Second
 
 const lostMachineSet = `
@@ -105,8 +106,8 @@ spec:
         value: {apiVersion: sandbox.fettle.io/v1alpha1, kind: SimulatedProviderSpec, joins: false}
 `
 
-// wantPoolRepairs waits until the machines of a set have been repaired as often, and returns these repairs in their order. It fails
-// the test when there are more.
+// wantPoolRepairs waits until the machines of a set have been repaired so often, and returns these repairs in order. It
+// fails the test if there are more.
 func (f *machineFixture) wantPoolRepairs(set string, n int) []v1alpha1.Repair {
 	f.t.Helper()
 	var found []v1alpha1.Repair
@@ -128,7 +129,7 @@ func (f *machineFixture) wantPoolRepairs(set string, n int) []v1alpha1.Repair {
 	return found
 }
 
-// wantGivenUp waits until the health check says that it has given a machine set up, and how that is resumed.
+// wantGivenUp waits until the health check says that Fettle has given up a machine set, and how to resume it.
 func (f *machineFixture) wantGivenUp(set string) {
 	f.t.Helper()
 	f.Eventually(f.t, "machine set "+set+" is given up", func(ctx context.Context) error {

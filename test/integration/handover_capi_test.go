@@ -18,8 +18,8 @@ const (
 	handoverLetGo    = `{"metadata":{"annotations":{"fettle.io/paused":null}}}`
 )
 
-// TestHandoverClusterAPI hands health checks over from Cluster API's own controller to Fettle and back, as docs/handover.md has
-// it, and lets both act on the same health check. The controller is the real one.
+// TestHandoverClusterAPI hands health checks over from Cluster API's own controller to Fettle and back, as
+// docs/handover.md says. Then both act on the same health check. The controller is the real one.
 func TestHandoverClusterAPI(t *testing.T) {
 	t.Parallel()
 	o := clusterAPIOnly()
@@ -43,7 +43,8 @@ func TestHandoverClusterAPI(t *testing.T) {
 	}
 }
 
-// provisioned is a herd whose Cluster says that its infrastructure is there, for which Cluster API's own controller waits.
+// provisioned returns a fixture whose Cluster says that its infrastructure is ready, which Cluster API's own controller
+// requires.
 func provisioned(t *testing.T, management, workload *cluster.Cluster, name string) *clusterFixture {
 	t.Helper()
 	h := newClusterFixture(t, management, workload, name)
@@ -51,8 +52,8 @@ func provisioned(t *testing.T, management, workload *cluster.Cluster, name strin
 	return h
 }
 
-// clusterAPIMarks has Cluster API's own controller mark a machine, and the health check rehearse for Fettle, which does not run
-// yet.
+// clusterAPIMarks waits until Cluster API's own controller has marked a machine, and sets the health check to dry run
+// for Fettle, which does not run yet.
 func clusterAPIMarks(h *clusterFixture) {
 	h.running("a", "b", "c")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")
@@ -62,16 +63,16 @@ func clusterAPIMarks(h *clusterFixture) {
 }
 
 func handoverFromClusterAPI(h *clusterFixture) {
-	// 1. Fettle rehearses.
+	// 1. Fettle is in dry run.
 	h.fail("b")
 	h.wantMarked("b", "UnhealthyNode")
 	h.wantEvent("b", "DryRun")
 	h.wantRepairs()
-	// 2. Cluster API's own is stopped, and Fettle takes over.
+	// 2. Cluster API's own controller is stopped, and Fettle takes over.
 	h.changeCheck(handoverTakeOver)
 	h.wantCheck(saysPaused, "True/Paused")
 	h.wantCheck(writers.Condition, "")
-	// 3. Fettle acts: what is marked and unhealthy is Fettle's from now on.
+	// 3. Fettle acts. Marked and unhealthy machines are Fettle's from now on.
 	h.changeCheck(handoverAct)
 	h.wantRepairs("a Running", "b Running")
 	h.recover("a")
@@ -90,15 +91,15 @@ func handoverToClusterAPI(h *clusterFixture) {
 	h.fail("a")
 	h.wantMarked("a", "UnhealthyNode")
 	h.wantRepairs("a Running")
-	// 1. Fettle begins nothing more.
+	// 1. Fettle starts no more repairs.
 	h.changeCheck(handoverHold)
 	h.wantCheck(clusterv1.MachineHealthCheckRemediationAllowedCondition, "False/Paused")
 	h.fail("b")
 	h.wantCounts("1/3 healthy, 0 allowed")
 	h.areUnmarked("b")
-	// 2. Fettle rehearses.
+	// 2. Fettle is in dry run.
 	h.changeCheck(handoverRehearse)
-	// 3. Cluster API's own acts.
+	// 3. Cluster API's own controller acts.
 	h.changeCheck(handoverGiveBack)
 	h.wantCheck(saysPaused, "False/NotPaused")
 	h.wantMarked("b", "UnhealthyNode")
@@ -107,7 +108,7 @@ func handoverToClusterAPI(h *clusterFixture) {
 	h.wantRepairs("a Withdrawn")
 }
 
-// bothFollow: the other writer is told of.
+// bothFollow: Fettle reports the other writer.
 func bothFollow(h *clusterFixture) {
 	h.running("a", "b")
 	h.healthCheck("remediation: {triggerIf: {unhealthyLessThanOrEqualTo: 100%}}")

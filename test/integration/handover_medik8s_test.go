@@ -20,8 +20,8 @@ const (
 	handoverResume   = `{"spec":{"pauseRequests":null}}`
 )
 
-// TestHandoverMedik8s hands NodeHealthChecks over from medik8s' operator to Fettle and back, as docs/handover.md has it, and lets
-// both act on the same health check. The operator is played.
+// TestHandoverMedik8s hands NodeHealthChecks over from medik8s' operator to Fettle and back, as docs/handover.md says.
+// Then both act on the same health check. The test plays the operator.
 func TestHandoverMedik8s(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -43,7 +43,8 @@ func TestHandoverMedik8s(t *testing.T) {
 	}
 }
 
-// medik8sRemediates has medik8s' operator remediate a node, and the health check rehearse for Fettle, which does not run yet.
+// medik8sRemediates waits until medik8s' operator remediates a node, and sets the health check to dry run for Fettle,
+// which does not run yet.
 func medik8sRemediates(p *pool) *operator {
 	p.nodes("a", "b", "c", "d", "e")
 	p.template(rebooting, "reboot", false)
@@ -57,7 +58,7 @@ func medik8sRemediates(p *pool) *operator {
 }
 
 func handoverFromMedik8s(p *pool, op *operator) {
-	// 1. Fettle rehearses.
+	// 1. Fettle is in dry run.
 	p.fails("b")
 	p.wantObjects("a reboot", "b reboot")
 	p.wantCondition(v1alpha1.RemediationAllowedCondition, metav1.ConditionTrue, "")
@@ -97,7 +98,7 @@ func handoverToMedik8s(p *pool) {
 	p.fails("a")
 	p.wantObjects("a reboot")
 	p.wantLease("a", holderOf(p.namespace))
-	// 1. Fettle is paused, and ends what it has begun.
+	// 1. Fettle is paused, and finishes its running repairs.
 	p.change(p.own(), handoverPause)
 	p.fails("b")
 	p.wantNodeStatus("2/4 healthy, Paused, unhealthy: a[reboot] b[]")
@@ -105,7 +106,7 @@ func handoverToMedik8s(p *pool) {
 	p.wantObjects()
 	p.wantNodeRepairs("a Succeeded")
 	p.wantLease("a", "")
-	// 2. Fettle rehearses. 3. The operator is there. 4. It acts.
+	// 2. Fettle is in dry run. 3. The operator is installed. 4. It acts.
 	p.change(p.own(), handoverRehearse)
 	op := p.startOperator()
 	defer op.stop()
@@ -118,8 +119,8 @@ func handoverToMedik8s(p *pool) {
 	p.wantNodeRepairs("a Succeeded")
 }
 
-// leaseOfMedik8s: a lease under the name that medik8s' operator has for the same health check is no lease of Fettle's, also where
-// the operator has taken it from an earlier version of Fettle. It is neither used nor given back.
+// leaseOfMedik8s: a lease with the holder name of medik8s' operator is not Fettle's, even if the operator took it from
+// an earlier version of Fettle. Fettle neither uses nor releases it.
 func leaseOfMedik8s(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -146,7 +147,7 @@ func leaseOfMedik8s(p *pool) {
 	p.wantLease("a", holderOf(p.namespace))
 }
 
-// bothAct: the other writer is told of, each node is remediated once, and Fettle goes on.
+// bothAct: Fettle reports the other writer, each node is remediated once, and Fettle goes on.
 func bothAct(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -172,7 +173,7 @@ func bothAct(p *pool) {
 	p.wantLease("c", holderOf(p.namespace))
 }
 
-// statusEditedByHand: a person who edits a status once is no other controller, and Fettle writes it anew.
+// statusEditedByHand: a user who edits a status once is no other controller. Fettle writes the status anew.
 func statusEditedByHand(p *pool) {
 	p.nodes("a", "b")
 	p.template(rebooting, "reboot", false)
@@ -194,5 +195,5 @@ func (p *pool) wantNoCondition(kind string) {
 	}
 }
 
-// medik8sHolder is the name under which medik8s' operator holds leases for a health check.
+// medik8sHolder returns the name under which medik8s' operator holds leases for a health check.
 func medik8sHolder(check string) string { return "NodeHealthCheck-" + check }

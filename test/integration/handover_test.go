@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// never is how long nobody would wait for a lease that was not released.
+// never is longer than any test waits for a lease that was not released.
 const never = "--leader-elect-lease-duration=1h"
 
 func holder(t *testing.T, c *cluster.Cluster) (*coordinationv1.Lease, string) {
@@ -37,8 +37,8 @@ func holder(t *testing.T, c *cluster.Cluster) (*coordinationv1.Lease, string) {
 	return lease, *lease.Spec.HolderIdentity
 }
 
-// TestHandOver: whoever is asked to end releases the lease, so that the next one, whose caches are full
-// already, leads at its next look. Only the leader has series of decisions.
+// TestHandOver: a leader that receives SIGTERM releases the lease. The next replica, whose caches have synced, leads at
+// its next look. Only the leader has series of decisions.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -78,7 +78,7 @@ func TestHandOver(t *testing.T) {
 	f.wantRequests(2, "delete", "machines")
 }
 
-// TestLeaderThatLosesItsLease ends, with an error, and does nothing any more.
+// TestLeaderThatLosesItsLease ends with an error, and does nothing any more.
 func TestLeaderThatLosesItsLease(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -88,7 +88,7 @@ func TestLeaderThatLosesItsLease(t *testing.T) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
 	f.wantMachines()
-	f.Eventually(t, "somebody takes the lease", func(ctx context.Context) error {
+	f.Eventually(t, "a replica takes the lease", func(ctx context.Context) error {
 		lease, _ := holder(t, c)
 		another, long := "another", int32(3600)
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &another, &long
@@ -107,8 +107,8 @@ func TestLeaderThatLosesItsLease(t *testing.T) {
 	f.keepsMachines("b")
 }
 
-// TestEndDuringACall: a deletion that is under way when Fettle is asked to end, and that is not answered
-// in time, was not refused. The next process goes on with it.
+// TestEndDuringACall: a deletion is on its way when Fettle receives SIGTERM, and is not answered in time. It was not
+// refused, and the next process continues it.
 func TestEndDuringACall(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -117,7 +117,7 @@ func TestEndDuringACall(t *testing.T) {
 	forget := slowAdmission(t, c, asked)
 	f := newMachineFixture(t, c, "during")
 	f.machine("a", machineOptions{phase: "Failed"})
-	f.Eventually(t, "the webhook is asked", func(ctx context.Context) error {
+	f.Eventually(t, "the webhook is called", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		err := c.Delete(ctx, object("machine.openshift.io/v1beta1", "Machine", f.namespace, "a"), client.DryRunAll)
@@ -147,8 +147,8 @@ func TestEndDuringACall(t *testing.T) {
 	f.wantRequests(1, "create", "repairs")
 }
 
-// slowAdmission has the API server ask a webhook that never answers before it deletes a machine. It
-// gives how to remove it.
+// slowAdmission makes the API server call a webhook that never answers before it deletes a machine. It returns a
+// function that removes the webhook.
 func slowAdmission(t *testing.T, c *cluster.Cluster, asked chan<- struct{}) func() {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)

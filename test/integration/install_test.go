@@ -19,7 +19,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// deployment gives the Deployment that is installed.
+// deployment returns the installed Deployment.
 func deployment(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	return deploymentOf(t, cluster.Kustomization(t, "config"))
@@ -34,8 +34,8 @@ func deploymentOf(t *testing.T, objects []*unstructured.Unstructured) *unstructu
 	return objects[at]
 }
 
-// TestDeploymentIsAdmitted: the API server takes the Deployment with no field unknown, and its pods as those
-// of a namespace that is held to the restricted standard.
+// TestDeploymentIsAdmitted: the API server accepts the Deployment without unknown fields, and its pods in a namespace
+// with the restricted standard.
 func TestDeploymentIsAdmitted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -62,7 +62,7 @@ func TestDeploymentIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestDeploymentsFlags: the binary knows each flag that the Deployment gives it.
+// TestDeploymentsFlags: the binary knows each flag of the Deployment.
 func TestDeploymentsFlags(t *testing.T) {
 	t.Parallel()
 	containers, _, _ := unstructured.NestedSlice(deployment(t).Object, "spec", "template", "spec", "containers")
@@ -81,8 +81,8 @@ func TestDeploymentsFlags(t *testing.T) {
 	}
 }
 
-// TestNoImageIsNamedByDefault: the Deployment names an image that no registry can have, and the kustomization in the documentation
-// replaces it by one with a digest.
+// TestNoImageIsNamedByDefault: the Deployment names an image that no registry can have. The kustomization in the
+// documentation replaces it by an image with a digest.
 func TestNoImageIsNamedByDefault(t *testing.T) {
 	t.Parallel()
 	for sentence, c := range map[string]struct {
@@ -99,8 +99,8 @@ func TestNoImageIsNamedByDefault(t *testing.T) {
 	}
 }
 
-// TestKustomizationIsComplete: each manifest beside the kustomization is a part of it, but for OpenShift's
-// definition, which a cluster may have from somebody else.
+// TestKustomizationIsComplete: each manifest beside the kustomization is a part of it, except for OpenShift's
+// definition, which another vendor may have installed.
 func TestKustomizationIsComplete(t *testing.T) {
 	t.Parallel()
 	for dir, patterns := range map[string][]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestKarpenter runs Karpenter with its KWOK provider beside Fettle: nodes without Machines, which a NodeHealthCheck judges and which
-// Karpenter makes, drains and removes.
+// TestKarpenter runs Karpenter with its KWOK provider beside Fettle. A NodeHealthCheck judges nodes without Machines,
+// which Karpenter makes, drains and removes.
 func TestKarpenter(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{
@@ -67,7 +67,7 @@ spec:
       nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
 `
 
-// up waits until the pool has as many nodes that Karpenter has initialized, and returns their names.
+// up waits until the pool has so many nodes that Karpenter has initialized, and returns their names.
 func (k *karpenter) up(of int) []string {
 	k.t.Helper()
 	var names []string
@@ -91,7 +91,7 @@ func (k *karpenter) up(of int) []string {
 	return names
 }
 
-// healthy waits until the health check says so of as many nodes.
+// healthy waits until the health check counts so many healthy nodes.
 func (k *karpenter) healthy(of int) {
 	k.t.Helper()
 	k.wantNodeStatus(fmt.Sprintf("%d/%d healthy, Enabled, unhealthy:", of, of))
@@ -162,8 +162,8 @@ func (k *karpenter) silentNodeIsRebooted(t *testing.T) {
 	}
 }
 
-// nodeGoesUnderRemediation: no reboot helps. While the remediation stands, the node's claim is deleted, and Karpenter drains and
-// removes the node and makes another.
+// nodeGoesUnderRemediation: no reboot helps. During the remediation the node's claim is deleted. Karpenter drains and
+// removes the node, and makes another.
 func (k *karpenter) nodeGoesUnderRemediation(t *testing.T) {
 	nodes := k.up(4)
 	before, err := k.repairsSoFar(cluster.Context(t))
@@ -202,7 +202,7 @@ func (k *karpenter) healthyNodeIsScaledDown(t *testing.T) {
 	k.change(object("karpenter.sh/v1", "NodePool", "", "workers"), `{"spec":{"replicas":3}}`)
 	k.up(3)
 	k.healthy(3)
-	sick := k.up(3)[0] // its repair is one that Fettle has begun after all that
+	sick := k.up(3)[0] // Fettle begins its repair after all that
 	k.patchNode(sick, kubeletStops)
 	k.Eventually(t, "another node is repaired", func(ctx context.Context) error {
 		have, err := k.repairsSoFar(ctx)

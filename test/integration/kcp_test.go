@@ -2,9 +2,9 @@ package integration
 
 import "testing"
 
-// TestKubeadmControlPlane is the story of one control plane that Cluster API's own controller serves. Manifests are those of
-// the older version, as the guide prints them, and Cluster API converts them. The steps follow the guide's example: M1 is
-// replaced by M1-1, and that by M1-2.
+// TestKubeadmControlPlane is the story of one control plane that Cluster API's own controller serves. Manifests have
+// the older version, as the guide prints them, and Cluster API converts them. The steps follow the guide's example: M1
+// is replaced by M1-1, and that by M1-2.
 func TestKubeadmControlPlane(t *testing.T) {
 	t.Parallel()
 	q := newQuickstart(t)
@@ -25,12 +25,12 @@ func TestKubeadmControlPlane(t *testing.T) {
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, func(t *testing.T) { q.in(t, step.run) }) {
-			t.FailNow() // each begins where the one before it has ended
+			t.FailNow() // each begins where the previous one has ended
 		}
 	}
 }
 
-// manifestsAreJudged: what the older version says arrives in the stored one, and Fettle counts the machines.
+// manifestsAreJudged: the fields of the older version arrive in the stored one, and Fettle counts the machines.
 func (q *quickstart) manifestsAreJudged(t *testing.T) {
 	q.in(t, func() {
 		q.wantStored("KubeadmControlPlane", q.name, "spec.remediation",
@@ -45,7 +45,7 @@ func (q *quickstart) manifestsAreJudged(t *testing.T) {
 	})
 }
 
-// firstIsReplaced: the provider has no room meanwhile, so that M1-1 never boots.
+// firstIsReplaced: the provider has no capacity meanwhile, so M1-1 never boots.
 func (q *quickstart) firstIsReplaced() {
 	q.m1 = q.members()[0].Name
 	q.launch("Error")
@@ -80,7 +80,7 @@ func (q *quickstart) maxRetryIsRaised() {
 	q.wantHealthy(controlPlaneCheck, "3/3 healthy, 1 allowed")
 }
 
-// newCount: M1-3 is the last that maxRetry allows, so its own replacement shows that nothing is counted any more.
+// newCount: M1-3 is the last that maxRetry allows. The replacement of M1-3 shows that the count began anew.
 func (q *quickstart) newCount() {
 	q.strategy("maxRetry: 2, retryPeriod: 0s, minHealthyPeriod: 1s")
 	q.breaks(q.m13)
@@ -88,7 +88,7 @@ func (q *quickstart) newCount() {
 	q.wantHealthy(controlPlaneCheck, "3/3 healthy, 1 allowed")
 }
 
-// quorumForbids: one member has an alarm, so none of the others may go. Fettle's limit is one.
+// quorumForbids: one member has an alarm, so no other member may go. Fettle's limit is one.
 func (q *quickstart) quorumForbids() {
 	alarming, other := q.others(q.m14)
 	q.alarming, q.dead = alarming, other
@@ -104,7 +104,7 @@ func (q *quickstart) quorumForbids() {
 	q.wantAnswer("status", other, "CannotBeRemediated", "2 of 3 are not healthy and repairs go on only up to 1")
 }
 
-// oneAtATime: the control plane takes the dead one first, and the other when that is replaced.
+// oneAtATime: the control plane takes the dead machine first, and the other once that is replaced.
 func (q *quickstart) oneAtATime() {
 	q.limitIs(2)
 	q.wantMachine(q.m14, byOwner, "False/WaitingForRemediation")

@@ -30,7 +30,7 @@ const (
 	controlPlaneCheck = "capi-quickstart-kcp-unhealthy-5m"
 )
 
-// guideControlPlane has the strategy of the guide; the rest is what a control plane needs.
+// guideControlPlane has the strategy of the guide, and the other fields that a control plane needs.
 const guideControlPlane = `
 apiVersion: controlplane.cluster.x-k8s.io/v1beta1
 kind: KubeadmControlPlane
@@ -97,7 +97,7 @@ type quickstart struct {
 	*clusterFixture
 
 	name string
-	// m1 and those after it are machines of the control plane, each the replacement of the one before.
+	// m1 and the following are machines of the control plane, each the replacement of the one before.
 	m1, m11, m12, m13, m14 string
 	alarming, dead         string
 	seen                   *observedMachines
@@ -135,7 +135,7 @@ func (q *quickstart) in(t *testing.T, step func()) {
 	step()
 }
 
-// applied creates manifests as a person does, in the namespace that kubectl would choose.
+// applied creates manifests as a user does, in the namespace that kubectl would choose.
 func (q *quickstart) applied(manifests string) {
 	q.t.Helper()
 	for _, u := range cluster.Decode(q.t, []byte(manifests)) {
@@ -165,7 +165,7 @@ func (q *quickstart) patch(u *unstructured.Unstructured, patch string) {
 	}
 }
 
-// shortTimes has the control plane judged within seconds, at most one of its machines marked, and Fettle's own pauses short.
+// shortTimes makes Fettle judge the control plane within seconds, mark at most one of its machines, and pause briefly.
 func (q *quickstart) shortTimes() {
 	q.t.Helper()
 	q.seen.limit.Store(1)
@@ -187,7 +187,7 @@ func (q *quickstart) limitIs(limit int32) {
 	q.edit("MachineHealthCheck", controlPlaneCheck, fmt.Sprintf("spec: {maxUnhealthy: %d}", limit))
 }
 
-// strategy sets how the control plane tries again, in the older version's words.
+// strategy sets how the control plane retries, in the fields of the older version.
 func (q *quickstart) strategy(fields string) {
 	q.t.Helper()
 	q.edit("KubeadmControlPlane", q.name, "spec: {remediationStrategy: {"+fields+"}}")
@@ -199,14 +199,14 @@ func (q *quickstart) lookAgain() {
 	q.edit("KubeadmControlPlane", q.name, "metadata: {annotations: {example.com/look: again}}")
 }
 
-// launch sets what the provider answers to those who want new machines of the control plane.
+// launch sets the provider's answer to requests for new machines of the control plane.
 func (q *quickstart) launch(answer string) {
 	q.t.Helper()
 	q.patch(object("sandbox.fettle.io/v1alpha1", "SandboxMachineTemplate", q.namespace, q.name+"-control-plane"),
 		fmt.Sprintf("spec: {template: {spec: {launch: %q}}}", answer))
 }
 
-// breaks has the machine's host fail, with its node and its etcd member.
+// breaks breaks the machine's host, with its node and its etcd member.
 func (q *quickstart) breaks(machine string) {
 	q.t.Helper()
 	q.patch(object("sandbox.fettle.io/v1alpha1", "SandboxMachine", q.namespace, machine), "spec: {fault: Unresponsive}")
@@ -219,7 +219,7 @@ func (q *quickstart) alarm(machine, alarm string) {
 		fmt.Sprintf("metadata: {annotations: {sandbox.fettle.io/etcd: %q}}", alarm))
 }
 
-// unwell has the machine's kubelet say that the node is not ready. Its etcd member goes on.
+// unwell makes the machine's kubelet report that the node is not ready. Its etcd member goes on.
 func (q *quickstart) unwell(machine string) {
 	q.t.Helper()
 	node := object("v1", "Node", "", machine)
@@ -229,7 +229,7 @@ func (q *quickstart) unwell(machine string) {
 	}
 }
 
-// members are the machines of the control plane, the oldest first.
+// members returns the machines of the control plane, the oldest first.
 func (q *quickstart) members() []clusterv1.Machine {
 	q.t.Helper()
 	members, err := q.listMembers(cluster.Context(q.t))
@@ -250,7 +250,7 @@ func (q *quickstart) listMembers(ctx context.Context) ([]clusterv1.Machine, erro
 	return list.Items, nil
 }
 
-// others are the two members beside one.
+// others returns the other two members.
 func (q *quickstart) others(than string) (first, second string) {
 	q.t.Helper()
 	var names []string
@@ -337,7 +337,7 @@ func (q *quickstart) wantCheck(check, condition, want string, words ...string) {
 	})
 }
 
-// observedMachines are what a watch of the machines of the control plane has shown.
+// observedMachines are the machines of the control plane that a watch has shown.
 type observedMachines struct {
 	limit atomic.Int32
 
@@ -347,7 +347,7 @@ type observedMachines struct {
 	machines map[types.UID]*clusterv1.Machine
 }
 
-// watchMachines looks at every change until the test ends.
+// watchMachines records every change until the test ends.
 func watchMachines(t *testing.T, management *cluster.Cluster) *observedMachines {
 	t.Helper()
 	c, err := client.NewWithWatch(management.Config, client.Options{Scheme: typed(t, management).Scheme()})
@@ -395,7 +395,7 @@ func (s *observedMachines) note(kind watch.EventType, m *clusterv1.Machine) {
 	}
 }
 
-// wantOneAtATime: no more were marked at once than the limit said, and no two deleted.
+// wantOneAtATime: no more machines were marked at once than the limit, and no two were in deletion.
 func (q *quickstart) wantOneAtATime() {
 	q.t.Helper()
 	q.seen.mutex.Lock()

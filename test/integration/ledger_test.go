@@ -16,9 +16,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestLedgerKeepsWholeRepairs: what a repair has come through reads back from a real API server as it was
-// written, and what has come to an end again is gone. Targets without a namespace have their repairs in that of
-// --repair-namespace.
+// TestLedgerKeepsWholeRepairs: a repair reads back from a real API server as it was written, and ended states are gone
+// again. Targets without a namespace have their repairs in the namespace of --repair-namespace.
 func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	t.Parallel()
 	_, l, opened := recordedOne(t)
@@ -28,7 +27,7 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	}
 	wantKept(t, l, opened)
 	r := opened
-	r.Sequence = 0 // it is that of its creation
+	r.Sequence = 0 // the sequence is that of the creation
 	for sentence, change := range stepsOfARepair(started) {
 		change(&r)
 		r = amends(t, l, r, sentence)
@@ -36,7 +35,7 @@ func TestLedgerKeepsWholeRepairs(t *testing.T) {
 	}
 }
 
-// recordedOne gives a ledger on a real API server, with one repair.
+// recordedOne returns a ledger on a real API server, with one repair.
 func recordedOne(t *testing.T) (*cluster.Cluster, *ledger.Store, core.Repair) {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -59,8 +58,8 @@ func amends(t *testing.T, l *ledger.Store, r core.Repair, text string) core.Repa
 	return amended
 }
 
-// TestLedgerTakesEachStepFromOne: of two who have read the same version of a repair one says how far it has come, and
-// the other is refused, whatever it would say. Somebody who labels a repair is in nobody's way for long.
+// TestLedgerTakesEachStepFromOne: of two clients that have read the same version of a repair, one can write its
+// progress. The other is refused, whatever it writes. A user's label on a repair causes no long delay.
 func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	t.Parallel()
 	c, l, r := recordedOne(t)
@@ -71,10 +70,10 @@ func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	advanced = amends(t, l, advanced, "it failed")
 	for sentence, late := range map[string]core.Repair{"the repair as it was": r, "its end": ended} {
 		if _, written, err := l.Update(t.Context(), late, sentence, nil); written || err != nil {
-			t.Errorf("%s, which somebody else has overtaken, is written: %t, with the error %v", sentence, written, err)
+			t.Errorf("%s, after another client's write, is written: %t, with the error %v", sentence, written, err)
 		}
 	}
-	advanced.Sequence = 0 // it is that of its creation
+	advanced.Sequence = 0 // the sequence is that of the creation
 	wantKept(t, l, advanced)
 
 	label(t, c, &v1alpha1.Repair{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}})
@@ -88,8 +87,8 @@ func TestLedgerTakesEachStepFromOne(t *testing.T) {
 	amends(t, l, running[0], "handed over")
 }
 
-// TestLedgerDropsWhatWasRead: an entry that has changed since it was read stays, and so does another one that has its name by
-// now. A missing one is gone.
+// TestLedgerDropsWhatWasRead: a Repair that has changed since it was read stays, and so does another with its name. A
+// missing one is no error.
 func TestLedgerDropsWhatWasRead(t *testing.T) {
 	t.Parallel()
 	c, l, r := recordedOne(t)
@@ -119,7 +118,7 @@ func TestLedgerDropsWhatWasRead(t *testing.T) {
 
 func label(t *testing.T, c *cluster.Cluster, o client.Object) {
 	t.Helper()
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"of": "somebody"}}}`))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"of": "a-user"}}}`))
 	if err := c.Patch(t.Context(), o, patch); err != nil {
 		t.Fatalf("labelling: %v", err)
 	}
@@ -147,7 +146,7 @@ func longLadder() []core.Step {
 	}
 }
 
-// stepsOfARepair gives what happens to a repair one after another, until it ends.
+// stepsOfARepair returns the states of a repair one after another, until its end.
 func stepsOfARepair(started time.Time) func(yield func(string, func(*core.Repair)) bool) {
 	at := func(minutes int) time.Time { return started.Add(time.Duration(minutes) * time.Minute) }
 	return func(yield func(string, func(*core.Repair)) bool) {

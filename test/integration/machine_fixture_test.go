@@ -21,13 +21,13 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// short is the time-out that health checks of these tests use.
+// short is the time-out of the health checks of these tests.
 const short = "2s"
 
 // quiet is how long a test watches for something that must not happen.
 const quiet = 2 * time.Second
 
-// machineFixture is a namespace of machines that one test has for itself.
+// machineFixture is a namespace of machines for one test.
 type machineFixture struct {
 	*cluster.Cluster
 
@@ -47,8 +47,7 @@ func newMachineFixture(t *testing.T, c *cluster.Cluster, namespace string) *mach
 	return f
 }
 
-// machineOptions say what a machine is like; the zero value is a running worker that a machine set
-// owns and whose node is ready.
+// machineOptions describe a machine. The zero value is a running worker that a machine set owns, with a ready node.
 type machineOptions struct {
 	labels      map[string]string
 	noOwner     bool
@@ -59,7 +58,7 @@ type machineOptions struct {
 	controlNode bool
 }
 
-// machine creates a machine and its node, which has the same name with the namespace before it.
+// machine creates a machine and its node. The node's name is the machine's after the namespace.
 func (f *machineFixture) machine(name string, o machineOptions) {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, name)
@@ -98,7 +97,7 @@ func (f *machineFixture) node(machine string, controlPlane bool) {
 	f.setReady(machine, corev1.ConditionTrue)
 }
 
-// setReady gives a machine's node a Ready condition that changes now.
+// setReady writes the Ready condition of a machine's node as of now.
 func (f *machineFixture) setReady(machine string, status corev1.ConditionStatus) {
 	f.t.Helper()
 	f.setCondition(machine, "Ready", status, time.Now())
@@ -129,7 +128,7 @@ func (f *machineFixture) tryHealthCheck(name string, annotations map[string]stri
 	return f.Create(cluster.Context(f.t), u)
 }
 
-// readyCheck is the spec of the OpenShift guide (docs/reference/proposals.md#openshift-guide) with short
+// readyCheck returns the spec of the OpenShift guide (docs/reference/proposals.md#openshift-guide) with short
 // time-outs, and lines of a test's own.
 func readyCheck(lines ...string) string {
 	return strings.Join(append([]string{
@@ -188,7 +187,7 @@ func (f *machineFixture) check(name string) *unstructured.Unstructured {
 	return object("machine.openshift.io/v1beta1", "MachineHealthCheck", f.namespace, name)
 }
 
-// machines gives the names of the machines that exist, those being deleted with a minus before.
+// machines returns the names of the machines that exist, with a minus before those in deletion.
 func (f *machineFixture) machines(ctx context.Context) ([]string, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("machine.openshift.io/v1beta1")
@@ -216,7 +215,7 @@ func (f *machineFixture) wantMachines(names ...string) {
 	})
 }
 
-// keepsMachines watches that exactly these machines exist for a while.
+// keepsMachines checks for a while that exactly these machines exist.
 func (f *machineFixture) keepsMachines(names ...string) {
 	f.t.Helper()
 	f.Never(f.t, "machines "+strings.Join(names, " ")+" must stay", quiet, func(ctx context.Context) error {
@@ -270,7 +269,7 @@ func (f *machineFixture) wantEvent(name, reason string) {
 	})
 }
 
-// wantEventsSaying waits for an event of a reason about each of these objects, whose note has these words.
+// wantEventsSaying waits for an event of a reason about each of these objects, with these words in its note.
 func (f *machineFixture) wantEventsSaying(reason string, words map[string]string) {
 	f.t.Helper()
 	f.Eventually(f.t, "events "+reason, func(ctx context.Context) error {
@@ -292,8 +291,8 @@ func (f *machineFixture) wantEventsSaying(reason string, words map[string]string
 	})
 }
 
-// comesToRest waits until Fettle has made no request, and no watch of it has ended, for a while. A
-// loop that asks for ever never comes to rest.
+// comesToRest waits until Fettle has made no request, and no watch of it has ended, for a while. A loop that never ends
+// its requests never comes to rest.
 func (f *machineFixture) comesToRest() {
 	f.t.Helper()
 	last, since := -1, time.Now()
@@ -309,7 +308,7 @@ func (f *machineFixture) comesToRest() {
 	})
 }
 
-// repairs gives the repairs of the namespace.
+// repairs returns the repairs of the namespace.
 func (f *machineFixture) repairs(ctx context.Context) ([]v1alpha1.Repair, error) {
 	var list v1alpha1.RepairList
 	err := f.List(ctx, &list, client.InNamespace(f.namespace))

@@ -11,10 +11,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestFailedMachinesBackOff runs the loop of docs/reference/proposals.md#autoscaler-scenarios: a machine set
-// whose machines all fail to launch, and a health check that deletes HealthCheckFailed machines at once. The
-// deletions must slow down to one per limit, so that whoever watches the machine set for longer than
-// that sees a machine which stays HealthCheckFailed.
+// TestFailedMachinesBackOff runs the loop of docs/reference/proposals.md#autoscaler-scenarios: a machine set whose
+// machines all fail to launch, and a health check that deletes Failed machines at once. The deletions must slow down to
+// one per limit. A controller that watches the machine set for longer than that then sees a machine that stays Failed.
 func TestFailedMachinesBackOff(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--machine-api"}})
@@ -42,7 +41,7 @@ func TestFailedMachinesBackOff(t *testing.T) {
 	for i := 1; i < len(deleted); i++ {
 		gap := deleted[i].Sub(deleted[i-1])
 		t.Logf("deletion %d came %s after the one before", i+1, gap)
-		// Between the decision and the request lies the time to record the repair, which varies.
+		// Fettle records the repair between the decision and the request. The time for that varies.
 		if gap < wait-base/2 {
 			t.Errorf("deletion %d came %s after the one before, want at least %s", i+1, gap, wait)
 		}

@@ -24,18 +24,20 @@ import (
 const (
 	// medik8sManager is the field manager of medik8s' operator: the name of its program.
 	medik8sManager = "manager"
-	// medik8sLasts is for how long it holds a lease that belongs to a health check without escalation.
+	// medik8sLasts is how long the operator holds a lease for a health check without escalation.
 	medik8sLasts = 11 * time.Minute
 )
 
-// operator plays medik8s' operator for one health check with one template: its remediation objects, its leases and its status
-// (docs/reference/medik8s.md#remediation-objects, docs/reference/medik8s.md#lease). It works as an administrator.
+// operator plays medik8s' operator for one health check with one template: its remediation objects, its leases and its
+// status (docs/reference/medik8s.md#remediation-objects, docs/reference/medik8s.md#lease). It works as an
+// administrator.
 type operator struct {
 	p    *pool
 	stop func()
 }
 
-// startOperator has the operator look at the pool's health check several times a second, until it is stopped or the test ends.
+// startOperator makes the operator read the pool's health check several times a second, until it is stopped or the test
+// ends.
 func (p *pool) startOperator() *operator {
 	p.t.Helper()
 	p.Namespace(p.t, v1alpha1.LeaseNamespace)
@@ -62,14 +64,14 @@ func (p *pool) startOperator() *operator {
 	return op
 }
 
-// say logs an error. The operator tries again in its next pass.
+// say logs an error. The operator retries in its next pass.
 func (op *operator) say(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		op.p.t.Logf("medik8s' operator: %v", err)
 	}
 }
 
-// pass is one look at the health check. While it is paused the operator does nothing but to say so, with counts of zero.
+// pass reads the health check once. While it is paused, the operator only says so, with counts of zero.
 func (op *operator) pass(ctx context.Context) error {
 	check := &v1alpha1.NodeHealthCheck{}
 	if err := op.p.Get(ctx, types.NamespacedName{Name: op.p.namespace}, check); err != nil {
@@ -90,7 +92,7 @@ func (op *operator) pass(ctx context.Context) error {
 	return op.writeStatus(ctx, check, fresh)
 }
 
-// remediate deletes the objects of nodes that are well, creates those of nodes that are not, and fills in the status.
+// remediate deletes the objects of healthy nodes, creates those of unhealthy nodes, and writes the status.
 func (op *operator) remediate(ctx context.Context, check *v1alpha1.NodeHealthCheck, s *v1alpha1.NodeHealthCheckStatus) error {
 	nodes := &corev1.NodeList{}
 	if err := op.p.List(ctx, nodes, client.MatchingLabels{"pool": op.p.namespace}); err != nil {
@@ -123,7 +125,7 @@ func (op *operator) remediate(ctx context.Context, check *v1alpha1.NodeHealthChe
 	return nil
 }
 
-// isBroken reports whether a node has not been ready for as long as the pool's health check says.
+// isBroken reports whether a node has not been ready for as long as the pool's health check requires.
 func isBroken(n *corev1.Node) bool {
 	after, err := time.ParseDuration(short)
 	return err == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -131,7 +133,7 @@ func isBroken(n *corev1.Node) bool {
 	})
 }
 
-// objectOf returns the remediation object of a node that the health check owns, whoever made it, nil when there is none.
+// objectOf returns the remediation object of a node that the health check owns, whichever client made it, or nil.
 func (op *operator) objectOf(ctx context.Context, check *v1alpha1.NodeHealthCheck, node string) (*unstructured.Unstructured, error) {
 	u := object(remediators, rebooting, op.p.namespace, node)
 	err := op.p.Get(ctx, client.ObjectKeyFromObject(u), u)
@@ -158,8 +160,8 @@ func (op *operator) recovered(ctx context.Context, node string, own *unstructure
 	return op.giveLeaseBack(ctx, node)
 }
 
-// treat takes the lease of a node and creates its remediation object, unless another has the lease. Where the object is there, it
-// renews the lease.
+// treat takes the lease of a node and creates its remediation object, unless another holder has the lease. If the
+// object exists, it renews the lease.
 func (op *operator) treat(ctx context.Context, check *v1alpha1.NodeHealthCheck, node string, own *unstructured.Unstructured) (v1alpha1.UnhealthyNode, error) {
 	entry := v1alpha1.UnhealthyNode{Name: node}
 	held, err := op.takeLease(ctx, node)

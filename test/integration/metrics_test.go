@@ -43,7 +43,7 @@ type scraper struct {
 	url, token string
 }
 
-// scrape gives the series of Fettle, and those of today's controller.
+// scrape returns the series of Fettle, and those of today's controller.
 func (s *scraper) scrape() (map[string]float64, error) {
 	s.t.Helper()
 	answer, err := cluster.Get(s.t, s.url, s.token, nil)
@@ -60,7 +60,7 @@ func (s *scraper) scrape() (map[string]float64, error) {
 	return series, nil
 }
 
-// wantSeries waits until series are there with their values, and none whose name has one of the texts.
+// wantSeries waits until series have their values, and no series has one of the texts in its name.
 func (s *scraper) wantSeries(sentence string, want map[string]float64, never ...string) {
 	s.t.Helper()
 	s.Eventually(s.t, sentence, func(context.Context) error {
@@ -84,7 +84,7 @@ func (s *scraper) wantSeries(sentence string, want map[string]float64, never ...
 	})
 }
 
-// TestMetrics follows one repair through the metrics, and its health check until it is gone.
+// TestMetrics follows one repair through the metrics, and its health check until that is gone.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -142,7 +142,7 @@ func TestMetrics(t *testing.T) {
 	s.wantSeries("series end with their health check", map[string]float64{"fettle_act_seconds_count": 1}, `namespace="metrics"`)
 }
 
-// TestWhoMayReadMetrics: who has a token of the cluster and the right, over TLS, and nobody else.
+// TestWhoMayReadMetrics: a client with a token of the cluster and the right may, over TLS, and no other.
 func TestWhoMayReadMetrics(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -165,7 +165,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 			return err
 		})
 	}
-	wants("whoever has the right", good, http.StatusOK)
+	wants("a user with the right", good, http.StatusOK)
 	wants("no token", "", http.StatusUnauthorized)
 	wants("garbage", "garbage", http.StatusUnauthorized)
 	wants("a token that was revoked", former, http.StatusUnauthorized)
@@ -186,7 +186,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	})
 }
 
-// writeCertificate puts a certificate of its own into a directory, and gives what vouches for it.
+// writeCertificate writes a certificate of its own into a directory, and returns the pool of roots that verify it.
 func writeCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey(name, []net.IP{net.IPv4(127, 0, 0, 1)}, nil)

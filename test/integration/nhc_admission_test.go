@@ -32,7 +32,7 @@ type nodeChecks struct {
 	t *testing.T
 }
 
-// nodeCheck is a NodeHealthCheck with this specification, as YAML in one line.
+// nodeCheck returns a NodeHealthCheck with this specification, as YAML in one line.
 func (n nodeChecks) nodeCheck(name, spec string) *unstructured.Unstructured {
 	n.t.Helper()
 	return cluster.Decode(n.t, []byte("apiVersion: remediation.medik8s.io/v1alpha1\nkind: NodeHealthCheck\nmetadata: {name: "+name+"}\nspec: "+spec))[0]
@@ -64,7 +64,7 @@ func (n nodeChecks) must(what string, err error) {
 	}
 }
 
-// wantRefused wants an answer that says why, and what to do.
+// wantRefused checks that an error says why, and what to do.
 func (n nodeChecks) wantRefused(what string, err error, says ...string) {
 	n.t.Helper()
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
@@ -78,8 +78,8 @@ func (n nodeChecks) wantRefused(what string, err error, says ...string) {
 	}
 }
 
-// TestNodeHealthChecksAreAdmitted: what a definition can refuse is refused when it is applied, and the
-// message names the field and says what to give. What can be followed is taken, and given its defaults.
+// TestNodeHealthChecksAreAdmitted: the API server refuses what a definition can refuse. The message names the field and
+// a valid value. Valid health checks are accepted, and get their defaults.
 func TestNodeHealthChecksAreAdmitted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -107,7 +107,7 @@ func TestNodeHealthChecksAreAdmitted(t *testing.T) {
 	n.wantDefaults()
 }
 
-// examplesOf gives the objects in the YAML of a page, of which there is some.
+// examplesOf returns the objects in the YAML of a page. There must be some.
 func examplesOf(t *testing.T, page string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(cluster.Root(), page))
@@ -142,7 +142,7 @@ func goodNodeChecks() []string {
 	}
 }
 
-// refusedNodeChecks are all that docs/reference/medik8s.md#spec lists, and values of the wrong type, sign and size.
+// refusedNodeChecks are all cases of docs/reference/medik8s.md#spec, and values of the wrong type, sign and size.
 func refusedNodeChecks() []refused {
 	var all []refused
 	add := func(format string, values []string, says ...string) {
@@ -245,7 +245,7 @@ func (n nodeChecks) wantDefaults() {
 const underRemediation = `{unhealthyNodes: [{name: b}, {name: a, remediations: [{started: "2026-08-03T12:00:00Z",
   resource: {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediation, namespace: remediators, name: a}}]}]}`
 
-// lockedChanges are what must wait while a node is under remediation, and the field that the refusal names.
+// lockedChanges are the changes that must wait while a node is under remediation, and the field that the refusal names.
 func lockedChanges() map[string]string {
 	return map[string]string{
 		`spec: {selector: {matchLabels: {pool: b}}}`:                                                        "spec.selector",
@@ -254,8 +254,8 @@ func lockedChanges() map[string]string {
 	}
 }
 
-// TestNodeHealthChecksUnderRemediationAreKept: while a node is under remediation, nothing that this rests on is
-// changed, and the health check is not deleted but by force. All else can be, and all can be afterwards.
+// TestNodeHealthChecksUnderRemediationAreKept: while a node is under remediation, the API server refuses changes of the
+// fields behind it, and a deletion without force. Other changes pass, and all changes pass afterwards.
 func TestNodeHealthChecksUnderRemediationAreKept(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -284,8 +284,8 @@ func (n nodeChecks) busy(name string) {
 	n.must("giving it a remediation", n.mergeStatus(name, underRemediation))
 }
 
-// wantLocked wants each change and deletion refused with words of why and what to do. An API server takes a moment
-// to follow a policy.
+// wantLocked checks that each change and deletion is refused, and that the refusal says why and what to do. An API
+// server takes a moment to follow a policy.
 func (n nodeChecks) wantLocked(name string, mend string) {
 	n.t.Helper()
 	remove := func(ctx context.Context) error { return n.Delete(ctx, n.nodeCheck(name, `{}`), client.DryRunAll) }
@@ -303,8 +303,8 @@ func (n nodeChecks) wantLocked(name string, mend string) {
 	}
 }
 
-// TestNodeHealthChecksOfOthers: where somebody else has defined the kind, the policy keeps health checks under
-// remediation as Fettle's definition does. Objects of that time stay within reach of those who write their status.
+// TestNodeHealthChecksOfOthers: another vendor has defined the kind. The policy protects health checks under
+// remediation as Fettle's definition does. Controllers can still write the status of objects from that time.
 func TestNodeHealthChecksOfOthers(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -336,7 +336,7 @@ func TestNodeHealthChecksOfOthers(t *testing.T) {
 	n.must("mending it", n.merge("old", `spec: {selector: null, maxUnhealthy: null, healthyDelay: 5m, escalatingRemediations: null, remediationTemplate: `+selfNode+`}`))
 }
 
-// upgradeDefinition puts Fettle's definition of the kind in the place of another.
+// upgradeDefinition replaces another vendor's definition of the kind by Fettle's.
 func (n nodeChecks) upgradeDefinition() {
 	n.t.Helper()
 	n.Eventually(n.t, "replacing their definition", func(ctx context.Context) error {

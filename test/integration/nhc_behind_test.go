@@ -11,8 +11,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestRequestsLeftBehind: what is left of a repair whose node is gone blocks no other repair, and people are told of it. The
-// tests play remediators that keep a finalizer, as fence agents do once the node is gone.
+// TestRequestsLeftBehind: the objects of a repair whose node is gone block no other repair, and Fettle reports them.
+// The tests play remediators that keep a finalizer, as fence agents do once the node is gone.
 func TestRequestsLeftBehind(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -31,11 +31,11 @@ func TestRequestsLeftBehind(t *testing.T) {
 	}
 }
 
-// replacing is what a remediator says that has a node replaced.
+// replacing is the condition of a remediator that has a node replaced.
 var replacing = []string{"Processing=True", "Succeeded=Unknown", "PermanentNodeDeletionExpected=True"}
 
-// secondStep brings node a to the second of two steps, whose remediator has the node replaced. The object of the first has a
-// finalizer.
+// secondStep brings node a to the second of two steps, whose remediator has the node replaced. The object of the first
+// has a finalizer.
 func (p *pool) secondStep() {
 	p.t.Helper()
 	p.nodes("a", "b", "c", "d", "e")
@@ -48,10 +48,11 @@ func (p *pool) secondStep() {
 	p.say("a fence", "Processing=False", "Succeeded=False")
 	p.wantObjects("a fence", "a replace")
 	p.say("a replace", replacing...)
-	p.keepsObjects("a fence", "a replace") // by then Fettle has seen what the remediator says
+	p.keepsObjects("a fence", "a replace") // by then Fettle has seen the remediator's condition
 }
 
-// replacedBesideAStuckObject: the object of the first step outlives its node, and the next node is remediated all the same.
+// replacedBesideAStuckObject: the object of the first step outlives its node, and the next node is remediated all the
+// same.
 func replacedBesideAStuckObject(p *pool) {
 	p.secondStep()
 	p.removeNode("a")
@@ -67,7 +68,7 @@ func replacedBesideAStuckObject(p *pool) {
 	p.wantNodeStatus("4/5 healthy, Remediating, unhealthy: b[fence]")
 }
 
-// replacementThatFails: a remediator that says that it failed to replace a node has nothing left to do.
+// replacementThatFails: a remediator that reports that it could not replace a node has nothing left to do.
 func replacementThatFails(p *pool) {
 	p.secondStep()
 	p.removeNode("a")
@@ -79,8 +80,8 @@ func replacementThatFails(p *pool) {
 	p.wantObjects("-a fence", "b fence")
 }
 
-// replacementThatBoots: until its replacement has come, a node that is gone is listed and counts. Nothing begins that would
-// be one too many, and the health check says why.
+// replacementThatBoots: until its replacement has come, a node that is gone is listed and counts. No repair begins
+// beyond the limit, and the health check says why.
 func replacementThatBoots(p *pool) {
 	p.secondStep()
 	p.removeNode("a")
@@ -117,7 +118,8 @@ func (p *pool) wantAllowed(text string) {
 	})
 }
 
-// nodeOfAnEarlierLife: a node that comes back under its name has nothing to do with what was asked for the one before.
+// nodeOfAnEarlierLife: a node that registers again under its name has nothing to do with the remediation of the earlier
+// node.
 func nodeOfAnEarlierLife(p *pool) {
 	p.secondStep()
 	p.removeNode("a")

@@ -11,9 +11,9 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestPassesMakeNoCalls counts requests at the API server. A pass over a pool in which nothing has changed makes none, however many
-// nodes are healthy, however many are unhealthy and under remediation, and however many templates there are. (Today's operator lists
-// each remediation kind once for each node, reference of medik8s 5.2.)
+// TestPassesMakeNoCalls counts requests at the API server. A pass over a pool in which nothing has changed makes none,
+// however many nodes are healthy, however many are unhealthy and under remediation, and however many templates there
+// are. Today's operator lists each remediation kind once for each node (reference of medik8s 5.2).
 func TestPassesMakeNoCalls(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -50,8 +50,8 @@ func TestPassesMakeNoCalls(t *testing.T) {
 	p.readsEachKindOnce()
 }
 
-// passesMakeNoCalls makes Fettle pass over its fleet, and counts what it asks meanwhile. By how long a node may be not ready, the
-// health check says the same before and after, since nodes are either ready or have long not been.
+// passesMakeNoCalls makes Fettle pass over its cluster, and counts its requests meanwhile. The test changes how long a
+// node may be not ready. The results stay the same, since nodes are either ready or have long not been.
 func (p *pool) passesMakeNoCalls(s *scraper, when string) {
 	p.t.Helper()
 	const passes = 10
@@ -71,7 +71,7 @@ func (p *pool) passesMakeNoCalls(s *scraper, when string) {
 	}
 	p.comesToRest()
 	for _, r := range append(p.RequestsSince(p.t, began), p.EndedWatches(p.t)...) {
-		// Who may read the metrics is asked for each reader, and has nothing to do with passes.
+		// Reviews of the rights of a reader of metrics have nothing to do with passes.
 		if r.At.Before(began) || strings.HasSuffix(r.Resource, "reviews") {
 			continue
 		}
@@ -79,7 +79,7 @@ func (p *pool) passesMakeNoCalls(s *scraper, when string) {
 	}
 }
 
-// passes counts those so far, however they ended.
+// passes counts the passes so far, however they ended.
 func (s *scraper) passes() float64 {
 	s.t.Helper()
 	answer, err := cluster.Get(s.t, s.url, s.token, nil)
@@ -95,8 +95,8 @@ func (s *scraper) passes() float64 {
 	return total
 }
 
-// readsEachKindOnce: templates and remediation objects are watched. Where an API server can't stream what there is to begin
-// with, one list is what that takes.
+// readsEachKindOnce: templates and remediation objects are watched. Where an API server can't stream the initial list,
+// a single list replaces it.
 func (p *pool) readsEachKindOnce() {
 	p.t.Helper()
 	lists := map[string]int{}

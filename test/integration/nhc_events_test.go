@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// eventsOfEachStep: the second step of a repair has an event of its own, beside that of the first.
+// eventsOfEachStep: the second step of a repair has its own event, beside that of the first.
 func eventsOfEachStep(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -28,7 +28,7 @@ func eventsOfEachStep(p *pool) {
 	p.wantEvents("RemediationGivenUp", "a-1 spec.ladder[0]")
 }
 
-// eventsOfEachRepair: a remediator without a successor that fails has an event, and so has each repair of a node that fails
+// eventsOfEachRepair: a failed remediator without a successor has an event, and so has each repair of a node that fails
 // twice within minutes.
 func eventsOfEachRepair(p *pool) {
 	p.nodes("a", "b", "c")
@@ -46,8 +46,8 @@ func eventsOfEachRepair(p *pool) {
 	p.wantEvents("RemediationCreated", "a-1 spec.ladder[0]", "a-2 spec.ladder[0]")
 }
 
-// wantEvents waits until the events of a reason about the pool's own health check relate to these repairs, each a node and the
-// number of its repair, and the step where they name one. It checks that none of them stands for several.
+// wantEvents waits until the events of a reason about the pool's health check relate to these repairs. Each is a node,
+// the number of its repair, and the step where the events name it. No event may stand for several.
 func (p *pool) wantEvents(reason string, want ...string) {
 	p.t.Helper()
 	p.Eventually(p.t, "events "+reason, func(ctx context.Context) error {

@@ -46,13 +46,13 @@ func TestWhatAnEarlierLeaderRecorded(t *testing.T) {
 	}
 }
 
-// inheritedPool is a pool with what an earlier leader has left of it.
+// inheritedPool is a pool with the Repairs of an earlier leader.
 type inheritedPool struct {
 	*pool
 
 	former client.Client
 	check  func(*inheritedPool)
-	// began is when Fettle started, so that it can have seen nothing before.
+	// began is when Fettle started. It can have seen nothing before.
 	began time.Time
 }
 
@@ -71,7 +71,7 @@ func formerLeader(t *testing.T, c *cluster.Cluster) client.Client {
 	return former
 }
 
-// repairOf returns a Repair by which an earlier leader asked for reboots of a node.
+// repairOf returns a Repair by which an earlier leader requested reboots of a node.
 func (p *inheritedPool) repairOf(node core.ID, number int, started time.Time, steps ...fettlev1alpha1.RepairStep) *fettlev1alpha1.Repair {
 	p.t.Helper()
 	check := p.own()
@@ -85,7 +85,7 @@ func (p *inheritedPool) repairOf(node core.ID, number int, started time.Time, st
 	return r
 }
 
-// nodeID is that of a node of the pool.
+// nodeID returns the target ID of a node of the pool.
 func (p *inheritedPool) nodeID(name string) core.ID {
 	p.t.Helper()
 	return core.ID{Kind: "Node", Name: p.nodeName(name), UID: p.uidOfObject(object("v1", "Node", "", p.nodeName(name)))}
@@ -137,8 +137,8 @@ func prepareEnds(p *inheritedPool) {
 	}
 }
 
-// checkEnds: an end within the hour by which clocks may differ counts from when Fettle has seen it, and its pause is bounded by
-// that. No clock of a leader can have told the other, which counts for nothing.
+// checkEnds: clocks may differ by up to an hour. An end within that counts from when Fettle has seen it, which bounds
+// its pause. No clock of a leader can have written the other end, which counts for nothing.
 func checkEnds(p *inheritedPool) {
 	p.wantObjects("days reboot", "minutes reboot")
 	p.wantCheckEvent("RemediationSkipped")
@@ -166,7 +166,7 @@ func prepareStep(p *inheritedPool) {
 	p.fails("a")
 }
 
-// checkStep: the next step is not waited for.
+// checkStep: Fettle begins the next step without a wait.
 func checkStep(p *inheritedPool) {
 	p.wantObjects("a install")
 	p.wantNodeRepairs("a Running")
@@ -174,13 +174,14 @@ func checkStep(p *inheritedPool) {
 	p.wantAnswer("explain node/"+p.nodeName("a"), "under way since")
 }
 
-// The finished Repairs of a namespace that are kept, those that back-off reads aside, and more than that.
+// The number of finished Repairs that a namespace keeps without the Repairs that back-off reads, and a number beyond
+// it.
 const (
 	mostKept = 1000
 	flood    = mostKept + 150
 )
 
-// prepareFlood: a repair of node a has failed 40 minutes ago. All of very many repairs of another node ended after it.
+// prepareFlood: a repair of node a has failed 40 minutes ago. Very many repairs of another node ended after it.
 func prepareFlood(p *inheritedPool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -207,8 +208,8 @@ func prepareFlood(p *inheritedPool) {
 	}
 }
 
-// checkFlood: the oldest of the many are deleted. The older one that back-off reads stays, and holds back the next repair of
-// its node.
+// checkFlood: the oldest of the many are deleted. The older Repair that back-off reads stays, and delays the next
+// repair of its node.
 func checkFlood(p *inheritedPool) {
 	p.Eventually(p.t, "the oldest Repairs are deleted", func(ctx context.Context) error {
 		of, err := p.finished(ctx)
@@ -222,7 +223,7 @@ func checkFlood(p *inheritedPool) {
 	p.wantNodeStatus("2/3 healthy, Enabled, unhealthy: a[]")
 	p.keepsObjects()
 	of, err := p.finished(cluster.Context(p.t))
-	// The finished Repairs of the other pools are among those that are kept.
+	// The finished Repairs of the other pools count as kept.
 	if err != nil || of["a"] != 1 || of["gone"] < mostKept-10 {
 		p.t.Errorf("of the finished Repairs are left %v (%v)", of, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// escalationOnFailure: Succeeded=False takes the next step at once; the first object stays, and both are withdrawn
+// escalationOnFailure: Succeeded=False begins the next step at once. The first object stays, and both are withdrawn
 // together (docs/reference/medik8s.md#remediating-a-node).
 func escalationOnFailure(p *pool) {
 	p.nodes("a", "b", "c")
@@ -44,7 +44,7 @@ func escalationOnFailure(p *pool) {
 	p.wantNodeRepairs("a Withdrawn") // no step has helped
 }
 
-// wantStopped waits until a remediator has been told that its time is over, or checks that it has not.
+// wantStopped waits until a remediator has the annotation that its time is over, or checks that it has not.
 func (p *pool) wantStopped(text string, want bool) {
 	p.t.Helper()
 	p.Eventually(p.t, "annotation of "+text, func(context.Context) error {
@@ -60,7 +60,7 @@ func (p *pool) wantStopped(text string, want bool) {
 	})
 }
 
-// sameKindTwice: two templates of one kind, and then another, take their turns, and no other node waits for that
+// sameKindTwice: two templates of one kind, and then another, take their turns. No other node waits for that
 // (docs/reference/medik8s.md#remediating-a-node, PR #301).
 func sameKindTwice(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
@@ -88,7 +88,7 @@ func sameKindTwice(p *pool) {
 	p.nothingIsLeft("b", "5/5")
 }
 
-// escalationOnTimeout: when its time is over, a remediator that works on is told so, and the next is asked
+// escalationOnTimeout: when its time is over, a working remediator gets the annotation, and the next step begins
 // (docs/reference/medik8s.md#remediating-a-node). A minute is the least that the API allows.
 func escalationOnTimeout(p *pool) {
 	const timeout = time.Minute
@@ -121,7 +121,7 @@ func escalationOnTimeout(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// templateThatComesLate: the health check is disabled, with its counters right, and goes on by itself within seconds
+// templateThatComesLate: the health check is disabled, with right counts, and goes on without help within seconds
 // (docs/reference/medik8s.md#templates, docs/reference/medik8s.md#status).
 func templateThatComesLate(p *pool) {
 	p.nodes("a", "b", "c")
@@ -144,7 +144,7 @@ func templateThatComesLate(p *pool) {
 		}
 	}
 
-	// What is under way outlives its template.
+	// A running remediation outlives its template.
 	if err := p.Delete(cluster.Context(p.t), object(remediators, rebooting+"Template", p.namespace, p.templateName("reboot"))); err != nil {
 		p.t.Fatalf("deleting the template: %v", err)
 	}
@@ -158,7 +158,7 @@ func templateThatComesLate(p *pool) {
 	p.wantNodeStatus("3/3 healthy, Disabled, unhealthy:")
 }
 
-// templateOfAnotherNamespace is not the one that the health check names.
+// templateOfAnotherNamespace is not the template that the health check names.
 func templateOfAnotherNamespace(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -189,7 +189,7 @@ func excludedNode(p *pool) {
 	p.wantObjects("a reboot", "b reboot")
 }
 
-// nodeUnderMaintenance: while somebody else holds its lease, a node is left alone, and others are not
+// nodeUnderMaintenance: while another holder has its lease, Fettle leaves a node alone, and repairs others
 // (docs/reference/medik8s.md#lease, PR #212).
 func nodeUnderMaintenance(p *pool) {
 	p.nodes("a", "b", "c")
@@ -206,8 +206,8 @@ func nodeUnderMaintenance(p *pool) {
 	p.wantLease("a", holderOf(p.namespace))
 }
 
-// lostLeaseDelaysNobody: a lease that somebody takes during a remediation changes nothing for other nodes, and whoever took it
-// keeps it (docs/reference/medik8s.md#lease).
+// lostLeaseDelaysNobody: another holder takes a lease during a remediation, and keeps it. Nothing changes for other
+// nodes (docs/reference/medik8s.md#lease).
 func lostLeaseDelaysNobody(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -228,7 +228,7 @@ func lostLeaseDelaysNobody(p *pool) {
 	p.wantNodeStatus("3/3 healthy, Enabled, unhealthy:")
 }
 
-// pauseHoldsOnlyWhatIsNew: during a pause what stands is withdrawn, and the counters are right
+// pauseHoldsOnlyWhatIsNew: during a pause, objects of healthy nodes are withdrawn, and the counts are right
 // (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#status, I12).
 func pauseHoldsOnlyWhatIsNew(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
@@ -252,8 +252,8 @@ func pauseHoldsOnlyWhatIsNew(p *pool) {
 	p.wantObjects("b reboot")
 }
 
-// editDuringRemediation is refused. One that gets past the refusal all the same, since that rests on the status, loses nothing: what
-// was begun goes on as it was begun, and what follows is as the edit says (docs/reference/medik8s.md#spec,
+// editDuringRemediation is refused. The refusal rests on the status, so an edit may still pass. Then running steps
+// continue unchanged, and later steps follow the edit (docs/reference/medik8s.md#spec,
 // docs/reference/medik8s.md#known-issues).
 func editDuringRemediation(p *pool) {
 	p.nodes("a", "b", "c")
@@ -280,8 +280,8 @@ func editDuringRemediation(p *pool) {
 	p.nothingIsLeft("b", "3/3")
 }
 
-// deletionDuringRemediation is refused, and can be forced. Then nobody asks for the remediation any more, so it is withdrawn, and its
-// lease given back (docs/reference/medik8s.md#spec, docs/reference/medik8s.md#deleted-nodes).
+// deletionDuringRemediation is refused, and can be forced. Then Fettle withdraws the remediation, and releases its
+// lease (docs/reference/medik8s.md#spec, docs/reference/medik8s.md#deleted-nodes).
 func deletionDuringRemediation(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)

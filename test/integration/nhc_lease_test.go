@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// leaseRenewedInTheFuture: the clock of a node's holder is two hours ahead. The node is left to that holder, and people are
-// told so, until the holder gives the lease back or as long after Fettle first saw the lease as it is taken for
-// (docs/reference/medik8s.md#lease).
+// leaseRenewedInTheFuture: the clock of a lease's holder is two hours ahead. Fettle leaves the node to that holder, and
+// reports that. It waits until the holder releases the lease, or until the lease's duration has passed since Fettle
+// first saw it (docs/reference/medik8s.md#lease).
 func leaseRenewedInTheFuture(p *pool) {
 	const taken = 12 * time.Second
 	p.nodes("a", "b", "c", "d")
@@ -34,7 +34,7 @@ func leaseRenewedInTheFuture(p *pool) {
 	p.wantObjects("a reboot", "b reboot", "c reboot")
 }
 
-// leaseFrom has the lease of a node taken for a time from an instant, by its holder's clock.
+// leaseFrom creates the lease of a node for a time from an instant, by its holder's clock.
 func (p *pool) leaseFrom(node string, renewed time.Time, during time.Duration) {
 	p.t.Helper()
 	p.takeLease(node, "node-maintenance")

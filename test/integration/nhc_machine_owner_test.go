@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestMachinesOwnRequestsWithoutTheirHealthChecks: the machine of a node owns what is asked for the node, in a cluster that
-// serves machines and no health checks of machines.
+// TestMachinesOwnRequestsWithoutTheirHealthChecks: the machine of a node owns the node's remediation object, in a
+// cluster that serves machines and no health checks of machines.
 func TestMachinesOwnRequestsWithoutTheirHealthChecks(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})

@@ -22,15 +22,15 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// The kinds of the sandbox's remediators, one of them namespaced. Nobody answers their objects unless a test does.
+// The kinds of the sandbox's remediators, one of them namespaced. No remediator answers unless a test plays it.
 const (
 	remediators = "sandbox.fettle.io/v1alpha1"
 	rebooting   = "RebootRemediation"
 	reinstall   = "ReprovisionRemediation"
 )
 
-// pool is some nodes that one test has for itself, and the NodeHealthChecks that it makes for them. Both have
-// names that begin with the pool's, as has the namespace of its templates. So no pool's name, with a hyphen, may begin another's.
+// pool is some nodes for one test, and the NodeHealthChecks that it makes for them. All names begin with the pool's,
+// including the namespace of its templates. So the name of a pool, with a hyphen, must not be a prefix of another's.
 type pool struct{ *machineFixture }
 
 func newPool(t *testing.T, c *cluster.Cluster, name string) *pool {
@@ -39,7 +39,7 @@ func newPool(t *testing.T, c *cluster.Cluster, name string) *pool {
 	return &pool{&machineFixture{Cluster: c, t: t, namespace: name}}
 }
 
-// nodes makes nodes that are ready.
+// nodes makes ready nodes.
 func (p *pool) nodes(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -55,7 +55,7 @@ func (p *pool) labelledNode(name string, labels map[string]string) {
 	p.setReady(name, corev1.ConditionTrue)
 }
 
-// fails has nodes report that they are not ready as of now, and tells when that was.
+// fails makes nodes report that they are not ready as of now, and returns when that was.
 func (p *pool) fails(names ...string) time.Time {
 	p.t.Helper()
 	for _, name := range names {
@@ -64,7 +64,7 @@ func (p *pool) fails(names ...string) time.Time {
 	return time.Now()
 }
 
-// recovers has nodes report that they are ready as of now, and tells an instant before.
+// recovers makes nodes report that they are ready as of now, and returns an earlier instant.
 func (p *pool) recovers(names ...string) time.Time {
 	p.t.Helper()
 	at := time.Now()
@@ -87,7 +87,7 @@ func (p *pool) patch(u *unstructured.Unstructured, patch string) error {
 	return p.Patch(cluster.Context(p.t), u, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// change applies a merge patch that the API server takes.
+// change applies a merge patch that the API server must accept.
 func (p *pool) change(u *unstructured.Unstructured, patch string) {
 	p.t.Helper()
 	if err := p.patch(u, patch); err != nil {
@@ -101,10 +101,10 @@ func (p *pool) label(node, labels string) {
 	p.change(object("v1", "Node", "", p.nodeName(node)), `{"metadata":{"labels":`+labels+`}}`)
 }
 
-// templateName is in the names of all, since kinds without namespaces have templates of all pools.
+// templateName is in the names of all templates, since kinds without namespaces have templates of all pools.
 func (p *pool) templateName(name string) string { return p.namespace + "-" + name }
 
-// template makes a template of a remediation kind. Several of a kind serve the same nodes where each says so.
+// template makes a template of a remediation kind. Several templates of a kind serve the same nodes if each says so.
 func (p *pool) template(kind, name string, several bool) {
 	p.t.Helper()
 	u := object(remediators, kind+"Template", p.namespaceOf(kind), p.templateName(name))
@@ -122,7 +122,7 @@ func (p *pool) namespaceOf(kind string) string {
 	return ""
 }
 
-// reference names a template as health checks do.
+// reference returns the name of a template as health checks write it.
 func (p *pool) reference(kind, name string) string {
 	namespace := ""
 	if p.namespaceOf(kind) != "" {
@@ -136,7 +136,7 @@ func (p *pool) single(kind, name string) string {
 	return "remediationTemplate: " + p.reference(kind, name)
 }
 
-// steps is an escalation, by kinds and names of templates in turn. A step may take long enough for any test.
+// steps returns an escalation, by kinds and names of templates in turn. The time of a step suffices for any test.
 func (p *pool) steps(timeout string, kindsAndNames ...string) string {
 	lines := []string{"escalatingRemediations:"}
 	for i := 0; i < len(kindsAndNames); i += 2 {
@@ -166,7 +166,7 @@ func (p *pool) nodeCheck(name string) *unstructured.Unstructured {
 	return object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", name)
 }
 
-// own is the pool's own health check.
+// own returns the pool's own health check.
 func (p *pool) own() *unstructured.Unstructured { return p.nodeCheck(p.namespace) }
 
 // annotateCheck sets annotations of the pool's own health check, by JSON.
@@ -175,7 +175,7 @@ func (p *pool) annotateCheck(annotations string) {
 	p.change(p.own(), `{"metadata":{"annotations":`+annotations+`}}`)
 }
 
-// isRefused fails the test unless a write was refused, and was told why.
+// isRefused fails the test unless a write was refused with a reason.
 func (p *pool) isRefused(why string, err error) {
 	p.t.Helper()
 	if err == nil || !strings.Contains(err.Error(), why) {
@@ -190,7 +190,8 @@ func (p *pool) removeCheck(name string) {
 	}
 }
 
-// standing gives the remediation objects for the pool's nodes, as "node template", those being deleted with a minus before.
+// standing returns the remediation objects of the pool's nodes, as "node template", with a minus before those in
+// deletion.
 func (p *pool) standing(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	found := map[string]*unstructured.Unstructured{}
 	for _, kind := range []string{rebooting, reinstall} {
@@ -219,7 +220,7 @@ func (p *pool) standing(ctx context.Context) (map[string]*unstructured.Unstructu
 	return found, nil
 }
 
-// wantObjects waits until exactly these remediation objects stand.
+// wantObjects waits until exactly these remediation objects exist.
 func (p *pool) wantObjects(want ...string) {
 	p.t.Helper()
 	p.wantObjectsAfter(0, want...)
@@ -230,7 +231,7 @@ func (p *pool) wantObjectsAfter(while time.Duration, want ...string) {
 	p.After(p.t, while, fmt.Sprintf("remediation objects %q", want), func(ctx context.Context) error { return p.areObjects(ctx, want) })
 }
 
-// keepsObjects watches that exactly these stand for a while.
+// keepsObjects checks for a while that exactly these exist.
 func (p *pool) keepsObjects(want ...string) {
 	p.t.Helper()
 	p.Never(p.t, fmt.Sprintf("remediation objects %q must stay", want), quiet, func(ctx context.Context) error { return p.areObjects(ctx, want) })
@@ -249,7 +250,7 @@ func (p *pool) areObjects(ctx context.Context, want []string) error {
 	return nil
 }
 
-// object gives a remediation object that stands.
+// object returns a remediation object that exists.
 func (p *pool) object(text string) *unstructured.Unstructured {
 	p.t.Helper()
 	found, err := p.standing(cluster.Context(p.t))
@@ -259,7 +260,7 @@ func (p *pool) object(text string) *unstructured.Unstructured {
 	return found[text]
 }
 
-// createdBefore fails the test if a remediation object was made before an instant, of which whole seconds count.
+// createdBefore fails the test if a remediation object was created before an instant, in whole seconds.
 func (p *pool) createdBefore(text string, at time.Time) {
 	p.t.Helper()
 	if made := p.object(text).GetCreationTimestamp(); made.Time.Before(at.Truncate(time.Second)) {
@@ -273,7 +274,7 @@ func (p *pool) say(text string, conditions ...string) {
 	p.sayAt(text, time.Now(), conditions...)
 }
 
-// sayAt writes conditions that have been as they are since an instant.
+// sayAt writes conditions with an instant of their transition.
 func (p *pool) sayAt(text string, since time.Time, conditions ...string) {
 	p.t.Helper()
 	var list []any
@@ -286,7 +287,7 @@ func (p *pool) sayAt(text string, since time.Time, conditions ...string) {
 	p.patchStatus(p.object(text), map[string]any{"conditions": list})
 }
 
-// keep has a remediation object stay when it is deleted, as a remediator does that has things to undo; release lets it go.
+// keep adds a finalizer to a remediation object, as a remediator does that has to undo its work. release removes it.
 func (p *pool) keep(text string) {
 	p.t.Helper()
 	p.change(p.object(text), `{"metadata":{"finalizers":["sandbox.fettle.io/remediation"]}}`)
@@ -355,7 +356,7 @@ func (p *pool) wantCondition(kind string, status metav1.ConditionStatus, reason 
 	})
 }
 
-// wantCheckEvent waits for an event about a health check. Events about what has no namespace are in default.
+// wantCheckEvent waits for an event about a health check. Events about objects without a namespace are in default.
 func (p *pool) wantCheckEvent(reason string) {
 	p.t.Helper()
 	p.Eventually(p.t, "event "+reason, func(context.Context) error {
@@ -382,7 +383,7 @@ func (p *pool) wantNodeRepairs(want ...string) {
 	})
 }
 
-// repairsOfNodes gives the repairs of the pool's nodes, as "node phase", in order.
+// repairsOfNodes returns the repairs of the pool's nodes, as "node phase", in order.
 func (p *pool) repairsOfNodes(ctx context.Context) ([]string, error) {
 	var list fettlev1alpha1.RepairList
 	err := p.List(ctx, &list)
@@ -396,8 +397,8 @@ func (p *pool) repairsOfNodes(ctx context.Context) ([]string, error) {
 	return have, err
 }
 
-// nothingIsLeft: neither object nor lease nor running repair nor entry of the status is left of a node that is healthy, gone
-// or not selected any more. Status is what the health check says then, of phase Enabled.
+// nothingIsLeft: a node that is healthy, gone or no longer selected has no object, lease, running repair or entry of
+// the status. Status is what the health check says then, in phase Enabled.
 func (p *pool) nothingIsLeft(node, status string) {
 	p.t.Helper()
 	p.wantLease(node, "")
@@ -424,7 +425,7 @@ func (p *pool) leaseOf(node string) types.NamespacedName {
 	return types.NamespacedName{Namespace: v1alpha1.LeaseNamespace, Name: v1alpha1.LeasePrefix + p.nodeName(node)}
 }
 
-// wantLease waits until a node's lease has a holder; empty, until it is nobody's.
+// wantLease waits until a node's lease has a holder, or has none if the name is empty.
 func (p *pool) wantLease(node, holder string) {
 	p.t.Helper()
 	p.Eventually(p.t, "lease of "+node, func(ctx context.Context) error {
@@ -444,7 +445,7 @@ func (p *pool) wantLease(node, holder string) {
 	})
 }
 
-// takeLease has somebody else hold a node's lease for an hour, whoever has it now.
+// takeLease makes another holder take a node's lease for an hour, whatever its holder is now.
 func (p *pool) takeLease(node, holder string) {
 	p.t.Helper()
 	key := p.leaseOf(node)
@@ -471,5 +472,5 @@ func (p *pool) giveLeaseBack(node string) {
 	}
 }
 
-// holderOf is the name under which Fettle holds leases for a health check.
+// holderOf returns the name under which Fettle holds leases for a health check.
 func holderOf(check string) string { return "fettle.io/NodeHealthCheck-" + check }

@@ -21,9 +21,9 @@ import (
 // relapsePause is the pause of back-off in the cases below.
 const relapsePause = 8 * time.Second
 
-// failsAsItIsWithdrawn: nodes fail again in the moment in which their objects go, by a clock of theirs long ago, so that their
-// time is up at once. The object of node a has a finalizer, and a fails before it goes. Each failure has a repair of its own,
-// which comes after the pause.
+// failsAsItIsWithdrawn: nodes fail again in the moment in which their objects go. By their clocks they failed long ago,
+// so they are unhealthy at once. The object of node a has a finalizer, and a fails before it goes. Each failure has its
+// own repair, which comes after the pause.
 func failsAsItIsWithdrawn(p *pool) {
 	nodes := []string{"a", "b", "c", "d", "e", "f"}
 	var objects, repairs []string
@@ -60,7 +60,7 @@ func failsAsItIsWithdrawn(p *pool) {
 	}
 }
 
-// longFailed has a node report that it has not been ready for an hour.
+// longFailed makes a node report that it has not been ready for an hour.
 func (p *pool) longFailed(name string) {
 	p.t.Helper()
 	p.setCondition(name, "Ready", corev1.ConditionFalse, time.Now().Add(-time.Hour))
@@ -84,7 +84,7 @@ func (p *pool) watchReboots() watch.Interface {
 	return w
 }
 
-// nextGone waits until an object is gone, and returns the node that it was for.
+// nextGone waits until an object is gone, and returns its node.
 func (p *pool) nextGone(w watch.Interface) string {
 	p.t.Helper()
 	for e := range w.ResultChan() {
@@ -150,8 +150,8 @@ func (p *pool) wantRepairOf(node, what string, want func(*fettlev1alpha1.Repair)
 	return found
 }
 
-// onlyStepFails: a remediator without a successor says that it failed. The step is recorded as failed, there is an event, and the
-// node is left to people, without a place in flight. Its repair has not helped, so it ends as Withdrawn once a person has
+// onlyStepFails: a remediator without a successor reports that it failed. Fettle records the failed step, publishes an
+// event, and leaves the node to users, without counting it in flight. The repair ends as Withdrawn once a user has
 // healed the node (docs/reference/medik8s.md#remediating-a-node).
 func onlyStepFails(p *pool) {
 	p.nodes("a", "b", "c")
@@ -179,8 +179,9 @@ func onlyStepFails(p *pool) {
 	})
 }
 
-// stuckAfterItsLastStep: a remediator says that it has succeeded, and the node stays unhealthy. Ten minutes after that began
-// another node has its place. The test dates back what was asked for and when, and sees the last seconds of the ten minutes.
+// stuckAfterItsLastStep: a remediator reports that it has succeeded, and the node stays unhealthy. Ten minutes after
+// that began, another node takes its place. The test dates the request back, and sees the last seconds of the ten
+// minutes.
 func stuckAfterItsLastStep(p *pool) {
 	const left = 20 * time.Second
 	p.nodes("a", "b", "c")
@@ -207,7 +208,7 @@ func stuckAfterItsLastStep(p *pool) {
 	p.wantNodeRepairs("a Succeeded", "b Running")
 }
 
-// asIfAsked dates back when a node was asked for, in its repair and in the object.
+// asIfAsked dates back the request for a node, in its repair and in the object.
 func (p *pool) asIfAsked(text string, ago time.Duration) {
 	p.t.Helper()
 	at := time.Now().Add(-ago).UTC()

@@ -17,11 +17,11 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// soon is the longest, on a machine that is busy, after which what is to happen at once has happened.
+// soon is the longest time, on a busy machine, within which immediate effects must show.
 const soon = 10 * time.Second
 
-// TestNodeHealthCheck runs the cases beside each other on one cluster without a Machine API, a pool of nodes for each. The
-// tests play the remediators. Sections are those of the reference of medik8s.
+// TestNodeHealthCheck runs the cases beside each other on one cluster without a Machine API, a pool of nodes for each.
+// The tests play the remediators. Sections are those of the reference of medik8s.
 func TestNodeHealthCheck(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -76,7 +76,8 @@ func TestNodeHealthCheck(t *testing.T) {
 	}
 }
 
-// remedyThatNobodyNamed: the status says which remediators the cluster has, and the line to add. With it the node is remediated.
+// remedyThatNobodyNamed: the status names the remediators of the cluster, and the line to add. With it the node is
+// remediated.
 func remedyThatNobodyNamed(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -92,7 +93,7 @@ func remedyThatNobodyNamed(p *pool) {
 	p.wantObjects("a reboot")
 }
 
-// wantReason waits until the reason in the status says all of the words.
+// wantReason waits until the reason in the status has all of the words.
 func (p *pool) wantReason(words ...string) {
 	p.t.Helper()
 	p.Eventually(p.t, "reason in the status", func(ctx context.Context) error {
@@ -106,10 +107,10 @@ func (p *pool) wantReason(words ...string) {
 	})
 }
 
-// nodeIsRemediated follows one remediation from its deadline until nothing is left of it
-// (docs/reference/medik8s.md#status, docs/reference/medik8s.md#events,
-// docs/reference/medik8s.md#labels-and-annotations, docs/reference/medik8s.md#remediation-objects,
-// docs/reference/medik8s.md#remediating-a-node, docs/reference/medik8s.md#lease).
+// nodeIsRemediated follows one remediation from its deadline to its end (docs/reference/medik8s.md#status,
+// docs/reference/medik8s.md#events, docs/reference/medik8s.md#labels-and-annotations,
+// docs/reference/medik8s.md#remediation-objects, docs/reference/medik8s.md#remediating-a-node,
+// docs/reference/medik8s.md#lease).
 func nodeIsRemediated(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -167,7 +168,7 @@ func nodeIsRemediated(p *pool) {
 }
 
 // manifestOfTheSeed: the worker selector, 49 % and 300 s are the defaults of
-// docs/reference/proposals.md#node-health-checks, whose manifest says no more.
+// docs/reference/proposals.md#node-health-checks, whose manifest sets nothing else.
 func manifestOfTheSeed(p *pool) {
 	for _, name := range []string{"a", "b", "c"} {
 		p.labelledNode(name, map[string]string{"node-role.kubernetes.io/worker": ""})
@@ -183,7 +184,7 @@ func manifestOfTheSeed(p *pool) {
 	p.createdBefore("a reboot", since.Add(300*time.Second))
 }
 
-// halfOfTheNodesAtOnce: 49 % of four is one, since it is rounded down (docs/reference/proposals.md#where-the-sources-disagree).
+// halfOfTheNodesAtOnce: 49 % of four is one, rounded down (docs/reference/proposals.md#where-the-sources-disagree).
 func halfOfTheNodesAtOnce(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -208,7 +209,8 @@ func maxUnhealthyAboveThePool(p *pool) {
 	p.wantNodeStatus("0/2 healthy, Remediating, unhealthy: a[reboot] b[reboot]")
 }
 
-// remediatorThatTidiesUp: until the object is really gone, the node is not healthy (docs/reference/medik8s.md#limits, PR #238).
+// remediatorThatTidiesUp: the node is not healthy until the object is really gone (docs/reference/medik8s.md#limits, PR
+// #238).
 func remediatorThatTidiesUp(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -246,7 +248,7 @@ func flapDuringTheHealthyDelay(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// wantHealthySince waits until the status tells since when a node is healthy again, or doesn't any more.
+// wantHealthySince waits until the status says since when a node is healthy again, or no longer says it.
 func (p *pool) wantHealthySince(node string, want bool) {
 	p.t.Helper()
 	p.Eventually(p.t, "conditionsHealthyTimestamp of "+node, func(ctx context.Context) error {
@@ -263,8 +265,8 @@ func (p *pool) wantHealthySince(node string, want bool) {
 	})
 }
 
-// confirmedByAPerson: a negative delay lasts until somebody confirms that the node is healthy, and that word is used up
-// (docs/reference/medik8s.md#healthy-delay).
+// confirmedByAPerson: a negative delay lasts until a user confirms that the node is healthy. Each confirmation counts
+// once (docs/reference/medik8s.md#healthy-delay).
 func confirmedByAPerson(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -289,7 +291,7 @@ func confirmedByAPerson(p *pool) {
 	})
 }
 
-// stormEndsWhenAllRecover: nothing of a storm is left once every node is healthy, and the next failure pays nothing
+// stormEndsWhenAllRecover: a storm ends once every node is healthy, and does not delay the repair of the next failure
 // (docs/reference/medik8s.md#storm-cooldown).
 func stormEndsWhenAllRecover(p *pool) {
 	p.nodes("a", "b", "c", "d")
@@ -310,7 +312,7 @@ func stormEndsWhenAllRecover(p *pool) {
 	}
 }
 
-// cooldownAfterAStorm: who has not recovered by its end is remediated then, and not before
+// cooldownAfterAStorm: a node that has not recovered by the end of the cooldown is remediated then, and not before
 // (docs/reference/medik8s.md#storm-cooldown).
 func cooldownAfterAStorm(p *pool) {
 	const cooldown = 6 * time.Second
@@ -330,7 +332,8 @@ func cooldownAfterAStorm(p *pool) {
 	p.wantCheckEvent("StormRecoveryEnded")
 }
 
-// shortCircuitHoldsOnlyWhatIsNew: remediations under way escalate and are withdrawn (docs/reference/medik8s.md#the-pass, I12).
+// shortCircuitHoldsOnlyWhatIsNew: running remediations escalate and are withdrawn (docs/reference/medik8s.md#the-pass,
+// I12).
 func shortCircuitHoldsOnlyWhatIsNew(p *pool) {
 	p.nodes("a", "b", "c", "d")
 	p.template(rebooting, "reboot", false)
@@ -351,8 +354,8 @@ func shortCircuitHoldsOnlyWhatIsNew(p *pool) {
 	p.nothingIsLeft("b", "4/4")
 }
 
-// nodeLeavesTheSelector: its remediation is withdrawn, and nothing is left of it
-// (docs/reference/medik8s.md#deleted-nodes, docs/reference/medik8s.md#triggers).
+// nodeLeavesTheSelector: its remediation is withdrawn completely (docs/reference/medik8s.md#deleted-nodes,
+// docs/reference/medik8s.md#triggers).
 func nodeLeavesTheSelector(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
@@ -381,7 +384,7 @@ func nodeIsDeleted(p *pool) {
 	p.removeCheck(p.namespace)
 }
 
-// nodeIsDeletedWhileHeld: one that was unhealthy, and for which nobody was asked, leaves the status too
+// nodeIsDeletedWhileHeld: an unhealthy node without a remediation leaves the status too
 // (docs/reference/medik8s.md#deleted-nodes).
 func nodeIsDeletedWhileHeld(p *pool) {
 	p.nodes("a", "b", "c")
@@ -395,8 +398,8 @@ func nodeIsDeletedWhileHeld(p *pool) {
 	p.wantNodeStatus("1/2 healthy, Remediating, unhealthy: b[reboot]")
 }
 
-// nodeIsDeletedByItsRemediator: the object stays until the node is there anew and healthy, or the remediator says that it is
-// done (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#deleted-nodes,
+// nodeIsDeletedByItsRemediator: the object stays until the node has registered again and is healthy, or the remediator
+// reports success (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#deleted-nodes,
 // docs/reference/medik8s.md#contract-of-remediators).
 func nodeIsDeletedByItsRemediator(p *pool) {
 	p.nodes("a", "b", "c")
@@ -414,7 +417,7 @@ func nodeIsDeletedByItsRemediator(p *pool) {
 	p.wantNodeRepairs("a Succeeded")
 }
 
-// refusedObjectBlocksNobody: a node for which no object can be made keeps no other from its own
+// refusedObjectBlocksNobody: the object of one node can't be created, and other nodes get theirs
 // (docs/reference/medik8s.md#the-pass, docs/reference/medik8s.md#remediating-a-node).
 func refusedObjectBlocksNobody(p *pool) {
 	p.nodes("a", "b", "c", "d", "e")
@@ -442,7 +445,7 @@ func refusedObjectBlocksNobody(p *pool) {
 	p.wantNodeRepairs("a Running", "b Running")
 }
 
-// noRebootOf has the API server refuse remediation objects for one node.
+// noRebootOf makes the API server refuse remediation objects for one node.
 func noRebootOf(node string) string {
 	return strings.ReplaceAll(`
 apiVersion: admissionregistration.k8s.io/v1
@@ -465,15 +468,15 @@ spec:
 `, "NODE", node)
 }
 
-// objectThatSomebodyDeletes: a remediation object that is gone while its node is still unhealthy locks nothing: the repair comes
-// to its end one way or another once the node is healthy (issue #266).
+// objectThatSomebodyDeletes: a remediation object is deleted while its node is still unhealthy. That locks nothing: the
+// repair ends once the node is healthy (issue #266).
 func objectThatSomebodyDeletes(p *pool) {
 	p.nodes("a", "b", "c")
 	p.template(rebooting, "reboot", false)
 	p.healthCheck(p.single(rebooting, "reboot"))
 	p.fails("a")
 	p.wantObjects("a reboot")
-	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]") // one that Fettle has not seen yet it believes in for a minute
+	p.wantNodeStatus("2/3 healthy, Remediating, unhealthy: a[reboot]") // Fettle believes in an unseen object for a minute
 	if err := p.Delete(cluster.Context(p.t), p.object("a reboot")); err != nil {
 		p.t.Fatalf("deleting the object: %v", err)
 	}
@@ -482,8 +485,8 @@ func objectThatSomebodyDeletes(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// backoffOfANode: the first remediation comes at once, and a node that fails again soon waits
-// (docs/reference/proposals.md#node-health-checks), also when it has registered anew since.
+// backoffOfANode: the first remediation comes at once, and a node that soon fails again waits
+// (docs/reference/proposals.md#node-health-checks). That holds even if it has registered anew since.
 func backoffOfANode(p *pool) {
 	const pause = 12 * time.Second
 	p.nodes("a", "b", "c")

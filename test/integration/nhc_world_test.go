@@ -15,8 +15,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestRemediatorsRepairNodes: with remediators at work, silent nodes come back, by a reboot or, where that fails, anew; and
-// nothing is left behind.
+// TestRemediatorsRepairNodes: with remediators at work, silent nodes come back by a reboot, or reinstalled where that
+// fails. Nothing is left behind.
 func TestRemediatorsRepairNodes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{
@@ -51,7 +51,7 @@ spec: {template: {spec: {takes: 1s}}}
 	for _, name := range []string{"hangs", "broken"} {
 		p.silences(name)
 	}
-	p.Eventually(t, "the one that hung is back, and the broken one was made anew", func(ctx context.Context) error {
+	p.Eventually(t, "the hanging node is back, and the broken one was reinstalled", func(ctx context.Context) error {
 		var hung, broken corev1.Node
 		err := errors.Join(p.Get(ctx, types.NamespacedName{Name: p.nodeName("hangs")}, &hung), p.Get(ctx, types.NamespacedName{Name: p.nodeName("broken")}, &broken))
 		_, stopped := hung.Labels["sandbox.fettle.io/kubelet"]
@@ -70,8 +70,8 @@ spec: {template: {spec: {takes: 1s}}}
 	p.keepsObjects()
 }
 
-// silences stops the kubelet of a node. Once in a great while KWOK, which plays it, goes on renewing the lease when it is told in the
-// midst of that. Then it is told again.
+// silences stops the kubelet of a node. Very rarely KWOK, which plays it, goes on renewing the lease if the node is
+// stopped in the midst of a renewal. Then the node is stopped again.
 func (p *pool) silences(name string) {
 	p.t.Helper()
 	const stops, goesOn = `{"sandbox.fettle.io/kubelet":"stopped"}`, `{"sandbox.fettle.io/kubelet":null}`
@@ -96,7 +96,7 @@ func (p *pool) silences(name string) {
 	})
 }
 
-// TestHealthChecksOfTwoKinds: a machine and its node are one thing to repair. The older health check leads, and the other
+// TestHealthChecksOfTwoKinds: a machine and its node have one repair. The older health check leads, and the other
 // kind's does nothing meanwhile (docs/reference/proposals.md#where-the-sources-disagree). Today's operator switches
 // itself off instead (docs/reference/medik8s.md#machine-health-checks-beside-it).
 func TestHealthChecksOfTwoKinds(t *testing.T) {
@@ -111,7 +111,7 @@ func TestHealthChecksOfTwoKinds(t *testing.T) {
 		f.machine(name, machineOptions{})
 	}
 	p.template(rebooting, "reboot", false)
-	// Of two that were made in the same second, the first by name leads.
+	// Of two health checks from the same second, the first by name leads.
 	f.namedNodeCheck(p, "at-first")
 	f.healthCheck("then", nil, readyCheck("maxUnhealthy: 50%"))
 	f.wantStatus("then", 3, 3, 1, "")
@@ -126,7 +126,7 @@ func TestHealthChecksOfTwoKinds(t *testing.T) {
 	f.keepsMachines("a", "b", "c")
 	f.wantStatus("then", 3, 3, 1, "")
 
-	// Without the leader, the other repairs what is unhealthy.
+	// Without the leader, the other health check repairs unhealthy targets.
 	p.removeCheck("at-first")
 	p.fails("a")
 	f.wantMachines("b", "c")

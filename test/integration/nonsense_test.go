@@ -20,9 +20,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestNonsense: where a cluster's own definitions let anything through, an object that is nonsense
-// keeps nobody else from being judged, is left alone, and is told. Fettle runs against objects that
-// were there before it and against those that come later, and is at rest afterwards.
+// TestNonsense: where a cluster's own definitions accept anything, Fettle leaves nonsensical objects alone, reports
+// them, and judges all others. It runs against older and newer objects of that kind, and is at rest afterwards.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -66,8 +65,8 @@ spec:
 `, plural, group, kind, strings.ToLower(kind), version)
 }
 
-// unreadable are statuses of a failed machine that was to be repaired at once, if all could be read,
-// and what is said of each.
+// unreadable are statuses of a failed machine that would be repaired at once if Fettle could read them, and the report
+// about each.
 func unreadable() map[string]struct {
 	status any
 	says   string
@@ -96,7 +95,7 @@ func unreadable() map[string]struct {
 	}
 }
 
-// unreadableMachines makes one machine of each kind and gives their names.
+// unreadableMachines makes one machine of each kind, and returns their names.
 func (f *machineFixture) unreadableMachines(prefix string) []string {
 	f.t.Helper()
 	var names []string
@@ -136,7 +135,7 @@ func (f *machineFixture) aroundUnreadableMachines(early []string) {
 	f.wantMachines(append(early, late...)...)
 }
 
-// in is the same fleet for a part of a test.
+// in returns the same fixture for a part of a test.
 func (f *machineFixture) in(t *testing.T) *machineFixture {
 	t.Helper()
 	part := *f
@@ -144,8 +143,8 @@ func (f *machineFixture) in(t *testing.T) *machineFixture {
 	return &part
 }
 
-// unreadableRepairs are Repairs that somebody wrote by hand where no definition keeps him from nonsense:
-// of no machine, or of one that is healthy. It gives what is said of each.
+// unreadableRepairs creates Repairs as a user might write them by hand, without a definition that refuses nonsense: of
+// no machine, or of a healthy one. It returns the report about each.
 func (f *machineFixture) unreadableRepairs(prefix string) map[string]string {
 	f.t.Helper()
 	target := map[string]any{"kind": "Machine", "namespace": f.namespace, "name": "m", "uid": "none"}
@@ -173,8 +172,8 @@ func (f *machineFixture) unreadableRepairs(prefix string) map[string]string {
 	return said
 }
 
-// repairMadeByHand makes one of a machine, with times as people write them and an end that no Repair has. It has the name that
-// Fettle would give it, and returns that.
+// repairMadeByHand creates a Repair of a machine, with times as users write them, and an end that no Repair has. It has
+// the name that Fettle would give it, and returns that.
 func (f *machineFixture) repairMadeByHand(machine string) string {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
@@ -204,7 +203,8 @@ func (f *machineFixture) aroundUnreadableRepairs() {
 	f.comesToRest()
 }
 
-// wantIgnored waits until people were told of as many ignored Repairs as they are told of at once, and of each what is wrong.
+// wantIgnored waits until Fettle has reported as many ignored Repairs as it reports at once, and what is wrong with
+// each.
 func (f *machineFixture) wantIgnored(said map[string]string) {
 	f.t.Helper()
 	const atOnce = 10
@@ -250,8 +250,8 @@ func (f *machineFixture) wantPhase(repair, phase string) {
 	})
 }
 
-// followed tells whether nonsense that Fettle's own definition refuses makes sense enough to be followed
-// where another lets it in: as today's controller does, or since it selects or matches nothing.
+// followed reports whether Fettle follows a health check that its own definition refuses: because today's controller
+// follows it, or because it selects or matches nothing.
 func followed(spec string) bool {
 	for _, fragment := range []string{
 		`timeout: ""`, `Timeout: ""`, `"+5m"`, `type: "999`, `status: "999`, `unhealthyConditions: []`, `{type: a, status: b},{type`,
@@ -263,8 +263,8 @@ func followed(spec string) bool {
 	return spec == `maxUnhealthy: -1`
 }
 
-// aroundBrokenHealthChecks: each that can't be followed says so, once, and holds what it selects; the others
-// in the namespace go on.
+// aroundBrokenHealthChecks: each invalid health check says so, once, and blocks the targets that it selects. Others in
+// the namespace go on.
 func (f *machineFixture) aroundBrokenHealthChecks() {
 	f.machine("pet", machineOptions{phase: "Failed", labels: map[string]string{"role": "pet"}})
 	said := map[string]string{}
@@ -301,7 +301,7 @@ func (f *machineFixture) aroundBrokenHealthChecks() {
 	f.wantMachines("pet")
 }
 
-// field is the field that a message must name, as far as its path is the same for all who read it.
+// field returns the field that a message must name, as far as its path is the same for all readers.
 func (r refused) field() string {
 	if strings.HasPrefix(r.spec, "selector") {
 		return "spec.selector"
@@ -325,7 +325,7 @@ func badAnnotations() map[string][]string {
 	}
 }
 
-// wantInvalid waits until each health check has a condition that names what is wrong.
+// wantInvalid waits until each health check has a condition that names the invalid field.
 func (f *machineFixture) wantInvalid(said map[string]string) {
 	f.t.Helper()
 	f.Eventually(f.t, "conditions InvalidSpec", func(ctx context.Context) error {
@@ -346,7 +346,7 @@ func (f *machineFixture) wantInvalid(said map[string]string) {
 	})
 }
 
-// scribble writes into the status of a health check what may be none.
+// scribble writes nonsense into the status of a health check.
 func (f *machineFixture) scribble(name string, statuses ...any) {
 	f.t.Helper()
 	for _, status := range statuses {
@@ -361,8 +361,8 @@ func (f *machineFixture) scribble(name string, statuses ...any) {
 	}
 }
 
-// aroundOddNodes: what a node says of its conditions is believed only as far as it makes sense. A condition whose
-// transition lies in the future counts from when Fettle first saw it.
+// aroundOddNodes: Fettle believes the conditions of a node only as far as they make sense. A condition with a
+// transition in the future counts from when Fettle first saw it.
 func (f *machineFixture) aroundOddNodes() {
 	at := func(status, since string) map[string]any {
 		return map[string]any{"type": "Ready", "status": status, "lastTransitionTime": since}
@@ -399,7 +399,7 @@ func (f *machineFixture) aroundOddNodes() {
 	f.wantMachines(stay...)
 }
 
-// contradicts makes a machine whose node says two things of one condition, which the API server takes.
+// contradicts makes a machine whose node reports two versions of one condition, which the API server accepts.
 func (f *machineFixture) contradicts(name string) {
 	f.t.Helper()
 	f.machine(name, machineOptions{})

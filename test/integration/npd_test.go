@@ -17,14 +17,14 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// settled is how long a condition other than Ready must have been well before it ends a repair.
+// settled is how long a condition other than Ready must have been healthy before it ends a repair.
 const settled = time.Minute
 
 // deadlocked is the criterion of an annotation for the problem that node-problem-detector reports.
 const deadlocked = `[{all: [{type: KernelDeadlock, status: "True", reason: "*Hung"}], for: 1s}]`
 
-// TestNodeProblemDetector: what node-problem-detector reports is a criterion. Its restart resets the condition, and does not by
-// itself end a repair.
+// TestNodeProblemDetector: conditions of node-problem-detector are criteria. Its restart resets the condition, which
+// does not end a repair on its own.
 func TestNodeProblemDetector(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -45,8 +45,8 @@ func TestNodeProblemDetector(t *testing.T) {
 	})
 }
 
-// detectedOnANode: the remediation object of a NodeHealthCheck stands while node-problem-detector has not looked yet, and goes once
-// the condition has been well for a minute.
+// detectedOnANode: the remediation object of a NodeHealthCheck stays while node-problem-detector has not yet checked.
+// It goes once the condition has been healthy for a minute.
 func detectedOnANode(p *pool) {
 	p.nodes("a", "b")
 	p.template(rebooting, "reboot", false)
@@ -78,8 +78,8 @@ func detectedOnANode(p *pool) {
 	p.nothingIsLeft("a", "2/2")
 }
 
-// wantRecovering waits until the status says that a node is healthy again and that its remediation object stands, or that the node
-// is not healthy.
+// wantRecovering waits until the status says that a node is healthy again and still has its remediation object, or that
+// the node is not healthy.
 func (p *pool) wantRecovering(node string, recovering bool) {
 	p.t.Helper()
 	p.Eventually(p.t, "the status tells of the recovery of "+node, func(ctx context.Context) error {
@@ -96,8 +96,8 @@ func (p *pool) wantRecovering(node string, recovering bool) {
 	})
 }
 
-// detectedAndDeleted: a machine whose deletion was decided goes, and its repair goes on until then. The criterion is that of an
-// annotation, by the reason.
+// detectedAndDeleted: once a machine's deletion was decided it goes, and its repair runs until then. The criterion is
+// that of an annotation, by the reason.
 func detectedAndDeleted(f *machineFixture) {
 	f.machine("a", machineOptions{finalizer: true})
 	f.machine("b", machineOptions{})
@@ -119,7 +119,7 @@ func detectedAndDeleted(f *machineFixture) {
 	f.wantRepairs("a Succeeded", "b Succeeded")
 }
 
-// letMachineGo takes the finalizers of a machine away, as its provider does when its instance is gone.
+// letMachineGo removes the finalizers of a machine, as its provider does when the instance is gone.
 func (f *machineFixture) letMachineGo(name string) {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, name)
@@ -128,7 +128,8 @@ func (f *machineFixture) letMachineGo(name string) {
 	}
 }
 
-// detectedAndRequested: the remediation object of a machine stands as that of a node does. The machine counts as not healthy meanwhile.
+// detectedAndRequested: the remediation object of a machine stays as that of a node does. The machine counts as
+// unhealthy meanwhile.
 func detectedAndRequested(p *pool) {
 	p.machine("a", machineOptions{})
 	p.machine("b", machineOptions{})
@@ -142,9 +143,9 @@ func detectedAndRequested(p *pool) {
 	detector.RestartHeld(p.t)
 	p.wantAnswer("explain machine/a", "its request stays until", "the agent that reports it may not have checked yet")
 	p.setReady("b", corev1.ConditionFalse)
-	p.wantMachineRequest("b", true) // the pass that asks has seen the restart
+	p.wantMachineRequest("b", true) // the pass that creates it has seen the restart
 	p.setReady("b", corev1.ConditionTrue)
-	p.wantMachineRequest("b", false) // the kubelet's word counts at once
+	p.wantMachineRequest("b", false) // the kubelet's conditions count at once
 	p.wantStatus("example", 1, 2, 1, "")
 	p.wantMachineRequest("a", true)
 	p.wantRepairs("a Running", "b Succeeded")
@@ -175,8 +176,8 @@ func (p *pool) wantMachineRequest(machine string, stands bool) {
 	})
 }
 
-// TestNodeProblemDetectorOfAWorkloadCluster is the same for Cluster API. A mark for the owner of a machine stands too, and the
-// condition that owners read stays False.
+// TestNodeProblemDetectorOfAWorkloadCluster is the same for Cluster API. A mark for the owner of a machine stays too,
+// and the condition that owners read stays False.
 func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 	t.Parallel()
 	management := cluster.Start(t, clusterAPIOnly())
@@ -197,7 +198,7 @@ func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 	h.fail("b")
 	h.wantMarked("b", "UnhealthyNode") // the pass that marks it has seen the restart
 	h.recover("b")
-	h.wantMachine("b", byOwner, "") // the kubelet's word counts at once
+	h.wantMachine("b", byOwner, "") // the kubelet's conditions count at once
 	h.keepsMarked("a")
 	h.wantRepairs("a Running", "b Succeeded")
 	detector.Release(t)
@@ -211,7 +212,7 @@ func TestNodeProblemDetectorOfAWorkloadCluster(t *testing.T) {
 	h.wantRepairs("a Succeeded", "b Succeeded")
 }
 
-// keepsMarked checks for a while that a machine is its owner's to repair, and not healthy.
+// keepsMarked checks for a while that a machine is marked for its owner, and not healthy.
 func (h *clusterFixture) keepsMarked(name string) {
 	h.t.Helper()
 	h.management.Never(h.t, "machine "+name+" stays marked", quiet, func(ctx context.Context) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// noNodeController keeps the sandbox's own node controller from judging nodes that no kubelet keeps.
+// noNodeController stops the sandbox's own node controller from judging nodes without a kubelet.
 const noNodeController = "--controllers=*,-node-lifecycle-controller"
 
 // TestMachineHealthCheck runs the cases beside each other on one cluster, a namespace for each.
@@ -25,7 +25,7 @@ func TestMachineHealthCheck(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	// By this it is known for an OpenShift, whose etcd Fettle may not ask without config/openshift.
+	// This namespace makes the cluster an OpenShift, whose etcd Fettle may not query without config/openshift.
 	c.Namespace(t, "openshift-etcd")
 	c.StartFettle(t)
 	cases := map[string]func(*machineFixture){
@@ -144,8 +144,8 @@ func maxUnhealthyAsAPercentage(f *machineFixture) {
 	f.wantMachines("c", "d", "e", "f")
 }
 
-// zoneThatReturnsBitByBit: the short circuit opens while the last node has yet to report itself, and
-// that node is not deleted for being the last.
+// zoneThatReturnsBitByBit: the short circuit opens before the last node has reported again. Fettle does not delete that
+// node for being the last.
 func zoneThatReturnsBitByBit(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.machine(name, machineOptions{})
@@ -153,7 +153,7 @@ func zoneThatReturnsBitByBit(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.setCondition(name, "Ready", corev1.ConditionUnknown, time.Now().Add(-time.Hour))
 	}
-	// It must not act before it has seen all three.
+	// Fettle must not act before it has seen all three.
 	f.healthCheck("example", map[string]string{annotation.StormCooldown: "3s", v1beta1.PausedAnnotation: ""}, readyCheck("maxUnhealthy: 1"))
 	f.wantStatus("example", 1, 4, 0, v1beta1.PausedReason)
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
@@ -240,7 +240,7 @@ func pausedHealthCheck(f *machineFixture) {
 	f.wantStatus("example", 0, 1, 0, v1beta1.PausedReason)
 	f.keepsMachines("a")
 	f.annotate(f.check("example"), v1beta1.PausedAnnotation, nil)
-	f.wantStatus("example", 0, 1, 0, v1beta1.StormCooldownReason) // the fault may be over, and the node about to say so
+	f.wantStatus("example", 0, 1, 0, v1beta1.StormCooldownReason) // the fault may be over, and the node about to report that
 	f.wantMachines()
 }
 
@@ -264,7 +264,7 @@ func oneDeletionAtATime(f *machineFixture) {
 	f.setReady("a", corev1.ConditionUnknown)
 	f.setReady("c", corev1.ConditionUnknown)
 	f.healthCheck("example", nil, readyCheck())
-	f.wantMachines("-b", "a", "c") // the one that has been unhealthy longest
+	f.wantMachines("-b", "a", "c") // the longest unhealthy one
 	f.keepsMachines("-b", "a", "c")
 	f.wantRepairs("b Running")
 	f.release("b")
@@ -277,7 +277,7 @@ func oneDeletionAtATime(f *machineFixture) {
 	f.wantRepairs("a Succeeded", "b Succeeded", "c Succeeded")
 }
 
-// release lets a machine that is being deleted go.
+// release removes the finalizer of a machine in deletion.
 func (f *machineFixture) release(machine string) {
 	f.t.Helper()
 	m := object("machine.openshift.io/v1beta1", "Machine", f.namespace, machine)
@@ -296,7 +296,7 @@ func unlimitedDeletions(f *machineFixture) {
 	f.wantMachines("-a", "-b", "-c")
 }
 
-// reclaimedMachinesGoTogether: the health check is as OpenShift's own machine-api-termination-handler has it.
+// reclaimedMachinesGoTogether: the health check is that of OpenShift's machine-api-termination-handler.
 func reclaimedMachinesGoTogether(f *machineFixture) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.machine(name, machineOptions{finalizer: true})
@@ -350,7 +350,7 @@ func overlappingHealthChecks(f *machineFixture) {
 	f.wantRepairs("a Succeeded")
 }
 
-// externalBaremetalIsNotDeleted: it is marked and left to a remediator, which takes the mark away.
+// externalBaremetalIsNotDeleted: Fettle marks the machine and leaves it to a remediator, which removes the mark.
 func externalBaremetalIsNotDeleted(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
 	f.machine("a", machineOptions{noOwner: true})
@@ -368,7 +368,7 @@ func externalBaremetalIsNotDeleted(f *machineFixture) {
 	f.comesToEnd("a")
 }
 
-// failedBaremetalIsDeleted: there is no host left to power on.
+// failedBaremetalIsDeleted: no host is left to power on.
 func failedBaremetalIsDeleted(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
@@ -377,7 +377,7 @@ func failedBaremetalIsDeleted(f *machineFixture) {
 	f.wantEvent("a", "MachineDeleted")
 }
 
-// markedBaremetalThatFailsIsDeleted: whoever was to power it on may never take the mark away.
+// markedBaremetalThatFailsIsDeleted: the remediator may never remove the mark.
 func markedBaremetalThatFailsIsDeleted(f *machineFixture) {
 	f.healthCheck("example", map[string]string{v1beta1.RemediationStrategyAnnotation: "external-baremetal"}, readyCheck())
 	f.machine("a", machineOptions{})
@@ -421,7 +421,7 @@ func (f *machineFixture) comesToEnd(machine string) {
 	})
 }
 
-// remediationTemplateIsNotDeleted: without its template nothing is done, and the health check says so.
+// remediationTemplateIsNotDeleted: without its template Fettle does nothing, and the health check says so.
 func remediationTemplateIsNotDeleted(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck("remediationTemplate: {apiVersion: example.com/v1, kind: RebootTemplate, name: reboot}"))
 	f.machine("a", machineOptions{})
@@ -451,7 +451,7 @@ func recoveryBeforeTheTimeout(f *machineFixture) {
 	f.wantRepairs()
 }
 
-// noRequestsIn has the API server refuse remediation objects in one namespace.
+// noRequestsIn makes the API server refuse remediation objects in one namespace.
 const noRequestsIn = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -470,8 +470,8 @@ metadata: {name: no-requests-in-%[1]s}
 spec: {policyName: no-requests-in-%[1]s, validationActions: [Deny]}
 `
 
-// requestsAreTold: the status says that a template is missing, that an object can't be created, and that neither is so any
-// more (docs/reference/openshift.md#remediation-objects).
+// requestsAreTold: the status says that a template is missing, that an object can't be created, and that neither is
+// true any more (docs/reference/openshift.md#remediation-objects).
 func requestsAreTold(f *machineFixture) {
 	f.machine("a", machineOptions{})
 	f.healthCheck("example", nil, readyCheck(

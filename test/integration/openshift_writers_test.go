@@ -14,8 +14,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// anotherWriterOfOpenShift: a controller that writes the status again and again is told of by its field manager. Fettle goes on
-// with its own limits, and its status is right.
+// anotherWriterOfOpenShift: Fettle reports a controller that writes the status again and again, by its field manager.
+// Fettle keeps to its own limits, and its status is right.
 func anotherWriterOfOpenShift(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{})
@@ -46,7 +46,8 @@ func statusOfMachinesEditedByHand(f *machineFixture) {
 	}
 }
 
-// wantAnotherWriter writes the status of a health check as another controller does, until Fettle tells of that one.
+// wantAnotherWriter writes the status of a health check as another controller does, until Fettle reports that
+// controller.
 func (f *machineFixture) wantAnotherWriter(check, manager string) {
 	f.t.Helper()
 	f.Eventually(f.t, "another controller is told of", func(ctx context.Context) error {

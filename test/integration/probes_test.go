@@ -10,7 +10,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// probe asks for a page of probes until it answers as wanted, with these words.
+// probe requests a page of probes until the answer is as wanted, with these words.
 func probe(t *testing.T, c *cluster.Cluster, url string, status int, words ...string) {
 	t.Helper()
 	c.Eventually(t, url, func(context.Context) error {
@@ -30,8 +30,8 @@ func probe(t *testing.T, c *cluster.Cluster, url string, status int, words ...st
 	})
 }
 
-// TestProbes: whoever sleeps is ready, whoever wakes is when its caches are full, and whoever may not
-// read what it needs is alive and not ready.
+// TestProbes: a sleeping Fettle is ready. A waking one is ready when its caches have synced. One without the rights to
+// read is alive and not ready.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -62,7 +62,7 @@ func TestProbes(t *testing.T) {
 	probe(t, c, "http://"+address+"/readyz", http.StatusOK, "[+]cluster-api-machinehealthcheck ok")
 }
 
-// olderVersionOfClusterAPI is a definition as management clusters before Cluster API 1.11 have it.
+// olderVersionOfClusterAPI is a definition of management clusters before Cluster API 1.11.
 func olderVersionOfClusterAPI(kind string) string {
 	singular := strings.ToLower(kind)
 	return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + singular + `s.cluster.x-k8s.io}, spec: {

@@ -10,8 +10,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestRangesStandInTheSchemas: the definitions bound integers themselves. An older API server does not look at the format, and
-// would keep a number that typed clients can't read.
+// TestRangesStandInTheSchemas: the definitions bound integers themselves. An older API server ignores the format, and
+// would store a number that typed clients can't read.
 func TestRangesStandInTheSchemas(t *testing.T) {
 	t.Parallel()
 	manifests, err := filepath.Glob(filepath.Join(cluster.Root(), "config", "crd", "*.yaml"))

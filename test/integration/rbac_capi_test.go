@@ -13,14 +13,14 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// The kinds of a provider's remediator, whose manager's role Cluster API's manager gathers.
+// The kinds of a provider's remediator. Cluster API's manager aggregates the role of its manager.
 const (
 	providersGroup       = "infrastructure.x.example"
 	providersRemediation = "XRemediation"
 )
 
-// TestRightsOnClusterAPI: Fettle may do what it uses for Cluster API and nothing else, beside the roles of Cluster API and its
-// providers, and with the Secrets of one namespace.
+// TestRightsOnClusterAPI: Fettle has the rights that it uses for Cluster API and no others, beside the roles of Cluster
+// API and its providers, and with the Secrets of one namespace.
 func TestRightsOnClusterAPI(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, clusterAPIOnly())
@@ -65,7 +65,7 @@ rules:
 - {apiGroups: [infrastructure.x.example], resources: [xremediations], verbs: [list, watch, create]}
 `
 
-// asksAProvider: the role of a provider's manager grants Fettle nothing, and the machine says what does.
+// asksAProvider: the role of a provider's manager grants Fettle nothing, and the machine says which right is missing.
 func asksAProvider(h *clusterFixture) {
 	for kind, names := range map[string]string{providersRemediation: "xremediations", providersRemediation + "Template": "xremediationtemplates"} {
 		h.management.Apply(h.t, strings.NewReplacer("GROUP", providersGroup, "SCOPE", "Namespaced", "KIND", kind, "NAMES", names, "NAME", strings.ToLower(kind)).Replace(madeKinds))
@@ -79,15 +79,16 @@ func asksAProvider(h *clusterFixture) {
 	h.wantMachine("c", externally, "False/WaitingForRemediation")
 }
 
-// secretIsElsewhere: a cluster whose Secret Fettle may not read is unknown, and its health check says what grants that.
+// secretIsElsewhere: a cluster whose Secret Fettle may not read is unknown, and its health check names the missing
+// right.
 func secretIsElsewhere(h *clusterFixture) {
 	h.running("d")
 	h.healthCheck()
 	h.wantCheck("RemediationAllowed", "Unknown/ConnectionDown", "may not read Secret elsewhere/c-kubeconfig", "ClusterRole fettle-cluster-api-kubeconfigs", "in namespace elsewhere")
 }
 
-// machineChangesAllTheTime has Fettle take marks back from a machine that others write on meanwhile, until it has read it
-// anew for that.
+// machineChangesAllTheTime: Fettle withdraws marks of a machine that other clients write to meanwhile, until it has
+// read the machine again for that.
 func (h *clusterFixture) machineChangesAllTheTime() {
 	h.t.Helper()
 	read := cluster.Right{Group: clusterv1.GroupVersion.Group, Resource: "machines", Verb: "get"}

@@ -36,8 +36,8 @@ func convert(t *testing.T, u *unstructured.Unstructured, into any) {
 	}
 }
 
-// TestI14RightsAreBoundToFettleAlone: no binding of an installation grants a right to another identity, but for the Prometheus
-// that reads metrics.
+// TestI14RightsAreBoundToFettleAlone: no binding of an installation grants a right to another identity, except for the
+// Prometheus that reads metrics.
 func TestI14RightsAreBoundToFettleAlone(t *testing.T) {
 	t.Parallel()
 	fettle := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "fettle-system", Name: "fettle"}}
@@ -53,7 +53,7 @@ func TestI14RightsAreBoundToFettleAlone(t *testing.T) {
 	}
 }
 
-// TestI14ViewersReadNoSecrets: the roles for people who ask change nothing, and read no kubeconfig.
+// TestI14ViewersReadNoSecrets: the roles for viewers grant no change, and no read of a kubeconfig.
 func TestI14ViewersReadNoSecrets(t *testing.T) {
 	t.Parallel()
 	roles := 0
@@ -80,7 +80,7 @@ func TestI14ViewersReadNoSecrets(t *testing.T) {
 	}
 }
 
-// TestI14RolesReachNoFurther: by a label, roles of others gather a role. Only these two are meant for that.
+// TestI14RolesReachNoFurther: other roles aggregate a role by its label. Only these two are meant for that.
 func TestI14RolesReachNoFurther(t *testing.T) {
 	t.Parallel()
 	meant := map[string]string{

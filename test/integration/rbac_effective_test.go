@@ -7,7 +7,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// unusedRights are the only rights that Fettle has and that a story of these tests need not use.
+// unusedRights are the only rights of Fettle that a story of these tests need not use.
 var unusedRights = []struct {
 	why    string
 	group  string
@@ -51,7 +51,7 @@ func wantAllUsed(t *testing.T, effective []cluster.Right, uses []cluster.Use, el
 	}
 }
 
-// wantAllAllowed fails the test for each thing that Fettle did or tried without the right to do it.
+// wantAllAllowed fails the test for each request that Fettle made or tried without the right.
 func wantAllAllowed(t *testing.T, effective []cluster.Right, uses []cluster.Use) {
 	t.Helper()
 	for _, u := range uses {

@@ -19,7 +19,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// remediatesNodes is the part of TestRights about nodes alone: what their health checks, leases and remediators take.
+// remediatesNodes is the part of TestRights about nodes alone: the rights for their health checks, leases and
+// remediators.
 func remediatesNodes(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	c.InstallRemediators(t)
@@ -34,7 +35,7 @@ func remediatesNodes(t *testing.T, c *cluster.Cluster) {
 	meetsWhatOthersLeft(p)
 }
 
-// awaitRight waits until Fettle has a right: roles that gather others are filled in after a while.
+// awaitRight waits until Fettle has a right. Aggregated roles are filled in after a while.
 func awaitRight(t *testing.T, c *cluster.Cluster, verb, group, resource, namespace string) {
 	t.Helper()
 	c.Eventually(t, "Fettle may "+verb+" "+resource, func(ctx context.Context) error {
@@ -50,8 +51,8 @@ func awaitRight(t *testing.T, c *cluster.Cluster, verb, group, resource, namespa
 	})
 }
 
-// escalates: a remediator fails and is told so, the next is asked, and a person's word ends it. The repair is recorded once there
-// is a namespace for it.
+// escalates: a remediator fails and is stopped, the next step begins, and a user's confirmation ends the repair. The
+// repair is recorded once its namespace exists.
 func escalates(p *pool) {
 	p.healthCheck(append([]string{"healthyDelay: -1s"}, p.steps("10m", rebooting, "reboot", reinstall, "install"))...)
 	p.fails("a")
@@ -68,7 +69,8 @@ func escalates(p *pool) {
 	p.nothingIsLeft("a", "3/3")
 }
 
-// wantNamespaceAsked waits until a Repair was refused since its namespace is missing. Fettle asks for nothing without a record.
+// wantNamespaceAsked waits until a Repair was refused since its namespace is missing. Fettle creates no remediation
+// object without a record.
 func wantNamespaceAsked(p *pool) {
 	p.t.Helper()
 	p.Eventually(p.t, "a Repair is refused", func(context.Context) error {
@@ -80,8 +82,8 @@ func wantNamespaceAsked(p *pool) {
 	p.wantObjects()
 }
 
-// meetsWhatOthersLeft: a lease that nobody holds any more is taken, and an object of the name that a remediation would have, which
-// is about another node, is read before anything is made of it.
+// meetsWhatOthersLeft: Fettle takes an expired lease. An object about another node has the name of a remediation.
+// Fettle reads it before it creates anything.
 func meetsWhatOthersLeft(p *pool) {
 	p.takeLease("b", "")
 	alien := object(remediators, rebooting, p.namespace, p.nodeName("b"))
@@ -95,7 +97,7 @@ func meetsWhatOthersLeft(p *pool) {
 		return nil
 	})
 	if err := p.Delete(cluster.Context(p.t), alien); err != nil {
-		p.t.Fatalf("deleting what is nobody's: %v", err)
+		p.t.Fatalf("deleting the foreign object: %v", err)
 	}
 	p.wantObjects("b reboot")
 	p.recovers("b")
@@ -104,8 +106,8 @@ func meetsWhatOthersLeft(p *pool) {
 	p.nothingIsLeft("b", "3/3")
 }
 
-// repairsTheControlPlane: the guards of quorum are asked, at first as on any cluster, where an administrator's word stands
-// for the evidence that no node shows, and then as on OpenShift.
+// repairsTheControlPlane: the guards of quorum read their facts. At first the cluster is a plain one, where an
+// administrator's annotation replaces the evidence that no node shows. Then it is an OpenShift.
 func repairsTheControlPlane(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	p := newPool(t, c, "masters")
@@ -142,7 +144,7 @@ func repairsTheControlPlane(t *testing.T, c *cluster.Cluster) {
 	repair("b")
 }
 
-// clusterVersions defines as much of OpenShift's kind as is read.
+// clusterVersions defines the fields of OpenShift's kind that Fettle reads.
 const clusterVersions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -159,7 +161,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// asksNoMoreOfRemediators than docs/contract.md has them grant. What else their roles grant is meant for other health checkers.
+// asksNoMoreOfRemediators: Fettle needs no more rights than docs/contract.md tells remediators to grant. Their roles
+// may grant more to other health checkers.
 func asksNoMoreOfRemediators(t *testing.T, uses []cluster.Use) {
 	t.Helper()
 	used := map[string]map[string]bool{}

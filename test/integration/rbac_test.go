@@ -22,13 +22,13 @@ import (
 // repairNamespace is a namespace that no installation has made.
 const repairNamespace = "repairs-of-nodes"
 
-// TestRights: Fettle may do what it uses and nothing else, whatever role grants it, also beside the roles of Cluster API. It goes
-// through a story in which it does everything that it can do, and the audit log shows which rights that took.
+// TestRights: Fettle has the rights that it uses and no others, whichever role grants them, also beside the roles of
+// Cluster API. In a story Fettle does everything that it can do, and the audit log shows which rights that took.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallProvidersRoles(t)
-	// The kinds come later, while it runs.
+	// The kinds come later, while Fettle runs.
 	c.InstallRights(t)
 	address := cluster.FreeAddress(t)
 	fettle := c.StartFettle(t, "--leader-elect", "--repair-retention-count=1", "--repair-namespace="+repairNamespace, "--metrics-bind-address="+address)
@@ -53,7 +53,7 @@ func TestRights(t *testing.T) {
 	asksNoMoreOfRemediators(t, uses)
 }
 
-// repairsAndPrunes: two machines are replaced, and of two older records, which no back-off reads, the first goes.
+// repairsAndPrunes: two machines are replaced. Of two older Repairs, which no back-off reads, the first is deleted.
 func repairsAndPrunes(f *machineFixture) {
 	f.healthCheck("example", nil, readyCheck())
 	f.machine("a", machineOptions{phase: "Failed"})
@@ -73,7 +73,7 @@ func marks(f *machineFixture) {
 	f.wantMarked("m", true)
 }
 
-// remediatesForOthers: a health checker has a machine deleted whose set wants no other.
+// remediatesForOthers: by another health checker's remediation, Fettle deletes a machine whose set wants no other.
 func remediatesForOthers(f *machineFixture) {
 	f.linked("r", machineOptions{labels: map[string]string{"role": "other"}})
 	passesASecond(f.t)
@@ -82,7 +82,7 @@ func remediatesForOthers(f *machineFixture) {
 	f.endRemediation("r")
 }
 
-// isRefusedForOthers: before a deletion that was refused is tried again, the remediation is read again.
+// isRefusedForOthers: before Fettle retries a refused deletion, it reads the remediation again.
 func isRefusedForOthers(f *machineFixture) {
 	f.linked("s", machineOptions{labels: map[string]string{"role": "other"}})
 	passesASecond(f.t)
@@ -96,7 +96,7 @@ func isRefusedForOthers(f *machineFixture) {
 	f.endRemediation("s")
 }
 
-// isRefused: a deletion is refused, so the repair's status says so.
+// isRefused: a deletion is refused, and the repair's status says so.
 func isRefused(f *machineFixture) {
 	f.Apply(f.t, noMachineMayBeDeleted)
 	f.machine("c", machineOptions{})
@@ -106,14 +106,14 @@ func isRefused(f *machineFixture) {
 	f.wantRepairs("a Succeeded", "b Succeeded", "c Recovered", "old-2 Succeeded")
 }
 
-// onlyRehearses: a dry run is told.
+// onlyRehearses: Fettle reports a dry run.
 func onlyRehearses(f *machineFixture) {
 	f.annotate(f.check("example"), "fettle.io/dry-run", "true")
 	f.machine("d", machineOptions{phase: "Failed"})
 	f.wantEvent("d", "DryRun")
 }
 
-// tellsOfTheSameTwice: an event that happens again is a series.
+// tellsOfTheSameTwice: an event that happens again becomes a series.
 func tellsOfTheSameTwice(f *machineFixture) {
 	f.healthCheck("patient", nil, "selector: {matchLabels: {role: patient}}\nunhealthyConditions:\n"+
 		`- {type: Ready, status: "False", timeout: 1h}`)
@@ -134,8 +134,8 @@ func tellsOfTheSameTwice(f *machineFixture) {
 	})
 }
 
-// givesMetrics: the Prometheus that config/monitoring names reads them, and finds every series that an alert
-// asks for, but the one of workload clusters, of which there are none.
+// givesMetrics: the Prometheus of config/monitoring reads the metrics. It finds every series that an alert uses, except
+// the series of workload clusters, of which there are none.
 func givesMetrics(f *machineFixture, url string) {
 	f.machine("g", machineOptions{phase: "Failed", noOwner: true, labels: map[string]string{"role": "patient"}})
 	f.Namespace(f.t, "monitoring")
@@ -167,7 +167,7 @@ func givesMetrics(f *machineFixture, url string) {
 	})
 }
 
-// seriesOf gives the names of the series that rules ask for.
+// seriesOf returns the names of the series that rules use.
 func seriesOf(t *testing.T, rule *unstructured.Unstructured) []string {
 	t.Helper()
 	text, err := rule.MarshalJSON()
@@ -183,7 +183,7 @@ func seriesOf(t *testing.T, rule *unstructured.Unstructured) []string {
 	return names
 }
 
-// onAnOlderServer: where initial lists can't stream, they are asked for in one piece.
+// onAnOlderServer: where initial lists can't stream, Fettle lists in one piece.
 func onAnOlderServer(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	kubeconfig := c.FettleKubeconfig(t)
@@ -196,7 +196,7 @@ func onAnOlderServer(t *testing.T, c *cluster.Cluster) {
 	fettle.Stop(t)
 }
 
-// TestNoWildcards: whatever is installed names what it grants, and grants no way to further rights.
+// TestNoWildcards: the installed roles name what they grant, and grant no way to further rights.
 func TestNoWildcards(t *testing.T) {
 	t.Parallel()
 	roles := 0
@@ -227,8 +227,7 @@ func TestNoWildcards(t *testing.T) {
 	}
 }
 
-// TestViewersSeeRepairs: whoever may view a namespace sees its repairs, and may neither change them
-// nor see nodes.
+// TestViewersSeeRepairs: a user who may view a namespace sees its repairs, and may neither change them nor see nodes.
 func TestViewersSeeRepairs(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})

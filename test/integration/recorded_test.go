@@ -19,7 +19,7 @@ import (
 
 var record = flag.Bool("record", false, "write down what the API server answers, for the tests of the decoders")
 
-// recordings are what is asked for, in which format, and where the answers of a version are kept.
+// recordings are requests with their formats, and where the answers of a version are kept.
 var recordings = []struct{ path, accept, dir, file string }{
 	{"/api/v1/nodes", runtime.ContentTypeProtobuf, "internal/slim", "nodes.pb"},
 	{"/api/v1/nodes", runtime.ContentTypeJSON, "internal/slim", "nodes.json"},
@@ -27,8 +27,8 @@ var recordings = []struct{ path, accept, dir, file string }{
 	{"/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases", runtime.ContentTypeJSON, "internal/guard/lease", "leases.json"},
 }
 
-// TestRecording: the sandbox runs the version of Kubernetes that it is said to run, and what the decoders' tests read as
-// recorded of that version is there. With -record it is written down anew, always of the same objects.
+// TestRecording: the sandbox runs its claimed version of Kubernetes, and the recorded answers of that version exist for
+// the tests of the decoders. -record writes them anew, always of the same objects.
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--controllers=serviceaccount-controller"}})
@@ -74,7 +74,7 @@ func write(t *testing.T, path string, answer []byte) {
 	}
 }
 
-// then is the time of all that a recording tells.
+// then is the time of everything in a recording.
 var then = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 
 func (f *machineFixture) recordedNodes() {

@@ -21,8 +21,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestMachineDeletionRemediation: a person does by hand what a health checker does by the contract, on machines
-// whose controllers are played by the test.
+// TestMachineDeletionRemediation: a user does by hand what a health checker does by the contract. The test plays the
+// controllers of the machines.
 func TestMachineDeletionRemediation(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -51,15 +51,15 @@ func TestMachineDeletionRemediation(t *testing.T) {
 	}
 }
 
-// remediationOlderThanItsMachine: the node of the remediation's name, and its machine, come after it. They
-// are the replacement of what was meant.
+// remediationOlderThanItsMachine: the node of the remediation's name and its machine are younger. They are the
+// replacement of the meant ones.
 func remediationOlderThanItsMachine(f *machineFixture) {
 	f.remediate("a")
 	passesASecond(f.t)
 	f.linked("a", machineOptions{})
 }
 
-// machineOfASetThatWantsNoMore: the machine is deleted once, by its UID, and nothing is to replace it.
+// machineOfASetThatWantsNoMore: the machine is deleted once, by its UID, and no replacement comes.
 func machineOfASetThatWantsNoMore(f *machineFixture) {
 	f.linked("a", machineOptions{})
 	f.linked("b", machineOptions{})
@@ -80,7 +80,7 @@ func machineOfASetThatWantsNoMore(f *machineFixture) {
 	f.keepsMachines("b")
 }
 
-// requestsTo gives Fettle's requests by verb and resource, refused ones too.
+// requestsTo returns Fettle's requests by verb and resource, including refused ones.
 func (f *machineFixture) requestsTo(verb, resource string) []cluster.Request {
 	f.t.Helper()
 	return slices.DeleteFunc(f.Requests(f.t), func(r cluster.Request) bool {
@@ -113,7 +113,7 @@ func remediationWithoutOwner(f *machineFixture) {
 	f.endRemediation("a")
 }
 
-// remediationOwnedByItsMachine: the machine that owns it is the one that is meant, though its node is gone.
+// remediationOwnedByItsMachine: the machine that owns it is the target, though its node is gone.
 func remediationOwnedByItsMachine(f *machineFixture) {
 	f.machine("a", machineOptions{noNode: true})
 	f.remediate("a", func(r *v1alpha1.MachineDeletionRemediation) {
@@ -122,8 +122,8 @@ func remediationOwnedByItsMachine(f *machineFixture) {
 	f.wantMachines()
 }
 
-// remediationThatTimesOut: it stops, and stays until the health checker takes it away. Once the machine is
-// replaced all the same it says so, since the health checker would wait for a node that never returns.
+// remediationThatTimesOut: it stops, and stays until the health checker deletes it. Once the machine is replaced all
+// the same it says so, since the health checker would wait for a node that never returns.
 func remediationThatTimesOut(f *machineFixture) {
 	f.linked("a", machineOptions{finalizer: true})
 	passesASecond(f.t)
@@ -141,7 +141,8 @@ func remediationThatTimesOut(f *machineFixture) {
 	f.endRemediation("a")
 }
 
-// remediationWithdrawnMidWork: what was asked for goes on by itself, and nothing holds the remediation.
+// remediationWithdrawnMidWork: a requested deletion goes on without it, and nothing blocks the deletion of the
+// remediation.
 func remediationWithdrawnMidWork(f *machineFixture) {
 	f.linked("a", machineOptions{finalizer: true})
 	passesASecond(f.t)
@@ -152,7 +153,7 @@ func remediationWithdrawnMidWork(f *machineFixture) {
 	f.wantMachines()
 }
 
-// deletionThatIsRefused: it is tried again until the remediation is withdrawn, and not after that.
+// deletionThatIsRefused: Fettle retries until the remediation is withdrawn, and not after that.
 func deletionThatIsRefused(f *machineFixture) {
 	f.linked("a", machineOptions{})
 	passesASecond(f.t)
@@ -176,8 +177,8 @@ func deletionThatIsRefused(f *machineFixture) {
 	f.keepsMachines("a")
 }
 
-// TestMachineDeletionRemediationReplaces runs on simulated machines: the machine of a node is replaced by its set,
-// and a Fettle that is killed midway goes on where it was.
+// TestMachineDeletionRemediationReplaces runs on simulated machines: the machine of a node is replaced by its set, and
+// a Fettle that is killed midway continues afterwards.
 func TestMachineDeletionRemediationReplaces(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController, "--machine-api", "--machine-api-poll=200ms"}})
@@ -214,8 +215,7 @@ func TestMachineDeletionRemediationReplaces(t *testing.T) {
 	f.keepsMachines(names...)
 }
 
-// TestSeveralMachineDeletionRemediations of one set at the same time wait for each other's replacements, and for
-// no longer.
+// TestSeveralMachineDeletionRemediations of one set at the same time wait for each other's replacements, and no longer.
 func TestSeveralMachineDeletionRemediations(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController, "--machine-api", "--machine-api-poll=200ms"}})
@@ -242,15 +242,14 @@ func TestSeveralMachineDeletionRemediations(t *testing.T) {
 	f.comesToRest()
 }
 
-// linked makes a machine and its node, which knows it.
+// linked makes a machine, and its node with a reference to it.
 func (f *machineFixture) linked(machine string, o machineOptions) {
 	f.t.Helper()
 	f.machine(machine, o)
 	f.annotate(object("v1", "Node", "", f.nodeName(machine)), "machine.openshift.io/machine", f.namespace+"/"+machine)
 }
 
-// passesASecond waits until what is created next is younger, in the whole seconds of the API, than what
-// was before.
+// passesASecond waits until the next object is younger than all others, in the whole seconds of the API.
 func passesASecond(t *testing.T) {
 	t.Helper()
 	timer := time.NewTimer(time.Until(time.Now().Truncate(time.Second).Add(1100 * time.Millisecond)))
@@ -267,7 +266,7 @@ func (f *machineFixture) remediate(machine string, changes ...func(*v1alpha1.Mac
 	f.createRemediation(f.nodeName(machine), f.nodeName(machine), changes...)
 }
 
-// createRemediation creates one as the operator of NodeHealthCheck does.
+// createRemediation creates a remediation as the operator of NodeHealthCheck does.
 func (f *machineFixture) createRemediation(name, node string, changes ...func(*v1alpha1.MachineDeletionRemediation)) {
 	f.t.Helper()
 	r := &v1alpha1.MachineDeletionRemediation{ObjectMeta: metav1.ObjectMeta{
@@ -337,7 +336,7 @@ func (f *machineFixture) endRemediationOf(node string) {
 	})
 }
 
-// wantNotes waits for events of these reasons about a remediation, all of which begin as the contract says.
+// wantNotes waits for events of these reasons about a remediation, all with the prefix of the contract.
 func (f *machineFixture) wantNotes(machine string, reasons ...string) {
 	f.t.Helper()
 	f.Eventually(f.t, "events about the remediation of "+machine, func(ctx context.Context) error {
@@ -390,7 +389,7 @@ func (f *machineFixture) patch(u *unstructured.Unstructured, change map[string]a
 	}
 }
 
-// joined waits until so many machines, these aside, refer to nodes that know them, and gives their names.
+// joined waits until so many machines, without the named ones, refer to nodes that refer back, and returns their names.
 func (f *machineFixture) joined(n int, but ...string) []string {
 	f.t.Helper()
 	var names []string

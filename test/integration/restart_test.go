@@ -17,8 +17,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestRestartWhileAMachineIsBeingDeleted: the next process finds the repair under way, does nothing
-// twice (I2), stays within the limit (I3), and forgets nothing.
+// TestRestartWhileAMachineIsBeingDeleted: the next process finds the running repair, does nothing twice (I2), stays
+// within the limit (I3), and forgets nothing.
 func TestRestartWhileAMachineIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -45,8 +45,8 @@ func TestRestartWhileAMachineIsBeingDeleted(t *testing.T) {
 	f.wantRequests(2, "delete", "machines")
 }
 
-// TestRestartBetweenRecordAndDeed: a repair that was recorded, and whose machine could not be deleted
-// yet, is carried on by the next process instead of being started anew.
+// TestRestartBetweenRecordAndDeed: a repair is recorded, and its machine can't be deleted yet. The next process
+// continues the repair instead of starting another.
 func TestRestartBetweenRecordAndDeed(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -79,7 +79,8 @@ func TestRestartBetweenRecordAndDeed(t *testing.T) {
 	f.wantRequests(1, "create", "repairs")
 }
 
-// TestRefusedDeletionOfARecoveredMachine: what has not begun is dropped when nothing asks for it.
+// TestRefusedDeletionOfARecoveredMachine: a repair that has not begun is dropped when no health check needs it any
+// more.
 func TestRefusedDeletionOfARecoveredMachine(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -123,7 +124,8 @@ spec:
   validationActions: [Deny]
 `
 
-// TestFinishedRepairsAreDropped: the oldest go when there are more than the flag allows. The Repairs that back-off reads stay.
+// TestFinishedRepairsAreDropped: the oldest are deleted when there are more than the flag allows. The Repairs that
+// back-off reads stay.
 func TestFinishedRepairsAreDropped(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -140,7 +142,7 @@ func TestFinishedRepairsAreDropped(t *testing.T) {
 	f.wantRepairs("a Succeeded", "b Succeeded", "old-3 Succeeded")
 }
 
-// endedLongAgo records repairs of machines that are gone, each of which ended a minute after the one before, hours ago.
+// endedLongAgo creates Repairs of machines that are gone. Each ended a minute after the one before, hours ago.
 func (f *machineFixture) endedLongAgo(machines ...string) {
 	f.t.Helper()
 	for i, name := range machines {

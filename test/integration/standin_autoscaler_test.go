@@ -17,17 +17,17 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// standInAutoscaler stands in for the cluster autoscaler, which is not run here. It plays what the autoscaler documents of machine
-// sets: scaling up is a higher number of replicas. Scaling down marks a machine for deletion and lowers the number, and leaves out
-// machines that are being deleted. A machine without a node for the provision time is scaled down, and its set counts as broken.
-// It plays nothing else, no pods and no simulation of the scheduler.
+// standInAutoscaler plays what the documentation of the cluster autoscaler says of machine sets. To scale up, it raises
+// the number of replicas. To scale down, it marks a machine for deletion and lowers the number, and leaves out machines
+// in deletion. It scales down a machine without a node for the provision time, and counts its set as broken. It plays
+// neither pods nor the simulation of the scheduler.
 type standInAutoscaler struct {
 	client.Client
 
 	t          *testing.T
 	namespace  string
 	apiVersion string
-	// scales is the kind that has the number of replicas.
+	// scales is the kind with the number of replicas.
 	scales string
 	// mark is the annotation by which a machine set deletes a machine first.
 	mark string
@@ -52,7 +52,7 @@ func (a *standInAutoscaler) scale(set string, by int64) {
 	a.patch(u, map[string]any{"spec": map[string]any{"replicas": have + by}})
 }
 
-// remove scales a machine set down by one machine, unless that is being deleted. It reports whether it has.
+// remove scales a machine set down by one machine, unless that machine is in deletion. It reports whether it has.
 func (a *standInAutoscaler) remove(set, machine string) bool {
 	a.t.Helper()
 	u := a.object("Machine", machine)
@@ -94,7 +94,7 @@ func (a *standInAutoscaler) machines(ctx context.Context, set string) (map[strin
 	return found, nil
 }
 
-// overdue returns the machines of a set that have had no node for the provision time, in the order of their names.
+// overdue returns the machines of a set without a node for the provision time, in the order of their names.
 func (a *standInAutoscaler) overdue(ctx context.Context, set string) ([]string, error) {
 	machines, err := a.machines(ctx, set)
 	maps.DeleteFunc(machines, func(_ string, m *unstructured.Unstructured) bool {
@@ -104,8 +104,8 @@ func (a *standInAutoscaler) overdue(ctx context.Context, set string) ([]string, 
 	return slices.Sorted(maps.Keys(machines)), err
 }
 
-// retreat waits until a machine set has shown that it is broken by as many machines, scales it down by them, and has another set make
-// them instead.
+// retreat waits until a machine set has so many failed machines, scales it down by them, and scales up another set
+// instead.
 func (a *standInAutoscaler) retreat(c *cluster.Cluster, broken, other string, machines int) {
 	a.t.Helper()
 	var overdue []string
@@ -122,7 +122,8 @@ func (a *standInAutoscaler) retreat(c *cluster.Cluster, broken, other string, ma
 	a.scale(other, int64(machines))
 }
 
-// newest returns the youngest machine of a set that is not being deleted and has a node, waiting until there are as many of these.
+// newest waits until there are so many machines of a set with a node that are not in deletion, and returns the
+// youngest.
 func (a *standInAutoscaler) newest(c *cluster.Cluster, set string, of int) string {
 	a.t.Helper()
 	var up []*unstructured.Unstructured

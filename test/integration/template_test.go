@@ -25,7 +25,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// madeKinds are the kinds of two remediators, of which the second has its own once in the cluster.
+// madeKinds are the kinds of two remediators. The kinds of the second are cluster-scoped.
 const madeKinds = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -42,7 +42,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// remediatorRole is what a remediator brings so that it can be asked.
+// remediatorRole is the role that a remediator brings for its clients.
 const remediatorRole = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -52,7 +52,7 @@ rules:
 - {apiGroups: [GROUP], resources: [reboots], verbs: [get, list, watch, create, patch, delete]}
 `
 
-// remediation is the remedy at work as Fettle's service account, in the hands of a test that plays the engine.
+// remediation is the remedy as Fettle's service account. The test plays the engine.
 type remediation struct {
 	*cluster.Cluster
 	*template.ClusterClient
@@ -130,7 +130,7 @@ func (r *remediation) grants(group string) {
 	r.Apply(r.t, strings.ReplaceAll(remediatorRole, "GROUP", group))
 }
 
-// survey plays a pass of the engine over one policy, without making a call.
+// survey plays a pass of the engine over one policy, without a call.
 func (r *remediation) survey(steps ...core.Step) ([]core.Step, core.Cluster) {
 	policies := []core.Policy{{ID: core.ID{Kind: "NodeHealthCheck", Name: "check"}, Steps: steps}}
 	var cluster core.Cluster
@@ -138,11 +138,11 @@ func (r *remediation) survey(steps ...core.Step) ([]core.Step, core.Cluster) {
 	return policies[0].Steps, cluster
 }
 
-// templatePatience is how long a test waits for a state: long, since machines that run tests may be busy.
+// templatePatience is how long a test waits for a state. It is long, since the machines that run tests may be busy.
 const templatePatience = 150 * time.Second
 
-// wantProblem waits until the first step has a problem with these words, or none for "". It looks when it is woken, and
-// at nothing else, as the engine does. It tells how long that took.
+// wantProblem waits until the first step has a problem with these words, or none for "". Like the engine, it looks only
+// when it is woken. It returns how long that took.
 func (r *remediation) wantProblem(words string, steps ...core.Step) time.Duration {
 	r.t.Helper()
 	began := time.Now()
@@ -180,7 +180,7 @@ func (r *remediation) wantUnseen(why string, s core.Step, want ...core.Reference
 	}
 }
 
-// wantRequest waits until a request is seen that is as it should be.
+// wantRequest waits for a request that matches.
 func (r *remediation) wantRequest(what string, is func(core.Request) bool, steps ...core.Step) core.Request {
 	r.t.Helper()
 	deadline := time.NewTimer(templatePatience)
@@ -216,7 +216,7 @@ func (r *remediation) read(group, kind, namespace, name string) (*unstructured.U
 	return u, r.admin().Get(cluster.Context(r.t), client.ObjectKeyFromObject(u), u)
 }
 
-// order makes a node, its health check, and the order to ask for the node's remediation.
+// order makes a node and its health check, and returns the call for the node's remediation.
 func (r *remediation) order(node string, step core.Step) core.RemedyCall {
 	r.t.Helper()
 	check := object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", "", "check")
@@ -246,8 +246,8 @@ func step(group, namespace, name string) core.Step {
 
 const rebootTemplate = "{apiVersion: a.example/v1, kind: RebootTemplate, metadata: {name: t, namespace: default}, spec: {template: {spec: {hard: true}}}}"
 
-// TestTemplatesComeLate: a kind that is not served, that may not be read, and of which there is no template, each is told
-// in its own words, and the step can be taken as soon as that is mended.
+// TestTemplatesComeLate: an unserved kind, an unreadable kind and a missing template each have their own message. The
+// step can begin as soon as that is mended.
 func TestTemplatesComeLate(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)
@@ -292,8 +292,8 @@ func TestTemplatesComeLate(t *testing.T) {
 	r.wantProblem("", s)
 }
 
-// TestRequestsAreMadeOnceAndTakenBack: asking twice makes one object; stopping and withdrawing hit that object and no
-// other of its name; and what is somebody else's is left alone.
+// TestRequestsAreMadeOnceAndTakenBack: two requests make one object. Stopping and withdrawing hit that object and no
+// other of its name. Foreign objects are left alone.
 func TestRequestsAreMadeOnceAndTakenBack(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)
@@ -349,7 +349,7 @@ func TestRequestsAreMadeOnceAndTakenBack(t *testing.T) {
 		t.Errorf("stopping again: %v", err)
 	}
 	if again, err := r.read("a.example", "Reboot", "default", "w"); err != nil || again.GetResourceVersion() != u.GetResourceVersion() {
-		t.Errorf("one that was told to stop is told again (%v)", err)
+		t.Errorf("a stopped request is stopped again (%v)", err)
 	}
 
 	r.change(u, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"a.example/undo"}) })
@@ -369,7 +369,7 @@ func TestRequestsAreMadeOnceAndTakenBack(t *testing.T) {
 		return nil
 	})
 	if err := errors.Join(r.Withdraw(ctx, leaving), r.Withdraw(ctx, q), r.Stop(ctx, q, at)); err != nil {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("a missing request: %v", err)
 	}
 
 	r.Apply(t, "{apiVersion: a.example/v1, kind: Reboot, metadata: {name: v, namespace: default}}")
@@ -381,7 +381,7 @@ func TestRequestsAreMadeOnceAndTakenBack(t *testing.T) {
 	r.begins(0, r.order("w", other), "made from template t")
 }
 
-// TestFormsOfRequests: templates of one kind that stand together, kinds that the cluster has once, and machines.
+// TestFormsOfRequests: templates of one kind side by side, cluster-scoped kinds, and machines.
 func TestFormsOfRequests(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)
@@ -435,7 +435,7 @@ func TestFormsOfRequests(t *testing.T) {
 	r.begins(0, r.order("w", lost), `"nowhere" not found`, "create the namespace")
 }
 
-// loses deletes a namespace at once, before what is in it.
+// loses deletes a namespace at once, before its contents.
 func (r *remediation) loses(namespace string) {
 	r.t.Helper()
 	ctx, n := cluster.Context(r.t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -451,7 +451,7 @@ func (r *remediation) loses(namespace string) {
 	}
 }
 
-// TestWatchingAsksSeldom: what is in step costs no call at all, and what is not served costs a few, ever more rarely.
+// TestWatchingAsksSeldom: a synced kind costs no call at all. A kind that is not served costs a few, ever more rarely.
 func TestWatchingAsksSeldom(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)
@@ -488,7 +488,7 @@ func TestWatchingAsksSeldom(t *testing.T) {
 	})
 }
 
-// TestKindsAreLetGoOf: a kind is watched no longer than something needs it, and is watched again when something does.
+// TestKindsAreLetGoOf: a kind is watched only while something needs it, and is watched again later.
 func TestKindsAreLetGoOf(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)
@@ -514,7 +514,8 @@ func TestKindsAreLetGoOf(t *testing.T) {
 	r.wantProblem("", s)
 }
 
-// TestListsAloneAreNotEnough: a role that lets Fettle list a kind and not watch it is as good as none, and that is told.
+// TestListsAloneAreNotEnough: a role that lets Fettle list a kind and not watch it does not suffice, and Fettle says
+// so.
 func TestListsAloneAreNotEnough(t *testing.T) {
 	t.Parallel()
 	r := newRemediation(t)

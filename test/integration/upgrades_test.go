@@ -21,7 +21,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestMachineHealthChecksWaitForUpgrades where an annotation has them wait. Of two health checks, the other goes on.
+// TestMachineHealthChecksWaitForUpgrades where an annotation says so. Of two health checks, the other does not wait.
 func TestMachineHealthChecksWaitForUpgrades(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -59,7 +59,7 @@ func TestMachineHealthChecksWaitForUpgrades(t *testing.T) {
 	waiting.wantMachines()
 }
 
-// upgrade is what OpenShift says of upgrades.
+// upgrade is what OpenShift reports of upgrades.
 type upgrade struct {
 	*machineFixture
 
@@ -72,7 +72,7 @@ func (u upgrade) progresses(does bool) {
 	u.patchStatus(u.version, map[string]any{"conditions": []any{map[string]any{"type": "Progressing", "status": status}}})
 }
 
-// nodeIsReconfigured says that a machine's node is to have another configuration.
+// nodeIsReconfigured writes that a machine's node is about to get another configuration.
 func (u upgrade) nodeIsReconfigured(machine string) {
 	u.t.Helper()
 	u.annotate(object("v1", "Node", "", u.nodeName(machine)), "machineconfiguration.openshift.io/desiredConfig", "next")
@@ -86,8 +86,8 @@ func (f *machineFixture) areStill(names ...string) {
 	}
 }
 
-// upgradeOfACluster: a health check that waits for upgrades marks nobody until its Cluster says that there is none. What another
-// Cluster says is no matter.
+// upgradeOfACluster: a health check that waits for upgrades marks no machine until its Cluster says that there is none.
+// Another Cluster's word does not matter.
 func upgradeOfACluster(h *clusterFixture) {
 	h.waitsForUpgrades()
 	h.wantHeld("a", "Cluster c has no condition RollingOut")
@@ -112,7 +112,7 @@ func upgradeOfACluster(h *clusterFixture) {
 	h.wantMarked("c", "UnhealthyNode")
 }
 
-// rolloutIsWaitedFor as Cluster API's own controllers tell of it. At rest they say that there is none.
+// rolloutIsWaitedFor as Cluster API's own controllers report it. At rest they report none.
 func (m *managed) rolloutIsWaitedFor(t *testing.T) {
 	for _, name := range []string{"east", "west"} {
 		m.annotateCheck(t, name, `"true"`)
@@ -203,7 +203,7 @@ selector: {matchLabels: {nodepool: workers}}
 checks: {unhealthyNodeConditions: [{type: Ready, status: "False", timeoutSeconds: 1}]}
 `
 
-// wantHeld has a machine fail, and waits until the health check says why it is not repaired.
+// wantHeld breaks a machine, and waits until the health check says why Fettle does not repair it.
 func (h *clusterFixture) wantHeld(machine, why string) {
 	h.t.Helper()
 	h.fail(machine)

@@ -10,8 +10,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestClaimedVersionsAreTried: the chart and the documents claim the versions of Kubernetes that the tests run on, and what
-// lies between them.
+// TestClaimedVersionsAreTried: the chart and the documents claim the versions of Kubernetes that the tests run on, and
+// the versions in between.
 func TestClaimedVersionsAreTried(t *testing.T) {
 	t.Parallel()
 	oldest, newest := minor(pinned(t, "sandbox/older/go.mod")), minor(pinned(t, "sandbox/go.mod"))

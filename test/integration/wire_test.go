@@ -9,8 +9,8 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestWire: nodes travel as protobuf, initial lists stream, and nothing is listed in one piece but
-// what runs, in chunks, before a repair begins under a limit.
+// TestWire: nodes are sent as protobuf, and initial lists stream. Fettle lists only running repairs in one piece, in
+// chunks, before a repair begins under a limit.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -32,11 +32,12 @@ func TestWire(t *testing.T) {
 		"/apis/fettle.io/v1alpha1/repairs":                       "application/json",
 	}
 	for path, format := range formats {
-		// Each part of Fettle lists one object of each kind that it reads before it watches the kind, to learn whether it
-		// may. Three parts read nodes and machines.
+		// Each part of Fettle lists one object of each kind before it watches the kind, to learn whether it may. Three
+		// parts read nodes and machines.
 		all := proxy.Requests(path)
 		requests := slices.DeleteFunc(slices.Clone(all), func(r *http.Request) bool { return r.URL.Query().Get("limit") == "1" })
-		// The count holds on the API server that is linked in. On the older one, a process of its own, a part was seen to ask twice.
+		// The count holds on the linked API server. On the older one, which is another process, a part was seen to list
+		// twice.
 		if asked := len(all) - len(requests); asked > 3 && cluster.OtherAPIServer() == "" {
 			t.Errorf("%s was asked %d times for one object", path, asked)
 		}
@@ -47,7 +48,7 @@ func TestWire(t *testing.T) {
 		for _, r := range requests {
 			query := r.URL.Query()
 			fence := path == "/apis/fettle.io/v1alpha1/repairs" && query.Get("limit") == "500" && query.Get("resourceVersion") == ""
-			// Kubernetes 1.30 refuses to stream the initial list, which client-go then asks for from the watch cache.
+			// Kubernetes 1.30 refuses to stream the initial list, which client-go then lists from the watch cache.
 			instead := cluster.OtherAPIServer() != "" && query.Get("resourceVersion") == "0"
 			if query.Get("watch") != "true" && !fence && !instead {
 				t.Errorf("%s was listed in one piece: %s", path, r.URL.RawQuery)
@@ -62,7 +63,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestLeaderElection: with the defaults a replica acts once it has the lease, under its own rights.
+// TestLeaderElection: with the defaults a replica acts once it has the lease, with its own rights.
 func TestLeaderElection(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
@@ -79,8 +80,8 @@ func TestLeaderElection(t *testing.T) {
 	f.wantRepairs("a Succeeded", "b Succeeded")
 }
 
-// TestAPIThatComesLater: Fettle sleeps while the cluster does not serve the kinds that it keeps, and
-// wakes when it does, without a restart.
+// TestAPIThatComesLater: Fettle sleeps while the cluster does not serve the kinds of health checks. It wakes when the
+// cluster does, without a restart.
 func TestAPIThatComesLater(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})

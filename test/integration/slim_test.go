@@ -23,26 +23,26 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// TestLeanReadsWhatStockReads: what Fettle reads of nodes and machines on a real API server, by watch, by
-// pages and one by one, in protobuf and in JSON, is what the stock types read.
-func TestLeanReadsWhatStockReads(t *testing.T) {
+// TestSlimReadsWhatStockReads: on a real API server, the slim decoder reads the same facts of nodes and machines as the
+// stock types. It does so by watch, by pages and one by one, in protobuf and in JSON.
+func TestSlimReadsWhatStockReads(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{noNodeController}})
 	c.InstallFettle(t)
-	f := newMachineFixture(t, c, "lean")
+	f := newMachineFixture(t, c, "slim")
 	f.makeNodesOfManyShapes()
 	f.machine("m", machineOptions{labels: map[string]string{"zone": "a"}})
 	f.machine("alone", machineOptions{noOwner: true, noNodeRef: true, finalizer: true})
 	for name, format := range map[string]string{"as Fettle asks for it": "", "JSON alone": runtime.ContentTypeJSON} {
-		t.Run("nodes, "+name, func(t *testing.T) { f.compareNodes(t, leanReader(t, c, format)) })
-		t.Run("machines, "+name, func(t *testing.T) { f.compareMachines(t, leanReader(t, c, format)) })
+		t.Run("nodes, "+name, func(t *testing.T) { f.compareNodes(t, slimReader(t, c, format)) })
+		t.Run("machines, "+name, func(t *testing.T) { f.compareMachines(t, slimReader(t, c, format)) })
 	}
 }
 
-// leanReaders read as Fettle does: from a cache, and from the API server itself.
-type leanReaders struct{ cached, live client.Reader }
+// slimReaders read as Fettle does: from a cache, and live from the API server.
+type slimReaders struct{ cached, live client.Reader }
 
-func leanReader(t *testing.T, c *cluster.Cluster, format string) leanReaders {
+func slimReader(t *testing.T, c *cluster.Cluster, format string) slimReaders {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{metav1.AddMetaToScheme, slim.AddToScheme, openshift.AddToScheme} {
@@ -61,7 +61,7 @@ func leanReader(t *testing.T, c *cluster.Cluster, format string) leanReaders {
 		t.Fatalf("making a cache: %v", err)
 	}
 	go func() { _ = cached.Start(t.Context()) }()
-	return leanReaders{cached: cached, live: live}
+	return slimReaders{cached: cached, live: live}
 }
 
 func (f *machineFixture) makeNodesOfManyShapes() {
@@ -75,7 +75,7 @@ func (f *machineFixture) makeNodesOfManyShapes() {
 		"timeless": {Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready(time.Time{})}}},
 		"old":      {Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready(time.Date(1960, time.May, 1, 0, 0, 0, 0, time.UTC))}}},
 		"labelled": {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"node-role.kubernetes.io/control-plane": "", "zone": "a"}}},
-		"leaving":  {ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"somebody.example/waits"}}},
+		"leaving":  {ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"other.example/waits"}}},
 		"large": {
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"note": "n"}},
 			Spec:       corev1.NodeSpec{ProviderID: "cloud:///large", Unschedulable: true},
@@ -104,7 +104,7 @@ func (f *machineFixture) makeNodesOfManyShapes() {
 	})
 }
 
-// nodeReading is what is read of a node.
+// nodeReading is what Fettle reads of a node.
 type nodeReading struct {
 	Meta       map[string]any
 	Conditions []core.Condition
@@ -153,8 +153,8 @@ func (f *machineFixture) stockNodes(t *testing.T) map[string]nodeReading {
 	return want
 }
 
-// compareNodes compares until all agree, since controllers go on to annotate nodes for a moment.
-func (f *machineFixture) compareNodes(t *testing.T, r leanReaders) {
+// compareNodes retries until all agree, since controllers still annotate nodes for a moment.
+func (f *machineFixture) compareNodes(t *testing.T, r slimReaders) {
 	t.Helper()
 	readers := map[string]func(context.Context) (map[string]nodeReading, error){
 		"by watch": r.watched, "by pages": r.paged, "one by one": r.gotten,
@@ -172,13 +172,13 @@ func (f *machineFixture) compareNodes(t *testing.T, r leanReaders) {
 	compare()
 }
 
-func (r leanReaders) watched(ctx context.Context) (map[string]nodeReading, error) {
+func (r slimReaders) watched(ctx context.Context) (map[string]nodeReading, error) {
 	var list slim.NodeList
 	err := r.cached.List(ctx, &list)
 	return readAll(&list), err
 }
 
-func (r leanReaders) paged(ctx context.Context) (map[string]nodeReading, error) {
+func (r slimReaders) paged(ctx context.Context) (map[string]nodeReading, error) {
 	all, told := map[string]nodeReading{}, int64(-1)
 	for page := (&slim.NodeList{}); ; {
 		if err := r.live.List(ctx, page, client.Limit(3), client.Continue(page.Continue)); err != nil {
@@ -198,7 +198,7 @@ func (r leanReaders) paged(ctx context.Context) (map[string]nodeReading, error) 
 	}
 }
 
-func (r leanReaders) gotten(ctx context.Context) (map[string]nodeReading, error) {
+func (r slimReaders) gotten(ctx context.Context) (map[string]nodeReading, error) {
 	listed, err := r.watched(ctx)
 	for name := range listed {
 		n := &slim.Node{}
@@ -223,12 +223,12 @@ func differ(err error, want, got any) error {
 		return err
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		return fmt.Errorf("(-stock +lean):\n%s", diff)
+		return fmt.Errorf("(-stock +slim):\n%s", diff)
 	}
 	return nil
 }
 
-func (f *machineFixture) compareMachines(t *testing.T, r leanReaders) {
+func (f *machineFixture) compareMachines(t *testing.T, r slimReaders) {
 	t.Helper()
 	stock := &unstructured.UnstructuredList{}
 	stock.SetAPIVersion("machine.openshift.io/v1beta1")
