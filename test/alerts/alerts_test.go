@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// rules gives the groups of rules in the manifest, as Prometheus itself reads them.
+// rules returns the groups of rules in the manifest, as Prometheus reads them.
 func rules(t *testing.T) map[string]any {
 	t.Helper()
 	manifest := cluster.Manifest(t, "config/monitoring/prometheus_rule.yaml")
@@ -28,7 +28,7 @@ func rules(t *testing.T) map[string]any {
 	return spec
 }
 
-// alerts gives the rules, which may be changed in place.
+// alerts returns the rules. The caller may change them in place.
 func alerts(t *testing.T, spec map[string]any) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -43,7 +43,7 @@ func alerts(t *testing.T, spec map[string]any) []map[string]any {
 	return all
 }
 
-// stories gives those in testdata, or those of them in which one alert occurs.
+// stories returns the stories in testdata, or only those in which one alert occurs.
 func stories(t *testing.T, alert string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "alerts.yaml"))
@@ -65,7 +65,7 @@ func stories(t *testing.T, alert string) map[string]any {
 	return all
 }
 
-// play has promtool run stories against rules.
+// play runs stories against rules, with promtool.
 func play(t *testing.T, spec, stories map[string]any) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestBrokenAlertsAreFound(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained: each alert says what is wrong, how bad it is, and where the page of it is.
+// TestAlertsAreExplained: each alert has a summary, a severity, and a link to its page.
 func TestAlertsAreExplained(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", "alerts.md"))
@@ -151,8 +151,8 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// TestGatesAreExplained: docs/metrics.md names each gate and each reason of a verdict, and docs/alerts.md says what opens each
-// gate that FettleRepairsHeld tells of.
+// TestGatesAreExplained: docs/metrics.md names each gate and each reason of a verdict, and docs/alerts.md says what
+// opens each gate that FettleRepairsHeld names.
 func TestGatesAreExplained(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {

@@ -1,2 +1,2 @@
-// Package alerts plays the alerts of config/monitoring with promtool, which make test builds.
+// Package alerts tests the alerts of config/monitoring with promtool, which make test builds.
 package alerts

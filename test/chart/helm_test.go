@@ -16,12 +16,12 @@ const (
 	namespace = "fettle-system"
 )
 
-// imageSet is the value without which the chart renders nothing; it is the image that config names.
+// imageSet is the one value that the chart requires. The image is that of config.
 const imageSet = "image.repository=fettle.invalid/fettle"
 
 func chartDir() string { return filepath.Join(cluster.Root(), "charts", "fettle") }
 
-// helm runs helm in a home of its own, and gives its output or its complaint.
+// helm runs helm with its own home directory, and returns its output or its error.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, complaint bytes.Buffer

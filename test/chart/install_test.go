@@ -21,7 +21,7 @@ import (
 const (
 	ownCRD       = "repairs.fettle.io"
 	openshiftCRD = "machinehealthchecks.machine.openshift.io"
-	// leasesNamespace is shared with others.
+	// leasesNamespace is shared with other programs.
 	leasesNamespace = "medik8s-leases"
 	medik8sCRD      = "nodehealthchecks.remediation.medik8s.io"
 )
@@ -65,14 +65,13 @@ func (w *world) deployment() *unstructured.Unstructured {
 	return w.get("apps/v1", "Deployment", namespace, "fettle")
 }
 
-// shortNames are what a definition differs by between the versions of this test.
+// shortNames are the difference between a definition's versions in this test.
 func shortNames(definition *unstructured.Unstructured) string {
 	names, _, _ := unstructured.NestedStringSlice(definition.Object, "spec", "names", "shortNames")
 	return strings.Join(names, " ")
 }
 
-// olderChart is a copy of the chart as a version before it might have been, with definitions that have
-// another short name.
+// olderChart copies the chart as an earlier version, whose definitions have another short name.
 func olderChart(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "fettle")
@@ -121,8 +120,8 @@ spec:
   target: {kind: Machine, namespace: default, name: a, uid: "2"}
 `
 
-// TestLifeOfARelease: a release is installed where the cluster has no MachineHealthCheck, upgraded, rolled
-// back and uninstalled. Definitions follow it, outlive it and are taken up again; objects of their kinds stay.
+// TestLifeOfARelease: a release is installed where the cluster has no MachineHealthCheck, upgraded, rolled back and
+// uninstalled. Its definitions follow, stay after it, and are adopted again. Objects of their kinds stay.
 func TestLifeOfARelease(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{}), t: t}
@@ -171,7 +170,7 @@ func (w *world) wantShortNames(own, openshift, medik8s string) {
 	}
 }
 
-// TestDefinitionsOfOthersAreLeftAlone: whatever the chart does, what somebody else has defined stays as it is.
+// TestDefinitionsOfOthersAreLeftAlone: the chart never changes a definition of another vendor.
 func TestDefinitionsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{}), t: t}
@@ -201,7 +200,7 @@ func TestDefinitionsOfOthersAreLeftAlone(t *testing.T) {
 			}
 		}
 		if ns := w.get("v1", "Namespace", "", leasesNamespace); !exists(ns) || ns.GetLabels()["helm.sh/chart"] != "" {
-			t.Errorf("after helm %s the namespace of leases that somebody made has the labels %v", step[0], ns.GetLabels())
+			t.Errorf("after helm %s the namespace of leases that another client made has the labels %v", step[0], ns.GetLabels())
 		}
 	}
 }
@@ -219,7 +218,7 @@ kind: Machine
 metadata: {name: a, namespace: default}
 `
 
-// TestChartRuns: Fettle judges and repairs under the rights that the chart grants.
+// TestChartRuns: Fettle judges and repairs with the rights that the chart grants.
 func TestChartRuns(t *testing.T) {
 	t.Parallel()
 	w := &world{Cluster: cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller"}}), t: t}

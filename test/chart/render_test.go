@@ -15,7 +15,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// named indexes objects by kind and name, without what only Helm adds.
+// named indexes objects by kind and name, without the fields that only Helm adds.
 func named(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -44,7 +44,7 @@ func named(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	return all
 }
 
-// TestChartIsTheKustomization: what the chart renders is what config/ has, object by object.
+// TestChartIsTheKustomization: the chart renders the objects of config/, one by one.
 func TestChartIsTheKustomization(t *testing.T) {
 	t.Parallel()
 	for sentence, c := range map[string]struct {
@@ -88,7 +88,7 @@ func TestChartIsTheKustomization(t *testing.T) {
 	}
 }
 
-// digest is that of no image.
+// digest is not the digest of any image.
 var digest = "sha256:" + strings.Repeat("0123456789abcdef", 4)
 
 // TestValuesTakeEffect: each value changes what it is for and nothing else.
@@ -170,7 +170,7 @@ func admission(t *testing.T) []string {
 	return all
 }
 
-// shared are namespaces that Fettle has rights in wherever it runs itself.
+// shared are the namespaces in which Fettle has rights wherever it runs.
 var shared = []string{"kube-system", "medik8s-leases", "openshift-etcd"}
 
 // TestSecretsByNamespace: with a list of namespaces, the chart renders the kustomization in the documentation, and no right to read
@@ -196,7 +196,7 @@ func TestSecretsByNamespace(t *testing.T) {
 	}
 }
 
-// TestRightsOfDialects: no right is left to health checks and remediations that are not followed.
+// TestRightsOfDialects: the chart grants no rights to health checks and remediations that Fettle does not follow.
 func TestRightsOfDialects(t *testing.T) {
 	t.Parallel()
 	for set, c := range map[string]struct{ has, lacks []string }{
@@ -211,7 +211,7 @@ func TestRightsOfDialects(t *testing.T) {
 			rendered := mustHelm(t, "template", release, chartDir(), "--namespace", namespace, "--set", imageSet, "--set-json", set, "--show-only", "templates/rbac.yaml")
 			role := fmt.Sprint(named(t, cluster.Decode(t, []byte(rendered)))["ClusterRole fettle"])
 			for _, resource := range c.has {
-				if !regexp.MustCompile(`[\[ ]` + resource + `[\] ]`).MatchString(role) { // beside others that have the same verbs
+				if !regexp.MustCompile(`[\[ ]` + resource + `[\] ]`).MatchString(role) { // beside other resources with the same verbs
 					t.Errorf("there is no right to %s: %s", resource, role)
 				}
 			}
@@ -263,7 +263,7 @@ func verbsOn(t *testing.T, role map[string]any, resource string) []string {
 	return verbs
 }
 
-// TestNothingToRun: values with which the controller does not start are refused.
+// TestNothingToRun: the chart refuses values with which the controller does not start.
 func TestNothingToRun(t *testing.T) {
 	t.Parallel()
 	out, err := helm(t, "template", release, chartDir(), "--set", imageSet, "--set-json", `dialects=[],remediators=[]`)
@@ -272,7 +272,7 @@ func TestNothingToRun(t *testing.T) {
 	}
 }
 
-// TestShortNames: no definition of Fettle's group takes a short name by which a cluster may know a kind of medik8s.
+// TestShortNames: no definition of Fettle's group takes a short name that a cluster may know for a kind of medik8s.
 func TestShortNames(t *testing.T) {
 	t.Parallel()
 	taken := []string{"nhc", "mdr", "mdrt", "snr", "snrt", "snrc", "far", "fart", "nm", "sbr", "sbrt"}
@@ -297,7 +297,7 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-// TestAnotherNamespace: everything follows the release, also the subjects of bindings.
+// TestAnotherNamespace: all objects follow the namespace of the release, and so do the subjects of bindings.
 func TestAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	rendered := mustHelm(t, "template", release, chartDir(), "--namespace", "elsewhere", "--set", imageSet,
@@ -312,7 +312,7 @@ func TestAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestBadValues: what is misspelt or nonsense is refused, by its name.
+// TestBadValues: misspelt and senseless values are refused, and the error names them.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for value, complaint := range map[string]string{

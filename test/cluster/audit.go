@@ -10,33 +10,33 @@ import (
 	"time"
 )
 
-// Request is one request that the API server answered.
+// Request is a request that the API server answered.
 type Request struct {
 	User, Verb, Resource, Subresource, Namespace, Name string
 	Code                                               int
-	// At is when it came, and Ended when it was answered, or a watch was over.
+	// At is when the request came. Ended is when it was answered, or when its watch ended.
 	At, Ended time.Time
-	// UID and Revision are what a deletion insists on.
+	// UID and Revision are the preconditions of a deletion.
 	UID, Revision string
 	// Patch is the body of a patch of the status of one of Cluster API's machines.
 	Patch []byte
 }
 
-// Requests gives the answered requests of Fettle's service account, in order, watches aside.
+// Requests returns the answered requests of Fettle's service account in order, without watches.
 func (c *Cluster) Requests(t testing.TB) []Request {
 	t.Helper()
 	return slices.DeleteFunc(c.RequestsOf(t, accountUser), func(r Request) bool { return r.Verb == watch })
 }
 
-// EndedWatches gives the watches of Fettle's service account that have ended, in order. One that
-// begins anew again and again is a hot loop that no count of other requests shows.
+// EndedWatches returns the ended watches of Fettle's service account in order. A watch that restarts again and again is
+// a hot loop, which no count of other requests shows.
 func (c *Cluster) EndedWatches(t testing.TB) []Request {
 	t.Helper()
 	return slices.DeleteFunc(c.RequestsOf(t, accountUser), func(r Request) bool { return r.Verb != watch })
 }
 
-// RequestsSince gives those that came at an instant or later. An API server logs a request only when it has
-// answered it, so whoever wants to be sure that there is none waits a moment.
+// RequestsSince returns the requests that came at an instant or later. The API server logs a request only when it has
+// answered it. A caller that must be sure that there is none waits a moment.
 func (c *Cluster) RequestsSince(t testing.TB, at time.Time) []Request {
 	t.Helper()
 	return slices.DeleteFunc(c.Requests(t), func(r Request) bool { return r.At.Before(at) })
@@ -44,7 +44,8 @@ func (c *Cluster) RequestsSince(t testing.TB, at time.Time) []Request {
 
 const watch = "watch"
 
-// RequestsOf gives the answered requests of a user, in the order in which they were answered, with watches that are over.
+// RequestsOf returns the answered requests of a user, in the order in which they were answered, including ended
+// watches.
 func (c *Cluster) RequestsOf(t testing.TB, user string) []Request {
 	t.Helper()
 	file, err := os.Open(c.auditLog())
@@ -56,7 +57,7 @@ func (c *Cluster) RequestsOf(t testing.TB, user string) []Request {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<22)
 	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(user)) { // most lines are somebody else's, and decoding takes long
+		if !bytes.Contains(lines.Bytes(), []byte(user)) { // most lines are other users', and decoding takes long
 			continue
 		}
 		if r, answered := readRequest(lines.Bytes()); answered && r.User == user {

@@ -21,13 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// The longest that a sandbox may take to be ready and to stop, on a machine that is busy.
+// The longest that a sandbox may take to become ready, and to stop, on a busy machine.
 const (
 	readyWithin = 2 * time.Minute
 	stopWithin  = time.Minute
 )
 
-// Options say what kind of sandbox a test needs.
+// Options describe the sandbox that a test needs.
 type Options struct {
 	// Args are flags of fettle-sandbox.
 	Args []string
@@ -38,19 +38,19 @@ type Cluster struct {
 	client.Client
 
 	Config *rest.Config
-	// Dir is the sandbox's directory, and its kubeconfig is in it.
+	// Dir is the directory of the sandbox. It contains the kubeconfig.
 	Dir     string
 	args    []string
 	process *process
 }
 
-// Root is the directory of the repository.
+// Root returns the directory of the repository.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Binary is the path of a binary that make builds.
+// Binary returns the path of a binary that make builds.
 func Binary(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(Root(), "bin", name)
@@ -117,30 +117,31 @@ func (c *Cluster) stop(t testing.TB) {
 	if c.process == nil {
 		return
 	}
-	_ = c.process.cmd.Process.Signal(syscall.SIGCONT) // one that a test has halted would not hear
+	_ = c.process.cmd.Process.Signal(syscall.SIGCONT) // a halted process would not receive the next signal
 	if err := c.process.end(syscall.SIGTERM, stopWithin); err != nil {
 		t.Errorf("the sandbox did not stop cleanly: %v\n%s", err, c.process.tail())
 	}
 }
 
-// graceOfServers is what an API server has to end in good order, before it is killed. It would wait a
-// minute for the watches of its clients.
+// graceOfServers is how long an API server may take to shut down before it is killed. It would wait a minute for the
+// watches of its clients.
 const graceOfServers = 5 * time.Second
 
-// Restart ends the sandbox by a signal, and starts it again on the same directory and port.
+// Restart stops the sandbox by a signal, and starts it again on the same directory and port.
 func (c *Cluster) Restart(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	_ = c.process.end(signal, graceOfServers)
 	c.start(t)
 }
 
-// Halt stops the whole control plane in the middle of whatever it does, until Resume: its port is open, and nobody answers.
+// Halt stops the whole control plane in the middle of its work, until Resume. Its port stays open, and no request is
+// answered.
 func (c *Cluster) Halt(t testing.TB) {
 	t.Helper()
 	c.signal(t, syscall.SIGSTOP)
 }
 
-// Resume lets the control plane go on where it was halted.
+// Resume continues a halted control plane.
 func (c *Cluster) Resume(t testing.TB) {
 	t.Helper()
 	c.signal(t, syscall.SIGCONT)
@@ -153,7 +154,7 @@ func (c *Cluster) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// Move ends the sandbox by a signal, and starts it again on the same directory and another port.
+// Move stops the sandbox by a signal, and starts it again on the same directory and another port.
 func (c *Cluster) Move(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	_ = c.process.end(signal, graceOfServers)
@@ -176,14 +177,14 @@ func (c *Cluster) Move(t testing.TB, signal syscall.Signal) {
 	c.Config = config
 }
 
-// process is a child whose output goes to a file.
+// process is a child process whose output goes to a file.
 type process struct {
 	cmd  *exec.Cmd
 	log  string
 	done chan error
 }
 
-// run starts a command with its output, or what of it is not piped already, in a file.
+// run starts a command. Output that is not piped already goes to a file.
 func run(t testing.TB, cmd *exec.Cmd, log string) *process {
 	t.Helper()
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -217,7 +218,7 @@ func (p *process) end(signal os.Signal, within time.Duration) error {
 	}
 }
 
-// tail is the end of what the process printed.
+// tail returns the end of the process's output.
 func (p *process) tail() string {
 	all, err := os.ReadFile(p.log)
 	if err != nil {
@@ -230,7 +231,7 @@ func (p *process) tail() string {
 	return string(all)
 }
 
-// Context ends with the test, and before any sandbox's own time is up.
+// Context returns a context that ends with the test, before the sandbox stops.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

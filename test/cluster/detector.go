@@ -24,11 +24,11 @@ const (
 	DetectedReason    = "DockerHung"
 )
 
-// detectorStopsWithin is the longest that node-problem-detector may take to end once it is killed.
+// detectorStopsWithin is the longest that a killed node-problem-detector may take to end.
 const detectorStopsWithin = 10 * time.Second
 
-// Detector is a running node-problem-detector of one node, with a custom plugin that reports a permanent problem while there is a
-// file. A plugin that is held does not end, as one that hangs.
+// Detector is a running node-problem-detector of one node. Its custom plugin reports a permanent problem while a file
+// exists. A plugin that is held does not end, like a hanging one.
 type Detector struct {
 	c         *Cluster
 	dir, node string
@@ -98,14 +98,14 @@ func (d *Detector) start(t testing.TB) {
 
 func (d *Detector) kill() { _ = d.process.end(syscall.SIGKILL, detectorStopsWithin) }
 
-// Fails has the plugin find a problem, and waits until the node says so.
+// Fails makes the plugin find a problem, and waits until the node reports it.
 func (d *Detector) Fails(t testing.TB) {
 	t.Helper()
 	d.write(t, "problem", "", 0o600)
 	d.Reports(t, corev1.ConditionTrue)
 }
 
-// Recovers has the plugin find no problem any more, and waits until the node says so.
+// Recovers makes the plugin find no problem any more, and waits until the node reports that.
 func (d *Detector) Recovers(t testing.TB) {
 	t.Helper()
 	d.remove(t, "problem")
@@ -121,7 +121,7 @@ func (d *Detector) RestartHeld(t testing.TB) {
 	d.Reports(t, corev1.ConditionFalse)
 }
 
-// Release lets the plugin end.
+// Release lets a held plugin end.
 func (d *Detector) Release(t testing.TB) {
 	t.Helper()
 	d.remove(t, "held")
@@ -150,8 +150,8 @@ func (d *Detector) condition(ctx context.Context) (corev1.NodeCondition, error) 
 	return corev1.NodeCondition{}, err
 }
 
-// TurnedEarlier has the condition say that it turned a while earlier than it did. node-problem-detector writes it again only when it
-// turns, and every five minutes.
+// TurnedEarlier moves the transition time of the condition back. node-problem-detector writes it again only at a
+// transition, and every five minutes.
 func (d *Detector) TurnedEarlier(t testing.TB, while time.Duration) {
 	t.Helper()
 	ctx := Context(t)

@@ -1,5 +1,5 @@
-// Package cluster gives tests a real control plane and a real Fettle: it runs the binaries that
-// people run, against an API server of their own, under the rights that config/rbac grants.
+// Package cluster starts a real control plane and a real Fettle for tests. It runs the released binaries against an API
+// server for the test alone, with the rights that config/rbac grants.
 //
 //	c := cluster.Start(t, cluster.Options{})
 //	c.InstallFettle(t)

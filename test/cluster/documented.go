@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A block of YAML in a document whose first line is a comment with the name of a file.
+// A block of YAML in a document. Its first line is a comment with the name of a file.
 var fileBlock = regexp.MustCompile("(?s)```yaml\n# ([a-z]+\\.yaml)[^\n]*\n(.*?)```")
 
-// Documented returns the objects of the kustomization that a document shows on top of a folder of the repository, such as
-// "config". The repository is beside the kustomization, in the folder fettle.
+// Documented returns the objects of a kustomization that a document shows. The kustomization builds on a folder of the
+// repository, such as "config". The repository is beside it, in the folder fettle.
 func Documented(t testing.TB, document, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(), document))

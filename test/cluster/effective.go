@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Effective returns the rights that the API server says Fettle's service account has, whatever role grants them. It leaves out what
-// any service account may do. A right that holds in all namespaces has none. The resource of a right on a path is that path.
+// Effective returns the rights of Fettle's service account as the API server reports them, whichever role grants them.
+// It leaves out the rights of every service account. A right in all namespaces has an empty Namespace. For a right on a
+// path, Resource is that path.
 func (c *Cluster) Effective(t testing.TB) []Right {
 	t.Helper()
 	var namespaces corev1.NamespaceList
@@ -32,7 +33,7 @@ func (c *Cluster) Effective(t testing.TB) []Right {
 	return slices.Collect(maps.Keys(withNamespaces(in)))
 }
 
-// withNamespaces names the namespace of each right that holds in some namespaces only.
+// withNamespaces sets the namespace of each right that holds in some namespaces only.
 func withNamespaces(in map[string]map[Right]bool) map[Right]bool {
 	count := map[Right]int{}
 	for _, rights := range in {
@@ -52,7 +53,7 @@ func withNamespaces(in map[string]map[Right]bool) map[Right]bool {
 	return all
 }
 
-// as returns a client that acts as a service account beside Fettle's, or as Fettle's own.
+// as returns a client that acts as a service account in Fettle's namespace, which may be Fettle's own.
 func (c *Cluster) as(t testing.TB, account string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
@@ -67,7 +68,7 @@ func (c *Cluster) as(t testing.TB, account string) client.Client {
 	return out
 }
 
-// rulesIn asks the API server what the client's user may do in a namespace.
+// rulesIn returns what the API server lets the client's user do in a namespace.
 func rulesIn(t testing.TB, as client.Client, namespace string) map[Right]bool {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Rewrite changes a custom resource in etcd itself, so also what the API server lets no client change, such as the time
-// of its creation. Watches bring the change. Nothing else may write the object meanwhile.
+// Rewrite changes a custom resource in etcd, including fields that the API server lets no client change, such as the
+// creation time. Watches deliver the change. Nothing else may write the object meanwhile.
 func (c *Cluster) Rewrite(t testing.TB, u *unstructured.Unstructured, change func(object map[string]any)) {
 	t.Helper()
 	mapping, err := c.RESTMapper().RESTMapping(u.GroupVersionKind().GroupKind())

@@ -12,35 +12,36 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with the requests that it matches, from Inject until End.
+// Fault describes what goes wrong with the requests that it matches, from Inject until End.
 type Fault struct {
-	// Method matches one method; empty, it matches all.
+	// Method matches one method. If it is empty, the fault matches all methods.
 	Method string
-	// Path is a regular expression that the whole path must match.
+	// Path is a regular expression that must match the whole path.
 	Path string
-	// Watch makes it a fault of watches; without it watches are left alone.
+	// Watch makes the fault match watches alone. Without it, watches are left alone.
 	Watch bool
 
-	// Delay passes requests on that much later.
+	// Delay is how much later requests are passed on.
 	Delay time.Duration
-	// Status answers in place of the API server, with these headers.
+	// Status is the answer in place of the API server's, with these headers.
 	Status int
 	Header http.Header
-	// Stall keeps back requests until the fault ends. Of watches it keeps back what the API server
-	// sends, while the connection stays open.
+	// Stall holds requests until the fault ends. For watches it holds what the API server sends, and the connection
+	// stays open.
 	Stall bool
-	// Lag passes on that much later what watches bring, in order.
+	// Lag is how much later the pieces of a watch are passed on, in order.
 	Lag time.Duration
-	// Ends ends watches in good order: at once, or with Brings that long after the first piece of what the API server sends.
+	// Ends ends watches in good order: at once, or with Brings that long after the first piece of the API server.
 	Ends   bool
 	Brings time.Duration
-	// Skew has the API server's clock look that much ahead, by the Date of its answers. Of watches it shifts that too.
+	// Skew is how far the API server's clock looks ahead, by the Date header of its answers. For watches, it shifts
+	// that header too.
 	Skew time.Duration
-	// Times ends it after so many hits; zero, it goes on.
+	// Times is after how many hits the fault ends. Zero means that it stays.
 	Times int
 }
 
-// Injected is a fault at work.
+// Injected is an active fault.
 type Injected struct {
 	Fault
 
@@ -52,7 +53,7 @@ type Injected struct {
 	hits []time.Time
 }
 
-// Inject lets something go wrong. It ends with the test, if it was not ended before.
+// Inject activates a fault. It ends with the test at the latest.
 func (p *Proxy) Inject(t testing.TB, f Fault) *Injected {
 	t.Helper()
 	path, err := regexp.Compile("^(?:" + f.Path + ")$")
@@ -67,7 +68,7 @@ func (p *Proxy) Inject(t testing.TB, f Fault) *Injected {
 	return i
 }
 
-// End lets everything pass again, first of all what was kept back.
+// End deactivates the fault, and first lets held requests pass.
 func (i *Injected) End() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,14 +78,14 @@ func (i *Injected) End() {
 	}
 }
 
-// Hits gives when the fault hit a request, or a piece of a watch.
+// Hits returns when the fault hit a request, or a piece of a watch.
 func (i *Injected) Hits() []time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.hits)
 }
 
-// hit counts a hit, and tells whether the fault is at work.
+// hit counts a hit, and reports whether the fault is active.
 func (i *Injected) hit() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -106,7 +107,7 @@ func (i *Injected) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// keepBack returns when the fault or the request is over.
+// keepBack blocks until the fault or the request is over.
 func (i *Injected) keepBack(ctx context.Context) {
 	select {
 	case <-i.ended:
@@ -114,7 +115,7 @@ func (i *Injected) keepBack(ctx context.Context) {
 	}
 }
 
-// faultsFor gives the faults that a request meets now.
+// faultsFor returns the faults that match a request now.
 func (p *Proxy) faultsFor(r *http.Request) []*Injected {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +128,7 @@ func (p *Proxy) faultsFor(r *http.Request) []*Injected {
 	return found
 }
 
-// skewed shifts the date of an answer.
+// skewed shifts the Date header of an answer.
 func (p *Proxy) skewed(answer *http.Response) {
 	p.mu.Lock()
 	faults := slices.Clone(p.faults)
@@ -145,7 +146,7 @@ func isWatch(r *http.Request) bool {
 	return w == "true" || w == "1"
 }
 
-// meet lets a request meet its faults, and tells whether one of them has answered it.
+// meet applies the matching faults to a request, and reports whether one of them has answered it.
 func (p *Proxy) meet(w http.ResponseWriter, r *http.Request) bool {
 	for _, i := range p.faultsFor(r) {
 		if (i.Watch && i.Status == 0) || i.Skew != 0 || !i.hit() {
@@ -165,7 +166,7 @@ func (p *Proxy) meet(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// answer is one of the kind that the API server gives.
+// answer writes a Status object as the API server would.
 func (i *Injected) answer(w http.ResponseWriter) {
 	maps.Copy(w.Header(), i.Header)
 	w.Header().Set("Content-Type", "text/plain")
@@ -173,7 +174,7 @@ func (i *Injected) answer(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "a test lets this go wrong\n")
 }
 
-// watched is the body of a watch, whose pieces meet faults on their way.
+// watched is the body of a watch. Its pieces meet faults on their way.
 type watched struct {
 	io.ReadCloser
 
@@ -182,7 +183,7 @@ type watched struct {
 	pieces  chan piece
 	rest    []byte
 	err     error
-	// ends is the fault that ends it, nil for none, and over is when it does, nil before the first piece.
+	// ends is the fault that ends the watch, or nil. over is when it does so, or nil before the first piece.
 	ends *Injected
 	over <-chan time.Time
 }
@@ -204,7 +205,7 @@ func (p *Proxy) watchBody(r *http.Request, body io.ReadCloser) io.ReadCloser {
 	return w
 }
 
-// fetch takes what the API server sends as it comes, so that it is the client alone who waits.
+// fetch reads from the API server as data comes, so that only the client waits.
 func (w *watched) fetch() {
 	for {
 		data := make([]byte, 32<<10)
@@ -247,7 +248,7 @@ func (w *watched) Read(into []byte) (int, error) {
 	return n, w.err
 }
 
-// pass returns when a piece may go on.
+// pass blocks until a piece may be passed on.
 func (w *watched) pass(ctx context.Context, next piece) {
 	for _, i := range w.proxy.faultsFor(w.request) {
 		if (i.Lag == 0 && !i.Stall) || !i.hit() {

@@ -17,8 +17,8 @@ import (
 // fettleStopsWithin is the longest that Fettle may take to stop.
 const fettleStopsWithin = 30 * time.Second
 
-// raceBuild is Fettle built with the race detector, once for all tests of a package. Packages that are tested at the same
-// time build it one after the other, and all but the first find it built.
+// raceBuild builds Fettle with the race detector, once for all tests of a package. Packages that are tested at the same
+// time take turns, and all but the first find the binary.
 var raceBuild = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(Root(), "bin", "fettle-race")
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
@@ -41,20 +41,20 @@ type Fettle struct {
 	ended   bool
 }
 
-// StartFettle runs a fettle controller, race detector on, as its own service account. It ends with
-// the test, if it was not ended before, and fails the test if it did not end well.
+// StartFettle runs a fettle controller with the race detector, as its own service account. It ends with the test at the
+// latest. The test fails if it does not end well.
 func (c *Cluster) StartFettle(t testing.TB, args ...string) *Fettle {
 	t.Helper()
 	return c.StartFettleWith(t, c.FettleKubeconfig(t), args...)
 }
 
-// FettleKubeconfig makes a kubeconfig of Fettle's service account.
+// FettleKubeconfig writes a kubeconfig of Fettle's service account.
 func (c *Cluster) FettleKubeconfig(t testing.TB) string {
 	t.Helper()
 	return c.KubeconfigOf(t, "fettle-system", "fettle")
 }
 
-// KubeconfigOf makes a kubeconfig of a service account.
+// KubeconfigOf writes a kubeconfig of a service account.
 func (c *Cluster) KubeconfigOf(t testing.TB, namespace, name string) string {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), name+".kubeconfig")
@@ -76,8 +76,8 @@ func (c *Cluster) StartFettleWith(t testing.TB, kubeconfig string, args ...strin
 	return c.startBinary(t, binary, kubeconfig, args)
 }
 
-// StartChanged is StartFettle with another build of Fettle, in which files of the repository are replaced or added, by their paths
-// in it. Tests plant faults this way that nobody can bring about from outside.
+// StartChanged is StartFettle with another build of Fettle. It replaces or adds files of the repository, by their
+// paths. Tests plant faults this way that can't be caused from outside.
 func (c *Cluster) StartChanged(t testing.TB, files map[string]string, args ...string) *Fettle {
 	t.Helper()
 	dir := t.TempDir()
@@ -125,14 +125,14 @@ func contains(args []string, prefix string) bool {
 	return false
 }
 
-// Stop asks Fettle to end, and fails the test when it does not, or when it found a data race.
+// Stop sends Fettle SIGTERM. The test fails if Fettle does not end, or if it found a data race.
 func (f *Fettle) Stop(t testing.TB) {
 	t.Helper()
 	if f.ended {
 		return
 	}
 	f.ended = true
-	_ = f.process.cmd.Process.Signal(syscall.SIGCONT) // one that a test has halted would not hear
+	_ = f.process.cmd.Process.Signal(syscall.SIGCONT) // a halted process would not receive the next signal
 	if err := f.process.end(syscall.SIGTERM, fettleStopsWithin); err != nil {
 		t.Errorf("fettle did not end well: %v\n%s", err, f.process.tail())
 	}
@@ -141,7 +141,7 @@ func (f *Fettle) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends Fettle without a chance to tidy up.
+// Kill sends Fettle SIGKILL.
 func (f *Fettle) Kill(t testing.TB) {
 	t.Helper()
 	f.ended = true
@@ -149,7 +149,7 @@ func (f *Fettle) Kill(t testing.TB) {
 	f.wantNoRace(t)
 }
 
-// Halt stops Fettle in the middle of whatever it does, until Resume.
+// Halt stops Fettle in the middle of its work, until Resume.
 func (f *Fettle) Halt(t testing.TB) {
 	t.Helper()
 	if err := f.process.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -157,7 +157,7 @@ func (f *Fettle) Halt(t testing.TB) {
 	}
 }
 
-// Resume lets Fettle go on where it was halted.
+// Resume continues a halted Fettle.
 func (f *Fettle) Resume(t testing.TB) {
 	t.Helper()
 	if err := f.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -165,7 +165,7 @@ func (f *Fettle) Resume(t testing.TB) {
 	}
 }
 
-// WantEnd waits until Fettle has ended by itself, with an error.
+// WantEnd waits until Fettle has ended on its own, with an error.
 func (f *Fettle) WantEnd(t testing.TB) {
 	t.Helper()
 	select {
@@ -181,7 +181,7 @@ func (f *Fettle) WantEnd(t testing.TB) {
 	}
 }
 
-// wantNoRace is for a process whose exit code says something else.
+// wantNoRace fails the test if a process found a data race. Its exit code may be about something else.
 func (f *Fettle) wantNoRace(t testing.TB) {
 	t.Helper()
 	if log, err := os.ReadFile(f.process.log); err != nil || bytes.Contains(log, []byte("DATA RACE")) {

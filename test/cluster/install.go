@@ -13,15 +13,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// The manifests of definitions that a cluster may have from somebody else.
+// The manifests of definitions that other vendors install.
 const (
 	OpenShiftCRD = "config/crd/machine.openshift.io_machinehealthchecks.yaml"
 	Medik8sCRD   = "config/crd/remediation.medik8s.io_nodehealthchecks.yaml"
 )
 
-// InstallFettle installs Fettle as its users do, from config/. Its pods aside: no scheduler runs
-// here, and a test starts its processes itself. Definitions that a user's cluster has from others
-// follow where they are missing.
+// InstallFettle installs Fettle from config/, as users do. It leaves out the Deployment: no scheduler runs here, and
+// tests start the processes. It adds missing definitions that a user's cluster has from other vendors.
 func (c *Cluster) InstallFettle(t testing.TB) {
 	t.Helper()
 	c.installConfig(t)
@@ -37,8 +36,8 @@ func (c *Cluster) InstallFettle(t testing.TB) {
 		schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineSet"}, schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"})
 }
 
-// InstallFettleForNodes installs Fettle on a cluster without a Machine API, where remediators of nodes have
-// brought their kinds and roles. None of them runs.
+// InstallFettleForNodes installs Fettle on a cluster without a Machine API. Remediators of nodes have installed their
+// kinds and roles there, and none of them runs.
 func (c *Cluster) InstallFettleForNodes(t testing.TB) {
 	t.Helper()
 	c.installConfig(t)
@@ -63,7 +62,7 @@ func (c *Cluster) InstallRemediators(t testing.TB) {
 		schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediation"}, schema.GroupKind{Group: "sandbox.fettle.io", Kind: "ReprovisionRemediationTemplate"})
 }
 
-// InstallRights installs Fettle's identity and rights alone.
+// InstallRights installs Fettle's service account and rights alone.
 func (c *Cluster) InstallRights(t testing.TB) {
 	t.Helper()
 	for _, u := range Kustomization(t, "config/rbac") {
@@ -71,7 +70,7 @@ func (c *Cluster) InstallRights(t testing.TB) {
 	}
 }
 
-// AllowClusterAPI grants to Fettle what it needs on a management cluster of Cluster API.
+// AllowClusterAPI grants Fettle the rights that it needs on a management cluster of Cluster API.
 func (c *Cluster) AllowClusterAPI(t testing.TB) {
 	t.Helper()
 	for _, u := range Kustomization(t, "config/cluster_api") {
@@ -90,7 +89,7 @@ func (c *Cluster) AllowClusterAPIIn(t testing.TB, namespace string) {
 	}
 }
 
-// installConfig applies config/, its Deployment aside.
+// installConfig applies config/ without its Deployment.
 func (c *Cluster) installConfig(t testing.TB) {
 	t.Helper()
 	for _, u := range Kustomization(t, "config") {
@@ -110,7 +109,7 @@ func (c *Cluster) awaitKinds(t testing.TB, kinds ...schema.GroupKind) {
 	}
 }
 
-// Kustomization gives the objects that kubectl apply -k would apply for a directory of the repository.
+// Kustomization returns the objects that kubectl apply -k applies for a directory of the repository.
 func Kustomization(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	return kustomized(t, filepath.Join(Root(), dir))
@@ -129,7 +128,7 @@ func kustomized(t testing.TB, dir string) []*unstructured.Unstructured {
 	return Decode(t, text)
 }
 
-// Manifest gives the objects of a YAML file of the repository.
+// Manifest returns the objects of a YAML file of the repository.
 func Manifest(t testing.TB, path string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(), path))
@@ -139,7 +138,7 @@ func Manifest(t testing.TB, path string) []*unstructured.Unstructured {
 	return Decode(t, text)
 }
 
-// createMissing creates an object, and leaves alone what exists already.
+// createMissing creates an object, unless it exists.
 func (c *Cluster) createMissing(t testing.TB, u *unstructured.Unstructured) {
 	t.Helper()
 	if err := c.Create(Context(t), u); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -147,7 +146,7 @@ func (c *Cluster) createMissing(t testing.TB, u *unstructured.Unstructured) {
 	}
 }
 
-// Tool is the path of a tool that make test builds, whatever its version.
+// Tool returns the path of a tool that make test builds, whatever its version.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(Root(), "bin", "tools", name+"-*"))

@@ -12,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// karpenterModule is the module of Karpenter's binary, whose definitions of kinds are in the source of the version that it pins.
+// karpenterModule is the module of Karpenter's binary. The definitions of its kinds are in the source of the version
+// that the module pins.
 const karpenterModule = "sandbox/karpenter"
 
-// StartKarpenter installs Karpenter's kinds and runs Karpenter with its KWOK provider, which makes nodes whose kubelets the sandbox
-// plays. It ends with the test. Static node pools are enabled: nothing here schedules pods.
+// StartKarpenter installs Karpenter's kinds, and runs Karpenter with its KWOK provider until the test ends. The
+// provider makes nodes, and the sandbox plays their kubelets. Static node pools are enabled, since nothing here
+// schedules pods.
 func (c *Cluster) StartKarpenter(t testing.TB) {
 	t.Helper()
 	source := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")

@@ -38,7 +38,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// Decode gives the objects of a YAML document stream.
+// Decode returns the objects of a YAML stream.
 func Decode(t testing.TB, text []byte) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -58,8 +58,8 @@ func Decode(t testing.TB, text []byte) []*unstructured.Unstructured {
 	}
 }
 
-// ApplyDir creates the objects of all YAML files in a directory of the repository, in the order of
-// their names, as kubectl apply -f does. What exists already is left alone.
+// ApplyDir creates the objects of all YAML files in a directory of the repository, in the order of their names, like
+// kubectl apply -f. It leaves existing objects alone.
 func (c *Cluster) ApplyDir(t testing.TB, dir string) {
 	t.Helper()
 	c.applyFiles(t, filepath.Join(Root(), dir))
@@ -96,22 +96,22 @@ func (c *Cluster) Apply(t testing.TB, text string) {
 	}
 }
 
-// patience is how long Eventually waits: long, since machines that run tests may be busy.
+// patience is how long Eventually waits. It is long, since the machines that run tests may be busy.
 const patience = 150 * time.Second
 
-// Eventually waits until check gives no error, and fails the test when it never does.
+// Eventually waits until check returns no error, and fails the test if that never happens.
 func (c *Cluster) Eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
 	c.After(t, 0, what, check)
 }
 
-// After is Eventually for what can't be before a while has passed.
+// After is Eventually for a state that can't be reached before a while has passed.
 func (c *Cluster) After(t testing.TB, while time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(Context(t), 50*time.Millisecond, while+patience, true, func(ctx context.Context) (bool, error) {
 		found := check(ctx)
-		if ctx.Err() == nil || last == nil { // that the time is over says nothing
+		if ctx.Err() == nil || last == nil { // the error of an expired context says nothing
 			last = found
 		}
 		return found == nil, nil
@@ -121,7 +121,7 @@ func (c *Cluster) After(t testing.TB, while time.Duration, what string, check fu
 	}
 }
 
-// Never fails the test when check gives an error within the time.
+// Never fails the test if check returns an error within the time.
 func (c *Cluster) Never(t testing.TB, what string, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	var found error
@@ -137,7 +137,7 @@ func (c *Cluster) Never(t testing.TB, what string, within time.Duration, check f
 	}
 }
 
-// Namespace makes a namespace for one test.
+// Namespace creates a namespace for one test.
 func (c *Cluster) Namespace(t testing.TB, name string) {
 	t.Helper()
 	ns := &corev1.Namespace{}
@@ -147,7 +147,7 @@ func (c *Cluster) Namespace(t testing.TB, name string) {
 	}
 }
 
-// EventReasons gives the reasons of the events about an object, or about any for "", each once.
+// EventReasons returns the reasons of the events about an object, or about all for "", each once.
 func (c *Cluster) EventReasons(t testing.TB, namespace, name string) []string {
 	t.Helper()
 	var list eventsv1.EventList

@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// OtherAPIServer returns the path of the kube-apiserver that sandboxes run, or nothing where they run the one that they have
-// linked in. make test-versions sets it.
+// OtherAPIServer returns the path of the kube-apiserver that sandboxes run, or "" where they run the linked one. make
+// test-versions sets it.
 func OtherAPIServer() string { return os.Getenv("FETTLE_TEST_API_SERVER") }
 
-// StartOlderServer stands before the API server and answers as one does that can't stream initial
-// lists (WatchList): such watches are invalid. It gives its address, and ends with the test.
+// StartOlderServer starts a proxy that answers as an API server without streaming lists (WatchList): such watches are
+// invalid. It returns the proxy's address. The proxy ends with the test.
 func (c *Cluster) StartOlderServer(t testing.TB) string {
 	t.Helper()
 	target, err := url.Parse(c.Config.Host)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// providersRoles have the shape and the labels of the roles of Cluster API's core, of its kubeadm control plane, and of an
-// infrastructure provider with an API group of its own.
+// providersRoles have the shape and the labels of three providers' roles: Cluster API's core, its kubeadm control
+// plane, and an infrastructure provider with its own API group.
 const providersRoles = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -46,8 +46,8 @@ rules:
 - {apiGroups: [infrastructure.x.example], resources: [xmachines, xmachinetemplates, xremediations, xremediationtemplates], verbs: [create, delete, get, list, patch, update, watch]}
 `
 
-// InstallProvidersRoles adds the roles that Cluster API and its providers bring, and waits until the cluster has filled in
-// the roles that gather others.
+// InstallProvidersRoles adds the roles of Cluster API and its providers. It waits until the cluster has filled in the
+// aggregated roles.
 func (c *Cluster) InstallProvidersRoles(t testing.TB) {
 	t.Helper()
 	c.Apply(t, providersRoles)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Proxy stands between Fettle and the API server, notes what passes, and lets things go wrong.
+// Proxy stands between Fettle and the API server, records requests, and injects faults.
 type Proxy struct {
 	mu       sync.Mutex
 	requests []*http.Request
@@ -48,7 +48,7 @@ func (c *Cluster) StartProxy(t testing.TB) (*Proxy, string) {
 			}
 			return nil
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // clients that leave, and servers that are down, are what tests are about
+		ErrorLog: log.New(io.Discard, "", 0), // tests disconnect clients and stop servers on purpose
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.note(r)
@@ -87,7 +87,7 @@ func (p *Proxy) Connections() int {
 	return len(p.open)
 }
 
-// Requests gives what has passed to one path.
+// Requests returns the requests to one path.
 func (p *Proxy) Requests(path string) []*http.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Proxy) Requests(path string) []*http.Request {
 	return found
 }
 
-// Redirect points a kubeconfig at another address.
+// Redirect writes a kubeconfig with another address.
 func Redirect(t testing.TB, kubeconfig, address string) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

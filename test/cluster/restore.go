@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Backup restarts the sandbox, and returns a copy of what etcd had in between.
+// Backup restarts the sandbox, and returns a copy of etcd's data from in between.
 func (c *Cluster) Backup(t testing.TB) string {
 	t.Helper()
 	backup := filepath.Join(t.TempDir(), "etcd")
@@ -19,7 +19,7 @@ func (c *Cluster) Backup(t testing.TB) string {
 	return backup
 }
 
-// Restore restarts the sandbox with a backup in place of what etcd had.
+// Restore restarts the sandbox with a backup in place of etcd's data.
 func (c *Cluster) Restore(t testing.TB, backup string) {
 	t.Helper()
 	_ = c.process.end(syscall.SIGTERM, graceOfServers)

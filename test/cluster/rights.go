@@ -11,32 +11,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Fettle's service account, and its name in the audit log.
+// The names of Fettle's service account: its own, and the audit log's.
 const (
 	accountNamespace = "fettle-system"
 	accountName      = "fettle"
 	accountUser      = "system:serviceaccount:" + accountNamespace + ":" + accountName
 )
 
-// Right is one verb on one resource, which is "resource/subresource" where there is one. A right
-// that was granted holds in every namespace, and for every object, where those are empty.
+// Right is one verb on one resource, or on "resource/subresource". A granted right with an empty namespace or name
+// holds for all.
 type Right struct{ Group, Resource, Verb, Namespace, Name string }
 
-// Covers says that a right which was granted allows what was done.
+// Covers reports whether a granted right allows a use.
 func (r Right) Covers(done Right) bool {
 	return r.Group == done.Group && r.Resource == done.Resource && r.Verb == done.Verb &&
 		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
 }
 
-// Use is a right that Fettle made use of, or tried to.
+// Use is a right that Fettle used, or tried to use.
 type Use struct {
 	Right
 
-	// Allowed is what the API server's authorizer said.
+	// Allowed is the answer of the API server's authorizer.
 	Allowed bool
 }
 
-// Uses gives what Fettle's service account did with resources, watches included, each once.
+// Uses returns what Fettle's service account did with resources, including watches, each once.
 func (c *Cluster) Uses(t testing.TB) []Use {
 	t.Helper()
 	file, err := os.Open(c.auditLog())
@@ -60,7 +60,7 @@ func (c *Cluster) Uses(t testing.TB) []Use {
 	return uses
 }
 
-// readUse reads a line of the audit log. A watch has one when it begins, all else when it is answered.
+// readUse reads a line of the audit log. A watch has a line when it begins, and other requests when they are answered.
 func readUse(line []byte) (Use, bool) {
 	var e struct {
 		Verb        string
@@ -80,11 +80,11 @@ func readUse(line []byte) (Use, bool) {
 	return Use{Right: right, Allowed: e.Annotations["authorization.k8s.io/decision"] == "allow"}, true
 }
 
-// ClusterAPIRoles begin the names of those roles that only a management cluster of Cluster API has use for.
+// ClusterAPIRoles is the prefix of the names of roles that only a management cluster of Cluster API needs.
 const ClusterAPIRoles = "fettle-cluster-api"
 
-// Granted returns the rights that Fettle's service account has by the bindings which name it, of roles that are wanted by
-// their name. It leaves out what a role has gathered from the roles of others.
+// Granted returns the rights that bindings grant to Fettle's service account, of the roles whose names are wanted. It
+// leaves out rights that a role has aggregated from other roles.
 func (c *Cluster) Granted(t testing.TB, wanted func(role string) bool) []Right {
 	t.Helper()
 	var everywhere rbacv1.ClusterRoleBindingList
@@ -145,7 +145,7 @@ func (c *Cluster) clusterRole(t testing.TB, ref rbacv1.RoleRef) *rbacv1.ClusterR
 	return role
 }
 
-// Rights takes a rule of a role apart.
+// Rights splits a rule of a role into single rights.
 func Rights(rule rbacv1.PolicyRule, namespace string) []Right {
 	names := rule.ResourceNames
 	if len(names) == 0 {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FreeAddress is an address on loopback that nobody listened on a moment ago.
+// FreeAddress returns an address on loopback that was free a moment ago.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func FreeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// ServiceAccount makes a service account in a namespace, and gives a token of it.
+// ServiceAccount creates a service account in a namespace, and returns a token of it.
 func (c *Cluster) ServiceAccount(t testing.TB, namespace, name string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{}
@@ -43,7 +43,7 @@ func (c *Cluster) ServiceAccount(t testing.TB, namespace, name string) string {
 	return request.Status.Token
 }
 
-// RemoveServiceAccount revokes its tokens.
+// RemoveServiceAccount deletes a service account, which revokes its tokens.
 func (c *Cluster) RemoveServiceAccount(t testing.TB, namespace, name string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{}
@@ -53,18 +53,18 @@ func (c *Cluster) RemoveServiceAccount(t testing.TB, namespace, name string) {
 	}
 }
 
-// Answer is what a server answered.
+// Answer is the answer of a server.
 type Answer struct {
 	Status int
 	Body   string
-	// Certificate is what the server showed, nil without TLS.
+	// Certificate is the server's certificate, or nil without TLS.
 	Certificate *x509.Certificate
 	// HTTP is the version of the protocol.
 	HTTP string
 }
 
-// Get asks for a page, with a bearer token unless it is empty. Roots, when there are any, must vouch for the
-// server.
+// Get requests a page, with the bearer token if there is one. If there are roots, one of them must have signed the
+// server's certificate.
 func Get(t testing.TB, url, token string, roots *x509.CertPool) (Answer, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(Context(t), http.MethodGet, url, http.NoBody)
@@ -90,7 +90,7 @@ func Get(t testing.TB, url, token string, roots *x509.CertPool) (Answer, error) 
 	return a, err
 }
 
-// Series gives the series of a page of metrics by their name and labels, as the page has them.
+// Series returns the series of a page of metrics by name and labels, as they are written there.
 func Series(t testing.TB, page string) map[string]float64 {
 	t.Helper()
 	series := map[string]float64{}
@@ -108,7 +108,7 @@ func Series(t testing.TB, page string) map[string]float64 {
 	return series
 }
 
-// Log is what Fettle has logged so far, and others on the same cluster.
+// Log returns what Fettle has logged so far. Other replicas on the same cluster write to the same file.
 func (f *Fettle) Log(t testing.TB) string {
 	t.Helper()
 	all, err := os.ReadFile(f.process.log)
@@ -118,7 +118,7 @@ func (f *Fettle) Log(t testing.TB) string {
 	return string(all)
 }
 
-// EndsByItself waits until Fettle ends without being asked to, and gives with what error.
+// EndsByItself waits until Fettle ends without a signal, and returns its error.
 func (f *Fettle) EndsByItself(t testing.TB) error {
 	t.Helper()
 	f.ended = true

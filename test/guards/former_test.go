@@ -14,10 +14,10 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// former is the name under which earlier versions of Fettle held leases, and medik8s' operator does.
+// former is the name prefix under which earlier versions of Fettle held leases. medik8s' operator still uses it.
 const former = "NodeHealthCheck-workers"
 
-// takes has a field manager create the lease of a node under the former name.
+// takes makes a field manager create the lease of a node under the former name.
 func takes(t *testing.T, c *cluster.Cluster, node, manager string, at time.Time) *coordinationv1.Lease {
 	t.Helper()
 	now := metav1.NewMicroTime(at)
@@ -33,7 +33,7 @@ func takes(t *testing.T, c *cluster.Cluster, node, manager string, at time.Time)
 	return l
 }
 
-// renews has medik8s' operator renew a lease that it takes for its own.
+// renews makes medik8s' operator renew a lease that it takes for its own.
 func renews(t *testing.T, c *cluster.Cluster, l *coordinationv1.Lease, at time.Time) {
 	t.Helper()
 	l.Spec.RenewTime = new(metav1.NewMicroTime(at))
@@ -42,7 +42,7 @@ func renews(t *testing.T, c *cluster.Cluster, l *coordinationv1.Lease, at time.T
 	}
 }
 
-// formerHolder: of the leases under the former name, those are Fettle's that the API server says Fettle has written last.
+// formerHolder: under the former name, a lease is Fettle's if the API server says that Fettle wrote it last.
 func formerHolder(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	clock := newClock()

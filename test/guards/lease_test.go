@@ -28,7 +28,7 @@ const (
 	maintenance = "node-maintenance"
 )
 
-// leaseOf reads a node's lease as a stock client does; nil when there is none.
+// leaseOf reads a node's lease with a stock client. It returns nil if there is none.
 func leaseOf(t *testing.T, c *cluster.Cluster, node string) *coordinationv1.Lease {
 	t.Helper()
 	l := &coordinationv1.Lease{}
@@ -42,7 +42,7 @@ func leaseOf(t *testing.T, c *cluster.Cluster, node string) *coordinationv1.Leas
 	return l
 }
 
-// says is what a lease says, in one line.
+// says returns the text of a lease in one line.
 func says(l *coordinationv1.Lease, from time.Time) string {
 	if l == nil {
 		return "none"
@@ -52,7 +52,7 @@ func says(l *coordinationv1.Lease, from time.Time) string {
 		*l.Spec.HolderIdentity, *l.Spec.LeaseDurationSeconds, at(l.Spec.AcquireTime), at(l.Spec.RenewTime), *l.Spec.LeaseTransitions)
 }
 
-// maintains has somebody begin the maintenance of a node, as the node maintenance operator does.
+// maintains begins the maintenance of a node, as the node maintenance operator does.
 func maintains(t *testing.T, c *cluster.Cluster, node string, at time.Time) {
 	t.Helper()
 	holder, seconds, transitions, now := maintenance, int32(3600), int32(0), metav1.NewMicroTime(at)
@@ -67,8 +67,8 @@ func maintains(t *testing.T, c *cluster.Cluster, node string, at time.Time) {
 	}
 }
 
-// lets tells whether a maintenance that meets a lease could take it: it heeds only one that has a holder, was
-// renewed, and not in the future, and is not over.
+// lets reports whether a maintenance could take a lease. It respects a lease only with a holder and a renewal that is
+// neither in the future nor too old.
 func lets(l *coordinationv1.Lease, now time.Time) bool {
 	valid := l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != maintenance && l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil &&
 		!l.Spec.RenewTime.After(now) && now.Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second))
@@ -78,7 +78,7 @@ func lets(l *coordinationv1.Lease, now time.Time) bool {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	// In this order: at first the namespace is missing, and the administrator creates it.
+	// In this order: at first the namespace is missing. Then the administrator creates it.
 	t.Run("what creates the namespace is told", func(t *testing.T) { namespaceIsMissing(t, c) })
 	t.Run("leases are seen once the namespace is there", func(t *testing.T) { namespaceComes(t, c) })
 	t.Run("a lease is taken, renewed and given back", func(t *testing.T) { lifeOfALease(t, c) })
@@ -90,7 +90,7 @@ func TestLeases(t *testing.T) {
 	t.Run("rights", func(t *testing.T) { underItsRights(t, c) })
 }
 
-// namespaceIsMissing: an error names the command, and a client that may create namespaces creates none.
+// namespaceIsMissing: an error names the command. A client with the right to create namespaces creates none.
 func namespaceIsMissing(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	n := node(t, c, "forbidden", corev1.ConditionTrue)
@@ -132,7 +132,7 @@ func wantComplaint(t *testing.T, held bool, err error, words ...string) {
 	}
 }
 
-// grant gives a service account of the namespace default a right everywhere.
+// grant grants a service account of the namespace default a right in all namespaces.
 func grant(t *testing.T, c *cluster.Cluster, name string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
@@ -148,7 +148,7 @@ func grant(t *testing.T, c *cluster.Cluster, name string, rules ...rbacv1.Policy
 	}
 }
 
-// namespaceComes: watching a namespace that is missing makes no trouble, and leases are seen as soon as it exists.
+// namespaceComes: a watch of a missing namespace causes no errors, and leases are seen as soon as the namespace exists.
 func namespaceComes(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	time := newClock()
@@ -173,7 +173,7 @@ func namespaceComes(t *testing.T, c *cluster.Cluster) {
 	is(t, c, "the engine was woken again", 2, woken.count)
 }
 
-// surveyed is what a survey says of a target's lease, and that it says nothing of a machine without a node.
+// surveyed returns what the guard says of a target's lease. The guard must say nothing of a machine without a node.
 func surveyed(guard *lease.Client, n core.Target) core.Lease {
 	bare := core.Target{ID: core.ID{Kind: "Machine", Name: "without-a-node"}}
 	cluster := core.Cluster{Targets: []core.Target{bare, n}}
@@ -188,14 +188,14 @@ func surveyed(guard *lease.Client, n core.Target) core.Lease {
 	return l
 }
 
-// found are the leases that a survey tells of, whether their nodes are targets or not.
+// found returns the leases that the guard adds to a snapshot, whether or not their nodes are targets.
 func found(guard *lease.Client) []core.NodeLease {
 	var cluster core.Cluster
 	guard.AddFacts(nil, &cluster)
 	return cluster.Leases
 }
 
-// hold takes a lease for 11 minutes, and fails unless that succeeds or is refused as wanted.
+// hold takes a lease for 11 minutes. It fails the test unless the result is the wanted one.
 func hold(t *testing.T, guard *lease.Client, n core.Target, holder string, want bool) {
 	t.Helper()
 	if held, err := guard.Acquire(cluster.Context(t), n, holder, 660e9); err != nil || held != want {
@@ -245,7 +245,7 @@ func lifeOfALease(t *testing.T, c *cluster.Cluster) {
 	hold(t, guard, noNode, us, true)
 }
 
-// besideMaintenance: whoever comes first has the node.
+// besideMaintenance: the first to take the lease has the node.
 func besideMaintenance(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	clock := newClock()
@@ -275,7 +275,7 @@ func besideMaintenance(t *testing.T, c *cluster.Cluster) {
 	maintains(t, c, "maintained", clock.now())
 }
 
-// manyAtOnce: for a lease that is missing, and for one that is there and whose time is over.
+// manyAtOnce: for a missing lease, and for an expired one.
 func manyAtOnce(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	clock := newClock()
@@ -307,7 +307,7 @@ func manyAtOnce(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// racingClient lets something happen between a read and the write that follows.
+// racingClient runs a function between a read and the write that follows.
 type racingClient struct {
 	client.Client
 
@@ -370,7 +370,7 @@ func goesWithItsNode(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// underItsRights: what config/ grants suffices.
+// underItsRights: the rights in config/ suffice.
 func underItsRights(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	c.InstallFettle(t)

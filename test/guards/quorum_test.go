@@ -33,7 +33,7 @@ const (
 	unknown = corev1.ConditionUnknown
 )
 
-// quorumGuard asks about quorum as somebody.
+// quorumGuard returns a guard of quorum that acts as a user.
 func quorumGuard(t *testing.T, config *rest.Config, now func() time.Time, openshift core.Tri) *quorum.Client {
 	t.Helper()
 	return quorum.NewClient(quorum.Config{Live: as(t, config), OpenShift: func() core.Tri { return openshift }, Now: now})
@@ -45,7 +45,7 @@ func wantSurvives(t *testing.T, guard *quorum.Client, sentence string, target co
 	wantTri(t, sentence, want, got, err)
 }
 
-// wantUnknown fails unless nothing is known and the error says these words.
+// wantUnknown fails the test unless the fact is unknown and the error contains these words.
 func wantUnknown(t *testing.T, guard *quorum.Client, sentence string, words ...string) {
 	t.Helper()
 	got, err := guard.Survives(cluster.Context(t), core.Target{Node: core.Node{Name: "a"}})
@@ -59,7 +59,7 @@ func wantUnknown(t *testing.T, guard *quorum.Client, sentence string, words ...s
 	}
 }
 
-// apiServer has an API server on a host say that it is alive, as it did a while ago.
+// apiServer makes an API server on a host report, some time ago, that it is alive.
 func apiServer(t *testing.T, c *cluster.Cluster, host string, renewed time.Time) *coordinationv1.Lease {
 	t.Helper()
 	seconds, at := int32(3600), metav1.NewMicroTime(renewed)
@@ -76,7 +76,7 @@ func apiServer(t *testing.T, c *cluster.Cluster, host string, renewed time.Time)
 	return l
 }
 
-// renew has an API server renew its lease at an instant.
+// renew makes an API server renew its lease at an instant.
 func renew(t *testing.T, c *cluster.Cluster, l *coordinationv1.Lease, at time.Time) {
 	t.Helper()
 	before, renewed := client.MergeFrom(l.DeepCopy()), metav1.NewMicroTime(at)
@@ -131,7 +131,7 @@ func TestQuorum(t *testing.T) {
 	t.Run("rights", func(t *testing.T) { quorumRights(t, c, clock) })
 }
 
-// locate has an administrator say where the quorum is, or nothing.
+// locate writes where the quorum is, as an administrator would, or nothing.
 func locate(t *testing.T, c *cluster.Cluster, word any) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation.ControlPlaneQuorum: word}}})
@@ -156,9 +156,9 @@ func byEtcdPods(t *testing.T, c *cluster.Cluster, guard *quorum.Client) {
 	wantSurvives(t, guard, "two of three work", a, core.Yes)
 	wantSurvives(t, guard, "while another is out", d, core.No)
 	node(t, c, "e", yes, controlPlane)
-	wantSurvives(t, guard, "a node of which nobody knows whether it has a member", a, core.No)
+	wantSurvives(t, guard, "a node that may or may not have a member", a, core.No)
 	pod(t, c, "default", "e", yes, etcd)
-	wantSurvives(t, guard, "a pod that is somebody's own", a, core.No)
+	wantSurvives(t, guard, "a pod of a user", a, core.No)
 	pod(t, c, "kube-system", "e", yes, etcd)
 	wantSurvives(t, guard, "three of four work", a, core.Yes)
 	pod(t, c, "kube-system", "worker", no, etcd, mirror)
@@ -173,7 +173,7 @@ func byEtcdPods(t *testing.T, c *cluster.Cluster, guard *quorum.Client) {
 	wantSurvives(t, guard, "two of five work", lost, core.No)
 }
 
-// byGuards: the namespace makes it an OpenShift, also where its kinds are gone.
+// byGuards: the namespace makes the cluster an OpenShift, even without its kinds.
 func byGuards(t *testing.T, c *cluster.Cluster, clock *clock) {
 	t.Helper()
 	guard := quorumGuard(t, c.Config, clock.now, core.No)
@@ -183,7 +183,7 @@ func byGuards(t *testing.T, c *cluster.Cluster, clock *clock) {
 	c.Namespace(t, "openshift-etcd")
 	wantUnknown(t, guard, "there is no budget", "0 pod disruption budgets in openshift-etcd")
 	one := budget(t, c, "one", guards)
-	wantSurvives(t, guard, "nobody has counted, and then nobody knows", a, core.Unknown)
+	wantSurvives(t, guard, "no status of the budget, so it is unknown", a, core.Unknown)
 	count(t, c, one, 0)
 	wantSurvives(t, guard, "the target has no guard", a, core.Yes)
 	pod(t, c, "openshift-etcd", "a", no, guards)
@@ -216,7 +216,7 @@ func budget(t *testing.T, c *cluster.Cluster, name string, selects map[string]st
 	return b
 }
 
-// count does what the controller of budgets does.
+// count writes the status of budgets, as their controller does.
 func count(t *testing.T, c *cluster.Cluster, b *policyv1.PodDisruptionBudget, allowed int32) {
 	t.Helper()
 	before := client.MergeFrom(b.DeepCopy())
@@ -226,8 +226,8 @@ func count(t *testing.T, c *cluster.Cluster, b *policyv1.PodDisruptionBudget, al
 	}
 }
 
-// quorumRights: whoever lacks one is told by which role it comes, and what config/ and config/openshift grant
-// suffices. The namespace openshift-etcd is there, with two budgets in it.
+// quorumRights: an error names the role that grants a missing right. config/ and config/openshift together suffice. The
+// namespace openshift-etcd exists, with two budgets in it.
 func quorumRights(t *testing.T, c *cluster.Cluster, clock *clock) {
 	t.Helper()
 	stranger := account(t, c, "unknown")

@@ -21,19 +21,19 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// start starts a cluster whose nodes, and whose disruption budgets, are what a test says they are.
+// start starts a cluster in which only the test sets the state of nodes and disruption budgets.
 func start(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	return cluster.Start(t, cluster.Options{Args: []string{"--controllers=*,-node-lifecycle-controller,-disruption-controller"}})
 }
 
-// clock is a clock that stands still until it is set.
+// clock is a clock that stands still until a test sets it.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// newClock makes a clock that shows the present, in whole seconds.
+// newClock returns a clock that shows the present in whole seconds.
 func newClock() *clock { return &clock{at: time.Now().Truncate(time.Second)} }
 
 func (c *clock) now() time.Time {
@@ -48,7 +48,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// scheme has what Fettle's own has of core/v1.
+// scheme returns the part of Fettle's scheme with core/v1.
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -60,7 +60,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// as gives a client of Fettle's kind that acts as somebody.
+// as returns a client like Fettle's that acts as a user.
 func as(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(config, client.Options{Scheme: scheme(t)})
@@ -70,7 +70,7 @@ func as(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-// account makes a service account, and gives the identity that it has.
+// account creates a service account, and returns a configuration for it.
 func account(t *testing.T, c *cluster.Cluster, name string) *rest.Config {
 	t.Helper()
 	c.ServiceAccount(t, "default", name)
@@ -87,7 +87,7 @@ func identity(t *testing.T, kubeconfig string) *rest.Config {
 	return config
 }
 
-// informers give what a cache limited to the namespace of leases gives, as Fettle has one.
+// informers returns the informers of a cache that is limited to the namespace of leases, like Fettle's.
 func informers(t *testing.T, config *rest.Config, namespaces ...string) cache.Cache {
 	t.Helper()
 	o := cache.Options{Scheme: scheme(t)}
@@ -102,7 +102,7 @@ func informers(t *testing.T, config *rest.Config, namespaces ...string) cache.Ca
 	return in
 }
 
-// leases gives a guard of leases that acts as somebody, and tells how often it has woken the engine.
+// leases returns a guard of leases that acts as a user, and a counter of its wake-ups of the engine.
 func leases(t *testing.T, config *rest.Config, now func() time.Time) (*lease.Client, *wakeCounter) {
 	t.Helper()
 	direct, woken := as(t, config), &wakeCounter{}
@@ -129,7 +129,7 @@ func (w *wakeCounter) count() int {
 	return w.n
 }
 
-// node makes a node of these labels that is ready or not, and the target that it is.
+// node creates a node with labels, ready or not, and returns its target.
 func node(t *testing.T, c *cluster.Cluster, name string, ready corev1.ConditionStatus, labels ...string) core.Target {
 	t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
@@ -156,12 +156,12 @@ func setReady(t *testing.T, c *cluster.Cluster, n *corev1.Node, ready corev1.Con
 	}
 }
 
-// mirror makes a pod look as if a kubelet had made it.
+// mirror makes a pod look like the mirror pod of a kubelet.
 func mirror(p *corev1.Pod) {
 	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
 }
 
-// pod makes a pod on a node that is ready or not.
+// pod creates a pod on a node, ready or not.
 func pod(t *testing.T, c *cluster.Cluster, namespace, node string, ready corev1.ConditionStatus, labels map[string]string, as ...func(*corev1.Pod)) {
 	t.Helper()
 	p := &corev1.Pod{
@@ -184,7 +184,7 @@ func pod(t *testing.T, c *cluster.Cluster, namespace, node string, ready corev1.
 	}
 }
 
-// wantTri fails unless a fact was read and is this.
+// wantTri fails the test unless a fact was read and has this value.
 func wantTri(t *testing.T, sentence string, want, got core.Tri, err error) {
 	t.Helper()
 	if err != nil || got != want {

@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// clusterVersions defines as much of OpenShift's kind as is read.
+// clusterVersions defines the fields of OpenShift's kind that the guard reads.
 const clusterVersions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -34,7 +34,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestUpgrades under the rights that config/ grants.
+// TestUpgrades runs with the rights that config/ grants.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -58,7 +58,7 @@ func TestUpgrades(t *testing.T) {
 	upgradesAreUnseen(t, c)
 }
 
-// upgradeGuard is a guard of upgrades, what it is told to be served, and how often it has woken the engine.
+// upgradeGuard is a guard of upgrades, whether its kind is served, and how often it has woken the engine.
 type upgradeGuard struct {
 	wakeCounter
 
@@ -66,7 +66,7 @@ type upgradeGuard struct {
 	served core.Tri
 }
 
-// newUpgradeGuard makes a guard that acts as somebody, and to whom nothing was said of what is served.
+// newUpgradeGuard returns a guard that acts as a user. It does not know yet whether its kind is served.
 func newUpgradeGuard(t *testing.T, config *rest.Config) *upgradeGuard {
 	t.Helper()
 	d := &upgradeGuard{served: core.Unknown}
@@ -104,7 +104,7 @@ func upgradesOfAVersion(t *testing.T, c *cluster.Cluster, d *upgradeGuard) {
 	is(t, c, "the engine was woken for each change, and for no other", 4, d.count)
 }
 
-// upgradesAreUnseen by whoever may not watch them.
+// upgradesAreUnseen by a user who may not watch them.
 func upgradesAreUnseen(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	d := newUpgradeGuard(t, account(t, c, "stranger"))

@@ -1,2 +1,2 @@
-// Package release tests what guards a release: that known vulnerabilities are found before one is made.
+// Package release tests the checks before a release: known vulnerabilities must be found.
 package release

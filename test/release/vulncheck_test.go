@@ -18,11 +18,11 @@ import (
 // advisory is an entry that a test adds to a database of vulnerabilities.
 type advisory struct {
 	id, symbol string
-	// fixed is the version that has the fix, empty for none.
+	// fixed is the version with the fix, or empty for none.
 	fixed string
 }
 
-// A package that Fettle uses, with a function that it calls and another that it does not call.
+// A package that Fettle uses, with a function that Fettle calls and another that it does not call.
 const (
 	module   = "k8s.io/apimachinery"
 	pack     = "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +67,7 @@ func (a advisory) entry(modified string) object {
 	}
 }
 
-// write writes JSON as it is, and compressed.
+// write writes JSON plain and compressed.
 func write(t *testing.T, path string, content any) {
 	t.Helper()
 	text, err := json.Marshal(content)
@@ -92,7 +92,7 @@ func write(t *testing.T, path string, content any) {
 	}
 }
 
-// answer is what hack/vulncheck says, and the line that it adds to the summary of .ci/run.
+// answer is the output of hack/vulncheck, and its line in the summary of .ci/run.
 type answer struct {
 	passes bool
 	output string
@@ -137,7 +137,7 @@ func TestVulnerabilities(t *testing.T) {
 	}
 }
 
-// TestWithoutADatabase: what was not checked is told, and passes only where the caller accepts that.
+// TestWithoutADatabase: the output names what was not checked. It passes only where the caller accepts that.
 func TestWithoutADatabase(t *testing.T) {
 	const nowhere = "HTTPS_PROXY=http://127.0.0.1:1"
 	if got := vulncheck(t, "", "fail", nowhere); got.passes || !strings.Contains(got.output, "NOT CHECKED") || !strings.Contains(got.output, "Set VULNDB") {

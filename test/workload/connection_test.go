@@ -27,7 +27,7 @@ import (
 
 const nodesPath = "/api/v1/nodes"
 
-// TestConnection is all on one API server, whose start takes longer than the rest.
+// TestConnection runs all parts on one API server, whose start takes longer than the rest.
 func TestConnection(t *testing.T) {
 	s := start(t)
 	s.node("a", corev1.ConditionTrue, time.Now().Add(-time.Hour))
@@ -41,8 +41,8 @@ func TestConnection(t *testing.T) {
 		"picks up a kubeconfig that works, at once":      rotated,
 		"picks up a kubeconfig that has changed":         changed,
 		"says what rights are missing":                   lacksRights,
-		"lets go of what nobody wants":                   letsGo,
-		"goes on with a namesake of what nobody wanted":  namesakes,
+		"drops an unused cluster":                        letsGo,
+		"goes on with a namesake of an unused cluster":   namesakes,
 		"carries credentials to no other server":         redirected,
 		"is known by name, whichever cluster a node has": sameNames,
 	} {
@@ -103,8 +103,8 @@ func takesInNodes(s *stage) {
 	wantSeries(t, s.Connections, "fettle_workload_cluster_up east: 1", "fettle_workload_cluster_connects_total east error: 0", "fettle_workload_cluster_connects_total east ok: 1")
 }
 
-// fallsSilent: an API server that keeps all connections open and says nothing is noticed, and what it said before is
-// believed only after a list from then.
+// fallsSilent: an API server keeps all connections open and sends nothing. The connection notices, and believes the
+// server again only after a new list.
 func fallsSilent(s *stage) {
 	t := s.T
 	proxy, kubeconfig := s.behindProxy("silent")
@@ -116,7 +116,7 @@ func fallsSilent(s *stage) {
 	before := s.wakes("silent")
 	s.isUnknown(c, "it takes too long")
 	if s.wakes("silent") == before {
-		t.Error("nobody was told")
+		t.Error("no wake-up came")
 	}
 	s.node("a", corev1.ConditionFalse, time.Now())
 	if _, err := c.ReadNode(shortly(t), "a"); err == nil {
@@ -128,7 +128,7 @@ func fallsSilent(s *stage) {
 		if got, why := c.Answers(); got != core.Yes {
 			return errors.New(why)
 		}
-		// From the first moment in which it is believed, what is believed is new.
+		// From the first moment in which the connection is believed, its facts are new.
 		if got, err := ready(c, "a"); got != string(corev1.ConditionFalse) || err != nil {
 			t.Errorf("it is believed while a is known as %q (%v)", got, err)
 		}
@@ -165,7 +165,7 @@ func isNotReady(s *stage) {
 	s.answers(c)
 }
 
-// losesItsWatch: a list is not enough, when what changes after it can't be seen.
+// losesItsWatch: a list does not suffice if later changes can't be seen.
 func losesItsWatch(s *stage) {
 	t := s.T
 	proxy, kubeconfig := s.behindProxy("unwatched")
@@ -264,7 +264,7 @@ func rotated(s *stage) {
 	s.answers(c)
 }
 
-// changed: nothing tells that the old one still works but is not the right one any more.
+// changed: nothing says that the old kubeconfig, which still works, has been replaced.
 func changed(s *stage) {
 	t := s.T
 	s.keeps("changed", s.account("first"))
@@ -289,7 +289,7 @@ func lacksRights(s *stage) {
 	s.isUnknown(s.Keep(named("stranger")), "the user in Secret default/stranger-kubeconfig may not read the nodes")
 }
 
-// letsGo: what a connection took is given back, whether it worked or not.
+// letsGo: a connection frees all that it took, whether it worked or not.
 func letsGo(s *stage) {
 	t := s.T
 	_, kubeconfig := s.behindProxy("many")
@@ -308,7 +308,7 @@ func letsGo(s *stage) {
 		s.Drop(named(fmt.Sprintf("missing-%d", i)))
 	}
 	s.Eventually(t, "all is given back", func(context.Context) error {
-		if now := runtime.NumGoroutine(); now > before+n/4 { // servers end theirs in their own time
+		if now := runtime.NumGoroutine(); now > before+n/4 { // servers end theirs later
 			return fmt.Errorf("there were %d goroutines before, and are %d", before, now)
 		}
 		return nil
@@ -336,7 +336,7 @@ func namesakes(s *stage) {
 	s.answers(second)
 }
 
-// redirected: a server that sends its clients elsewhere is not followed.
+// redirected: the connection does not follow a redirect to another server.
 func redirected(s *stage) {
 	t := s.T
 	proxy, kubeconfig := s.behindProxy("redirected")
@@ -366,7 +366,7 @@ func sameNames(s *stage) {
 	}
 }
 
-// comesBack: the Secret is on the same API server, so that either may be what can't be read at any moment.
+// comesBack: the Secret is on the same API server, so either may be unreadable at any moment.
 func comesBack(s *stage) {
 	t := s.T
 	s.keeps("back", s.account("back"))
@@ -384,7 +384,7 @@ func comesBack(s *stage) {
 	}
 }
 
-// wantSeries checks all series of the connections, by their name and the labels that are not their namespace.
+// wantSeries checks all series of the connections, by name and by the labels other than their namespace.
 func wantSeries(t *testing.T, c *workload.Connections, want ...string) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

@@ -44,7 +44,7 @@ const (
 	beatEvery = 5 * time.Minute
 )
 
-// worldVariable has the benchmark's own binary play the workload clusters, in a process of their own.
+// worldVariable makes the benchmark's own binary serve the workload clusters, in another process.
 const worldVariable = "FETTLE_TEST_WORKLOAD_CLUSTERS"
 
 // BenchmarkIdleClusters prints what a connection to an idle workload cluster costs: heap, goroutines and processor. All
@@ -77,7 +77,7 @@ type use struct {
 	goroutines   int
 }
 
-// settled is what is in use once garbage is gone.
+// settled returns what is in use after garbage collection.
 func settled() use {
 	var m runtime.MemStats
 	runtime.GC()
@@ -95,7 +95,7 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// populate makes the nodes of all clusters, as large as real ones.
+// populate creates the nodes of all clusters, as large as real ones.
 func populate(b *testing.B, c *cluster.Cluster) {
 	b.Helper()
 	var writers sync.WaitGroup
@@ -131,7 +131,7 @@ func populate(b *testing.B, c *cluster.Cluster) {
 	}
 }
 
-// secrets gives a kubeconfig for each cluster, by its name.
+// secrets returns a kubeconfig for each cluster, by name.
 type secrets []string
 
 func (s secrets) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -174,7 +174,7 @@ func connectTo(b *testing.B, addresses []string) (*workload.Connections, func())
 	}
 }
 
-// startWorld has another process play the clusters, and gives their addresses.
+// startWorld starts another process that serves the clusters, and returns their addresses.
 func startWorld(b *testing.B, c *cluster.Cluster) []string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestWorkloadClusters$", "-test.timeout", "0")
@@ -185,7 +185,7 @@ func startWorld(b *testing.B, c *cluster.Cluster) []string {
 		b.Fatalf("starting the workload clusters: %v, %v", err, err2)
 	}
 	b.Cleanup(func() {
-		_ = stdin.Close() // it ends with that
+		_ = stdin.Close() // the process ends with it
 		_ = cmd.Wait()
 	})
 	var addresses []string
@@ -200,7 +200,7 @@ func startWorld(b *testing.B, c *cluster.Cluster) []string {
 	return addresses
 }
 
-// TestWorkloadClusters is the process that plays the clusters of a benchmark, and no test.
+// TestWorkloadClusters is the process that serves the clusters of a benchmark. It tests nothing.
 func TestWorkloadClusters(t *testing.T) {
 	kubeconfig := os.Getenv(worldVariable)
 	if kubeconfig == "" {

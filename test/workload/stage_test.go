@@ -23,13 +23,13 @@ import (
 	"github.com/fettle-io/fettle/test/cluster"
 )
 
-// quick is a pace at which a test need not wait long. A busy machine must still have the patience.
+// quick is a pace at which a test need not wait long. It must still suffice for a busy machine.
 var quick = workload.Timing{
 	ProbeAfter: 200 * time.Millisecond, ProbeTimeout: 2 * time.Second, SecretCheck: 300 * time.Millisecond, WatchSilence: time.Minute,
 	MinPause: 50 * time.Millisecond, MaxPause: 300 * time.Millisecond,
 }
 
-// the rights that a connection needs, and nothing else.
+// The rights that a connection needs, and no others.
 const readsNodes = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -45,7 +45,7 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:default"}
 `
 
-// stage is a cluster that is the management cluster, for its Secrets, and every workload cluster too.
+// stage is a cluster that is both the management cluster, with its Secrets, and every workload cluster.
 type stage struct {
 	*testing.T
 	*cluster.Cluster
@@ -64,7 +64,7 @@ func start(t *testing.T) *stage {
 	return s
 }
 
-// connects begins with connections anew.
+// connects creates new connections.
 func (s *stage) connects(pace workload.Timing) {
 	if s.stop != nil {
 		s.stop()
@@ -101,7 +101,7 @@ func named(of string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: of}
 }
 
-// account makes a service account that may read nodes, and gives a kubeconfig of it.
+// account creates a service account that may read nodes, and returns a kubeconfig of it.
 func (s *stage) account(name string) string {
 	s.Helper()
 	s.ServiceAccount(s.T, "default", name)
@@ -136,7 +136,7 @@ func (s *stage) keepsText(of string, raw []byte) {
 	}
 }
 
-// behindProxy is a kubeconfig of an account that goes through a proxy.
+// behindProxy returns a kubeconfig of an account that goes through a proxy.
 func (s *stage) behindProxy(account string) (*cluster.Proxy, string) {
 	s.Helper()
 	proxy, address := s.StartProxy(s.T)
@@ -145,7 +145,7 @@ func (s *stage) behindProxy(account string) (*cluster.Proxy, string) {
 	return proxy, kubeconfig
 }
 
-// node makes a node, or changes its Ready condition. Controllers write to it too.
+// node creates a node, or changes its Ready condition. Controllers write to it too.
 func (s *stage) node(name string, ready corev1.ConditionStatus, since time.Time) {
 	s.Helper()
 	s.Eventually(s.T, "writing node "+name, func(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (s *stage) node(name string, ready corev1.ConditionStatus, since time.Time)
 	})
 }
 
-// answers waits until a connection says yes.
+// answers waits until a connection reports that its cluster answers.
 func (s *stage) answers(c *workload.Connection) {
 	s.Helper()
 	s.Eventually(s.T, "it answers", func(context.Context) error {
@@ -172,7 +172,7 @@ func (s *stage) answers(c *workload.Connection) {
 	})
 }
 
-// isUnknown waits until a connection says unknown, with these words.
+// isUnknown waits until a connection reports unknown, with these words.
 func (s *stage) isUnknown(c *workload.Connection, words string) {
 	s.Helper()
 	s.Eventually(s.T, "it is unknown since "+words, func(context.Context) error {
@@ -185,7 +185,7 @@ func (s *stage) isUnknown(c *workload.Connection, words string) {
 
 var errMissing = errors.New("there is no such node")
 
-// ready is the Ready condition of a node as it is known.
+// ready returns the Ready condition of a node as the connection knows it.
 func ready(c *workload.Connection, name string) (status string, err error) {
 	c.Lookup(func(find func(string) (node.Facts, bool)) {
 		facts, found := find(name)
