@@ -53,7 +53,7 @@ func (t *tally) print(w io.Writer, took time.Duration) bool {
 	fmt.Fprintf(w, "%s: %d caught, %d survive, %d of them explained; %d not tried (%d s)\n",
 		t.target.dir, t.caught, len(t.survivors)+t.meant, t.meant, t.left, int(took.Seconds()))
 	for _, key := range t.stale {
-		fmt.Fprintf(w, "error: a test notices a mutant that is explained as one that none can notice: %s\n", key)
+		fmt.Fprintf(w, "error: a test notices a mutant that is explained as unnoticeable: %s\n", key)
 	}
 	ok := len(t.stale) == 0
 	if over := len(t.survivors) - t.target.open; over > 0 && !t.target.unmeasured {

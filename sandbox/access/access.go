@@ -18,7 +18,7 @@ import (
 
 const entryName = "fettle-sandbox"
 
-// Identity is someone who may use the API server at a URL: by certificate or, with a Token, by that.
+// Identity is a user of the API server at a URL, by a certificate or by Token.
 type Identity struct {
 	Server      string
 	CA          []byte
@@ -27,7 +27,8 @@ type Identity struct {
 	User        string // name of the entry in the file; fettle-sandbox if empty
 }
 
-// ClientConfig is for a client of this process. It has no rate limit: the simulation must not be slower than what it plays.
+// ClientConfig returns a configuration for a client in this process. It has no rate limit: the simulation must not be
+// slower than the components that it plays.
 func (id Identity) ClientConfig() *rest.Config {
 	config := &rest.Config{Host: id.Server, BearerToken: id.Token, QPS: -1}
 	config.CAData = id.CA
@@ -37,7 +38,7 @@ func (id Identity) ClientConfig() *rest.Config {
 	return config
 }
 
-// Write writes the identity's kubeconfig, readable by its owner only.
+// Write writes a kubeconfig of the identity that only its owner can read.
 func Write(file string, id Identity) error {
 	user := &clientcmdapi.AuthInfo{Token: id.Token}
 	if id.Token == "" {
@@ -65,7 +66,7 @@ func Write(file string, id Identity) error {
 	return replace(file, content)
 }
 
-// PortOf returns the port that the kubeconfig's server listens on, or 0 if there is no such file.
+// PortOf returns the port of the kubeconfig's server, or 0 if there is no such file.
 func PortOf(file string) (int, error) {
 	config, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +90,7 @@ func PortOf(file string) (int, error) {
 	return port, nil
 }
 
-// replace never leaves half a file, and never one that others could read for a moment.
+// replace replaces a file at once. The file is never half written, nor readable by other users.
 func replace(file string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-*") // mode 0600
 	if err != nil {

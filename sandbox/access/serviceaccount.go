@@ -16,8 +16,8 @@ import (
 // TokenLifetime is how long a service account's kubeconfig works.
 const TokenLifetime = 24 * time.Hour
 
-// WriteForServiceAccount writes a kubeconfig whose user is the service account, to the file out.
-// The token is asked for with the administrator's kubeconfig.
+// WriteForServiceAccount writes a kubeconfig of a service account to the file out. It requests the token with the
+// administrator's kubeconfig.
 func WriteForServiceAccount(ctx context.Context, adminKubeconfig string, account types.NamespacedName, out string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", adminKubeconfig)
 	if err != nil {

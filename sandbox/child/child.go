@@ -18,9 +18,9 @@ type Child struct {
 	died    chan error
 }
 
-// Start starts the program. It ends with Stop, and also when this process ends without calling it.
+// Start starts the program. It ends with Stop, and with this process at the latest.
 func Start(cmd *exec.Cmd) (*Child, error) {
-	// In a process group of its own the program does not hear the interrupt of a terminal, which is this process's to handle.
+	// In its own process group the program does not receive the interrupt of a terminal, which this process handles.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	c := &Child{ended: make(chan struct{}), died: make(chan error, 1)}
 	started := make(chan error)
@@ -34,7 +34,7 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 // Died receives an error when the program ends.
 func (c *Child) Died() <-chan error { return c.died }
 
-// Stop asks the program to end, kills it when it still runs after that time, and waits for its end.
+// Stop sends the program SIGTERM, kills it if it still runs after that time, and waits for its end.
 func (c *Child) Stop(within time.Duration) {
 	_ = c.process.Signal(syscall.SIGTERM)
 	select {

@@ -1,9 +1,9 @@
-// Package child runs another program beside this one. The program never outlives this process, however the process ends.
+// Package child runs another program beside this one. The program never outlives this process, however this one ends.
 //
 //	c, err := child.Start(exec.Command("kwok", args...))
 //	select {
-//	case err := <-c.Died(): // the program ended by itself
+//	case err := <-c.Died(): // the program ended on its own
 //	case <-ctx.Done():
 //	}
-//	c.Stop(5 * time.Second) // asks the program to end, and kills it after that time
+//	c.Stop(5 * time.Second) // SIGTERM, and SIGKILL after that time
 package child

@@ -23,19 +23,19 @@ const (
 
 var errRefused = errors.New("the simulated cloud was told to refuse launches for now")
 
-// InvalidConfigurationError says that a machine can never be launched as it is.
+// InvalidConfigurationError says that a machine can never be launched with its configuration.
 type InvalidConfigurationError struct {
 	Problem string
 }
 
 func (e *InvalidConfigurationError) Error() string { return e.Problem }
 
-// Cloud is what a machine's controller talks to.
+// Cloud is the interface of a cloud for a machine controller.
 type Cloud struct {
 	client client.Client
 }
 
-// New makes a cloud whose instances are objects that the client reads and writes.
+// New returns a cloud whose instances are objects that the client reads and writes.
 func New(c client.Client) *Cloud { return &Cloud{client: c} }
 
 // Find returns the instance launched for the machine, or nil if there is none.
@@ -54,8 +54,8 @@ func (c *Cloud) Find(ctx context.Context, machine *machinev1.Machine) (*cloudv1.
 	return instance, nil
 }
 
-// Launch asks for an instance and tells whether this made one: asking twice is harmless. The error for a machine that
-// can never be launched is an *InvalidConfigurationError.
+// Launch creates an instance, and reports whether this call created it. To repeat a call is harmless. If a machine can
+// never be launched, the error is an *InvalidConfigurationError.
 func (c *Cloud) Launch(ctx context.Context, machine *machinev1.Machine) (bool, error) {
 	spec, err := parseProviderSpec(machine)
 	if err != nil {
@@ -78,12 +78,12 @@ func (c *Cloud) Launch(ctx context.Context, machine *machinev1.Machine) (bool, e
 	return true, nil
 }
 
-// checkOwner is nil if the instance of the machine's name was launched for this very machine.
+// checkOwner returns nil if the instance of the machine's name was launched for this very machine.
 func (c *Cloud) checkOwner(ctx context.Context, machine *machinev1.Machine) error {
 	existing := &cloudv1.Instance{}
 	err := c.client.Get(ctx, client.ObjectKey{Name: machine.Name}, existing)
 	if apierrors.IsNotFound(err) {
-		return nil // so new that the cache doesn't know it yet
+		return nil // so new that the cache doesn't have it yet
 	}
 	if err != nil {
 		return fmt.Errorf("asking the cloud for instance %s: %w", machine.Name, err)
@@ -94,7 +94,7 @@ func (c *Cloud) checkOwner(ctx context.Context, machine *machinev1.Machine) erro
 	return nil
 }
 
-// Terminate begins the end of an instance. It is over when Find returns nil.
+// Terminate starts the termination of an instance. It is over when Find returns nil.
 func (c *Cloud) Terminate(ctx context.Context, instance *cloudv1.Instance) error {
 	err := c.client.Delete(ctx, instance, client.Preconditions{UID: &instance.UID})
 	if client.IgnoreNotFound(err) != nil {

@@ -16,18 +16,18 @@ import (
 
 const workers = 10
 
-// Controller lets instances live: it moves them from state to state and starts and stops their kubelets.
+// Controller moves instances from state to state, and starts and stops their kubelets.
 type Controller struct {
 	client client.Client
 	now    func() time.Time
 }
 
-// NewController makes one. Nothing happens before Register.
+// NewController returns a controller. It does nothing before Register.
 func NewController(c client.Client, now func() time.Time) *Controller {
 	return &Controller{client: c, now: now}
 }
 
-// Register makes the manager run it.
+// Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
@@ -36,7 +36,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// Reconcile brings one instance to where it is at this instant.
+// Reconcile brings one instance to its state of this instant.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	instance := &cloudv1.Instance{}
 	if err := c.client.Get(ctx, req.NamespacedName, instance); err != nil {
@@ -65,7 +65,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: wake.Sub(now)}, nil
 }
 
-// setKubelet comes before the status is written: if that fails, it is done again, which is harmless.
+// setKubelet comes before the status is written. If that write fails, a repetition is harmless.
 func (c *Controller) setKubelet(ctx context.Context, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
 	switch status.Kubelet {
 	case cloudv1.KubeletRunning:
@@ -76,7 +76,7 @@ func (c *Controller) setKubelet(ctx context.Context, instance *cloudv1.Instance,
 	return nil
 }
 
-// finish lets a deleted instance go, once nothing is heard from its node any more. The node itself stays.
+// finish releases a deleted instance once its node is silent. The node itself stays.
 func (c *Controller) finish(ctx context.Context, instance *cloudv1.Instance) error {
 	if !controllerutil.ContainsFinalizer(instance, cloudv1.InstanceFinalizer) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	cloudv1 "github.com/fettle-io/fettle/sandbox/api/cloud/v1alpha1"
 )
 
-// Advance returns the status that the instance has at that instant, and when it changes next by itself; zero for never.
-// It is pure: what the new status means for the node is done by whoever writes it.
+// Advance returns the status of the instance at that instant, and the instant of its next change, or zero for never. It
+// is pure: the caller applies the new status to the node.
 func Advance(instance *cloudv1.Instance, now time.Time) (cloudv1.InstanceStatus, time.Time) {
 	spec, status := instance.Spec, *instance.Status.DeepCopy()
 	if status.State == "" {
@@ -61,7 +61,8 @@ func kubelet(spec cloudv1.InstanceSpec, status cloudv1.InstanceStatus) cloudv1.K
 	}
 }
 
-// addresses gives an instance the same addresses every time: its IP address in 10.64.0.0/10 is made from its name.
+// addresses returns the addresses of an instance, which never change: its IP address in 10.64.0.0/10 is made from its
+// name.
 func addresses(name string) []corev1.NodeAddress {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(name))

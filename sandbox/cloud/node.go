@@ -16,7 +16,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/kubelets"
 )
 
-// StartKubelet does what a kubelet does when it starts: it registers its node if there is none, and begins to be heard.
+// StartKubelet does the work of a starting kubelet: it registers the node if there is none, and begins its heartbeats.
 func StartKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instance, status cloudv1.InstanceStatus) error {
 	err := c.Create(ctx, newNode(instance, status))
 	if err == nil {
@@ -33,7 +33,7 @@ func StopKubelet(ctx context.Context, c client.Client, instance *cloudv1.Instanc
 	return labelNode(ctx, c, instance, `"`+kubelets.LabelStopped+`"`)
 }
 
-// labelNode writes without reading, since what the cache knows of the node may be old. The value is JSON.
+// labelNode writes without a read, since the cached node may be old. The value is JSON.
 func labelNode(ctx context.Context, c client.Client, instance *cloudv1.Instance, value string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: instance.Spec.NodeName}}
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, kubelets.Label, value)

@@ -11,8 +11,8 @@ import (
 
 const defaultInstanceType = "sim.large"
 
-// parseProviderSpec reads what the machine asks of the cloud and fills in what it leaves out. An unknown field is an
-// invalid configuration: a misspelt fault that silently does nothing would waste its author's time.
+// parseProviderSpec reads the machine's configuration and fills in defaults. An unknown field is an invalid
+// configuration: a misspelt fault that silently does nothing would waste the user's time.
 func parseProviderSpec(machine *machinev1.Machine) (*cloudv1.SimulatedProviderSpec, error) {
 	spec := &cloudv1.SimulatedProviderSpec{}
 	if value := machine.Spec.ProviderSpec.Value; value != nil && len(value.Raw) > 0 {

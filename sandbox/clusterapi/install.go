@@ -27,7 +27,7 @@ var webhooks []byte
 // controlPlanes are the KubeadmControlPlanes, as an entry of resources.
 const controlPlanes = "controlplane.cluster.x-k8s.io/kubeadmcontrolplanes"
 
-// endpoint is where the webhooks are served, and who vouches for that.
+// endpoint is the address of the webhooks, and the authority that has signed its certificate.
 type endpoint struct {
 	url string
 	ca  []byte
@@ -37,8 +37,8 @@ func (e endpoint) admission(path string) admissionv1.WebhookClientConfig {
 	return admissionv1.WebhookClientConfig{URL: new(e.url + path), CABundle: e.ca}
 }
 
-// installKinds installs Cluster API's definitions and those of the providers. Kinds of two versions are converted at the
-// endpoint.
+// installKinds installs the definitions of Cluster API and of the providers. The endpoint converts kinds with two
+// versions.
 func installKinds(ctx context.Context, config *rest.Config, served endpoint) error {
 	if err := crd.Install(ctx, config, crd.Provider); err != nil {
 		return err
@@ -53,7 +53,7 @@ func installKinds(ctx context.Context, config *rest.Config, served endpoint) err
 	return crd.Apply(ctx, config, definitions)
 }
 
-// complete adds what Cluster API adds to its definitions after they are generated.
+// complete adds to the definitions what Cluster API adds to them after they are generated.
 func complete(definition *apiextensionsv1.CustomResourceDefinition, served endpoint) {
 	switch definition.Spec.Group {
 	case controlplanev1.GroupVersion.Group, bootstrapv1.GroupVersion.Group:
@@ -71,8 +71,8 @@ func complete(definition *apiextensionsv1.CustomResourceDefinition, served endpo
 	}
 }
 
-// installWebhooks has the API server ask the endpoint about the kinds that are installed, and about control planes only where
-// their reconciler runs. Those of an earlier run, at a port where nobody listens any more, are replaced.
+// installWebhooks makes the API server call the endpoint for the installed kinds, and for control planes only where
+// their reconciler runs. It replaces the webhooks of an earlier run, whose port is closed.
 func installWebhooks(ctx context.Context, cfg Config, served endpoint) error {
 	c, err := client.New(cfg.Client, client.Options{})
 	if err != nil {
@@ -96,7 +96,7 @@ func installWebhooks(ctx context.Context, cfg Config, served endpoint) error {
 	return replace(ctx, c, validating, &admissionv1.ValidatingWebhookConfiguration{})
 }
 
-// keep drops the webhooks of other kinds, and says where the rest are served.
+// keep drops the webhooks of other kinds, and sets the address of the rest.
 func keep(mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration,
 	served endpoint, kinds resources,
 ) {
@@ -127,7 +127,7 @@ func readWebhooks(configurations ...any) error {
 	return nil
 }
 
-// resources are those of Cluster API's kinds that are installed.
+// resources are Cluster API's installed kinds.
 type resources map[string]bool
 
 func installed() (resources, error) {
@@ -142,7 +142,7 @@ func installed() (resources, error) {
 	return names, nil
 }
 
-// has tells whether all rules are about installed kinds.
+// has reports whether all rules are about installed kinds.
 func (r resources) has(rules []admissionv1.RuleWithOperations) bool {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {

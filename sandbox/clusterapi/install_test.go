@@ -11,7 +11,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/crd"
 )
 
-// TestWebhooksOfInstalledKinds: the API server is told of no webhook that isn't served, for it would refuse everything.
+// TestWebhooksOfInstalledKinds: no webhook without a server is installed, since the API server would refuse everything.
 func TestWebhooksOfInstalledKinds(t *testing.T) {
 	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
 	if err := readWebhooks(mutating, validating); err != nil {
@@ -54,7 +54,7 @@ func resourcesOfKinds(t *testing.T) resources {
 	return kinds
 }
 
-// TestComplete: what Cluster API adds to its definitions decides whether its references and its old version work.
+// TestComplete: the additions to Cluster API's definitions decide whether its references and its old version work.
 func TestComplete(t *testing.T) {
 	definitions, err := crd.Definitions(crd.ClusterAPI)
 	if err != nil {

@@ -36,23 +36,23 @@ const (
 	stopTimeout = 5 * time.Second
 )
 
-// Hosts are those for which the webhooks need a certificate.
+// Hosts are the hosts of the certificate of the webhooks.
 var Hosts = [...]string{loopback}
 
-// Config says how to run it. Every field is required, but HealthChecks, ControlPlanes and KindsOnly.
+// Config configures the controllers. Every field is required, except HealthChecks, ControlPlanes and KindsOnly.
 type Config struct {
 	Client       *rest.Config // of an administrator; its CA has signed the certificate
 	Certificate  pki.Pair     // for Hosts
 	HealthChecks bool         // run Cluster API's own reconciler of health checks
-	// ControlPlanes has KubeadmControlPlanes served by Cluster API's own reconciler and admission webhooks. Without it their
-	// status is what anyone writes.
+	// ControlPlanes runs Cluster API's own reconciler and admission webhooks of KubeadmControlPlanes. Without it, any
+	// client may write their status.
 	ControlPlanes bool
 	KindsOnly     bool // run neither reconcilers nor providers, but webhooks and, if they are asked for, health checks
 	Log           logr.Logger
 }
 
-// Start installs the kinds and the webhooks, runs the reconcilers and the simulated providers, and returns when they have
-// seen what exists.
+// Start installs the kinds and the webhooks, runs the reconcilers and the simulated providers, and returns when their
+// caches have synced.
 func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	ctrl.SetLogger(cfg.Log)
 	if err := setFeatures(cfg); err != nil {
@@ -70,8 +70,9 @@ func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	return running, nil
 }
 
-// setFeatures sets the feature gates of Cluster API, which are the process's. Nothing here makes machine pools, so their
-// kind is not installed. Health checks that run alone look at each change at once, since a test waits for them.
+// setFeatures sets the feature gates of Cluster API, which are global to the process. Nothing here makes machine pools,
+// so their kind is not installed. Health checks that run alone look at each change at once, since a test waits for
+// them.
 func setFeatures(cfg Config) error {
 	gates := map[string]bool{string(feature.MachinePool): false}
 	if cfg.KindsOnly {
@@ -126,7 +127,7 @@ func newManager(client *rest.Config, hooks *webhookServer) (ctrl.Manager, error)
 		}
 	}
 	caching := setup.ManagerCacheOptions(scheme, component, "", syncPeriod)
-	// It counts what informers do, in metrics that nobody serves, and complains where a kind is seen in two ways.
+	// Its metrics of informers are not served, and it warns where a kind is watched in two ways.
 	caching.NewInformer = nil
 	mgr, err := ctrl.NewManager(client, ctrl.Options{
 		Scheme:                  scheme,

@@ -31,15 +31,15 @@ const (
 	conditionsGracePeriod = 5 * time.Minute
 )
 
-// etcdTimeout is for a simulated member, which answers at once or not at all.
+// etcdTimeout suffices for a simulated member, which answers at once or not at all.
 const etcdTimeout = 2 * time.Second
 
-// reconciler is what all of Cluster API's are.
+// reconciler is the interface of all reconcilers of Cluster API.
 type reconciler interface {
 	SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error
 }
 
-// addReconcilers also returns the connections to workload clusters, which they share with the providers.
+// addReconcilers also returns the connections to workload clusters, which the reconcilers share with the providers.
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, cfg Config) (clustercache.ClusterCache, error) {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("adding the indexes of Cluster API: %w", err)
@@ -52,7 +52,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, cfg Config) (clusterc
 	clusters, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
 		SecretClient: secrets,
 		Cache:        setup.ClusterCacheCacheOptions(),
-		// No rate limit, as all simulations.
+		// No rate limit, as in all simulations.
 		Client: setup.ClusterCacheClientOptions(component, -1, 0),
 	}, options)
 	if err != nil {
@@ -71,7 +71,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, cfg Config) (clusterc
 	return clusters, nil
 }
 
-// addControlPlanes adds the reconciler of KubeadmControlPlanes, and the etcd members that it wants to speak to.
+// addControlPlanes adds the reconciler of KubeadmControlPlanes, and the etcd members to which it connects.
 func addControlPlanes(ctx context.Context, mgr ctrl.Manager, clusters clustercache.ClusterCache, options controller.Options) error {
 	members, err := etcdmembers.Listen(ctx, etcdmembers.Config{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clusters: clusters})
 	if err != nil {
@@ -93,7 +93,7 @@ func addControlPlanes(ctx context.Context, mgr ctrl.Manager, clusters clustercac
 	return nil
 }
 
-// reconcilers returns those that the configuration asks for, by what they reconcile.
+// reconcilers returns the configured reconcilers, by the kinds that they reconcile.
 func reconcilers(mgr ctrl.Manager, clusters clustercache.ClusterCache, cfg Config) map[string]reconciler {
 	reconcilers := map[string]reconciler{}
 	if !cfg.KindsOnly {

@@ -46,7 +46,7 @@ func addWebhooks(mgr ctrl.Manager, clusters coreadmission.ClusterCacheReader) er
 	return nil
 }
 
-// versionOf finds the version of a provider's kind, which references in v1beta1 name and those in v1beta2 don't.
+// versionOf returns the version of a provider's kind. References in v1beta1 name it, and references in v1beta2 don't.
 func versionOf(ctx context.Context, c client.Reader, kind schema.GroupKind) (string, error) {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

@@ -16,8 +16,8 @@ import (
 
 const headerTimeout = 10 * time.Second
 
-// webhookServer serves on a listener that is open already: the one of controller-runtime wants to be told a port, which
-// may be taken by then. What calls before it serves, waits.
+// webhookServer serves on an open listener. The server of controller-runtime needs a port, which another process may
+// have taken by then. Calls wait until it serves.
 type webhookServer struct {
 	listener net.Listener
 	hooks    *http.ServeMux
@@ -36,16 +36,16 @@ func newWebhookServer(listener net.Listener, certificate pki.Pair) (*webhookServ
 	return &webhookServer{listener: tls.NewListener(listener, config), hooks: http.NewServeMux()}, nil
 }
 
-// NeedLeaderElection is false: they serve from the start.
+// NeedLeaderElection returns false: the webhooks serve from the start.
 func (s *webhookServer) NeedLeaderElection() bool { return false }
 
 // Register adds a hook.
 func (s *webhookServer) Register(path string, hook http.Handler) { s.hooks.Handle(path, hook) }
 
-// WebhookMux is how builders find out what is registered.
+// WebhookMux returns the mux in which builders look up registered webhooks.
 func (s *webhookServer) WebhookMux() *http.ServeMux { return s.hooks }
 
-// StartedChecker never complains, since nobody has to wait.
+// StartedChecker returns a check that always passes, since no caller has to wait.
 func (s *webhookServer) StartedChecker() healthz.Checker { return healthz.Ping }
 
 // Start serves until ctx ends.

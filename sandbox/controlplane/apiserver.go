@@ -52,7 +52,7 @@ func apiServerArgs(cfg Config, f files, etcdEndpoint string) []string {
 		"--tls-cert-file=" + f.serving.CertFile,
 		"--tls-private-key-file=" + f.serving.KeyFile,
 		"--client-ca-file=" + f.caCert,
-		// As kubeadm does: a kubelet may write its own node and little else.
+		// Like kubeadm: a kubelet may write its own node and little else.
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--service-account-issuer=" + tokenIssuer,
@@ -67,7 +67,7 @@ func apiServerArgs(cfg Config, f files, etcdEndpoint string) []string {
 		args = append(args,
 			"--audit-policy-file="+f.auditPolicy,
 			"--audit-log-path="+cfg.AuditLog,
-			"--audit-log-maxsize=10240") // MiB; whoever counts lines doesn't want them rotated away
+			"--audit-log-maxsize=10240") // MiB; rotation would remove lines that readers count
 	}
 	return args
 }

@@ -14,7 +14,7 @@ type component struct {
 	ended  chan struct{}
 }
 
-// launch runs until stop, or until run returns by itself, which is then reported to died.
+// launch runs until stop, or until run returns on its own, which is then reported to died.
 func launch(name string, died chan<- error, run func(context.Context) error) *component {
 	// Not a child of the caller's context: stop decides the order in which components end.
 	ctx, cancel := context.WithCancel(context.Background())

@@ -46,7 +46,7 @@ func controllerManagerArgs(cfg Config, f files) []string {
 		"--service-account-private-key-file=" + f.tokenKey,
 		"--root-ca-file=" + f.caCert,
 		"--allocate-node-cidrs=false",
-		// Made if missing; the default is a directory of the host.
+		// Created if missing. The default is a directory of the host.
 		"--flex-volume-plugin-dir=" + filepath.Join(cfg.Dir, "flexvolume"),
 		"--controllers=" + strings.Join(cfg.Controllers, ","),
 		"--node-monitor-grace-period=" + cfg.NodeMonitorGracePeriod.String(),
@@ -56,7 +56,7 @@ func controllerManagerArgs(cfg Config, f files) []string {
 	}
 }
 
-// makesServiceAccounts tells whether the controllers include the one that gives each namespace its default account.
+// makesServiceAccounts reports whether the controllers include the one that gives each namespace its default account.
 func makesServiceAccounts(controllers []string) bool {
 	disabled := sets.NewString(app.ControllersDisabledByDefault()...)
 	return controllermanager.IsControllerEnabled(names.ServiceAccountController, disabled, controllers)

@@ -14,16 +14,16 @@ import (
 	"github.com/fettle-io/fettle/sandbox/pki"
 )
 
-// administrators is the group that RBAC lets do everything.
+// administrators is the group that has all rights in RBAC.
 const administrators = "system:masters"
 
-// Config says what to run. Every field without "optional" is required.
+// Config configures a control plane. Every field without "optional" is required.
 type Config struct {
 	Dir      string       // etcd's data, certificates and generated files go below it
 	Listener net.Listener // loopback TCP; the API server closes it
 	Log      io.Writer    // etcd's log; the Kubernetes components log through klog
 	AuditLog string       // file; optional
-	// APIServer is the path of a kube-apiserver of another version, to run in place of the one that is linked in; optional
+	// APIServer is the path of a kube-apiserver of another version, in place of the linked one; optional
 	APIServer string
 
 	NodeMonitorGracePeriod time.Duration
@@ -42,8 +42,8 @@ type ControlPlane struct {
 	admin      access.Identity
 }
 
-// Start starts everything and returns when the API server serves and the controllers have made the basic objects.
-// If ctx ends first, or a component does, what was started is stopped again.
+// Start starts all components. It returns when the API server serves and the controllers have made the basic objects.
+// If ctx or a component ends before, Start stops everything again.
 func Start(ctx context.Context, cfg Config) (*ControlPlane, error) {
 	plane := &ControlPlane{
 		died:   make(chan error, 3),
@@ -57,16 +57,16 @@ func Start(ctx context.Context, cfg Config) (*ControlPlane, error) {
 	return plane, nil
 }
 
-// Died gives the error of a component that ended although nobody stopped it.
+// Died returns a channel with the error of a component that ended on its own.
 func (p *ControlPlane) Died() <-chan error { return p.died }
 
-// Admin is the identity of the cluster's administrator.
+// Admin returns the identity of the cluster's administrator.
 func (p *ControlPlane) Admin() access.Identity { return p.admin }
 
-// Server is the URL of the API server.
+// Server returns the URL of the API server.
 func (p *ControlPlane) Server() string { return p.server }
 
-// Simulator returns an identity that may do everything, under a name by which the audit log tells its requests apart.
+// Simulator returns an identity with all rights. Its name marks its requests in the audit log.
 func (p *ControlPlane) Simulator(name string) (access.Identity, error) {
 	request := pki.Request{File: name, CommonName: "sandbox:" + name, Organization: administrators}
 	pair, err := p.authority.Issue(request)
@@ -76,7 +76,7 @@ func (p *ControlPlane) Simulator(name string) (access.Identity, error) {
 	return access.Identity{Server: p.server, CA: p.ca, Certificate: pair, User: name}, nil
 }
 
-// Serving returns the certificate of a server on these hosts, which whoever trusts the API server trusts too.
+// Serving returns a server certificate for these hosts. Clients that trust the API server trust it too.
 func (p *ControlPlane) Serving(name string, hosts []string) (pki.Pair, error) {
 	return p.authority.Issue(pki.Request{File: name, CommonName: "sandbox:" + name, Hosts: hosts})
 }

@@ -34,13 +34,13 @@ type etcd struct {
 	server   *embed.Etcd
 }
 
-// startEtcd starts a single-member etcd on Unix sockets: no port is open, and file permissions keep others out.
+// startEtcd starts a single-member etcd on Unix sockets: no port is open, and file permissions keep other users out.
 func startEtcd(ctx context.Context, cfg etcdConfig) (*etcd, error) {
 	client := url.URL{Scheme: "unix", Path: filepath.Join(cfg.sockets, clientSocket)}
-	// etcd takes a peer's socket from the host part; with an empty one it would open a socket that anyone can reach.
+	// etcd takes a peer's socket from the host part. With an empty one it would open a socket for all users.
 	peer := url.URL{Scheme: "unix", Host: filepath.Join(cfg.sockets, peerSocket)}
-	// What etcd advertises is stored in its data, so it must be the same in every run, which the path of a socket is not.
-	// Nobody uses it: a single member has no peers, and the API server is told the socket.
+	// etcd stores its advertised address in its data. So that must be the same in every run, and the path of a socket
+	// is not. No client uses it: a single member has no peers, and the API server gets the socket.
 	advertised := url.URL{Scheme: "http", Host: "localhost:2380"}
 
 	c := embed.NewConfig()
@@ -84,8 +84,8 @@ func (e *etcd) run(ctx context.Context) error {
 	}
 }
 
-// socketDir makes a directory for sockets that only we can enter: in the state directory if that isn't too deep, since
-// the path of a socket can't be longer than 107 bytes, else among the temporary files.
+// socketDir makes a directory for sockets that only this user can enter. It is in the state directory if that isn't too
+// deep, since the path of a socket can't be longer than 107 bytes. Otherwise it is among the temporary files.
 func socketDir(stateDir string) (string, error) {
 	dir := filepath.Join(stateDir, "run")
 	if len(filepath.Join(dir, clientSocket)) <= maxSocketPath {

@@ -8,9 +8,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/pki"
 )
 
-// auditPolicy logs one line for each request, when it is complete. Deletions come with their bodies,
-// which say on what they insist, and so do patches of the status of Cluster API's machines, which say what
-// is asked of their owners.
+// auditPolicy logs one line for each request, when it is complete. Deletions have their bodies, with their
+// preconditions. So have patches of the status of Cluster API's machines, with the marks for their owners.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -37,7 +36,7 @@ type files struct {
 	auditPolicy                 string
 }
 
-// prepareFiles makes what is missing and keeps what is there.
+// prepareFiles creates missing files and keeps existing ones.
 func prepareFiles(dir string) (files, error) {
 	authority, err := pki.Open(filepath.Join(dir, "pki"))
 	if err != nil {

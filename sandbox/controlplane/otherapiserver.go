@@ -10,8 +10,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/child"
 )
 
-// otherStopTimeout is shorter than what an API server gives the watches of its clients. Its state is etcd's, so being
-// killed costs nothing.
+// otherStopTimeout is shorter than the time that an API server gives the watches of its clients. Its state is in etcd,
+// so to kill it costs nothing.
 const otherStopTimeout = 10 * time.Second
 
 // runOtherAPIServer runs the program of another version until ctx ends.

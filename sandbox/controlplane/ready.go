@@ -14,10 +14,10 @@ const (
 	readyPoll    = 50 * time.Millisecond
 )
 
-// check is nil when what it asks for is there.
+// check returns nil when its condition holds.
 type check func(context.Context, kubernetes.Interface) error
 
-// waitUntil asks again and again until the check passes, a component dies, or time is up.
+// waitUntil repeats the check until it passes, a component dies, or the time is over.
 func (p *ControlPlane) waitUntil(ctx context.Context, what string, passes check) error {
 	client, err := kubernetes.NewForConfig(p.admin.ClientConfig())
 	if err != nil {
@@ -46,7 +46,7 @@ func apiServes(ctx context.Context, client kubernetes.Interface) error {
 	if err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return err
 	}
-	// The namespaces are made after the server calls itself ready.
+	// The namespaces are made after the server reports itself ready.
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
 		if _, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
@@ -55,7 +55,7 @@ func apiServes(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// controllersWork asks for something that only a controller makes, and without which pods can't be created.
+// controllersWork checks for an object that only a controller makes, and without which pods can't be created.
 func controllersWork(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	return err

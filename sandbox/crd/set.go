@@ -14,7 +14,7 @@ import (
 //go:embed *.yaml clusterapi/*_*.yaml
 var manifests embed.FS
 
-// Set is some of the definitions: those that belong together.
+// Set names definitions that belong together.
 type Set int
 
 // The sets.
@@ -29,7 +29,7 @@ const (
 	ClusterAPI
 )
 
-// setOf tells to which set a definition belongs.
+// setOf returns the set of a definition.
 func setOf(definition *apiextensionsv1.CustomResourceDefinition) Set {
 	switch kind := definition.Spec.Names.Kind; {
 	case strings.HasSuffix(definition.Spec.Group, "cluster.x-k8s.io"):
@@ -43,7 +43,7 @@ func setOf(definition *apiextensionsv1.CustomResourceDefinition) Set {
 	}
 }
 
-// Definitions returns those of a set, as they were generated.
+// Definitions returns the generated definitions of a set.
 func Definitions(set Set) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	definitions, err := read()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSets: a cluster without a Machine API gets none of its kinds, and no definition is in no set.
+// TestSets: a cluster without a Machine API gets none of its kinds, and each definition is in a set.
 func TestSets(t *testing.T) {
 	want := map[Set]string{
 		MachineAPI:  "Instance Machine MachineSet",

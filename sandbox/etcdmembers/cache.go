@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cache is the one that it embeds, except that ports are forwarded to simulated members.
+// cache embeds another cache, and forwards ports to simulated members.
 type cache struct {
 	clustercache.ClusterCache
 
 	url string
 }
 
-// GetRESTConfig returns a config with which ports are forwarded. A KubeadmControlPlane uses it for nothing else.
+// GetRESTConfig returns a configuration with which ports are forwarded. A KubeadmControlPlane uses it for nothing else.
 func (c *cache) GetRESTConfig(ctx context.Context, cluster client.ObjectKey) (*rest.Config, error) {
 	if _, err := c.ClusterCache.GetRESTConfig(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("reaching cluster %s: %w", cluster, err)

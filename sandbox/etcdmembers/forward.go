@@ -18,7 +18,7 @@ import (
 // podPrefix begins the name of the pod in which kubeadm runs a member; the name of its node follows.
 const podPrefix = "etcd-"
 
-// address is where a connection ends: at the member on a node.
+// address is the address of a connection: the member on a node.
 type address struct {
 	cluster client.ObjectKey
 	node    string
@@ -75,26 +75,26 @@ func (s *Members) reachable(r *http.Request, to address) error {
 	return nil
 }
 
-// conn is a forwarded connection. It has no deadlines: the other end closes it when its own are over.
+// conn is a forwarded connection. It has no deadlines: the other end closes it at its own.
 type conn struct {
 	httpstream.Stream
 
 	to address
 }
 
-// LocalAddr is that of the member.
+// LocalAddr returns the address of the member.
 func (c *conn) LocalAddr() net.Addr { return c.to }
 
-// RemoteAddr is that of the member, too: by it a call knows which member it has reached.
+// RemoteAddr returns the address of the member, too. From it a call knows its member.
 func (c *conn) RemoteAddr() net.Addr { return c.to }
 
-// SetDeadline sets none.
+// SetDeadline does nothing.
 func (c *conn) SetDeadline(time.Time) error { return nil }
 
-// SetReadDeadline sets none.
+// SetReadDeadline does nothing.
 func (c *conn) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline sets none.
+// SetWriteDeadline does nothing.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
 // inbox is a listener whose connections are delivered to it.
@@ -116,7 +116,7 @@ func (i *inbox) deliver(c net.Conn) error {
 	}
 }
 
-// Accept returns the next connection that is delivered.
+// Accept returns the next delivered connection.
 func (i *inbox) Accept() (net.Conn, error) {
 	select {
 	case c := <-i.conns:
@@ -126,11 +126,11 @@ func (i *inbox) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends it. It is called once.
+// Close closes the listener. It is called once.
 func (i *inbox) Close() error {
 	close(i.closed)
 	return nil
 }
 
-// Addr names no place: connections come from anywhere.
+// Addr returns an address without a place: connections come from anywhere.
 func (i *inbox) Addr() net.Addr { return address{} }

@@ -21,8 +21,8 @@ import (
 
 const certificateLifetime = 24 * time.Hour
 
-// identityOf returns how a member proves who it is: by a certificate of the cluster's etcd authority, whose secret the
-// control plane has made. It wants one of a client, too.
+// identityOf returns the TLS configuration of a member. Its certificate is of the cluster's etcd authority, whose
+// secret the control plane has made. It requires a client certificate, too.
 func (s *Members) identityOf(ctx context.Context, at net.Addr) (*tls.Config, error) {
 	to, ok := at.(address)
 	if !ok {

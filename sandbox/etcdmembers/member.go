@@ -12,7 +12,7 @@ import (
 	providerv1 "github.com/fettle-io/fettle/sandbox/api/provider/v1alpha1"
 )
 
-// member is the etcd member on one machine. It has the name of the machine's node, as kubeadm's have.
+// member is the etcd member on one machine. Like kubeadm's, it has the name of the machine's node.
 type member struct {
 	name  string
 	id    uint64
@@ -39,7 +39,7 @@ func membersOf(machines []providerv1.SandboxMachine) []member {
 	return members
 }
 
-// hasMember reports whether the machine is of a control plane, has started its kubelet once, and keeps its member.
+// hasMember reports whether the machine belongs to a control plane, has started its kubelet once, and keeps its member.
 func hasMember(m *providerv1.SandboxMachine) bool {
 	_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane && m.Status.Kubelet != "" && m.Annotations[providerv1.EtcdAnnotation] != providerv1.EtcdRemoved
@@ -51,8 +51,8 @@ func identity(uid string) uint64 {
 	return h.Sum64()
 }
 
-// leaderOf returns the member that leads: the preferred one if it works, else the oldest that does. It returns nil when no
-// majority works.
+// leaderOf returns the leader: the preferred member if it works, else the oldest that does. It returns nil without a
+// working majority.
 func leaderOf(members []member, preferred string) *member {
 	var leader *member
 	working := 0

@@ -22,10 +22,10 @@ import (
 
 const headerTimeout = 10 * time.Second
 
-// Config says whose members these are. Every field is required.
+// Config has the clients of the members. Every field is required.
 type Config struct {
 	Client   client.Client
-	Reader   client.Reader // without a cache: what one call changes, the next one has to see
+	Reader   client.Reader // without a cache: each call must see the changes of the one before
 	Clusters clustercache.ClusterCache
 }
 
@@ -54,7 +54,7 @@ func (s *Members) Cache() clustercache.ClusterCache {
 	return &cache{ClusterCache: s.cfg.Clusters, url: "http://" + s.listener.Addr().String()}
 }
 
-// Close is for members that are never started.
+// Close closes members that were never started.
 func (s *Members) Close() { _ = s.listener.Close() }
 
 // Start serves until ctx ends.

@@ -31,7 +31,8 @@ import (
 
 var east = client.ObjectKey{Namespace: "default", Name: "east"}
 
-// TestMembers speaks to the members as a control plane does: by etcd's client, through a port that Cluster API's dialer forwards.
+// TestMembers connects to the members as a control plane does: by etcd's client, through a port that Cluster API's
+// dialer forwards.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, machine("a", ""), machine("b", ""), machine("c", cloudv1.FaultUnresponsive), worker("w"))
@@ -77,7 +78,7 @@ func TestMembers(t *testing.T) {
 	w.wantLeader("a", "")
 }
 
-// TestMembersWantACertificate: who has none of the cluster's own authority gets no answer.
+// TestMembersWantACertificate: a client without a certificate of the cluster's own authority gets no answer.
 func TestMembersWantACertificate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, machine("a", ""))
@@ -123,10 +124,10 @@ func newWorld(t *testing.T, machines ...client.Object) *world {
 	return &world{t: t, client: c, members: members, certificate: authority.certificate, roots: authority.roots}
 }
 
-// connected is a cache that has a connection to every cluster.
+// connected is a cache with a connection to every cluster.
 type connected struct{ clustercache.ClusterCache }
 
-// GetRESTConfig returns one that is of no use.
+// GetRESTConfig returns a configuration without use.
 func (connected) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config, error) {
 	return &rest.Config{}, nil
 }
@@ -189,7 +190,8 @@ func (w *world) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.t.Context(), 2*time.Second)
 }
 
-// trust is as a control plane's: the member's authority counts, and not its name, since it is reached by that of its pod.
+// trust is like a control plane's: it checks the member's authority, and not its name, since the connection is to the
+// name of its pod.
 func (w *world) trust() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -226,7 +228,7 @@ func (w *world) wantMembers(of *clientv3.Client, want string) {
 	}
 }
 
-// wantLeader asks a member that works; "" is for none.
+// wantLeader asks a working member for the leader, which is "" for none.
 func (w *world) wantLeader(asked, want string) {
 	w.t.Helper()
 	leader := uint64(0)

@@ -19,7 +19,7 @@ var (
 	errNotHere  = status.Error(codes.FailedPrecondition, "etcdserver: not leader")
 )
 
-// call is one that reached a member.
+// call is a call that reached a member.
 type call struct {
 	cluster      client.ObjectKey
 	members      []member
@@ -46,7 +46,7 @@ func (s *Members) call(ctx context.Context) (call, error) {
 	return call{cluster: to.cluster, members: members, self: self, leader: s.leader(to.cluster, members)}, nil
 }
 
-// agreed is a call to which a majority has to agree.
+// agreed is a call that needs a majority.
 func (s *Members) agreed(ctx context.Context) (call, error) {
 	c, err := s.call(ctx)
 	if err == nil && c.leader == nil {
@@ -67,14 +67,14 @@ func (c *call) listed() []*pb.Member {
 	return listed
 }
 
-// membership is etcd's service of that kind.
+// membership is etcd's service of that name.
 type membership struct {
 	pb.UnimplementedClusterServer
 
 	members *Members
 }
 
-// MemberList lists all members, also those that don't work.
+// MemberList lists all members, working or not.
 func (s *membership) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	c, err := s.members.agreed(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *membership) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*
 	return &pb.MemberListResponse{Header: c.header(), Members: c.listed()}, nil
 }
 
-// MemberRemove removes the member for good: its machine never has one again.
+// MemberRemove removes the member for good: its machine never has another.
 func (s *membership) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	c, err := s.members.agreed(ctx)
 	if err != nil {
@@ -110,14 +110,14 @@ func (s *Members) remove(ctx context.Context, cluster client.ObjectKey, name str
 	return nil
 }
 
-// maintenance is etcd's service of that kind.
+// maintenance is etcd's service of that name.
 type maintenance struct {
 	pb.UnimplementedMaintenanceServer
 
 	members *Members
 }
 
-// Status answers without a majority, too. No leader is the member 0.
+// Status answers without a majority, too. Without a leader, the leader's ID is 0.
 func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
 	c, err := s.members.call(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.Stat
 	return answer, nil
 }
 
-// Alarm lists the alarms that annotations raise, whatever the request asks to do.
+// Alarm lists the alarms of the annotations, whatever the request's action is.
 func (s *maintenance) Alarm(ctx context.Context, _ *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	c, err := s.members.agreed(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *maintenance) Alarm(ctx context.Context, _ *pb.AlarmRequest) (*pb.AlarmR
 	return answer, nil
 }
 
-// MoveLeader is for the leader alone, and to a member that works.
+// MoveLeader works at the leader alone, and for a working member.
 func (s *maintenance) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	c, err := s.members.agreed(ctx)
 	if err != nil {

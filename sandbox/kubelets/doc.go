@@ -1,6 +1,6 @@
-// Package kubelets plays the kubelets of nodes that don't exist, by running KWOK as a child process: it makes such nodes
-// Ready, renews their leases, posts their heartbeats, and runs and ends the pods bound to them. What it plays is written
-// in stages.yaml. It knows nothing of machines or clouds.
+// Package kubelets plays the kubelets of nodes that don't exist, by running KWOK as a child process: it makes such
+// nodes Ready, renews their leases, posts their heartbeats, and runs and ends the pods bound to them. stages.yaml
+// describes what it plays. It knows nothing of machines or clouds.
 //
 // A node takes part by its annotation kwok.x-k8s.io/node: fake (and must have at least one label, of any kind).
 //

@@ -12,13 +12,13 @@ import (
 	"github.com/fettle-io/fettle/sandbox/child"
 )
 
-// What makes a node's kubelet be played, and stops it.
+// The annotation and the label that start and stop the kubelet of a node.
 const (
 	Annotation      = "kwok.x-k8s.io/node"
 	AnnotationValue = "fake"
 	Label           = "sandbox.fettle.io/kubelet"
 	LabelStopped    = "stopped"
-	// AnnotationReady is what a kubelet reports, where it isn't True.
+	// AnnotationReady is the status of Ready that a kubelet reports, if not True.
 	AnnotationReady = "sandbox.fettle.io/ready"
 )
 
@@ -31,14 +31,14 @@ const (
 //go:embed stages.yaml
 var stages []byte
 
-// Config says how to run the child. Every field is required.
+// Config configures the child process. Every field is required.
 type Config struct {
 	Binary     string // of KWOK
 	Kubeconfig string
 	Dir        string // for its configuration; made if missing
 	Log        *os.File
 
-	// NodeMonitorGracePeriod is the controller manager's: leases are renewed often enough for it.
+	// NodeMonitorGracePeriod is the controller manager's. Leases are renewed often enough for it.
 	NodeMonitorGracePeriod time.Duration
 }
 
@@ -48,7 +48,7 @@ type Kubelets struct {
 	died  chan error
 }
 
-// Find returns the path of KWOK's binary: the one given, else the one beside this program.
+// Find returns the path of KWOK's binary: the given one, else the one beside this program.
 func Find(given string) (string, error) {
 	path := given
 	if path == "" {
@@ -64,7 +64,7 @@ func Find(given string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Start starts the child. It ends with Stop, and also when this process ends without calling it.
+// Start starts the child process. It ends with Stop, and with this process at the latest.
 func Start(cfg Config) (*Kubelets, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating KWOK's directory: %w", err)
@@ -85,10 +85,10 @@ func Start(cfg Config) (*Kubelets, error) {
 	return k, nil
 }
 
-// Died gives an error if the child ends although nobody stopped it.
+// Died returns a channel with the error of a child process that ended on its own.
 func (k *Kubelets) Died() <-chan error { return k.died }
 
-// Stop ends the child and waits for it.
+// Stop ends the child process and waits for it.
 func (k *Kubelets) Stop() { k.child.Stop(stopTimeout) }
 
 func args(cfg Config, config string) []string {
@@ -100,13 +100,14 @@ func args(cfg Config, config string) []string {
 		"--manage-nodes-with-annotation-selector=" + Annotation + "=" + AnnotationValue,
 		"--manage-nodes-with-label-selector=" + Label + "!=" + LabelStopped,
 		"--node-lease-duration-seconds=" + strconv.Itoa(int(leaseDuration(cfg.NodeMonitorGracePeriod).Seconds())),
-		// No server: nobody reads logs of, or runs commands in, pods that don't exist.
+		// No server: no client reads logs of pods that don't exist, or runs commands in them.
 		"--server-address=",
 		"--node-port=0",
 	}
 }
 
-// leaseDuration is a kubelet's own unless the grace period is shorter. KWOK renews a lease four times in its duration.
+// leaseDuration returns a kubelet's own, unless the grace period is shorter. KWOK renews a lease four times in its
+// duration.
 func leaseDuration(gracePeriod time.Duration) time.Duration {
 	return min(max(gracePeriod*4/5, minLeaseDuration), maxLeaseDuration)
 }

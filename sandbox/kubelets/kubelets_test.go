@@ -12,7 +12,7 @@ func TestLeasesAreRenewedWellWithinTheGracePeriod(t *testing.T) {
 		want   time.Duration
 	}{
 		"the default":      {"a real kubelet's lease lasts 40 s", 50 * time.Second, 40 * time.Second},
-		"a long one":       {"nobody renews more seldom than a real kubelet", time.Hour, 40 * time.Second},
+		"a long one":       {"no kubelet renews more seldom than a real one", time.Hour, 40 * time.Second},
 		"a short one":      {"it is renewed four times in it, so a renewal may come late", 10 * time.Second, 8 * time.Second},
 		"a very short one": {"KWOK counts whole seconds", time.Second, 2 * time.Second},
 	}

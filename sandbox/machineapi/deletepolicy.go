@@ -19,7 +19,7 @@ const (
 	decayDays = 100.0
 )
 
-// victims returns the n machines to delete, by the policy; of equal ones, those whose names come first.
+// victims returns the n machines to delete, by the policy. Of equal ones it takes the first by name.
 func victims(policy string, machines []*machinev1.Machine, n int, now time.Time) []*machinev1.Machine {
 	sorted := slices.Clone(machines)
 	slices.SortStableFunc(sorted, func(a, b *machinev1.Machine) int {

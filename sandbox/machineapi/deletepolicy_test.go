@@ -30,11 +30,11 @@ func TestVictims(t *testing.T) {
 		want   []string
 	}{
 		"by default": {
-			reason: "first what somebody marked or what failed, then what never became a node, then by name",
+			reason: "first marked or failed machines, then machines without a node, then by name",
 			n:      4, want: []string{"failed", "marked", "nodeless", "old"},
 		},
 		"the oldest": {
-			reason: "age decides, except for what somebody marked or what failed",
+			reason: "age decides, except for marked or failed machines",
 			policy: machinev1.DeleteOldest, n: 3, want: []string{"failed", "marked", "old"},
 		},
 		"the newest": {

@@ -17,7 +17,7 @@ import (
 // delete takes the next step of a deletion: phase, drain, hooks, instance, node, finalizer.
 func (c *machineController) delete(ctx context.Context, machine *machinev1.Machine) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, machinev1.MachineFinalizer) {
-		return ctrl.Result{}, nil // our part is done; it waits for somebody else's finalizer
+		return ctrl.Result{}, nil // this part is done; other finalizers are left
 	}
 	if err := c.status.write(ctx, machine, c.deleting(machine)); err != nil {
 		return ctrl.Result{}, err

@@ -19,10 +19,10 @@ import (
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
 )
 
-// A drain that fails is tried again for ever, after this many polls at most.
+// A failing drain is retried for ever, with pauses of this many polls at most.
 const maxDrainBackoffPolls = 200
 
-// drainController empties the nodes of machines that are being deleted.
+// drainController empties the nodes of machines in deletion.
 type drainController struct {
 	client  client.Client
 	clients kubernetes.Interface
@@ -98,7 +98,7 @@ func (c *drainController) step(ctx context.Context, machine *machinev1.Machine) 
 	return ctrl.Result{}, c.finish(ctx, machine)
 }
 
-// mustWait tells whether another control-plane node is being drained before this one.
+// mustWait reports whether another control-plane node is being drained before this one.
 func (c *drainController) mustWait(ctx context.Context, node *corev1.Node) (bool, error) {
 	if node.Spec.Unschedulable || !isControlPlane(node) {
 		return false, nil

@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// occurrence is something that happened to a machine or a set.
+// occurrence is an event of a machine or a set.
 type occurrence struct {
 	kind   string
 	reason string

@@ -15,19 +15,19 @@ import (
 const (
 	drainTimeout = 20 * time.Second // of one attempt
 
-	// For a node that nothing is heard from: nobody there will end its pods, so nobody waits for it. Whether they still
-	// run is not known; the real controllers take the same risk.
+	// For a silent node: its kubelet will not end its pods, so the drain does not wait for them. Whether they still run
+	// is not known. The real controllers take the same risk.
 	unreachableGraceSeconds = 1
 	unreachableSkipSeconds  = 1
 )
 
-// drainNode cordons the node and evicts its pods, honouring disruption budgets. It is one attempt.
+// drainNode cordons the node and evicts its pods, subject to disruption budgets. It is one attempt.
 func drainNode(ctx context.Context, clients kubernetes.Interface, node *corev1.Node, retry time.Duration) error {
 	out := logWriter{log: func(line string) { ctrl.LoggerFrom(ctx).Info("draining", "node", node.Name, "output", line) }}
 	helper := &drain.Helper{
 		Ctx:                  ctx,
 		Client:               clients,
-		Force:                true, // pods that nothing manages too
+		Force:                true, // also pods without a controller
 		IgnoreAllDaemonSets:  true,
 		DeleteEmptyDirData:   true,
 		GracePeriodSeconds:   -1, // each pod's own
@@ -58,7 +58,7 @@ func isUnreachable(node *corev1.Node) bool {
 	return false
 }
 
-// logWriter turns what the drain prints into log lines.
+// logWriter turns the output of the drain into log lines.
 type logWriter struct {
 	log func(string)
 }

@@ -9,16 +9,16 @@ import (
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
 )
 
-// cacheTimeout is how long a set waits for the cache to show what it did. It is longer than any cache is behind.
+// cacheTimeout is how long a set waits for the cache to show its writes. No cache is behind for so long.
 const cacheTimeout = 10 * time.Second
 
-// expectations remembers what was done for each set until the cache shows it, so that nothing is done twice.
+// expectations holds the creations and deletions of each set until the cache shows them, so that nothing is done twice.
 type expectations struct {
 	mu   sync.Mutex
 	sets map[types.UID]map[types.UID]expectation // by set, then by machine
 }
 
-// expectation is one creation or deletion.
+// expectation is a creation or deletion that the cache does not show yet.
 type expectation struct {
 	deletion bool
 	at       time.Time
@@ -45,13 +45,13 @@ func (i *expectations) add(set, machine types.UID, d expectation) {
 	i.sets[set][machine] = d
 }
 
-// unseen forgets what these machines show to be done, and returns how long to wait at most for the rest; zero if nothing
-// is left. What a cache never shows, since it came and went in between, is forgotten after a while.
+// unseen drops the expectations that these machines meet, and returns how long to wait at most for the rest, or zero
+// for none. An expectation that a cache never shows, since its machine came and went in between, expires.
 func (i *expectations) unseen(set types.UID, machines []*machinev1.Machine, now time.Time) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	present := map[types.UID]bool{} // seen
-	alive := map[types.UID]bool{}   // seen, and not being deleted
+	alive := map[types.UID]bool{}   // seen, and not in deletion
 	for _, machine := range machines {
 		present[machine.UID] = true
 		alive[machine.UID] = machine.DeletionTimestamp.IsZero()

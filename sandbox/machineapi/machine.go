@@ -22,7 +22,7 @@ import (
 
 var errNoClusterLabel = errors.New("the machine has no label " + machinev1.ClusterLabel)
 
-// machineController leads a machine from its creation to its end.
+// machineController takes a machine from its creation to its end.
 type machineController struct {
 	client client.Client
 	cloud  *cloud.Cloud
@@ -59,7 +59,7 @@ func machineOfInstance(_ context.Context, object client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: of.Namespace, Name: of.Name}}}
 }
 
-// Reconcile takes the next step with one machine.
+// Reconcile takes the next step for one machine.
 func (c *machineController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	machine := &machinev1.Machine{}
 	if err := c.client.Get(ctx, req.NamespacedName, machine); err != nil {

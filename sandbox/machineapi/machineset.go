@@ -34,7 +34,7 @@ func newMachineSetController(mgr ctrl.Manager, now func() time.Time) *machineSet
 	}
 }
 
-// Reconcile brings one set to its number, and writes its status. One worker does all sets, one after the other.
+// Reconcile brings one set to its number, and writes its status. A single worker handles all sets.
 func (c *machineSetController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	set := &machinev1.MachineSet{}
 	if err := c.client.Get(ctx, req.NamespacedName, set); err != nil {
@@ -49,7 +49,7 @@ func (c *machineSetController) Reconcile(ctx context.Context, req ctrl.Request) 
 	}
 	now := c.now()
 	if wait := c.expectations.unseen(set.UID, machines, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the cache is behind; its next event comes here
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache is behind; its next event leads here
 	}
 	counted := notDeleting(machines)
 	if err := c.scale(ctx, set, counted, now); err != nil {
@@ -59,7 +59,7 @@ func (c *machineSetController) Reconcile(ctx context.Context, req ctrl.Request) 
 	return result, settled(err)
 }
 
-// machinesOf returns the machines that the set controls, after adopting those that nobody does.
+// machinesOf returns the machines that the set controls, after it has adopted orphans.
 func (c *machineSetController) machinesOf(ctx context.Context, set *machinev1.MachineSet) ([]*machinev1.Machine, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *machineSetController) claim(ctx context.Context, set *machinev1.Machine
 	return true, nil
 }
 
-// scale creates what is missing and deletes what is too much, all at once.
+// scale creates missing machines and deletes surplus ones, all at once.
 func (c *machineSetController) scale(ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine, now time.Time) error {
 	missing := int(ptr.Deref(set.Spec.Replicas, 1)) - len(machines)
 	var errs []error

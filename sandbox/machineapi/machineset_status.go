@@ -16,7 +16,7 @@ import (
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
 )
 
-// writeStatus counts the machines. The result asks to come back when a ready machine becomes available.
+// writeStatus counts the machines. The result requeues the set when a ready machine becomes available.
 func (c *machineSetController) writeStatus(
 	ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine, now time.Time,
 ) (ctrl.Result, error) {

@@ -26,7 +26,7 @@ func (c *machineSetController) register(_ context.Context, mgr ctrl.Manager) err
 		Complete(c)
 }
 
-// setsOfMachine returns the set that controls the machine or, for an orphan, those that could adopt it.
+// setsOfMachine returns the set that controls the machine. For an orphan it returns the sets that could adopt it.
 func (c *machineSetController) setsOfMachine(ctx context.Context, object client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		if owner.Kind != "MachineSet" {
@@ -65,7 +65,7 @@ func (c *machineSetController) setsOfNode(ctx context.Context, object client.Obj
 	return requests
 }
 
-// readyChanged lets heartbeats pass by.
+// readyChanged filters heartbeats out.
 func readyChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*corev1.Node)
@@ -74,7 +74,7 @@ func readyChanged() predicate.Predicate {
 	}}
 }
 
-// readySince returns when the node became ready; the zero value if it is not.
+// readySince returns when the node became ready, or the zero value if it is not.
 func readySince(node *corev1.Node) metav1.Time {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {

@@ -22,7 +22,7 @@ import (
 // byProviderID is the index of both nodes and machines.
 const byProviderID = "spec.providerID"
 
-// nodeLinkController lets a machine refer to its node. The reference is never removed, even if the node is.
+// nodeLinkController makes a machine refer to its node. The reference is never removed, even if the node is.
 type nodeLinkController struct {
 	client client.Client
 	status statusWriter
@@ -77,7 +77,7 @@ func (c *nodeLinkController) machinesOfNode(ctx context.Context, object client.O
 	return requests
 }
 
-// linkChanged lets heartbeats pass by: only what a link reads or writes matters.
+// linkChanged filters heartbeats out: only the fields of links matter.
 func linkChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*corev1.Node)
@@ -89,7 +89,7 @@ func linkChanged() predicate.Predicate {
 	}}
 }
 
-// Reconcile links one machine with the node of its instance, if that is there.
+// Reconcile links one machine with the node of its instance, if that exists.
 func (c *nodeLinkController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	machine := &machinev1.Machine{}
 	if err := c.client.Get(ctx, req.NamespacedName, machine); err != nil {
@@ -115,7 +115,7 @@ func (c *nodeLinkController) Reconcile(ctx context.Context, req ctrl.Request) (c
 	return ctrl.Result{}, settled(err)
 }
 
-// dress gives the node what its machine says that it should have, and takes nothing away.
+// dress adds to the node the labels, annotations and taints of its machine, and removes nothing.
 func (c *nodeLinkController) dress(ctx context.Context, machine *machinev1.Machine, node *corev1.Node) error {
 	before := node.DeepCopy()
 	for key, value := range machine.Spec.Labels {
@@ -133,8 +133,8 @@ func (c *nodeLinkController) dress(ctx context.Context, machine *machinev1.Machi
 	if equality.Semantic.DeepEqual(before, node) {
 		return nil
 	}
-	// A strategic patch adds taints to those that the node has by then, and needs no lock: losing a race against a heartbeat
-	// would lose the change, since heartbeats don't come here.
+	// A strategic patch adds taints to the present ones, and needs no lock: a change that loses a race against a
+	// heartbeat would be lost, since heartbeats don't come here.
 	if err := c.client.Patch(ctx, node, client.StrategicMergeFrom(before)); err != nil {
 		return fmt.Errorf("updating node %s: %w", node.Name, err)
 	}

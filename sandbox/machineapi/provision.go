@@ -21,7 +21,7 @@ import (
 
 const instanceStateUnknown = "Unknown"
 
-// provision launches the machine's instance, or follows the one that there is.
+// provision launches the machine's instance, or follows the existing one.
 func (c *machineController) provision(ctx context.Context, machine *machinev1.Machine) (ctrl.Result, error) {
 	instance, err := c.cloud.Find(ctx, machine)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *machineController) provision(ctx context.Context, machine *machinev1.Ma
 		}
 		return ctrl.Result{}, errors.Join(err, c.status.write(ctx, machine, c.status.condition(unknown)))
 	}
-	// As real clouds do, this one lists a terminated instance for a while, but it doesn't count as existing.
+	// Like real clouds, this one lists a terminated instance for a while, but it doesn't count as existing.
 	exists := instance != nil && instance.DeletionTimestamp.IsZero() && instance.Status.State != cloudv1.StateTerminated
 	switch {
 	case exists:
@@ -72,10 +72,10 @@ func (c *machineController) launch(ctx context.Context, machine *machinev1.Machi
 	}
 }
 
-// follow writes down what the cloud says of the instance.
+// follow writes the cloud's state of the instance to the machine.
 func (c *machineController) follow(ctx context.Context, machine *machinev1.Machine, instance *cloudv1.Instance) (ctrl.Result, error) {
 	if instance.Status.ProviderID == "" {
-		return ctrl.Result{RequeueAfter: c.poll}, nil // not known well enough to leave the phase
+		return ctrl.Result{RequeueAfter: c.poll}, nil // too little is known to leave the phase
 	}
 	if err := c.describe(ctx, machine, instance); err != nil {
 		return ctrl.Result{}, err
@@ -103,7 +103,7 @@ func (c *machineController) follow(ctx context.Context, machine *machinev1.Machi
 	return ctrl.Result{RequeueAfter: c.poll}, nil
 }
 
-// describe puts what the cloud says of the instance where people look for it: provider ID, labels, annotation.
+// describe writes the cloud's data of the instance to where users look for it: provider ID, labels, annotation.
 func (c *machineController) describe(ctx context.Context, machine *machinev1.Machine, instance *cloudv1.Instance) error {
 	before := machine.DeepCopy()
 	machine.Spec.ProviderID = &instance.Status.ProviderID
@@ -113,7 +113,7 @@ func (c *machineController) describe(ctx context.Context, machine *machinev1.Mac
 	return c.update(ctx, before, machine)
 }
 
-// fail is for ever: only deleting the machine helps.
+// fail is final: only deleting the machine helps.
 func (c *machineController) fail(ctx context.Context, machine *machinev1.Machine, reason, message, condition string) error {
 	before := machine.DeepCopy()
 	setAnnotation(machine, machinev1.InstanceStateAnnotation, instanceStateUnknown)
@@ -127,7 +127,7 @@ func (c *machineController) fail(ctx context.Context, machine *machinev1.Machine
 	})
 }
 
-// update writes everything but the status, if it changed. The status in memory stays as it was.
+// update writes everything but the status, if it changed. The status in memory stays.
 func (c *machineController) update(ctx context.Context, before, machine *machinev1.Machine) error {
 	if equality.Semantic.DeepEqual(before, machine) {
 		return nil

@@ -20,19 +20,19 @@ import (
 	"github.com/fettle-io/fettle/sandbox/simulation"
 )
 
-// Namespace is where machines normally live. It is made for convenience; machines work in any.
+// Namespace is where machines usually are. It is created for convenience. Machines work in any namespace.
 const Namespace = "openshift-machine-api"
 
 const workers = 10
 
-// Config says how to run the simulation. Every field is required.
+// Config configures the simulation. Every field is required.
 type Config struct {
 	Client *rest.Config // of an administrator
 	Poll   time.Duration
 	Log    logr.Logger
 }
 
-// Start installs the kinds, runs the cloud and the controllers, and returns when they have seen what exists.
+// Start installs the kinds, runs the cloud and the controllers, and returns when their caches have synced.
 func Start(ctx context.Context, cfg Config) (*simulation.Simulation, error) {
 	if err := crd.Install(ctx, cfg.Client, crd.MachineAPI); err != nil {
 		return nil, err

@@ -14,13 +14,13 @@ import (
 	machinev1 "github.com/fettle-io/fettle/sandbox/api/machine/v1beta1"
 )
 
-// statusWriter is the only one who writes a machine's status.
+// statusWriter is the only writer of a machine's status.
 type statusWriter struct {
 	client client.Client
 	now    func() time.Time
 }
 
-// write applies the change. LastUpdated is renewed only if the change changes anything.
+// write applies the change. It updates LastUpdated only if the change changes anything.
 func (w statusWriter) write(ctx context.Context, machine *machinev1.Machine, change func(*machinev1.MachineStatus)) error {
 	before := machine.DeepCopy()
 	change(&machine.Status)
@@ -35,7 +35,7 @@ func (w statusWriter) write(ctx context.Context, machine *machinev1.Machine, cha
 	return nil
 }
 
-// condition returns a change that sets one.
+// condition returns a change that sets a condition.
 func (w statusWriter) condition(c machinev1.Condition) func(*machinev1.MachineStatus) {
 	return func(status *machinev1.MachineStatus) {
 		status.Conditions = machinev1.SetCondition(status.Conditions, c, w.now())
@@ -50,7 +50,7 @@ func conditionFalse(kind, severity, reason, message string) machinev1.Condition 
 	return machinev1.Condition{Type: kind, Status: corev1.ConditionFalse, Severity: severity, Reason: reason, Message: message}
 }
 
-// settled drops the errors after which another event of the same object is sure to come: it was changed, or it is gone.
+// settled drops errors after which another event of the same object is sure to come: it was changed, or it is gone.
 func settled(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

@@ -63,7 +63,7 @@ func writeKey(file string, key *ecdsa.PrivateKey) error {
 	return writeWhole(file, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), 0o600)
 }
 
-// writeWhole writes all or nothing, so that a start that was killed half-way doesn't leave a torn file behind.
+// writeWhole writes all or nothing, so that a start that was killed half-way leaves no partial file.
 func writeWhole(file string, content []byte, mode os.FileMode) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A sandbox lives on one machine for hours; there is no rotation, so nothing may expire meanwhile.
+// A sandbox lives on one machine for hours. There is no rotation, so nothing may expire meanwhile.
 const lifetime = 10 * 365 * 24 * time.Hour
 
 // Authority signs the certificates of one sandbox. Its files are in one directory.
@@ -24,13 +24,13 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Pair names the files of a certificate and its key.
+// Pair is the files of a certificate and its key.
 type Pair struct {
 	CertFile string
 	KeyFile  string
 }
 
-// Request says what a certificate is for. With Hosts it is a server's, else a client's.
+// Request describes a certificate. With Hosts it is for a server, else for a client.
 type Request struct {
 	File         string // base name of its two files
 	CommonName   string
@@ -38,7 +38,7 @@ type Request struct {
 	Hosts        []string // DNS names and IP addresses
 }
 
-// Open reads the authority in dir, or makes one there.
+// Open reads the authority in dir, or creates one there.
 func Open(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the certificate directory: %w", err)
@@ -60,10 +60,11 @@ func Open(dir string) (*Authority, error) {
 	return a, nil
 }
 
-// CertFile names the authority's own certificate.
+// CertFile returns the file of the authority's own certificate.
 func (a *Authority) CertFile() string { return a.pair("ca").CertFile }
 
-// Issue returns the certificate of that file name, made now if it doesn't exist. An existing one is returned as it is.
+// Issue returns the certificate of that file name, and creates it if it doesn't exist. It returns an existing one
+// unchanged.
 func (a *Authority) Issue(r Request) (Pair, error) {
 	pair := a.pair(r.File)
 	if exists(pair) {
@@ -82,7 +83,7 @@ func (a *Authority) Issue(r Request) (Pair, error) {
 	return pair, nil
 }
 
-// SigningKey returns the file of a bare key pair, made now if it doesn't exist.
+// SigningKey returns the file of a bare key pair, and creates it if it doesn't exist.
 func (a *Authority) SigningKey(name string) (string, error) {
 	file := filepath.Join(a.dir, name+".key")
 	if _, err := os.Stat(file); err == nil {
@@ -131,7 +132,7 @@ func write(pair Pair, template, parent *x509.Certificate, parentKey *ecdsa.Priva
 	if err != nil {
 		return fmt.Errorf("signing: %w", err)
 	}
-	// The certificate comes last: a pair counts as made only when both files are there.
+	// The certificate comes last: a pair counts as created only when both files exist.
 	if err := writeKey(pair.KeyFile, key); err != nil {
 		return err
 	}

@@ -15,12 +15,12 @@ import (
 	providerv1 "github.com/fettle-io/fettle/sandbox/api/provider/v1alpha1"
 )
 
-// bootstrapController makes the secrets that Cluster API waits for.
+// bootstrapController makes the secrets for which Cluster API waits.
 type bootstrapController struct {
 	client client.Client
 }
 
-// Reconcile makes the secret of a config, once it is known to which cluster it belongs.
+// Reconcile makes the secret of a config, once its cluster is known.
 func (c *bootstrapController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	config := &providerv1.SandboxBootstrapConfig{}
 	if err := c.client.Get(ctx, req.NamespacedName, config); err != nil {

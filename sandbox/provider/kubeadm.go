@@ -17,12 +17,12 @@ import (
 
 const (
 	kubeadmConfigKind = "KubeadmConfig"
-	// certificatesLast is for how long kubeadm's certificates are good.
+	// certificatesLast is how long kubeadm's certificates are valid.
 	certificatesLast = 365 * 24 * time.Hour
 	mirrorAnnotation = corev1.MirrorPodAnnotationKey
 )
 
-// components are those that kubeadm runs as static pods on each machine of a control plane.
+// components are the static pods of kubeadm on each machine of a control plane.
 var components = [...]string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"}
 
 // kubeadmController makes the secrets of kubeadm's bootstrap configs.
@@ -31,8 +31,8 @@ type kubeadmController struct {
 	now    func() time.Time
 }
 
-// Reconcile makes the secret of a config, and notes until when the certificates are good: a control plane would otherwise
-// ask the API server on that machine, and there is none.
+// Reconcile makes the secret of a config, and writes until when the certificates are valid. A control plane would
+// otherwise ask the API server on that machine, and there is none.
 func (c *kubeadmController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	config := &bootstrapv1.KubeadmConfig{}
 	if err := c.client.Get(ctx, req.NamespacedName, config); err != nil {
@@ -62,8 +62,8 @@ func (c *kubeadmController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return ctrl.Result{}, nil
 }
 
-// startComponents does what kubeadm does on a machine of a control plane when its kubelet has started: the static pods of
-// the node are there, and so is the config of the cluster.
+// startComponents does the work of kubeadm on a machine of a control plane once its kubelet has started: it creates the
+// static pods of the node, and the config of the cluster.
 func startComponents(ctx context.Context, workload client.Client, owner *clusterv1.Machine, node string) error {
 	if owner.Spec.Bootstrap.ConfigRef.Kind != kubeadmConfigKind {
 		return nil
@@ -102,7 +102,7 @@ func taint(ctx context.Context, workload client.Client, name string) error {
 	return nil
 }
 
-// mirrorPod is how a kubelet shows a static pod of its node.
+// mirrorPod returns a kubelet's mirror pod of a static pod.
 func mirrorPod(component, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -23,7 +23,7 @@ const (
 	reasonTerminated = "UpdateError"
 )
 
-// instance is the machine as the cloud sees it.
+// instance returns the machine as an instance of the cloud.
 func instance(machine *providerv1.SandboxMachine, owner *clusterv1.Machine) *cloudv1.Instance {
 	spec := machine.Spec
 	labels := spec.NodeLabels
@@ -49,8 +49,8 @@ func instance(machine *providerv1.SandboxMachine, owner *clusterv1.Machine) *clo
 	}
 }
 
-// advance returns the status that the machine has at that instant, and when it changes next by itself; zero for never.
-// It is pure, as cloud.Advance, on which it stands.
+// advance returns the status of the machine at that instant, and the instant of its next change, or zero for never. It
+// is pure, like cloud.Advance, which it uses.
 func advance(machine *providerv1.SandboxMachine, owner *clusterv1.Machine, now time.Time) (providerv1.SandboxMachineStatus, time.Time) {
 	status := *machine.Status.DeepCopy()
 	if status.State == "" { // not launched yet
@@ -77,7 +77,7 @@ func advance(machine *providerv1.SandboxMachine, owner *clusterv1.Machine, now t
 	return status, wake
 }
 
-// mayLaunch is the contract: infrastructure waits for the cluster's and for bootstrap data.
+// mayLaunch implements the contract: infrastructure waits for the cluster's and for bootstrap data.
 func mayLaunch(cluster *clusterv1.Cluster, owner *clusterv1.Machine) bool {
 	return ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false) && owner.Spec.Bootstrap.DataSecretName != nil
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/fettle-io/fettle/sandbox/cloud"
 )
 
-// machineController lets machines live, and their nodes with them.
+// machineController moves machines from state to state, and their nodes with them.
 type machineController struct {
 	client   client.Client
 	clusters clustercache.ClusterCache
 	now      func() time.Time
 }
 
-// Reconcile brings one machine to where it is at this instant. What it waits for wakes it; a workload cluster that isn't
-// connected does too, when it is.
+// Reconcile brings one machine to its state of this instant. The objects that it waits for wake it, and so does the
+// connection to a workload cluster.
 func (c *machineController) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	machine := &providerv1.SandboxMachine{}
 	if err := c.client.Get(ctx, req.NamespacedName, machine); err != nil {
@@ -56,7 +56,7 @@ func (c *machineController) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return result, err
 }
 
-// clusterOf is nil for a machine of no cluster, or of one that is gone.
+// clusterOf returns nil for a machine without a cluster, or of a cluster that is gone.
 func (c *machineController) clusterOf(ctx context.Context, machine *providerv1.SandboxMachine) (*clusterv1.Cluster, error) {
 	name := machine.Labels[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -107,8 +107,7 @@ func (c *machineController) live(ctx context.Context, machine *providerv1.Sandbo
 	return ctrl.Result{RequeueAfter: wake.Sub(now)}, nil
 }
 
-// identify comes before anything else is done: the finalizer before there is a node, and the provider ID before the
-// machine is provisioned.
+// identify comes first: the finalizer before there is a node, and the provider ID before the machine is provisioned.
 func (c *machineController) identify(ctx context.Context, machine *providerv1.SandboxMachine, status providerv1.SandboxMachineStatus) error {
 	before := machine.DeepCopy()
 	controllerutil.AddFinalizer(machine, providerv1.MachineFinalizer)
@@ -122,7 +121,7 @@ func (c *machineController) identify(ctx context.Context, machine *providerv1.Sa
 	return nil
 }
 
-// setKubelet comes before the status is written: if that fails, it is done again, which is harmless.
+// setKubelet comes before the status is written. If that write fails, a repetition is harmless.
 func (c *machineController) setKubelet(
 	ctx context.Context, cluster client.ObjectKey, owner *clusterv1.Machine, of *cloudv1.Instance, status cloudv1.InstanceStatus,
 ) error {
@@ -142,8 +141,8 @@ func (c *machineController) setKubelet(
 	return nil
 }
 
-// finish lets a deleted machine go, once its node is gone. It waits for a workload cluster that doesn't answer, which
-// would still have the node alive when it comes back; but not for one that is being deleted itself.
+// finish releases a deleted machine once its node is gone. It waits for a silent workload cluster, which would still
+// have the node alive when it comes back. It does not wait for a cluster in deletion.
 func (c *machineController) finish(ctx context.Context, machine *providerv1.SandboxMachine, cluster *clusterv1.Cluster) error {
 	if !controllerutil.ContainsFinalizer(machine, providerv1.MachineFinalizer) {
 		return nil

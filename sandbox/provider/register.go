@@ -17,7 +17,7 @@ import (
 
 const workers = 10
 
-// Register makes the manager run the providers. They reach workload clusters through the cache.
+// Register adds the providers to the manager. They reach workload clusters through the cache.
 func Register(mgr ctrl.Manager, clusters clustercache.ClusterCache) error {
 	if err := registerClusters(mgr); err != nil {
 		return fmt.Errorf("adding the provider of clusters: %w", err)
@@ -50,7 +50,7 @@ func registerBootstrap(mgr ctrl.Manager) error {
 		Complete(&bootstrapController{client: mgr.GetClient()})
 }
 
-// registerKubeadm is for the bootstrap configs of kubeadm's control planes.
+// registerKubeadm adds the controller of bootstrap configs of kubeadm's control planes.
 func registerKubeadm(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("sandboxkubeadmconfig").
@@ -59,7 +59,7 @@ func registerKubeadm(mgr ctrl.Manager) error {
 		Complete(&kubeadmController{client: mgr.GetClient(), now: time.Now})
 }
 
-// registerMachines has a machine looked at whenever something changes that it waits for: its Machine, its Cluster, or the
+// registerMachines queues a machine whenever anything changes for which it waits: its Machine, its Cluster, or the
 // connection to the workload cluster.
 func registerMachines(mgr ctrl.Manager, clusters clustercache.ClusterCache) error {
 	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &providerv1.SandboxMachineList{}, mgr.GetScheme())

@@ -19,11 +19,11 @@ import (
 
 const workers = 10
 
-// remediatorKind is what tells one remediator from another.
+// remediatorKind is the difference between the remediators.
 type remediatorKind struct {
 	name       string
 	participle string
-	// replaces is set where the node goes, and another registers under its name.
+	// replaces is set if the node goes, and another registers under its name.
 	replaces bool
 	fresh    func() remediation
 }
@@ -35,12 +35,12 @@ func remediatorKinds() []remediatorKind {
 	}
 }
 
-// remediator does the work of one trade.
+// remediator does the work of one kind of remediator.
 type remediator struct {
 	remediatorKind
 
 	client client.Client
-	// live reads nodes, which are too many to be kept for the few that are remediated.
+	// live reads nodes without a cache: there are many, and few are remediated.
 	live client.Reader
 	now  func() time.Time
 }
@@ -74,8 +74,8 @@ func (r *remediator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: wake.Sub(now)}, nil
 }
 
-// take takes a step. What is done to the node comes before it is told, and is harmless when it is done twice; but a
-// finalizer comes before all else, and a node is removed only once it is written down what it was.
+// take takes a step. The node is changed before the status says so, and repeating that is harmless. The finalizer comes
+// before all else. A node is removed only once its registration is recorded.
 func (r *remediator) take(ctx context.Context, next step, object remediation, node *corev1.Node) error {
 	switch next {
 	case nothing:
@@ -134,7 +134,7 @@ func (r *remediator) revive(ctx context.Context, object remediation) error {
 	return r.registerReplacement(ctx, nodeOf(object), status.Removed)
 }
 
-// undo ends the work, wherever it stands: a node that was taken away is given back.
+// undo ends the work at any stage, and registers a removed node again.
 func (r *remediator) undo(ctx context.Context, object remediation) error {
 	_, status := object.Parts()
 	var err error
@@ -155,7 +155,7 @@ func (r *remediator) undo(ctx context.Context, object remediation) error {
 	return nil
 }
 
-// tell writes the status that follows from a step, with a change beside.
+// tell writes the status that follows from a step, with a change beside it.
 func (r *remediator) tell(ctx context.Context, object remediation, after step, change func(*remediationv1.RemediationStatus)) error {
 	before := copyOf(object)
 	_, status := object.Parts()
@@ -175,7 +175,7 @@ func copyOf(object remediation) client.Object {
 	return before
 }
 
-// settled drops the errors after which another event of the same object is sure to come: it was changed, or it is gone.
+// settled drops errors after which another event of the same object is sure to come: it was changed, or it is gone.
 func settled(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

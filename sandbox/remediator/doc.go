@@ -1,10 +1,10 @@
-// Package remediator simulates two remediators of the kind that clusters without a Machine API install. A health checker
-// asks them by objects that it makes from their templates; they do as the contract of external remediators has it:
+// Package remediator simulates two remediators of the kind that clusters without a Machine API install. A health
+// checker makes objects from their templates. The remediators follow the contract of external remediators:
 //
 //	created          find the node, add a finalizer, Processing=True, Succeeded=Unknown
-//	…the time is up  the node is back: Processing=False, Succeeded=True (or False, where it was told to fail)
+//	…the time is up  the node is back: Processing=False, Succeeded=True (or False, where it must fail)
 //	nhc-timed-out    stop: Processing=False, Succeeded=False, unless it has succeeded already
-//	deleted          undo what was done, and remove the finalizer
+//	deleted          undo the work, and remove the finalizer
 //
 // A RebootRemediation cordons its node while it works, and revives its kubelet; of a simulated machine's node it revives
 // the instance. A ReprovisionRemediation removes its node, says that this is permanent, and lets another register under

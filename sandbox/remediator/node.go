@@ -17,7 +17,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/kubelets"
 )
 
-// findNode gives the node as it is now, nil when there is none.
+// findNode returns the node as it is now, or nil.
 func (r *remediator) findNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, node)
@@ -30,12 +30,12 @@ func (r *remediator) findNode(ctx context.Context, name string) (*corev1.Node, e
 	return node, nil
 }
 
-// cordon lets no pod be scheduled to the node, or lets it again. A node that is gone needs neither.
+// cordon makes the node unschedulable, or schedulable again. A node that is gone needs neither.
 func (r *remediator) cordon(ctx context.Context, name string, on bool) error {
 	return r.patchNode(ctx, name, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, on))
 }
 
-// reboot gives the node's kubelet its life and its health back. Of a simulated machine, the instance has them.
+// reboot revives the node's kubelet and its health. For a simulated machine, it revives the instance.
 func (r *remediator) reboot(ctx context.Context, name string) error {
 	instance := &cloudv1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err := r.client.Patch(ctx, instance, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"fault":""}}`)))
@@ -57,7 +57,7 @@ func (r *remediator) patchNode(ctx context.Context, name, patch string) error {
 	return nil
 }
 
-// remove removes this very node, and not another that has its name by now.
+// remove removes this very node, and not a newer one of its name.
 func (r *remediator) remove(ctx context.Context, node *corev1.Node) error {
 	err := r.client.Delete(ctx, node, client.Preconditions{UID: &node.UID})
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
@@ -66,7 +66,7 @@ func (r *remediator) remove(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// registerReplacement registers a node in the place of one that was removed.
+// registerReplacement registers a node in place of a removed one.
 func (r *remediator) registerReplacement(ctx context.Context, name string, removed *remediationv1.Registration) error {
 	if removed == nil {
 		return nil
@@ -85,7 +85,7 @@ func (r *remediator) registerReplacement(ctx context.Context, name string, remov
 	return nil
 }
 
-// registrationOf is what a node will register with once it is made anew: without whatever was wrong with it.
+// registrationOf returns the registration of a reinstalled node: without its faults.
 func registrationOf(node *corev1.Node) *remediationv1.Registration {
 	labels, annotations := maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	delete(labels, kubelets.Label)

@@ -22,7 +22,7 @@ import (
 //go:embed cluster_role.yaml
 var clusterRole []byte
 
-// Install defines the kinds, and the role that health checkers need for them. Nobody remediates anything yet.
+// Install defines the kinds, and the role that health checkers need for them. It starts no remediator.
 func Install(ctx context.Context, config *rest.Config) error {
 	if err := crd.Install(ctx, config, crd.Remediators); err != nil {
 		return err
@@ -41,7 +41,7 @@ func Install(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// Start installs the kinds, runs the remediators as an administrator, and returns when they have seen what exists.
+// Start installs the kinds, runs the remediators as an administrator, and returns when their caches have synced.
 func Start(ctx context.Context, config *rest.Config, log logr.Logger) (*simulation.Simulation, error) {
 	if err := Install(ctx, config); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	remediationv1 "github.com/fettle-io/fettle/sandbox/api/remediation/v1alpha1"
 )
 
-// What is wrong with a node beside that it is down.
+// The faults of a node that is not silent.
 const (
 	rebootAnnotation = "sandbox.fettle.io/reboot"
 	rebootFails      = "fails"
@@ -24,7 +24,7 @@ type remediation interface {
 	Parts() (*remediationv1.RemediationSpec, *remediationv1.RemediationStatus)
 }
 
-// nodeOf names the node that a remediation is about.
+// nodeOf returns the name of a remediation's node.
 func nodeOf(r remediation) string {
 	if name := r.GetAnnotations()[remediationv1.NodeNameAnnotation]; name != "" {
 		return name
@@ -32,7 +32,7 @@ func nodeOf(r remediation) string {
 	return r.GetName()
 }
 
-// step is what a remediator does next.
+// step is the next action of a remediator.
 type step int
 
 const (
@@ -45,8 +45,8 @@ const (
 	undo
 )
 
-// judge tells what is to be done about a remediation, whose node is nil when there is none; and when to look again, zero
-// for never. It is pure.
+// judge returns the next step of a remediation, and when to look again, or zero for never. The node is nil if there is
+// none. It is pure.
 func (t *remediatorKind) judge(r remediation, node *corev1.Node, now time.Time) (step, time.Time) {
 	spec, status := r.Parts()
 	_, timedOut := r.GetAnnotations()[remediationv1.TimedOutAnnotation]
@@ -76,19 +76,19 @@ func (t *remediatorKind) judge(r remediation, node *corev1.Node, now time.Time) 
 	return finish, time.Time{}
 }
 
-// ended tells whether the remediator has said how it ended.
+// ended reports whether the remediator has reported its result.
 func ended(s *remediationv1.RemediationStatus) bool {
 	c := meta.FindStatusCondition(s.Conditions, remediationv1.ConditionSucceeded)
 	return c != nil && c.Status != metav1.ConditionUnknown
 }
 
-// report is what a remediator says of its work, by both conditions at once.
+// report is a remediator's report about its work, by both conditions at once.
 type report struct {
 	processing, succeeded metav1.ConditionStatus
 	reason, message       string
 }
 
-// reports are the words for each step that changes the conditions.
+// report returns the conditions for each step that changes them.
 func (t *remediatorKind) report(s step) report {
 	switch s {
 	case takeUp:
@@ -106,7 +106,7 @@ func (t *remediatorKind) report(s step) report {
 	return report{}
 }
 
-// write puts the report into a status.
+// write writes the report into a status.
 func (p report) write(s *remediationv1.RemediationStatus, generation int64, now time.Time) {
 	for kind, status := range map[string]metav1.ConditionStatus{
 		remediationv1.ConditionProcessing: p.processing, remediationv1.ConditionSucceeded: p.succeeded,

@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 		"a new one without a node": {
 			reason: "there is nothing to reboot", trade: reboot, want: nodeMissing,
 		},
-		"a new one that nobody answers": {
+		"a new one without a remediator": {
 			reason: "as if no remediator were installed", trade: reboot, outcome: remediationv1.OutcomeIgnore, node: down, want: nothing,
 		},
 		"at work": {reason: "it takes ten seconds", trade: reboot, status: begun, node: down, after: 4 * time.Second, want: nothing, wake: 10 * time.Second},
@@ -71,7 +71,7 @@ func TestJudge(t *testing.T) {
 			reason: "what was done is undone", trade: reboot, status: healed, node: down, want: undo,
 			meta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.NewTime(noon)), Finalizers: []string{remediationv1.Finalizer}},
 		},
-		"deleted, and held by somebody else": {
+		"deleted, and held by another finalizer": {
 			reason: "this one's part is over", trade: reboot, status: healed, node: down, want: nothing,
 			meta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.NewTime(noon)), Finalizers: []string{"example.com/other"}},
 		},
@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestReports: every step that tells something tells both conditions, and an end is an end.
+// TestReports: every step that reports anything sets both conditions, and an end stays an end.
 func TestReports(t *testing.T) {
 	for next, over := range map[step]bool{takeUp: false, finish: true, fail: true, stop: true, nodeMissing: true} {
 		for _, trade := range remediatorKinds() {
@@ -122,7 +122,7 @@ func TestNodeOf(t *testing.T) {
 	}
 }
 
-// TestRegistrationLeavesFaultsBehind: a node that is made anew has all that it had, but nothing that was wrong with it.
+// TestRegistrationLeavesFaultsBehind: a reinstalled node has everything that it had, except its faults.
 func TestRegistrationLeavesFaultsBehind(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "n", UID: "1",

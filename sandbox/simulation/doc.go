@@ -1,4 +1,4 @@
-// Package simulation runs the controllers that play a part of the world, until they are stopped.
+// Package simulation runs the controllers of a simulated part of the world, until they are stopped.
 //
 //	mgr, err := simulation.NewManager(cfg.Client, machinev1.AddToScheme)
 //	…

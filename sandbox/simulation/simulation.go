@@ -16,7 +16,7 @@ import (
 
 const stopTimeout = 5 * time.Second
 
-// Simulation is a running one.
+// Simulation is a running simulation.
 type Simulation struct {
 	what   string
 	cancel context.CancelFunc
@@ -24,7 +24,7 @@ type Simulation struct {
 	died   chan error
 }
 
-// NewManager makes a manager that knows the kinds of Kubernetes and these. It serves no metrics.
+// NewManager returns a manager that knows the kinds of Kubernetes and these. It serves no metrics.
 func NewManager(config *rest.Config, kinds ...func(*runtime.Scheme) error) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range append(kinds, clientgoscheme.AddToScheme) {
@@ -44,7 +44,8 @@ func NewManager(config *rest.Config, kinds ...func(*runtime.Scheme) error) (ctrl
 	return mgr, nil
 }
 
-// Start runs the manager's controllers, and returns when they have seen what exists. What names the simulation in errors.
+// Start runs the manager's controllers, and returns when their caches have synced. The argument what names the
+// simulation in errors.
 func Start(ctx context.Context, what string, mgr ctrl.Manager) (*Simulation, error) {
 	s := &Simulation{what: what, ended: make(chan struct{}), died: make(chan error, 1)}
 	running, cancel := context.WithCancel(context.Background()) // until Stop
@@ -57,10 +58,10 @@ func Start(ctx context.Context, what string, mgr ctrl.Manager) (*Simulation, err
 	return s, nil
 }
 
-// Died gives an error if the simulation ends although nobody stopped it.
+// Died returns a channel with the error of a simulation that ended on its own.
 func (s *Simulation) Died() <-chan error { return s.died }
 
-// Stop ends it and waits for it.
+// Stop stops the simulation and waits for it.
 func (s *Simulation) Stop() {
 	s.cancel()
 	<-s.ended

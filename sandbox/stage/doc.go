@@ -1,4 +1,4 @@
-// Package stage is what a demo or a benchmark plays on: a sandbox and Fettle, run from the binaries that make build
+// Package stage runs the environment of a demo or a benchmark: a sandbox and Fettle, from the binaries that make build
 // makes, and an administrator's client. Everything that it starts ends with it, the last started first.
 //
 //	s, err := stage.New("fettle-demo-")

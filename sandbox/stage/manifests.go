@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// InstallFettle applies what kubectl apply -k config does, without the Deployment: its pods would find no scheduler here.
-// Definitions in config/crd that a user's cluster has of others follow, as they do wherever they are missing.
+// InstallFettle applies the objects of kubectl apply -k config, without the Deployment: its pods would find no
+// scheduler here. It adds missing definitions in config/crd that a user's cluster has from other vendors.
 func (s *Stage) InstallFettle(ctx context.Context, definitions ...string) error {
 	objects, err := kustomized(s.Config)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Stage) InstallFettle(ctx context.Context, definitions ...string) error 
 	return s.Apply(ctx, objects...)
 }
 
-// InstallPart applies what kubectl apply -k does of a folder in config/ that not every cluster needs.
+// InstallPart applies the objects of kubectl apply -k for a folder in config/ that not every cluster needs.
 func (s *Stage) InstallPart(ctx context.Context, folder string) error {
 	objects, err := kustomized(filepath.Join(s.Config, folder))
 	if err != nil {
@@ -64,7 +64,7 @@ func kustomized(folder string) ([]*unstructured.Unstructured, error) {
 	return Decode(text)
 }
 
-// Apply creates objects that don't exist, and waits for the kinds of those that are just being defined.
+// Apply creates objects that don't exist, and waits for kinds that are just being defined.
 func (s *Stage) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	for _, u := range objects {
 		var last error
@@ -79,7 +79,7 @@ func (s *Stage) Apply(ctx context.Context, objects ...*unstructured.Unstructured
 	return nil
 }
 
-// Decode gives the objects of a YAML document stream.
+// Decode returns the objects of a YAML stream.
 func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// UpWithin is the longest that a process may take to be up, on a machine that is busy.
+// UpWithin is the longest that a process may take to be up, on a busy machine.
 const UpWithin = 2 * time.Minute
 
-// Process is a child whose output goes to a file.
+// Process is a child process whose output goes to a file.
 type Process struct {
 	Name string
 	// Log is the file of its output.
@@ -26,7 +26,7 @@ type Process struct {
 	Started time.Time
 
 	cmd *exec.Cmd
-	// ended is closed when the process is over, with how it ended in err.
+	// ended is closed when the process is over. err then has its result.
 	ended chan struct{}
 	err   error
 }
@@ -60,7 +60,7 @@ func (s *Stage) launch(name string, environment []string, binary string, args ..
 	return p, nil
 }
 
-// Signal sends a signal to the process, such as one that halts it.
+// Signal sends a signal to the process, for example to halt it.
 func (p *Process) Signal(signal syscall.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil {
 		return fmt.Errorf("sending %s to %s: %w", signal, p.Name, err)
@@ -68,10 +68,10 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// PID is the process's number.
+// PID returns the ID of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Died is an error once the process is over, which nobody asked of it.
+// Died returns an error once the process has ended on its own.
 func (p *Process) Died() error {
 	select {
 	case <-p.ended:
@@ -81,7 +81,7 @@ func (p *Process) Died() error {
 	}
 }
 
-// AwaitText waits until the process prints what shows that it is up.
+// AwaitText waits until the process prints a text that shows that it is up.
 func (p *Process) AwaitText(ctx context.Context, up string, within time.Duration) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, within, true, func(context.Context) (bool, error) {
 		text, err := os.ReadFile(p.Log)
@@ -95,7 +95,7 @@ func (p *Process) AwaitText(ctx context.Context, up string, within time.Duration
 
 // Stop ends the process and waits until it is over.
 func (p *Process) Stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGCONT) // one that was halted would not hear
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a halted process would not receive the next signal
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.ended
 }

@@ -31,7 +31,7 @@ type Stage struct {
 	kept      bool
 }
 
-// New makes a stage in a new temporary directory. The binaries are those beside the running one.
+// New makes a stage in a new temporary directory. It uses the binaries beside the running one.
 func New(prefix string) (*Stage, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -45,7 +45,8 @@ func New(prefix string) (*Stage, error) {
 	return &Stage{Bin: bin, Config: filepath.Join(bin, "..", "config"), Dir: dir}, nil
 }
 
-// Beside makes a stage for one more cluster. Its state and logs are in this one's directory, and it ends with this one.
+// Beside makes a stage for one more cluster. Its state and logs are in this stage's directory, and it ends with this
+// stage.
 func (s *Stage) Beside(name string) (*Stage, error) {
 	dir := filepath.Join(s.Dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -56,7 +57,7 @@ func (s *Stage) Beside(name string) (*Stage, error) {
 	return other, nil
 }
 
-// Kubeconfig is the administrator's.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (s *Stage) Kubeconfig() string { return filepath.Join(s.sandbox(), "kubeconfig") }
 
 func (s *Stage) sandbox() string { return filepath.Join(s.Dir, "sandbox") }
@@ -91,7 +92,7 @@ func (s *Stage) LaunchFettle(ctx context.Context, args ...string) (*Process, err
 	return s.Launch("fettle", "fettle", append([]string{"controller", "--kubeconfig", kubeconfig}, args...)...)
 }
 
-// StartFettle starts Fettle and waits until it has found the APIs that it serves.
+// StartFettle starts Fettle and waits until it has found its APIs.
 func (s *Stage) StartFettle(ctx context.Context, args ...string) (*Process, error) {
 	fettle, err := s.LaunchFettle(ctx, args...)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Stage) StartFettle(ctx context.Context, args ...string) (*Process, erro
 	return fettle, nil
 }
 
-// Strike ends what was started, the last first, and removes what it left unless it is to be kept.
+// Strike ends all processes, the last first, and removes their files unless they are to be kept.
 func (s *Stage) Strike() {
 	s.stop()
 	if !s.kept {
@@ -111,7 +112,7 @@ func (s *Stage) Strike() {
 	}
 }
 
-// stop ends the clusters beside this one after what runs on this one, which uses them.
+// stop ends the clusters beside this stage after the processes of this stage, which use them.
 func (s *Stage) stop() {
 	for _, p := range slices.Backward(s.processes) {
 		p.Stop()
@@ -121,7 +122,7 @@ func (s *Stage) stop() {
 	}
 }
 
-// Keep keeps state and logs when the stage is struck, and tells where they are.
+// Keep keeps state and logs when the stage is struck, and returns their directory.
 func (s *Stage) Keep() string {
 	s.kept = true
 	return s.Dir

@@ -37,8 +37,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// Open creates the directory if needed and takes hold of it until Close, or until the process ends in whatever way.
-// If another process holds it, the error is an *InUseError and nothing was touched.
+// Open creates the directory if needed and holds it until Close, or until the process ends. If another process holds
+// it, the error is an *InUseError and nothing was touched.
 func Open(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -65,12 +65,12 @@ func Open(path string) (*Dir, error) {
 	return &Dir{path: abs, lock: lock}, nil
 }
 
-// Path names a file in the directory. It is absolute.
+// Path returns the absolute path of a file in the directory.
 func (d *Dir) Path(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
 }
 
-// Close lets go of the directory. The lock file stays, since removing it would race with the next holder.
+// Close releases the directory. The lock file stays, since removing it would race with the next holder.
 func (d *Dir) Close() error {
 	if err := d.lock.Close(); err != nil {
 		return fmt.Errorf("closing the lock of the state directory: %w", err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// onlyChild returns the process id of the one child that a process has.
+// onlyChild returns the process ID of a process's one child.
 func onlyChild(t *testing.T, parent int) int {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
@@ -34,7 +34,7 @@ func onlyChild(t *testing.T, parent int) int {
 	return child
 }
 
-// isZombie tells whether the process has ended and only waits for its parent to notice.
+// isZombie reports whether the process has ended and its parent has not noticed.
 func isZombie(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/workload"
 )
 
-// The health check that Cluster API's guide shows, of another cluster.
+// The health check of Cluster API's guide, for another cluster.
 const guideHealthCheck = `apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineHealthCheck
 metadata:
@@ -44,7 +44,7 @@ spec:
     timeout: 300s
 `
 
-// managed is a management cluster and the one workload cluster that it has.
+// managed is a management cluster and its one workload cluster.
 type managed struct {
 	dir, workloadDir     string
 	process              *process
@@ -61,7 +61,7 @@ func TestClusterAPI(t *testing.T) {
 	t.Run("registering again changes nothing", m.testRegisterAgain)
 	t.Run("a broken machine is noticed, and replaced when it is marked", m.testRemediation)
 	t.Run("a machine that can't be launched fails", m.testInvalidMachine)
-	t.Run("nobody judges machines unless asked to", m.testNoHealthChecks)
+	t.Run("no controller judges machines unless a flag says so", m.testNoHealthChecks)
 	m.restart(t, "--cluster-api-health-checks")
 	t.Run("after a restart with health checks they are judged", m.testHealthChecks)
 	t.Run("a deleted cluster takes its machines and nodes with it", m.testDeletion)
@@ -108,7 +108,7 @@ func (m *managed) register(t *testing.T) {
 	}
 }
 
-// awaitWorkers returns the machines of the machine deployment, when there are three with nodes that are ready.
+// awaitWorkers returns the machines of the machine deployment, when there are three with ready nodes.
 func (m *managed) awaitWorkers(t *testing.T) []clusterv1.Machine {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
@@ -217,7 +217,7 @@ func (m *managed) testRemediation(t *testing.T) {
 		return "NodeReady is not Unknown"
 	})
 	if !victim.DeletionTimestamp.IsZero() {
-		t.Fatal("nobody has asked for its repair yet, but the machine is being deleted")
+		t.Fatal("the machine is in deletion, and no health check has marked it")
 	}
 
 	eventually(t, "it can be marked", func() string { return m.mark(victim) })
@@ -235,7 +235,7 @@ func (m *managed) testRemediation(t *testing.T) {
 	}
 }
 
-// mark asks the machine's owner for its repair, as a health check does.
+// mark marks a machine for its owner, as a health check does.
 func (m *managed) mark(machine clusterv1.Machine) string {
 	if err := m.management.Get(context.Background(), client.ObjectKeyFromObject(&machine), &machine); err != nil {
 		return err.Error()
@@ -283,7 +283,7 @@ func (m *managed) testNoHealthChecks(t *testing.T) {
 	never(t, "the status is left to others", time.Second, func() string {
 		get(t, m.management, check)
 		if check.Status.ObservedGeneration != 0 || len(check.Status.Conditions) > 0 {
-			return fmt.Sprintf("somebody wrote %+v", check.Status)
+			return fmt.Sprintf("the status was written: %+v", check.Status)
 		}
 		return ""
 	})

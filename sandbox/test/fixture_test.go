@@ -28,7 +28,7 @@ const (
 	pace     = 50 * time.Millisecond
 )
 
-// fleet is the sandbox that most tests share: with kubelets and a Machine API. Each test uses names of its own.
+// fleet is the sandbox that most tests share, with kubelets and a Machine API. Each test uses names of its own.
 var fleet client.Client
 
 func TestMain(m *testing.M) {
@@ -86,7 +86,7 @@ func connect(t *testing.T, kubeconfig string) client.Client {
 	return c
 }
 
-// eventually asks until the answer is empty, which means that all is well.
+// eventually repeats the question until the answer is empty, which means success.
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	var last string
@@ -99,7 +99,7 @@ func eventually(t *testing.T, what string, problem func() string) {
 	}
 }
 
-// never asks again and again for a while, and fails as soon as there is an answer.
+// never repeats the question for a while, and fails as soon as there is an answer.
 func never(t *testing.T, what string, during time.Duration, problem func() string) {
 	t.Helper()
 	var last string
@@ -142,7 +142,7 @@ func remove(t *testing.T, c client.Client, object client.Object) {
 	}
 }
 
-// gone says what is wrong if the object is still there.
+// gone returns an error text if the object still exists.
 func gone(c client.Client, object client.Object) string {
 	err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object)
 	if client.IgnoreNotFound(err) != nil {
@@ -154,7 +154,7 @@ func gone(c client.Client, object client.Object) string {
 	return ""
 }
 
-// readyIs says what is wrong if the node's Ready condition has another status.
+// readyIs returns an error text if the node's Ready condition has another status.
 func readyIs(c client.Client, name string, want corev1.ConditionStatus) string {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(node), node); err != nil {

@@ -85,11 +85,11 @@ func TestRestartKeepsObjectsPortAndCredentials(t *testing.T) {
 		t.Errorf("the port was %s and is %s", first.port, second.port)
 	}
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}}
-	get(t, c, kept) // with the client of the first run, so with its credentials
+	get(t, c, kept) // with the credentials of the first run
 	robot := connect(t, out)
 	err := robot.Get(context.Background(), client.ObjectKeyFromObject(kept), kept)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:default:robot") {
-		t.Errorf("the token must still be known, and RBAC must refuse what nobody granted; got: %v", err)
+		t.Errorf("the token must still be known, and RBAC must refuse what no role grants; got: %v", err)
 	}
 }
 

@@ -157,10 +157,10 @@ func TestUnreachableNodeDoesNotHoldTheDrain(t *testing.T) {
 		t.Errorf("a machine whose node is silent stays Running, but it is %s", machine.Phase())
 	}
 	remove(t, fleet, machine)
-	eventually(t, "the machine goes although nobody ends its pod", func() string { return gone(fleet, machine) })
+	eventually(t, "the machine goes although no kubelet ends its pod", func() string { return gone(fleet, machine) })
 	if err := fleet.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp.IsZero() {
 		t.Error("the pod was not evicted")
-	} // the controller manager removes what is left of it a minute later
+	} // the controller manager removes the rest a minute later
 }
 
 func TestDeletedNodeLeavesADanglingReference(t *testing.T) {

@@ -58,7 +58,7 @@ func awaitPhase(t *testing.T, machine *machinev1.Machine, phase string) {
 	})
 }
 
-// awaitRunning waits until the set has that many machines that run and aren't being deleted, and returns them.
+// awaitRunning waits until the set has so many running machines that are not in deletion, and returns them.
 func awaitRunning(t *testing.T, set *machinev1.MachineSet, n int) []*machinev1.Machine {
 	t.Helper()
 	var running []*machinev1.Machine
@@ -81,7 +81,7 @@ func awaitRunning(t *testing.T, set *machinev1.MachineSet, n int) []*machinev1.M
 	return running
 }
 
-// countIs says what is wrong if the set has another number of machines, those being deleted included.
+// countIs returns an error text if the set has another number of machines, including those in deletion.
 func countIs(set *machinev1.MachineSet, want int) string {
 	machines, err := machinesOf(set)
 	if err != nil {

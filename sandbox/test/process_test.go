@@ -69,7 +69,7 @@ func launch(args ...string) (*process, error) {
 	return p, nil
 }
 
-// awaitReady returns what is wrong, or the empty string when the ready line has come.
+// awaitReady returns an error text, or "" when the ready line has come.
 func (p *process) awaitReady() string {
 	select {
 	case <-p.lines.first:
@@ -86,7 +86,7 @@ func (p *process) awaitReady() string {
 	return ""
 }
 
-// start starts a sandbox of the test's own and waits until it is ready.
+// start starts a sandbox for one test and waits until it is ready.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p, err := launch(args...)
@@ -100,7 +100,7 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// terminate asks it to end and returns its exit code; -1 if it had to be killed.
+// terminate sends it SIGTERM and returns its exit code, or -1 if it had to be killed.
 func (p *process) terminate() int {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	return p.exitCode()

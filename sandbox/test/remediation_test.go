@@ -16,7 +16,7 @@ import (
 	remediationv1 "github.com/fettle-io/fettle/sandbox/api/remediation/v1alpha1"
 )
 
-// TestRemediators: what a health checker would ask of the simulated remediators, on a cluster of nodes alone.
+// TestRemediators: the remediation objects of a health checker, on a cluster of nodes alone.
 func TestRemediators(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--dir", t.TempDir(), "--kubelets", "--remediators",
@@ -26,11 +26,11 @@ func TestRemediators(t *testing.T) {
 		"a reboot revives a silent node":                      rebootRevives,
 		"a reboot heals a node that reports itself not ready": rebootHeals,
 		"a reboot of a broken node fails":                     rebootFails,
-		"one that hangs stops when it is told to":             hangsUntilToldToStop,
-		"one that nobody answers stays as it is":              ignored,
+		"a hanging one stops when it times out":               hangsUntilToldToStop,
+		"an ignored one stays as it is":                       ignored,
 		"one without a node says so":                          noSuchNode,
 		"a node is made anew":                                 reprovision,
-		"one that is deleted at work gives the node back":     abandoned,
+		"one deleted at work gives the node back":             abandoned,
 		"a cluster of nodes alone has no Machine API":         noMachineAPI,
 		"the rights are there for health checkers to collect": aggregatedRole,
 	}
@@ -58,7 +58,7 @@ func reboot(name string, spec remediationv1.RemediationSpec) *remediationv1.Rebo
 	return &remediationv1.RebootRemediation{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: spec}
 }
 
-// says tells what is wrong unless the remediator says this of the object, as Processing and Succeeded.
+// says returns an error text unless the object has these conditions, as Processing and Succeeded.
 func says(c client.Client, object client.Object, processing, succeeded metav1.ConditionStatus) string {
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 		return err.Error()
@@ -87,7 +87,7 @@ func cordoned(c client.Client, node *corev1.Node, want bool) string {
 func rebootRevives(t *testing.T, c client.Client) {
 	t.Helper()
 	node := silentNode(t, c, "silent", nil)
-	// The annotation names the node, so that it may have several.
+	// The annotation names the node, so a node may have several objects.
 	object := reboot("silent-x7k2p", remediationv1.RemediationSpec{})
 	object.Annotations = map[string]string{remediationv1.NodeNameAnnotation: "silent"}
 	create(t, c, object)
@@ -148,13 +148,13 @@ func ignored(t *testing.T, c client.Client) {
 	create(t, c, node)
 	object := reboot(node.Name, remediationv1.RemediationSpec{Outcome: remediationv1.OutcomeIgnore})
 	create(t, c, object)
-	// Another that was made later shows that the remediator has been here.
+	// A newer object shows that the remediator has been here.
 	other := reboot("nobody-later", remediationv1.RemediationSpec{})
 	create(t, c, other)
 	eventually(t, "the later one is told", func() string { return says(c, other, metav1.ConditionFalse, metav1.ConditionFalse) })
 	get(t, c, object)
 	if len(object.Status.Conditions) != 0 || len(object.Finalizers) != 0 {
-		t.Errorf("somebody touched it: %+v", object)
+		t.Errorf("it was touched: %+v", object)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	patience = time.Minute
 )
 
-// Await returns when the management cluster has taken the cluster in and is connected to it.
+// Await returns when the management cluster has accepted the cluster and is connected to it.
 func Await(ctx context.Context, c client.Client, name types.NamespacedName) error {
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, pace, patience, true, func(ctx context.Context) (bool, error) {
@@ -36,7 +36,7 @@ func Await(ctx context.Context, c client.Client, name types.NamespacedName) erro
 	return err
 }
 
-// lacks names what the cluster isn't yet.
+// lacks names what the cluster still lacks.
 func lacks(cluster *clusterv1.Cluster) []string {
 	var missing []string
 	if !ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false) {

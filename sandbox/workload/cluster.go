@@ -21,7 +21,7 @@ import (
 	providerv1 "github.com/fettle-io/fettle/sandbox/api/provider/v1alpha1"
 )
 
-// Version is that of the Kubernetes that sandboxes run.
+// Version is the version of Kubernetes that sandboxes run.
 const Version = "v1.36.3"
 
 // The kinds of the providers.
@@ -34,7 +34,7 @@ const (
 	controlPlaneKind      = "KubeadmControlPlane"
 )
 
-// Cluster is a workload cluster to be.
+// Cluster is a workload cluster that Register creates.
 type Cluster struct {
 	Namespace, Name string
 	Kubeconfig      []byte // an administrator's, as the cluster's sandbox wrote it
@@ -47,7 +47,7 @@ type Cluster struct {
 	Workers int32
 }
 
-// NewClient makes a client of a management cluster that knows all kinds which occur there.
+// NewClient returns a client of a management cluster that knows all its kinds.
 func NewClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -64,7 +64,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Register creates what isn't there yet. Doing it again tells the management cluster where the workload cluster is now.
+// Register creates missing objects. A repetition tells the management cluster where the workload cluster is now.
 func Register(ctx context.Context, c client.Client, cluster Cluster) error {
 	endpoint, err := endpointOf(cluster.Kubeconfig)
 	if err != nil {
@@ -111,11 +111,11 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	return create(ctx, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// ensureAccess writes the secret and the infrastructure, both of which say where the cluster is.
+// ensureAccess writes the secret and the infrastructure, which both have the address of the cluster.
 func ensureAccess(ctx context.Context, c client.Client, cluster Cluster, endpoint providerv1.Endpoint) error {
 	secret := &corev1.Secret{ObjectMeta: cluster.meta(cluster.Name + "-kubeconfig"), Type: clusterv1.ClusterSecretType}
 	if cluster.Kubeadm {
-		secret.Type = corev1.SecretTypeOpaque // a person's: a control plane renews its own with an authority that nobody knows
+		secret.Type = corev1.SecretTypeOpaque // like a user's: a control plane renews its own with an unknown authority
 	}
 	_, err := controllerutil.CreateOrPatch(ctx, c, secret, func() error {
 		secret.Data = map[string][]byte{"value": cluster.Kubeconfig}
@@ -147,7 +147,7 @@ func newCluster(cluster Cluster) *clusterv1.Cluster {
 	}
 }
 
-// meta is that of an object which belongs to the cluster.
+// meta returns the metadata of an object of the cluster.
 func (c Cluster) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: c.Namespace,
@@ -161,7 +161,7 @@ func provided(kind, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: providerv1.GroupVersion.Group, Kind: kind, Name: name}
 }
 
-// create leaves alone what is there.
+// create leaves existing objects alone.
 func create(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
 		if err := c.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -13,8 +13,8 @@ import (
 	providerv1 "github.com/fettle-io/fettle/sandbox/api/provider/v1alpha1"
 )
 
-// ensureControlPlane returns the reference by which machines are the control plane's. Where no reconciler writes its status,
-// that is done here, once; machine sets make no machine before it is there.
+// ensureControlPlane returns the reference by which machines belong to the control plane. Without a reconciler, it
+// writes the status here, once. Machine sets make no machine before that.
 func ensureControlPlane(ctx context.Context, c client.Client, cluster Cluster) (metav1.OwnerReference, error) {
 	template := &providerv1.SandboxMachineTemplate{ObjectMeta: cluster.meta(cluster.Name + "-control-plane")}
 	wanted := newControlPlane(cluster, template.Name)
@@ -35,8 +35,8 @@ func ensureControlPlane(ctx context.Context, c client.Client, cluster Cluster) (
 	return *metav1.NewControllerRef(plane, controlplanev1.GroupVersion.WithKind(controlPlaneKind)), nil
 }
 
-// newControlPlane has its machines deleted before it is gone itself, as a real one does: Cluster API needs the Cluster to
-// delete a machine, and the Cluster waits for its control plane.
+// newControlPlane makes a control plane whose machines are deleted before it, as a real one does: Cluster API needs the
+// Cluster to delete a machine, and the Cluster waits for its control plane.
 func newControlPlane(cluster Cluster, template string) *controlplanev1.KubeadmControlPlane {
 	plane := &controlplanev1.KubeadmControlPlane{
 		ObjectMeta: cluster.meta(cluster.Name),
@@ -56,7 +56,7 @@ func newControlPlane(cluster Cluster, template string) *controlplanev1.KubeadmCo
 	return plane
 }
 
-// statusOf is that of a control plane with which all is well.
+// statusOf returns the status of a healthy control plane.
 func statusOf(cluster Cluster, generation int64, now time.Time) controlplanev1.KubeadmControlPlaneStatus {
 	n := cluster.ControlPlaneMachines
 	return controlplanev1.KubeadmControlPlaneStatus{

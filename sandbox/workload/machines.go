@@ -18,7 +18,7 @@ const (
 
 var zones = [...]string{"zone-a", "zone-b", "zone-c"}
 
-// workers are a machine deployment and its templates; nothing if there shall be none.
+// workers returns a machine deployment and its templates, or nothing without workers.
 func workers(cluster Cluster) []client.Object {
 	if cluster.Workers == 0 {
 		return nil
@@ -46,7 +46,7 @@ func workers(cluster Cluster) []client.Object {
 	}
 }
 
-// controlPlaneMachines are machines with what they refer to, which has to be there before them.
+// controlPlaneMachines returns machines after the objects to which they refer, which must exist first.
 func controlPlaneMachines(cluster Cluster, owner metav1.OwnerReference) []client.Object {
 	var objects []client.Object
 	for i := range cluster.ControlPlaneMachines {

@@ -13,8 +13,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-// guest is whom Fettle is in a workload cluster: an administrator, as the kubeconfigs of Cluster API have it, and of the name
-// that it has in its own, so that the audit logs of both name it alike.
+// guest is Fettle's user in a workload cluster. It is an administrator, as in the kubeconfigs of Cluster API. Its name
+// is that of Fettle's own service account, so that the audit logs of both clusters have one name.
 const guest = `
 apiVersion: v1
 kind: Namespace
@@ -31,7 +31,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, namespace: %[1]s, name: %[2]s}]
 `
 
-// admit lets Fettle into a workload cluster, and gives the kubeconfig for that.
+// admit grants Fettle access to a workload cluster, and returns its kubeconfig.
 func admit(ctx context.Context, s *stage.Stage) ([]byte, error) {
 	space, name, _ := strings.Cut(stage.Account, "/")
 	objects, err := stage.Decode(fmt.Appendf(nil, guest, space, name))

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// request is one request that the API server has answered, or for a watch, begun to answer.
+// request is a request that the API server has answered, or for a watch, begun to answer.
 type request struct {
-	// resource has the subresource after a slash, and is the path where the request is not about any.
+	// resource has the subresource after a slash. If the request is about no resource, it is the path.
 	verb, resource, name string
 	code                 int
 	received             time.Time
 }
 
-// isWrite tells whether it changes something, or meant to.
+// isWrite reports whether the request writes, or tried to.
 func (r request) isWrite() bool {
 	switch r.verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -30,8 +30,8 @@ func (r request) isWrite() bool {
 	return false
 }
 
-// isRoutine tells whether it is asked whatever happens: to renew the lease of leader election, or to see whether a workload
-// cluster that is silent answers and its kubeconfig is still the same. The leases of nodes belong to their repairs.
+// isRoutine reports whether Fettle makes the request in any case: to renew the lease of leader election, or to check a
+// silent workload cluster and its kubeconfig. The leases of nodes belong to their repairs.
 func (r request) isRoutine() bool {
 	switch r.resource {
 	case "leases":
@@ -42,7 +42,7 @@ func (r request) isRoutine() bool {
 	return false
 }
 
-// leaseOfNode begins the name of the lease by which a node is kept from others while it is repaired.
+// leaseOfNode is the prefix of the name of the lease that keeps other controllers from a node under repair.
 const leaseOfNode = "node-"
 
 // auditLog reads the requests of one user from the API server's log as it grows.
@@ -52,7 +52,7 @@ type auditLog struct {
 	requests   []request
 }
 
-// catchUp reads the lines that have been completed since the last time.
+// catchUp reads the lines that have been completed since the last call.
 func (a *auditLog) catchUp() error {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *auditLog) catchUp() error {
 	}
 }
 
-// readRequest reads a line of the log. It is false for those that are not the user's, or have nothing new to say.
+// readRequest reads a line of the log. It returns false for lines of other users, and for lines without news.
 func readRequest(line []byte, user string) (request, bool, error) {
 	// Most lines are not the user's, and decoding them would take long.
 	if !bytes.Contains(line, []byte(user)) {
@@ -122,7 +122,7 @@ func readRequest(line []byte, user string) (request, bool, error) {
 	return r, true, nil
 }
 
-// between gives the requests that came from one instant until before the other.
+// between returns the requests from one instant until before the other.
 func (a *auditLog) between(from, to time.Time) []request {
 	var found []request
 	for _, r := range a.requests {
@@ -133,10 +133,10 @@ func (a *auditLog) between(from, to time.Time) []request {
 	return found
 }
 
-// calls counts requests by verb and resource, those that were refused apart.
+// calls counts requests by verb and resource, and refused ones apart.
 type calls map[string]int
 
-// traffic is what of the API was used in a while, routine told apart.
+// traffic is the use of the API in a while, with routine requests apart.
 type traffic struct {
 	Calls   calls `json:"calls"`
 	Writes  int   `json:"writes"`

@@ -49,9 +49,9 @@ func TestReadRequest(t *testing.T) {
 			strings.Replace(strings.Replace(line(fettleUser, "ResponseComplete", "get", "", "", 200), `"requestURI":"/"`, `"requestURI":"/readyz?verbose"`, 1), `"objectRef":{"resource":"","name":""},`, "", 1),
 			request{verb: "get", resource: "/readyz", code: 200, received: at}, true,
 		},
-		"and not when it ends":     {line(fettleUser, "ResponseComplete", "watch", "nodes", "", 200), request{}, false},
-		"somebody else":            {line("admin", "ResponseComplete", "delete", "machines", "a", 200), request{}, false},
-		"somebody else about ours": {line("admin", "ResponseComplete", "get", "serviceaccounts", fettleUser, 200), request{}, false},
+		"and not when it ends":    {line(fettleUser, "ResponseComplete", "watch", "nodes", "", 200), request{}, false},
+		"another user":            {line("admin", "ResponseComplete", "delete", "machines", "a", 200), request{}, false},
+		"another user about ours": {line("admin", "ResponseComplete", "get", "serviceaccounts", fettleUser, 200), request{}, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

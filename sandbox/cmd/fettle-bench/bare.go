@@ -17,13 +17,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// call is a request that is ready to be sent.
+// call is a request, ready to be sent.
 type call struct {
 	verb, path, contentType string
 	body                    []byte
 }
 
-// method is that of HTTP.
+// method is the HTTP method.
 func (c *call) method() string {
 	switch c.verb {
 	case "create":
@@ -35,9 +35,9 @@ func (c *call) method() string {
 	}
 }
 
-// bare makes the requests of the outage again, of other targets, by a client that knows beforehand what to do and does
-// nothing else: without Fettle, but beside as many heartbeats. They become due as those of the outage did, and as many
-// are under way at a time. No controller can make them sooner.
+// bare makes the requests of the outage again, for other targets. Its client knows the requests beforehand and does
+// nothing else. So they are made without Fettle, but beside as many heartbeats. They become due as in the outage, and
+// as many are sent at a time. No controller can be faster.
 func (r *run) bare(ctx context.Context) error {
 	others := r.spared()
 	if len(others) < r.Broken {
@@ -71,7 +71,7 @@ func (r *run) spared() []int {
 	return slices.DeleteFunc(r.indices(false), func(i int) bool { return i >= r.targets() })
 }
 
-// prepare renders the deed for each of these targets as it is now.
+// prepare renders the call for each of these targets in its present state.
 func (r *run) prepare(ctx context.Context, indices []int) ([]call, error) {
 	now := map[string]*unstructured.Unstructured{}
 	if !r.withoutMachines {
@@ -99,7 +99,7 @@ func (r *run) prepare(ctx context.Context, indices []int) ([]call, error) {
 	return calls, nil
 }
 
-// call is what has the deed done to the object of this name.
+// call returns the remedy's call for the object of this name.
 func (d *remedyCall) call(name string, body []byte) call {
 	to := path.Join("/apis", d.resource.Group, d.resource.Version, "namespaces", d.namespace, d.resource.Resource)
 	if d.verb != "create" {
@@ -112,7 +112,7 @@ func (d *remedyCall) call(name string, body []byte) call {
 	return call{verb: d.verb, path: to, contentType: contentType, body: body}
 }
 
-// send sends the request as it is.
+// send sends the request.
 func (c *call) send(ctx context.Context, api rest.Interface) error {
 	err := patiently(func() error {
 		return api.Verb(c.method()).AbsPath(c.path).SetHeader("Content-Type", c.contentType).Body(c.body).Do(ctx).Error()
@@ -124,7 +124,7 @@ func (c *call) send(ctx context.Context, api rest.Interface) error {
 }
 
 // sendInGroups sends calls, as many at a time as Fettle does. Each group is due some time after the one before it. It
-// tells of each call how long after that it was sent.
+// returns how long after that each call was sent.
 func sendInGroups(ctx context.Context, calls []call, groups []int, apart time.Duration, send func(context.Context, call) error) ([]time.Duration, error) {
 	late := make([]time.Duration, len(calls))
 	sending, together := errgroup.WithContext(ctx)

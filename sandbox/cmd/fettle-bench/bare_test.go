@@ -15,7 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestCalls: each dialect's deed is the request that Fettle makes.
+// TestCalls: the call of each dialect's remedy is the request that Fettle makes.
 func TestCalls(t *testing.T) {
 	for name, want := range map[string]struct {
 		method string
@@ -33,7 +33,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// judged is a machine that a health check has called healthy, as the API server gives it.
+// judged is a machine that a health check has judged healthy, as the API server returns it.
 func judged(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	m := clusterMachine(fleetName, 1, metav1.OwnerReference{Kind: "MachineSet", Name: "set", UID: "1"}, noon)
@@ -48,7 +48,8 @@ func judged(t *testing.T) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: o}
 }
 
-// TestMark: it replaces the judgement where it stands, adds the request, and insists on the machine that was read.
+// TestMark: the patch replaces the condition at its index, adds the mark, and has the revision of the machine as its
+// precondition.
 func TestMark(t *testing.T) {
 	body, err := mark("", judged(t))
 	if err != nil {
@@ -93,7 +94,7 @@ func TestMarkOfAMachineThatNobodyJudged(t *testing.T) {
 	}
 }
 
-// TestSendInGroups: all are sent, each group when it is due, and what is late counts from that instant.
+// TestSendInGroups: all calls are sent, each group when it is due. Delays count from that instant.
 func TestSendInGroups(t *testing.T) {
 	var mu sync.Mutex
 	sent := map[string]int{}
@@ -121,7 +122,7 @@ func TestSendInGroups(t *testing.T) {
 	}
 }
 
-// TestSendInGroupsTellsWhatFailed, and does not wait for the groups that are left.
+// TestSendInGroupsTellsWhatFailed, and does not wait for the remaining groups.
 func TestSendInGroupsTellsWhatFailed(t *testing.T) {
 	refused := errors.New("refused")
 	_, err := sendInGroups(t.Context(), []call{{path: "a"}, {path: "b"}}, []int{1, 1}, time.Hour, func(_ context.Context, c call) error {

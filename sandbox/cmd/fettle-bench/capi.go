@@ -26,11 +26,11 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-// clustersNamespace has the workload clusters, as the management cluster knows them.
+// clustersNamespace is the namespace of the workload clusters in the management cluster.
 const clustersNamespace = "clusters"
 
-// clusterAPI judges machines of cluster.x-k8s.io by its MachineHealthCheck. Their nodes are in a workload cluster. There are no
-// reconcilers that would replace a machine which is marked: what they do would be measured with the API server.
+// clusterAPI judges machines of cluster.x-k8s.io by its MachineHealthCheck. Their nodes are in a workload cluster. No
+// reconciler replaces a marked machine: its work would be measured with the API server.
 func clusterAPI() dialect {
 	return dialect{
 		target: machineName, apart: true, stands: true,
@@ -41,7 +41,7 @@ func clusterAPI() dialect {
 			requested: "mark requested", seen: "mark seen",
 			shows: asksOwner,
 		},
-		limits:   limits{processor: "≤ 1.10 ×", memory: "≤ 1.20 ×", writes: "≤ 4", passes: "≤ 1"}, // its status tells the generation that was judged
+		limits:   limits{processor: "≤ 1.10 ×", memory: "≤ 1.20 ×", writes: "≤ 4", passes: "≤ 1"}, // its status has the generation that was judged
 		checks:   "machinehealthchecks/status",
 		check:    clusterAPICheck,
 		install:  installClusterAPI,
@@ -80,7 +80,7 @@ func clusterScheme() *runtime.Scheme {
 	return s
 }
 
-// asksOwner tells whether a machine asks its owner to replace it.
+// asksOwner reports whether a machine is marked for its owner.
 func asksOwner(event watch.EventType, m *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
 	return event == watch.Modified && slices.ContainsFunc(conditions, func(c any) bool {
@@ -89,7 +89,7 @@ func asksOwner(event watch.EventType, m *unstructured.Unstructured) bool {
 	})
 }
 
-// installClusterAPI defines the kinds in the version that is stored, since nobody is there to convert others.
+// installClusterAPI defines the kinds in their stored version, since no webhook converts other versions.
 func installClusterAPI(ctx context.Context, s *stage.Stage) error {
 	definitions, err := crd.Definitions(crd.ClusterAPI)
 	if err != nil {
@@ -104,7 +104,7 @@ func installClusterAPI(ctx context.Context, s *stage.Stage) error {
 	return s.InstallPart(ctx, "cluster_api")
 }
 
-// populateClusterAPI registers a workload cluster, with machines that run.
+// populateClusterAPI registers a workload cluster with running machines.
 func populateClusterAPI(ctx context.Context, s *stage.Stage, of cluster) (int, error) {
 	c, err := client.New(s.Admin, client.Options{Scheme: clusterScheme()})
 	if err != nil {
@@ -134,7 +134,7 @@ func populateClusterAPI(ctx context.Context, s *stage.Stage, of cluster) (int, e
 	return sizeOf(ctx, c, client.ObjectKey{Namespace: clustersNamespace, Name: machineName(of.first + of.machines - 1)}, &clusterv1.Machine{})
 }
 
-// registerCluster makes what the management cluster has of a workload cluster that is up.
+// registerCluster creates the objects of a workload cluster that is up in the management cluster.
 func registerCluster(ctx context.Context, c client.Client, of cluster) error {
 	labels := map[string]string{clusterv1.ClusterNameLabel: of.name}
 	secret := &corev1.Secret{
@@ -176,7 +176,7 @@ func workloadCluster(name string, now time.Time) *clusterv1.Cluster {
 	}
 }
 
-// provided refers to an object of an infrastructure provider, which isn't there since nothing looks at it.
+// provided refers to an object of an infrastructure provider. It doesn't exist, since nothing reads it.
 func provided(kind, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: kind, Name: name}
 }

@@ -13,7 +13,7 @@ func setName(cluster string, i int) string {
 	return fmt.Sprintf("%s-md-%d-%s", cluster, i, digest("set %d", i)[:5])
 }
 
-// workerLabels are those that a machine set gives its machines.
+// workerLabels are the labels that a machine set gives its machines.
 func workerLabels(cluster, set string) map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel: cluster, clusterv1.MachineSetNameLabel: set, "nodepool": "workers",
@@ -42,8 +42,8 @@ func clusterMachineSet(cluster string, i int) *clusterv1.MachineSet {
 	}
 }
 
-// clusterMachine is a machine that has been running with its node, as large as one on a public cloud whose infrastructure and
-// bootstrap providers have said all that they say.
+// clusterMachine returns a running machine with a node. It is as large as one on a public cloud whose providers have
+// written all their fields.
 func clusterMachine(cluster string, i int, owner metav1.OwnerReference, now time.Time) *clusterv1.Machine {
 	n := node(i, now)
 	name := machineName(i)
@@ -87,7 +87,7 @@ func clusterMachineStatus(n *corev1.Node, zone string, since metav1.Time) cluste
 	return status
 }
 
-// machineConditions are those of a machine with which all is well, in the order of their types, as the machine controller
+// machineConditions are the conditions of a healthy machine, in the order of their types, as the machine controller
 // writes them. A health check adds its own.
 func machineConditions(since metav1.Time) []metav1.Condition {
 	all := []metav1.Condition{

@@ -14,15 +14,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// mark has the owner of a machine asked to replace it, in both generations of conditions, as whoever judges it does: only
-// if it is this machine and as it is now. It was called healthy before.
+// mark marks a machine for its owner, in both generations of conditions, as a health check does: with preconditions on
+// the machine and its revision. The machine was judged healthy before.
 func mark(_ string, now *unstructured.Unstructured) ([]byte, error) {
 	const found, asked = "Condition Ready on Node is reporting status False for more than 5s", "Waiting for remediation"
 	since := metav1.NewTime(time.Now())
@@ -70,7 +70,7 @@ func mark(_ string, now *unstructured.Unstructured) ([]byte, error) {
 	return body, nil
 }
 
-// placeOf finds a condition in a list of them.
+// placeOf returns the index of a condition in a list.
 func placeOf(o *unstructured.Unstructured, kind string, list ...string) (int, error) {
 	conditions, _, err := unstructured.NestedSlice(o.Object, list...)
 	if err != nil {

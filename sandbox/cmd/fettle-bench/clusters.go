@@ -12,17 +12,17 @@ import (
 // nodesOfCluster is how many nodes, with a machine each, an idle workload cluster has.
 const nodesOfCluster = 20
 
-// clusterCosts is what Fettle costs before and after it has got workload clusters in which nothing happens.
+// clusterCosts is the cost of Fettle before and after it has got workload clusters in which nothing happens.
 type clusterCosts struct {
 	Clusters int `json:"clusters"`
 	Nodes    int `json:"nodesEach"`
-	// Joined is the time from when the last of them was added until Fettle had found the machines of all healthy.
+	// Joined is the time from the addition of the last cluster until Fettle had found the machines of all healthy.
 	Joined  seconds   `json:"joined"`
 	Without idleCosts `json:"without"`
 	With    idleCosts `json:"with"`
 }
 
-// idleCosts is what Fettle costs while nothing happens.
+// idleCosts is the cost of Fettle while nothing happens.
 type idleCosts struct {
 	Resident  float64 `json:"residentMiB"`
 	Anonymous float64 `json:"anonymousMiB"`
@@ -30,7 +30,7 @@ type idleCosts struct {
 	idleTraffic
 }
 
-// manyClusters is a run with many small workload clusters, and no floor.
+// manyClusters is a run with many small workload clusters, without the floor.
 type manyClusters struct {
 	run
 
@@ -38,7 +38,8 @@ type manyClusters struct {
 	costs clusterCosts
 }
 
-// benchClusters measures what idle workload clusters cost. Fettle is one that has seen no others, whose garbage would hide them.
+// benchClusters measures the cost of idle workload clusters. This Fettle has seen no others, whose garbage would
+// distort the figures.
 func benchClusters(ctx context.Context, p parameters) (*clusterCosts, error) {
 	p.Nodes, p.Machines = p.Clusters*nodesOfCluster, p.Clusters*nodesOfCluster
 	c := &manyClusters{run: run{parameters: p}, costs: clusterCosts{Clusters: p.Clusters, Nodes: nodesOfCluster}}
@@ -49,7 +50,7 @@ func benchClusters(ctx context.Context, p parameters) (*clusterCosts, error) {
 	return &c.costs, err
 }
 
-// divide makes the nodes of all clusters in one.
+// divide makes the nodes of all clusters in one cluster.
 func (c *manyClusters) divide(ctx context.Context) error {
 	say("making %d nodes for %d idle workload clusters", c.Nodes, c.Clusters)
 	kubeconfig, err := admit(ctx, c.nodes)
@@ -80,7 +81,7 @@ func (c *manyClusters) without(ctx context.Context) error { return c.measure(ctx
 
 func (c *manyClusters) with(ctx context.Context) error { return c.measure(ctx, &c.costs.With) }
 
-// join adds all clusters, with their machines and health checks, and waits until Fettle is done with them.
+// join adds all clusters, with their machines and health checks, and waits until Fettle has handled them.
 func (c *manyClusters) join(ctx context.Context) error {
 	say("adding %d workload clusters of %d nodes", c.Clusters, nodesOfCluster)
 	for i := range c.Clusters {
@@ -113,7 +114,7 @@ func (c *manyClusters) add(ctx context.Context, i int) error {
 	return c.stage.Apply(ctx, check...)
 }
 
-// measure measures an idle while. Memory is read at its end.
+// measure measures an idle while. It reads memory at the end.
 func (c *manyClusters) measure(ctx context.Context, costs *idleCosts) error {
 	say("idle: nothing changes for %s", time.Duration(c.Idle))
 	before, err := c.fettle.usage()
@@ -138,7 +139,7 @@ func (c *manyClusters) measure(ctx context.Context, costs *idleCosts) error {
 	return nil
 }
 
-// clusters has what idle workload clusters cost, in all and each.
+// clusters returns the costs of idle workload clusters, in all and of each.
 func (r *report) clusters() [][]string {
 	c := r.Clusters
 	if c == nil {
@@ -167,7 +168,7 @@ func (r *report) clusters() [][]string {
 	return append(rows, []string{"from the last one added until all are judged", "", inUnits(c.Joined), ""})
 }
 
-// inMemory writes an amount of MiB so that its size is seen at a glance.
+// inMemory renders an amount of MiB with a unit that suits it.
 func inMemory(mib float64) string {
 	if mib > -1 && mib < 1 {
 		return fmt.Sprintf("%.0f KiB", mib*1024)

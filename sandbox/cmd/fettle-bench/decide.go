@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// benchmark is what go test -bench says of one shape: of several runs the fastest, which others disturbed the least.
+// benchmark is a result of go test -bench for one shape: the fastest of several runs, which other processes disturbed
+// the least.
 type benchmark struct {
 	Name   string  `json:"name"`
 	Time   seconds `json:"time"`
@@ -20,7 +21,7 @@ type benchmark struct {
 	Allocs int64   `json:"allocations"`
 }
 
-// benchDecide times decisions by the benchmarks of the core, in the repository that this program was built in.
+// benchDecide runs the benchmarks of the core's decisions, in the repository from which this program was built.
 func benchDecide(ctx context.Context) ([]benchmark, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -59,7 +60,7 @@ func readBenchmark(line string) (benchmark, bool) {
 		return benchmark{}, false
 	}
 	name := strings.TrimPrefix(fields[0], "Benchmark")
-	// The number of processors is no part of the name.
+	// The number of processors is not part of the name.
 	if end := strings.LastIndexByte(name, '-'); end > 0 {
 		name = name[:end]
 	}

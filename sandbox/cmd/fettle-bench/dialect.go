@@ -17,77 +17,78 @@ import (
 
 // dialect is what a run must know of one API of health checks. Nodes are the same for all.
 type dialect struct {
-	// kinds are definitions in config/crd that the cluster has of others.
+	// kinds are definitions in config/crd that clusters have from other vendors.
 	kinds []string
-	// target names what is repaired: the machine or the node of this index.
+	// target returns the name of the target of this index: a machine or a node.
 	target func(int) string
-	// withoutMachines is set where nodes alone are repaired.
+	// withoutMachines is set if only nodes are repaired.
 	withoutMachines bool
-	// apart is set where the nodes are those of workload clusters, beside the cluster that Fettle runs in.
+	// apart is set if the nodes are in workload clusters, and not in the cluster in which Fettle runs.
 	apart bool
-	// remedyCall is what Fettle does to have a target repaired.
+	// remedyCall is Fettle's call for the repair of a target.
 	remedyCall remedyCall
-	// stands is set where it is an appeal to others that stands until the node is healthy again.
+	// stands is set if the remedy is a remediation request, which stays until the node is healthy again.
 	stands bool
 	limits limits
-	// checks is where a health check's status is written, as the audit log names it.
+	// checks is the resource of a health check's status in the audit log.
 	checks string
-	// check is the manifest of a health check that selects every target of cluster %[3]s, and allows its node to be not
-	// Ready for %[1]s, which are %[2]d seconds.
+	// check is the manifest of a health check of all targets of cluster %[3]s. It allows their nodes to be not Ready
+	// for %[1]s, which are %[2]d seconds.
 	check string
-	// install defines the kinds that the fleet is made of, and grants what Fettle needs for them alone.
+	// install defines the kinds of the targets, and grants Fettle the rights for them.
 	install func(context.Context, *stage.Stage) error
-	// populate makes the machines of a cluster, if any, and tells how large one is on the wire.
+	// populate makes the machines of a cluster, if any, and returns the size of one on the wire.
 	populate func(context.Context, *stage.Stage, cluster) (int, error)
-	// healthy counts the targets that the statuses of health checks call healthy.
+	// healthy counts the targets that are healthy by the statuses of health checks.
 	healthy func(context.Context, client.Client) (int, error)
-	// watch is what the floor watches beside nodes; nil for nothing.
+	// watch watches further objects beside nodes, as the floor does. It is nil for none.
 	watch func(*rest.Config) (cache.SharedInformer, error)
 }
 
-// cluster is one whose nodes are judged.
+// cluster is a cluster whose nodes are judged.
 type cluster struct {
 	name string
-	// kubeconfig is how Fettle gets there; empty for the cluster that it runs in.
+	// kubeconfig is Fettle's kubeconfig of it, or empty for the cluster in which Fettle runs.
 	kubeconfig []byte
-	// Its machines are those of the nodes from first on.
+	// first is the index of the first node with a machine of this cluster.
 	first, machines int
 }
 
-// manifest gives the health check of a cluster that allows its nodes to be not Ready for that long.
+// manifest returns the health check of a cluster with this time-out.
 func (d *dialect) manifest(cluster string, timeout time.Duration) ([]*unstructured.Unstructured, error) {
 	return stage.Decode(fmt.Appendf(nil, d.check, timeout, int(timeout.Seconds()), cluster))
 }
 
-// limits are what Fettle is held to beside what holds for every dialect; empty for nothing.
+// limits are further limits of Fettle for this dialect, or empty for none.
 type limits struct {
-	// processor per heartbeat and memory at its peak, compared with the floor.
+	// The processor per heartbeat, and the memory at its peak, compared with the floor.
 	processor, memory string
-	// writes to the API per repair, and calls in a pass in which nothing has changed but the health check's time-out.
+	// The writes to the API per repair, and the calls in a pass in which only the health check's time-out has changed.
 	writes, passes string
 }
 
 // remedyCall is the call by which Fettle has a target repaired.
 type remedyCall struct {
-	// verb, resource and subresource are the call, as the audit log names it. The object has the name of the target.
+	// verb, resource and subresource are the call as the audit log names it. The object has the name of the target.
 	verb        string
 	resource    schema.GroupVersionResource
 	subresource string
-	// namespace has the objects, contentType is that of the body where it is not an object as JSON, and body is what the call
-	// sends for a target, given the target as it is where that is an object of the same resource.
+	// namespace is the namespace of the objects. contentType is the type of the body, unless that is an object as JSON.
+	// body returns the body for a target. Its argument is the target if that is an object of the same resource.
 	namespace, contentType string
 	body                   func(target string, now *unstructured.Unstructured) ([]byte, error)
-	// reversed is set where it is taken back by a call of the same name.
+	// reversed is set if a call of the same name reverses it.
 	reversed bool
-	// noun and participle say what is done to what, and many what several such calls are.
+	// noun and participle name the target and the effect, and many names several such calls.
 	noun, participle, many string
-	// requested and seen are the steps at which the API server gets the call, and at which a watcher sees what came of it.
+	// requested is the step at which the API server gets the call, and seen the step at which a watcher sees its
+	// effect.
 	requested, seen string
-	// shows tells whether a watcher sees by this event what came of the call.
+	// shows reports whether a watcher sees the effect of the call by this event.
 	shows func(watch.EventType, *unstructured.Unstructured) bool
 }
 
-// object is what the audit log names as the object of the call.
+// object returns the object of the call as the audit log names it.
 func (d *remedyCall) object() string {
 	if d.subresource == "" {
 		return d.resource.Resource
@@ -99,7 +100,7 @@ func dialects() map[string]dialect {
 	return map[string]dialect{"openshift": openShift(), "nhc": nodeHealthCheck(), "capi": clusterAPI()}
 }
 
-// healthyIn adds up what the statuses of all health checks of a kind call healthy.
+// healthyIn adds up the healthy targets in the statuses of all health checks of a kind.
 func healthyIn(ctx context.Context, c client.Client, kind schema.GroupVersionKind, field string) (int, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

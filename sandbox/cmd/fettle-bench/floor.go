@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// inStep is what the floor prints when it has taken in everything, before the time.
+// inStep is what the floor prints once its caches have synced, before the time.
 const inStep = "in step at "
 
-// floorCommand is a process of its own, so that the kernel counts what it uses.
+// floorCommand runs the floor in a process of its own, so that the kernel counts its use.
 func floorCommand() *cobra.Command {
 	var kubeconfig, nodesKubeconfig, dialect string
 	cmd := &cobra.Command{
@@ -77,7 +77,7 @@ func watchAll(ctx context.Context, ofNodes, ofMachines *rest.Config, d dialect, 
 	return nil
 }
 
-// watchNodes watches nodes as the components of Kubernetes do, as protocol buffers.
+// watchNodes watches nodes as protocol buffers, like the components of Kubernetes.
 func watchNodes(base *rest.Config) (cache.SharedInformer, error) {
 	config := rest.CopyConfig(base)
 	config.ContentType = runtime.ContentTypeProtobuf

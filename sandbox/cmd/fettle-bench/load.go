@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How many requests are under way at a time: when the fleet is made and broken, and for heartbeats.
+// How many requests are sent at a time: to make and break the nodes, and for heartbeats.
 const (
 	makers = 32
 	hearts = 16
 )
 
-// kubelets are all those of the fleet, on one connection.
+// kubelets are the kubelets of all nodes, on one connection.
 type kubelets struct {
 	api rest.Interface
 }
@@ -38,7 +38,7 @@ func newKubelets(admin *rest.Config) (kubelets, error) {
 	return kubelets{api}, err
 }
 
-// newSender makes a client that sends and receives objects of any kind in one encoding.
+// newSender returns a client that sends and receives objects of any kind in one encoding.
 func newSender(admin *rest.Config, name, contentType string) (rest.Interface, error) {
 	config := rest.CopyConfig(admin)
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
@@ -75,7 +75,7 @@ func (k kubelets) beat(ctx context.Context, i int) error {
 	return k.patch(ctx, i, patch)
 }
 
-// fail makes a node not Ready as of now, and tells when that is.
+// fail makes a node not Ready as of now, and returns that instant.
 func (k kubelets) fail(ctx context.Context, i int) (time.Time, error) {
 	now := time.Now().Truncate(time.Second)
 	patch, err := failure(now)
@@ -94,7 +94,7 @@ func (k kubelets) patch(ctx context.Context, i int, patch []byte) error {
 	return nil
 }
 
-// sizeOf is the size of a node on the wire to whoever watches it.
+// sizeOf returns the size of a node on the wire for its watchers.
 func (k kubelets) sizeOf(ctx context.Context, i int) (int, error) {
 	var n corev1.Node
 	if err := k.api.Get().Resource("nodes").Name(nodeName(i)).Do(ctx).Into(&n); err != nil {
@@ -103,13 +103,13 @@ func (k kubelets) sizeOf(ctx context.Context, i int) (int, error) {
 	return n.Size(), nil
 }
 
-// heartbeatStream is the heartbeats of many nodes, one after the other, at a rate.
+// heartbeatStream sends the heartbeats of many nodes, one after the other, at a rate.
 type heartbeatStream struct {
 	sent atomic.Int64
 	stop func() error
 }
 
-// startHeartbeats lets these nodes beat until the pulse is stopped.
+// startHeartbeats sends the heartbeats of these nodes until the stream is stopped.
 func (k kubelets) startHeartbeats(ctx context.Context, nodes []int, perSecond int) *heartbeatStream {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &heartbeatStream{}
@@ -138,12 +138,12 @@ func (k kubelets) startHeartbeats(ctx context.Context, nodes []int, perSecond in
 	return p
 }
 
-// patiently repeats a call that the API server was too busy for, as the sandbox may be while a large fleet is made.
+// patiently repeats a call for which the API server was too busy. The sandbox may be while many nodes are made.
 func patiently(call func() error) error {
 	return retry.OnError(wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6}, overloaded, call)
 }
 
-// overloaded tells whether the API server answered that it could not do it now.
+// overloaded reports whether the API server answered that it is too busy.
 func overloaded(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests)

@@ -22,7 +22,7 @@ func TestOverloaded(t *testing.T) {
 		"the same, wrapped":               {fmt.Errorf("patching: %w", apierrors.NewInternalError(errors.New("busy"))), true},
 		"too many requests":               {apierrors.NewTooManyRequests("busy", 1), true},
 		"it took too long":                {apierrors.NewTimeoutError("busy", 1), true},
-		"somebody else changed it":        {apierrors.NewConflict(nodes, "a", errors.New("changed")), false},
+		"another client changed it":       {apierrors.NewConflict(nodes, "a", errors.New("changed")), false},
 		"it is not there, nor will it be": {apierrors.NewNotFound(nodes, "a"), false},
 	}
 	for sentence, tc := range cases {

@@ -23,7 +23,7 @@ func setsFor(machines int) int { return (machines + machinesOfSet - 1) / machine
 
 func machineName(i int) string { return fmt.Sprintf("bench-worker-%05d", i) }
 
-// makeMachine makes a machine of whichever API, as two controllers do: one its spec, and the other its status.
+// makeMachine makes a machine of any API, as two controllers do: one writes its spec, and the other its status.
 func makeMachine(ctx context.Context, c client.Client, m client.Object, status any) error {
 	body, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
@@ -43,7 +43,7 @@ func makeMachine(ctx context.Context, c client.Client, m client.Object, status a
 	return nil
 }
 
-// sizeOf is the size of a machine on the wire to whoever watches it.
+// sizeOf returns the size of a machine on the wire for its watchers.
 func sizeOf(ctx context.Context, c client.Client, key client.ObjectKey, machine client.Object) (int, error) {
 	if err := c.Get(ctx, key, machine); err != nil {
 		return 0, fmt.Errorf("reading a machine: %w", err)
@@ -55,7 +55,7 @@ func sizeOf(ctx context.Context, c client.Client, key client.ObjectKey, machine 
 	return len(body), nil
 }
 
-// watchMachines watches machines as any program does that has their Go types, and keeps what is trimmed of them.
+// watchMachines watches machines as typed objects, and keeps their trimmed form.
 func watchMachines(base *rest.Config, scheme *runtime.Scheme, version schema.GroupVersion, of runtime.Object, trim cache.TransformFunc) (cache.SharedInformer, error) {
 	config := rest.CopyConfig(base)
 	config.APIPath = "/apis"

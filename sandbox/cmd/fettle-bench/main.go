@@ -58,7 +58,7 @@ func command() *cobra.Command {
 	return cmd
 }
 
-// bench plays all rounds and tells the results.
+// bench plays all rounds and prints the results.
 func bench(ctx context.Context, p parameters, out string, w io.Writer) error {
 	r := report{Host: lookAtHost(), Parameters: p}
 	for i := range p.Rounds {

@@ -18,8 +18,8 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-// nodeHealthCheck judges nodes by the NodeHealthCheck of medik8s, on a cluster without machines. Nobody answers its
-// remediation objects: what a remediator does would be measured with the API server.
+// nodeHealthCheck judges nodes by the NodeHealthCheck of medik8s, on a cluster without machines. No remediator acts on
+// its remediation objects: its work would be measured with the API server.
 func nodeHealthCheck() dialect {
 	return dialect{
 		kinds:  []string{"remediation.medik8s.io_nodehealthchecks.yaml"},
@@ -40,7 +40,7 @@ func nodeHealthCheck() dialect {
 	}
 }
 
-// remediators is the namespace of templates, and of the objects that are made from them.
+// remediators is the namespace of templates, and of the objects made from them.
 const remediators = "remediators"
 
 const nodeCheck = `
@@ -71,7 +71,7 @@ metadata: {name: unanswered, namespace: ` + remediators + `}
 spec: {template: {spec: {outcome: Ignore}}}
 `
 
-// makeTemplate makes what the remediation objects are made from. There are no machines.
+// makeTemplate makes the template of the remediation objects. There are no machines.
 func makeTemplate(ctx context.Context, s *stage.Stage, _ cluster) (int, error) {
 	objects, err := stage.Decode([]byte(unanswered))
 	if err != nil {
@@ -100,7 +100,7 @@ func healthyNodes(ctx context.Context, c client.Client) (int, error) {
 	return healthyIn(ctx, c, schema.GroupVersionKind{Group: "remediation.medik8s.io", Version: "v1alpha1", Kind: "NodeHealthCheck"}, "healthyNodes")
 }
 
-// mendNodes lets the broken nodes become Ready again, whereupon Fettle takes back what it asked for.
+// mendNodes makes the broken nodes Ready again, and Fettle then deletes its remediation objects.
 func (r *run) mendNodes(ctx context.Context) error {
 	indices := r.indices(true)
 	return inParallel(ctx, len(indices), func(ctx context.Context, i int) error {
@@ -117,7 +117,7 @@ func (k kubelets) mend(ctx context.Context, i int) error {
 	return k.patch(ctx, i, patch)
 }
 
-// recovery is the patch by which a kubelet says that its node has just become ready again.
+// recovery returns the patch by which a kubelet reports that its node has just become ready again.
 func recovery(now time.Time) ([]byte, error) {
 	return statusPatch([]map[string]any{{
 		"type": corev1.NodeReady, "status": corev1.ConditionTrue, "reason": "KubeletReady", "message": "kubelet is posting ready status",

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNodesAlone: without machines, any node may break, and all that the default asks for is left out.
+// TestNodesAlone: without machines, any node may break, and the default's requirements do not apply.
 func TestNodesAlone(t *testing.T) {
 	p := parameters{Dialect: "nhc", Nodes: 10, Machines: 5000, Rate: 1, Broken: 10, Rounds: 1, Idle: seconds(time.Second), Heartbeats: seconds(time.Second)}
 	if err := p.validate(); err != nil {
@@ -24,7 +24,7 @@ func TestNodesAlone(t *testing.T) {
 	}
 }
 
-// TestStagesOfRequests: a remediation object that stands is closed by nothing that its deadline tells.
+// TestStagesOfRequests: a remediation object that stays has no last step after its deadline.
 func TestStagesOfRequests(t *testing.T) {
 	d := nodeHealthCheck()
 	requests := []request{

@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// imagesOfNode is how many a kubelet reports at most, 50 by default; busy nodes come near it.
+// imagesOfNode is the most images that a kubelet reports, 50 by default. Busy nodes come near it.
 const imagesOfNode = 40
 
 func nodeName(i int) string { return fmt.Sprintf("ip-10-%d-%d-%d.internal", i>>16, i>>8&255, i&255) }
 
-// digest is a digest of nothing in particular, different for each text.
+// digest returns a digest that differs for each text.
 func digest(format string, args ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	return hex.EncodeToString(sum[:])
 }
 
-// node is a node as its kubelet registers it, of the size that they have on clusters in use.
+// node returns a node as its kubelet registers it, as large as nodes of clusters in use.
 func node(i int, now time.Time) *corev1.Node {
 	name := nodeName(i)
 	zone := fmt.Sprintf("region-1%c", 'a'+i%3)
@@ -126,7 +126,7 @@ func nodeConditions(now time.Time) []corev1.NodeCondition {
 	return conditions
 }
 
-// heartbeat is the patch by which a kubelet says that nothing has changed.
+// heartbeat returns the patch by which a kubelet reports that nothing has changed.
 func heartbeat(now time.Time) ([]byte, error) {
 	conditions := make([]map[string]any, len(conditionTypes))
 	for i, kind := range conditionTypes {
@@ -135,7 +135,7 @@ func heartbeat(now time.Time) ([]byte, error) {
 	return statusPatch(conditions)
 }
 
-// failure is the patch by which a kubelet says that its node has just ceased to be ready.
+// failure returns the patch by which a kubelet reports that its node is not ready any more.
 func failure(now time.Time) ([]byte, error) {
 	return statusPatch([]map[string]any{{
 		"type": corev1.NodeReady, "status": corev1.ConditionFalse, "reason": "KubeletNotReady",

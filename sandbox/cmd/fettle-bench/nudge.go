@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// nudges is how often Fettle is made to decide anew without cause.
+	// nudges is how often Fettle must decide anew without a cause.
 	nudges = 10
 	// nudgeEvery is long enough for each to have a pass of its own.
 	nudgeEvery = 500 * time.Millisecond
 )
 
-// passTraffic is what Fettle asked of the API in passes over a fleet in which nothing had changed.
+// passTraffic is Fettle's traffic to the API in passes in which nothing had changed.
 type passTraffic struct {
-	// Passes is how many there were, by Fettle's own count; 0 when it doesn't tell.
+	// Passes is the number of passes by Fettle's own count, or 0 without one.
 	Passes uint64 `json:"passes"`
 	traffic
 }
 
-// nudge changes by how long a node may be not Ready, to and fro, while every node is. So Fettle passes over the whole fleet
-// and finds what it found before; what that costs the API is counted.
+// nudge changes the time-out to and fro while every node is ready. So Fettle passes over the whole cluster with the
+// same result. nudge counts the calls to the API meanwhile.
 func (r *run) nudge(ctx context.Context) error {
 	say("passes: the health check is changed %d times, and nothing follows from it", nudges)
 	before, unread := r.metrics.scrape(ctx)
@@ -66,7 +66,8 @@ func (r *run) changeTimeout(ctx context.Context, to time.Duration) error {
 // decisions is the histogram that has one observation for each pass.
 const decisions = "fettle_decision_duration_seconds"
 
-// callsPerPass is how many calls each such pass made, of all rounds the most; false when Fettle doesn't tell how many there were.
+// callsPerPass returns how many calls each such pass made, the most of all rounds. It returns false if Fettle doesn't
+// count the passes.
 func (r *report) callsPerPass() (float64, bool) {
 	most, known := 0.0, len(r.Rounds) > 0
 	for i := range r.Rounds {

@@ -65,7 +65,7 @@ spec:
   nodeStartupTimeout: 10m
 `
 
-// onlyThisMachine has a deletion refused if it would be of another machine of the same name.
+// onlyThisMachine returns the preconditions by which the API server refuses to delete another machine of the same name.
 func onlyThisMachine(_ string, now *unstructured.Unstructured) ([]byte, error) {
 	only := &metav1.Preconditions{UID: new(now.GetUID()), ResourceVersion: new(now.GetResourceVersion())}
 	body, err := json.Marshal(metav1.DeleteOptions{Preconditions: only})
@@ -82,8 +82,8 @@ func machineScheme() *runtime.Scheme {
 	return s
 }
 
-// populateOpenShift makes machine sets and machines that run, without the controllers that would replace or drain them: a
-// machine that is deleted is gone at once.
+// populateOpenShift makes machine sets and running machines, without the controllers that would replace or drain them.
+// A deleted machine is gone at once.
 func populateOpenShift(ctx context.Context, s *stage.Stage, of cluster) (int, error) {
 	c, err := client.New(s.Admin, client.Options{Scheme: machineScheme()})
 	if err != nil {
@@ -125,7 +125,7 @@ func machineSet(i int) *machinev1.MachineSet {
 	}
 }
 
-// machine is a machine that has been running with its node, of the size that they have on public clouds.
+// machine returns a running machine with its node, as large as on public clouds.
 func machine(i int, owner metav1.OwnerReference, now time.Time) *machinev1.Machine {
 	zone := fmt.Sprintf("region-1%c", 'a'+i%3)
 	n := node(i, now)

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// repairedWithin is the longest that the repairs may take before the run counts as broken.
+	// repairedWithin is the longest that the repairs may take before the run fails.
 	repairedWithin = 5 * time.Minute
-	// quietFor is how long Fettle must have asked nothing of the API before its repairs count as over.
+	// quietFor is how long Fettle must have made no request before its repairs count as over.
 	quietFor = 3 * time.Second
 )
 
 const (
-	// deletionRequested is the step at which the API server has got the request; Fettle's own part ends here.
+	// deletionRequested is the step at which the API server has got the request. Fettle's own part ends here.
 	deletionRequested = "deletion requested"
-	// deletionSeen is the step at which whoever watches machines sees that one is deleted.
+	// deletionSeen is the step at which a watcher of machines sees the deletion.
 	deletionSeen = "deletion seen"
 )
 
-// victim is a machine whose node breaks, or a node alone, and when Fettle may repair it.
+// victim is a target whose node breaks, and when Fettle may repair it.
 type victim struct {
 	target, node string
 	deadline     time.Time
 }
 
-// outage breaks many nodes at once, while the others' heartbeats go on, and measures how they are repaired.
+// outage breaks many nodes at once, while the others' heartbeats go on, and measures their repairs.
 func (r *run) outage(ctx context.Context) error {
 	say("outage: %d nodes turn Ready=False", r.Broken)
 	done, err := r.watchRemedyCalls(ctx)
@@ -82,7 +82,7 @@ func (r *run) outage(ctx context.Context) error {
 	return nil
 }
 
-// histograms tells what Fettle observed of itself since an earlier reading; nothing if there was none.
+// histograms returns Fettle's own observations since an earlier reading, or nothing without any.
 func (r *run) histograms(ctx context.Context, before map[string]histogram) []summary {
 	after, err := r.metrics.scrape(ctx)
 	if before == nil || err != nil {
@@ -97,7 +97,7 @@ func (r *run) histograms(ctx context.Context, before map[string]histogram) []sum
 	return told
 }
 
-// indices are the nodes that break, or all others.
+// indices returns the nodes that break, or all others.
 func (r *run) indices(broken bool) []int {
 	var found []int
 	for i := range r.Nodes {
@@ -141,8 +141,8 @@ func deadlinesOf(victims []victim) []int {
 	return numbers
 }
 
-// awaitRepairs waits until as many targets are being repaired as broke, and Fettle has nothing more to do. It tells when the
-// nodes began to recover: where they don't, the instant at which all was over.
+// awaitRepairs waits until all broken targets are under repair, and Fettle has nothing more to do. It returns when the
+// nodes began to recover. Where they don't, it returns the instant at which all was over.
 func (r *run) awaitRepairs(ctx context.Context, done *remedyCalls) (time.Time, error) {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, repairedWithin, true, func(context.Context) (bool, error) {
 		return len(done.seen()) >= r.Broken, errors.Join(r.fettle.Died(), done.failed())
@@ -169,7 +169,7 @@ func (r *run) awaitRepairs(ctx context.Context, done *remedyCalls) (time.Time, e
 	return recovery, nil
 }
 
-// runningRepairs counts the repairs that have not come to their end.
+// runningRepairs counts the repairs that have not ended.
 func (r *run) runningRepairs(ctx context.Context) (int, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("fettle.io/v1alpha1")
@@ -186,7 +186,7 @@ func (r *run) runningRepairs(ctx context.Context) (int, error) {
 	return running, nil
 }
 
-// stagesOf tells how long after the deadline of a target each step of its repair came, as seen from outside.
+// stagesOf returns how long after the deadline of a target each step of its repair came, as seen from outside.
 func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string]time.Time) []stageDelay {
 	first, last := map[string]time.Time{}, map[string]time.Time{}
 	for _, r := range requests {
@@ -211,7 +211,7 @@ func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string
 		{"repair closed", func(v victim) time.Time { return last["patch repairs/status "+v.target] }},
 	}
 	if d.stands {
-		steps = steps[:len(steps)-1] // it is closed when the node is healthy again, whenever that is
+		steps = steps[:len(steps)-1] // it ends when the node is healthy again, whenever that is
 	}
 	told := make([]stageDelay, len(steps))
 	for i, step := range steps {
@@ -226,7 +226,7 @@ func (d *dialect) stagesOf(victims []victim, requests []request, seen map[string
 	return told
 }
 
-// targetOf is what a repair is named after: its name ends in a hash and a number.
+// targetOf returns the target in the name of a repair, which ends in a hash and a number.
 func targetOf(repair string) string {
 	parts := strings.Split(repair, "-")
 	return strings.Join(parts[:max(0, len(parts)-2)], "-")

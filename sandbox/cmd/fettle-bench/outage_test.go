@@ -57,7 +57,7 @@ func TestCountIn(t *testing.T) {
 	}
 }
 
-// TestCountInSubresources: a patch of the status is not one of the object.
+// TestCountInSubresources: a patch of the status is not a patch of the object.
 func TestCountInSubresources(t *testing.T) {
 	d := clusterAPI().remedyCall
 	got := d.countIn([]request{
@@ -77,7 +77,7 @@ func TestNotAgain(t *testing.T) {
 		wrong string
 	}{
 		"nothing more":                       {nodeHealthCheck().remedyCall, nil, ""},
-		"it is asked for again":              {nodeHealthCheck().remedyCall, map[string]int{"a": 1}, "a was handed to a remediator after"},
+		"it is requested again":              {nodeHealthCheck().remedyCall, map[string]int{"a": 1}, "a was handed to a remediator after"},
 		"it is taken back by the same call":  {clusterAPI().remedyCall, map[string]int{"a": 1}, ""},
 		"another is called so while all are": {clusterAPI().remedyCall, map[string]int{"a": 1, "b": 1}, "b was marked after"},
 	}

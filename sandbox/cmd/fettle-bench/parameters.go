@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// timeout is what the health check allows a node to be not Ready. Its conditions carry whole seconds.
+// timeout is the time-out of the health check. Conditions have whole seconds.
 const timeout = 5 * time.Second
 
-// parameters are what a run can be made larger or longer by.
+// parameters are the sizes and times of a run.
 type parameters struct {
 	Dialect  string `json:"dialect"`
 	Nodes    int    `json:"nodes"`
@@ -74,7 +74,7 @@ func (p *parameters) validate() error {
 	return nil
 }
 
-// targets is how many nodes can be repaired: those that have a machine, where there are any.
+// targets returns how many nodes can be repaired: the nodes with a machine, where there are any.
 func (p *parameters) targets() int {
 	if p.Machines == 0 {
 		return p.Nodes
@@ -82,9 +82,9 @@ func (p *parameters) targets() int {
 	return p.Machines
 }
 
-// broken tells whether the target of this index is one of those whose node breaks. They are spread over the fleet.
+// broken reports whether the node of the target of this index breaks. Such nodes are spread evenly.
 func (p *parameters) broken(target int) bool {
-	// One of them in each of p.Broken equal parts: where the running share passes a whole number.
+	// One target in each of p.Broken equal parts: where the running share passes a whole number.
 	return target < p.targets() && (target+1)*p.Broken/p.targets() > target*p.Broken/p.targets()
 }
 

@@ -27,7 +27,7 @@ const partLabel = "bench.example.com/part"
 
 func partName(i int) string { return fmt.Sprintf("part-%03d", i) }
 
-// parts serve a cluster's nodes in parts, each at an address of its own, so that every part looks like a cluster. Many API
+// parts serve a cluster's nodes in parts, each at its own address, so that every part looks like a cluster. Many API
 // servers would not fit on one machine.
 type parts struct {
 	dir         string
@@ -37,7 +37,7 @@ type parts struct {
 	serving     []*http.Server
 }
 
-// newParts divides the cluster of a kubeconfig, whose credentials those of the parts are.
+// newParts divides the cluster of a kubeconfig. The parts have its credentials.
 func newParts(dir string, kubeconfig []byte) (*parts, error) {
 	whole, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -62,7 +62,7 @@ func newParts(dir string, kubeconfig []byte) (*parts, error) {
 	return &parts{dir: dir, ca: ca, certificate: certificate, whole: whole}, nil
 }
 
-// serve begins to serve a part, and gives the kubeconfig for it.
+// serve starts to serve a part, and returns a kubeconfig of it.
 func (p *parts) serve(ctx context.Context, name string) ([]byte, error) {
 	proxy, err := p.proxy(name)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *parts) serve(ctx context.Context, name string) ([]byte, error) {
 	return kubeconfig, nil
 }
 
-// proxy passes all on to the whole cluster, the credentials of who asks included.
+// proxy passes everything on to the whole cluster, with the credentials of the client.
 func (p *parts) proxy(name string) (*httputil.ReverseProxy, error) {
 	target, err := url.Parse(p.whole.Host)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *parts) proxy(name string) (*httputil.ReverseProxy, error) {
 	}, nil
 }
 
-// narrow has lists and watches of nodes select those alone that the selector does.
+// narrow restricts lists and watches of nodes to the nodes of a selector.
 func narrow(asked *url.URL, selector string) {
 	if asked.Path != "/api/v1/nodes" {
 		return
@@ -121,7 +121,7 @@ func narrow(asked *url.URL, selector string) {
 	asked.RawQuery = query.Encode()
 }
 
-// close ends what is served and all connections.
+// close closes all servers and connections.
 func (p *parts) close() error {
 	var failed []error
 	for _, s := range p.serving {

@@ -40,7 +40,8 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestPartsPassOn: who asks a part is known to the whole by its own credentials, and sees at once what the whole sends.
+// TestPartsPassOn: the whole cluster knows a client of a part by the client's own credentials. The client sees at once
+// what the whole cluster sends.
 func TestPartsPassOn(t *testing.T) {
 	read := make(chan struct{})
 	whole := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +74,7 @@ func TestPartsPassOn(t *testing.T) {
 	}
 }
 
-// firstLine asks for nodes, and doesn't wait for more than a line of them.
+// firstLine requests nodes, and doesn't wait for more than the first line.
 func firstLine(t *testing.T, kubeconfig []byte) string {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)

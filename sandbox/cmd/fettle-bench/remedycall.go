@@ -18,7 +18,7 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 )
 
-// remedyCalls is when a watcher first saw of each target what Fettle did.
+// remedyCalls holds when a watcher first saw the effect of Fettle's call for each target.
 type remedyCalls struct {
 	remedyCall
 
@@ -94,7 +94,8 @@ func (d *remedyCall) countIn(requests []request) map[string]int {
 	return counted
 }
 
-// onlyTo fails unless it was done to exactly the victims, by Fettle, to each once and to none before its deadline.
+// onlyTo returns an error unless Fettle made the call for exactly the victims, once for each and not before its
+// deadline.
 func (d *remedyCall) onlyTo(victims []victim, seen map[string]time.Time, done map[string]int) error {
 	var problems []string
 	expected := map[string]bool{}
@@ -120,8 +121,8 @@ func (d *remedyCall) onlyTo(victims []victim, seen map[string]time.Time, done ma
 	return wrong(problems)
 }
 
-// notAgain fails if it was done to anything else once the victims were healthy again. A deed that is reversed by a call of its
-// own name may be so.
+// notAgain returns an error if Fettle made the call for another target once the victims were healthy again. A call that
+// reverses the remedy may have the same name.
 func (d *remedyCall) notAgain(victims []victim, done map[string]int) error {
 	allowed := map[string]bool{}
 	for _, v := range victims {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// report is what a run found, as it is written as JSON. Memory is in MiB, times in seconds.
+// report is the result of a run, as it is written as JSON. Memory is in MiB, times are in seconds.
 type report struct {
 	Host       host        `json:"host"`
 	Parameters parameters  `json:"parameters"`
 	Rounds     []round     `json:"rounds"`
 	Decide     []benchmark `json:"decide,omitempty"`
-	// Clusters are those in which nothing happens; nil where there are none.
+	// Clusters are the idle workload clusters, or nil without any.
 	Clusters *clusterCosts `json:"clusters,omitempty"`
 }
 
-// round is what one round found.
+// round is the result of one round.
 type round struct {
 	NodeBytes    int            `json:"nodeBytes"`
 	MachineBytes int            `json:"machineBytes"`
@@ -29,26 +29,28 @@ type round struct {
 	Passes       passTraffic    `json:"passes"`
 	Outage       outage         `json:"outage"`
 	Bare         bareRequests   `json:"bare"`
-	// Histograms are what Fettle observed of itself during the outage; empty when it doesn't tell.
+	// Histograms are Fettle's own observations during the outage, or empty without any.
 	Histograms  []summary `json:"histograms,omitempty"`
 	SandboxPeak float64   `json:"sandboxPeakMiB"`
 }
 
-// cost is what a process costs beside its heartbeats.
+// cost is the cost of a process without its heartbeats.
 type cost struct {
-	// StartUp is the time from the start of the process until the floor is in step, or Fettle has written its first decision.
+	// StartUp is the time from the start of the process until the floor has synced, or Fettle has written its first
+	// decision.
 	StartUp    seconds `json:"startUp"`
 	StartUpCPU seconds `json:"startUpCPU"`
-	// Settled is the resident memory after a while without any change, SettledAnonymous without the pages of the binary.
+	// Settled is the resident memory after a while without any change. SettledAnonymous leaves out the pages of the
+	// binary.
 	Settled          float64 `json:"settledMiB"`
 	SettledAnonymous float64 `json:"settledAnonymousMiB"`
 	AfterHeartbeats  float64 `json:"afterHeartbeatsMiB"`
-	// Peak is the most that was ever resident, as the kernel counted it, the outage included.
+	// Peak is the largest resident memory as the kernel counted it, including the outage.
 	Peak    float64 `json:"peakMiB"`
 	IdleCPU seconds `json:"idleCPUPerMinute"`
 }
 
-// heartbeatCosts is the time of the processor that heartbeats cost both, in all and by window.
+// heartbeatCosts is the processor time of heartbeats for both, in all and by window.
 type heartbeatCosts struct {
 	Sent      int64    `json:"sent"`
 	PerSecond float64  `json:"perSecond"`
@@ -71,7 +73,7 @@ func (h *heartbeatCosts) add(s spending, sent int64) {
 	h.Sandbox += seconds(s.sandbox)
 }
 
-// finish adds what came after the last window.
+// finish adds the rest after the last window.
 func (h *heartbeatCosts) finish(rest spending, sent int64, took time.Duration) {
 	h.Floor += seconds(rest.floor)
 	h.Fettle += seconds(rest.fettle)
@@ -79,10 +81,10 @@ func (h *heartbeatCosts) finish(rest spending, sent int64, took time.Duration) {
 	h.Sent, h.PerSecond = sent, float64(sent)/took.Seconds()
 }
 
-// start is what Fettle writes of a fleet that it sees for the first time.
+// start is what Fettle writes for objects that it sees for the first time.
 type start struct {
 	Writes int `json:"writes"`
-	// Lasted is the time from the start of the process until the last of them, and CPU what it has spent by then.
+	// Lasted is the time from the start of the process until the last of them, and CPU the processor time until then.
 	Lasted seconds `json:"lasted"`
 	CPU    seconds `json:"cpu"`
 }
@@ -97,7 +99,7 @@ func startOf(requests []request, began time.Time) start {
 	return s
 }
 
-// idleTraffic is what Fettle asked of the API while nothing changed.
+// idleTraffic is Fettle's traffic to the API while nothing changed.
 type idleTraffic struct {
 	Minutes float64 `json:"minutes"`
 	traffic
@@ -107,12 +109,12 @@ type idleTraffic struct {
 type outage struct {
 	traffic
 
-	// PerRepair is the writes of all kinds, routine aside, divided by the number of repairs.
+	// PerRepair is the number of all writes except routine ones, divided by the number of repairs.
 	PerRepair float64 `json:"writesPerRepair"`
 	// Deadlines is how many machines have each deadline, the earliest first. They are repaired one after the other.
 	Deadlines []int        `json:"deadlines"`
 	Stages    []stageDelay `json:"stages"`
-	// Stolen is how much of the processor's time went to other guests of the host, from 0 to 1.
+	// Stolen is the share of the processor's time that went to other guests of the host, from 0 to 1.
 	Stolen     float64 `json:"stolen"`
 	FloorCPU   seconds `json:"floorCPU"`
 	FettleCPU  seconds `json:"fettleCPU"`
@@ -120,7 +122,7 @@ type outage struct {
 	Lasted     seconds `json:"lasted"`
 }
 
-// lastOf is when the last of the repairs came to the stage of that name.
+// lastOf returns when the last of the repairs reached the stage of that name.
 func (o *outage) lastOf(stage string) seconds {
 	for _, s := range o.Stages {
 		if s.Stage == stage {
@@ -130,12 +132,12 @@ func (o *outage) lastOf(stage string) seconds {
 	return 0
 }
 
-// bareRequests is how long after they were due a client sent the requests of the outage that does nothing else. None are
-// counted where too few targets were left for it.
+// bareRequests is how long after they were due a client that does nothing else sent the requests of the outage. None
+// are counted if too few targets were left for it.
 type bareRequests struct {
 	distribution
 
-	// Stolen is how much of the processor's time went to other guests of the host meanwhile, from 0 to 1.
+	// Stolen is the share of the processor's time that went to other guests of the host meanwhile, from 0 to 1.
 	Stolen float64 `json:"stolen"`
 }
 

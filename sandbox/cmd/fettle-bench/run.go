@@ -19,23 +19,23 @@ import (
 const fleetName = "bench"
 
 const (
-	// settleFor is how long both processes are left alone after all that their start leads to: their garbage is collected
-	// meanwhile.
+	// settleFor is how long both processes are left alone after their start. They collect their garbage meanwhile.
 	settleFor = 15 * time.Second
-	// windows are the parts of the heartbeats' phase that are measured on their own, to show how much the figures vary.
+	// windows are the parts of the heartbeats' phase that are measured separately, to show how much the figures vary.
 	windows = 6
-	// drainFor is how long after the last heartbeat watchers may need to have seen it.
+	// drainFor is how long after the last heartbeat watchers may take to see it.
 	drainFor = time.Second
-	// startsWithin is the longest that each may take to be in step, and Fettle to its first decision.
+	// startsWithin is the longest that the floor may take to sync, and Fettle to its first decision.
 	startsWithin = 10 * time.Minute
 )
 
-// run is one round: a sandbox, a fleet, Fettle and the floor.
+// run is one round: a sandbox, nodes with their machines, Fettle and the floor.
 type run struct {
 	parameters
 	dialect
 
-	// stage has the cluster that Fettle runs in, and nodes has that whose nodes are judged; most often they are one.
+	// stage has the cluster in which Fettle runs, and nodes the cluster whose nodes are judged. Mostly they are the
+	// same.
 	stage, nodes *stage.Stage
 	servers      servers
 	kubelets     kubelets
@@ -45,7 +45,7 @@ type run struct {
 	result        round
 }
 
-// play plays one round on a sandbox of its own.
+// play plays one round on its own sandbox.
 func play(ctx context.Context, p parameters) (round, error) {
 	r := &run{parameters: p}
 	phases := []func(context.Context) error{r.raise, r.populate, r.startUp, r.settle, r.idle, r.nudge, r.beat, r.outage, r.look, r.bare}
@@ -53,7 +53,7 @@ func play(ctx context.Context, p parameters) (round, error) {
 	return r.result, err
 }
 
-// through goes through all phases on a stage of their own.
+// through goes through all phases on its own stage.
 func (r *run) through(ctx context.Context, phases []func(context.Context) error) error {
 	s, err := stage.New("fettle-bench-")
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *run) raise(ctx context.Context) error {
 	return err
 }
 
-// populate makes the fleet and its health check.
+// populate makes the nodes, the machines and their health check.
 func (r *run) populate(ctx context.Context) error {
 	say("making %s", r.fleet())
 	if err := inParallel(ctx, r.Nodes, r.kubelets.register); err != nil {
@@ -127,7 +127,7 @@ func (r *run) populate(ctx context.Context) error {
 	return r.stage.Apply(ctx, check...)
 }
 
-// fleet says what there is.
+// fleet describes the objects.
 func (p *parameters) fleet() string {
 	if p.Machines == 0 {
 		return fmt.Sprintf("%d nodes", p.Nodes)
@@ -135,7 +135,7 @@ func (p *parameters) fleet() string {
 	return fmt.Sprintf("%d nodes and %d machines", p.Nodes, p.Machines)
 }
 
-// startUp starts both at the same time and waits until the one is in step and the other has written its first decision.
+// startUp starts both at the same time. It waits until the floor has synced and Fettle has written its first decision.
 func (r *run) startUp(ctx context.Context) error {
 	say("starting Fettle and the floor")
 	floor, err := r.stage.Launch("floor", "fettle-bench", "floor", "--kubeconfig", r.stage.Kubeconfig(), "--nodes-kubeconfig", r.nodes.Kubeconfig(), "--dialect", r.Dialect)
@@ -162,7 +162,7 @@ func (r *run) startUp(ctx context.Context) error {
 	return r.eachUsage(func(c *cost, u usage) { c.StartUpCPU = seconds(u.cpu) })
 }
 
-// firstDecision waits until Fettle has found every target healthy, and tells when it first wrote a status.
+// firstDecision waits until Fettle has found every target healthy, and returns when it first wrote a status.
 func (r *run) firstDecision(ctx context.Context) (time.Time, error) {
 	if err := r.awaitHealthy(ctx); err != nil {
 		return time.Time{}, err
@@ -205,7 +205,7 @@ func syncedAt(log string) (time.Time, error) {
 	return at, nil
 }
 
-// settle leaves both alone until Fettle has written all that it writes of a fleet that it sees for the first time.
+// settle waits until Fettle has written everything for objects that it sees for the first time.
 func (r *run) settle(ctx context.Context) error {
 	if err := r.awaitNoWrites(ctx); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (r *run) idle(ctx context.Context) error {
 	return r.eachUsage(func(c *cost, u usage) { c.Settled, c.SettledAnonymous = u.resident, u.anonymous })
 }
 
-// beat measures what a heartbeat costs both.
+// beat measures the cost of a heartbeat for both.
 func (r *run) beat(ctx context.Context) error {
 	say("heartbeats: %d a second for %s", r.Rate, time.Duration(r.Heartbeats))
 	nodes := make([]int, r.Nodes)
@@ -264,7 +264,7 @@ func (r *run) beat(ctx context.Context) error {
 		r.result.Heartbeats.add(spent, pulse.sent.Load()-before)
 	}
 	took := time.Since(began)
-	// What is still on its way to the watchers belongs to the last window.
+	// Events that are still on their way to the watchers belong to the last window.
 	rest, err := r.spentDuring(func() error { return errors.Join(pulse.stop(), pause(ctx, drainFor)) })
 	if err != nil {
 		return err
@@ -283,10 +283,10 @@ func (r *run) look(context.Context) error {
 	return r.eachUsage(func(c *cost, u usage) { c.Peak = u.peak })
 }
 
-// spending is what both have spent in the same while, and the API server with its etcd.
+// spending is the use of both processes in the same while, and of the API server with its etcd.
 type spending struct {
 	floor, fettle, sandbox processor
-	// stolen is what the host's other guests took of all processors, as a share of the while.
+	// stolen is the share of all processors that went to the host's other guests in that while.
 	stolen float64
 }
 
@@ -320,13 +320,13 @@ func (r *run) spentDuring(something func() error) (spending, error) {
 	}, nil
 }
 
-// stolenSince is which share of all processors was lost to other guests of the host since an instant at which so much had been.
+// stolenSince returns the share of all processors that went to other guests of the host since an earlier reading.
 func (r *run) stolenSince(then time.Time, lost float64) float64 {
 	return (r.stolen() - lost) / time.Since(then).Seconds() / float64(runtime.NumCPU())
 }
 
-// stolen is the time in seconds that all processors together lost to other guests of the host; zero where the kernel doesn't
-// tell.
+// stolen returns the time in seconds that all processors together lost to other guests of the host, or zero where the
+// kernel doesn't count it.
 func (r *run) stolen() float64 {
 	stat, err := r.servers.fs.Stat()
 	if err != nil {

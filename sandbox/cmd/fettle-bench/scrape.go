@@ -23,20 +23,20 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The histograms that Fettle keeps of its own work, in the order of the work.
+// Fettle's histograms of its own work, in the order of the work.
 var histogramNames = [...]string{
 	"fettle_detect_seconds", "fettle_decide_seconds", "fettle_queue_seconds", "fettle_act_seconds", "fettle_recover_seconds",
 	"fettle_decision_duration_seconds",
 }
 
-// endpoint is where Fettle serves its metrics, to those whom the cluster lets read them.
+// endpoint is the address of Fettle's metrics, for clients with the right to read them.
 type endpoint struct {
 	address string
 	token   string
 	client  *http.Client
 }
 
-// newEndpoint makes a service account that may read metrics, and finds an address for Fettle to serve them on.
+// newEndpoint makes a service account that may read metrics, and finds an address for them.
 func newEndpoint(ctx context.Context, admin *rest.Config) (*endpoint, error) {
 	c, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -70,7 +70,7 @@ func newEndpoint(ctx context.Context, admin *rest.Config) (*endpoint, error) {
 	}, listener.Close()
 }
 
-// scrape reads the histograms. Those that Fettle doesn't keep are left out.
+// scrape reads the histograms, and leaves out missing ones.
 func (e *endpoint) scrape(ctx context.Context) (map[string]histogram, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.address+"/metrics", http.NoBody)
 	if err != nil {
@@ -124,7 +124,7 @@ func histogramOf(family *dto.MetricFamily) histogram {
 	return h
 }
 
-// since is what was observed after an earlier reading.
+// since returns the observations after an earlier reading.
 func (h histogram) since(earlier histogram) histogram {
 	d := histogram{count: h.count - earlier.count, sum: h.sum - earlier.sum, bounds: h.bounds, upTo: slices.Clone(h.upTo)}
 	for i := range earlier.upTo {
@@ -133,8 +133,8 @@ func (h histogram) since(earlier histogram) histogram {
 	return d
 }
 
-// quantile estimates where the q-th part of the observations ends, as Prometheus does: evenly within a bucket, and the
-// highest bound for what is beyond it.
+// quantile estimates the q-quantile as Prometheus does: evenly within a bucket, and the highest bound for values beyond
+// it.
 func (h histogram) quantile(q float64) float64 {
 	rank := q * float64(h.count)
 	lower, below := 0.0, uint64(0)
@@ -150,7 +150,7 @@ func (h histogram) quantile(q float64) float64 {
 	return lower
 }
 
-// summary is what is told of a histogram.
+// summary is the printed part of a histogram.
 type summary struct {
 	Name   string  `json:"name"`
 	Count  uint64  `json:"count"`

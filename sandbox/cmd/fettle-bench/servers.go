@@ -17,11 +17,11 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-// controllers are those that namespaces and collected roles need. The others would write to the nodes, or take the
-// processor from what is measured.
+// controllers are the controllers for namespaces and aggregated roles. The others would write to the nodes, or use the
+// processor during measurements.
 const controllers = "serviceaccount-controller,clusterrole-aggregation-controller"
 
-// servers are the API servers of a run, each with its etcd, and what their logs say of Fettle.
+// servers are the API servers of a run, each with its etcd, and Fettle's requests in their logs.
 type servers struct {
 	fs    procfs.FS
 	all   []server
@@ -47,7 +47,7 @@ func (v *servers) start(ctx context.Context, s *stage.Stage, of int) error {
 	return nil
 }
 
-// usage is what all of them use together.
+// usage returns the use of all of them together.
 func (v *servers) usage() (usage, error) {
 	sum := usage{}
 	for _, s := range v.all {
@@ -64,7 +64,7 @@ func (v *servers) usage() (usage, error) {
 	return sum, nil
 }
 
-// collectGarbage has them collect their garbage now, so that they do not do so in the seconds that follow.
+// collectGarbage makes them collect their garbage now, so that they do not do so in the following seconds.
 func (v *servers) collectGarbage(ctx context.Context) error {
 	for _, s := range v.all {
 		c, err := kubernetes.NewForConfig(s.admin)
@@ -78,7 +78,7 @@ func (v *servers) collectGarbage(ctx context.Context) error {
 	return nil
 }
 
-// auditLogs are the logs of several API servers, read as one.
+// auditLogs are the logs of several API servers, read as one log.
 type auditLogs []*auditLog
 
 func (l auditLogs) catchUp() error {
@@ -89,7 +89,7 @@ func (l auditLogs) catchUp() error {
 	return errors.Join(failed...)
 }
 
-// between gives the requests that came from one instant until before the other, in the order in which they came.
+// between returns the requests from one instant until before the other, in order.
 func (l auditLogs) between(from, to time.Time) []request {
 	var found []request
 	for _, a := range l {
@@ -99,12 +99,12 @@ func (l auditLogs) between(from, to time.Time) []request {
 	return found
 }
 
-// quietSince tells whether nothing but routine was asked for since then.
+// quietSince reports whether Fettle has made only routine requests since then.
 func (l auditLogs) quietSince(then time.Time) bool {
 	return !l.since(then, func(r request) bool { return !r.isRoutine() })
 }
 
-// wroteSince tells whether something but routine was written since then.
+// wroteSince reports whether Fettle has written anything but routine since then.
 func (l auditLogs) wroteSince(then time.Time) bool {
 	return l.since(then, func(r request) bool { return r.isWrite() && !r.isRoutine() })
 }

@@ -20,7 +20,7 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 	return body, nil
 }
 
-// distribution is what is told of many durations.
+// distribution summarises many durations.
 type distribution struct {
 	Count  int     `json:"count"`
 	Median seconds `json:"median"`
@@ -41,13 +41,13 @@ func distributionOf(durations []time.Duration) distribution {
 	}
 }
 
-// percentile is the smallest of the sorted values that at least p percent don't exceed.
+// percentile returns the smallest of the sorted values that at least p percent don't exceed.
 func percentile[T any](sorted []T, p float64) T {
 	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// medianOf is the middle value, or the mean of the two in the middle; NaN for none.
+// medianOf returns the middle value, the mean of the middle two, or NaN for none.
 func medianOf(values []float64) float64 {
 	n := len(values)
 	if n == 0 {

@@ -21,7 +21,7 @@ func TestDistributionOf(t *testing.T) {
 		"nothing":                {nil, distribution{}},
 		"one is all of them":     {hundred[:1], distribution{1, seconds(hundred[0]), seconds(hundred[0]), seconds(hundred[0])}},
 		"a hundred, in disorder": {hundred, distribution{100, seconds(50 * time.Millisecond), seconds(99 * time.Millisecond), seconds(100 * time.Millisecond)}},
-		"two: the median is one that occurred": {
+		"two: the median is one of them": {
 			[]time.Duration{time.Second, 3 * time.Second},
 			distribution{2, seconds(time.Second), seconds(3 * time.Second), seconds(3 * time.Second)},
 		},
@@ -84,16 +84,16 @@ func TestParametersAreChecked(t *testing.T) {
 		t.Fatalf("these are fine: %v", err)
 	}
 	cases := map[string]func(*parameters){
-		"a dialect that nobody speaks": func(p *parameters) { p.Dialect = "esperanto" },
-		"machines without nodes":       func(p *parameters) { p.Machines = 6 },
-		"no machine":                   func(p *parameters) { p.Machines = 0 },
-		"more broken than machines":    func(p *parameters) { p.Broken = 6 },
-		"nothing broken":               func(p *parameters) { p.Broken = 0 },
-		"no heartbeat":                 func(p *parameters) { p.Rate = 0 },
-		"a pace below zero":            func(p *parameters) { p.Breaking = -1 },
-		"no round":                     func(p *parameters) { p.Rounds = 0 },
-		"no time to be idle":           func(p *parameters) { p.Idle = 0 },
-		"no time for heartbeats":       func(p *parameters) { p.Heartbeats = 1 },
+		"an unknown dialect":        func(p *parameters) { p.Dialect = "esperanto" },
+		"machines without nodes":    func(p *parameters) { p.Machines = 6 },
+		"no machine":                func(p *parameters) { p.Machines = 0 },
+		"more broken than machines": func(p *parameters) { p.Broken = 6 },
+		"nothing broken":            func(p *parameters) { p.Broken = 0 },
+		"no heartbeat":              func(p *parameters) { p.Rate = 0 },
+		"a pace below zero":         func(p *parameters) { p.Breaking = -1 },
+		"no round":                  func(p *parameters) { p.Rounds = 0 },
+		"no time to be idle":        func(p *parameters) { p.Idle = 0 },
+		"no time for heartbeats":    func(p *parameters) { p.Heartbeats = 1 },
 	}
 	for sentence, spoil := range cases {
 		t.Run(sentence, func(t *testing.T) {

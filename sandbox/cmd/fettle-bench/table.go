@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// table tells the report to a person: of several rounds the medians, and the median of the ratios of each round.
+// table renders the report for people: of several rounds the medians, and the median of the ratios of each round.
 func (r *report) table() string {
 	var b strings.Builder
 	r.head(&b)
@@ -47,7 +47,7 @@ func (r *report) head(b *strings.Builder) {
 		r.Host.At.Format(time.DateOnly), r.Host.Cores, r.Host.CPU, r.Host.Memory/1024, r.Host.Go, r.Host.Load)
 }
 
-// stolenFromBare tells what was lost while the bare client sent its requests.
+// stolenFromBare renders the loss while the bare client sent its requests.
 func (r *report) stolenFromBare() string {
 	if r.Rounds[0].Bare.Count == 0 {
 		return ""
@@ -55,7 +55,7 @@ func (r *report) stolenFromBare() string {
 	return fmt.Sprintf(", and %.0f %% while a bare client sent such requests", 100*r.median(func(x *round) float64 { return x.Bare.Stolen }))
 }
 
-// deadlines tells of each round how many machines had the same deadline.
+// deadlines renders for each round how many machines had the same deadline.
 func (r *report) deadlines() string {
 	rounds := make([]string, len(r.Rounds))
 	for i := range r.Rounds {
@@ -104,7 +104,7 @@ func (r *report) lastRequests() []string {
 	}
 }
 
-// spread is how much the ratio of a heartbeat's cost varies from window to window, over all rounds.
+// spread returns how much the ratio of a heartbeat's cost varies from window to window, over all rounds.
 func (r *report) spread() string {
 	var ratios []float64
 	for i := range r.Rounds {
@@ -121,7 +121,7 @@ func (r *report) spread() string {
 	return fmt.Sprintf("%.2f to %.2f", slices.Min(ratios), slices.Max(ratios))
 }
 
-// targets has what Fettle is held to beside the floor.
+// targets renders Fettle's limits beside the floor.
 func (r *report) targets() [][]string {
 	d := dialects()[r.Parameters.Dialect]
 	rows := [][]string{
@@ -141,13 +141,13 @@ func (r *report) targets() [][]string {
 	return rows
 }
 
-// starts tells how much Fettle wrote of a fleet that it saw for the first time, and how long that took.
+// starts renders how much Fettle wrote for objects that it saw for the first time, and how long that took.
 func (r *report) starts() string {
 	return fmt.Sprintf("%.0f in %s", r.median(func(x *round) float64 { return float64(x.Start.Writes) }),
 		inUnits(inSeconds(r.median(func(x *round) float64 { return inFull(x.Start.Lasted) }))))
 }
 
-// repair names the repairs that writes are counted for.
+// repair names the repairs of the count of writes.
 func (d *dialect) repair() string {
 	if d.stands {
 		return "API writes per repair, its end by recovery included"
@@ -155,7 +155,7 @@ func (d *dialect) repair() string {
 	return "API writes per repair"
 }
 
-// sandbox names what is neither Fettle nor the floor.
+// sandbox names the processes other than Fettle and the floor.
 func (d *dialect) sandbox() string {
 	if d.apart {
 		return "both API servers with their etcds"
@@ -163,7 +163,7 @@ func (d *dialect) sandbox() string {
 	return "the API server with its etcd"
 }
 
-// calls has the calls of Fettle by verb and resource, routine last.
+// calls renders the calls of Fettle by verb and resource, routine last.
 func (r *report) calls() [][]string {
 	rows := [][]string{{"API calls of Fettle", "per repair", "per idle minute"}}
 	for _, routine := range []bool{false, true} {
@@ -191,7 +191,7 @@ func (r *report) calls() [][]string {
 	return rows
 }
 
-// stages has the steps of a repair as seen from outside.
+// stages renders the steps of a repair as seen from outside.
 func (r *report) stages() [][]string {
 	rows := [][]string{{"after the deadline of its " + dialects()[r.Parameters.Dialect].remedyCall.noun, "count", "median", "p99", "last"}}
 	for i, s := range r.Rounds[0].Outage.Stages {
@@ -206,7 +206,7 @@ func (r *report) stages() [][]string {
 	return rows
 }
 
-// observed has what Fettle's own histograms say of the outage, in the first round.
+// observed renders Fettle's own histograms of the outage, in the first round.
 func (r *report) observed() [][]string {
 	rows := [][]string{{"as Fettle observes itself", "count", "mean", "median about", "p99 about"}}
 	told := map[string]summary{}
@@ -232,7 +232,7 @@ func (r *report) decisions() [][]string {
 	return rows
 }
 
-// median is the middle of what the rounds say.
+// median returns the median of the rounds.
 func (r *report) median(of func(*round) float64) float64 {
 	values := make([]float64, len(r.Rounds))
 	for i := range r.Rounds {
@@ -245,7 +245,7 @@ func perHeartbeat(spent seconds, sent int64) float64 {
 	return float64(spent) / float64(max(sent, 1)) / float64(time.Millisecond)
 }
 
-// times writes a ratio, which there is none of where the floor used nothing that the kernel could count.
+// times renders a ratio. There is none if the kernel counted no use of the floor.
 func times(ratio float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "n/a"
@@ -255,7 +255,7 @@ func times(ratio float64) string {
 
 func inFull(s seconds) float64 { return time.Duration(s).Seconds() }
 
-// inUnits writes a duration so that its size is seen at a glance.
+// inUnits renders a duration with a unit that suits it.
 func inUnits(s seconds) string {
 	d := time.Duration(s)
 	switch {

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "rewrite the expected output")
 
 func ms(n float64) seconds { return seconds(n * float64(time.Millisecond)) }
 
-// aRound is a round in which Fettle costs a share of what the floor does.
+// aRound returns a round in which Fettle costs a share of the floor.
 func aRound(share float64) round {
 	return round{
 		NodeBytes: 14037, MachineBytes: 4611,
@@ -51,7 +51,7 @@ func aRound(share float64) round {
 	}
 }
 
-// TestTable compares the tables of three rounds with those to read; -update rewrites them.
+// TestTable compares the tables of three rounds with the recorded ones. -update rewrites them.
 func TestTable(t *testing.T) {
 	machines := report{
 		Host:       host{At: noon, Cores: 2, CPU: "Example CPU", Memory: 23552, Go: "go1.26.8", Load: 0.25},

@@ -13,15 +13,15 @@ import (
 
 const mebibyte = 1 << 20
 
-// usage is what a process has used so far.
+// usage is what a process has used until now.
 type usage struct {
 	at  time.Time
 	cpu time.Duration
-	// resident and peak are in MiB; anonymous is the part of resident that is not its binary.
+	// resident and peak are in MiB. anonymous is resident without the pages of the binary.
 	resident, anonymous, peak float64
 }
 
-// usageOf reads what the kernel counts for a process.
+// usageOf reads the kernel's counters of a process.
 func usageOf(fs procfs.FS, pid int) (usage, error) {
 	process, err := fs.Proc(pid)
 	if err != nil {
@@ -55,18 +55,18 @@ func (o observed) usage() (usage, error) {
 	return usageOf(o.fs, o.PID())
 }
 
-// host is the machine that the figures were taken on.
+// host is the machine on which the run was measured.
 type host struct {
 	At     time.Time `json:"at"`
 	Cores  int       `json:"cores"`
 	CPU    string    `json:"cpu,omitempty"`
 	Memory float64   `json:"memoryMiB,omitempty"`
 	Go     string    `json:"go"`
-	// Load is how many processes of others wanted the processor in the minute before the run.
+	// Load is how many other processes wanted the processor in the minute before the run.
 	Load float64 `json:"loadBefore"`
 }
 
-// lookAtHost leaves out what the kernel doesn't tell.
+// lookAtHost reads what the kernel reports, and leaves out the rest.
 func lookAtHost() host {
 	h := host{At: time.Now().UTC().Truncate(time.Second), Cores: runtime.NumCPU(), Go: runtime.Version()}
 	fs, err := procfs.NewDefaultFS()
@@ -85,7 +85,7 @@ func lookAtHost() host {
 	return h
 }
 
-// say tells how the run goes, beside the results on standard output.
+// say prints the progress of the run, beside the results on standard output.
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

@@ -19,7 +19,7 @@ func TestUsageOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 1234 ticks for the program and 566 for the kernel on its behalf; those of its children are not its own.
+	// 1234 ticks for the program and 566 for the kernel on its behalf. Those of its children are not its own.
 	want := usage{cpu: 18 * time.Second, resident: 48, anonymous: 24, peak: 64}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(usage{}), cmpopts.IgnoreFields(usage{}, "at")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -29,7 +29,7 @@ func TestUsageOf(t *testing.T) {
 	}
 }
 
-// TestUsageOfMyself: the kernel that the test runs on tells it all.
+// TestUsageOfMyself: the kernel of the test's machine reports everything.
 func TestUsageOfMyself(t *testing.T) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {

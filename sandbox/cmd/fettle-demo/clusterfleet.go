@@ -21,18 +21,18 @@ type clusterMachine struct {
 	name, cluster, infrastructure string
 	uid                           types.UID
 	controlPlane, deleting        bool
-	// node, health and owner are conditions: of its node, of its health check, and what its owner makes of that.
+	// node, health and owner are conditions: of its node, of its health check, and its owner's answer to that.
 	node, health, owner string
 }
 
 // clusterCheck is what a health check's status says.
 type clusterCheck struct {
 	expected, healthy int64
-	// allowed and reason are those of the condition that says whether machines may be repaired.
+	// allowed and reason are from the condition that says whether machines may be repaired.
 	allowed, reason, message string
 }
 
-// clusters is all that there is at one instant.
+// clusters is the state of all clusters at one instant.
 type clusters struct {
 	machines map[string]clusterMachine
 	checks   map[string]clusterCheck
@@ -70,7 +70,7 @@ func readClusterMachine(u *unstructured.Unstructured) clusterMachine {
 	}
 }
 
-// conditionWord tells a condition as "Status Reason", or nothing where there is none.
+// conditionWord renders a condition as "Status Reason", or as nothing without one.
 func conditionWord(u *unstructured.Unstructured, kind string) string {
 	status, reason, _ := conditionOf(u, kind)
 	return strings.TrimSpace(status + " " + reason)
@@ -84,7 +84,7 @@ func readClusterCheck(u *unstructured.Unstructured) clusterCheck {
 	return c
 }
 
-// workersOf gives the workers of a cluster by name.
+// workersOf returns the workers of a cluster by name.
 func (s clusters) workersOf(cluster string) []clusterMachine {
 	var found []clusterMachine
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
@@ -95,13 +95,13 @@ func (s clusters) workersOf(cluster string) []clusterMachine {
 	return found
 }
 
-// well tells whether a health check finds all of its machines healthy, and how many there are.
+// well reports whether a health check finds all of this many machines healthy.
 func (s clusters) well(check string, machines int64) bool {
 	c := s.checks[check]
 	return c.expected == machines && c.healthy == machines
 }
 
-// onlyMarked fails when a machine is marked for its owner, or leaves, that is not one of these.
+// onlyMarked returns an error if any other machine is marked for its owner, or is in deletion.
 func (s clusters) onlyMarked(expected ...clusterMachine) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		m := s.machines[name]

@@ -58,7 +58,7 @@ Break something, and watch what happens:
 `
 }
 
-// connectClusters starts two control planes and has Cluster API manage them.
+// connectClusters starts two control planes, and makes Cluster API manage them.
 func connectClusters(ctx context.Context, t *timeline[clusters]) error {
 	for name, workers := range map[string]int32{"east": eastWorkers, "west": westWorkers} {
 		say("starting the control plane of %s; %d machines join it", name, workers)
@@ -76,7 +76,7 @@ func connectClusters(ctx context.Context, t *timeline[clusters]) error {
 	})
 }
 
-// startWorkload starts a control plane with kubelets, and makes it known to the management cluster.
+// startWorkload starts a control plane with kubelets, and registers it with the management cluster.
 func (s *demo) startWorkload(ctx context.Context, name string, workers int32) error {
 	dir := filepath.Join(s.Dir, name)
 	process, err := s.Launch(name, "fettle-sandbox", "--dir", dir, "--kubelets", "--node-monitor-grace-period", "4s", "--node-monitor-period", "1s")
@@ -112,7 +112,7 @@ func applyClusterChecks(ctx context.Context, t *timeline[clusters]) error {
 	})
 }
 
-// breakMachine has the host of a machine hang, or come back.
+// breakMachine makes the host of a machine hang, or come back.
 func (s *demo) breakMachine(ctx context.Context, m clusterMachine, fault string) error {
 	host := &unstructured.Unstructured{}
 	host.SetAPIVersion("sandbox.fettle.io/v1alpha1")
@@ -122,7 +122,7 @@ func (s *demo) breakMachine(ctx context.Context, m clusterMachine, fault string)
 	return s.change(ctx, host, `{"spec":{"fault":"`+fault+`"}}`)
 }
 
-// workerDies: it is marked, and the real machine set controller replaces it.
+// workerDies: the worker is marked, and the real machine set controller replaces it.
 func workerDies(ctx context.Context, t *timeline[clusters]) error {
 	title("A worker of east dies")
 	victim := t.last.workersOf("east")[0]
@@ -140,7 +140,7 @@ func workerDies(ctx context.Context, t *timeline[clusters]) error {
 	return err
 }
 
-// clusterFallsSilent: nothing is known of it, so nothing is done, and the health check says why.
+// clusterFallsSilent: nothing is known of the cluster, so nothing is done, and the health check says why.
 func clusterFallsSilent(ctx context.Context, t *timeline[clusters]) error {
 	title("The API server of west goes away")
 	if err := t.stage.workloads["west"].Signal(syscall.SIGSTOP); err != nil {
@@ -172,7 +172,7 @@ func clusterFallsSilent(ctx context.Context, t *timeline[clusters]) error {
 	})
 }
 
-// rangeHolds: with three of five unhealthy, the range from one to two is left.
+// rangeHolds: with three of five unhealthy, the count is outside the range from one to two.
 func rangeHolds(ctx context.Context, t *timeline[clusters]) error {
 	title("Three workers of east die at once")
 	for _, m := range t.last.workersOf("east")[:3] {

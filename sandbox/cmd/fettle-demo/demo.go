@@ -13,7 +13,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/stage"
 )
 
-// demo is the stage that the story is played on.
+// demo is the stage of the scenario.
 type demo struct {
 	*stage.Stage
 
@@ -21,15 +21,15 @@ type demo struct {
 	workloads map[string]*stage.Process
 }
 
-// cluster is what a story needs.
+// cluster is what a scenario needs.
 type cluster struct {
-	// title and parts say what it is.
+	// title and parts describe the scenario.
 	title, parts string
 	// sandbox are flags of fettle-sandbox.
 	sandbox []string
-	// kinds are definitions in config/crd that the cluster has of others.
+	// kinds are definitions in config/crd that clusters have from other vendors.
 	kinds []string
-	// folders are those of config/ that this cluster needs and not every cluster.
+	// folders are folders of config/ that this cluster needs, and other clusters don't.
 	folders []string
 }
 
@@ -71,7 +71,7 @@ Fettle's log is %s/fettle.log. Press Ctrl-C to stop.
 `, s.Kubeconfig(), around, s.Dir)
 }
 
-// list gives the objects of a kind, in all namespaces.
+// list returns the objects of a kind, in all namespaces.
 func (s *demo) list(ctx context.Context, apiVersion, kind string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(apiVersion)
@@ -82,7 +82,7 @@ func (s *demo) list(ctx context.Context, apiVersion, kind string) ([]unstructure
 	return list.Items, nil
 }
 
-// repairs gives a text for each repair.
+// repairs returns a text for each repair.
 func (s *demo) repairs(ctx context.Context) (map[string]string, error) {
 	repairs, err := s.list(ctx, "fettle.io/v1alpha1", "RepairList")
 	texts := map[string]string{}
@@ -99,7 +99,7 @@ func repairText(u *unstructured.Unstructured) string {
 	return phase + ": " + reason + ", " + message
 }
 
-// conditionOf gives the status, the reason and the message of a condition; empty ones where there is none.
+// conditionOf returns the status, the reason and the message of a condition, or empty ones without one.
 func conditionOf(u *unstructured.Unstructured, kind string) (status, reason, message string) {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, condition := range conditions {
@@ -142,7 +142,7 @@ func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
 }
 
-// applyText applies a manifest, and shows it when it is what an administrator would write.
+// applyText applies a manifest, and prints it if an administrator would write it.
 func (s *demo) applyText(ctx context.Context, text []byte, shown bool) error {
 	if shown {
 		fmt.Println(indented(string(text)))

@@ -23,7 +23,7 @@ type machine struct {
 	deleting          bool
 }
 
-// machines is the fleet at one instant.
+// machines is the state of all machines at one instant.
 type machines struct {
 	byName  map[string]machine
 	repairs map[string]string
@@ -37,7 +37,7 @@ type check struct {
 	reason, message   string
 }
 
-// lookAtMachines reads the fleet.
+// lookAtMachines reads the state.
 func (s *demo) lookAtMachines(ctx context.Context) (machines, error) {
 	shot := machines{byName: map[string]machine{}}
 	var nodes corev1.NodeList
@@ -86,7 +86,7 @@ func (s *demo) readCheck(ctx context.Context) (check, error) {
 	return c, nil
 }
 
-// inZone gives the machines of a zone, or all for "", by name.
+// inZone returns the machines of a zone, or all for "", by name.
 func (s machines) inZone(zone string) []machine {
 	var found []machine
 	for _, m := range s.byName {
@@ -98,7 +98,7 @@ func (s machines) inZone(zone string) []machine {
 	return found
 }
 
-// wellOff tells whether this many machines exist, and all run with a ready node.
+// wellOff reports whether this many machines exist, and all run with a ready node.
 func (s machines) wellOff(want int) bool {
 	for _, m := range s.byName {
 		if m.deleting || m.phase != "Running" || m.ready != "True" {
@@ -108,7 +108,7 @@ func (s machines) wellOff(want int) bool {
 	return len(s.byName) == want
 }
 
-// setFault makes an instance of the simulated cloud fail, or heals it.
+// setFault makes an instance of the simulated cloud fail, or mends it.
 func (s *demo) setFault(ctx context.Context, instance, fault string) error {
 	return s.patch(ctx, "sandbox.fettle.io/v1alpha1", "Instance", instance, `{"spec":{"fault":"`+fault+`"}}`)
 }

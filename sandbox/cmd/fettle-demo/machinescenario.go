@@ -15,7 +15,7 @@ var machineSets []byte
 //go:embed machinehealthcheck.yaml
 var healthCheck []byte
 
-// The fleet of the demo.
+// The machines of the demo.
 const (
 	machinesInAll = 9
 	deadZone      = "zone-b"
@@ -73,7 +73,7 @@ func applyHealthCheck(ctx context.Context, t *timeline[machines]) error {
 	})
 }
 
-// nodeDies: one machine of a healthy fleet is deleted, and its machine set replaces it.
+// nodeDies: of healthy machines one is deleted, and its machine set replaces it.
 func nodeDies(ctx context.Context, t *timeline[machines]) error {
 	title("A node dies")
 	victim := t.last.inZone("zone-a")[0]
@@ -107,7 +107,7 @@ func zoneDies(ctx context.Context, t *timeline[machines]) error {
 			unready = time.Now()
 			say("every time-out runs out now; watching that nothing is deleted")
 		}
-		// Twice the health check's time-out: long enough for every one of them to be over.
+		// Twice the health check's time-out: long enough for all of them to be over.
 		return !unready.IsZero() && time.Since(unready) > 10*time.Second, onlyDeleting(s)
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func zoneReturns(ctx context.Context, t *timeline[machines]) error {
 	return err
 }
 
-// onlyDeleting fails when a machine is being deleted that is not one of these.
+// onlyDeleting returns an error if any other machine is in deletion.
 func onlyDeleting(s machines, expected ...types.UID) error {
 	for _, m := range s.inZone("") {
 		if !m.deleting {

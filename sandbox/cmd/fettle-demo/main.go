@@ -31,13 +31,13 @@ func main() {
 	}
 }
 
-// scenario is what the demo can show. Each has a cluster, a fleet and a health check of its own.
+// scenario is a demo, with its own cluster, targets and health check.
 type scenario interface {
-	// cluster says what to start and to install.
+	// cluster returns what to start and to install.
 	cluster() cluster
-	// play tells the story on a stage that has been raised. It fails when a part of it does not come true.
+	// play plays the scenario on a running stage. It fails when a step does not have its effect.
 	play(ctx context.Context, s *demo) error
-	// around says what a person may look at and break afterwards.
+	// around returns a text about what users may look at and break afterwards.
 	around(s *demo) string
 }
 

@@ -18,16 +18,17 @@ type node struct {
 	uid               types.UID
 }
 
-// request is a remediation object. Its kind tells the remediator.
+// request is a remediation object. Its kind names the remediator.
 type request struct {
 	kind, node string
 	uid        types.UID
-	// processing and succeeded are the remediator's word; deleting tells that the health checker has taken the object back.
+	// processing and succeeded are the remediator's conditions. deleting is set once the health checker has deleted the
+	// object.
 	processing, succeeded string
 	deleting              bool
 }
 
-// nodes is the fleet at one instant.
+// nodes is the state of all nodes at one instant.
 type nodes struct {
 	byName   map[string]node
 	requests map[string]request
@@ -39,14 +40,14 @@ type nodes struct {
 type nodeCheck struct {
 	observed, healthy int64
 	phase, reason     string
-	// allowed, gate and message are those of the condition that says whether nodes may be remediated.
+	// allowed, gate and message are from the condition that says whether nodes may be remediated.
 	allowed, gate, message string
 }
 
-// remediationKinds are those of the remediators that the demo has.
+// remediationKinds are the kinds of the demo's remediators.
 var remediationKinds = [...]string{"RebootRemediation", "ReprovisionRemediation"}
 
-// lookAtNodes reads the fleet.
+// lookAtNodes reads the state.
 func (s *demo) lookAtNodes(ctx context.Context) (nodes, error) {
 	shot := nodes{byName: map[string]node{}, requests: map[string]request{}}
 	var list corev1.NodeList
@@ -100,7 +101,7 @@ func (s *demo) readNodeCheck(ctx context.Context) (nodeCheck, error) {
 	return c, nil
 }
 
-// inRack gives the nodes of a rack by name.
+// inRack returns the nodes of a rack by name.
 func (s nodes) inRack(rack string) []node {
 	var found []node
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
@@ -111,7 +112,7 @@ func (s nodes) inRack(rack string) []node {
 	return found
 }
 
-// wellOff tells whether all nodes are there and ready, the health check agrees, and nobody is asked for anything.
+// wellOff reports whether all nodes exist and are ready, the health check agrees, and there is no remediation object.
 func (s nodes) wellOff() bool {
 	for _, n := range s.byName {
 		if n.ready != "True" {
@@ -121,7 +122,7 @@ func (s nodes) wellOff() bool {
 	return len(s.byName) == nodesInAll && s.check.healthy == nodesInAll && len(s.requests) == 0
 }
 
-// asked tells whether a remediator of this kind has been asked to repair the node.
+// asked reports whether the node has a remediation object of this kind.
 func (s nodes) asked(kind, name string) bool {
 	for _, r := range s.requests {
 		if r.kind == kind && r.node == name {
@@ -131,7 +132,7 @@ func (s nodes) asked(kind, name string) bool {
 	return false
 }
 
-// onlyAskedFor fails when a remediator is asked to repair a node that is not one of these.
+// onlyAskedFor returns an error if any other node has a remediation object.
 func (s nodes) onlyAskedFor(expected ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(s.requests)) {
 		if r := s.requests[key]; !slices.Contains(expected, r.node) {

@@ -16,7 +16,7 @@ var remediators []byte
 //go:embed nodehealthcheck.yaml
 var nodeHealthCheck []byte
 
-// The fleet of the demo.
+// The nodes of the demo.
 const (
 	nodesInAll = 7
 	checkName  = "workers"
@@ -120,7 +120,7 @@ func nodeIsRebooted(ctx context.Context, t *timeline[nodes]) error {
 	return nil
 }
 
-// repaired waits until a remediator of this kind was asked for the node, and all is well again.
+// repaired waits until the node had a remediation object of this kind, and is healthy again.
 func repaired(ctx context.Context, t *timeline[nodes], kind string, victim node) error {
 	asked := false
 	return t.until(ctx, "waiting for "+victim.name+" to be repaired by a "+kind, time.Minute, func(s nodes) (bool, error) {
@@ -129,7 +129,7 @@ func repaired(ctx context.Context, t *timeline[nodes], kind string, victim node)
 	})
 }
 
-// nodeIsEscalated: the first remediator gives up, so the second is asked at once.
+// nodeIsEscalated: the first remediator fails, so the second step begins at once.
 func nodeIsEscalated(ctx context.Context, t *timeline[nodes]) error {
 	title("A node dies that no reboot brings back")
 	victim := t.last.inRack("rack-a")[1]
@@ -150,7 +150,7 @@ func nodeIsEscalated(ctx context.Context, t *timeline[nodes]) error {
 	return nil
 }
 
-// rackDies: too many are unhealthy at once, so nobody is asked for anything, and the health check says why.
+// rackDies: too many are unhealthy at once, so no remediation begins, and the health check says why.
 func rackDies(ctx context.Context, t *timeline[nodes]) error {
 	title("A rack dies")
 	dead := t.last.inRack(deadRack)
@@ -162,7 +162,7 @@ func rackDies(ctx context.Context, t *timeline[nodes]) error {
 	err := t.until(ctx, "waiting for the short circuit to hold", time.Minute, func(s nodes) (bool, error) {
 		if s.check.healthy == int64(nodesInAll-len(dead)) && held.IsZero() {
 			held = time.Now()
-			say("every time-out runs out now; watching that no remediator is asked")
+			say("every time-out runs out now; watching that no remediation begins")
 		}
 		return !held.IsZero() && time.Since(held) > twoTimeouts && s.check.allowed == "False", s.onlyAskedFor()
 	})
@@ -174,7 +174,7 @@ func rackDies(ctx context.Context, t *timeline[nodes]) error {
 	return nil
 }
 
-// rackReturns: once enough nodes are back by themselves, those that are not are repaired.
+// rackReturns: once enough nodes have recovered on their own, the rest are repaired.
 func rackReturns(ctx context.Context, t *timeline[nodes]) error {
 	title("Half of the rack returns")
 	dead := t.last.inRack(deadRack)
@@ -191,16 +191,16 @@ func rackReturns(ctx context.Context, t *timeline[nodes]) error {
 		return asked[left[0].name] && asked[left[1].name] && s.wellOff(), s.onlyAskedFor(left[0].name, left[1].name)
 	})
 	if err == nil {
-		say("those that came back were left alone, the others were rebooted")
+		say("nodes that came back were left alone, the others were rebooted")
 	}
 	return err
 }
 
 const maintenance = "the storage is being upgraded"
 
-// pauseHolds: while somebody has asked for a pause, no remediation begins.
+// pauseHolds: during a requested pause, no remediation begins.
 func pauseHolds(ctx context.Context, t *timeline[nodes]) error {
-	title("Somebody asks for a pause")
+	title("A user requests a pause")
 	say("pauseRequests: [%q]", maintenance)
 	if err := t.stage.pause(ctx, `["`+maintenance+`"]`); err != nil {
 		return err
@@ -220,13 +220,13 @@ func pauseHolds(ctx context.Context, t *timeline[nodes]) error {
 	return t.until(ctx, "waiting for the pause to hold", time.Minute, func(s nodes) (bool, error) {
 		if s.byName[victim.name].ready == "Unknown" && down.IsZero() {
 			down = time.Now()
-			say("its time-out runs out now; watching that no remediator is asked")
+			say("its time-out runs out now; watching that no remediation begins")
 		}
 		return !down.IsZero() && time.Since(down) > twoTimeouts*3/4, s.onlyAskedFor()
 	})
 }
 
-// pauseEnds: what waited for the end of the pause is done now.
+// pauseEnds: Fettle now does what waited for the end of the pause.
 func pauseEnds(ctx context.Context, t *timeline[nodes]) error {
 	title("The pause ends")
 	victim := t.last.inRack("rack-a")[2]
@@ -237,7 +237,7 @@ func pauseEnds(ctx context.Context, t *timeline[nodes]) error {
 	if err := repaired(ctx, t, "RebootRemediation", victim); err != nil {
 		return err
 	}
-	say("%s was rebooted as soon as nobody asked for a pause any more", victim.name)
+	say("%s was rebooted as soon as the pause was over", victim.name)
 	return nil
 }
 

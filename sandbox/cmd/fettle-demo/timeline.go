@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// lookEvery is how often the timeline looks at the fleet.
+// lookEvery is how often the timeline reads the state.
 const lookEvery = 200 * time.Millisecond
 
 var began = time.Now() //nolint:gochecknoglobals // the demo has one clock
@@ -26,19 +26,19 @@ func saw(what, format string, args ...any) {
 
 func title(text string) { fmt.Printf("\n── %s\n\n", text) }
 
-// timeline prints what changes in a fleet, of which S is a snapshot.
+// timeline prints changes of a state, of which S is a snapshot.
 type timeline[S any] struct {
 	stage *demo
-	// look reads the fleet, and tell prints what has changed between two looks.
+	// look reads the state, and tell prints the changes between two readings.
 	look func(context.Context) (S, error)
 	tell func(before, now S)
 	last S
 }
 
-// step is a part of a story.
+// step is a part of a scenario.
 type step[S any] func(context.Context, *timeline[S]) error
 
-// play plays the parts in their order, until one does not come true.
+// play runs the steps in order, until one fails.
 func (t *timeline[S]) play(ctx context.Context, steps ...step[S]) error {
 	for _, next := range steps {
 		if err := next(ctx, t); err != nil {
@@ -48,8 +48,8 @@ func (t *timeline[S]) play(ctx context.Context, steps ...step[S]) error {
 	return nil
 }
 
-// until watches the fleet, and prints its changes, until it is as wanted. It fails when it is not in time, or when
-// something happens meanwhile that must not.
+// until reads the state and prints its changes, until it is as wanted. It returns an error after a time limit, or when
+// the state is not allowed.
 func (t *timeline[S]) until(ctx context.Context, what string, within time.Duration, wanted func(S) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -76,7 +76,7 @@ func (t *timeline[S]) until(ctx context.Context, what string, within time.Durati
 	}
 }
 
-// tellRepairs prints the repairs that are new, or have come further.
+// tellRepairs prints new repairs, and those with progress.
 func tellRepairs(before, now map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if now[name] != before[name] {

@@ -23,7 +23,7 @@ const (
 	defaultNodeMonitorPeriod      = 5 * time.Second
 )
 
-// The real one's is 30 s, for clouds that take minutes.
+// The real default is 30 s, for clouds that take minutes.
 const defaultMachineAPIPoll = time.Second
 
 // options are the flags of a run.
@@ -53,7 +53,7 @@ type options struct {
 }
 
 func newRootCommand(terminal terminal) *cobra.Command {
-	// Imported Kubernetes code registers flags of its own here, which would show up among ours.
+	// Imported Kubernetes code registers its own flags here, which would appear among ours.
 	pflag.CommandLine = pflag.NewFlagSet("fettle-sandbox", pflag.ContinueOnError)
 	opts := options{}
 	cmd := &cobra.Command{
@@ -175,7 +175,7 @@ run under its own role. It works for 24 hours.`,
 	return cmd
 }
 
-// version names the sandbox and what it is made of, as the build recorded it.
+// version names the sandbox and its components, as the build recorded them.
 func version() string {
 	own, parts := "(devel)", []string{}
 	info, ok := debug.ReadBuildInfo()

@@ -9,7 +9,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/access"
 )
 
-// listen opens the port asked for, else that of the last run, else any.
+// listen opens the given port, else the port of the last run, else any.
 func listen(ctx context.Context, port int, kubeconfig string) (net.Listener, error) {
 	if port != 0 {
 		listener, err := listenOn(ctx, port)

@@ -21,7 +21,7 @@ import (
 	"github.com/fettle-io/fettle/sandbox/statedir"
 )
 
-// serve runs the sandbox until ctx ends, which is a success, or a part of it dies.
+// serve runs the sandbox until ctx ends, which is a success, or until a part of it dies.
 func serve(ctx context.Context, opts options, terminal terminal) error {
 	dir, err := statedir.Open(opts.dir)
 	if _, ok := errors.AsType[*statedir.InUseError](err); ok {
@@ -45,7 +45,7 @@ func serve(ctx context.Context, opts options, terminal terminal) error {
 	return nil
 }
 
-// part is something that runs until it is stopped, and says so if it ends before.
+// part is a component that runs until it is stopped, and reports it if it ends before.
 type part interface {
 	Died() <-chan error
 	Stop()
@@ -154,7 +154,7 @@ func startKubelets(opts options, plane *controlplane.ControlPlane, dir *statedir
 	return kubelets.Start(cfg)
 }
 
-// startSimulations starts those that were asked for. It returns what runs, also if one of them can't start.
+// startSimulations starts the configured simulations. It also returns the running ones if one of them can't start.
 func startSimulations(ctx context.Context, opts options, plane *controlplane.ControlPlane) ([]*simulation.Simulation, error) {
 	starts := []struct {
 		wanted bool

@@ -9,13 +9,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// terminal is what the person who started the program sees.
+// terminal is the output that the user of the program sees.
 type terminal struct {
 	out *os.File
 	err *os.File
 }
 
-// newTerminal duplicates standard output and standard error, so that they can be given to the log.
+// newTerminal duplicates standard output and standard error, so that the originals can be given to the log.
 func newTerminal() (terminal, error) {
 	out, err := duplicate(os.Stdout)
 	if err != nil {
@@ -28,8 +28,8 @@ func newTerminal() (terminal, error) {
 	return terminal{out: out, err: errs}, nil
 }
 
-// redirectLogs sends to the file what any part of the process prints. Kubernetes and its libraries write to the standard
-// files in many ways, some of them opened before main, so the descriptors themselves are exchanged.
+// redirectLogs sends the output of all parts of the process to the file. Kubernetes and its libraries write to the
+// standard files in many ways, some of them opened before main, so the descriptors themselves are exchanged.
 func redirectLogs(file string, t terminal) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -40,7 +40,7 @@ func redirectLogs(file string, t terminal) (*os.File, error) {
 			return nil, fmt.Errorf("sending output to the log: %w", err)
 		}
 	}
-	// A crash shall not be silent.
+	// A crash must be visible.
 	if err := debug.SetCrashOutput(t.err, debug.CrashOptions{}); err != nil {
 		return nil, fmt.Errorf("sending crash reports to the terminal: %w", err)
 	}

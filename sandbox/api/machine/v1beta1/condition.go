@@ -47,14 +47,14 @@ func FindCondition(conditions []Condition, kind string) *Condition {
 	return &conditions[i]
 }
 
-// IsTrue tells whether the condition of that type is there and True.
+// IsTrue reports whether the condition of that type exists and is True.
 func IsTrue(conditions []Condition, kind string) bool {
 	c := FindCondition(conditions, kind)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// SetCondition returns the conditions, sorted by type, with this one in place of its predecessor. The transition time
-// becomes now only if anything else differs.
+// SetCondition returns the conditions, sorted by type, with this one in place of its predecessor. It updates the
+// transition time only if anything else differs.
 func SetCondition(conditions []Condition, c Condition, now time.Time) []Condition {
 	c.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 	result := make([]Condition, 0, len(conditions)+1)
