@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ func summary(hs []core.Event) string {
 // TestAggregator follows one Aggregator through many events.
 func TestAggregator(t *testing.T) {
 	restricted := core.Event{Kind: core.EventShortCircuited, Policy: core.ID{Name: "p"}, Text: "why"}
+	circuits := slices.Repeat([]core.Event{restricted}, 30)
 	refused := suspected("p", 0, 1)
 	refused[0].Kind = core.EventRefused
 	var d core.Aggregator
@@ -69,6 +71,14 @@ func TestAggregator(t *testing.T) {
 		{"one alone is told as itself", 2 * time.Second, suspected("p", 200, 2), "p: suspected one by one, 1", 3 * time.Second},
 		{"when its time has come", 3 * time.Second, nil, "p: suspected one by one, 1", 0},
 		{"when it is quiet again, all is as before", time.Minute, suspected("p", 300, 20), "p: suspected one by one, 20", 0},
+		{"two too many", time.Minute, suspected("p", 320, 2), "", time.Minute + time.Second},
+		{"one at the end of the window joins them", time.Minute + time.Second, suspected("p", 322, 1), "p: 3 suspected from t320, why 320", 0},
+		{"events of a whole policy always pass", 2 * time.Minute, circuits, "p: restricted one by one, 30", 0},
+		{"a batch of two is one", 3 * time.Minute, suspected("r", 0, 22), "r: suspected one by one, 20", 3*time.Minute + time.Second},
+		{"when its window is over", 3*time.Minute + time.Second, nil, "r: 2 suspected from t20, why 20", 0},
+		{"nearly as many as may be", 4 * time.Minute, suspected("p", 400, 19), "p: suspected one by one, 19", 0},
+		{"and the last of them", 4*time.Minute + 600*time.Millisecond, suspected("p", 419, 1), "p: suspected one by one, 1", 0},
+		{"a window after the first there is one more", 4*time.Minute + 1100*time.Millisecond, suspected("p", 420, 1), "p: suspected one by one, 1", 0},
 	}
 	for _, s := range steps {
 		now := noon.Add(s.after)
@@ -129,5 +139,31 @@ func TestAggregatorKeepsRemediesApart(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"Delete": 10, "Mark": 10}, bundles); diff != "" {
 		t.Errorf("bundles by remedy (-want +got):\n%s", diff)
+	}
+}
+
+// TestAggregatorOrder: batches that are due together come by policy, kind, gate and remedy.
+func TestAggregatorOrder(t *testing.T) {
+	var keys []core.Event
+	for _, policy := range []string{"p", "q"} {
+		for _, kind := range []core.EventKind{core.EventHeldBack, core.EventStarted} {
+			for _, gate := range []core.Gate{core.NoOwner, core.BackingOff} {
+				for _, remedy := range []string{"Delete", "Mark"} {
+					keys = append(keys, core.Event{Kind: kind, Policy: core.ID{Name: policy}, Gate: gate, Remedy: remedy})
+				}
+			}
+		}
+	}
+	var d core.Aggregator
+	for _, key := range slices.Backward(keys) {
+		d.Add(slices.Repeat([]core.Event{key}, 22), noon)
+	}
+	var got []core.Event
+	for _, e := range d.Add(nil, noon.Add(time.Second)) {
+		e.Targets = nil
+		got = append(got, e)
+	}
+	if diff := cmp.Diff(keys, got); diff != "" {
+		t.Errorf("the batches (-want +got):\n%s", diff)
 	}
 }

@@ -48,7 +48,7 @@ func (d *planner) retryOf(p *proposal) (retry int, relapsed bool) {
 		retry, relapsed = r.Retry+1, true
 	}
 	of := d.pools[t.Owner]
-	if of == nil || t.Owner.UID == "" {
+	if of == nil {
 		return retry, relapsed
 	}
 	for _, i := range of.repairs {
@@ -95,7 +95,7 @@ func (d *planner) lastOwnRepair(t *Target, since time.Time) *Repair {
 func (d *planner) paceFrom(p *proposal) time.Time {
 	t := &d.cluster.Targets[p.target]
 	var from time.Time
-	if of := d.pools[t.Owner]; of != nil && t.Owner.UID != "" {
+	if of := d.pools[t.Owner]; of != nil {
 		from = of.lastStart
 		if !p.relapsed {
 			from = latest(from, d.failedAt(p.verdict))
@@ -107,17 +107,13 @@ func (d *planner) paceFrom(p *proposal) time.Time {
 	return from
 }
 
-// failedAt returns when the target of an unhealthy verdict became unhealthy; zero when that is not
-// known. It is never later than now.
+// failedAt returns when the target of an unhealthy verdict became unhealthy; an instant long ago when
+// that is not known. It is never later than now.
 func (d *planner) failedAt(v *Verdict) time.Time {
-	at := v.Since.Add(v.Limit)
-	switch {
-	case v.Since.IsZero():
-		return time.Time{}
-	case at.After(d.now):
-		return d.now
+	if at := v.Since.Add(v.Limit); at.Before(d.now) {
+		return at
 	}
-	return at
+	return d.now
 }
 
 // precedes reports whether t may be a replacement that the repair brought about. Creation times are

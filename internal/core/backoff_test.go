@@ -96,6 +96,7 @@ func TestRetry(t *testing.T) {
 			[]core.Repair{past("a", ago(2*time.Minute))}, 1,
 		},
 		"in the same second": {"creation times are whole seconds", []core.Target{young()}, []core.Repair{past("a", minute.Add(500*time.Millisecond))}, 1},
+		"the second before":  {"it was there already", []core.Target{young()}, []core.Repair{past("a", minute.Add(1500*time.Millisecond))}, 0},
 		"a sibling of the same second": {
 			"it was there when the repair started", []core.Target{young()},
 			[]core.Repair{past("a", minute, contemporaries("other-uid", "young-uid"))}, 0,
@@ -259,5 +260,28 @@ func TestEndByAClockBehind(t *testing.T) {
 		if d := core.Decide([]core.Policy{p}, f, noon); !slices.Equal(refusedBy(d, 0), []core.Gate{core.BackingOff}) {
 			t.Errorf("the clock was behind by %s: %q", skew, actionTexts(f, d))
 		}
+	}
+}
+
+// TestPauseNeedsAnAttempt: a record without refused calls pauses nothing, whatever its time.
+func TestPauseNeedsAnAttempt(t *testing.T) {
+	p, sick := policy("p", []int{0}), machine("m", dead)
+	for number, starts := range map[int]int{0: 1, 1: 0} {
+		d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, repair(sick, p, attempts(number, noon))), noon)
+		if len(d.StepStarts) != starts {
+			t.Errorf("after %d attempts %d steps begin, want %d: %v", number, len(d.StepStarts), starts, d.Refusals)
+		}
+	}
+}
+
+// TestFailureByAConditionHasItsTime: a group without a known beginning holds too. The failure still
+// began when the condition of the verdict turned, long after the last repair.
+func TestFailureByAConditionHasItsTime(t *testing.T) {
+	p := policy("p", []int{0}, needsNoOwner, groups(tests(mute)), func(p *core.Policy) { p.Criteria.Conditions = []core.ConditionCriterion{notReady} })
+	sick := machine("m", dead, ownedBy(core.ID{}), seen(mute, ago(time.Minute)))
+	r := repair(sick, p, started(ago(4*time.Hour)), ended(ago(3*time.Hour)), retry(2))
+	d := core.Decide([]core.Policy{p}, clusterOf([]core.Target{sick}, r), noon)
+	if len(d.Starts) != 1 || d.Starts[0].Retry != 0 {
+		t.Errorf("starts %+v, refusals %v; want the first in a row", d.Starts, d.Refusals)
 	}
 }

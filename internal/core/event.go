@@ -31,6 +31,8 @@ type Event struct {
 // RepairKey is the key of a repair in the ledger.
 type RepairKey struct{ Namespace, Name string }
 
+func (r *Repair) key() RepairKey { return RepairKey{Namespace: r.Namespace, Name: r.Name} }
+
 // RelateRepairs sets the repair of each event that has none. It is the last repair of its target,
 // or of the first of several targets.
 func RelateRepairs(events []Event, repairs []Repair) {
@@ -44,7 +46,7 @@ func RelateRepairs(events []Event, repairs []Repair) {
 			last = lastOf(repairs)
 		}
 		if r := last[h.subject().UID]; r != nil {
-			h.Repair = RepairKey{Namespace: r.Namespace, Name: r.Name}
+			h.Repair = r.key()
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Expectations struct {
 	// futureTimes are the times that lay in the future when they were first seen.
 	futureTimes futureTimes
 	// repairs are the repairs as last written or seen.
-	repairs map[ledgerKey]*repairExpectation
+	repairs map[RepairKey]*repairExpectation
 	// deleted are the finished repairs that Fettle has deleted and that the cache may still show.
 	deleted map[deletedKey]deletion
 	// requested are the created requests that the cache does not show yet.
@@ -70,8 +70,6 @@ type nodeRead struct {
 	node Node
 	at   time.Time
 }
-
-type ledgerKey struct{ namespace, name string }
 
 // ExpectDeletion records that the deletion of a target was accepted.
 func (m *Expectations) ExpectDeletion(target ID) {
@@ -133,7 +131,7 @@ func (m *Expectations) KeepNodeRead(target ID, n Node, at time.Time) {
 func (m *Expectations) ExpectRepair(r Repair, now time.Time) {
 	r = r.ToWrite()
 	m.keep(r, false, now)
-	e := m.repairs[ledgerKey{r.Namespace, r.Name}]
+	e := m.repairs[r.key()]
 	e.ours, e.step = true, len(r.Tried)+1
 	if r.Running() && !e.seen {
 		m.expectUntil(now.Add(expectationLimit))
@@ -144,8 +142,8 @@ func (m *Expectations) ExpectRepair(r Repair, now time.Time) {
 // cache agrees.
 func (m *Expectations) ExpectRepairDeletion(r Repair, now time.Time) {
 	key := deletedKeyOf(&r)
-	e := m.repairs[key.ledgerKey]
-	delete(m.repairs, key.ledgerKey)
+	e := m.repairs[key.RepairKey]
+	delete(m.repairs, key.RepairKey)
 	if m.deleted[key].stands {
 		return
 	}
@@ -175,9 +173,9 @@ func (m *Expectations) OverlayPolicies(policies []Policy) {
 
 func (m *Expectations) keep(r Repair, seen bool, now time.Time) {
 	if m.repairs == nil {
-		m.repairs = map[ledgerKey]*repairExpectation{}
+		m.repairs = map[RepairKey]*repairExpectation{}
 	}
-	key := ledgerKey{r.Namespace, r.Name}
+	key := r.key()
 	fresh := &repairExpectation{repair: r, seen: seen, recorded: now}
 	if old := m.repairs[key]; old != nil {
 		fresh.seen, fresh.begun, fresh.step, fresh.requestSeen = seen || old.seen, old.begun, old.step, old.requestSeen
@@ -217,7 +215,7 @@ func (m *Expectations) overlayRequestsSeen(f *Cluster) {
 	}
 	for i := range f.Repairs {
 		r := &f.Repairs[i]
-		e := m.repairs[ledgerKey{r.Namespace, r.Name}]
+		e := m.repairs[r.key()]
 		if e == nil || !r.Running() {
 			continue
 		}
@@ -306,9 +304,9 @@ func (m *Expectations) overlayReads(targets []Target, now time.Time) {
 // back-off counts them. A repair that was deleted while it ran counts as withdrawn.
 func (m *Expectations) overlayRepairs(f *Cluster, now time.Time) {
 	cached := m.hideDeleted(f.Repairs, now)
-	shown := make(map[ledgerKey]bool, len(cached))
+	shown := make(map[RepairKey]bool, len(cached))
 	for i := range cached {
-		key := ledgerKey{cached[i].Namespace, cached[i].Name}
+		key := cached[i].key()
 		shown[key] = true
 		if e := m.repairs[key]; e != nil && !e.lost && sameTarget(&e.repair, &cached[i]) {
 			e.update(cached[i])
@@ -322,14 +320,14 @@ func (m *Expectations) overlayRepairs(f *Cluster, now time.Time) {
 		cached[i].CreatedSameSecond = m.repairs[key].repair.CreatedSameSecond
 	}
 	for i := range cached {
-		cached[i].RecordedElsewhere = m.repairs[ledgerKey{cached[i].Namespace, cached[i].Name}].recordedElsewhere(&cached[i])
+		cached[i].RecordedElsewhere = m.repairs[cached[i].key()].recordedElsewhere(&cached[i])
 	}
 	f.Repairs = cached
 	m.overlayUnshown(f, shown, now)
 }
 
 // overlayUnshown adds the expected repairs that the cache does not show.
-func (m *Expectations) overlayUnshown(f *Cluster, shown map[ledgerKey]bool, now time.Time) {
+func (m *Expectations) overlayUnshown(f *Cluster, shown map[RepairKey]bool, now time.Time) {
 	for key, e := range m.repairs {
 		switch {
 		case shown[key]:

@@ -8,11 +8,11 @@ import (
 // deletedKey separates repairs of the same name, since the next repair of a target may have that
 // name again.
 type deletedKey struct {
-	ledgerKey
+	RepairKey
 	uid string
 }
 
-func deletedKeyOf(r *Repair) deletedKey { return deletedKey{ledgerKey{r.Namespace, r.Name}, r.UID} }
+func deletedKeyOf(r *Repair) deletedKey { return deletedKey{r.key(), r.UID} }
 
 // deletion is a finished repair that Fettle has deleted, as it was then.
 type deletion struct {

@@ -28,7 +28,7 @@ func (d *planner) givenUp(policy int, p *proposal) (failed int, relapsed bool) {
 		return r.Retry + 1, true
 	}
 	of := d.pools[t.Owner]
-	if of == nil || t.Owner.UID == "" || of.youngestUnhealthy == none {
+	if of == nil || of.youngestUnhealthy == none {
 		return 0, false
 	}
 	heir := &d.cluster.Targets[of.youngestUnhealthy]
