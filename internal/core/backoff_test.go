@@ -68,8 +68,8 @@ func TestRetry(t *testing.T) {
 		"no repair yet": {"the first repair is never delayed", []core.Target{young()}, nil, 0},
 		"one before it": {"its replacement has failed", []core.Target{young()}, []core.Repair{past("a", ago(2*time.Minute))}, 1},
 		"a chain":       {"one more than the last", []core.Target{young()}, []core.Repair{past("a", ago(9*time.Minute)), past("b", ago(2*time.Minute), retry(4))}, 5},
-		"one that was not needed": {
-			"nothing was done, so the young one replaces nobody", []core.Target{young()},
+		"a repair that was not needed": {
+			"nothing was done, so the young machine replaces no other", []core.Target{young()},
 			[]core.Repair{past("a", ago(2*time.Minute), func(r *core.Repair) { r.Outcome = core.Recovered })}, 0,
 		},
 		"an unrelated repair in between": {

@@ -65,11 +65,11 @@ func unknownNeverActs(w world, d core.Decision) string {
 		case t.Problem != "":
 			return t.ID.Name + " is repaired though it can't be read"
 		case t.Node.State == core.NodeUnseen:
-			return t.ID.Name + " is repaired though nobody knows about its node"
+			return t.ID.Name + " is repaired though its node is unknown"
 		case t.Node.State != core.NodeAwaited && w.now.Sub(t.NodeReadAt) >= 10*time.Second:
 			return t.ID.Name + " is repaired though its node was not read live"
 		case t.MaybeControlPlane() && t.QuorumSurvives != core.Yes:
-			return t.ID.Name + " is repaired though nobody knows about the quorum"
+			return t.ID.Name + " is repaired though the quorum is unknown"
 		}
 	}
 	return ""

@@ -121,7 +121,7 @@ func groupCases() map[string]verdictCase {
 			reason: "which another criterion judges", policy: groups(tests(mute)), target: machine("m", awaited(now), seen(mute, long)), want: starting(core.Suspect, now),
 		},
 		"a node that was not read as a whole may have it": {
-			reason: "I15: it may be among those that were skipped", policy: groups(tests(mute)), target: machine("m", seen(mute, long), cut),
+			reason: "I15: it may be among the skipped conditions", policy: groups(tests(mute)), target: machine("m", seen(mute, long), cut),
 			want: core.Verdict{Health: core.Undetermined, Reason: core.TargetUnreadable, Detail: "its node can't be read as a whole: it has too many conditions"},
 		},
 		"another reason is no fault": {
@@ -141,10 +141,10 @@ func groupCases() map[string]verdictCase {
 			target: machine("m", reasoned("KernelDeadlock", "True", "DockerHung", time.Time{}), seen(frozen, long)),
 		},
 		"two conditions of one type must both have the reason": {
-			reason: "nobody knows which of them is so", policy: groups(tests(frozen)), want: healthy(),
+			reason: "it is unknown which of them is so", policy: groups(tests(frozen)), want: healthy(),
 			target: machine("m", reasoned("KernelDeadlock", "True", "DockerHung", long), reasoned("KernelDeadlock", "True", "Other", long), seen(frozen, long)),
 		},
-		"a group that is a fault is not hidden by one that is not yet": {
+		"a group that is a fault is not hidden by a group that is not yet": {
 			reason: "keep looking", policy: groups(tests(unready), tests(mute)), want: together(core.Unhealthy, long, muteText),
 			target: machine("m", ready("False", now), seen(mute, long)),
 		},
@@ -156,7 +156,7 @@ func groupCases() map[string]verdictCase {
 			reason: "keep looking", want: met(core.Unhealthy, notReady, long), target: machine("m", ready("False", long), seen(mute, now)),
 			policy: func(p *core.Policy) { groups(tests(mute))(p); criteria(notReady)(p) },
 		},
-		"a group without tests never holds": {reason: "nothing is asked for", policy: groups(tests()), target: machine("m", dead), want: healthy()},
+		"a group without tests never holds": {reason: "it has no test", policy: groups(tests()), target: machine("m", dead), want: healthy()},
 	}
 }
 

@@ -19,13 +19,13 @@ func TestStormCooldown(t *testing.T) {
 		"it begins when nothing is remembered": {
 			reason: "a new process must not resume at once (I6)", unhealthy: 2, now: at(0), resume: at(5),
 		},
-		"it runs on while nobody recovers": {
+		"it runs on while no member recovers": {
 			reason: "those who are still unhealthy have had their time", before: CooldownState{at(0), at(0), 2}, unhealthy: 2, now: at(3), resume: at(5),
 		},
-		"it begins anew when somebody recovers": {
+		"it begins anew when a member recovers": {
 			reason: "the others may be about to", before: CooldownState{at(0), at(0), 2}, unhealthy: 1, now: at(3), resume: at(8),
 		},
-		"it does not begin anew when somebody fails": {
+		"it does not begin anew when a member fails": {
 			reason: "that is no sign of a recovery", before: CooldownState{at(0), at(1), 1}, unhealthy: 2, now: at(3), resume: at(6),
 		},
 		"recoveries can't prolong it for ever": {
@@ -96,7 +96,7 @@ func TestLiveReadsAreAsManyAsMayBeRepaired(t *testing.T) {
 	}
 	cluster.Targets[0].NodeUnreadable = true
 	if d := Decide([]Policy{policy}, cluster, now); len(d.Confirm) != 1 || d.Confirm[0] != 1 {
-		t.Errorf("one that can't be read must not keep the others waiting, have %v", d.Confirm)
+		t.Errorf("an unreadable node must not keep the others waiting, have %v", d.Confirm)
 	}
 	policy.MaxInFlight = Unlimited()
 	if d := Decide([]Policy{policy}, cluster, now); len(d.Confirm) != 2 {

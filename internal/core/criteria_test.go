@@ -76,7 +76,7 @@ func machineCases() map[string]verdictCase {
 			want: core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed, Since: noon},
 		},
 		"Failed comes before everything else": {
-			reason: "row 1 is asked first, also of a machine that waits for its node",
+			reason: "row 1 comes first, also of a machine that waits for its node",
 			target: machine("m", awaited(noon), failed(ago(time.Minute))),
 			want:   core.Verdict{Health: core.Unhealthy, Reason: core.TargetFailed, Since: ago(time.Minute)},
 		},
@@ -89,7 +89,7 @@ func machineCases() map[string]verdictCase {
 			want: core.Verdict{Health: core.Undetermined, Reason: core.TargetUnreadable, Detail: "phase"},
 		},
 		"a machine that can't be read and is being deleted is gone": {
-			reason: "nobody knows whether it was sound", target: machine("m", unreadable("phase"), deleting),
+			reason: "its health is unknown", target: machine("m", unreadable("phase"), deleting),
 			want: core.Verdict{Health: core.Gone, Reason: core.TargetUnreadable, Detail: "phase", WasUnhealthy: true},
 		},
 		"a machine without a node may take its startup time": {
@@ -105,7 +105,7 @@ func machineCases() map[string]verdictCase {
 			want: starting(core.Suspect, noon.Add(time.Hour)),
 		},
 		"no startup clock means no deadline": {
-			reason: "row 2b: nobody knows when it began", target: machine("m", awaited(time.Time{})),
+			reason: "row 2b: its beginning is unknown", target: machine("m", awaited(time.Time{})),
 			want: starting(core.Suspect, time.Time{}),
 		},
 		"startup timeout 0 waits for ever": {
@@ -114,7 +114,7 @@ func machineCases() map[string]verdictCase {
 			want:   core.Verdict{Health: core.Suspect, Reason: core.NodeStartupTimeout, Since: ago(48 * time.Hour)},
 		},
 		"a claimed machine is not healthy and not unhealthy": {
-			reason: "2.4: it counts against the limit, and is somebody else's", target: machine("m", externallyRemediated),
+			reason: "2.4: it counts against the limit, and another remediator has it", target: machine("m", externallyRemediated),
 			want: core.Verdict{Health: core.Suspect, Reason: core.ExternalRemediation},
 		},
 		"a claim does not hide a criterion that is met": {
@@ -144,7 +144,7 @@ func nodeCases() map[string]verdictCase {
 			want:   core.Verdict{Health: core.Undetermined, Reason: core.NodeUnconfirmed},
 		},
 		"the zero node decides nothing": {
-			reason: "nobody said anything about it", target: machine("m", func(t *core.Target) { t.Node = core.Node{} }),
+			reason: "no condition is about it", target: machine("m", func(t *core.Target) { t.Node = core.Node{} }),
 			want: core.Verdict{Health: core.Undetermined, Reason: core.NodeUnconfirmed},
 		},
 	}
@@ -193,12 +193,12 @@ func conditionCases() map[string]verdictCase {
 			target: machine("m", ready("False", ago(time.Minute)), condition("DiskPressure", "True", ago(30*time.Second))),
 			want:   met(core.Suspect, pressure, ago(30*time.Second)),
 		},
-		"one that has expired is not hidden by one that has not": {
+		"an expired condition is not hidden by another": {
 			reason: "row 4a: keep looking", want: met(core.Unhealthy, pressure, ago(time.Minute)),
 			target: machine("m", ready("False", ago(time.Minute)), condition("DiskPressure", "True", ago(time.Minute))),
 		},
-		"two conditions of one type that disagree hold for nobody": {
-			reason: "the API server takes such nodes, and nobody knows which of the two is so", want: healthy(),
+		"two conditions of one type that disagree hold for no status": {
+			reason: "the API server takes such nodes, and it is unknown which of the two is so", want: healthy(),
 			target: machine("m", ready("True", noon), condition("Ready", "False", ago(time.Hour))),
 		},
 		"two conditions of one type that agree hold since the later time": {
@@ -206,7 +206,7 @@ func conditionCases() map[string]verdictCase {
 			target: machine("m", ready("False", ago(time.Hour)), condition("Ready", "False", ago(time.Minute))),
 		},
 		"two conditions of one type, one without a clock": {
-			reason: "I1: nobody knows for how long", target: machine("m", ready("False", ago(time.Hour)), condition("Ready", "False", time.Time{})),
+			reason: "I1: its time is unknown", target: machine("m", ready("False", ago(time.Hour)), condition("Ready", "False", time.Time{})),
 			want: core.Verdict{Health: core.Undetermined, Reason: core.ConditionUntimed, Limit: patience, Criterion: notReady},
 		},
 		"limit 0 holds at once": {
@@ -222,10 +222,10 @@ func conditionCases() map[string]verdictCase {
 			want: met(core.Unhealthy, atOnce, time.Time{}),
 		},
 		"a condition without a clock is not judged": {
-			reason: "I1: nobody knows for how long", target: machine("m", ready("False", time.Time{})),
+			reason: "I1: its time is unknown", target: machine("m", ready("False", time.Time{})),
 			want: core.Verdict{Health: core.Undetermined, Reason: core.ConditionUntimed, Limit: patience, Criterion: notReady},
 		},
-		"a condition without a clock does not hide one that has expired": {
+		"a condition without a clock does not hide an expired one": {
 			reason: "another criterion is met on its own", want: met(core.Unhealthy, pressure, ago(time.Hour)),
 			target: machine("m", ready("False", time.Time{}), condition("DiskPressure", "True", ago(time.Hour))),
 		},
@@ -248,7 +248,7 @@ func deletingCases() map[string]verdictCase {
 			want: core.Verdict{Health: core.Gone, Reason: core.NoCriterionMet},
 		},
 		"an unhealthy machine that is being deleted is gone and was unsound": {
-			reason: "it counts as a repair under way, whoever began it", target: machine("m", dead, deleting),
+			reason: "it counts as a running repair, by whatever client", target: machine("m", dead, deleting),
 			want: func() core.Verdict {
 				v := met(core.Gone, notReady, ago(time.Hour))
 				v.WasUnhealthy = true
@@ -263,7 +263,7 @@ func deletingCases() map[string]verdictCase {
 				return v
 			}(),
 		},
-		"a deleted machine whose node nobody sees was unsound": {
+		"a deleted machine with an unseen node was not healthy": {
 			reason: "not known to be healthy", target: machine("m", nodeIs(core.NodeUnseen), deleting),
 			want: core.Verdict{Health: core.Gone, Reason: core.NodeUnconfirmed, WasUnhealthy: true},
 		},

@@ -38,26 +38,26 @@ func TestDeduplicator(t *testing.T) {
 		"suspected":        {"a grace period begins", plain, with(machine("m", ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
 		"a first start":    {"a machine that boots has its time", plain, with(machine("m", awaited(noon))), plain, nil},
 		"no startup limit": {"time won't make it unhealthy", policies(anyStartup), with(machine("m", awaited(noon))), plain, nil},
-		"claimed":          {"whoever repairs it is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
+		"claimed":          {"its remediator is at work, and its node is well", plain, with(machine("m", externallyRemediated)), plain, nil},
 		"claimed and sick": {"a grace period begins", plain, with(machine("m", externallyRemediated, ready("False", noon))), plain, []core.EventKind{core.EventSuspected}},
 		"unhealthy":        {"it is repaired, and that is told", plain, with(machine("m", dead)), plain, nil},
 		"unhealthy, aloud": {"no grace period has told it", policies(emitsUnhealthyEvents), with(machine("m", dead)), plain, []core.EventKind{core.EventSuspected}},
-		"unreadable":       {"somebody must do something", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
+		"unreadable":       {"a user must act", plain, with(machine("m", dead, unreadable("phase"))), plain, []core.EventKind{core.EventUnreadable}},
 		"restricted":       {"a short circuit begins", policies(maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
-		"tight":            {"whoever is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
-		"nobody failed":    {"somebody is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
-		"quiet, and none":  {"somebody is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
+		"tight":            {"each member that is not healthy counts", policies(maxUnhealthy(core.Count(0))), with(machine("m", awaited(noon))), plain, []core.EventKind{core.EventShortCircuited}},
+		"none failed":      {"a machine is being made", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", awaited(noon))), plain, nil},
+		"quiet, and none":  {"a machine is leaving", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead, deleting)), plain, nil},
 		"one has failed":   {"it would be repaired", policies(maxUnhealthy(core.Count(0)), quiet), with(machine("m", dead)), plain, []core.EventKind{core.EventShortCircuited}},
-		"nobody to repair": {"a range in which nobody is holds nothing back", policies(inRange(1, 3)), well, plain, nil},
+		"none to repair":   {"a range without a member holds nothing back", policies(inRange(1, 3)), well, plain, nil},
 		"misconfigured":    {"a policy breaks", policies(problem("broken")), well, plain, []core.EventKind{core.EventMisconfigured}},
-		"no owner":         {"somebody must do something", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
-		"no remedy":        {"somebody must do something", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
-		"quorum unknown":   {"somebody must do something", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
-		"template gone":    {"somebody must do something", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"no owner":         {"a user must act", plain, orphan, plain, []core.EventKind{core.EventHeldBack}},
+		"no remedy":        {"a user must act", policies(noSteps), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
+		"quorum unknown":   {"a user must act", plain, with(machine("m", dead, controlPlane)), plain, []core.EventKind{core.EventHeldBack}},
+		"template gone":    {"a user must act", policies(unusable), with(machine("m", dead)), plain, []core.EventKind{core.EventHeldBack}},
 		"template unread":  {"it may be there", policies(unusable, unread), with(machine("m", dead)), plain, nil},
 		"a dry run":        {"what would be done", policies(dryRun), with(machine("m", dead)), plain, []core.EventKind{core.EventDryRun}},
-		"paused":           {"whoever paused it knows", policies(paused), with(machine("m", dead)), plain, nil},
-		"paused and tight": {"whoever paused it knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
+		"paused":           {"its user knows", policies(paused), with(machine("m", dead)), plain, nil},
+		"paused and tight": {"its user knows", policies(paused, maxUnhealthy(core.Count(0))), with(machine("m", dead)), plain, nil},
 		"waiting its turn": {"it will come", policies(maxInFlight(core.Count(0))), with(machine("m", dead)), plain, nil},
 	}
 	for sentence, c := range cases {
@@ -106,7 +106,7 @@ func TestOneEventPerFailure(t *testing.T) {
 	tells("it fails anew", &j, sick, 1)
 
 	var afterwards core.Deduplicator
-	tells("whoever leads next finds the repair", &afterwards, sick, 0, under)
+	tells("the next leader finds the repair", &afterwards, sick, 0, under)
 	tells("and that it is deleted", &afterwards, sick, 0)
 }
 

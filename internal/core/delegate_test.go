@@ -182,12 +182,12 @@ func TestI3MarksHaveTheirPlace(t *testing.T) {
 		starts  []int
 		acts    int
 	}{
-		"it goes before one that is unhealthy for longer":      {one, []core.Target{marked, other}, nil, []int{0}, 0},
-		"its repair was taken out of the ledger":               {one, []core.Target{marked, other}, []core.Repair{done}, []int{0}, 0},
-		"it goes before one that is recorded and not marked":   {one, []core.Target{marked, other}, []core.Repair{repair(other, one)}, nil, 0},
-		"it takes the place of one, and once":                  {two, []core.Target{marked, other}, nil, []int{1, 0}, 0},
-		"a mark that is taken back, since its target is well":  {one, []core.Target{well, other}, nil, []int{1}, 0},
-		"a mark of somebody who is leaving anyway, and unwell": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
+		"it goes before a longer failure":                     {one, []core.Target{marked, other}, nil, []int{0}, 0},
+		"its repair was taken out of the ledger":              {one, []core.Target{marked, other}, []core.Repair{done}, []int{0}, 0},
+		"it goes before a recorded repair without a mark":     {one, []core.Target{marked, other}, []core.Repair{repair(other, one)}, nil, 0},
+		"it takes the place of one, and once":                 {two, []core.Target{marked, other}, nil, []int{1, 0}, 0},
+		"a mark that is taken back, since its target is well": {one, []core.Target{well, other}, nil, []int{1}, 0},
+		"a mark of a target that is leaving, and not healthy": {one, []core.Target{machine("a", dead, deleting), other}, nil, nil, 0},
 	} {
 		f := clusterOf(c.targets, c.repairs...)
 		f.Requests = []core.Request{markOn(marked, ago(time.Minute))}
@@ -212,7 +212,7 @@ func TestMarkedAndRecoveredIsRemembered(t *testing.T) {
 	r.Recovered = time.Time{}
 	d = core.Decide([]core.Policy{p}, clusterOf([]core.Target{flapping}, r), noon)
 	if len(d.Finishes) != 1 || d.Finishes[0].Outcome != core.Recovered {
-		t.Errorf("one that was never asked for ends as %+v", d.Finishes)
+		t.Errorf("a repair without a mark ends as %+v", d.Finishes)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestSilenceIsLookedFor(t *testing.T) {
 	p := policy("p", all(1), asksOwner)
 	sick := machine("a", dead)
 	for name, f := range map[string]core.Cluster{
-		"a new repair": clusterOf([]core.Target{sick}), "one that goes on": clusterOf([]core.Target{sick}, repair(sick, p)),
+		"a new repair": clusterOf([]core.Target{sick}), "a running one": clusterOf([]core.Target{sick}, repair(sick, p)),
 	} {
 		d := core.Decide([]core.Policy{p}, f, noon)
 		if len(d.Starts)+len(d.StepStarts) != 1 || !d.NextAt.Equal(noon.Add(time.Minute)) {

@@ -139,7 +139,7 @@ func (d *planner) waitForRemediator(p *proposal, step *Step, request int) {
 	}
 }
 
-// giveUp gives a step up for the next, unless a gate would hold that back. Then no remediator would
+// giveUp ends the current step for the next, unless a gate would hold that back. Then no remediator would
 // work on the target.
 func (d *planner) giveUp(p *proposal, request int, outcome StepOutcome, end ending) {
 	held := d.nextStepRefusals(p)

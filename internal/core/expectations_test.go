@@ -25,7 +25,7 @@ func TestExpectedDeletions(t *testing.T) {
 	}
 	namesake := machine("x", func(t *core.Target) { t.ID.UID = "another" })
 	if f := laid(&m, noon, []core.Target{x, namesake}); !f.Targets[0].Deleting || f.Targets[1].Deleting {
-		t.Error("a namesake of another UID is taken for the one that was deleted")
+		t.Error("a namesake of another UID is taken for the deleted one")
 	}
 	laid(&m, noon, []core.Target{machine("x", deleting)})
 	if f := laid(&m, noon, []core.Target{x}); f.Targets[0].Deleting {
@@ -86,7 +86,7 @@ func TestExpectedRepairs(t *testing.T) {
 		"ended, shown running": {"the cache lags", []core.Repair{done}, []pass{{noon, []core.Repair{running}, []core.Repair{done}}}},
 		"a newer version":      {"another leader wrote it", []core.Repair{running}, []pass{{noon, []core.Repair{tried}, []core.Repair{tried}}}},
 		"finished and deleted": {"its back-off still counts", []core.Repair{done}, []pass{{noon, []core.Repair{done}, []core.Repair{done}}, {minute, nil, []core.Repair{done}}}},
-		"nobody's word":        {"what was never recorded is not remembered", nil, []pass{{noon, nil, nil}}},
+		"no record":            {"what was never recorded is not remembered", nil, []pass{{noon, nil, nil}}},
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -121,13 +121,13 @@ func TestExpectationsGoByTheLatestVersion(t *testing.T) {
 	}{
 		"the cache lags behind what was written": {"however long", version(7, answered), version(5, well), version(7, answered)},
 		"it lags, and shows more steps":          {"a person has changed that, and it was written since", version(7), version(5, onStep), version(7)},
-		"somebody has gone further":              {"", version(5), version(7, onStep), version(7, onStep)},
-		"somebody has taken it back":             {"it is theirs to do, and what is written next must be told of it", version(5, onStep), version(7), version(7)},
-		"somebody has labelled it":               {"the next write must insist on that version", version(5, answered), version(7, answered), version(7, answered)},
-		"refused calls that nobody wrote":        {"their pause holds, and the next write insists on what is there", version(5, tried), version(7), version(7, tried)},
+		"another client went further":            {"", version(5), version(7, onStep), version(7, onStep)},
+		"another client went back":               {"it is theirs to do, and what is written next must be told of it", version(5, onStep), version(7), version(7)},
+		"another client labelled it":             {"the next write must insist on that version", version(5, answered), version(7, answered), version(7, answered)},
+		"refused calls, not recorded":            {"their pause holds, and the next write insists on what is there", version(5, tried), version(7), version(7, tried)},
 		"refused calls of an earlier step":       {"they are over", version(5, tried), version(7, onStep), version(7, onStep)},
-		"refused calls of one that has ended":    {"", version(5, tried), version(7, ended(noon)), version(7, ended(noon))},
-		"a recovery that was written":            {"somebody has found since that it was none", version(5, well), version(7), version(7)},
+		"refused calls of an ended repair":       {"", version(5, tried), version(7, ended(noon)), version(7, ended(noon))},
+		"a recovery that was written":            {"another client has found since that it was none", version(5, well), version(7), version(7)},
 	}
 	for sentence, c := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -414,7 +414,7 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 	labelled := repair(x, p, func(r *core.Repair) { r.Revision = 7 })
 	for range 2 {
 		if got := laid(&m, noon, []core.Target{x}, labelled).Repairs; !got[0].Recovered.Equal(noon) || got[0].Revision != 7 {
-			t.Errorf("when somebody has labelled it, it recovered at %s, in revision %d", got[0].Recovered, got[0].Revision)
+			t.Errorf("once another client has labelled it, it recovered at %s, in revision %d", got[0].Recovered, got[0].Revision)
 		}
 	}
 	for _, later := range []time.Duration{10 * time.Second, time.Hour} {
@@ -430,7 +430,7 @@ func TestWithdrawalIsRemembered(t *testing.T) {
 	lost.ExpectRepair(repair(x, p, func(r *core.Repair) { r.Recovered = noon }), noon)
 	laid(&lost, noon, []core.Target{x}, repair(x, p))
 	if got := laid(&lost, noon, []core.Target{x}).Repairs; len(got) != 1 || got[0].Outcome != core.Succeeded {
-		t.Errorf("somebody deletes its entry, and it is remembered as %+v", got)
+		t.Errorf("a user deletes its object, and it is remembered as %+v", got)
 	}
 }
 
@@ -446,7 +446,7 @@ func TestWhatAnotherLeaderTookBack(t *testing.T) {
 	}{
 		"its mark was seen":                     {[]core.Request{ours}, core.Succeeded},
 		"the mark of another machine was seen":  {[]core.Request{other}, core.Recovered},
-		"one that Fettle did not make was seen": {[]core.Request{notFettles}, core.Recovered},
+		"a foreign request was seen":            {[]core.Request{notFettles}, core.Recovered},
 		"a request by another remedy was seen":  {[]core.Request{repairRequestHistory(p, x, rebooting)}, core.Recovered},
 		"nothing was seen since the last start": {nil, core.Recovered},
 	} {

@@ -55,14 +55,14 @@ func TestI3FencedLimits(t *testing.T) {
 		want    []string
 	}{
 		"alone": {
-			"nobody else has recorded anything", 1, []core.Target{a, b}, []core.Repair{recorded(a, 7)}, []string{"a"},
+			"no other leader has recorded a repair", 1, []core.Target{a, b}, []core.Repair{recorded(a, 7)}, []string{"a"},
 		},
 		"the ledger's order": {
 			"clocks of two leaders differ, and the ledger has one order", 1,
 			[]core.Target{a, b}, []core.Repair{recorded(a, 8, earlier), recorded(b, 7)}, []string{"b"},
 		},
 		"an old one": {
-			"of one that has changed since, it is not known when it came, so it came first", 1,
+			"a repair that has changed since has no known time, so it came first", 1,
 			[]core.Target{a, b}, []core.Repair{recorded(a, 7), recorded(b, 0)}, []string{"b"},
 		},
 		"room for two": {

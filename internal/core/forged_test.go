@@ -177,7 +177,7 @@ func TestI14ForgedExhaustionBlocksNothing(t *testing.T) {
 		"all of them":             {[]core.Step{limited}, []core.Step{limited}, []core.Gate{core.StepsExhausted}},
 		"others":                  {[]core.Step{{Remedy: "Delete"}}, []core.Step{limited}, nil},
 		"fewer":                   {[]core.Step{limited, {Remedy: "Ask", Nature: core.CreateRequest, Limit: time.Hour}}, []core.Step{limited}, nil},
-		"one that has no end":     {[]core.Step{without}, []core.Step{limited}, nil},
+		"a step without end":      {[]core.Step{without}, []core.Step{limited}, nil},
 		"the same, without limit": {[]core.Step{without}, []core.Step{without}, nil},
 	}
 	for sentence, tc := range cases {

@@ -74,7 +74,7 @@ func gateCases() map[string]gateCase {
 		says:  []string{"1 of 4", "from 2 to 3"},
 	})
 	add("a storm that has just passed", gateCase{
-		reason: "those that return do not return in one instant",
+		reason: "nodes do not return in one instant",
 		policies: []core.Policy{policy("p", one, func(p *core.Policy) {
 			p.WasStopped, p.StormCooldown = true, 5*time.Second
 			p.Cooldown = core.CooldownState{First: ago(3 * time.Second), Last: ago(3 * time.Second), Unhealthy: 1}
@@ -117,7 +117,7 @@ func targetGateCases() map[string]gateCase {
 			says: []string{"names no remedy", "no step"},
 		},
 		"a machine without an owner": {
-			reason: "nobody would replace it", policies: []core.Policy{policy("p", one)},
+			reason: "no owner would replace it", policies: []core.Policy{policy("p", one)},
 			fleet: clusterOf([]core.Target{machine("m", dead, ownedBy(core.ID{}))}),
 			want:  core.Refusal{Gate: core.NoOwner}, says: []string{"no controller owns it", "repair it by hand", "machine set"},
 		},
@@ -130,7 +130,7 @@ func targetGateCases() map[string]gateCase {
 			want: core.Refusal{Gate: core.QuorumLost}, says: []string{"would not survive", "by hand"},
 		},
 		"another member of the control plane is out": {
-			reason: "I4: one at a time, whoever deletes it", policies: []core.Policy{policy("p", one)},
+			reason: "I4: one at a time, whichever client deletes it", policies: []core.Policy{policy("p", one)},
 			fleet: cp(core.Yes, machine("m", dead, controlPlane), machine("b", controlPlane, deleting)),
 			want:  core.Refusal{Gate: core.ControlPlaneBusy, Have: 1}, says: []string{"another member", "one at a time"},
 		},

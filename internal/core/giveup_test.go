@@ -10,17 +10,17 @@ import (
 	"github.com/fettle-io/fettle/internal/core"
 )
 
-// threeTries gives a pool up after three failed replacements in a row.
+// threeTries has a pool given up after three failed replacements in a row.
 func threeTries(p *core.Policy) {
 	p.Backoff = core.Backoff{Base: time.Second, Limit: time.Second, GiveUpAfter: 3}
 }
 
-// byGroups gives up as threeTries does, and judges by a group alone.
+// byGroups has a pool given up as threeTries does, and judges by a group alone.
 func byGroups(tests []core.ConditionTest) func(*core.Policy) {
 	return func(p *core.Policy) { threeTries(p); groups(tests)(p) }
 }
 
-// byTheirOwn gives up as threeTries does, and judges by a condition of the target's own object.
+// byTheirOwn has a pool given up as threeTries does, and judges by a condition of the target's own object.
 func byTheirOwn(p *core.Policy) {
 	threeTries(p)
 	p.Criteria.TargetConditions = []core.ConditionCriterion{{Type: "Healthy", Status: "False", For: patience}}
@@ -65,40 +65,40 @@ func TestGivingUp(t *testing.T) {
 		given   bool
 		retry   int
 	}{
-		"the third failure":                    {"as many as are allowed", threeTries, []core.Target{heir}, last, true, 0},
-		"the second failure":                   {"one is left", threeTries, []core.Target{heir}, past("old", ago(time.Hour), retry(1)), false, 2},
-		"without a limit":                      {"never", func(*core.Policy) {}, []core.Target{heir}, last, false, 3},
-		"made a day after the last":            {"a person has deleted the one before", threeTries, []core.Target{heir}, past("old", ago(26*time.Hour), retry(2)), true, 0},
-		"an older machine":                     {"its replacement would fail too", threeTries, []core.Target{machine("m", dead), heir}, last, true, 0},
-		"an older machine alone":               {"nothing shows that replacements fail", threeTries, []core.Target{machine("m", dead)}, last, false, 0},
-		"a younger machine that works":         {"the pool makes such", threeTries, []core.Target{heir, machine("well", created(ago(time.Minute)))}, last, false, 0},
-		"one that works, but older":            {"it was made before", threeTries, []core.Target{heir, machine("well", created(ago(2*time.Hour)))}, last, true, 0},
-		"one that has lived for hours":         {"it failed long after it was made", threeTries, []core.Target{fails(23*time.Hour, 20*time.Hour)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one that said so after hours":         {"it had a node until then", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), failed(ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one that never joined":                {"it said so after hours, and has not worked", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), nodeIs(core.NodeAwaited), failed(ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"one that lived, by a group":           {"it failed long after it was made", byGroups(tests(unready)), []core.Target{fails(23*time.Hour, 20*time.Hour)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one that failed soon, by one":         {"within an hour", byGroups(tests(unready)), []core.Target{fails(23*time.Hour, 22*time.Hour+time.Second)}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"one with a reason for hours":          {"the condition tells that it was well until then", byGroups(tests(frozen)), []core.Target{machine("heir", created(ago(23*time.Hour)), reasoned("KernelDeadlock", "True", "DockerHung", ago(20*time.Hour)), seen(frozen, ago(time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one with a reason soon":               {"a restart may have set the sighting back", byGroups(tests(frozen)), []core.Target{machine("heir", created(ago(23*time.Hour)), reasoned("KernelDeadlock", "True", "DockerHung", ago(23*time.Hour)), seen(frozen, ago(time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"one whose condition is missing":       {"only a process remembers since when, and forgets", byGroups(tests(mute)), []core.Target{machine("heir", created(ago(23*time.Hour)), seen(mute, ago(time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"one that lived, by its own condition": {"it failed long after it was made", byTheirOwn, []core.Target{machine("heir", created(ago(23*time.Hour)), ofItself("Healthy", "False", ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one that never joined, by its own":    {"it has not worked", byTheirOwn, []core.Target{machine("heir", created(ago(23*time.Hour)), nodeIs(core.NodeAwaited), ofItself("Healthy", "False", ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"one that works, and a person asks":    {"no criterion finds it unhealthy", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), byHand)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one that works, and a person marks":   {"no criterion finds it unhealthy", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), marked)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
-		"one that fails, and a person asks":    {"it has failed soon", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), ready("False", ago(22*time.Hour+time.Second)), byHand)}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"one that has failed soon":             {"within an hour", threeTries, []core.Target{fails(23*time.Hour, 22*time.Hour+time.Second)}, past("old", ago(24*time.Hour), retry(2)), true, 0},
-		"resumed since":                        {"a person says so", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Minute))(p) }, []core.Target{heir}, last, false, 0},
-		"resumed in the same second":           {"the repair is the first after that", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Hour))(p) }, []core.Target{heir}, past("old", ago(time.Hour-time.Millisecond), retry(2)), true, 0},
-		"resumed at the very instant":          {"until then", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Hour))(p) }, []core.Target{heir}, last, false, 0},
-		"resumed at a time to come":            {"it would have no end until then", func(p *core.Policy) { threeTries(p); resumedAt(noon.Add(time.Hour))(p) }, []core.Target{heir}, last, true, 0},
-		"resumed before":                       {"it has failed again", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Hour + time.Second))(p) }, []core.Target{heir}, last, true, 0},
-		"another template":                     {"it may make other machines", threeTries, []core.Target{heir}, of("old"), false, 0},
-		"the same template":                    {"nothing has changed", threeTries, []core.Target{heir}, of("new"), true, 0},
-		"a template that was not known":        {"unknown is the same", threeTries, []core.Target{heir}, of(""), true, 0},
-		"a template that is not known":         {"unknown is the same", threeTries, []core.Target{machine("heir", created(heir.Created), awaited(heir.Created))}, of("old"), true, 0},
-		"another pool":                         {"it has no such repair", threeTries, []core.Target{machine("other", dead, ownedBy(others)), heir}, last, false, 0},
-		"no pool":                              {"it has no owner", func(p *core.Policy) { threeTries(p); needsNoOwner(p) }, []core.Target{machine("other", dead, ownedBy(core.ID{})), heir}, last, false, 0},
-		"beside an older machine":              {"whatever their order", threeTries, []core.Target{heir, machine("m", dead)}, last, true, 0},
+		"the third failure":                          {"as many as are allowed", threeTries, []core.Target{heir}, last, true, 0},
+		"the second failure":                         {"one is left", threeTries, []core.Target{heir}, past("old", ago(time.Hour), retry(1)), false, 2},
+		"without a limit":                            {"never", func(*core.Policy) {}, []core.Target{heir}, last, false, 3},
+		"made a day after the last":                  {"a person has deleted the one before", threeTries, []core.Target{heir}, past("old", ago(26*time.Hour), retry(2)), true, 0},
+		"an older machine":                           {"its replacement would fail too", threeTries, []core.Target{machine("m", dead), heir}, last, true, 0},
+		"an older machine alone":                     {"nothing shows that replacements fail", threeTries, []core.Target{machine("m", dead)}, last, false, 0},
+		"a younger machine that works":               {"the pool makes such", threeTries, []core.Target{heir, machine("well", created(ago(time.Minute)))}, last, false, 0},
+		"a machine that works, but older":            {"it was made before", threeTries, []core.Target{heir, machine("well", created(ago(2*time.Hour)))}, last, true, 0},
+		"a machine that has lived for hours":         {"it failed long after it was made", threeTries, []core.Target{fails(23*time.Hour, 20*time.Hour)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"a machine that said so after hours":         {"it had a node until then", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), failed(ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"a machine that never joined":                {"it said so after hours, and has not worked", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), nodeIs(core.NodeAwaited), failed(ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"a machine that lived, by a group":           {"it failed long after it was made", byGroups(tests(unready)), []core.Target{fails(23*time.Hour, 20*time.Hour)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"a machine that failed soon, by one":         {"within an hour", byGroups(tests(unready)), []core.Target{fails(23*time.Hour, 22*time.Hour+time.Second)}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"one with a reason for hours":                {"the condition tells that it was well until then", byGroups(tests(frozen)), []core.Target{machine("heir", created(ago(23*time.Hour)), reasoned("KernelDeadlock", "True", "DockerHung", ago(20*time.Hour)), seen(frozen, ago(time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"one with a reason soon":                     {"a restart may have set the sighting back", byGroups(tests(frozen)), []core.Target{machine("heir", created(ago(23*time.Hour)), reasoned("KernelDeadlock", "True", "DockerHung", ago(23*time.Hour)), seen(frozen, ago(time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"one whose condition is missing":             {"only a process remembers since when, and forgets", byGroups(tests(mute)), []core.Target{machine("heir", created(ago(23*time.Hour)), seen(mute, ago(time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"a machine that lived, by its own condition": {"it failed long after it was made", byTheirOwn, []core.Target{machine("heir", created(ago(23*time.Hour)), ofItself("Healthy", "False", ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"a machine that never joined, by its own":    {"it has not worked", byTheirOwn, []core.Target{machine("heir", created(ago(23*time.Hour)), nodeIs(core.NodeAwaited), ofItself("Healthy", "False", ago(20*time.Hour)))}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"a machine that works, and a person asks":    {"no criterion finds it unhealthy", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), byHand)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"a machine that works, and a person marks":   {"no criterion finds it unhealthy", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), marked)}, past("old", ago(24*time.Hour), retry(2)), false, 0},
+		"a machine that fails, and a person asks":    {"it has failed soon", threeTries, []core.Target{machine("heir", created(ago(23*time.Hour)), ready("False", ago(22*time.Hour+time.Second)), byHand)}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"a machine that has failed soon":             {"within an hour", threeTries, []core.Target{fails(23*time.Hour, 22*time.Hour+time.Second)}, past("old", ago(24*time.Hour), retry(2)), true, 0},
+		"resumed since":                              {"a person says so", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Minute))(p) }, []core.Target{heir}, last, false, 0},
+		"resumed in the same second":                 {"the repair is the first after that", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Hour))(p) }, []core.Target{heir}, past("old", ago(time.Hour-time.Millisecond), retry(2)), true, 0},
+		"resumed at the very instant":                {"until then", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Hour))(p) }, []core.Target{heir}, last, false, 0},
+		"resumed at a time to come":                  {"it would have no end until then", func(p *core.Policy) { threeTries(p); resumedAt(noon.Add(time.Hour))(p) }, []core.Target{heir}, last, true, 0},
+		"resumed before":                             {"it has failed again", func(p *core.Policy) { threeTries(p); resumedAt(ago(time.Hour + time.Second))(p) }, []core.Target{heir}, last, true, 0},
+		"another template":                           {"it may make other machines", threeTries, []core.Target{heir}, of("old"), false, 0},
+		"the same template":                          {"nothing has changed", threeTries, []core.Target{heir}, of("new"), true, 0},
+		"a template that was not known":              {"unknown is the same", threeTries, []core.Target{heir}, of(""), true, 0},
+		"a template that is not known":               {"unknown is the same", threeTries, []core.Target{machine("heir", created(heir.Created), awaited(heir.Created))}, of("old"), true, 0},
+		"another pool":                               {"it has no such repair", threeTries, []core.Target{machine("other", dead, ownedBy(others)), heir}, last, false, 0},
+		"no pool":                                    {"it has no owner", func(p *core.Policy) { threeTries(p); needsNoOwner(p) }, []core.Target{machine("other", dead, ownedBy(core.ID{})), heir}, last, false, 0},
+		"beside an older machine":                    {"whatever their order", threeTries, []core.Target{heir, machine("m", dead)}, last, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy("p", all(len(c.targets)), maxInFlight(core.Unlimited()), c.change)
@@ -193,11 +193,11 @@ func TestI14ResumedByEachThatGivesUp(t *testing.T) {
 		"both, one earlier": {[]func(*core.Policy){resumedAt(ago(time.Minute)), resumedAt(ago(20 * time.Minute))}, []core.Gate{core.PoolGivenUp}, 0},
 		"one will be":       {[]func(*core.Policy){resumedAt(ago(time.Minute)), func(p *core.Policy) { tenTries(p); resumedAt(noon.Add(time.Minute))(p) }}, nil, 3},
 		"all that give up":  {[]func(*core.Policy){never, resumedAt(ago(time.Minute))}, nil, 0},
-		"one that has not given up yet is not resumed":      {[]func(*core.Policy){resumedAt(ago(time.Minute)), tenTries}, nil, 3},
-		"one that has not given up yet was resumed before":  {[]func(*core.Policy){resumedAt(ago(time.Minute)), func(p *core.Policy) { tenTries(p); resumedAt(ago(20 * time.Minute))(p) }}, nil, 3},
+		"a policy that has not given up is not resumed":     {[]func(*core.Policy){resumedAt(ago(time.Minute)), tenTries}, nil, 3},
+		"a policy that has not given up was resumed before": {[]func(*core.Policy){resumedAt(ago(time.Minute)), func(p *core.Policy) { tenTries(p); resumedAt(ago(20 * time.Minute))(p) }}, nil, 3},
 		"the first has not given up and is not resumed":     {[]func(*core.Policy){tenTries, resumedAt(ago(time.Minute))}, nil, 3},
 		"the first has not given up and was resumed before": {[]func(*core.Policy){func(p *core.Policy) { tenTries(p); resumedAt(ago(20 * time.Minute))(p) }, resumedAt(ago(time.Minute))}, nil, 3},
-		"one that rehearses is not asked":                   {[]func(*core.Policy){resumedAt(ago(time.Minute)), func(p *core.Policy) { tenTries(p); dryRun(p) }}, nil, 0},
+		"a dry run does not count":                          {[]func(*core.Policy){resumedAt(ago(time.Minute)), func(p *core.Policy) { tenTries(p); dryRun(p) }}, nil, 0},
 		"none gives up":                                     {[]func(*core.Policy){never, never}, nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestI03HandBackPassesTheGatesOfAFirstStep(t *testing.T) {
 		"its own place":                    {policy: maxInFlight(core.Count(1)), before: []string{first}, after: []string{second}},
 		"no owner would replace it":        {target: func(t *core.Target) { t.Owner = core.ID{} }, before: []string{first}, after: []string{"NoOwner holds back a"}},
 		"its node was not read":            {target: func(t *core.Target) { t.NodeReadAt = time.Time{} }, before: []string{first}, after: []string{"Unconfirmed holds back a"}},
-		"the owner is asked already":       {stands: true, before: []string{first}},
+		"the owner has a request already":  {stands: true, before: []string{first}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := p
